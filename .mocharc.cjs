@@ -1,0 +1,8 @@
+// The service tests (contracts' own tests run inside Hardhat: `npm run test:contracts`).
+module.exports = {
+  require: ["ts-node/register/transpile-only"],
+  extension: ["ts"],
+  spec: ["test/{protocol,relayer,executor,client,e2e}/**/*.test.ts"],
+  timeout: 30_000,
+  exit: false,
+};

@@ -1,0 +1,32 @@
+// Turns every TypeScript file of the rooms into plain CommonJS under dist/, one file each, in about a second.
+// Types are checked elsewhere (`npm run types`); services, child processes and scripts run from dist/.
+import { build } from "esbuild";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const rooms = ["protocol", "relayer", "executor", "client", "scripts", "typechain-types"];
+
+const sources = rooms
+  .filter((room) => existsSync(join(root, room)))
+  .flatMap((room) => readdirSync(join(root, room), { recursive: true }).map((file) => join(room, String(file))))
+  .filter((file) => file.endsWith(".ts") && !file.endsWith(".d.ts"));
+
+await build({
+  absWorkingDir: root,
+  entryPoints: sources,
+  outdir: "dist",
+  outbase: ".",
+  platform: "node",
+  target: "node20",
+  format: "cjs",
+  sourcemap: "linked",
+  logLevel: "warning",
+});
+
+// Rooms that need more than a file-by-file translation (the sandbox prelude, browser bundles) say so in a build.mjs of their own.
+for (const room of rooms) {
+  const own = join(root, room, "build.mjs");
+  if (existsSync(own)) await (await import(own)).default({ root, outdir: join(root, "dist", room) });
+}
