@@ -1,0 +1,33 @@
+import tseslint from "typescript-eslint";
+
+export default tseslint.config(
+  { ignores: ["node_modules", "dist", "artifacts", "cache", "typechain-types", "examples", "coverage", "**/*.cjs"] },
+  ...tseslint.configs.strict,
+  {
+    rules: {
+      "@typescript-eslint/no-explicit-any": "error",
+      "@typescript-eslint/no-non-null-assertion": "error",
+      "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
+      "@typescript-eslint/consistent-type-imports": ["error", { fixStyle: "inline-type-imports" }],
+      "max-lines-per-function": ["error", { max: 70, skipBlankLines: true, skipComments: true }],
+      complexity: ["error", 14],
+      eqeqeq: "error",
+      "prefer-const": "error",
+      "no-empty": "error",
+    },
+  },
+  {
+    // House rule 6: only config.ts reads the environment.
+    files: ["relayer/**/*.ts", "executor/**/*.ts", "protocol/**/*.ts", "client/**/*.ts"],
+    ignores: ["**/config.ts"],
+    rules: {
+      "no-restricted-properties": ["error", { object: "process", property: "env", message: "Only config.ts reads the environment." }],
+      "no-console": "error",
+    },
+  },
+  {
+    // Describe blocks of tests are as long as their story.
+    files: ["test/**/*.ts"],
+    rules: { "max-lines-per-function": "off", "@typescript-eslint/no-unused-expressions": "off" },
+  },
+);

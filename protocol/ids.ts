@@ -1,0 +1,110 @@
+/**
+ * Names of things, as types: a key hash is not just any string. Each has one parser that accepts what a client may write and one canonical text form.
+ * Source: specification §2; wire "Requests and answers", "Who is asking".
+ */
+import { getAddress, keccak256, solidityPacked, SigningKey, computeAddress, toUtf8Bytes, zeroPadValue, toBeHex } from "ethers";
+
+declare const brand: unique symbol;
+type Branded<T, Name extends string> = T & { readonly [brand]: { readonly [N in Name]: true } };
+
+/** 0x and 64 lower-case hex digits. */
+export type Hash32 = Branded<string, "Hash32">;
+/** The account's id on chain (`apiKeyHash`), kept for ever. */
+export type AccountId = Branded<Hash32, "AccountId">;
+/** The hash under which the contract knows a key (account key or usage key). */
+export type KeyId = Branded<Hash32, "KeyId">;
+/** keccak256 of the UTF-8 bytes of a CID's text; zero means "any action". */
+export type ActionHash = Branded<Hash32, "ActionHash">;
+/** kind byte ‖ 15 random bytes ‖ low 16 bytes of the account id. */
+export type DerivationPath = Branded<Hash32, "DerivationPath">;
+/** A checksummed EVM address. */
+export type Address = Branded<string, "Address">;
+/** A PKP's wallet address; zero means "any PKP". */
+export type PkpId = Branded<Address, "PkpId">;
+/** Per account, from 1; 0 is the wildcard inside scope lists and never a target. */
+export type GroupId = Branded<bigint, "GroupId">;
+/** A CIDv0 (Qm…, 46 characters). */
+export type Cid = Branded<string, "Cid">;
+/** A key secret in its one canonical text form: 44 characters of standard base64. Never logged. */
+export type ApiKey = Branded<string, "ApiKey">;
+
+export const ZERO_HASH = `0x${"0".repeat(64)}` as Hash32;
+export const ZERO_ADDRESS = `0x${"0".repeat(40)}` as Address;
+export const MAX_U64 = 2n ** 64n - 1n;
+export const WILDCARD_GROUP = 0n as GroupId;
+
+const HASH32 = /^0x[0-9a-fA-F]{64}$/;
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+const CANONICAL_KEY = /^[A-Za-z0-9+/]{43}=$/;
+
+/** Any 0x + 64 hex digits, in lower case; undefined otherwise. */
+export function parseHash32(text: string): Hash32 | undefined {
+  return HASH32.test(text) ? (text.toLowerCase() as Hash32) : undefined;
+}
+
+/** Any 0x + 40 hex digits (any case: clients write addresses in every case), checksummed; undefined otherwise. */
+export function parseAddress(text: string): Address | undefined {
+  return ADDRESS.test(text) ? (getAddress(text.toLowerCase()) as Address) : undefined;
+}
+
+/** A uint256 from the chain as the 32-byte hex the wire uses. */
+export function hash32FromUint(value: bigint): Hash32 {
+  return zeroPadValue(toBeHex(value), 32) as Hash32;
+}
+
+/** A key's text if it is one: 32 bytes in canonical standard base64 that are a valid secp256k1 secret. Checked before any hashing. */
+export function parseApiKey(text: string): ApiKey | undefined {
+  if (!CANONICAL_KEY.test(text)) return undefined;
+  const secret = Buffer.from(text, "base64");
+  if (secret.length !== 32 || secret.toString("base64") !== text) return undefined;
+  return isSecp256k1Secret(secret) ? (text as ApiKey) : undefined;
+}
+
+const SECP256K1_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+function isSecp256k1Secret(secret: Uint8Array): boolean {
+  const value = BigInt(`0x${Buffer.from(secret).toString("hex")}`);
+  return value > 0n && value < SECP256K1_ORDER;
+}
+
+/** The key's id on chain: keccak256 of the UTF-8 bytes of its 44 characters. */
+export function keyIdOf(key: ApiKey): KeyId {
+  return keccak256(toUtf8Bytes(key)) as KeyId;
+}
+
+/** The other reading of "key bytes": keccak256 of the 32 decoded bytes; looked up only when `keyIdOf` is unknown on chain. */
+export function decodedKeyIdOf(key: ApiKey): KeyId {
+  return keccak256(Buffer.from(key, "base64")) as KeyId;
+}
+
+/** The address of the wallet whose secret the key is. */
+export function walletAddressOf(key: ApiKey): Address {
+  return computeAddress(new SigningKey(Buffer.from(key, "base64"))) as Address;
+}
+
+/** The account id of a wallet's own account: keccak256 of its 20 packed bytes. */
+export function packedAccountId(owner: Address): AccountId {
+  return keccak256(solidityPacked(["address"], [owner])) as AccountId;
+}
+
+/** An action's id on chain: keccak256 of the UTF-8 bytes of the CID text. */
+export function actionHashOf(cid: Cid): ActionHash {
+  return keccak256(toUtf8Bytes(cid)) as ActionHash;
+}
+
+export const PathKind = { pkp: 1, usageKey: 2 } as const;
+export type PathKind = (typeof PathKind)[keyof typeof PathKind];
+
+/** Puts a derivation path together: kind ‖ 15 random bytes ‖ low 16 bytes of the account id. */
+export function derivationPath(kind: PathKind, random: Uint8Array, account: AccountId): DerivationPath {
+  if (random.length !== 15) throw new RangeError("a derivation path takes 15 random bytes");
+  const kindHex = kind.toString(16).padStart(2, "0");
+  return `0x${kindHex}${Buffer.from(random).toString("hex")}${account.slice(34)}` as DerivationPath;
+}
+
+/** The kind a path names, if it is one we know and its tail belongs to `account`. */
+export function pathKindFor(path: DerivationPath, account: AccountId): PathKind | undefined {
+  if (path.slice(34) !== account.slice(34)) return undefined;
+  const kind = Number.parseInt(path.slice(2, 4), 16);
+  return kind === PathKind.pkp || kind === PathKind.usageKey ? kind : undefined;
+}

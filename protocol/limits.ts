@@ -1,0 +1,61 @@
+/**
+ * Every limit and price of the service, with its default. One table: the code enforces these values, `/limits` serves them, the docs are checked against them.
+ * Source: specification §8; design of the executor and the wire.
+ */
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** What one run may use. Enforced by the executor. */
+export const RUN_LIMITS = {
+  wallMs: 60_000,
+  heapMiB: 128,
+  codeBytes: 16 * MIB,
+  paramsBytes: 64 * KIB,
+  responseBytes: 100 * KIB,
+  logsBytes: 100 * KIB,
+  fetches: 50,
+  fetchTimeoutMs: 30_000,
+  fetchBytes: 10 * MIB,
+  keyOps: 100,
+  privateKeyReads: 10,
+  imports: 20,
+  importBytes: 5 * MIB,
+};
+export type RunLimits = Readonly<Record<keyof typeof RUN_LIMITS, number>>;
+
+/** The most `wallMs` may be set to by an operator. */
+export const MAX_WALL_MS = 15 * 60_000;
+
+/** What one request may carry. Enforced by relayer and contract. */
+export const WIRE_LIMITS = {
+  bodyBytes: 1 * MIB,
+  codeBodyBytes: 17 * MIB,
+  signatureBodyBytes: 8 * KIB,
+  typedDataBytes: 4 * KIB,
+  issuedAtWindowSeconds: 300,
+  nameBytes: 128,
+  descriptionBytes: 1024,
+  pageSizeDefault: 50,
+  pageSizeMax: 1000,
+  eventsPageMax: 1000,
+  idempotencyKeyChars: 255,
+  idempotencyHours: 24,
+  usageKeySecretBytes: 32,
+  amountCentsMin: 500,
+  amountCentsMax: 99_999_999,
+} as const;
+export type WireLimits = typeof WIRE_LIMITS;
+
+/** Prices in US cents. Whatever is not named costs nothing. */
+export const PRICES = {
+  managementWriteCents: 1,
+  runSecondCents: 1,
+};
+export type Prices = Readonly<Record<keyof typeof PRICES, number>>;
+
+/** Requests per window; the development values are generous. */
+export const RATE_LIMITS = {
+  development: { mintsPerMinutePerAddress: 120, mintsPerDay: 1_000_000, keyRequestsPerSecond: 200 },
+  production: { mintsPerMinutePerAddress: 10, mintsPerDay: 1_000, keyRequestsPerSecond: 50 },
+} as const;
+export type RateLimits = Readonly<Record<keyof (typeof RATE_LIMITS)["production"], number>>;

@@ -1,0 +1,154 @@
+/**
+ * The typed-data envelope of the signature routes: canonical shape only, one primary type per endpoint.
+ * Source: specification §2 "Typed-data envelope", §5.6; wire "Who is asking".
+ */
+import { Signature, TypedDataEncoder, recoverAddress } from "ethers";
+import { z } from "zod";
+import { KeywrightError } from "./errors";
+import { parseAddress, type Address } from "./ids";
+import { WIRE_LIMITS } from "./limits";
+
+export const PRIMARY_TYPES = ["CreateWallet", "ConvertAccount", "AddUsageApiKey", "BillingAuth"] as const;
+export type PrimaryType = (typeof PRIMARY_TYPES)[number];
+
+/** What this deployment signs under: name from the service's name, version 1, the node's chain id. */
+export interface TypedDataDomain {
+  readonly name: string;
+  readonly version: "1";
+  readonly chainId: bigint;
+}
+
+export const TYPED_DATA_VERSION = "1";
+export const domainName = (serviceName: string): string => `${serviceName} ChainSecured`;
+
+const DOMAIN_FIELDS = [
+  { name: "name", type: "string" },
+  { name: "version", type: "string" },
+  { name: "chainId", type: "uint256" },
+] as const;
+const MESSAGE_FIELDS = [
+  { name: "address", type: "address" },
+  { name: "issuedAt", type: "uint256" },
+] as const;
+
+export interface TypedData {
+  readonly types: Readonly<Record<string, readonly { name: string; type: string }[]>>;
+  readonly primaryType: string;
+  readonly domain: { readonly name: string; readonly version: string; readonly chainId: string | number };
+  readonly message: { readonly address: string; readonly issuedAt: string | number };
+}
+
+const decimal = z.union([z.string().regex(/^(0|[1-9][0-9]{0,77})$/), z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)]);
+const fieldList = z.array(z.strictObject({ name: z.string(), type: z.string() }));
+const envelope = z.strictObject({
+  types: z.record(z.string(), fieldList),
+  primaryType: z.string(),
+  domain: z.strictObject({ name: z.string(), version: z.string(), chainId: decimal }),
+  message: z.strictObject({ address: z.string(), issuedAt: decimal }),
+});
+
+/** The canonical envelope for a wallet to sign. `issuedAt` in unix seconds. */
+export function buildTypedData(primaryType: PrimaryType, domain: TypedDataDomain, address: Address, issuedAtSeconds: number): TypedData {
+  return {
+    types: { EIP712Domain: [...DOMAIN_FIELDS], [primaryType]: [...MESSAGE_FIELDS] },
+    primaryType,
+    domain: { name: domain.name, version: domain.version, chainId: domain.chainId.toString() },
+    message: { address, issuedAt: issuedAtSeconds.toString() },
+  };
+}
+
+/**
+ * Checks an envelope and its signature against what one endpoint expects and returns the signing wallet.
+ * @throws KeywrightError `typed_data_…` or `signature_…`, naming the first thing that is wrong; `typed_data_too_large` (413) above 4,096 bytes.
+ */
+export function verifyTypedData(
+  input: unknown,
+  signature: unknown,
+  expected: { primaryType: PrimaryType; domain: TypedDataDomain; nowSeconds: number },
+): Address {
+  const typedData = parseEnvelope(input);
+  requireCanonicalTypes(typedData, expected.primaryType);
+  requireDomain(typedData, expected.domain);
+  const address = requireMessage(typedData, expected.nowSeconds);
+  requireSignature(typedData, expected.primaryType, signature, address);
+  return address;
+}
+
+function parseEnvelope(input: unknown): TypedData {
+  const bytes = Buffer.byteLength(JSON.stringify(input) ?? "", "utf8");
+  if (bytes > WIRE_LIMITS.typedDataBytes) {
+    throw new KeywrightError("typed_data_too_large", `typed_data is ${bytes} bytes; at most ${WIRE_LIMITS.typedDataBytes} are accepted.`);
+  }
+  const parsed = envelope.safeParse(input);
+  if (!parsed.success) {
+    const where = parsed.error.issues[0];
+    throw new KeywrightError("typed_data_malformed", `typed_data.${where?.path.join(".") ?? ""}: ${where?.message ?? "malformed"}`);
+  }
+  return parsed.data;
+}
+
+function requireCanonicalTypes(typedData: TypedData, primaryType: PrimaryType): void {
+  if (typedData.primaryType !== primaryType) {
+    throw new KeywrightError("typed_data_wrong_primary_type", `primaryType must be ${primaryType} here.`);
+  }
+  const canonical = { EIP712Domain: DOMAIN_FIELDS, [primaryType]: MESSAGE_FIELDS };
+  const names = Object.keys(typedData.types);
+  const same =
+    names.length === 2 &&
+    Object.entries(canonical).every(([name, fields]) => JSON.stringify(normalised(typedData.types[name])) === JSON.stringify(normalised(fields)));
+  if (!same) {
+    throw new KeywrightError(
+      "typed_data_types_mismatch",
+      `types must be exactly EIP712Domain(name,version,chainId) and ${primaryType}(address,issuedAt), in this order.`,
+    );
+  }
+}
+
+function normalised(fields: readonly { name: string; type: string }[] | undefined): unknown {
+  return fields?.map(({ name, type }) => [name, type]);
+}
+
+function requireDomain(typedData: TypedData, domain: TypedDataDomain): void {
+  if (typedData.domain.name !== domain.name || typedData.domain.version !== domain.version) {
+    throw new KeywrightError("typed_data_wrong_domain", `domain must be name "${domain.name}", version "${domain.version}".`);
+  }
+  if (BigInt(typedData.domain.chainId) !== domain.chainId) {
+    throw new KeywrightError("typed_data_wrong_chain", `domain.chainId must be ${domain.chainId}.`);
+  }
+}
+
+function requireMessage(typedData: TypedData, nowSeconds: number): Address {
+  const address = parseAddress(typedData.message.address);
+  if (address === undefined) throw new KeywrightError("typed_data_malformed", "typed_data.message.address is not an address.");
+  const age = BigInt(Math.floor(nowSeconds)) - BigInt(typedData.message.issuedAt);
+  const window = BigInt(WIRE_LIMITS.issuedAtWindowSeconds);
+  if (age > window || age < -window) {
+    throw new KeywrightError("typed_data_expired", `issuedAt must be within ${window} seconds of the server's time (${Math.floor(nowSeconds)}).`);
+  }
+  return address;
+}
+
+const SIGNATURE = /^0x[0-9a-fA-F]{130}$/;
+const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+
+function requireSignature(typedData: TypedData, primaryType: PrimaryType, signature: unknown, address: Address): void {
+  if (typeof signature !== "string" || !SIGNATURE.test(signature)) {
+    throw new KeywrightError("signature_malformed", "signature must be 0x and 130 hex digits (65 bytes).");
+  }
+  const v = Number.parseInt(signature.slice(130), 16);
+  if (v !== 27 && v !== 28) throw new KeywrightError("signature_malformed", "the signature's last byte (v) must be 27 or 28.");
+  if (BigInt(`0x${signature.slice(66, 130)}`) > HALF_ORDER)
+    throw new KeywrightError("signature_malformed", "the signature's s must be in the lower half of the order.");
+  if (recover(typedData, primaryType, signature, address) !== address) {
+    throw new KeywrightError("signature_mismatch", `the signature does not recover to ${address}.`);
+  }
+}
+
+function recover(typedData: TypedData, primaryType: PrimaryType, signature: string, address: Address): string | undefined {
+  try {
+    const digest = TypedDataEncoder.hash(typedData.domain, { [primaryType]: [...MESSAGE_FIELDS] }, { ...typedData.message, address });
+    return recoverAddress(digest, Signature.from(signature));
+  } catch {
+    return undefined;
+  }
+}
