@@ -1,0 +1,47 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { startProcess, waitUntil, type ManagedProcess } from "./processes";
+
+/** Anvil's first test account: the deployer and contract admin of every development chain. Its key is public knowledge. */
+export const DEVELOPMENT_DEPLOYER_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+export const DEVELOPMENT_CHAIN_ID = 31_337n;
+
+export interface DevelopmentChain {
+  readonly rpcUrl: string;
+  readonly process: ManagedProcess;
+}
+
+export interface ChainOptions {
+  readonly port: number;
+  /** Keeps the chain's state here between runs; without it everything is gone at the end. */
+  readonly stateFile?: string;
+  readonly extraArgs?: readonly string[];
+}
+
+/** Starts a local EVM node that mines each transaction at once. */
+export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptions): Promise<DevelopmentChain> {
+  const rpcUrl = `http://127.0.0.1:${port}`;
+  const state = stateFile === undefined ? [] : ["--state", stateFile, "--state-interval", "5"];
+  const args = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(DEVELOPMENT_CHAIN_ID), "--hardfork", "prague", "--quiet", ...state, ...extraArgs];
+  const process = startProcess({ name: "chain", command: anvilBinary(), args, env: {}, onLine: () => undefined });
+  try {
+    await waitUntil("the local chain", () => answers(rpcUrl), { timeoutMs: 15_000, died: process.died });
+  } catch (error) {
+    await process.stop();
+    throw error;
+  }
+  return { rpcUrl, process };
+}
+
+/** The native binary itself, not its wrapper: one process to stop. */
+function anvilBinary(): string {
+  const wrapper = createRequire(__filename).resolve("@foundry-rs/anvil/package.json");
+  const platform = `anvil-${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
+  return join(dirname(dirname(wrapper)), platform, "bin", "anvil");
+}
+
+async function answers(rpcUrl: string): Promise<boolean> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] });
+  const response = await fetch(rpcUrl, { method: "POST", headers: { "content-type": "application/json" }, body, signal: AbortSignal.timeout(1_000) });
+  return response.ok;
+}
