@@ -2,7 +2,6 @@
 module.exports = {
   require: ["ts-node/register/transpile-only"],
   extension: ["ts"],
-  spec: ["test/{protocol,relayer,executor,client,e2e}/**/*.test.ts"],
   timeout: 30_000,
   exit: false,
 };

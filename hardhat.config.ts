@@ -22,6 +22,7 @@ const config: HardhatUserConfig = {
   },
   networks: { hardhat: { hardfork: "prague" } },
   typechain: { outDir: "typechain-types", target: "ethers-v6" },
+  paths: { tests: "test/contracts" },
   mocha: { timeout: 60_000 },
 };
 export default config;

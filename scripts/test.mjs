@@ -8,7 +8,7 @@ const env = { ...process.env, KEYWRIGHT_DEEP: deep ? "1" : "", HARDHAT_DISABLE_T
 
 const suites = [
   ["contracts", "hardhat", ["test"]],
-  ["services", "mocha", deep ? ["--timeout", "1200000"] : []],
+  ["services", "mocha", [...(deep ? ["--timeout", "1200000"] : []), "test/{protocol,relayer,executor,client,e2e}/**/*.test.ts"]],
 ];
 
 let failed = false;
