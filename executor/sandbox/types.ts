@@ -3,42 +3,16 @@
  * ("ops"); the pool runs the code in a child process that holds nothing. Everything that crosses is JSON text or a
  * number, never an object with behaviour.
  */
+import type { RunErrorCode } from "../../protocol/errors";
+import type { RunLimits } from "../../protocol/limits";
 
-/** Codes of a run that failed (design: the wire's run row). Anything a guest does ends in exactly one of these. */
-export type RunErrorCode =
-  | "threw"
-  | "timed_out"
-  | "out_of_memory"
-  | "response_too_large"
-  | "logs_too_large"
-  | "limit_exceeded"
-  | "invalid_code"
-  | "permission_denied"
-  | "key_exposed"
-  | "sandbox_crashed";
+export type { RunErrorCode, RunLimits };
 
 export interface RunError {
   code: RunErrorCode;
   message: string;
   /** The guest's own stack, when it threw. Absent with `key_exposed`. */
   stack?: string;
-}
-
-/** What one run may use. Times in milliseconds, sizes in bytes unless the name says otherwise. */
-export interface RunLimits {
-  wallMs: number;
-  heapMiB: number;
-  codeBytes: number;
-  paramsBytes: number;
-  responseBytes: number;
-  logsBytes: number;
-  fetches: number;
-  fetchTimeoutMs: number;
-  fetchBytes: number;
-  keyOps: number;
-  privateKeyReads: number;
-  imports: number;
-  importBytes: number;
 }
 
 /** One ability the guest asks for. Carries no key, no CID and no account: the handler is bound to its run. */
@@ -59,8 +33,8 @@ export type OpAnswer =
   | {
       ok: false;
       /**
-       * `permission_denied` and `limit_exceeded` end the run with that code even when the guest catches the error;
-       * any other code is thrown inside the guest as an Error with this `code` and is the guest's to handle.
+       * Thrown inside the guest as an Error with this `code`. `permission_denied` left uncaught becomes the code of the
+       * run; any other code left uncaught is a `threw`.
        */
       code: string;
       message: string;

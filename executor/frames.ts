@@ -1,0 +1,121 @@
+/**
+ * How the executor's processes talk over a socket pair: frames of a JSON header and raw bytes.
+ *
+ *     u32be header length | u32be payload length | header (UTF-8 JSON) | payload
+ *
+ * Not Node's own IPC channel, because the other side may be hostile: a frame above the cap ends the conversation before
+ * anything is allocated for it, and nothing but JSON is ever decoded.
+ */
+import { writeSync } from "node:fs";
+import type { Readable } from "node:stream";
+
+const PREFIX_BYTES = 8;
+
+export interface FrameCaps {
+  headerBytes: number;
+  payloadBytes: number;
+}
+
+/** Sizes the sandbox and fetcher channels never need to pass: code is at most 16 MiB, an op's arguments 1 MiB. */
+export const DEFAULT_CAPS: FrameCaps = { headerBytes: 8 * 2 ** 20, payloadBytes: 17 * 2 ** 20 };
+
+export interface Frame {
+  header: unknown;
+  payload: Buffer;
+}
+
+const EMPTY = Buffer.alloc(0);
+
+export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
+  const head = Buffer.from(JSON.stringify(header));
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + head.length + payload.length);
+  frame.writeUInt32BE(head.length, 0);
+  frame.writeUInt32BE(payload.length, 4);
+  head.copy(frame, PREFIX_BYTES);
+  payload.copy(frame, PREFIX_BYTES + head.length);
+  return frame;
+}
+
+/** Calls `onFrame` for every whole frame that arrives; `onViolation` once, and nothing after it, when the peer breaks the form. */
+export function readFrames(
+  stream: Readable,
+  onFrame: (frame: Frame) => void,
+  onViolation: (reason: string) => void,
+  caps: FrameCaps = DEFAULT_CAPS,
+): void {
+  const reader = new FrameReader(caps);
+  const onData = (chunk: Buffer): void => {
+    try {
+      reader.push(chunk, onFrame);
+    } catch (error) {
+      stream.off("data", onData);
+      onViolation(error instanceof Error ? error.message : "unreadable frame");
+    }
+  };
+  stream.on("data", onData);
+}
+
+class FrameReader {
+  private chunks: Buffer[] = [];
+  private length = 0;
+
+  constructor(private readonly caps: FrameCaps) {}
+
+  push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
+    this.chunks.push(chunk);
+    this.length += chunk.length;
+    for (let frame = this.next(); frame; frame = this.next()) onFrame(frame);
+  }
+
+  private next(): Frame | undefined {
+    if (this.length < PREFIX_BYTES) return undefined;
+    const prefix = this.peek(PREFIX_BYTES);
+    const headerLength = prefix.readUInt32BE(0);
+    const payloadLength = prefix.readUInt32BE(4);
+    if (headerLength > this.caps.headerBytes || payloadLength > this.caps.payloadBytes) throw new Error("a frame is too large");
+    const total = PREFIX_BYTES + headerLength + payloadLength;
+    if (this.length < total) return undefined;
+    const bytes = this.take(total);
+    const payloadStart = PREFIX_BYTES + headerLength;
+    return { header: JSON.parse(bytes.toString("utf8", PREFIX_BYTES, payloadStart)) as unknown, payload: bytes.subarray(payloadStart) };
+  }
+
+  private peek(count: number): Buffer {
+    const first = this.chunks[0];
+    if (first && first.length >= count) return first;
+    return this.merge();
+  }
+
+  private take(count: number): Buffer {
+    const all = this.merge();
+    const rest = all.subarray(count);
+    this.chunks = rest.length > 0 ? [rest] : [];
+    this.length = rest.length;
+    return all.subarray(0, count);
+  }
+
+  private merge(): Buffer {
+    const all = this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
+    this.chunks = [all];
+    return all;
+  }
+}
+
+const WAIT_CELL = new Int32Array(new SharedArrayBuffer(4));
+
+/**
+ * Writes a frame before it returns, so that what a guest logged is out of the process even if the guest kills the
+ * process with its next statement. For child processes only: it blocks while the reader is slow.
+ */
+export function writeFrameSync(fd: number, header: object, payload?: Buffer): void {
+  const frame = encodeFrame(header, payload);
+  let offset = 0;
+  while (offset < frame.length) {
+    try {
+      offset += writeSync(fd, frame, offset);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+      Atomics.wait(WAIT_CELL, 0, 0, 1);
+    }
+  }
+}

@@ -1,0 +1,33 @@
+/** What keyholder and child say to each other. The child's side is checked on arrival: a child may have been taken over. */
+import { z } from "zod";
+import { RUN_ERROR_CODES } from "../../protocol/errors";
+import type { RunLimits } from "./types";
+
+/** To the child. */
+export type ToChild =
+  | { type: "self-test"; secretPaths: string[] }
+  /** The payload is the code, as UTF-8. */
+  | { type: "run"; run: number; params: string; limits: RunLimits }
+  /** The payload is the body of a fetched response, or the source of a module. */
+  | { type: "answer"; run: number; call: number; ok: true; value: string }
+  | { type: "answer"; run: number; call: number; ok: false; code: string; message: string };
+
+const run = z.number().int().nonnegative();
+const call = z.number().int().nonnegative();
+
+/** From the child. */
+export const fromChildSchema = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("ready") }),
+  z.strictObject({ type: z.literal("self-test"), missing: z.array(z.string()).max(32), held: z.number().int() }),
+  z.strictObject({ type: z.literal("started"), run }),
+  z.strictObject({ type: z.literal("log"), run, text: z.string() }),
+  /** An op, "fetch" (payload: the request's body) or "import" among them. */
+  z.strictObject({ type: z.literal("op"), run, call, name: z.string().max(64), args: z.string() }),
+  z.strictObject({
+    type: z.literal("end"),
+    run,
+    response: z.string(),
+    error: z.strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() }).optional(),
+  }),
+]);
+export type FromChild = z.infer<typeof fromChildSchema>;
