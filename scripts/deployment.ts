@@ -1,0 +1,50 @@
+/** What a deployment is on file, and how one is made. Written by scripts only; read by operators, integrators and the services' configuration. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { keccak256, toUtf8Bytes, type Signer } from "ethers";
+import { AccountManager__factory, type AccountManager } from "../typechain-types";
+import { keyNamespaceOf } from "../protocol/namespace";
+import type { Address } from "../protocol/ids";
+
+export interface Deployment {
+  readonly network: string;
+  readonly chainId: string;
+  readonly contractAddress: string;
+  readonly blockNumber: number;
+  readonly transactionHash: string;
+  readonly constructorArguments: readonly string[];
+  /** keccak256 of the ABI's JSON: tells whether a client was generated from this contract's interface. */
+  readonly abiHash: string;
+  readonly keyNamespace: string;
+}
+
+/** Deploys the contract with `admin` as its administrator and describes the result. */
+export async function deployAccountManager(signer: Signer, network: string, admin: string): Promise<{ contract: AccountManager; deployment: Deployment }> {
+  const contract = await new AccountManager__factory(signer).deploy(admin);
+  const receipt = await contract.deploymentTransaction()?.wait();
+  if (!receipt || receipt.status !== 1) throw new Error("the deployment transaction failed");
+  const { chainId } = (await signer.provider?.getNetwork()) ?? raise("the signer has no provider");
+  const contractAddress = await contract.getAddress();
+  const keyNamespace = await contract.keyNamespace();
+  if (BigInt(keyNamespace) !== BigInt(keyNamespaceOf(chainId, contractAddress as Address))) throw new Error("the contract's key namespace is not the one its address and chain give");
+  const deployment: Deployment = {
+    network,
+    chainId: chainId.toString(),
+    contractAddress,
+    blockNumber: receipt.blockNumber,
+    transactionHash: receipt.hash,
+    constructorArguments: [admin],
+    abiHash: keccak256(toUtf8Bytes(JSON.stringify(AccountManager__factory.abi))),
+    keyNamespace: keyNamespaceOf(chainId, contractAddress as Address),
+  };
+  return { contract, deployment };
+}
+
+export function writeDeployment(file: string, deployment: Deployment): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${JSON.stringify(deployment, null, 2)}\n`);
+}
+
+function raise(message: string): never {
+  throw new Error(message);
+}
