@@ -6,16 +6,15 @@ import { importer } from "ipfs-unixfs-importer";
 import { fixedSize } from "ipfs-unixfs-importer/chunker";
 import { balanced } from "ipfs-unixfs-importer/layout";
 import { BlackHoleBlockstore } from "blockstore-core";
-import { CID } from "multiformats/cid";
 import type { Cid } from "./ids";
+
+export * from "./cidText";
 
 const CHUNK_BYTES = 262_144;
 const LINKS_PER_NODE = 174;
-const DAG_PB = 0x70;
-const SHA2_256 = 0x12;
 
 export async function cidOfCode(code: string | Uint8Array): Promise<Cid> {
-  const content = typeof code === "string" ? Buffer.from(code, "utf8") : code;
+  const content = typeof code === "string" ? new TextEncoder().encode(code) : code;
   const options = {
     cidVersion: 0 as const,
     rawLeaves: false,
@@ -24,16 +23,4 @@ export async function cidOfCode(code: string | Uint8Array): Promise<Cid> {
   };
   for await (const entry of importer([{ content }], new BlackHoleBlockstore(), options)) return entry.cid.toString() as Cid;
   throw new Error("the importer returned no entry");
-}
-
-/** CIDv0, or CIDv1 dag-pb sha2-256 turned into v0; undefined for anything else. */
-export function parseCid(text: string): Cid | undefined {
-  if (text.length > 128) return undefined;
-  try {
-    const cid = CID.parse(text);
-    if (cid.code !== DAG_PB || cid.multihash.code !== SHA2_256 || cid.multihash.digest.length !== 32) return undefined;
-    return cid.toV0().toString() as Cid;
-  } catch {
-    return undefined;
-  }
 }

@@ -7,36 +7,9 @@ import { z } from "zod";
 import { KeywrightError } from "./errors";
 import { parseAddress, type Address } from "./ids";
 import { WIRE_LIMITS } from "./limits";
+import { DOMAIN_FIELDS, MESSAGE_FIELDS, type PrimaryType, type TypedData, type TypedDataDomain } from "./typedDataShape";
 
-export const PRIMARY_TYPES = ["CreateWallet", "ConvertAccount", "AddUsageApiKey", "BillingAuth"] as const;
-export type PrimaryType = (typeof PRIMARY_TYPES)[number];
-
-/** What this deployment signs under: name from the service's name, version 1, the node's chain id. */
-export interface TypedDataDomain {
-  readonly name: string;
-  readonly version: "1";
-  readonly chainId: bigint;
-}
-
-export const TYPED_DATA_VERSION = "1";
-export const domainName = (serviceName: string): string => `${serviceName} ChainSecured`;
-
-const DOMAIN_FIELDS = [
-  { name: "name", type: "string" },
-  { name: "version", type: "string" },
-  { name: "chainId", type: "uint256" },
-] as const;
-const MESSAGE_FIELDS = [
-  { name: "address", type: "address" },
-  { name: "issuedAt", type: "uint256" },
-] as const;
-
-export interface TypedData {
-  readonly types: Readonly<Record<string, readonly { name: string; type: string }[]>>;
-  readonly primaryType: string;
-  readonly domain: { readonly name: string; readonly version: string; readonly chainId: string | number };
-  readonly message: { readonly address: string; readonly issuedAt: string | number };
-}
+export * from "./typedDataShape";
 
 const decimal = z.union([z.string().regex(/^(0|[1-9][0-9]{0,77})$/), z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)]);
 const fieldList = z.array(z.strictObject({ name: z.string(), type: z.string() }));
@@ -46,16 +19,6 @@ const envelope = z.strictObject({
   domain: z.strictObject({ name: z.string(), version: z.string(), chainId: decimal }),
   message: z.strictObject({ address: z.string(), issuedAt: decimal }),
 });
-
-/** The canonical envelope for a wallet to sign. `issuedAt` in unix seconds. */
-export function buildTypedData(primaryType: PrimaryType, domain: TypedDataDomain, address: Address, issuedAtSeconds: number): TypedData {
-  return {
-    types: { EIP712Domain: [...DOMAIN_FIELDS], [primaryType]: [...MESSAGE_FIELDS] },
-    primaryType,
-    domain: { name: domain.name, version: domain.version, chainId: domain.chainId.toString() },
-    message: { address, issuedAt: issuedAtSeconds.toString() },
-  };
-}
 
 /**
  * Checks an envelope and its signature against what one endpoint expects and returns the signing wallet.
