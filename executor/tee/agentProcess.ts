@@ -1,0 +1,109 @@
+/** The parent's side of `sdkProcess`: one call at a time, each with a deadline; a process that fails or is late is killed and the next call gets a new one. */
+import { fork, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { TeeError } from "./types";
+import { type AgentAnswer, type AgentCall, type AgentRequest } from "./sdkProcess";
+
+/** Enough for the SDK and an answer of a few MiB; an endless answer ends the process here. */
+const HEAP_MIB = 64;
+const MAX_WAITING = 32;
+const IDLE_MS = 15_000;
+
+export interface AgentProcessOptions {
+  endpoint: string;
+  /** For one whole call, the start of the process included. */
+  timeoutMs: number;
+}
+
+export class AgentProcess {
+  #child: ChildProcess | undefined;
+  #tail: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+  #nextId = 1;
+  #idle: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(private readonly options: AgentProcessOptions) {}
+
+  /** Waits for its turn, then asks. Throws TeeError. */
+  async call(call: AgentCall): Promise<unknown> {
+    if (this.#waiting >= MAX_WAITING) throw new TeeError("busy", `${MAX_WAITING} calls to the guest agent are waiting already`);
+    this.#waiting += 1;
+    const turn = this.#tail.then(() => this.#ask(call));
+    this.#tail = turn.catch(() => undefined);
+    try {
+      return await turn;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** Ends the process now; a call under way fails. */
+  end(): void {
+    clearTimeout(this.#idle);
+    this.#child?.kill("SIGKILL");
+    this.#child = undefined;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.end();
+  }
+
+  async #ask(call: AgentCall): Promise<unknown> {
+    if (this.#closed) throw new TeeError("unreachable", "the guest agent's client is closed");
+    clearTimeout(this.#idle);
+    const child = (this.#child ??= this.#fork());
+    const request: AgentRequest = { ...call, id: this.#nextId++, endpoint: this.options.endpoint };
+    try {
+      const answer = await answerOf(child, request, this.options.timeoutMs);
+      if (!answer.ok) throw new TeeError(answer.reason, `${call.call}: ${answer.message}`);
+      return answer.value;
+    } catch (error) {
+      this.end();
+      throw error;
+    } finally {
+      if (this.#child) this.#idle = setTimeout(() => this.end(), IDLE_MS).unref();
+    }
+  }
+
+  #fork(): ChildProcess {
+    const child = fork(programPath(), [], {
+      // No environment: nothing inherited can point the SDK elsewhere, and no secret is copied.
+      env: {},
+      execArgv: [`--max-old-space-size=${HEAP_MIB}`],
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    });
+    child.unref();
+    child.channel?.unref();
+    return child;
+  }
+}
+
+function answerOf(child: ChildProcess, request: AgentRequest, timeoutMs: number): Promise<AgentAnswer> {
+  return new Promise((resolveAnswer, reject) => {
+    const finish = (act: () => void): void => {
+      clearTimeout(deadline);
+      child.removeAllListeners();
+      // Kept so that a late failure of a killed process is nobody's unhandled error.
+      child.on("error", () => undefined);
+      act();
+    };
+    const fail = (reason: TeeError["reason"], message: string): void => finish(() => reject(new TeeError(reason, `${request.call}: ${message}`)));
+    const deadline = setTimeout(() => fail("timed_out", `no answer within ${timeoutMs} ms`), timeoutMs);
+    child.on("message", (answer: AgentAnswer) => {
+      if (answer.id === request.id) finish(() => resolveAnswer(answer));
+    });
+    child.on("error", () => fail("unreachable", "the SDK's process could not be used"));
+    child.on("exit", (_code, signal) => fail("too_large", `the SDK's process ended before it answered (${signal ?? "exit"})`));
+    child.send(request, (error) => error && fail("unreachable", "the SDK's process could not be used"));
+  });
+}
+
+/** Processes run from dist/, also when this file itself was loaded from its source. */
+function programPath(): string {
+  const sibling = join(__dirname, "sdkProcess.js");
+  return existsSync(sibling) ? sibling : resolve(__dirname, "../../dist/executor/tee/sdkProcess.js");
+}

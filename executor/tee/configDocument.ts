@@ -1,0 +1,64 @@
+/**
+ * The config document: what the compose hash cannot cover because it arrives as environment values. A quote over its hash binds the running service to it.
+ * Secrets have no place here: of every RPC and gateway URL only the host is shown.
+ * Source: design of trust, "config document".
+ */
+import type { Address, Hash32 } from "../../protocol/ids";
+
+export const CONFIG_DOCUMENT_VERSION = 1;
+
+export interface ConfigFacts {
+  serviceName: string;
+  chainId: bigint;
+  contractAddress: Address;
+  keyNamespace: Hash32;
+  rpcUrls: readonly string[];
+  /** How many endpoints must agree on a read. */
+  rpcQuorum: number;
+  /** 0 = not checked (development chain). */
+  maxHeadAgeSeconds: number;
+  identityIssuers: readonly { issuer: string; jwksUrl: string; audience: string }[];
+  limits: Readonly<Record<string, number>>;
+  prices: Readonly<Record<string, number>>;
+  /** Feature switches, by name: `privateKeys` says whether actions may read keys. */
+  features: Readonly<Record<string, boolean>>;
+  sandbox: { readonly level: string; readonly missing: readonly string[] };
+  /** Where guests' code and modules come from and where their fetches may go; absent = not configured. */
+  moduleOrigin?: string;
+  ipfsGateways?: readonly string[];
+  fetchAllowHosts?: readonly string[];
+  fetchPorts?: readonly number[];
+}
+
+export type ConfigDocument = Readonly<Record<string, unknown>>;
+
+export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
+  return {
+    version: CONFIG_DOCUMENT_VERSION,
+    service_name: facts.serviceName,
+    chain_id: Number(facts.chainId),
+    contract_address: facts.contractAddress,
+    key_namespace: facts.keyNamespace,
+    rpc: { hosts: facts.rpcUrls.map(hostOf), quorum: facts.rpcQuorum, max_head_age_seconds: facts.maxHeadAgeSeconds },
+    identity_issuers: facts.identityIssuers.map(({ issuer, jwksUrl, audience }) => ({ issuer, jwks_url: jwksUrl, audience })),
+    limits: { ...facts.limits },
+    prices: { ...facts.prices },
+    features: { ...facts.features },
+    sandbox: { level: facts.sandbox.level, missing: [...facts.sandbox.missing] },
+    ...codeSources(facts),
+  };
+}
+
+function codeSources(facts: ConfigFacts): ConfigDocument {
+  return {
+    ...(facts.moduleOrigin === undefined ? {} : { module_origin_host: hostOf(facts.moduleOrigin) }),
+    ...(facts.ipfsGateways === undefined ? {} : { ipfs_gateway_hosts: facts.ipfsGateways.map(hostOf) }),
+    ...(facts.fetchAllowHosts === undefined ? {} : { fetch_allow_hosts: [...facts.fetchAllowHosts] }),
+    ...(facts.fetchPorts === undefined ? {} : { fetch_ports: [...facts.fetchPorts] }),
+  };
+}
+
+/** Host and port alone: a path, a query or user info may carry a provider's key. */
+function hostOf(url: string): string {
+  return new URL(url).host;
+}

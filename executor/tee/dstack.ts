@@ -1,0 +1,110 @@
+/** dstack as the source of root key, quotes and info. Every answer is checked before it is used; a bad one is a typed error, never a crash. */
+import { z } from "zod";
+import { KeywrightError } from "../../protocol/errors";
+import { AgentProcess } from "./agentProcess";
+import { TeeError, type TeeQuote, type TeeSource } from "./types";
+
+/** dstack separates keys by path only (not by purpose or algorithm), so the root is taken under this one path and everything else is derived here. */
+const ROOT_KEY_PATH = "keywright/root/v1";
+const ROOT_KEY_PURPOSE = "root";
+const ROOT_KEY_BYTES = 32;
+const MAX_QUOTE_HEX = 64 * 1024;
+const MAX_EVENT_LOG_CHARS = 1024 * 1024;
+
+const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
+const jsonText = z.string().max(MAX_EVENT_LOG_CHARS).refine(isJson, "not JSON");
+
+const keyAnswer = z.object({ key: z.instanceof(Uint8Array).refine(isRootKey, "not 32 bytes of key") });
+const quoteAnswer = z.object({ quote: hex.max(MAX_QUOTE_HEX), event_log: jsonText, vm_config: z.string().max(MAX_EVENT_LOG_CHARS).default("") });
+const infoAnswer = z.looseObject({
+  app_id: hex,
+  instance_id: hex,
+  compose_hash: hex,
+  tcb_info: z.looseObject({
+    app_compose: z.string(),
+    mrtd: hex,
+    rtmr0: hex,
+    rtmr1: hex,
+    rtmr2: hex,
+    rtmr3: hex,
+    event_log: z.array(z.looseObject({})),
+  }),
+});
+
+export interface DstackOptions {
+  /** Path of the guest agent's Unix socket, or its http(s) address. */
+  endpoint: string;
+  timeoutMs?: number;
+}
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+export class DstackSource implements TeeSource {
+  readonly #agent: AgentProcess;
+
+  constructor(
+    readonly kind: "dstack" | "simulated",
+    options: DstackOptions,
+  ) {
+    this.#agent = new AgentProcess({ endpoint: options.endpoint, timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS });
+  }
+
+  async rootKey(): Promise<Buffer> {
+    try {
+      const { key } = checked(keyAnswer, "key", await this.#agent.call({ call: "key", path: ROOT_KEY_PATH, purpose: ROOT_KEY_PURPOSE }));
+      // A buffer of its own: the pool behind Buffer.from would keep a copy after zero-filling.
+      const root = Buffer.alloc(ROOT_KEY_BYTES, key);
+      key.fill(0);
+      return root;
+    } finally {
+      // That process has seen the key as text; it does not outlive this call.
+      this.#agent.end();
+    }
+  }
+
+  async quote(reportData: Buffer): Promise<TeeQuote> {
+    if (reportData.length !== 64) throw new RangeError("report data has 64 bytes");
+    return unavailableUnless(async () => {
+      const answer = checked(quoteAnswer, "quote", await this.#agent.call({ call: "quote", reportData }));
+      if (!answer.quote.toLowerCase().includes(reportData.toString("hex"))) throw new TeeError("malformed", "quote: the quote does not carry the report data");
+      return answer;
+    });
+  }
+
+  async info(): Promise<Record<string, unknown>> {
+    return unavailableUnless(async () => checked(infoAnswer, "info", await this.#agent.call({ call: "info" })));
+  }
+
+  async close(): Promise<void> {
+    this.#agent.close();
+  }
+}
+
+function checked<T>(schema: z.ZodType<T>, call: string, value: unknown): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  // Paths and rules only: the values may be secret.
+  const where = parsed.error.issues.slice(0, 3).map((issue) => `${issue.path.join(".") || "answer"} (${issue.code})`);
+  throw new TeeError("malformed", `${call}: ${where.join(", ")}`);
+}
+
+async function unavailableUnless<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw new KeywrightError("attestation_unavailable", "the TEE's guest agent gave no usable answer.", {}, { cause: error, retryAfterSeconds: 5 });
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isRootKey(bytes: Uint8Array): boolean {
+  return bytes.length === ROOT_KEY_BYTES && bytes.some((byte) => byte !== 0);
+}

@@ -1,0 +1,42 @@
+/**
+ * The TEE as the keyholder sees it: a source of root key, quotes and info, and the attestation built from them.
+ * Use: `openTee({kind, endpoint})` at start, `buildConfigDocument(facts)` once the facts stand, `attest(tee, config, request)` per call.
+ */
+import { attestationReportData } from "../../protocol/attestation";
+import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import { type ConfigDocument } from "./configDocument";
+import { DstackSource } from "./dstack";
+import { noTee } from "./none";
+import { tlsLeafDigest } from "./tlsLeaf";
+import { TeeError, type TeeKind, type TeeSource } from "./types";
+
+export { buildConfigDocument, type ConfigDocument, type ConfigFacts } from "./configDocument";
+export { TeeError, type TeeKind, type TeeQuote, type TeeSource } from "./types";
+
+export interface TeeOptions {
+  kind: TeeKind;
+  /** The guest agent's Unix socket or http(s) address; needed unless `kind` is none. There is no default: nothing outside our configuration may choose it. */
+  endpoint?: string;
+  timeoutMs?: number;
+}
+
+export function openTee({ kind, endpoint, timeoutMs }: TeeOptions): TeeSource {
+  if (kind === "none") return noTee;
+  if (!endpoint) throw new TeeError("not_configured", `TEE=${kind} needs DSTACK_ENDPOINT (the guest agent's socket, for example /var/run/dstack.sock)`);
+  return new DstackSource(kind, { endpoint, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+}
+
+/** Answers the executor's `attestation` call. `tlsCertFile` is the PEM file the TLS ingress serves; without it the quote binds no certificate. */
+export async function attest(
+  tee: TeeSource,
+  facts: { config: ConfigDocument; tlsCertFile?: string },
+  { nonce }: ExecutorRequest<"attestation">,
+): Promise<ExecutorAnswer<"attestation">> {
+  const leaf = nonce === undefined ? undefined : await tlsLeafDigest(facts.tlsCertFile);
+  const reportData = attestationReportData({
+    config: facts.config,
+    ...(nonce === undefined ? {} : { nonce: Buffer.from(nonce, "hex") }),
+    ...(leaf === undefined ? {} : { tlsLeafDigest: leaf }),
+  });
+  return { ...(await tee.quote(reportData)), report_data: reportData.toString("hex") };
+}

@@ -1,0 +1,40 @@
+/**
+ * What the keyholder may ask of the TEE it runs in. The product knows only a dstack endpoint; `simulated` is the same client pointed at the development double.
+ * Source: design of trust; specification §4 "Transparency endpoints".
+ */
+export type TeeKind = "dstack" | "simulated" | "none";
+
+export interface TeeQuote {
+  /** Hex without 0x, as dstack gives it. */
+  quote: string;
+  /** JSON text: an array of events. */
+  event_log: string;
+  /** JSON text; empty when the guest agent gives none. */
+  vm_config: string;
+}
+
+export interface TeeSource {
+  readonly kind: TeeKind;
+  /**
+   * The 32 bytes every key is derived from, asked for under one fixed path. Called once at start; the caller zero-fills the buffer.
+   * Throws `TeeError`: without a root key there is no start.
+   */
+  rootKey(): Promise<Buffer>;
+  /** A quote over 64 bytes of report data. Throws KeywrightError `attestation_unavailable`. */
+  quote(reportData: Buffer): Promise<TeeQuote>;
+  /** dstack's info object with `tcb_info` parsed; undefined when `kind` is none. Throws KeywrightError `attestation_unavailable`. */
+  info(): Promise<Record<string, unknown> | undefined>;
+  close(): Promise<void>;
+}
+
+/** The guest agent gave no usable answer. The message names the call and what was wrong with the answer, never its contents. */
+export class TeeError extends Error {
+  override readonly name = "TeeError";
+  constructor(
+    readonly reason: "unreachable" | "timed_out" | "too_large" | "malformed" | "refused" | "busy" | "not_configured",
+    message: string,
+    options?: { cause?: unknown },
+  ) {
+    super(message, options);
+  }
+}

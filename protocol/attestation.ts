@@ -1,0 +1,62 @@
+/**
+ * The formulas that bind a running service to a TEE quote. The executor computes them, the verifier computes them again; both take them from here,
+ * and the tests hold them against a second, hand-written computation.
+ * Source: specification §4 "Transparency endpoints"; design of trust.
+ */
+import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
+
+const REPORT_TAG = Buffer.from("attest/v1", "ascii");
+const REGISTER_BYTES = 48;
+const DIGEST_BYTES = 32;
+export const REPORT_DATA_BYTES = 64;
+
+/** dstack's event type of everything it measures at run time into register 3. */
+export const RUNTIME_EVENT_TYPE = 0x08000001;
+export const RUNTIME_REGISTER = 3;
+
+/** 16 to 32 bytes of lower-case hex. */
+export const NONCE_PATTERN = /^([0-9a-f]{2}){16,32}$/;
+
+const sha = (algorithm: "sha256" | "sha384" | "sha512", ...parts: (Buffer | string)[]): Buffer =>
+  parts.reduce((hash, part) => hash.update(part), createHash(algorithm)).digest();
+
+/** SHA-256 of the JCS form (RFC 8785) of the config document. Throws when the document is not JSON. */
+export function configDigest(config: object): Buffer {
+  const text = canonicalize(config);
+  if (text === undefined) throw new TypeError("the config document is not JSON");
+  return sha("sha256", text);
+}
+
+/**
+ * The 64 bytes a quote must carry: SHA-512("attest/v1" ‖ nonce ‖ SHA-256 of the TLS leaf certificate's DER, or 32 zero bytes ‖ SHA-256 of the JCS form of the
+ * config document). Without a nonce the report data is unused: 64 zero bytes.
+ */
+export function attestationReportData(facts: { nonce?: Buffer; tlsLeafDigest?: Buffer; config: object }): Buffer {
+  if (facts.nonce === undefined) return Buffer.alloc(REPORT_DATA_BYTES);
+  const leaf = facts.tlsLeafDigest ?? Buffer.alloc(DIGEST_BYTES);
+  if (leaf.length !== DIGEST_BYTES) throw new RangeError("the TLS leaf's digest has 32 bytes");
+  return sha("sha512", REPORT_TAG, facts.nonce, leaf, configDigest(facts.config));
+}
+
+/** SHA-256 of the `app_compose` string, byte for byte as dstack measured it. */
+export function composeHash(appCompose: string): string {
+  return sha("sha256", Buffer.from(appCompose, "utf8")).toString("hex");
+}
+
+/** SHA-384(LE32(event type) ‖ ":" ‖ name ‖ ":" ‖ payload): the digest of a run-time event, also where the log leaves it empty. */
+export function runtimeEventDigest(name: string, payload: Buffer): Buffer {
+  const type = Buffer.alloc(4);
+  type.writeUInt32LE(RUNTIME_EVENT_TYPE);
+  return sha("sha384", type, ":", Buffer.from(name, "utf8"), ":", payload);
+}
+
+/** The newer form of the same digest: SHA-384 of the JCS JSON {name, payload (hex), type}. */
+export function runtimeEventDigestJson(name: string, payload: Buffer): Buffer {
+  return sha("sha384", canonicalize({ name, payload: payload.toString("hex"), type: RUNTIME_EVENT_TYPE }) ?? "");
+}
+
+/** A register after these digests: it starts as 48 zero bytes and each digest is hashed onto it. */
+export function replayRegister(digests: readonly Buffer[]): Buffer {
+  return digests.reduce<Buffer>((register, digest) => sha("sha384", register, digest), Buffer.alloc(REGISTER_BYTES));
+}
