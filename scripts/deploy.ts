@@ -25,7 +25,9 @@ async function main(): Promise<void> {
     const { deployment } = await deployAccountManager(signer, network, adminAddress);
     const file = join(ROOT, "deployments", `${network}.json`);
     writeDeployment(file, deployment);
-    console.log(`AccountManager ${deployment.contractAddress} on chain ${deployment.chainId}, block ${deployment.blockNumber}; written to deployments/${network}.json`);
+    console.log(
+      `AccountManager ${deployment.contractAddress} on chain ${deployment.chainId}, block ${deployment.blockNumber}; written to deployments/${network}.json`,
+    );
   } finally {
     provider.destroy();
   }

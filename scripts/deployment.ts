@@ -26,7 +26,8 @@ export async function deployAccountManager(signer: Signer, network: string, admi
   const { chainId } = (await signer.provider?.getNetwork()) ?? raise("the signer has no provider");
   const contractAddress = await contract.getAddress();
   const keyNamespace = await contract.keyNamespace();
-  if (BigInt(keyNamespace) !== BigInt(keyNamespaceOf(chainId, contractAddress as Address))) throw new Error("the contract's key namespace is not the one its address and chain give");
+  if (BigInt(keyNamespace) !== BigInt(keyNamespaceOf(chainId, contractAddress as Address)))
+    throw new Error("the contract's key namespace is not the one its address and chain give");
   const deployment: Deployment = {
     network,
     chainId: chainId.toString(),

@@ -22,7 +22,19 @@ export interface ChainOptions {
 export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptions): Promise<DevelopmentChain> {
   const rpcUrl = `http://127.0.0.1:${port}`;
   const state = stateFile === undefined ? [] : ["--state", stateFile, "--state-interval", "5"];
-  const args = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(DEVELOPMENT_CHAIN_ID), "--hardfork", "prague", "--quiet", ...state, ...extraArgs];
+  const args = [
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--chain-id",
+    String(DEVELOPMENT_CHAIN_ID),
+    "--hardfork",
+    "prague",
+    "--quiet",
+    ...state,
+    ...extraArgs,
+  ];
   const process = startProcess({ name: "chain", command: anvilBinary(), args, env: {}, onLine: () => undefined });
   try {
     await waitUntil("the local chain", () => answers(rpcUrl), { timeoutMs: 15_000, died: process.died });

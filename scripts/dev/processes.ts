@@ -78,7 +78,11 @@ function forEachLine(stream: NodeJS.ReadableStream | null, take: (line: string) 
     rest = lines.pop() ?? "";
     for (const line of lines) take(line);
   });
-  if (stream) void once(stream, "end").then(() => rest !== "" && take(rest), () => undefined);
+  if (stream)
+    void once(stream, "end").then(
+      () => rest !== "" && take(rest),
+      () => undefined,
+    );
 }
 
 /** Asks `probe` until it answers true; gives up after `timeoutMs` or as soon as the process dies. */

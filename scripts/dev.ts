@@ -1,0 +1,77 @@
+/** `npm start`: a whole Keywright on this machine until Ctrl-C or SIGTERM. Ports and data directory come from the environment (README). */
+import { join } from "node:path";
+import { DEFAULT_PORTS, startStack, type Stack } from "./dev/stack";
+
+const ROOT = join(__dirname, "..", "..");
+
+function portFrom(variable: string, byDefault: number): number {
+  const text = process.env[variable];
+  if (text === undefined || text === "") return byDefault;
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Error(`${variable}=${text} is not a port (1 to 65535).`);
+  return port;
+}
+
+/** Settings of the shell that the services take as they are. */
+const PASSED_ON =
+  /^(SERVICE_NAME|SIGNUP_CREDIT_CENTS|ALLOW_PRIVATE_KEYS|POOL_SIZE|DATABASE_URL|CONFIRMATIONS_BEFORE_ANSWER|RATE_LIMIT_\w+|RUN_LIMIT_\w+|PRICE_\w+|FETCH_\w+|MODULE_ORIGIN|IPFS_GATEWAYS|KUBO_RPC_URL|IDENTITY_ISSUERS)$/;
+
+function passedOn(): Record<string, string> {
+  const chosen = Object.entries(process.env).filter((entry): entry is [string, string] => PASSED_ON.test(entry[0]) && entry[1] !== undefined);
+  return Object.fromEntries(chosen);
+}
+
+function start(): Promise<Stack> {
+  const { DATA_DIR, HOST, PAYER_COUNT, VERBOSE } = process.env;
+  return startStack({
+    ports: {
+      chain: portFrom("CHAIN_PORT", DEFAULT_PORTS.chain),
+      relayer: portFrom("PORT", DEFAULT_PORTS.relayer),
+      stripe: portFrom("STRIPE_PORT", DEFAULT_PORTS.stripe),
+      metrics: portFrom("METRICS_PORT", DEFAULT_PORTS.metrics),
+    },
+    ...(DATA_DIR ? { dataDir: DATA_DIR } : {}),
+    ...(HOST ? { host: HOST } : {}),
+    ...(PAYER_COUNT ? { payerCount: Number(PAYER_COUNT) } : {}),
+    deploymentFile: join(ROOT, "deployments", "localhost.json"),
+    env: passedOn(),
+    onProgress: (line) => console.log(line),
+    onLog: (service, line) => {
+      if (VERBOSE || /"level":(50|60)/.test(line)) console.error(`[${service}] ${line}`);
+    },
+  });
+}
+
+async function main(): Promise<void> {
+  let stopping = false;
+  const asked = new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      process.on(signal, () => {
+        stopping = true;
+        resolve();
+      });
+    }
+  });
+  const stack = await start();
+  if (!stopping) {
+    console.log(`viewer    ${stack.baseUrl}/core/v1/swagger-ui   billing ${stack.baseUrl}/billing   metrics ${stack.metricsUrl}`);
+    console.log(process.env.DATA_DIR ? `data      ${stack.dataDir}` : "data      ephemeral: gone at the end (set DATA_DIR to keep it)");
+    console.log("\nReady. Ctrl-C stops everything.");
+  }
+  const outcome = await Promise.race([asked, stack.died.catch((error: unknown) => error)]);
+  if (outcome instanceof Error) {
+    console.error(outcome.message);
+    process.exitCode = 1;
+  } else {
+    console.log("\nStopping …");
+  }
+  await stack.stop();
+}
+
+main().then(
+  () => process.exit(),
+  (error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  },
+);
