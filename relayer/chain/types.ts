@@ -1,0 +1,303 @@
+/**
+ * What the rest of the relayer knows of the chain: reads that see every answered write, and writes that land exactly once.
+ * Source: specification §2 to §4; wire "Requests and answers"; house "Three walks".
+ */
+import type { Transaction } from "kysely";
+import type { ContractWrite, Credential, ExecutorAnswer, ExecutorRequest, signedEnvelopeSchema } from "../../protocol/executor";
+import type { ErrorCode } from "../../protocol/errors";
+import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
+import type { z } from "zod";
+import type { Database } from "../store/database";
+import type { SubmissionState } from "./states";
+
+/** Facts of the network this relayer serves; fixed while it runs. */
+export interface NetworkFacts {
+  readonly chainId: bigint;
+  readonly chainName: string;
+  readonly testnet: boolean;
+  /** Symbol of the coin gas is paid in. */
+  readonly token: string;
+  readonly contractAddress: Address;
+  readonly keyNamespace: Hash32;
+}
+
+/** A key of any kind at the block of the answer. */
+export interface KeyState {
+  readonly keyId: KeyId;
+  readonly accountId: AccountId;
+  /** True for the account key; false for a usage key. */
+  readonly isAccountKey: boolean;
+  /** Set and not expired; for an account key: its account is managed. */
+  readonly live: boolean;
+  /** Of the account: true in API mode, false in ChainSecured mode. */
+  readonly managed: boolean;
+  readonly owner: Address;
+  /** Unix seconds; 0 = never. */
+  readonly expiresAtSeconds: bigint;
+  /** Spending cap over the key's life in US cents; 0 = none. */
+  readonly capCents: bigint;
+}
+
+export interface AccountView {
+  readonly id: AccountId;
+  readonly owner: Address;
+  readonly managed: boolean;
+  readonly name: string;
+  readonly description: string;
+  readonly groupCount: number;
+  readonly actionCount: number;
+  readonly pkpCount: number;
+  readonly usageKeyCount: number;
+}
+
+export interface GroupView {
+  readonly id: GroupId;
+  readonly name: string;
+  readonly description: string;
+  readonly pkpCount: number;
+  readonly actionCount: number;
+}
+
+/** Zero hash = "any action" (name empty, as on chain). */
+export interface ActionView {
+  readonly hash: ActionHash;
+  readonly name: string;
+  readonly description: string;
+}
+
+/** Number 0 and the zero address = "any PKP". */
+export interface PkpView {
+  readonly number: number;
+  readonly walletAddress: PkpId;
+  readonly derivationPath: DerivationPath;
+  readonly name: string;
+  readonly description: string;
+}
+
+export interface UsageKeyView {
+  readonly id: KeyId;
+  readonly accountId: AccountId;
+  readonly expiresAtSeconds: bigint;
+  readonly capCents: bigint;
+  readonly name: string;
+  readonly description: string;
+  readonly canCreateGroups: boolean;
+  readonly canDeleteGroups: boolean;
+  readonly canCreatePkps: boolean;
+  readonly manageIpfsIdsInGroups: readonly bigint[];
+  readonly addPkpToGroups: readonly bigint[];
+  readonly removePkpFromGroups: readonly bigint[];
+  readonly executeInGroups: readonly bigint[];
+}
+
+/** Which items of a list: skip `offset`, then at most `limit` (1 to 1,000). */
+export interface PageRequest {
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** How many there are in all. */
+  readonly total: number;
+}
+
+/** 128 random bits as 32 lower-case hex digits: knowing one is the right to look at its fate. */
+export type SubmissionId = string & { readonly __submissionId: true };
+
+/** What a client asked for, on its way to the chain. */
+export interface SubmitRequest {
+  /** Whose write this is: writes of one account go one after another. For a new account: the id it will have. */
+  readonly accountId: AccountId;
+  /** Argument 0 of the write is the hash of this credential; the executor checks it. */
+  readonly credential: Credential;
+  readonly write: ContractWrite;
+  /** The new owner's signed envelope, for `convertToChainSecuredAccount` only. */
+  readonly convert?: z.infer<typeof signedEnvelopeSchema>;
+  /** The route's name (`add_group`): kept with the submission, shown by the operator's tools. */
+  readonly kind: string;
+  /**
+   * Called once after the simulation succeeded and before anything is signed. Throwing stops the write with nothing spent.
+   * What it reserves is settled or released through `OnOutcome`, whatever happens.
+   */
+  readonly reserve?: (submissionId: SubmissionId) => Promise<void>;
+  /** Already scoped by the caller (route, account). A second submit with the same one waits for the first's outcome instead of writing again. */
+  readonly idempotencyKey?: string;
+  readonly requestId?: string;
+  /** How long to wait for the outcome before `submission_pending`; default: the chain's own. */
+  readonly waitMs?: number;
+}
+
+/** What the receipt says, in the wire's words; only what the write made. */
+export interface WriteResult {
+  /** Decimal. */
+  readonly group_id?: string;
+  readonly wallet_address?: Address;
+  readonly derivation_path?: DerivationPath;
+  readonly api_key_hash?: Hash32;
+}
+
+export interface SubmitAnswer {
+  readonly submissionId: SubmissionId;
+  readonly transactionHash: Hash32;
+  readonly blockNumber: number;
+  readonly result: WriteResult;
+  /** True when the idempotency key had been used: this is the outcome of the earlier write. */
+  readonly replayed: boolean;
+}
+
+/** A failure as it is kept: the code and sentence the route would have answered with. */
+export interface SubmissionFailure {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+/** A submission as `GET /submissions/:id` may show it; never a secret. */
+export interface SubmissionView {
+  readonly id: SubmissionId;
+  readonly accountId: AccountId;
+  readonly kind: string;
+  readonly state: SubmissionState;
+  readonly transactionHash?: Hash32;
+  readonly blockNumber?: number;
+  readonly result?: WriteResult;
+  readonly error?: SubmissionFailure;
+  /** The transaction was mined, so that it cost gas: with an error this is a write that reverted when it was mined. */
+  readonly charged: boolean;
+  /** After a reorg changed the outcome (state `changed`): what had been answered before. */
+  readonly before?: { readonly result?: WriteResult; readonly error?: SubmissionFailure };
+  readonly createdAt: Date;
+}
+
+/** How a submission ended, for the books: exactly once per submission id, in the transaction that writes the outcome. */
+export interface SubmissionOutcome {
+  readonly submissionId: SubmissionId;
+  readonly accountId: AccountId;
+  readonly kind: string;
+  /** Mined, with or without success: it cost us gas, so what was reserved is settled; else it is released. */
+  readonly charged: boolean;
+}
+/** Given by main: settles or releases what `reserve` reserved. Must be idempotent and must do nothing when nothing was reserved. */
+export type OnOutcome = (outcome: SubmissionOutcome, trx: Transaction<Database>) => Promise<void>;
+
+/** One contract event of an account, as it stands on the present chain. */
+export interface AccountEvent {
+  /** Resumes after this event: opaque text; stays valid across restarts and reorgs. */
+  readonly cursor: string;
+  readonly name: string;
+  readonly blockNumber: number;
+  readonly transactionHash: Hash32;
+  readonly logIndex: number;
+  /**
+   * Arguments by name: uints as decimal strings, ids and hashes as 0x and 64 digits, addresses checksummed. After a reorg an event that is no longer
+   * on the chain is followed by an entry of the same name with `removed: true`.
+   */
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly removed: boolean;
+}
+
+export interface EventPage {
+  readonly events: readonly AccountEvent[];
+  /** The cursor to ask with next; equals the given one when there is nothing new. */
+  readonly next: string;
+}
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** One sentence each, for `/ready` and the log. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * The chain room. All reads answer from a block at or after the last write any relayer on this store has answered, and throw
+ * `chain_unavailable` when no endpoint can. Ids that are not on chain give `undefined` where the type says so; else the contract's named error
+ * (`unknown_account`, `unknown_group` …) is thrown as a KeywrightError.
+ */
+export interface Chain {
+  readonly network: NetworkFacts;
+
+  /** The first of `ids` the contract has ever known (a key's text id before its decoded id). */
+  key(ids: readonly KeyId[]): Promise<KeyState | undefined>;
+  account(id: AccountId): Promise<AccountView | undefined>;
+  group(id: AccountId, groupId: GroupId): Promise<GroupView>;
+  groups(id: AccountId, page: PageRequest): Promise<Page<GroupView>>;
+  actions(id: AccountId, page: PageRequest): Promise<Page<ActionView>>;
+  actionsInGroup(id: AccountId, groupId: GroupId, page: PageRequest): Promise<Page<ActionView>>;
+  pkps(id: AccountId, page: PageRequest): Promise<Page<PkpView>>;
+  pkpsInGroup(id: AccountId, groupId: GroupId, page: PageRequest): Promise<Page<PkpView>>;
+  usageKeys(id: AccountId, page: PageRequest): Promise<Page<UsageKeyView>>;
+  /** A set usage key, live or expired, of any account. */
+  usageKey(id: KeyId): Promise<UsageKeyView | undefined>;
+  /** The PKP of a number (from 1). Throws `unknown_pkp`. */
+  pkpByNumber(id: AccountId, number: bigint): Promise<PkpId>;
+  /** Why a run would be refused, as the contract's enum; allowed is true when it would not. `pkpId` absent asks for key and action only. */
+  explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): Promise<{ readonly allowed: boolean; readonly reason: DenialReason }>;
+  apiPayers(): Promise<readonly Address[]>;
+  /** The zero address until one is set. */
+  adminApiPayer(): Promise<Address>;
+
+  /** Accounts whose present owner is this address, oldest first. */
+  accountsOwnedBy(owner: Address): Promise<readonly AccountId[]>;
+
+  /** Asks the contract whether the write would succeed now; a revert throws the named error. Nothing is signed or spent. */
+  simulate(write: ContractWrite): Promise<void>;
+
+  /**
+   * Carries a write to the chain exactly once: waits for the account's turn, simulates, reserves, has it authorised and signed, sends it and waits.
+   * @throws KeywrightError the contract's named error (nothing spent); the same with `facts.charged: true` and `transaction_hash` when it reverted
+   * as mined; what `reserve` or the executor threw; `no_payer_available`, `queue_full`, `chain_unavailable` (nothing spent);
+   * `submission_pending` (504) with `facts.submission_id` when the outcome is not known in time: it is carried on in the background.
+   */
+  submit(request: SubmitRequest): Promise<SubmitAnswer>;
+  submission(id: SubmissionId): Promise<SubmissionView | undefined>;
+  submissionByIdempotencyKey(key: string): Promise<SubmissionView | undefined>;
+
+  /** Events of one account after a cursor (from the beginning without one), at most `limit`. Throws `invalid_value` for a cursor that is none. */
+  events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage>;
+
+  ready(): Promise<Readiness>;
+  /** Figures for the metrics and the operator's tools, from memory and the store; no call to the chain. */
+  stats(): Promise<ChainStats>;
+  /** Takes no new writes, hands open submissions to whoever comes next, stops every timer. */
+  close(): Promise<void>;
+}
+
+/** The contract's `DenialReason`, in its order. */
+export const DENIAL_REASONS = [
+  "none",
+  "unknown_key",
+  "key_expired",
+  "account_chain_secured",
+  "no_execute_scope",
+  "action_not_permitted",
+  "unknown_pkp",
+  "pkp_not_permitted",
+] as const;
+export type DenialReason = (typeof DENIAL_REASONS)[number];
+
+export interface LaneStats {
+  /** 0 is the admin payer. */
+  readonly payer: number;
+  readonly address: Address;
+  readonly balanceWei: bigint;
+  readonly nextNonce: number;
+  readonly inFlight: number;
+  readonly usable: boolean;
+}
+
+export interface ChainStats {
+  readonly lanes: readonly LaneStats[];
+  /** Submissions by state, open ones only. */
+  readonly open: Readonly<Partial<Record<SubmissionState, number>>>;
+  readonly waiting: number;
+  readonly headBlock: number;
+  readonly headAgeSeconds: number;
+  readonly followedBlock: number;
+}
+
+/** What the chain needs of the executor; `relayer/executorClient.ts` is one. */
+export interface ExecutorPort {
+  call<C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>, context?: { requestId?: string; signal?: AbortSignal }): Promise<ExecutorAnswer<C>>;
+}
+export type ExecutorWriteCall = "authorizeWrite" | "signAsPayer" | "signNoop" | "signTopUp" | "payers";
