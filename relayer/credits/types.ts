@@ -1,0 +1,155 @@
+/**
+ * What the rest of the relayer may ask of credits. All amounts are whole US cents; positive = credit to the account.
+ * Source: specification §4 "Billing"; design "Credits"; wire "Billing routes".
+ */
+import type { AccountId, KeyId } from "../../protocol/ids";
+import type { Trx } from "../store/database";
+import type { EntryKind } from "../store/tables/credits";
+
+/** Who is to pay: the account, and the usage key that acts for it with the cap its owner set (`balance` on chain; 0 or absent = no cap). */
+export interface Spender {
+  readonly accountId: AccountId;
+  /** Absent for the account key and other owner credentials: they have no cap. */
+  readonly keyId?: KeyId | undefined;
+  readonly capCents?: number | undefined;
+}
+
+export interface Balance {
+  /** Positive = credit; below zero only through refunds and disputes. Reservations not yet subtracted. */
+  readonly balanceCents: number;
+  /** How much of it is held for acts under way. */
+  readonly reservedCents: number;
+}
+
+export interface WriteReservation extends Spender {
+  /** The submission that holds the credit from now on. */
+  readonly submissionId: string;
+  readonly cents: number;
+  /** Charge if there is credit, carry on without charge if not (revoking a leaked key has to work at zero balance). */
+  readonly evenWithoutCredit?: boolean | undefined;
+}
+
+export interface RunRequest extends Spender {
+  /** The wall limit asked for, in ms. */
+  readonly limitMs: number;
+}
+
+export interface RunReservation {
+  readonly reservationId: string;
+  /** The wall limit that the reserved credit pays for: at most what was asked. */
+  readonly limitMs: number;
+}
+
+export interface Page {
+  readonly number: number;
+  readonly size: number;
+}
+
+export interface HistoryEntry {
+  readonly id: number;
+  readonly kind: EntryKind;
+  readonly amountCents: number;
+  /** Submission id, run id or payment intent id. */
+  readonly reference: string;
+  readonly keyId: KeyId | undefined;
+  readonly createdAt: Date;
+}
+
+export interface History {
+  /** Newest first. */
+  readonly entries: readonly HistoryEntry[];
+  readonly total: number;
+}
+
+export interface IntentRequest {
+  readonly accountId: AccountId;
+  /** 500…99,999,999, else `amount_out_of_range`. */
+  readonly amountCents: number;
+  /** The client's name for this press of the button (`Idempotency-Key`): the same one gives the same intent, also after a time-out or reload. */
+  readonly attemptKey?: string | undefined;
+}
+
+export interface Intent {
+  readonly paymentIntentId: string;
+  /** Lets a browser complete this one payment; never stored, never logged. */
+  readonly clientSecret: string;
+}
+
+export interface Confirmation {
+  readonly balanceCents: number;
+  readonly alreadyCredited: boolean;
+}
+
+export interface WebhookOutcome {
+  /** Whether the event was about a payment of ours. */
+  readonly handled: boolean;
+}
+
+export interface Credits {
+  /** The account's balance; an account never seen before has 0 (plus the signup credit, where every account gets it). */
+  balance(accountId: AccountId): Promise<Balance>;
+
+  /** What each key has spent over its life, settled acts only. Unknown keys count 0. */
+  spentCents(keyIds: readonly KeyId[]): Promise<ReadonlyMap<KeyId, number>>;
+
+  /** Ledger entries of the account, newest first. */
+  history(accountId: AccountId, page: Page): Promise<History>;
+
+  /**
+   * Holds a write's price for its submission. Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
+   * Given back by itself if the submission is never written down (`bindWrite`) and this instance dies.
+   */
+  reserveWrite(reservation: WriteReservation): Promise<void>;
+
+  /**
+   * To be called in the transaction that writes the submission down: from then on only its outcome settles or releases the reservation.
+   * Throws `database_unavailable` (retryable, nothing sent) when the reservation was given back meanwhile. A submission without a reservation is left alone.
+   */
+  bindWrite(submissionId: string, trx: Trx): Promise<void>;
+
+  /** The write was mined (also when it reverted: it cost us). In the transaction that writes the outcome; a second call changes nothing. Returns what was charged. */
+  settleWrite(submissionId: string, trx: Trx): Promise<number>;
+
+  /** The write failed before it was mined, or expired. In the transaction that writes the outcome; a second call changes nothing. */
+  releaseWrite(submissionId: string, trx: Trx): Promise<void>;
+
+  /** For a write that failed between `reserveWrite` and its submission (outside any transaction of the chain's). */
+  abandonWrite(submissionId: string): Promise<void>;
+
+  /**
+   * Holds min(limit × price, free balance, what is left of the key's cap), at least one second's price.
+   * Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
+   */
+  reserveRun(request: RunRequest): Promise<RunReservation>;
+
+  /** Charges min(reserved, started seconds × price) and gives the rest back. A second call returns the first one's cost. Returns cents charged. */
+  settleRun(reservationId: string, durationMs: number): Promise<number>;
+
+  /** The guest was never started, or the fault was ours: nothing is charged. */
+  releaseRun(reservationId: string): Promise<void>;
+
+  /** Once per account id, under the global daily cap; returns what was granted by this call (0 when it had been, or the cap is reached). */
+  grantSignupCredit(accountId: AccountId): Promise<number>;
+
+  /** Kept for the payment processor, handed over with the first intent. */
+  rememberEmail(accountId: AccountId, email: string): Promise<void>;
+
+  /** The key a browser needs. Error: `payments_unavailable` when no payment keys are configured. */
+  publishableKey(): string;
+
+  /** Errors: `amount_out_of_range`, `payments_unavailable`, `idempotency_conflict` (attempt key used with another amount). */
+  createIntent(request: IntentRequest): Promise<Intent>;
+
+  /**
+   * Credits a succeeded intent of this account, once. Amount and currency are read from the intent.
+   * Errors: `payment_intent_not_found` (unknown, or another account's), `payment_not_succeeded` {status}, `payments_unavailable`.
+   */
+  confirmIntent(accountId: AccountId, paymentIntentId: string): Promise<Confirmation>;
+
+  /** Verifies and applies one Stripe event; safe under duplicates and any order. Errors: `invalid_webhook_signature`, `payments_unavailable`. */
+  handleWebhook(rawBody: Buffer, signatureHeader: string | undefined): Promise<WebhookOutcome>;
+
+  /** Starts the background work: orphaned reservations, reconciliation with the payment processor. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}

@@ -1,0 +1,61 @@
+/**
+ * The embedded database as a pool of one connection, in the shape Kysely's PostgreSQL dialect expects; so one dialect serves both stores.
+ * A transaction holds the connection; everybody else waits in line. Waiting too long is an error rather than a hang: it is either
+ * overload or a query outside the transaction that its own caller has open (use the transaction's handle there).
+ */
+import { PGlite, types } from "@electric-sql/pglite";
+import type { PostgresPool, PostgresPoolClient } from "kysely";
+import { KeywrightError } from "../../protocol/errors";
+import { parseBytea, parseInt8 } from "./values";
+
+const LONGEST_WAIT_MS = 20_000;
+
+export async function openPglitePool(dataDir: string | undefined): Promise<PostgresPool> {
+  const lite = await PGlite.create({
+    ...(dataDir === undefined ? {} : { dataDir }),
+    parsers: { [types.INT8]: parseInt8, [types.BYTEA]: parseBytea },
+  });
+  const line = new WaitingLine();
+  return {
+    connect: async () => clientOf(lite, await line.enter()),
+    end: () => lite.close(),
+  };
+}
+
+function clientOf(lite: PGlite, leave: () => void): PostgresPoolClient {
+  const query = (sql: string, parameters: readonly unknown[]): Promise<unknown> => lite.query(sql, [...parameters]);
+  return { query: query as PostgresPoolClient["query"], release: leave };
+}
+
+/** First come, first served, one at a time. */
+class WaitingLine {
+  #busy = false;
+  readonly #waiting: (() => void)[] = [];
+
+  async enter(): Promise<() => void> {
+    if (this.#busy) await this.#turn();
+    this.#busy = true;
+    return () => this.#leave();
+  }
+
+  #turn(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1);
+        reject(new KeywrightError("database_unavailable", "The embedded database is too busy; the same request may succeed later.", {}, { retryAfterSeconds: 5 }));
+      }, LONGEST_WAIT_MS);
+      const enter = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#waiting.push(enter);
+    });
+  }
+
+  /** Hands the place straight to the next in line, so that no newcomer can slip in between. */
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#busy = false;
+    else next();
+  }
+}

@@ -1,0 +1,2 @@
+/** Tables of relayer/chain: submissions, lanes, followed events. */
+export type ChainTables = Record<never, never>;

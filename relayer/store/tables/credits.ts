@@ -1,0 +1,109 @@
+import type { Generated } from "kysely";
+import type { Int8, Json, Timestamp } from "./types";
+
+/** What an account has: a row changed in the same transaction as its ledger entries. Keyed by account id, so conversion and transfer move nothing. */
+export interface CreditAccountsTable {
+  account_id: string;
+  /** Sum of the account's ledger entries; below zero only through refunds and disputes. */
+  balance_cents: Generated<Int8>;
+  /** How much of it is held by open reservations. */
+  reserved_cents: Generated<Int8>;
+  /** Kept for the payment processor only; never on chain, never in logs. */
+  email: string | null;
+  customer_id: string | null;
+}
+
+/** What a usage key has spent over its life; survives the key's removal. */
+export interface KeySpendingTable {
+  key_id: string;
+  spent_cents: Generated<Int8>;
+  reserved_cents: Generated<Int8>;
+}
+
+export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "dispute_reversal" | "write" | "run";
+
+/** The house's side of every entry. */
+export type HouseBook = "promotions" | "payments" | "revenue";
+
+/**
+ * The ledger, append-only (a trigger refuses UPDATE, DELETE and TRUNCATE). One row is both legs of a posting: `amount_cents` to the account
+ * and the same amount out of the house's book, so that half a posting cannot exist.
+ */
+export interface LedgerEntriesTable {
+  id: Generated<Int8>;
+  account_id: string;
+  contra: HouseBook;
+  /** Never zero; positive = credit to the account. */
+  amount_cents: Int8;
+  kind: EntryKind;
+  /** What the entry is for: submission id, run id, payment intent id. */
+  reference: string;
+  /** Unique: the same act never posts twice. */
+  posting_key: string;
+  key_id: string | null;
+  created_at: Timestamp;
+}
+
+export type ReservationState = "held" | "settled" | "released";
+
+/** Credit held for one act: a write (id = submission id) or a run. */
+export interface CreditReservationsTable {
+  id: string;
+  kind: "write" | "run";
+  account_id: string;
+  key_id: string | null;
+  reserved_cents: Int8;
+  /** What it came to; null while held. */
+  cost_cents: Int8 | null;
+  state: Generated<ReservationState>;
+  /** The instance that answers for it, until a write's submission is written down. */
+  instance_id: string;
+  /** True once the submission exists: from then on its outcome decides, whichever instance sees it. */
+  bound: Generated<boolean>;
+  created_at: Timestamp;
+  closed_at: Timestamp | null;
+}
+
+/** One row per payment intent of ours: what was credited for it and what was taken back. */
+export interface PaymentsTable {
+  intent_id: string;
+  account_id: string;
+  credited_cents: Int8;
+  /** What refunds and open disputes have debited so far. */
+  debited_cents: Generated<Int8>;
+  refunded_cents: Generated<Int8>;
+  created_at: Timestamp;
+}
+
+/** The disputes of an intent, so that their events may come in any order. */
+export interface PaymentDisputesTable {
+  dispute_id: string;
+  intent_id: string;
+  amount_cents: Int8;
+  reinstated: Generated<boolean>;
+}
+
+/** Intents asked for under a client's attempt key. */
+export interface PaymentAttemptsTable {
+  account_id: string;
+  attempt_key: string;
+  amount_cents: Int8;
+  created_at: Timestamp;
+}
+
+/** Single values of this area, such as the reconciliation watermark. */
+export interface CreditSettingsTable {
+  name: string;
+  value: Json<unknown>;
+}
+
+export interface CreditTables {
+  credit_accounts: CreditAccountsTable;
+  key_spending: KeySpendingTable;
+  ledger_entries: LedgerEntriesTable;
+  credit_reservations: CreditReservationsTable;
+  payments: PaymentsTable;
+  payment_disputes: PaymentDisputesTable;
+  payment_attempts: PaymentAttemptsTable;
+  credit_settings: CreditSettingsTable;
+}

@@ -1,0 +1,2 @@
+/** Tables of the HTTP face: idempotent answers, known CIDs. */
+export type HttpTables = Record<never, never>;

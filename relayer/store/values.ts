@@ -1,0 +1,12 @@
+/** How column values come out of both drivers, so that the rest of the relayer never asks which one it talks to. */
+
+export function parseInt8(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`int8 value ${text} is beyond 2^53; such a column has to be numeric`);
+  return value;
+}
+
+/** PostgreSQL's hex form (`\x…`). */
+export function parseBytea(text: string): Buffer {
+  return Buffer.from(text.slice(2), "hex");
+}
