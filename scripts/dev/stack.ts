@@ -35,12 +35,12 @@ export interface StackOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** More arguments for the chain, e.g. a block time. */
   readonly chainArgs?: readonly string[];
-  /** Lets a fault proxy stand between the services and the chain: gets the chain's URL, returns the one the services use. */
-  readonly rpcUrlFor?: (rpcUrl: string) => Promise<string> | string;
+  /** Lets a fault proxy stand between the services and the chain: given the chain's URL, says which one the services use. */
+  readonly servicesRpcUrl?: (rpcUrl: string) => string;
   readonly deploymentFile?: string;
   /** One line of progress, or one line of a service's log. */
   readonly onProgress?: (line: string) => void;
-  readonly onLog?: (service: string, line: string) => void;
+  readonly onLog?: (service: ServiceName, line: string) => void;
 }
 
 export interface Stack {
@@ -52,10 +52,9 @@ export interface Stack {
   readonly contractAddress: string;
   readonly deployment: Deployment;
   readonly dataDir: string;
-  readonly executor: ManagedProcess;
-  readonly relayer: ManagedProcess;
+  service(name: ServiceName): ManagedProcess;
   /** Stops and starts one service again with the same configuration; `signal` says how it ends. */
-  restart(service: "executor" | "relayer", signal?: NodeJS.Signals): Promise<void>;
+  restart(service: ServiceName, signal?: NodeJS.Signals): Promise<void>;
   /** Rejects when a service ends by itself. */
   readonly died: Promise<never>;
   stop(): Promise<void>;
@@ -86,12 +85,54 @@ async function startInOrder(options: StackOptions, teardown: Teardown): Promise<
   const progress = options.onProgress ?? (() => undefined);
   const ports = await choosePorts(options.ports);
   const dataDir = prepareDataDir(options.dataDir, teardown);
+  const surroundings = await startSurroundings(options, ports, dataDir, teardown);
+  const { deployment, rpcUrl, stripeUrl } = surroundings;
 
-  const chain = await startChain({
-    port: ports.chain,
-    extraArgs: options.chainArgs ?? [],
-    ...(options.dataDir === undefined ? {} : { stateFile: join(dataDir, "chain.json") }),
+  const baseUrl = `http://127.0.0.1:${ports.relayer}`;
+  const executorSocket = join(dataDir, "executor.sock");
+  const environments = serviceEnvironments(options, { ...surroundings, ports, dataDir, executorSocket });
+  const services = new Services(options, {
+    executor: { env: environments.executor, ready: async () => (await callExecutor(executorSocket, "ready", {})).ready },
+    relayer: { env: environments.relayer, ready: () => answersOk(`${baseUrl}/ready`) },
   });
+  teardown.add(() => services.stop("executor"));
+  await services.start("executor");
+  progress(`executor  ${executorSocket}`);
+  await registerPayers({ rpcUrl, contractAddress: deployment.contractAddress, executorSocket, payerCount: payerCountOf(options) });
+  teardown.add(() => services.stop("relayer"));
+  await services.start("relayer");
+  progress(`relayer   ${baseUrl}`);
+
+  return {
+    baseUrl,
+    metricsUrl: `http://127.0.0.1:${ports.metrics}/metrics`,
+    rpcUrl,
+    stripeUrl,
+    executorSocket,
+    contractAddress: deployment.contractAddress,
+    deployment,
+    dataDir,
+    service: (name) => services.get(name),
+    restart: (name, signal) => services.restart(name, signal),
+    died: Promise.race([surroundings.chainDied, services.get("executor").died, services.get("relayer").died]),
+    stop: () => teardown.run(),
+  };
+}
+
+interface Surroundings {
+  readonly rpcUrl: string;
+  readonly chainDied: Promise<never>;
+  readonly deployment: Deployment;
+  readonly guestAgentSocket: string;
+  readonly evidenceDir: string;
+  readonly stripeUrl: string;
+}
+
+/** What the product meets outside: a chain with the contract, a TEE's guest agent, evidence files, Stripe. */
+async function startSurroundings(options: StackOptions, ports: Ports, dataDir: string, teardown: Teardown): Promise<Surroundings> {
+  const progress = options.onProgress ?? (() => undefined);
+  const state = options.dataDir === undefined ? {} : { stateFile: join(dataDir, "chain.json") };
+  const chain = await startChain({ port: ports.chain, extraArgs: options.chainArgs ?? [], ...state });
   teardown.add(() => chain.process.stop());
   progress(`chain     ${chain.rpcUrl}`);
 
@@ -104,81 +145,82 @@ async function startInOrder(options: StackOptions, teardown: Teardown): Promise<
   const evidenceDir = join(dataDir, "evidences");
   await generateEvidences({ directory: evidenceDir, domain: "localhost", guestAgentSocket });
 
-  const stripe = await startStripeDouble({
-    port: ports.stripe,
-    webhookUrl: `http://127.0.0.1:${ports.relayer}/core/v1/billing/webhook`,
-    webhookSecret: STRIPE_WEBHOOK_SECRET,
-  });
+  const webhookUrl = `http://127.0.0.1:${ports.relayer}/core/v1/billing/webhook`;
+  const stripe = await startStripeDouble({ port: ports.stripe, webhookUrl, webhookSecret: STRIPE_WEBHOOK_SECRET });
   teardown.add(() => stripe.stop());
   progress(`stripe    ${stripe.url} (a double)`);
+  return { rpcUrl: chain.rpcUrl, chainDied: chain.process.died, deployment, guestAgentSocket, evidenceDir, stripeUrl: stripe.url };
+}
 
-  const rpcUrl = (await options.rpcUrlFor?.(chain.rpcUrl)) ?? chain.rpcUrl;
-  const executorSocket = join(dataDir, "executor.sock");
+type ServiceName = "executor" | "relayer";
+type Environment = Readonly<Record<string, string | undefined>>;
+
+function serviceEnvironments(
+  options: StackOptions,
+  facts: Surroundings & { ports: Ports; dataDir: string; executorSocket: string },
+): Record<ServiceName, Environment> {
   const shared = {
     ...basicEnvironment(),
     NODE_ENV: "development",
-    RPC_URLS: rpcUrl,
+    RPC_URLS: options.servicesRpcUrl?.(facts.rpcUrl) ?? facts.rpcUrl,
     CHAIN_ID: String(DEVELOPMENT_CHAIN_ID),
-    CONTRACT_ADDRESS: deployment.contractAddress,
-    EXECUTOR_SOCKET: executorSocket,
+    CONTRACT_ADDRESS: facts.deployment.contractAddress,
+    EXECUTOR_SOCKET: facts.executorSocket,
   };
-  const payerCount = options.payerCount ?? 4;
-  const environments = {
-    executor: { ...shared, TEE: "simulated", DSTACK_ENDPOINT: guestAgentSocket, DATA_DIR: join(dataDir, "executor"), ...options.env },
+  return {
+    executor: { ...shared, TEE: "simulated", DSTACK_ENDPOINT: facts.guestAgentSocket, DATA_DIR: join(facts.dataDir, "executor"), ...options.env },
     relayer: {
       ...shared,
       HOST: options.host ?? "127.0.0.1",
-      PORT: String(ports.relayer),
-      METRICS_PORT: String(ports.metrics),
-      DATA_DIR: join(dataDir, "relayer"),
-      PAYER_COUNT: String(payerCount),
-      STRIPE_API_BASE: stripe.url,
+      PORT: String(facts.ports.relayer),
+      METRICS_PORT: String(facts.ports.metrics),
+      DATA_DIR: join(facts.dataDir, "relayer"),
+      PAYER_COUNT: String(payerCountOf(options)),
+      STRIPE_API_BASE: facts.stripeUrl,
       STRIPE_SECRET_KEY,
       STRIPE_PUBLISHABLE_KEY,
       STRIPE_WEBHOOK_SECRET,
-      EVIDENCE_DIR: evidenceDir,
+      EVIDENCE_DIR: facts.evidenceDir,
       ...options.env,
     },
   };
-  const baseUrl = `http://127.0.0.1:${ports.relayer}`;
-  const launch = {
-    executor: () => startService("executor", environments.executor, options, () => executorReady(executorSocket)),
-    relayer: () => startService("relayer", environments.relayer, options, () => answersOk(`${baseUrl}/ready`)),
-  };
+}
 
-  const running: { executor?: ManagedProcess; relayer?: ManagedProcess } = {};
-  teardown.add(() => running.executor?.stop());
-  running.executor = await launch.executor();
-  progress(`executor  ${executorSocket}`);
-  await registerPayers({ rpcUrl: chain.rpcUrl, contractAddress: deployment.contractAddress, executorSocket, payerCount });
-  teardown.add(() => running.relayer?.stop());
-  running.relayer = await launch.relayer();
-  progress(`relayer   ${baseUrl}`);
+const payerCountOf = (options: StackOptions): number => options.payerCount ?? 4;
 
-  const current = (service: "executor" | "relayer"): ManagedProcess => running[service] ?? raise(`${service} is not running`);
-  return {
-    baseUrl,
-    metricsUrl: `http://127.0.0.1:${ports.metrics}/metrics`,
-    rpcUrl: chain.rpcUrl,
-    stripeUrl: stripe.url,
-    executorSocket,
-    contractAddress: deployment.contractAddress,
-    deployment,
-    dataDir,
-    get executor() {
-      return current("executor");
-    },
-    get relayer() {
-      return current("relayer");
-    },
-    async restart(service, signal = "SIGTERM") {
-      if (signal === "SIGKILL") current(service).child.kill("SIGKILL");
-      await current(service).stop();
-      running[service] = await launch[service]();
-    },
-    died: Promise.race([chain.process.died, current("executor").died, current("relayer").died]),
-    stop: () => teardown.run(),
-  };
+/** Relayer and executor: started, stopped and restarted by name with the same configuration. */
+class Services {
+  readonly #running = new Map<ServiceName, ManagedProcess>();
+  constructor(
+    private readonly options: StackOptions,
+    private readonly plans: Record<ServiceName, { env: Environment; ready: () => Promise<boolean> }>,
+  ) {}
+
+  get(name: ServiceName): ManagedProcess {
+    const service = this.#running.get(name);
+    if (service === undefined) throw new Error(`${name} is not running`);
+    return service;
+  }
+
+  async start(name: ServiceName): Promise<void> {
+    const main = join(__dirname, "..", "..", "..", "dist", name, "main.js");
+    const { env, ready } = this.plans[name];
+    const onLine = (line: string): void => this.options.onLog?.(name, line);
+    const service = startProcess({ name, command: process.execPath, args: ["--enable-source-maps", main], env, onLine });
+    this.#running.set(name, service);
+    await waitUntil(`the ${name}`, ready, { timeoutMs: 60_000, died: service.died });
+  }
+
+  async stop(name: ServiceName): Promise<void> {
+    await this.#running.get(name)?.stop();
+    this.#running.delete(name);
+  }
+
+  async restart(name: ServiceName, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    if (signal !== "SIGTERM") this.get(name).child.kill(signal);
+    await this.stop(name);
+    await this.start(name);
+  }
 }
 
 async function choosePorts(wanted: Ports | undefined): Promise<Ports> {
@@ -203,33 +245,8 @@ function basicEnvironment(): Record<string, string | undefined> {
   return { PATH, HOME, TMPDIR, LANG, LOG_LEVEL };
 }
 
-async function startService(
-  name: "executor" | "relayer",
-  env: Record<string, string | undefined>,
-  options: StackOptions,
-  ready: () => Promise<boolean>,
-): Promise<ManagedProcess> {
-  const main = join(__dirname, "..", "..", "..", "dist", name, "main.js");
-  const service = startProcess({ name, command: process.execPath, args: ["--enable-source-maps", main], env, onLine: (line) => options.onLog?.(name, line) });
-  try {
-    await waitUntil(`the ${name}`, ready, { timeoutMs: 60_000, died: service.died });
-    return service;
-  } catch (error) {
-    await service.stop();
-    throw error;
-  }
-}
-
-async function executorReady(socketPath: string): Promise<boolean> {
-  return (await callExecutor(socketPath, "ready", {})).ready;
-}
-
 async function answersOk(url: string): Promise<boolean> {
   const { statusCode, body } = await request(url);
   await body.dump();
   return statusCode === 200;
-}
-
-function raise(message: string): never {
-  throw new Error(message);
 }
