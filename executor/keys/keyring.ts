@@ -1,0 +1,133 @@
+/**
+ * The only holder of the root key. A key is derived for one use, handed to a function as a buffer, and zero-filled when the function is done;
+ * what leaves is signatures, addresses, ciphertexts. Source: design of the executor, "Derivation".
+ */
+import { randomBytes } from "node:crypto";
+import { KeywrightError } from "../../protocol/errors";
+import { PathKind, derivationPath, pathKindFor } from "../../protocol/ids";
+import type { AccountId, Address, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
+import { ROOT_KEY_BYTES, deriveSecret, deriveSymmetric, lengthPrefixed, type KeyKind } from "./derive";
+import { addressOf } from "./secp256k1";
+
+type Use<T> = (key: Buffer) => T;
+
+const PATH_KINDS = { [PathKind.pkp]: "pkp", [PathKind.usageKey]: "usage-key" } as const satisfies Record<PathKind, KeyKind>;
+const NO_PATH = Buffer.alloc(0);
+
+export class Keyring {
+  readonly #root: Buffer;
+  readonly #namespace: Buffer;
+
+  /** Takes a copy of the root key; the caller zero-fills its own. */
+  constructor(root: Buffer, namespace: Hash32) {
+    if (root.length !== ROOT_KEY_BYTES) throw new RangeError(`a root key has ${ROOT_KEY_BYTES} bytes`);
+    this.#root = Buffer.from(root);
+    this.#namespace = bytesOf(namespace);
+  }
+
+  /**
+   * Uses a registered PKP's secret. The path must be a PKP path of this very account and must derive to the registered address.
+   * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`.
+   */
+  withPkp<T>(account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
+    requirePkpPath(account, path);
+    return this.#withSecret("pkp", bytesOf(path), (secret) => {
+      if (addressOf(secret) !== pkpId) {
+        throw new KeywrightError("unknown_pkp", `The key registered as ${pkpId} is not the one its derivation path leads to, so it is not used.`);
+      }
+      return use(secret);
+    });
+  }
+
+  /** Uses the secret of the payer of this number; 0 is the admin payer. */
+  withPayer<T>(index: number, use: Use<T>): T {
+    const path = Buffer.alloc(4);
+    path.writeUInt32BE(index);
+    return this.#withSecret("payer", path, use);
+  }
+
+  /** Uses the identity of an action: a key bound to the CID of its code and to nothing else. */
+  withAction<T>(cid: Cid, use: Use<T>): T {
+    return this.#withSecret("action", Buffer.from(cid, "utf8"), use);
+  }
+
+  /** Uses the key under which actions encrypt for a PKP of an account. */
+  withEncryptionKey<T>(account: AccountId, pkpId: PkpId, use: Use<T>): T {
+    return this.#withSymmetric("encryption", Buffer.concat([bytesOf(account), bytesOf(pkpId)]), use);
+  }
+
+  /** Uses the key that authenticates calldata between authorisation and signature. */
+  withTagKey<T>(use: Use<T>): T {
+    return this.#withSymmetric("write-tag", NO_PATH, use);
+  }
+
+  /** The wallet of an identity (OIDC issuer and subject). */
+  ownerWallet(issuer: string, subject: string): Address {
+    const path = Buffer.concat([lengthPrefixed(Buffer.from(issuer, "utf8")), lengthPrefixed(Buffer.from(subject, "utf8"))]);
+    return this.#withSecret("owner", path, addressOf);
+  }
+
+  payerAddress(index: number): Address {
+    return this.withPayer(index, addressOf);
+  }
+
+  /** A fresh path of a PKP for an account, and the address it leads to. */
+  mintPkp(account: AccountId): { path: DerivationPath; address: Address } {
+    const path = derivationPath(PathKind.pkp, randomBytes(15), account);
+    return { path, address: this.addressAt(account, path) };
+  }
+
+  /** A fresh path of a usage key for an account; `use` gets its 32 secret bytes. */
+  mintUsageKey<T>(account: AccountId, use: Use<T>): { path: DerivationPath; value: T } {
+    const path = derivationPath(PathKind.usageKey, randomBytes(15), account);
+    return { path, value: this.#withSecret("usage-key", bytesOf(path), use) };
+  }
+
+  /**
+   * Where a path of this account leads, whatever its kind.
+   * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`.
+   */
+  addressAt(account: AccountId, path: DerivationPath): Address {
+    return this.#withSecret(PATH_KINDS[requirePath(account, path)], bytesOf(path), addressOf);
+  }
+
+  /** Forgets the root key; every later use would derive from zeros, so the keyring must not be used again. */
+  destroy(): void {
+    this.#root.fill(0);
+  }
+
+  #withSecret<T>(kind: KeyKind, path: Buffer, use: Use<T>): T {
+    return useOnce(deriveSecret(this.#root, this.#namespace, kind, path), use);
+  }
+
+  #withSymmetric<T>(kind: KeyKind, path: Buffer, use: Use<T>): T {
+    return useOnce(deriveSymmetric(this.#root, this.#namespace, kind, path), use);
+  }
+}
+
+function useOnce<T>(key: Buffer, use: Use<T>): T {
+  try {
+    return use(key);
+  } finally {
+    key.fill(0);
+  }
+}
+
+function requirePath(account: AccountId, path: DerivationPath): PathKind {
+  const kind = pathKindFor(path, account);
+  if (kind !== undefined) return kind;
+  if (path.slice(34) !== account.slice(34)) {
+    throw new KeywrightError("foreign_derivation_path", `Derivation path ${path} is not one of account ${account}.`);
+  }
+  throw new KeywrightError("unknown_path_kind", `Derivation path ${path} starts with neither 01 (PKP) nor 02 (usage key).`);
+}
+
+function requirePkpPath(account: AccountId, path: DerivationPath): void {
+  if (requirePath(account, path) !== PathKind.pkp) {
+    throw new KeywrightError("unknown_path_kind", "This is the wallet of a usage key; only a PKP can be used in an action.");
+  }
+}
+
+function bytesOf(hex: string): Buffer {
+  return Buffer.from(hex.slice(2), "hex");
+}

@@ -1,0 +1,67 @@
+/**
+ * Turns key material into a secp256k1 secret without BigInt: a BigInt (and the hex string it is made from) stays in memory until the collector comes by,
+ * these words are zero-filled at once.
+ */
+/** n − 1, the order of secp256k1 less one, as eight 32-bit words, most significant first. */
+const ORDER_MINUS_ONE = Uint32Array.from([
+  0xffffffff, 0xffffffff, 0xffffffff, 0xfffffffe, 0xbaaedce6, 0xaf48a03b, 0xbfd25e8c, 0xd0364140,
+]);
+const WORDS = ORDER_MINUS_ONE.length;
+
+/** 1 + (material mod (n − 1)) as 32 big-endian bytes: never zero, never n or above. */
+export function reduceToSecret(material: Uint8Array): Buffer {
+  const remainder = new Uint32Array(WORDS);
+  const scratch = new Uint32Array(WORDS);
+  for (const byte of material) {
+    for (let bit = 7; bit >= 0; bit--) appendBit(remainder, scratch, (byte >>> bit) & 1);
+  }
+  addOne(remainder);
+  const secret = toBytes(remainder);
+  remainder.fill(0);
+  scratch.fill(0);
+  return secret;
+}
+
+/** remainder = (2 · remainder + bit) mod (n − 1), the subtraction chosen by mask and not by branch. */
+function appendBit(remainder: Uint32Array, scratch: Uint32Array, bit: number): void {
+  let carry = bit;
+  for (let i = WORDS - 1; i >= 0; i--) {
+    const word = at(remainder, i);
+    remainder[i] = (word << 1) | carry;
+    carry = word >>> 31;
+  }
+  const borrow = subtractOrder(remainder, scratch);
+  const keep = carry === 0 && borrow === 1 ? 0xffffffff : 0;
+  for (let i = 0; i < WORDS; i++) remainder[i] = (at(remainder, i) & keep) | (at(scratch, i) & ~keep);
+}
+
+/** scratch = value − (n − 1); answers the borrow out of the top word. */
+function subtractOrder(value: Uint32Array, scratch: Uint32Array): number {
+  let borrow = 0;
+  for (let i = WORDS - 1; i >= 0; i--) {
+    const difference = at(value, i) - at(ORDER_MINUS_ONE, i) - borrow;
+    scratch[i] = difference;
+    borrow = difference < 0 ? 1 : 0;
+  }
+  return borrow;
+}
+
+/** The value is below n − 1, so the carry never leaves the top word. */
+function addOne(value: Uint32Array): void {
+  let carry = 1;
+  for (let i = WORDS - 1; i >= 0; i--) {
+    const sum = at(value, i) + carry;
+    value[i] = sum;
+    carry = sum > 0xffffffff ? 1 : 0;
+  }
+}
+
+function toBytes(words: Uint32Array): Buffer {
+  const bytes = Buffer.alloc(4 * WORDS);
+  for (let i = 0; i < WORDS; i++) bytes.writeUInt32BE(at(words, i), 4 * i);
+  return bytes;
+}
+
+function at(words: Uint32Array, index: number): number {
+  return words[index] ?? 0;
+}
