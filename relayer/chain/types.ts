@@ -118,7 +118,7 @@ export interface SubmitRequest {
   readonly kind: string;
   /**
    * Called once after the simulation succeeded and before anything is signed. Throwing stops the write with nothing spent.
-   * What it reserves is settled or released through `OnOutcome`, whatever happens.
+   * What it reserves is bound, settled, released or abandoned through `SubmissionHooks`, whatever happens.
    */
   readonly reserve?: (submissionId: SubmissionId) => Promise<void>;
   /** Already scoped by the caller (route, account). A second submit with the same one waits for the first's outcome instead of writing again. */
@@ -170,7 +170,7 @@ export interface SubmissionView {
   readonly createdAt: Date;
 }
 
-/** How a submission ended, for the books: exactly once per submission id, in the transaction that writes the outcome. */
+/** How a submission ended, for the books. */
 export interface SubmissionOutcome {
   readonly submissionId: SubmissionId;
   readonly accountId: AccountId;
@@ -178,8 +178,16 @@ export interface SubmissionOutcome {
   /** Mined, with or without success: it cost us gas, so what was reserved is settled; else it is released. */
   readonly charged: boolean;
 }
-/** Given by main: settles or releases what `reserve` reserved. Must be idempotent and must do nothing when nothing was reserved. */
-export type OnOutcome = (outcome: SubmissionOutcome, trx: Transaction<Database>) => Promise<void>;
+
+/** Given by main, so that books and submissions move in the same transactions. Called only for writes that came with a `reserve`. */
+export interface SubmissionHooks {
+  /** In the transaction that writes the submission down. Throwing stops the write with nothing spent. */
+  onBegin(submissionId: SubmissionId, trx: Transaction<Database>): Promise<void>;
+  /** In the transaction that writes the outcome: once per submission. Settles or releases. */
+  onOutcome(outcome: SubmissionOutcome, trx: Transaction<Database>): Promise<void>;
+  /** The write failed after `reserve` and before it was written down. */
+  onAbandon(submissionId: SubmissionId): Promise<void>;
+}
 
 /** One contract event of an account, as it stands on the present chain. */
 export interface AccountEvent {
