@@ -104,6 +104,7 @@ export const ERRORS = {
   identity_provider_unavailable: { status: 503, title: "The identity provider is unavailable", retryable: true },
   attestation_unavailable: { status: 503, title: "No TEE endpoint is configured or reachable", retryable: true },
   code_unavailable: { status: 503, title: "The code could not be fetched at the moment", retryable: true },
+  not_ready: { status: 503, title: "The service is not ready", retryable: true },
   shutting_down: { status: 503, title: "The service is shutting down", retryable: true },
   submission_pending: { status: 504, title: "The write is still under way", retryable: true },
   timed_out: { status: 504, title: "The service took too long", retryable: true },

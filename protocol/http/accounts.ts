@@ -1,0 +1,141 @@
+/** Accounts: making one, looking at it, handing it over. Source: specification §4 "Account and credentials", "ChainSecured endpoints". */
+import { z } from "zod";
+import { address, count, descriptionText, nameText, outAddress, outHash, success, writeAnswer } from "./fields";
+import { defineRoute } from "./route";
+import { envelope, exampleEnvelope } from "./signatures";
+
+const EMAIL_MAX_CHARS = 254;
+const hash = `0x${"6f".repeat(32)}`;
+const transaction = `0x${"7a".repeat(32)}`;
+const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+export const secretReturnedBefore = z
+  .literal(true)
+  .optional()
+  .meta({ description: "Present on a replay by Idempotency-Key: the secret was in the first answer and is stored nowhere." });
+
+const newAccount = defineRoute({
+  method: "POST",
+  path: "/new_account",
+  tag: "Account",
+  summary: "Make an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to the token's wallet and no key is made.",
+  auth: "identityOptional",
+  body: "json",
+  request: {
+    body: z.strictObject({
+      account_name: nameText,
+      account_description: descriptionText,
+      email: z.email("must be an e-mail address").max(EMAIL_MAX_CHARS, `must be at most ${EMAIL_MAX_CHARS} characters`).optional(),
+    }),
+  },
+  response: writeAnswer.extend({
+    api_key: z.string().optional().meta({ description: "The account key: base64 of 32 random bytes. Shown once." }),
+    wallet_address: outAddress,
+    api_key_hash: outHash,
+    secret_returned_before: secretReturnedBefore,
+  }),
+  errors: ["account_id_taken", "string_too_long"],
+  example: {
+    body: { account_name: "Acme", account_description: "Treasury" },
+    response: {
+      success: true,
+      api_key: "pVgTUg9W8pbnPb2dVgqRtRiuZ4aE7Hk3f1v1cXn5y0k=",
+      wallet_address: wallet,
+      api_key_hash: hash,
+      transaction_hash: transaction,
+    },
+  },
+  price: "free",
+  effect: true,
+  secrets: ["api_key"],
+  mints: true,
+});
+
+const accountExists = defineRoute({
+  method: "GET",
+  path: "/account_exists",
+  tag: "Account",
+  summary: "Whether the key is a live key of an account, in either mode.",
+  auth: "wellFormedKey",
+  body: "none",
+  request: {},
+  response: z.boolean(),
+  errors: [],
+  example: { response: true },
+  price: "free",
+  effect: false,
+});
+
+const account = defineRoute({
+  method: "GET",
+  path: "/account",
+  tag: "Account",
+  summary: "The account of the credential.",
+  auth: "keyOrWallet",
+  body: "none",
+  request: {},
+  response: z.strictObject({
+    id: outHash,
+    name: z.string(),
+    description: z.string(),
+    managed: z.boolean().meta({ description: "true in API mode, false in ChainSecured mode." }),
+    owner: outAddress,
+    group_count: count,
+    wallet_count: count,
+    action_count: count,
+    usage_api_key_count: count,
+  }),
+  errors: [],
+  example: {
+    response: {
+      id: hash,
+      name: "Acme",
+      description: "Treasury",
+      managed: true,
+      owner: wallet,
+      group_count: 1,
+      wallet_count: 1,
+      action_count: 1,
+      usage_api_key_count: 2,
+    },
+  },
+  price: "free",
+  effect: false,
+});
+
+const transferOwnership = defineRoute({
+  method: "POST",
+  path: "/transfer_ownership",
+  tag: "Account",
+  summary:
+    "Hand the account to another owner (a wallet, a multisig, a contract). A managed account becomes ChainSecured; usage keys stay. Carried out at zero balance, too.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: z.strictObject({ new_owner_address: address }) },
+  response: writeAnswer,
+  errors: ["zero_address", "same_owner", "owner_is_this_contract"],
+  example: { body: { new_owner_address: wallet }, response: { success: true, transaction_hash: transaction } },
+  price: "writeIfFunded",
+  effect: true,
+});
+
+const convertToChainSecuredAccount = defineRoute({
+  method: "POST",
+  path: "/convert_to_chain_secured_account",
+  tag: "ChainSecured",
+  summary:
+    "Make the account ChainSecured: its owner becomes the wallet that signed. One way. Everything the account owns stays. Carried out at zero balance, too.",
+  auth: "accountKey",
+  body: "signature",
+  request: { body: envelope.extend({ new_admin_wallet_address: address }) },
+  response: z.strictObject({ success, wallet_address: outAddress, api_key_hash: outHash, transaction_hash: outHash }),
+  errors: ["signature_mismatch", "zero_address", "same_owner", "owner_is_this_contract"],
+  example: {
+    body: { new_admin_wallet_address: wallet, ...exampleEnvelope("ConvertAccount") },
+    response: { success: true, wallet_address: wallet, api_key_hash: hash, transaction_hash: transaction },
+  },
+  price: "writeIfFunded",
+  effect: true,
+});
+
+export const accountRoutes = { newAccount, accountExists, account, transferOwnership, convertToChainSecuredAccount };

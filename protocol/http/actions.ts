@@ -1,0 +1,85 @@
+/** Actions: their CIDs and their metadata in an account. Source: specification §2 "Action", §4 "Groups, wallets, actions" and "Hash rule". */
+import { z } from "zod";
+import { RUN_LIMITS } from "../limits";
+import { actionHash, cid, descriptionText, groupId, nameText, outCid, outHash, pageQuery, reject, writeAnswer } from "./fields";
+import { defineRoute } from "./route";
+
+const hashed = `0x${"a1".repeat(32)}`;
+const exampleCid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
+const written = { success: true, transaction_hash: `0x${"7a".repeat(32)}` };
+const write = { method: "POST", tag: "Actions", auth: "ownerKey", body: "json", price: "managementWrite", effect: true } as const;
+
+/** An action's source, bounded as an action's source is. */
+export const codeText = z
+  .string()
+  .check((ctx) => {
+    if (!ctx.value.isWellFormed()) reject(ctx as Parameters<typeof reject>[0], "holds half a surrogate pair, which has no UTF-8 form");
+    else if (Buffer.byteLength(ctx.value, "utf8") > RUN_LIMITS.codeBytes) {
+      reject(ctx as Parameters<typeof reject>[0], `must be at most ${RUN_LIMITS.codeBytes} bytes of UTF-8`, { code: "code_too_large" });
+    }
+  })
+  .meta({ type: "string", maxLength: RUN_LIMITS.codeBytes, description: "JavaScript source." });
+
+const addAction = defineRoute({
+  ...write,
+  path: "/add_action",
+  summary: "Give an action a name and a description in the account, by its raw CID.",
+  request: { body: z.strictObject({ action_ipfs_cid: cid, name: nameText, description: descriptionText }) },
+  response: writeAnswer,
+  errors: ["invalid_cid", "string_too_long"],
+  example: { body: { action_ipfs_cid: exampleCid, name: "sign", description: "" }, response: written },
+});
+
+const deleteAction = defineRoute({
+  ...write,
+  path: "/delete_action",
+  summary: "Delete an action from the account and from every group, by its hashed CID.",
+  request: { body: z.strictObject({ hashed_cid: actionHash }) },
+  response: writeAnswer,
+  errors: ["unknown_action"],
+  example: { body: { hashed_cid: hashed }, response: written },
+});
+
+const updateActionMetadata = defineRoute({
+  ...write,
+  path: "/update_action_metadata",
+  summary: "Change an action's name and description, by its hashed CID.",
+  request: { body: z.strictObject({ hashed_cid: actionHash, name: nameText, description: descriptionText }) },
+  response: writeAnswer,
+  errors: ["unknown_action", "string_too_long"],
+  example: { body: { hashed_cid: hashed, name: "sign", description: "" }, response: written },
+});
+
+const listActions = defineRoute({
+  method: "GET",
+  path: "/list_actions",
+  tag: "Actions",
+  summary: "The account's actions, or those a group lists. The wildcard shows the zero hash and the name Any.",
+  auth: "anyKey",
+  body: "none",
+  request: { query: pageQuery.extend({ group_id: groupId.optional() }) },
+  response: z.array(z.strictObject({ id: outHash, hashed_cid: outHash, name: z.string(), description: z.string(), action_ipfs_cid: outCid.optional() })),
+  errors: ["unknown_group"],
+  example: { query: { group_id: "1" }, response: [{ id: hashed, hashed_cid: hashed, name: "sign", description: "", action_ipfs_cid: exampleCid }] },
+  price: "free",
+  effect: false,
+  paged: true,
+});
+
+const getActionIpfsId = defineRoute({
+  method: "POST",
+  path: "/get_lit_action_ipfs_id",
+  aliases: [{ method: "POST", path: "/get_{svc}_action_ipfs_id" }],
+  tag: "Actions",
+  summary: "The CID of this code, as a plain `ipfs add` gives it. The body is a JSON string.",
+  auth: "none",
+  body: "code",
+  request: { body: codeText },
+  response: outCid,
+  errors: ["code_too_large"],
+  example: { body: "hello", response: exampleCid },
+  price: "free",
+  effect: false,
+});
+
+export const actionRoutes = { addAction, deleteAction, updateActionMetadata, listActions, getActionIpfsId };

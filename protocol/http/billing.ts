@@ -1,0 +1,126 @@
+/** Credit and payments. Source: specification §4 "Billing"; wire "Billing routes". */
+import { z } from "zod";
+import { WIRE_LIMITS } from "../limits";
+import { cents, outHash, pageQuery, reject, success } from "./fields";
+import { defineRoute } from "./route";
+
+const balanceCents = cents.meta({ description: "US cents; positive = credit. Reservations are not yet subtracted.", example: 2000 });
+
+const stripeConfig = defineRoute({
+  method: "GET",
+  path: "/billing/stripe_config",
+  tag: "Billing",
+  summary: "The payment processor's publishable key.",
+  auth: "none",
+  body: "none",
+  request: {},
+  response: z.strictObject({ publishable_key: z.string() }),
+  errors: ["payments_unavailable"],
+  example: { response: { publishable_key: "pk_test_51" } },
+  price: "free",
+  effect: false,
+});
+
+const balance = defineRoute({
+  method: "GET",
+  path: "/billing/balance",
+  tag: "Billing",
+  summary: "The account's credit.",
+  auth: "keyOrWallet",
+  body: "none",
+  request: {},
+  response: z.strictObject({ balance_cents: balanceCents, balance_display: z.string(), reserved_cents: cents }),
+  errors: [],
+  example: { response: { balance_cents: 2000, balance_display: "$20.00", reserved_cents: 0 } },
+  price: "free",
+  effect: false,
+});
+
+const createPaymentIntent = defineRoute({
+  method: "POST",
+  path: "/billing/create_payment_intent",
+  tag: "Billing",
+  summary: "Start a card payment. Pay with the client secret, then confirm.",
+  auth: "keyOrWallet",
+  body: "json",
+  request: {
+    body: z.strictObject({
+      amount_cents: z
+        .int()
+        .check((ctx) => {
+          const { amountCentsMin: min, amountCentsMax: max } = WIRE_LIMITS;
+          if (ctx.value < min || ctx.value > max) reject(ctx as Parameters<typeof reject>[0], `must be ${min} to ${max}`, { code: "amount_out_of_range" });
+        })
+        .meta({ type: "integer", minimum: WIRE_LIMITS.amountCentsMin, maximum: WIRE_LIMITS.amountCentsMax, description: "US cents.", example: 2000 }),
+    }),
+  },
+  response: z.strictObject({
+    client_secret: z.string().optional().meta({ description: "For the browser that pays." }),
+    payment_intent_id: z.string(),
+    secret_returned_before: z.literal(true).optional(),
+  }),
+  errors: ["amount_out_of_range", "payments_unavailable"],
+  example: { body: { amount_cents: 2000 }, response: { client_secret: "pi_1_secret_1", payment_intent_id: "pi_1" } },
+  price: "free",
+  effect: true,
+  secrets: ["client_secret"],
+});
+
+const confirmPayment = defineRoute({
+  method: "POST",
+  path: "/billing/confirm_payment",
+  tag: "Billing",
+  summary: "Credit the account with a succeeded payment of its own, once.",
+  auth: "keyOrWallet",
+  body: "json",
+  request: { body: z.strictObject({ payment_intent_id: z.string().min(1, "must not be empty").max(255, "must be at most 255 characters") }) },
+  response: z.strictObject({ success, balance_cents: balanceCents, already_credited: z.literal(true).optional() }),
+  errors: ["payment_intent_not_found", "payment_not_succeeded", "payments_unavailable"],
+  example: { body: { payment_intent_id: "pi_1" }, response: { success: true, balance_cents: 4000 } },
+  price: "free",
+  effect: true,
+});
+
+const webhook = defineRoute({
+  method: "POST",
+  path: "/billing/webhook",
+  tag: "Billing",
+  summary: "The payment processor's events, signed by it.",
+  auth: "stripe",
+  body: "raw",
+  request: {},
+  response: z.strictObject({ received: z.literal(true) }),
+  errors: ["invalid_webhook_signature", "payments_unavailable"],
+  example: { response: { received: true } },
+  price: "free",
+  effect: false,
+});
+
+export const LEDGER_KINDS = ["signup_credit", "top_up", "refund", "dispute", "dispute_reversal", "write", "run"] as const;
+
+const history = defineRoute({
+  method: "GET",
+  path: "/billing/history",
+  tag: "Billing",
+  summary: "The account's ledger, newest first. For owner credentials.",
+  auth: "ownerOrWallet",
+  body: "none",
+  request: { query: pageQuery },
+  response: z.array(
+    z.strictObject({
+      id: z.string(),
+      kind: z.enum(LEDGER_KINDS),
+      amount_cents: cents.meta({ description: "US cents; positive = credit to the account.", example: -1 }),
+      reference: z.string().meta({ description: "Submission, run or payment intent." }),
+      api_key_hash: outHash.optional().meta({ description: "The usage key that spent it." }),
+      created_at: z.iso.datetime(),
+    }),
+  ),
+  errors: [],
+  example: { response: [{ id: "2", kind: "write", amount_cents: -1, reference: "d3".repeat(16), created_at: "2026-11-20T12:00:00.000Z" }] },
+  price: "free",
+  effect: false,
+  paged: true,
+});
+
+export const billingRoutes = { stripeConfig, balance, createPaymentIntent, confirmPayment, webhook, history };

@@ -1,0 +1,80 @@
+/** What the service is and what it asks for. Source: specification §2 "Other records", §4, §8. */
+import { z } from "zod";
+import { cents, count, outAddress, outHash } from "./fields";
+import { defineRoute } from "./route";
+
+const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const free = { method: "GET", tag: "Configuration", auth: "none", body: "none", request: {}, errors: [], price: "free", effect: false } as const;
+
+const getNodeChainConfig = defineRoute({
+  ...free,
+  path: "/get_node_chain_config",
+  summary: "The chain and contract this service governs keys by, and the domain typed data is signed under.",
+  response: z.strictObject({
+    contract_address: outAddress,
+    chain_id: count,
+    chain_name: z.string(),
+    is_evm: z.literal(true),
+    testnet: z.boolean(),
+    token: z.string(),
+    key_namespace: outHash,
+    typed_data_domain: z.strictObject({ name: z.string(), version: z.string(), chainId: z.string() }),
+  }),
+  example: {
+    response: {
+      contract_address: wallet,
+      chain_id: 31337,
+      chain_name: "development",
+      is_evm: true,
+      testnet: true,
+      token: "ETH",
+      key_namespace: `0x${"3c".repeat(32)}`,
+      typed_data_domain: { name: "Keywright ChainSecured", version: "1", chainId: "31337" },
+    },
+  },
+});
+
+const getApiPayers = defineRoute({
+  ...free,
+  path: "/get_api_payers",
+  summary: "The addresses that send API-mode writes, from the contract.",
+  response: z.array(outAddress),
+  errors: ["chain_unavailable"],
+  example: { response: [wallet] },
+});
+
+const getAdminApiPayer = defineRoute({
+  ...free,
+  path: "/get_admin_api_payer",
+  summary: "The address that funds the API payers, from the contract.",
+  response: outAddress,
+  errors: ["chain_unavailable"],
+  example: { response: wallet },
+});
+
+const numbers = z.record(z.string(), z.number());
+
+const limits = defineRoute({
+  ...free,
+  path: "/limits",
+  summary: "Every limit and price in force.",
+  response: z.strictObject({
+    run: numbers.meta({ description: "What one run may use." }),
+    request: numbers.meta({ description: "What one request may carry." }),
+    rate: numbers.meta({ description: "Requests per window." }),
+    prices: z.strictObject({ managementWriteCents: cents, runSecondCents: cents }),
+    private_keys_allowed: z.boolean().meta({ description: "Whether actions may call getPrivateKey." }),
+  }),
+  errors: ["executor_unavailable"],
+  example: {
+    response: {
+      run: { wallMs: 60_000, heapMiB: 128 },
+      request: { bodyBytes: 1_048_576, pageSizeMax: 1000 },
+      rate: { keyRequestsPerSecond: 50 },
+      prices: { managementWriteCents: 1, runSecondCents: 1 },
+      private_keys_allowed: true,
+    },
+  },
+});
+
+export const configurationRoutes = { getNodeChainConfig, getApiPayers, getAdminApiPayer, limits };

@@ -1,0 +1,72 @@
+/** Which errors follow from what a route is: only the rest is written down with the route. */
+import { ERRORS, type ErrorCode } from "../errors";
+import type { AuthKind, BodyKind, Price, Route } from "./route";
+
+const KEY = ["missing_credential", "malformed_key", "unknown_key", "key_expired", "conflicting_credentials", "account_chain_secured"] as const;
+const CHAIN = ["chain_unavailable"] as const;
+const IDENTITY = ["invalid_identity_token", "identity_provider_unavailable", "executor_unavailable"] as const;
+const WALLET = ["invalid_wallet_auth", "account_not_found", "account_not_owned"] as const;
+const CALLER = [...KEY, ...CHAIN, ...IDENTITY, "unknown_account"] as const;
+
+const BY_AUTH: Record<AuthKind, readonly ErrorCode[]> = {
+  none: [],
+  stripe: [],
+  identityOptional: [...IDENTITY, ...CHAIN],
+  wellFormedKey: ["missing_credential", "malformed_key", "conflicting_credentials", ...CHAIN, ...IDENTITY],
+  anyKey: CALLER,
+  ownerKey: [...CALLER, "owner_only"],
+  accountKey: [...KEY, ...CHAIN, "owner_only"],
+  keyOrWallet: [...CALLER, ...WALLET],
+  ownerOrWallet: [...CALLER, ...WALLET, "owner_only"],
+  optionalKey: CALLER,
+};
+
+const JSON_BODY = ["malformed_json", "payload_too_large", "unsupported_media_type", "invalid_body", "invalid_value"] as const;
+const TYPED_DATA = [
+  "typed_data_malformed",
+  "typed_data_types_mismatch",
+  "typed_data_wrong_primary_type",
+  "typed_data_wrong_domain",
+  "typed_data_wrong_chain",
+  "typed_data_expired",
+  "typed_data_too_large",
+  "signature_malformed",
+  "signature_mismatch",
+] as const;
+const BY_BODY: Record<BodyKind, readonly ErrorCode[]> = {
+  none: [],
+  json: JSON_BODY,
+  code: JSON_BODY,
+  signature: [...JSON_BODY, ...TYPED_DATA, "executor_unavailable"],
+  raw: ["payload_too_large"],
+};
+
+const PAID = ["insufficient_credit", "key_cap_spent", "executor_unavailable", "payments_unavailable"] as const;
+const WRITE = ["not_authorized", "missing_scope", "owner_only", "no_payer_available", "queue_full", "write_reverted", "submission_pending"] as const;
+const BY_PRICE: Record<Price, readonly ErrorCode[]> = {
+  free: [],
+  managementWrite: [...PAID, ...WRITE],
+  writeIfFunded: ["executor_unavailable", ...WRITE],
+  run: PAID,
+};
+
+const IDEMPOTENT = ["idempotency_conflict", "idempotency_in_progress", "invalid_value"] as const;
+const ALWAYS = ["rate_limited", "internal_error", "database_unavailable", "timed_out", "shutting_down"] as const;
+
+/** Every code this route may answer with, in the order of the error table. */
+export function errorsOf(route: Route): ErrorCode[] {
+  const fields = route.request.params ?? route.request.query;
+  const fieldErrors: readonly ErrorCode[] = fields === undefined ? [] : ["invalid_value", "invalid_body", "group_zero", "page_too_large"];
+  const mintErrors: readonly ErrorCode[] = route.mints ? ["executor_unavailable", "no_payer_available", "submission_pending", "queue_full"] : [];
+  const codes = new Set<ErrorCode>([
+    ...route.errors,
+    ...BY_AUTH[route.auth],
+    ...BY_BODY[route.body],
+    ...BY_PRICE[route.price],
+    ...(route.effect ? IDEMPOTENT : []),
+    ...mintErrors,
+    ...fieldErrors,
+    ...ALWAYS,
+  ]);
+  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code));
+}

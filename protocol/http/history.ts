@@ -1,0 +1,98 @@
+/** What happened: contract events and the fate of writes. Source: specification §6; wire, rows "events" and "a write's fate". */
+import { z } from "zod";
+import { boundedNumber, count, outHash } from "./fields";
+import { WIRE_LIMITS } from "../limits";
+import { defineRoute } from "./route";
+
+const hash = `0x${"6f".repeat(32)}`;
+const transaction = `0x${"7a".repeat(32)}`;
+
+const events = defineRoute({
+  method: "GET",
+  path: "/events",
+  tag: "History",
+  summary: "The contract's events of the credential's account, oldest first. Pass `next` as `after` to go on.",
+  auth: "anyKey",
+  body: "none",
+  request: {
+    query: z.object({
+      after: z.string().max(128, "must be a cursor of an earlier answer").optional().meta({ description: "A cursor of an earlier answer." }),
+      limit: boundedNumber(1, WIRE_LIMITS.eventsPageMax, `At most so many events, 1 to ${WIRE_LIMITS.eventsPageMax}.`).default(100),
+    }),
+  },
+  response: z.strictObject({
+    events: z.array(
+      z.strictObject({
+        cursor: z.string(),
+        name: z.string(),
+        block_number: count,
+        transaction_hash: outHash,
+        log_index: count,
+        args: z.record(z.string(), z.json()),
+        removed: z.literal(true).optional().meta({ description: "A reorganisation of the chain took this event back." }),
+      }),
+    ),
+    next: z.string().meta({ description: "The cursor to go on from; the given one when there is nothing new." }),
+  }),
+  errors: [],
+  example: {
+    response: {
+      events: [
+        {
+          cursor: "12-0",
+          name: "GroupAdded",
+          block_number: 12,
+          transaction_hash: transaction,
+          log_index: 0,
+          args: { accountApiKeyHash: hash, groupId: "1", name: "treasury", description: "", actor: hash },
+        },
+      ],
+      next: "12-0",
+    },
+  },
+  price: "free",
+  effect: false,
+});
+
+export const SUBMISSION_STATES = ["reserved", "signed", "sent", "mined", "confirmed", "failed", "expired", "changed"] as const;
+
+const outcome = {
+  result: z.record(z.string(), z.json()).optional(),
+  error: z.looseObject({ code: z.string(), detail: z.string() }).optional(),
+};
+
+const submission = defineRoute({
+  method: "GET",
+  path: "/submissions/:id",
+  tag: "History",
+  summary: "What became of a write, by the `submission_id` of its 504. Never shows a secret.",
+  auth: "optionalKey",
+  body: "none",
+  request: {
+    params: z.object({
+      id: z
+        .string()
+        .regex(/^[0-9a-f]{32}$/, "must be 32 lower-case hex digits")
+        .meta({ description: "128 random bits in hex." }),
+    }),
+  },
+  response: z.strictObject({
+    id: z.string(),
+    kind: z.string(),
+    state: z.enum(SUBMISSION_STATES),
+    transaction_hash: outHash.optional(),
+    result: outcome.result,
+    error: outcome.error,
+    charged: z.boolean().meta({ description: "Mined, so that it cost gas and was charged." }),
+    before: z.strictObject(outcome).optional().meta({ description: "With `changed`: what had been answered before a reorganisation of the chain." }),
+  }),
+  errors: ["submission_not_found"],
+  example: {
+    params: { id: "d3".repeat(16) },
+    response: { id: "d3".repeat(16), kind: "add_group", state: "confirmed", transaction_hash: transaction, result: { group_id: "1" }, charged: true },
+  },
+  price: "free",
+  effect: false,
+});
+
+export const historyRoutes = { events, submission };

@@ -1,0 +1,31 @@
+/** The body of every error: application/problem+json (RFC 9457) with our code. Source: specification §7; wire "Errors". */
+import { z } from "zod";
+import { ERRORS, type ErrorCode } from "../errors";
+
+export const PROBLEM_TYPE = "application/problem+json";
+
+export const problemSchema = z
+  .looseObject({
+    type: z.string().meta({ description: "Where the code is explained." }),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().meta({ description: "What to fix." }),
+    code: z.string().meta({ enum: Object.keys(ERRORS) }),
+    request_id: z.string(),
+    retryable: z.boolean().meta({ description: "Whether the same request may succeed later." }),
+    message: z.string().meta({ description: "The same as detail, for older clients." }),
+    errors: z
+      .array(z.strictObject({ field: z.string(), message: z.string() }))
+      .optional()
+      .meta({ description: "Every failing field." }),
+    submission_id: z.string().optional(),
+    required_cents: z.int().optional(),
+    balance_cents: z.int().optional(),
+    charged: z.boolean().optional(),
+    transaction_hash: z.string().optional(),
+  })
+  .meta({ id: "Problem" });
+export type Problem = z.infer<typeof problemSchema>;
+
+/** Where a code is explained: its section of docs/errors.md. */
+export const problemType = (code: ErrorCode): string => `docs/errors.md#${code}`;

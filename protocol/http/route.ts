@@ -1,0 +1,79 @@
+/**
+ * What a route is: one entry from which the router, the guard, the OpenAPI document and the SDK are all built.
+ * Source: specification §4, §5; wire "Requests and answers".
+ */
+import type { z } from "zod";
+import type { ErrorCode } from "../errors";
+
+export const API_PREFIX = "/core/v1";
+
+/**
+ * Who may call.
+ * `none` anybody · `identityOptional` anybody, or an identity token that names the owner · `wellFormedKey` a key of the right form, known or not ·
+ * `anyKey` a live key of an account or an identity token · `ownerKey` the account key or an identity token · `accountKey` the account key only ·
+ * `keyOrWallet` as anyKey, or `X-Wallet-Auth` · `ownerOrWallet` as ownerKey, or `X-Wallet-Auth` · `optionalKey` as anyKey, or nobody · `stripe` a signed webhook.
+ */
+export type AuthKind =
+  "none" | "identityOptional" | "wellFormedKey" | "anyKey" | "ownerKey" | "accountKey" | "keyOrWallet" | "ownerOrWallet" | "optionalKey" | "stripe";
+
+/** How a body is read: its size limit and form. `raw` is handed on byte for byte. */
+export type BodyKind = "none" | "json" | "code" | "signature" | "raw";
+
+/** What a call costs: nothing, one management write, a run by the second; `writeIfFunded` is carried out at zero balance, too. */
+export type Price = "free" | "managementWrite" | "writeIfFunded" | "run";
+
+export type Tag = "Account" | "Usage keys" | "Groups" | "Wallets" | "Actions" | "ChainSecured" | "Configuration" | "Billing" | "History" | "Service";
+
+export interface Alias {
+  readonly method: "GET" | "POST";
+  /** `{svc}` stands for the service's name in lower case. */
+  readonly path: string;
+  readonly deprecated?: true;
+}
+
+export interface RequestShape {
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+}
+
+export interface Route<Q extends RequestShape = RequestShape, R extends z.ZodType = z.ZodType> {
+  readonly method: "GET" | "POST";
+  /** Below `/core/v1`, or below the origin when `at` is "origin"; parameters as `:name`. */
+  readonly path: string;
+  readonly at?: "origin";
+  readonly aliases?: readonly Alias[];
+  readonly tag: Tag;
+  readonly summary: string;
+  readonly auth: AuthKind;
+  readonly body: BodyKind;
+  readonly request: Q;
+  readonly response: R;
+  /** The answer's content type when it is not JSON. */
+  readonly answers?: string;
+  /** Codes beyond those that follow from auth, body, price and effect. */
+  readonly errors: readonly ErrorCode[];
+  readonly example: { readonly params?: Record<string, string>; readonly query?: Record<string, string>; readonly body?: unknown; readonly response: unknown };
+  readonly price: Price;
+  /** True when a call has an effect: it accepts `Idempotency-Key`. */
+  readonly effect: boolean;
+  /** Members of the answer that are secrets: never stored, absent from a replay. */
+  readonly secrets?: readonly string[];
+  /** Counted against the budget of unauthenticated mints. */
+  readonly mints?: true;
+  readonly deprecated?: true;
+  /** The answer's total goes out as `X-Total-Count`. */
+  readonly paged?: true;
+}
+
+/** Keeps the schemas' types while checking the entry. */
+export function defineRoute<const Q extends RequestShape, R extends z.ZodType>(route: Route<Q, R>): Route<Q, R> {
+  return route;
+}
+
+export type RequestOf<T extends Route> = {
+  [K in keyof T["request"]]: T["request"][K] extends z.ZodType ? z.output<T["request"][K]> : undefined;
+};
+export type BodyInput<T extends Route> = T["request"]["body"] extends z.ZodType ? z.input<T["request"]["body"]> : undefined;
+export type QueryInput<T extends Route> = T["request"]["query"] extends z.ZodType ? z.input<T["request"]["query"]> : undefined;
+export type AnswerOf<T extends Route> = z.output<T["response"]>;

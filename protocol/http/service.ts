@@ -1,0 +1,127 @@
+/** The service itself: health, description, transparency, pages. Source: specification §4 "Transparency endpoints", §9; wire "Origin routes". */
+import { z } from "zod";
+import { defineRoute } from "./route";
+
+const origin = { method: "GET", at: "origin", tag: "Service", auth: "none", body: "none", request: {}, errors: [], price: "free", effect: false } as const;
+const page = z.string();
+
+const health = defineRoute({
+  ...origin,
+  path: "/health",
+  summary: "The process is up.",
+  response: z.strictObject({ status: z.literal("ok") }),
+  example: { response: { status: "ok" } },
+});
+
+const ready = defineRoute({
+  ...origin,
+  path: "/ready",
+  summary: "Chain, database, executor and a payer with gas are there. 503 with the problems otherwise.",
+  response: z.strictObject({ ready: z.literal(true) }),
+  errors: ["not_ready"],
+  example: { response: { ready: true } },
+});
+
+const info = defineRoute({
+  ...origin,
+  path: "/info",
+  summary: "dstack's info object with our TEE kind, config document and sandbox level.",
+  response: z.looseObject({
+    tee: z.enum(["dstack", "simulated", "none"]),
+    config: z.record(z.string(), z.unknown()),
+    app_id: z.string().optional(),
+    compose_hash: z.string().optional(),
+  }),
+  errors: ["executor_unavailable", "attestation_unavailable"],
+  example: { response: { tee: "dstack", app_id: "a1", compose_hash: "b2", tcb_info: { app_compose: "{}" }, config: {} } },
+});
+
+const attestation = defineRoute({
+  ...origin,
+  path: "/attestation",
+  summary: "A quote of the running instance. With a nonce its report data covers the nonce, the TLS leaf and the config document; without one it is zero.",
+  request: {
+    query: z.object({
+      nonce: z
+        .string()
+        .regex(/^([0-9a-fA-F]{2}){16,32}$/, "must be 16 to 32 bytes of hex")
+        .optional()
+        .meta({ description: "16 to 32 bytes of hex." }),
+    }),
+  },
+  response: z.looseObject({ quote: z.string(), event_log: z.string(), vm_config: z.string() }),
+  errors: ["executor_unavailable", "attestation_unavailable"],
+  example: { query: { nonce: "ab".repeat(16) }, response: { quote: "04", event_log: "[]", vm_config: "{}" } },
+});
+
+const evidences = defineRoute({
+  ...origin,
+  path: "/evidences/",
+  summary: "The evidence files, as a listing.",
+  response: page,
+  answers: "text/html",
+  errors: ["attestation_unavailable"],
+  example: { response: '<a href="sha256sum.txt">sha256sum.txt</a>' },
+});
+
+const evidence = defineRoute({
+  ...origin,
+  path: "/evidences/:file",
+  summary: "One evidence file: sha256sum.txt, quote.json, acme-account.json, cert-<domain>.pem.",
+  request: { params: z.object({ file: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "must be a file's name") }) },
+  response: page,
+  answers: "application/octet-stream",
+  errors: ["evidence_not_found", "attestation_unavailable"],
+  example: { params: { file: "sha256sum.txt" }, response: `${"ab".repeat(32)}  quote.json` },
+});
+
+const billingPage = defineRoute({
+  ...origin,
+  path: "/billing",
+  summary: "The checkout page.",
+  response: page,
+  answers: "text/html",
+  example: { response: "<!doctype html>" },
+});
+
+const home = defineRoute({
+  ...origin,
+  path: "/",
+  summary: "Leads to the interactive viewer.",
+  response: page,
+  answers: "text/html",
+  example: { response: "<!doctype html>" },
+});
+
+const openapi = defineRoute({
+  ...origin,
+  at: undefined,
+  path: "/openapi.json",
+  summary: "This description (OpenAPI 3.1).",
+  response: z.looseObject({ openapi: z.string() }),
+  example: { response: { openapi: "3.1.0" } },
+});
+
+const viewer = defineRoute({
+  ...origin,
+  at: undefined,
+  path: "/swagger-ui",
+  summary: "The interactive viewer of this description.",
+  response: page,
+  answers: "text/html",
+  example: { response: "<!doctype html>" },
+});
+
+const viewerFile = defineRoute({
+  ...origin,
+  at: undefined,
+  path: "/swagger-ui/:file",
+  summary: "A file of the viewer.",
+  request: { params: z.object({ file: z.string().max(128) }) },
+  response: page,
+  answers: "application/octet-stream",
+  errors: ["route_not_found"],
+  example: { params: { file: "swagger-ui.css" }, response: "" },
+});
+
+export const serviceRoutes = { health, ready, info, attestation, evidences, evidence, billingPage, home, openapi, viewer, viewerFile };

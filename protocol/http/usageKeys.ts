@@ -1,0 +1,187 @@
+/** Usage keys: what each may do, and until when. Source: specification §2 "Usage API key", §4 "Account and credentials". */
+import { z } from "zod";
+import { MAX_U64 } from "../ids";
+import { WIRE_LIMITS } from "../limits";
+import {
+  cents,
+  descriptionText,
+  keyReference,
+  members,
+  nameText,
+  outAddress,
+  outHash,
+  outId,
+  outNumeral,
+  pageQuery,
+  scopeGroupId,
+  wholeNumber,
+  writeAnswer,
+} from "./fields";
+import { secretReturnedBefore } from "./accounts";
+import { defineRoute } from "./route";
+
+const transaction = `0x${"7a".repeat(32)}`;
+const keyHash = `0x${"b2".repeat(32)}`;
+const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+const scopeList = (what: string) => members(scopeGroupId, WIRE_LIMITS.scopeListItems).meta({ description: `Groups where the key may ${what}; [0] means all.` });
+
+/** The nine permission fields, and the two the contract's attach call takes besides. */
+const permissions = z.strictObject({
+  name: nameText,
+  description: descriptionText,
+  can_create_groups: z.boolean(),
+  can_delete_groups: z.boolean(),
+  can_create_pkps: z.boolean(),
+  manage_ipfs_ids_in_groups: scopeList("add or remove actions"),
+  add_pkp_to_groups: scopeList("add PKPs"),
+  remove_pkp_from_groups: scopeList("remove PKPs"),
+  execute_in_groups: scopeList("run actions"),
+  expiration: wholeNumber(MAX_U64, "Unix seconds from which the key is dead; 0 = never.", ["0"]).optional(),
+  balance: wholeNumber(MAX_U64, "What the key may spend over its life, in US cents; 0 = no cap.", ["0"]).optional(),
+});
+
+const named = z.strictObject({ usage_api_key: keyReference });
+
+const examplePermissions = {
+  name: "bot",
+  description: "Runs the treasury action",
+  can_create_groups: false,
+  can_delete_groups: false,
+  can_create_pkps: false,
+  manage_ipfs_ids_in_groups: [],
+  add_pkp_to_groups: [],
+  remove_pkp_from_groups: [],
+  execute_in_groups: ["1"],
+};
+
+const addUsageApiKey = defineRoute({
+  method: "POST",
+  path: "/add_usage_api_key",
+  tag: "Usage keys",
+  summary: "Make a usage key with these permissions. The key in the answer is shown once.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: permissions },
+  response: writeAnswer.extend({
+    usage_api_key: z.string().optional().meta({ description: "Base64 of 32 random bytes. Shown once." }),
+    wallet_address: outAddress,
+    api_key_hash: outHash,
+    secret_returned_before: secretReturnedBefore,
+  }),
+  errors: ["unknown_group", "key_id_taken", "value_too_large", "string_too_long"],
+  example: {
+    body: examplePermissions,
+    response: {
+      success: true,
+      usage_api_key: "pVgTUg9W8pbnPb2dVgqRtRiuZ4aE7Hk3f1v1cXn5y0k=",
+      wallet_address: wallet,
+      api_key_hash: keyHash,
+      transaction_hash: transaction,
+    },
+  },
+  price: "managementWrite",
+  effect: true,
+  secrets: ["usage_api_key"],
+});
+
+const updateUsageApiKey = defineRoute({
+  method: "POST",
+  path: "/update_usage_api_key",
+  tag: "Usage keys",
+  summary: "Set the key's permissions anew. Omitted `expiration` and `balance` stay as they are. Never creates a key.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: permissions.extend(named.shape) },
+  response: writeAnswer,
+  errors: ["unknown_usage_key", "unknown_group", "value_too_large", "string_too_long"],
+  example: { body: { usage_api_key: keyHash, ...examplePermissions }, response: { success: true, transaction_hash: transaction } },
+  price: "managementWrite",
+  effect: true,
+});
+
+const updateUsageApiKeyMetadata = defineRoute({
+  method: "POST",
+  path: "/update_usage_api_key_metadata",
+  tag: "Usage keys",
+  summary: "Change the key's name and description.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: named.extend({ name: nameText, description: descriptionText }) },
+  response: writeAnswer,
+  errors: ["unknown_usage_key", "string_too_long"],
+  example: { body: { usage_api_key: keyHash, name: "bot", description: "" }, response: { success: true, transaction_hash: transaction } },
+  price: "managementWrite",
+  effect: true,
+});
+
+const removeUsageApiKey = defineRoute({
+  method: "POST",
+  path: "/remove_usage_api_key",
+  tag: "Usage keys",
+  summary: "Revoke the key, by itself or by its hash. Carried out at zero balance, too.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: named },
+  response: writeAnswer,
+  errors: ["unknown_usage_key"],
+  example: { body: { usage_api_key: keyHash }, response: { success: true, transaction_hash: transaction } },
+  price: "writeIfFunded",
+  effect: true,
+});
+
+const ids = z.array(outId);
+
+export const usageKeyItem = z.strictObject({
+  id: outHash,
+  api_key_hash: outHash,
+  name: z.string(),
+  description: z.string(),
+  expiration: outNumeral.meta({ description: "Unix seconds; 0 = never." }),
+  balance: outNumeral.meta({ description: "Spending cap in US cents; 0 = none." }),
+  spent_cents: cents,
+  can_create_groups: z.boolean(),
+  can_delete_groups: z.boolean(),
+  can_create_pkps: z.boolean(),
+  manage_ipfs_ids_in_groups: ids,
+  add_pkp_to_groups: ids,
+  remove_pkp_from_groups: ids,
+  execute_in_groups: ids,
+  can_manage_ipfs_ids_in_groups: ids,
+  can_add_pkp_to_groups: ids,
+  can_remove_pkp_from_groups: ids,
+  can_execute_in_groups: ids,
+});
+
+const listApiKeys = defineRoute({
+  method: "GET",
+  path: "/list_api_keys",
+  tag: "Usage keys",
+  summary: "The account's usage keys: permissions and metadata, never a key. The four lists appear twice; the `can_` forms are for older clients.",
+  auth: "anyKey",
+  body: "none",
+  request: { query: pageQuery },
+  response: z.array(usageKeyItem),
+  errors: [],
+  example: {
+    response: [
+      {
+        id: keyHash,
+        api_key_hash: keyHash,
+        expiration: "0",
+        balance: "0",
+        spent_cents: 3,
+        ...examplePermissions,
+        can_manage_ipfs_ids_in_groups: [],
+        can_add_pkp_to_groups: [],
+        can_remove_pkp_from_groups: [],
+        can_execute_in_groups: ["1"],
+      },
+    ],
+  },
+  price: "free",
+  effect: false,
+  paged: true,
+});
+
+export const usageKeyRoutes = { addUsageApiKey, updateUsageApiKey, updateUsageApiKeyMetadata, removeUsageApiKey, listApiKeys };

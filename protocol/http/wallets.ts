@@ -1,0 +1,85 @@
+/** PKPs, the account's wallets. Source: specification §2 "PKP (wallet)", §4 "Groups, wallets, actions". */
+import { z } from "zod";
+import { descriptionText, groupId, nameText, outAddress, outHash, outId, pageQuery, writeAnswer } from "./fields";
+import { defineRoute } from "./route";
+
+const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+const createWallet = defineRoute({
+  method: "POST",
+  path: "/create_wallet",
+  aliases: [
+    { method: "POST", path: "/pkps/create" },
+    { method: "GET", path: "/create_wallet", deprecated: true },
+  ],
+  tag: "Wallets",
+  summary: "Make a PKP and register it to the account.",
+  auth: "anyKey",
+  body: "json",
+  request: { body: z.strictObject({ name: nameText.default(""), description: descriptionText.default("") }) },
+  response: writeAnswer.extend({ wallet_address: outAddress, pkp_id: outAddress, derivation_path: outHash }),
+  errors: ["pkp_taken", "string_too_long"],
+  example: {
+    body: { name: "hot wallet", description: "" },
+    response: {
+      success: true,
+      wallet_address: wallet,
+      pkp_id: wallet,
+      derivation_path: `0x01${"c4".repeat(15)}${"6f".repeat(16)}`,
+      transaction_hash: `0x${"7a".repeat(32)}`,
+    },
+  },
+  price: "managementWrite",
+  effect: true,
+});
+
+const walletItem = z.strictObject({
+  id: outId.meta({ description: "The PKP's number in the account, from 1; 0 for the wildcard." }),
+  wallet_address: outAddress,
+  pkp_id: outAddress,
+  name: z.string(),
+  description: z.string(),
+  derivation_path: outHash,
+});
+const exampleItem = {
+  id: "1",
+  wallet_address: wallet,
+  pkp_id: wallet,
+  name: "hot wallet",
+  description: "",
+  derivation_path: `0x01${"c4".repeat(15)}${"6f".repeat(16)}`,
+};
+
+const listWallets = defineRoute({
+  method: "GET",
+  path: "/list_wallets",
+  tag: "Wallets",
+  summary: "The account's PKPs. Wallets of usage keys are no PKPs and are not listed.",
+  auth: "anyKey",
+  body: "none",
+  request: { query: pageQuery },
+  response: z.array(walletItem),
+  errors: [],
+  example: { response: [exampleItem] },
+  price: "free",
+  effect: false,
+  paged: true,
+});
+
+const listWalletsInGroup = defineRoute({
+  method: "GET",
+  path: "/list_wallets_in_group",
+  tag: "Wallets",
+  summary: "The PKPs a group lists. The wildcard shows number 0, the zero address and the name Any.",
+  auth: "anyKey",
+  body: "none",
+  request: { query: pageQuery.extend({ group_id: groupId }) },
+  response: z.array(walletItem),
+  errors: ["unknown_group"],
+  example: { query: { group_id: "1" }, response: [exampleItem] },
+  price: "free",
+  effect: false,
+  paged: true,
+});
+
+export const walletRoutes = { createWallet, listWallets, listWalletsInGroup };
