@@ -63,23 +63,25 @@ async function reservations(db: Kysely<unknown>): Promise<void> {
 async function payments(db: Kysely<unknown>): Promise<void> {
   await sql`create table payments (
     intent_id text primary key,
-    account_id text not null references credit_accounts,
-    credited_cents int8 not null check (credited_cents > 0),
-    debited_cents int8 not null default 0 check (debited_cents between 0 and credited_cents),
+    account_id text references credit_accounts,
+    credited_cents int8 not null default 0 check (credited_cents >= 0),
     refunded_cents int8 not null default 0 check (refunded_cents >= 0),
+    debited_cents int8 not null default 0 check (debited_cents between 0 and credited_cents),
+    adjustments int8 not null default 0,
     created_at timestamptz not null default now()
   )`.execute(db);
   await sql`create table payment_disputes (
     dispute_id text primary key,
     intent_id text not null,
     amount_cents int8 not null check (amount_cents >= 0),
-    reinstated boolean not null default false
+    reinstated boolean not null
   )`.execute(db);
   await sql`create index payment_disputes_by_intent on payment_disputes (intent_id)`.execute(db);
   await sql`create table payment_attempts (
     account_id text not null references credit_accounts,
     attempt_key text not null,
     amount_cents int8 not null,
+    intent_id text,
     created_at timestamptz not null default now(),
     primary key (account_id, attempt_key)
   )`.execute(db);

@@ -2,8 +2,12 @@
 import type { Migration } from "kysely";
 import * as instances from "./0000_instances";
 import * as credits from "./0001_credits";
+import * as submissions from "./0002_submissions";
+import * as events from "./0003_events";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
   "0001_credits": credits,
+  "0002_submissions": submissions,
+  "0003_events": events,
 };

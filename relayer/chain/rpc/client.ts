@@ -1,0 +1,150 @@
+/**
+ * The list of endpoints as one: fails over, keeps off an endpoint that gave no answer for a moment, and never counts a refusal that is about our
+ * transaction against an endpoint. Reads may name a block they must not be older than.
+ */
+import { KeywrightError } from "../../../protocol/errors";
+import { Endpoint, type RpcCall, type RpcResult } from "./endpoint";
+import { blamesEndpoint, mayAnswerElsewhere, RpcError, type RpcFailure } from "./errors";
+
+export interface RpcOptions {
+  readonly urls: readonly string[];
+  /** Longest one exchange may take. */
+  readonly timeoutMs: number;
+  /** Longest a call may take over all endpoints and tries. */
+  readonly deadlineMs: number;
+}
+
+interface Member {
+  readonly endpoint: Endpoint;
+  failures: number;
+  blockedUntil: number;
+  head: number;
+}
+
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 2_000;
+const BETWEEN_ROUNDS_MS = 150;
+
+export class RpcClient {
+  readonly #members: readonly Member[];
+  readonly #stopped = new AbortController();
+
+  constructor(private readonly options: RpcOptions) {
+    if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
+    this.#members = options.urls.map((url) => ({ endpoint: new Endpoint(url, options.timeoutMs), failures: 0, blockedUntil: 0, head: 0 }));
+  }
+
+  /** Asks the endpoints in turn until one answers. Throws RpcError for a refusal, `chain_unavailable` when nobody could answer in time. */
+  async call<T>(method: string, params: readonly unknown[]): Promise<T> {
+    return this.#untilAnswered(async (member) => (await member.endpoint.call(method, params)) as T);
+  }
+
+  /** As `call`, answered by a node that has at least `minBlock`; says which block it stood at before it answered. */
+  async callAt<T>(minBlock: number, method: string, params: readonly unknown[]): Promise<{ value: T; blockNumber: number }> {
+    return this.#untilAnswered(async (member) => {
+      const [head, answer] = await member.endpoint.callTogether([{ method: "eth_blockNumber", params: [] }, { method, params }]);
+      const blockNumber = Number(valueOf(head));
+      member.head = blockNumber;
+      if (blockNumber < minBlock) throw new RpcError("stale", `the endpoint stands at block ${blockNumber}, before ${minBlock}`);
+      return { value: valueOf(answer) as T, blockNumber };
+    });
+  }
+
+  /** Several calls answered by one node. */
+  async callTogether(calls: readonly RpcCall[]): Promise<readonly unknown[]> {
+    return this.#untilAnswered(async (member) => (await member.endpoint.callTogether(calls)).map(valueOf));
+  }
+
+  /** One round over all endpoints, good or bad, each asked once: for questions where one node's word is not enough. */
+  async callEverywhere<T>(method: string, params: readonly unknown[]): Promise<readonly (T | RpcError)[]> {
+    return Promise.all(
+      this.#members.map(async (member) => {
+        try {
+          return (await this.#ask(member, (asked) => asked.endpoint.call(method, params))) as T;
+        } catch (error) {
+          return asRpcError(error);
+        }
+      }),
+    );
+  }
+
+  /** The highest block any endpoint has shown. */
+  get highestHead(): number {
+    return Math.max(...this.#members.map((member) => member.head));
+  }
+
+  noteHead(blockNumber: number): void {
+    const [first] = this.#inOrder();
+    if (first) first.head = Math.max(first.head, blockNumber);
+  }
+
+  async close(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.all(this.#members.map((member) => member.endpoint.close()));
+  }
+
+  async #untilAnswered<T>(ask: (member: Member) => Promise<T>): Promise<T> {
+    const deadline = Date.now() + this.options.deadlineMs;
+    let last: RpcError = new RpcError("transport", "not asked");
+    do {
+      for (const member of this.#inOrder()) {
+        try {
+          return await this.#ask(member, ask);
+        } catch (error) {
+          last = asRpcError(error);
+          if (!mayAnswerElsewhere(last.failure)) throw last;
+        }
+      }
+    } while (await this.#pause(deadline));
+    throw chainUnavailable(last);
+  }
+
+  async #ask<T>(member: Member, ask: (member: Member) => Promise<T>): Promise<T> {
+    try {
+      const answer = await ask(member);
+      member.failures = 0;
+      member.blockedUntil = 0;
+      return answer;
+    } catch (error) {
+      if (blamesEndpoint(asRpcError(error).failure)) this.#block(member);
+      throw error;
+    }
+  }
+
+  #block(member: Member): void {
+    member.failures += 1;
+    member.blockedUntil = Date.now() + Math.min(FIRST_PAUSE_MS * 2 ** (member.failures - 1), LONGEST_PAUSE_MS);
+  }
+
+  /** Good endpoints in the configured order, then the blocked ones: a blocked endpoint is asked only when no good one could answer. */
+  #inOrder(): readonly Member[] {
+    const now = Date.now();
+    const blocked = (member: Member): boolean => member.blockedUntil > now;
+    return [...this.#members.filter((member) => !blocked(member)), ...this.#members.filter(blocked)];
+  }
+
+  async #pause(deadline: number): Promise<boolean> {
+    const left = deadline - Date.now();
+    if (left <= 0 || this.#stopped.signal.aborted) return false;
+    await new Promise((resolve) => setTimeout(resolve, Math.min(BETWEEN_ROUNDS_MS, left)));
+    return !this.#stopped.signal.aborted;
+  }
+}
+
+function valueOf(result: RpcResult | undefined): unknown {
+  if (result === undefined) throw new RpcError("transport", "the endpoint left a call unanswered");
+  if ("error" in result) throw result.error;
+  return result.value;
+}
+
+function asRpcError(error: unknown): RpcError {
+  return error instanceof RpcError ? error : new RpcError("transport", error instanceof Error ? error.message : String(error));
+}
+
+function chainUnavailable(cause: RpcError): KeywrightError {
+  return new KeywrightError("chain_unavailable", "The chain cannot be reached at the moment; the same request may succeed later.", {}, { cause, retryAfterSeconds: 2 });
+}
+
+export function failureOf(error: unknown): RpcFailure | undefined {
+  return error instanceof RpcError ? error.failure : undefined;
+}

@@ -1,0 +1,124 @@
+/**
+ * One JSON-RPC endpoint. Requests of the same tick travel as one batch; each HTTP exchange has a deadline that also covers a body that never ends.
+ */
+import { Agent, request } from "undici";
+import { classifyRpcError, RpcError } from "./errors";
+
+export interface RpcCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+export type RpcResult = { readonly value: unknown } | { readonly error: RpcError };
+
+interface Queued extends RpcCall {
+  readonly resolve: (result: RpcResult) => void;
+}
+
+const MAX_BATCH = 50;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+export class Endpoint {
+  readonly #agent: Agent;
+  #queue: Queued[] = [];
+
+  constructor(
+    readonly url: string,
+    private readonly timeoutMs: number,
+  ) {
+    this.#agent = new Agent({ connections: 16, maxResponseSize: MAX_ANSWER_BYTES, connectTimeout: timeoutMs, keepAliveTimeout: 30_000 });
+  }
+
+  async call(method: string, params: readonly unknown[]): Promise<unknown> {
+    const result = await new Promise<RpcResult>((resolve) => this.#enqueue({ method, params, resolve }));
+    if ("error" in result) throw result.error;
+    return result.value;
+  }
+
+  /** Several calls that one node answers, in order: they travel in one exchange and in no other's. */
+  async callTogether(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
+    return this.#exchange(calls);
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  #enqueue(queued: Queued): void {
+    this.#queue.push(queued);
+    if (this.#queue.length === 1) setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    const queue = this.#queue;
+    this.#queue = [];
+    for (let start = 0; start < queue.length; start += MAX_BATCH) void this.#send(queue.slice(start, start + MAX_BATCH));
+  }
+
+  async #send(batch: readonly Queued[]): Promise<void> {
+    const results = await this.#exchange(batch);
+    batch.forEach((queued, index) => queued.resolve(results[index] ?? missing()));
+  }
+
+  /** Never throws: what went wrong with the exchange is the result of each of its calls. */
+  async #exchange(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
+    try {
+      return readAnswers(calls, await this.#post(calls));
+    } catch (error) {
+      const failure = error instanceof RpcError ? error : new RpcError("transport", error instanceof Error ? error.message : String(error));
+      return calls.map(() => ({ error: failure }));
+    }
+  }
+
+  async #post(calls: readonly RpcCall[]): Promise<unknown> {
+    const messages = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
+    const { statusCode, body } = await request(this.url, {
+      method: "POST",
+      dispatcher: this.#agent,
+      headers: { "content-type": "application/json", accept: "application/json" },
+      body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
+      signal: AbortSignal.timeout(this.timeoutMs),
+    });
+    const text = await body.text();
+    if (statusCode === 429) throw new RpcError("rate_limited", "HTTP 429");
+    const answer = parseJson(text);
+    // Some nodes send a JSON-RPC error with status 400 or 500: the words inside tell more than the status.
+    if (answer === undefined || (statusCode !== 200 && !isRpcAnswer(answer))) throw new RpcError("transport", `HTTP ${statusCode}`);
+    return answer;
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function isRpcAnswer(answer: unknown): boolean {
+  const first: unknown = Array.isArray(answer) ? answer[0] : answer;
+  return typeof first === "object" && first !== null && "jsonrpc" in first;
+}
+
+interface RpcMessage {
+  readonly id?: unknown;
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+function readAnswers(calls: readonly RpcCall[], answer: unknown): readonly RpcResult[] {
+  if (calls.length === 1) return [readOne(Array.isArray(answer) ? (answer as RpcMessage[])[0] : (answer as RpcMessage))];
+  if (!Array.isArray(answer)) return calls.map(() => readOne(answer as RpcMessage));
+  const byId = new Map((answer as RpcMessage[]).map((message) => [message.id, message]));
+  return calls.map((_, id) => readOne(byId.get(id)));
+}
+
+function readOne(message: RpcMessage | undefined): RpcResult {
+  if (typeof message !== "object" || message === null) return missing();
+  if (message.error !== undefined && message.error !== null) return { error: classifyRpcError(message.error) };
+  return message.result === undefined ? missing() : { value: message.result };
+}
+
+function missing(): RpcResult {
+  return { error: new RpcError("transport", "the endpoint left a call unanswered") };
+}
