@@ -1,0 +1,21 @@
+/** The application configuration the double pretends to run: one compose file, its images pinned by digest. */
+import { createHash } from "node:crypto";
+
+const digestOf = (name: string): string => createHash("sha256").update(`simulated image ${name}`).digest("hex");
+
+export function defaultAppCompose(): string {
+  const images = ["ingress", "relayer", "executor"].map((name) => `  ${name}:\n    image: registry.invalid/simulated/${name}@sha256:${digestOf(name)}\n`);
+  return JSON.stringify({
+    manifest_version: 2,
+    name: "simulated",
+    runner: "docker-compose",
+    docker_compose_file: `services:\n${images.join("")}`,
+    kms_enabled: true,
+    gateway_enabled: true,
+    public_logs: false,
+    public_sysinfo: true,
+    allowed_envs: [],
+    no_instance_id: false,
+    secure_time: true,
+  });
+}

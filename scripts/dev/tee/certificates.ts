@@ -1,0 +1,72 @@
+/** Certificates and revocation lists for development, made by a library with fresh P-256 keys. */
+import "reflect-metadata";
+import { webcrypto } from "node:crypto";
+import * as x509 from "@peculiar/x509";
+
+const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+const YEAR_MS = 365 * 24 * 3600 * 1000;
+
+export interface Authority {
+  readonly certificate: x509.X509Certificate;
+  readonly keys: webcrypto.CryptoKeyPair;
+}
+
+export interface CertificateRequest {
+  readonly name: string;
+  readonly issuer?: Authority;
+  readonly isAuthority?: boolean;
+  readonly extensions?: x509.Extension[];
+}
+
+let serial = 0x1000;
+
+/** Signed by `issuer`, or by itself. */
+export async function issueCertificate({ name, issuer, isAuthority = false, extensions = [] }: CertificateRequest): Promise<Authority> {
+  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
+  const usage = isAuthority ? x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign : x509.KeyUsageFlags.digitalSignature;
+  const now = Date.now();
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: (serial++).toString(16),
+    subject: `CN=${name}`,
+    issuer: issuer?.certificate.subject ?? `CN=${name}`,
+    notBefore: new Date(now - 3600_000),
+    notAfter: new Date(now + YEAR_MS),
+    publicKey: keys.publicKey,
+    signingKey: (issuer?.keys ?? keys).privateKey,
+    signingAlgorithm: ALGORITHM,
+    extensions: [new x509.BasicConstraintsExtension(isAuthority, undefined, true), new x509.KeyUsagesExtension(usage, true), ...extensions],
+  });
+  return { certificate, keys };
+}
+
+/** A revocation list of `issuer`, in DER, valid for a month. */
+export async function issueCrl(issuer: Authority, revoked: readonly x509.X509Certificate[] = []): Promise<Buffer> {
+  const crl = await x509.X509CrlGenerator.create({
+    issuer: issuer.certificate.subject,
+    thisUpdate: new Date(Date.now() - 3600_000),
+    nextUpdate: new Date(Date.now() + YEAR_MS / 12),
+    signingKey: issuer.keys.privateKey,
+    signingAlgorithm: ALGORITHM,
+    entries: revoked.map((certificate) => ({ serialNumber: certificate.serialNumber, revocationDate: new Date() })),
+  });
+  return Buffer.from(crl.rawData);
+}
+
+/** ECDSA P-256 over SHA-256: r ‖ s, 64 bytes. */
+export async function signP256(key: webcrypto.CryptoKey, data: Buffer): Promise<Buffer> {
+  return Buffer.from(await webcrypto.subtle.sign(ALGORITHM, key, data));
+}
+
+/** The bare x ‖ y of a public key. */
+export async function publicPoint(key: webcrypto.CryptoKey): Promise<Buffer> {
+  return Buffer.from(await webcrypto.subtle.exportKey("raw", key)).subarray(1);
+}
+
+export async function privateKeyPem(key: webcrypto.CryptoKey): Promise<string> {
+  const body = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", key)).toString("base64");
+  return `-----BEGIN PRIVATE KEY-----\n${body.replace(/(.{64})/g, "$1\n").trimEnd()}\n-----END PRIVATE KEY-----\n`;
+}
+
+export const generateSigningKey = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
+export const pem = (...authorities: Authority[]): string => authorities.map(({ certificate }) => `${certificate.toString("pem").trim()}\n`).join("");
+export { x509 };
