@@ -80,6 +80,7 @@ export const ERRORS = {
   key_id_taken: { status: 409, title: "The key id is taken" },
   pkp_taken: { status: 409, title: "The PKP belongs to an account already" },
   payment_not_succeeded: { status: 409, title: "The payment has not succeeded" },
+  payment_wrong_currency: { status: 409, title: "The payment is in another currency" },
   idempotency_conflict: { status: 409, title: "The idempotency key was used with another body" },
   idempotency_in_progress: { status: 409, title: "A request with this idempotency key is still running" },
   already_ran: { status: 409, title: "A run with this idempotency key has already been made" },

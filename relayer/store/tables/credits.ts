@@ -64,14 +64,19 @@ export interface CreditReservationsTable {
   closed_at: Timestamp | null;
 }
 
-/** One row per payment intent of ours: what was credited for it and what was taken back. */
+/** One row per payment intent of ours that an event or a confirmation spoke of, in whatever order they came. */
 export interface PaymentsTable {
   intent_id: string;
-  account_id: string;
-  credited_cents: Int8;
-  /** What refunds and open disputes have debited so far. */
-  debited_cents: Generated<Int8>;
+  /** Known from the intent; null while only a refund has been heard of. */
+  account_id: string | null;
+  /** Zero until the intent has succeeded and was credited, exactly once. */
+  credited_cents: Generated<Int8>;
+  /** Cumulative, as the processor counts. */
   refunded_cents: Generated<Int8>;
+  /** What refunds and open disputes have taken back from the account so far. */
+  debited_cents: Generated<Int8>;
+  /** How often `debited_cents` has moved; numbers the ledger entries. */
+  adjustments: Generated<Int8>;
   created_at: Timestamp;
 }
 
@@ -80,14 +85,16 @@ export interface PaymentDisputesTable {
   dispute_id: string;
   intent_id: string;
   amount_cents: Int8;
-  reinstated: Generated<boolean>;
+  /** Once true, never false again: the money came back, or was never taken. */
+  reinstated: boolean;
 }
 
-/** Intents asked for under a client's attempt key. */
+/** Intents asked for under a client's attempt key: a second press of the button gives the first one's intent. */
 export interface PaymentAttemptsTable {
   account_id: string;
   attempt_key: string;
   amount_cents: Int8;
+  intent_id: string | null;
   created_at: Timestamp;
 }
 

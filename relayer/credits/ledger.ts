@@ -1,0 +1,76 @@
+/**
+ * The ledger: append-only, one row per posting, each between an account and one book of the house. The account's balance is a row changed in the same
+ * transaction, so the sum of an account's entries is its balance at any moment.
+ */
+import { sql } from "kysely";
+import type { AccountId, KeyId } from "../../protocol/ids";
+import type { Db, Trx } from "../store/database";
+import type { EntryKind, HouseBook } from "../store/tables/credits";
+import type { History, Page } from "./types";
+
+const CONTRA: Readonly<Record<EntryKind, HouseBook>> = {
+  signup_credit: "promotions",
+  top_up: "payments",
+  refund: "payments",
+  dispute: "payments",
+  dispute_reversal: "payments",
+  write: "revenue",
+  run: "revenue",
+};
+
+export interface Posting {
+  readonly accountId: AccountId;
+  readonly kind: EntryKind;
+  /** Not zero; positive = credit to the account. */
+  readonly amountCents: number;
+  readonly reference: string;
+  /** The same act always has the same key, and posts once. */
+  readonly postingKey: string;
+}
+
+export const contraOf = (kind: EntryKind): HouseBook => CONTRA[kind];
+
+/** Posts and moves the balance, unless this act has posted before. Returns whether it did. The account's row has to exist. */
+export async function post(trx: Trx, posting: Posting): Promise<boolean> {
+  const inserted = await trx
+    .insertInto("ledger_entries")
+    .values({
+      account_id: posting.accountId,
+      contra: contraOf(posting.kind),
+      amount_cents: posting.amountCents,
+      kind: posting.kind,
+      reference: posting.reference,
+      posting_key: posting.postingKey,
+      key_id: null,
+    })
+    .onConflict((conflict) => conflict.column("posting_key").doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  if (inserted === undefined) return false;
+  await trx
+    .updateTable("credit_accounts")
+    .set({ balance_cents: sql`balance_cents + ${posting.amountCents}` })
+    .where("account_id", "=", posting.accountId)
+    .execute();
+  return true;
+}
+
+export async function readHistory(db: Db, accountId: AccountId, page: Page): Promise<History> {
+  const ofAccount = db.selectFrom("ledger_entries").where("account_id", "=", accountId);
+  const rows = await ofAccount
+    .select(["id", "kind", "amount_cents", "reference", "key_id", "created_at"])
+    .orderBy("id", "desc")
+    .limit(page.size)
+    .offset(page.number * page.size)
+    .execute();
+  const { total } = await ofAccount.select(sql<number>`count(*)`.as("total")).executeTakeFirstOrThrow();
+  const entries = rows.map((row) => ({
+    id: row.id,
+    kind: row.kind,
+    amountCents: row.amount_cents,
+    reference: row.reference,
+    keyId: (row.key_id ?? undefined) as KeyId | undefined,
+    createdAt: row.created_at,
+  }));
+  return { entries, total };
+}

@@ -1,0 +1,38 @@
+import { sql } from "kysely";
+import type { AccountId } from "../../protocol/ids";
+import type { Db, Trx } from "../store/database";
+import { ensureAccount } from "./accounts";
+import { post } from "./ledger";
+
+export interface SignupCredit {
+  readonly cents: number;
+  /** What all accounts together may be given per day (UTC, the database's clock); undefined = no bound, for development only. */
+  readonly dailyCapCents: number | undefined;
+  /** Also accounts that were made on chain, at first sight: on the development chain only, since anybody can make any number of them. */
+  readonly everyAccount: boolean;
+}
+
+/** Any number: the advisory lock that makes the daily cap a matter of one transaction at a time. */
+const SIGNUP_LOCK = 7_315_001;
+
+/** Once per account id, whatever happens at the same time. Returns the cents granted by this call. */
+export async function grantSignupCredit(db: Db, signup: SignupCredit, accountId: AccountId): Promise<number> {
+  await ensureAccount(db, accountId);
+  if (signup.cents === 0) return 0;
+  return db.transaction().execute(async (trx) => {
+    if (signup.dailyCapCents !== undefined && !(await fitsUnderCap(trx, signup.cents, signup.dailyCapCents))) return 0;
+    const posting = { accountId, kind: "signup_credit", amountCents: signup.cents, reference: accountId, postingKey: `signup:${accountId}` } as const;
+    return (await post(trx, posting)) ? signup.cents : 0;
+  });
+}
+
+async function fitsUnderCap(trx: Trx, cents: number, dailyCapCents: number): Promise<boolean> {
+  await sql`select pg_advisory_xact_lock(${SIGNUP_LOCK})`.execute(trx);
+  const { granted } = await trx
+    .selectFrom("ledger_entries")
+    .select(sql<number>`coalesce(sum(amount_cents), 0)::int8`.as("granted"))
+    .where("kind", "=", "signup_credit")
+    .where(sql<boolean>`created_at >= date_trunc('day', now() at time zone 'UTC') at time zone 'UTC'`)
+    .executeTakeFirstOrThrow();
+  return granted + cents <= dailyCapCents;
+}
