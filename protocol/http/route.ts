@@ -71,9 +71,12 @@ export function defineRoute<const Q extends RequestShape, R extends z.ZodType>(r
   return route;
 }
 
-export type RequestOf<T extends Route> = {
-  [K in keyof T["request"]]: T["request"][K] extends z.ZodType ? z.output<T["request"][K]> : undefined;
-};
-export type BodyInput<T extends Route> = T["request"]["body"] extends z.ZodType ? z.input<T["request"]["body"]> : undefined;
-export type QueryInput<T extends Route> = T["request"]["query"] extends z.ZodType ? z.input<T["request"]["query"]> : undefined;
+/** A part of a request as the code works with it; undefined where the route has none. */
+export type PartOf<T extends Route, K extends keyof RequestShape> = T["request"] extends { readonly [P in K]: infer S extends z.ZodType }
+  ? z.output<S>
+  : undefined;
+/** A part of a request as a client writes it. */
+export type InputOf<T extends Route, K extends keyof RequestShape> = T["request"] extends { readonly [P in K]: infer S extends z.ZodType }
+  ? z.input<S>
+  : undefined;
 export type AnswerOf<T extends Route> = z.output<T["response"]>;

@@ -2,7 +2,7 @@
  * What a route's handler is given and gives back. A routes file exports one function of its dependencies that returns a handler per route of the table:
  * `export const groupRoutes = (deps): HandlersOf<"addGroup" | …> => ({ addGroup: async (call) => … })`. It knows no koa.
  */
-import type { AnswerOf, RequestOf, RouteName, RouteOf } from "../../protocol/http";
+import type { AnswerOf, PartOf, RouteName, RouteOf } from "../../protocol/http";
 import type { Credential } from "../../protocol/executor";
 import type { AccountId, Address, ApiKey, Hash32, KeyId } from "../../protocol/ids";
 
@@ -31,9 +31,9 @@ export interface Caller {
 
 export interface Call<N extends RouteName> {
   readonly route: N;
-  readonly params: RequestOf<RouteOf<N>>["params"];
-  readonly query: RequestOf<RouteOf<N>>["query"];
-  readonly body: RequestOf<RouteOf<N>>["body"];
+  readonly params: PartOf<RouteOf<N>, "params">;
+  readonly query: PartOf<RouteOf<N>, "query">;
+  readonly body: PartOf<RouteOf<N>, "body">;
   /** Present unless the route asks for no credential or an optional one. */
   readonly caller: N extends AnonymousRoute ? Caller | undefined : Caller;
   /** The verified key of `account_exists`, the token of `new_account`. */
