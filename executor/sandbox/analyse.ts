@@ -1,0 +1,129 @@
+/** Reads code before it runs: which goal it parses under, what it imports, which library it wants. Nothing is executed. */
+import { parse, type Node, type Program } from "acorn";
+
+export type EthersVersion = "ethers6" | "ethers5";
+
+export interface Analysis {
+  /** Modules may import and await at top level; everything else is a script. */
+  isModule: boolean;
+  /** Specifiers of static imports and re-exports, in order, without repeats. */
+  imports: string[];
+  /** Which ethers the code reads, if any. */
+  ethers?: EthersVersion;
+  /** How the action's entry is found: nothing to call, a top-level binding `main`, or a module's default export. */
+  entry: "none" | "main" | "default";
+}
+
+/** The code does not parse; `message` says where. */
+export class Unparsable extends Error {}
+
+const OPTIONS = { ecmaVersion: 2023, allowHashBang: true, allowAwaitOutsideFunction: false } as const;
+const V5_MEMBERS = new Set(["utils", "providers", "BigNumber"]);
+
+export function analyse(code: string): Analysis {
+  const { program, isModule } = parseEither(code);
+  const facts: Facts = { mentionsEthers: false, readsV5: false };
+  visit(program, facts);
+  return {
+    isModule,
+    imports: isModule ? importsOf(program) : [],
+    ethers: facts.readsV5 ? "ethers5" : facts.mentionsEthers ? "ethers6" : undefined,
+    entry: entryOf(program),
+  };
+}
+
+/** A script if it is one (sloppy mode, completion value), else a module; the script's complaint is shown unless the code is clearly a module. */
+function parseEither(code: string): { program: Program; isModule: boolean } {
+  try {
+    return { program: parse(code, { ...OPTIONS, sourceType: "script" }), isModule: false };
+  } catch (asScript) {
+    try {
+      return { program: parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
+    } catch (asModule) {
+      throw new Unparsable(messageOf(looksLikeModule(code) ? asModule : asScript));
+    }
+  }
+}
+
+const looksLikeModule = (code: string): boolean => /^\s*(import|export)\b/m.test(code);
+
+function messageOf(error: unknown): string {
+  if (error instanceof RangeError) return "the code is nested too deeply to be parsed";
+  return error instanceof Error ? error.message : "the code cannot be parsed";
+}
+
+interface Facts {
+  mentionsEthers: boolean;
+  readsV5: boolean;
+}
+
+type AnyNode = Node & Record<string, unknown>;
+
+/** Walks with a stack of its own: the code chooses the depth. */
+function visit(program: Program, facts: Facts): void {
+  const open: AnyNode[] = [program as unknown as AnyNode];
+  for (let node = open.pop(); node; node = open.pop()) {
+    note(node, facts);
+    for (const key in node) {
+      const value = node[key];
+      if (Array.isArray(value)) for (const item of value) if (isNode(item)) open.push(item);
+      if (isNode(value)) open.push(value);
+    }
+  }
+}
+
+const isNode = (value: unknown): value is AnyNode => typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+
+const isEthers = (value: unknown): boolean => isNode(value) && value.type === "Identifier" && value.name === "ethers";
+
+function note(node: AnyNode, facts: Facts): void {
+  if (isEthers(node)) facts.mentionsEthers = true;
+  if (node.type === "Literal" && node.value === "ethers") facts.mentionsEthers = true;
+  if (node.type === "MemberExpression" && isEthers(node.object) && V5_MEMBERS.has(memberName(node))) facts.readsV5 = true;
+  if (node.type === "VariableDeclarator" && isEthers(node.init) && isNode(node.id)) facts.readsV5 ||= picksV5(node.id);
+}
+
+function memberName(node: AnyNode): string {
+  const property = node.property as AnyNode;
+  if (property.type === "Identifier" && !node.computed) return property.name as string;
+  return property.type === "Literal" && typeof property.value === "string" ? property.value : "";
+}
+
+/** `const { utils, BigNumber } = ethers` */
+function picksV5(pattern: AnyNode): boolean {
+  if (pattern.type !== "ObjectPattern") return false;
+  return (pattern.properties as AnyNode[]).some((property) => isNode(property.key) && V5_MEMBERS.has(String(property.key.name ?? property.key.value)));
+}
+
+function importsOf(program: Program): string[] {
+  const sources = program.body.flatMap((statement) => ("source" in statement && statement.source ? [String(statement.source.value)] : []));
+  return [...new Set(sources)];
+}
+
+/** `main`, declared at top level and not already called there; failing that, a module's default export. */
+function entryOf(program: Program): Analysis["entry"] {
+  if (program.body.some(callsMain)) return "none";
+  if (program.body.some(declaresMain)) return "main";
+  return program.body.some((statement) => statement.type === "ExportDefaultDeclaration") ? "default" : "none";
+}
+
+function declaresMain(statement: Program["body"][number]): boolean {
+  if (statement.type === "ExportNamedDeclaration") return statement.declaration ? declaresMain(statement.declaration) : false;
+  if (statement.type === "ExportDefaultDeclaration") {
+    return statement.declaration.type === "FunctionDeclaration" && statement.declaration.id?.name === "main";
+  }
+  if (statement.type === "FunctionDeclaration") return statement.id.name === "main";
+  if (statement.type === "VariableDeclaration") return statement.declarations.some(({ id }) => id.type === "Identifier" && id.name === "main");
+  return statement.type === "ImportDeclaration" && statement.specifiers.some(({ local }) => local.name === "main");
+}
+
+/** `main()`, `await main()`, `main().then(…)` as a statement of the top level: older actions start themselves. */
+function callsMain(statement: Program["body"][number]): boolean {
+  if (statement.type !== "ExpressionStatement") return false;
+  let expression = statement.expression as unknown as AnyNode;
+  while (expression.type === "AwaitExpression" || (expression.type === "CallExpression" && (expression.callee as AnyNode).type === "MemberExpression")) {
+    expression = (expression.type === "AwaitExpression" ? expression.argument : (expression.callee as AnyNode).object) as AnyNode;
+  }
+  const callee = expression.type === "CallExpression" ? (expression.callee as AnyNode) : undefined;
+  return callee?.type === "Identifier" && callee.name === "main";
+}

@@ -1,0 +1,118 @@
+/**
+ * The child process: runs other people's code and holds nothing worth taking. One run at a time, a fresh isolate for
+ * each. Speaks over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
+ */
+import { Socket } from "node:net";
+import { readFrames, writeFrameSync, type Frame } from "../frames";
+import { analyse, Unparsable, type Analysis } from "./analyse";
+import { Guest, type GuestEnd } from "./isolate";
+import { ImportRefused, loadModules, type ImportAnswer } from "./modules";
+import type { FromChild, ToChild } from "./messages";
+import { dropPrivileges, selfTest } from "./selfTest";
+import type { RunLimits } from "./types";
+
+const CHANNEL = 3;
+const CODE_CACHE_ENTRIES = 16;
+
+const send = (message: FromChild, payload?: Buffer): void => writeFrameSync(CHANNEL, message, payload);
+
+/** The isolate made ahead for the next run, as the last run wanted it. */
+let spare: Guest | undefined;
+let current: { run: number; guest: Guest } | undefined;
+let nextCall = -1;
+const hostCalls = new Map<number, { resolve(answer: ImportAnswer): void; reject(error: Error): void }>();
+const analyses = new Map<string, Analysis>();
+
+function analysisOf(code: string): Analysis {
+  const known = analyses.get(code);
+  if (known) return known;
+  const analysis = analyse(code);
+  if (analyses.size >= CODE_CACHE_ENTRIES) analyses.clear();
+  // Long code is cheap to parse compared with what it does, and dear to keep.
+  if (code.length < 65_536) analyses.set(code, analysis);
+  return analysis;
+}
+
+/** A fresh isolate with the library the code reads. */
+function takeGuest(heapMiB: number, ethers: Analysis["ethers"]): Guest {
+  const ready = spare;
+  spare = undefined;
+  if (ready && ready.heapMiB === heapMiB && ready.ethers === ethers) return ready;
+  ready?.dispose();
+  return new Guest(heapMiB, ethers);
+}
+
+async function startRun(run: number, code: string, paramsText: string, limits: RunLimits): Promise<void> {
+  try {
+    const analysis = analysisOf(code);
+    const { modules, details } = await loadModules(analysis.imports, (specifier) => askForModule(run, specifier));
+    const guest = takeGuest(limits.heapMiB, analysis.ethers);
+    current = { run, guest };
+    const setting = {
+      params: JSON.parse(paramsText) as Record<string, unknown>,
+      imports: details,
+      paramsAsGlobals: analysis.entry === "none",
+      responseBytes: limits.responseBytes,
+    };
+    send({ type: "started", run });
+    await guest.run({ code, analysis, setting, modules, wallMs: limits.wallMs }, eventsOf(run, limits, analysis));
+  } catch (error) {
+    if (!(error instanceof Unparsable) && !(error instanceof ImportRefused)) throw error;
+    const message = error.message;
+    send({ type: "end", run, response: "null", error: { code: "invalid_code", message } });
+  }
+}
+
+function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
+  return {
+    op: (call: number, name: string, args: string, body: Buffer | undefined) => send({ type: "op", run, call, name, args }, body),
+    log: (text: string) => send({ type: "log", run, text: text.slice(0, limits.logsBytes + 1) }),
+    end: (end: GuestEnd) => {
+      current = undefined;
+      send({ type: "end", run, ...withinLimit(end, limits) });
+      spare = new Guest(limits.heapMiB, analysis.ethers);
+    },
+  };
+}
+
+function withinLimit(end: GuestEnd, { responseBytes }: RunLimits): GuestEnd {
+  const bytes = Buffer.byteLength(end.response);
+  if (bytes <= responseBytes) return end;
+  return { response: "null", error: { code: "response_too_large", message: `the response has ${bytes} bytes of JSON` } };
+}
+
+/** The child's own calls count downwards, the guest's upwards. */
+function askForModule(run: number, specifier: string): Promise<ImportAnswer> {
+  return new Promise((resolve, reject) => {
+    const call = nextCall--;
+    hostCalls.set(call, { resolve, reject });
+    send({ type: "op", run, call, name: "import", args: JSON.stringify({ specifier }) });
+  });
+}
+
+function onAnswer(message: Extract<ToChild, { type: "answer" }>, payload: Buffer): void {
+  const waiting = hostCalls.get(message.call);
+  if (waiting) {
+    hostCalls.delete(message.call);
+    if (message.ok) return waiting.resolve({ source: payload.toString("utf8"), ...(JSON.parse(message.value) as { url: string; integrity: string }) });
+    return waiting.reject(new ImportRefused(message.message));
+  }
+  if (current?.run !== message.run) return;
+  const text = message.ok ? message.value : JSON.stringify({ code: message.code, message: message.message });
+  current.guest.answer(message.call, message.ok, text, payload.length > 0 ? payload : undefined);
+}
+
+function onFrame({ header, payload }: Frame): void {
+  const message = header as ToChild;
+  if (message.type === "run") return void startRun(message.run, payload.toString("utf8"), message.params, message.limits);
+  if (message.type === "answer") return onAnswer(message, payload);
+  void selfTest(message.secretPaths).then((findings) => send({ type: "self-test", ...findings }));
+}
+
+const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
+channel.on("close", () => process.exit(0));
+channel.on("error", () => process.exit(0));
+spare = new Guest(Number(process.argv[2]), undefined);
+dropPrivileges(process.argv[3]);
+readFrames(channel, onFrame, () => process.exit(1));
+send({ type: "ready" });

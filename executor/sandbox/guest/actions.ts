@@ -1,0 +1,127 @@
+/** `Actions`: the abilities the keyholder serves. Each call names a PKP or a CID; what it may do is decided on the other side. */
+import type { Bridge } from "./bridge";
+
+/** What imports the run resolved; filled by the host before the code starts. */
+export interface ImportDetail {
+  specifier: string;
+  url: string;
+  integrity: string;
+  bytes: number;
+}
+
+interface Shape {
+  required: readonly string[];
+  optional?: readonly string[];
+}
+
+/** Ops and the fields of their one argument. */
+const OPS: Record<string, Shape> = {
+  signMessage: { required: ["pkpId", "message"] },
+  signTypedData: { required: ["pkpId", "domain", "types", "message"], optional: ["primaryType"] },
+  signTransaction: { required: ["pkpId", "transaction"] },
+  signDigest: { required: ["pkpId", "digest"] },
+  Encrypt: { required: ["pkpId", "message"] },
+  Decrypt: { required: ["pkpId", "ciphertext"] },
+  getPrivateKey: { required: ["pkpId"] },
+  getActionPrivateKey: { required: [] },
+  getActionPublicKey: { required: ["ipfsId"] },
+  getActionWalletAddress: { required: ["ipfsId"] },
+};
+
+const ALIASES: Record<string, string> = {
+  getLitActionPrivateKey: "getActionPrivateKey",
+  getLitActionPublicKey: "getActionPublicKey",
+  getLitActionWalletAddress: "getActionWalletAddress",
+};
+
+const SIGN = "Actions.signMessage, signTypedData, signTransaction or signDigest";
+/** What older systems offered, and what to use here. */
+const REPLACED: Record<string, string> = {
+  signEcdsa: `${SIGN}; each returns the signature`,
+  signAndCombineEcdsa: `${SIGN}; each returns the whole signature`,
+  signAndCombine: `${SIGN}; each returns the whole signature`,
+  signAsAction: "an ethers.Wallet over Actions.getActionPrivateKey()",
+  sign: SIGN,
+  ethPersonalSignMessageEcdsa: "Actions.signMessage",
+  encrypt: "Actions.Encrypt({ pkpId, message })",
+  decrypt: "Actions.Decrypt({ pkpId, ciphertext })",
+  decryptAndCombine: "Actions.Decrypt({ pkpId, ciphertext })",
+  decryptToSingleNode: "Actions.Decrypt({ pkpId, ciphertext })",
+  aesDecrypt: "Actions.Decrypt, or crypto.subtle with AES-GCM",
+  checkConditions: "a condition in the code itself: read the value with fetch or ethers and throw when it does not hold",
+  callContract: "an ethers.Contract over an ethers.JsonRpcProvider",
+  call: "an import with an integrity hash; an action cannot call another action",
+  runOnce: "the call itself: an action runs once, in one place",
+  broadcastAndCollect: "the value itself: an action runs once, in one place",
+  getRpcUrl: "the address of an RPC endpoint of your own choice",
+  getLatestNonce: "provider.getTransactionCount of an ethers.JsonRpcProvider",
+  claimKey: "POST /core/v1/create_wallet, outside the action",
+  getPermissions: "the group's lists in the account contract",
+  getPermittedActions: "the group's lists in the account contract",
+  getPermittedAddresses: "the group's lists in the account contract",
+  getPermittedAuthMethods: "the group's lists in the account contract",
+  isPermittedAction: "the account contract's views",
+  isPermittedAddress: "the account contract's views",
+  isPermittedAuthMethod: "the account contract's views",
+  pubkeyToTokenId: "the PKP's address, which is its id",
+  uint8arrayToString: "TextDecoder, ethers.hexlify or ethers.encodeBase64",
+  uint8arrayFromString: "TextEncoder, ethers.getBytes or ethers.decodeBase64",
+};
+
+export interface ActionsParts {
+  bridge: Bridge;
+  setResponse(value: unknown): void;
+  imports(): ImportDetail[];
+  log(text: string): void;
+}
+
+export function createActions({ bridge, setResponse, imports, log }: ActionsParts): object {
+  const { parse } = JSON;
+  const { entries } = Object;
+  const actions: Record<string, unknown> = {};
+  for (const [name, shape] of entries(OPS)) {
+    actions[name] = async (args?: unknown): Promise<unknown> => {
+      const { value } = await bridge.call(name, checked(name, shape, args));
+      return parse(value) as unknown;
+    };
+  }
+  for (const [alias, name] of entries(ALIASES)) actions[alias] = actions[name];
+  for (const [name, instead] of entries(REPLACED)) {
+    actions[name] = () => {
+      throw new Error(`Actions.${name} does not exist here. Use ${instead}.`);
+    };
+  }
+  actions.setResponse = (args: unknown): void => {
+    if (!isObject(args) || !("response" in args)) throw new TypeError("Actions.setResponse takes { response }");
+    setResponse(args.response);
+  };
+  actions.showImportDetails = (): ImportDetail[] => {
+    const details = imports();
+    for (const { specifier, url, bytes } of details) log(`${specifier} from ${url}, ${bytes} bytes\n`);
+    return details;
+  };
+  return Object.freeze(actions);
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+
+/** A plain copy with the known fields only; anything missing or unknown is named. */
+function checked(name: string, { required, optional = [] }: Shape, args: unknown): Record<string, unknown> {
+  const fields = [...required, ...optional];
+  const usage = `Actions.${name}(${fields.length > 0 ? `{ ${fields.join(", ")} }` : ""})`;
+  if (args === undefined && required.length === 0) return {};
+  if (!isObject(args)) throw new TypeError(`${usage} takes one object`);
+  for (const field of required) if (args[field] === undefined) throw new TypeError(`${usage}: ${field} is missing`);
+  for (const field of Object.keys(args)) if (!fields.includes(field)) throw new TypeError(`${usage}: unknown field ${field}`);
+  return Object.fromEntries(fields.filter((field) => args[field] !== undefined).map((field) => [field, portable(args[field])]));
+}
+
+/** Transactions and typed data carry bigints and bytes, which JSON does not: as decimal text and as hex. */
+function portable(value: unknown, depth = 0): unknown {
+  if (depth > 32) throw new RangeError("the argument is nested too deeply");
+  if (typeof value === "bigint") return value.toString();
+  if (value instanceof Uint8Array) return `0x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  if (Array.isArray(value)) return value.map((item) => portable(item, depth + 1));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, portable(item, depth + 1)]));
+}

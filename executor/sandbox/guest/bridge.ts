@@ -1,0 +1,66 @@
+/**
+ * The guest's side of the bridge. The host's functions live in this closure alone: they are called directly, never put
+ * into an object, never passed to anything the guest could have patched.
+ */
+
+/** The host's five functions. Arguments and answers are strings, numbers and copies of bytes. */
+export interface Host {
+  op(id: number, name: string, args: string, body: ArrayBuffer | undefined): void;
+  log(text: string): void;
+  random(bytes: number): ArrayBuffer;
+  timer(id: number, delayMs: number): void;
+  end(outcome: string, text: string, stack: string | undefined): void;
+}
+
+export interface OpReply {
+  value: string;
+  body: ArrayBuffer | undefined;
+}
+
+interface Pending {
+  resolve(reply: OpReply): void;
+  reject(error: Error): void;
+}
+
+/** At most this much text in the arguments of one op. */
+const MAX_ARGS_CHARS = 1_048_576;
+
+export interface Bridge {
+  call(name: string, args: unknown, body?: ArrayBuffer): Promise<OpReply>;
+  answer(id: number, ok: boolean, text: string, body: ArrayBuffer | undefined): void;
+  /** The code of an error the host gave, if it was one; a guest cannot forge it. */
+  codeOf(error: unknown): string | undefined;
+}
+
+export function createBridge(hostOp: Host["op"]): Bridge {
+  const pending = new Map<number, Pending>();
+  const hostErrors = new WeakMap<object, string>();
+  const { stringify, parse } = JSON;
+  let next = 1;
+
+  function call(name: string, args: unknown, body?: ArrayBuffer): Promise<OpReply> {
+    const text = stringify(args);
+    if (text.length > MAX_ARGS_CHARS) throw new RangeError(`${name}: the arguments are larger than 1 MiB`);
+    const id = next++;
+    return new Promise((resolve, reject) => {
+      pending.set(id, { resolve, reject });
+      hostOp(id, name, text, body);
+    });
+  }
+
+  function answer(id: number, ok: boolean, text: string, body: ArrayBuffer | undefined): void {
+    const waiting = pending.get(id);
+    if (!waiting) return;
+    pending.delete(id);
+    if (ok) return waiting.resolve({ value: text, body });
+    const { code, message } = parse(text) as { code: string; message: string };
+    const error = Object.assign(new Error(message), { code });
+    hostErrors.set(error, code);
+    waiting.reject(error);
+  }
+
+  const codeOf = (error: unknown): string | undefined =>
+    typeof error === "object" && error !== null ? hostErrors.get(error) : undefined;
+
+  return { call, answer, codeOf };
+}

@@ -1,0 +1,38 @@
+import inspect from "object-inspect";
+
+/** `console`: each call is one line of the run's logs. Strings as they are, everything else readable. */
+export function createConsole(log: (text: string) => void): object {
+  const counts = new Map<string, number>();
+  const line = (...values: unknown[]): void => log(`${values.map(show).join(" ")}\n`);
+  const count = (label: unknown = "default"): void => {
+    const total = (counts.get(String(label)) ?? 0) + 1;
+    counts.set(String(label), total);
+    line(`${String(label)}: ${total}`);
+  };
+  return Object.freeze({
+    log: line,
+    info: line,
+    debug: line,
+    warn: line,
+    error: line,
+    dir: line,
+    trace: line,
+    table: line,
+    group: line,
+    groupEnd: () => undefined,
+    count,
+    assert: (condition: unknown, ...values: unknown[]): void => {
+      if (!condition) line("Assertion failed", ...values);
+    },
+  });
+}
+
+export function show(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value instanceof Error) return value.stack ?? String(value);
+  try {
+    return inspect(value, { depth: 6, maxStringLength: 10_000 });
+  } catch {
+    return "[a value that cannot be shown]";
+  }
+}

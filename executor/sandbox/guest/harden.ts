@@ -1,0 +1,60 @@
+/** Takes away what an action must not have: code made from strings, shared memory, engine hooks. */
+
+/**
+ * Only the code that was named may run, so nothing in the guest makes code from text or bytes. The engine's own switch
+ * for this does not reach isolates, and deleting `eval` alone leaves `(() => {}).constructor`: the four function
+ * constructors are reachable only through their prototypes' `constructor`, which is shadowed here for good.
+ */
+export function harden(): void {
+  const refuse = (name: string) =>
+    function () {
+      throw new TypeError(`${name} is not available: an action's code is exactly the code its CID names`);
+    };
+  const kinds: [object, string][] = [
+    [function () {}, "Function"],
+    [async function () {}, "AsyncFunction"],
+    [function* () {}, "GeneratorFunction"],
+    [async function* () {}, "AsyncGeneratorFunction"],
+  ];
+  for (const [sample, name] of kinds) shadowConstructor(Object.getPrototypeOf(sample) as object, refuse(name), name);
+  remove("eval");
+  // Instances stay instances of Function; the constructor itself is gone.
+  defineGlobal("Function", Function.prototype.constructor);
+  // WebAssembly would be a second door for remote code, and its memory is not counted against the heap.
+  for (const name of ["WebAssembly", "SharedArrayBuffer", "Atomics"]) remove(name);
+}
+
+function shadowConstructor(prototype: object, stub: () => never, name: string): void {
+  Object.defineProperty(stub, "name", { value: name });
+  Object.defineProperty(stub, "prototype", { value: prototype, writable: false });
+  Object.defineProperty(prototype, "constructor", { value: Object.freeze(stub), writable: false, configurable: false });
+}
+
+function remove(name: string): void {
+  delete (globalThis as Record<string, unknown>)[name];
+}
+
+/**
+ * A global the guest cannot assign over by accident. Configurable, because a guest may declare a top-level `const` of
+ * the same name, which the language allows only over configurable ones; it harms nobody but itself.
+ */
+export function defineGlobal(name: string, value: unknown): void {
+  Object.defineProperty(globalThis, name, { value, writable: false, enumerable: false, configurable: true });
+}
+
+/** A web global, made when it is first read (most actions read none) and assignable, as libraries that patch them expect. */
+export function defineLazyGlobal(name: string, make: () => unknown): void {
+  const settle = (value: unknown): void => {
+    Object.defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
+  };
+  Object.defineProperty(globalThis, name, {
+    enumerable: false,
+    configurable: true,
+    set: settle,
+    get() {
+      const value = make();
+      settle(value);
+      return value;
+    },
+  });
+}

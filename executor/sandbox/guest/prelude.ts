@@ -1,0 +1,125 @@
+/**
+ * The first script of every isolate: takes dangerous things away, puts the guest's globals in place, and returns one
+ * function through which the host speaks to the guest. Runs before any code of the guest, so it may trust the language.
+ */
+import { createActions, type ImportDetail } from "./actions";
+import { createBridge, type Bridge, type Host } from "./bridge";
+import { createConsole, show } from "./console";
+import { defineGlobal, defineLazyGlobal, harden } from "./harden";
+import { createTimers } from "./timers";
+import { webGlobals } from "./web/globals";
+
+/** What a run brings along, as JSON text. */
+export interface Setting {
+  params: Record<string, unknown>;
+  imports: ImportDetail[];
+  /** Code without `main` reads its parameters as globals, as older actions do. */
+  paramsAsGlobals: boolean;
+  responseBytes: number;
+}
+
+/**
+ * What the host says: `begin` (a setting) before the code is evaluated, `finish` (main, completion value) after it,
+ * `answer` to an op, `timer` when one is due.
+ */
+export type Deliver = (kind: "begin" | "finish" | "answer" | "timer", id: number, ...rest: unknown[]) => void;
+
+export function install(op: Host["op"], log: Host["log"], random: Host["random"], timer: Host["timer"], end: Host["end"]): Deliver {
+  const { parse } = JSON;
+  const bridge = createBridge(op);
+  const timers = createTimers(timer);
+  const run = createRun(bridge, end);
+  installGlobals();
+  harden();
+  // Stack frames as objects would show functions of this closure.
+  Object.defineProperty(Error, "prepareStackTrace", { value: undefined, writable: false, configurable: false });
+
+  function installGlobals(): void {
+    const actions = createActions({ bridge, setResponse: run.setResponse, imports: run.imports, log });
+    defineGlobal("console", createConsole(log));
+    for (const name of ["Actions", "LitActions"]) defineGlobal(name, actions);
+    defineGlobal("Lit", Object.freeze({ Actions: actions }));
+    for (const [name, value] of Object.entries(timers.globals)) defineLazyGlobal(name, () => value);
+    for (const [name, make] of Object.entries(webGlobals(bridge, random))) defineLazyGlobal(name, make);
+    // Library bundles look for the global object under these names.
+    for (const name of ["self", "global"]) defineGlobal(name, globalThis);
+  }
+
+  return (kind, id, ...rest) => {
+    if (kind === "answer") return bridge.answer(id, rest[0] as boolean, rest[1] as string, rest[2] as ArrayBuffer | undefined);
+    if (kind === "begin") return run.begin(parse(rest[0] as string) as Setting);
+    if (kind === "finish") return void run.finish(rest[0], rest[1]);
+    try {
+      timers.fire(id);
+    } catch (error) {
+      run.fail(error);
+    }
+  };
+}
+
+/** The life of one run inside the guest: ends once, with a response or an error. */
+function createRun(bridge: Bridge, end: Host["end"]) {
+  const { stringify } = JSON;
+  const BaseError = Error;
+  let setting: Setting;
+  let response: string | undefined;
+  let ended = false;
+
+  function begin(given: Setting): void {
+    setting = given;
+    defineGlobal("jsParams", setting.params);
+    if (!setting.paramsAsGlobals) return;
+    for (const [name, value] of Object.entries(setting.params)) if (!(name in globalThis)) defineLazyGlobal(name, () => value);
+  }
+
+  async function finish(main: unknown, topLevel: unknown): Promise<void> {
+    try {
+      await topLevel;
+      succeed(typeof main === "function" ? await (main as (params: unknown) => unknown)(setting.params) : undefined);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  function succeed(returned: unknown): void {
+    const text = (returned === undefined ? response : jsonOf(returned)) ?? "null";
+    if (ended) return;
+    ended = true;
+    if (text.length > setting.responseBytes) return end("response_too_large", String(text.length), undefined);
+    end("ok", text, undefined);
+  }
+
+  function fail(error: unknown): void {
+    if (ended) return;
+    ended = true;
+    const code = bridge.codeOf(error) === "permission_denied" ? "permission_denied" : "threw";
+    if (error instanceof BaseError) return end(code, describe(error), textOf(() => error.stack));
+    end(code, textOf(() => show(error)) ?? "an error that cannot be shown", undefined);
+  }
+
+  function jsonOf(value: unknown): string | undefined {
+    try {
+      return stringify(value);
+    } catch (error) {
+      throw new TypeError(`the response is not JSON: ${error instanceof BaseError ? error.message : "it threw"}`);
+    }
+  }
+
+  return { begin, finish, fail, setResponse: (value: unknown) => void (response = jsonOf(value)), imports: () => setting.imports };
+}
+
+function describe(error: Error): string {
+  const name = textOf(() => error.name);
+  const message = textOf(() => error.message) ?? "";
+  return name && name !== "Error" ? `${name}: ${message}` : message;
+}
+
+/** Guest values may throw when they are read, and may be very long. */
+function textOf(read: () => unknown): string | undefined {
+  try {
+    const text = read();
+    return typeof text === "string" ? text.slice(0, 8_192) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+/** The web's globals, each made from its library when it is first read. */
+import type { Bridge, Host } from "../bridge";
+
+export function webGlobals(bridge: Bridge, random: Host["random"]): Record<string, () => unknown> {
+  const url = () => require("./url") as typeof import("./url");
+  const encoding = () => require("./encoding") as typeof import("./encoding");
+  const abort = () => require("./abort") as typeof import("./abort");
+  const http = once(() => (require("./http") as typeof import("./http")).createHttp(bridge, abort()));
+  const crypto = once(() => (require("./crypto") as typeof import("./crypto")).createCrypto(random));
+  return {
+    URL: () => url().URL,
+    URLSearchParams: () => url().URLSearchParams,
+    TextEncoder: () => encoding().TextEncoder,
+    TextDecoder: () => encoding().TextDecoder,
+    atob: () => encoding().atob,
+    btoa: () => encoding().btoa,
+    structuredClone: () => (require("./clone") as typeof import("./clone")).structuredClone,
+    AbortController: () => abort().AbortController,
+    AbortSignal: () => abort().AbortSignal,
+    DOMException: () => abort().DOMException,
+    Headers: () => http().Headers,
+    Request: () => http().Request,
+    Response: () => http().Response,
+    fetch: () => http().fetch,
+    crypto: () => crypto(),
+    performance: () => clock(),
+  };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+/** Whole milliseconds: nothing finer is given to code that may want to time its neighbours. */
+function clock(): object {
+  const { now } = Date;
+  const timeOrigin = now();
+  return Object.freeze({ timeOrigin, now: () => now() - timeOrigin });
+}

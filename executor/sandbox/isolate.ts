@@ -1,0 +1,240 @@
+/**
+ * One isolate, one run. The only file that touches isolated-vm, so that another engine can take its place.
+ *
+ * What enters the guest: plain functions (ivm.Callback) closed over by the prelude, strings, numbers and copies of
+ * bytes. No Reference, no ExternalCopy, nothing of the module ever does: each would be a way out.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import ivm from "isolated-vm";
+import type { RunErrorCode } from "../../protocol/errors";
+import type { Analysis, EthersVersion } from "./analyse";
+import type { Setting } from "./guest/prelude";
+
+export interface GuestEnd {
+  response: string;
+  error?: { code: RunErrorCode; message: string; stack?: string };
+}
+
+export interface GuestEvents {
+  op(call: number, name: string, args: string, body: Buffer | undefined): void;
+  log(text: string): void;
+  end(end: GuestEnd): void;
+}
+
+export interface GuestRun {
+  code: string;
+  analysis: Analysis;
+  setting: Setting;
+  /** Sources of imported modules by specifier, and for each what its own specifiers mean. */
+  modules: Map<string, string>;
+  wallMs: number;
+}
+
+type Body = ArrayBuffer | undefined;
+const MAX_TEXT = 8_192;
+const MAX_RANDOM_BYTES = 65_536;
+
+/** A script of ours with V8's compiled form kept from its first use. Never made from a guest's code: cached data is trusted like machine code. */
+class OwnScript {
+  private readonly source: string;
+  private cachedData: ivm.ExternalCopy<ArrayBuffer> | undefined;
+
+  constructor(name: string) {
+    this.source = readFileSync(join(__dirname, "guest", `${name}.js`), "utf8");
+  }
+
+  run(isolate: ivm.Isolate, context: ivm.Context): ivm.Reference {
+    const script = isolate.compileScriptSync(this.source, { cachedData: this.cachedData, produceCachedData: !this.cachedData, filename: "keywright:own" });
+    this.cachedData ??= script.cachedData;
+    return script.runSync(context, { reference: true }) as ivm.Reference;
+  }
+}
+
+const scripts = new Map<string, OwnScript>();
+function ownScript(name: string): OwnScript {
+  const script = scripts.get(name) ?? new OwnScript(name);
+  scripts.set(name, script);
+  return script;
+}
+
+export class Guest {
+  private readonly isolate: ivm.Isolate;
+  private readonly context: ivm.Context;
+  private readonly deliverReference: ivm.Reference;
+  private readonly timers = new Set<NodeJS.Timeout>();
+  private events: GuestEvents | undefined;
+  private hasEnded = false;
+  private deadline = 0;
+
+  /** Ready for a run, with nothing of any run in it: made ahead of time while the child is idle. */
+  constructor(
+    readonly heapMiB: number,
+    readonly ethers: EthersVersion | undefined,
+  ) {
+    this.isolate = new ivm.Isolate({ memoryLimit: heapMiB, onCatastrophicError: () => this.catastrophe() });
+    this.context = this.isolate.createContextSync();
+    const install = ownScript("prelude").run(this.isolate, this.context);
+    this.deliverReference = install.applySync(undefined, this.hostFunctions(), { result: { reference: true } }) as ivm.Reference;
+    if (ethers) this.loadLibrary(ethers);
+  }
+
+  private loadLibrary(name: EthersVersion): void {
+    const library = ownScript(name).run(this.isolate, this.context);
+    const define = "Object.defineProperty(globalThis, 'ethers', { value: $0, writable: false, enumerable: false, configurable: true })";
+    this.context.evalClosureSync(define, [library.derefInto({ release: true })]);
+  }
+
+  private hostFunctions(): ivm.Callback[] {
+    return [
+      new ivm.Callback((call: unknown, name: unknown, args: unknown, body: unknown) => this.onOp(call, name, args, body)),
+      new ivm.Callback((text: unknown) => this.onLog(text)),
+      new ivm.Callback((count: unknown) => random(count)),
+      new ivm.Callback((id: unknown, delayMs: unknown) => this.onTimer(id, delayMs)),
+      new ivm.Callback((outcome: unknown, text: unknown, stack: unknown) => this.onEnd(outcome, text, stack)),
+    ];
+  }
+
+  async run(job: GuestRun, events: GuestEvents): Promise<void> {
+    this.events = events;
+    this.deadline = Date.now() + job.wallMs;
+    // Second ring of time: also stops what `timeout` does not see, such as code after an await.
+    this.startTimer(job.wallMs, () => this.finish(timedOut()));
+    try {
+      await this.deliver("begin", 0, JSON.stringify(job.setting));
+      const { main, topLevel } = job.analysis.isModule ? await this.evaluateModule(job) : await this.evaluateScript(job);
+      await this.deliver("finish", 0, main?.derefInto({ release: true }), topLevel?.derefInto({ release: true }));
+    } catch (error) {
+      this.finish(this.failureOf(error));
+    }
+  }
+
+  /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body. */
+  answer(call: number, ok: boolean, text: string, body: Buffer | undefined): void {
+    void this.deliver("answer", call, ok, text, body && copyOf(body)).catch((error: unknown) => this.finish(this.failureOf(error)));
+  }
+
+  dispose(): void {
+    this.hasEnded = true;
+    for (const timer of this.timers) clearTimeout(timer);
+    this.timers.clear();
+    if (!this.isolate.isDisposed) this.isolate.dispose();
+  }
+
+  private async evaluateScript({ code, analysis }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
+    const script = await this.isolate.compileScript(code, { filename: "action.js" });
+    const topLevel = (await script.run(this.context, { reference: true, timeout: this.left() })) as ivm.Reference;
+    if (analysis.entry !== "main") return { topLevel };
+    const reader = await this.isolate.compileScript("main", { filename: "keywright:own" });
+    const main = (await reader.run(this.context, { reference: true, timeout: this.left() })) as ivm.Reference;
+    return { main, topLevel };
+  }
+
+  private async evaluateModule({ code, analysis, modules }: GuestRun): Promise<{ main?: ivm.Reference }> {
+    const names = { none: undefined, main: "keywright_main", default: "default" };
+    const name = names[analysis.entry];
+    const source = analysis.entry === "main" ? `${code}\n;export { main as keywright_main };` : code;
+    const module = await this.isolate.compileModule(source, { filename: "action.js" });
+    const compiled = new Map<string, ivm.Module>();
+    await module.instantiate(this.context, (specifier) => this.resolve(specifier, modules, compiled));
+    await module.evaluate({ timeout: this.left() });
+    return name ? { main: (await module.namespace.get(name, { reference: true })) as ivm.Reference } : {};
+  }
+
+  private async resolve(specifier: string, modules: Map<string, string>, compiled: Map<string, ivm.Module>): Promise<ivm.Module> {
+    const source = modules.get(specifier);
+    if (source === undefined) throw new Error(`the import of ${specifier} was not resolved`);
+    const module = compiled.get(specifier) ?? (await this.isolate.compileModule(source, { filename: specifier }));
+    compiled.set(specifier, module);
+    return module;
+  }
+
+  private async deliver(...args: unknown[]): Promise<void> {
+    if (this.hasEnded) return;
+    await this.deliverReference.apply(undefined, args, { timeout: this.left() });
+  }
+
+  private left(): number {
+    return Math.max(1, this.deadline - Date.now());
+  }
+
+  private onOp(call: unknown, name: unknown, args: unknown, body: unknown): void {
+    if (this.hasEnded || typeof call !== "number" || typeof name !== "string" || typeof args !== "string") return;
+    this.events?.op(call, name, args, body instanceof ArrayBuffer ? Buffer.from(body) : undefined);
+  }
+
+  private onLog(text: unknown): void {
+    if (!this.hasEnded && typeof text === "string") this.events?.log(text);
+  }
+
+  private onTimer(id: unknown, delayMs: unknown): void {
+    if (this.hasEnded || typeof id !== "number" || typeof delayMs !== "number") return;
+    this.startTimer(delayMs, () => {
+      void this.deliver("timer", id).catch((error: unknown) => this.finish(this.failureOf(error)));
+    });
+  }
+
+  private startTimer(delayMs: number, callback: () => void): void {
+    const timer = setTimeout(() => {
+      this.timers.delete(timer);
+      callback();
+    }, delayMs);
+    this.timers.add(timer);
+  }
+
+  private onEnd(outcome: unknown, text: unknown, stack: unknown): void {
+    if (typeof outcome !== "string" || typeof text !== "string") return;
+    if (outcome === "ok") return this.finish({ response: text });
+    if (outcome === "response_too_large") return this.finish(failure("response_too_large", `the response has ${text} characters of JSON`));
+    const code = outcome === "permission_denied" ? "permission_denied" : "threw";
+    this.finish(failure(code, text, typeof stack === "string" ? ownFrames(stack) : undefined));
+  }
+
+  private finish(end: GuestEnd): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    const { events } = this;
+    // Not from inside a call of the guest: the isolate is entered then and must not be disposed.
+    setImmediate(() => {
+      this.dispose();
+      events?.end(end);
+    });
+  }
+
+  private catastrophe(): void {
+    // The engine is beyond use; the keyholder replaces the child.
+    this.events?.end(failure("out_of_memory", "the engine ran out of memory"));
+    process.exit(1);
+  }
+
+  private failureOf(error: unknown): GuestEnd {
+    if (this.isolate.isDisposed) return failure("out_of_memory", `the action used more than its heap of ${this.heapMiB} MiB`);
+    if (!(error instanceof Error)) return failure("threw", String(error).slice(0, MAX_TEXT));
+    if (error.message === "Script execution timed out.") return timedOut();
+    const name = error.name === "Error" ? "" : `${error.name}: `;
+    return failure("threw", `${name}${error.message}`.slice(0, MAX_TEXT), ownFrames(error.stack ?? ""));
+  }
+}
+
+const failure = (code: RunErrorCode, message: string, stack?: string): GuestEnd => ({ response: "null", error: { code, message, ...(stack && { stack }) } });
+const timedOut = (): GuestEnd => failure("timed_out", "the action ran longer than its time limit");
+
+function random(count: unknown): ArrayBuffer {
+  const size = typeof count === "number" && count >= 0 ? Math.min(Math.floor(count), MAX_RANDOM_BYTES) : 0;
+  return copyOf(randomBytes(size));
+}
+
+function copyOf(bytes: Buffer): ArrayBuffer {
+  return new Uint8Array(bytes).buffer;
+}
+
+/** The guest's frames only: no line of the prelude, of a library's innards or of the host. */
+function ownFrames(stack: string): string {
+  const lines = stack.slice(0, MAX_TEXT).split("\n");
+  const boundary = lines.findIndex((line) => line.includes("(<isolated-vm boundary>)"));
+  return lines
+    .slice(0, boundary === -1 ? undefined : boundary)
+    .filter((line) => !line.includes("keywright:own"))
+    .join("\n");
+}

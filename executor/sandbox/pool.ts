@@ -1,0 +1,251 @@
+/** The pool of child processes: gives each run a child, keeps warm ones for their owner, replaces what has ended. */
+import type { Logger } from "pino";
+import type { Fetcher } from "../fetcher/types";
+import { FairQueue } from "./fairQueue";
+import { ModuleCache } from "./imports";
+import { DEFAULT_FIRST_UID } from "./launch";
+import { RunSession, residentCapBytes } from "./session";
+import {
+  IsolationTooWeak,
+  PoolClosed,
+  RunCancelled,
+  type PoolStats,
+  type RunJob,
+  type RunLimits,
+  type RunOutcome,
+  type SandboxLevel,
+  type SandboxPool,
+} from "./types";
+import { Worker } from "./worker";
+
+export interface PoolOptions {
+  /** The deployment's limits; a job's own may be lower. Decides what children are prepared for. */
+  limits: RunLimits;
+  /** Runs at once. */
+  size: number;
+  logger: Logger;
+  fetcher: Fetcher;
+  /** Where imported modules come from; must end in the path packages hang below. */
+  moduleOrigin?: string;
+  /** Files and sockets no child may be able to open; tried by each start's self-test. */
+  secretPaths?: string[];
+  /** Refuse to start below full isolation (production). */
+  requireFullIsolation?: boolean;
+  /** First of the user ids of the children. */
+  firstUid?: number;
+  /** Waiting runs altogether, default 16 for each slot. */
+  queueCapacity?: number;
+  /** Child processes altogether, warm ones included; default twice the slots and two. */
+  maxChildren?: number;
+  recycle?: { runs: number; ageMs: number };
+}
+
+export const DEFAULT_MODULE_ORIGIN = "https://cdn.jsdelivr.net/npm/";
+const RECYCLE = { runs: 500, ageMs: 10 * 60_000 };
+const SWEEP_MS = 15_000;
+const START_ATTEMPTS = 3;
+const DRAIN_MS = 8_000;
+
+interface Waiting {
+  job: RunJob;
+  resolve(outcome: RunOutcome): void;
+  reject(error: Error): void;
+}
+
+/** Starts the pool and has a child test its walls. Throws IsolationTooWeak when more is demanded than this machine gives. */
+export async function createSandboxPool(options: PoolOptions): Promise<SandboxPool> {
+  const pool = new Pool(options);
+  try {
+    await pool.start();
+  } catch (error) {
+    await pool.close(0);
+    throw error;
+  }
+  return pool;
+}
+
+class Pool implements SandboxPool {
+  private readonly queue: FairQueue<Waiting>;
+  private readonly modules: ModuleCache;
+  private readonly recycle: { runs: number; ageMs: number };
+  private readonly maxChildren: number;
+  /** Every child process that has not ended. */
+  private readonly workers = new Set<Worker>();
+  /** Children with an owner and nothing to do, longest idle first. */
+  private idle: Worker[] = [];
+  /** Children that have served nobody yet. */
+  private blanks: Promise<Worker>[] = [];
+  private readonly freeUids: number[] = [];
+  private readonly sessions = new Set<RunSession>();
+  private level: SandboxLevel = { level: "none", missing: ["the sandbox has not been tested"] };
+  private isClosing = false;
+  private nextRun = 1;
+  private counts = { runs: 0, crashes: 0 };
+  private readonly sweeper: NodeJS.Timeout;
+  private onIdle: (() => void) | undefined;
+
+  constructor(private readonly options: PoolOptions) {
+    const { size, fetcher } = options;
+    this.queue = new FairQueue({ slots: size, capacity: options.queueCapacity ?? size * 16 });
+    this.modules = new ModuleCache(fetcher, options.moduleOrigin ?? DEFAULT_MODULE_ORIGIN);
+    this.recycle = options.recycle ?? RECYCLE;
+    this.maxChildren = Math.max(options.maxChildren ?? size * 2 + 2, size + 1);
+    const firstUid = options.firstUid ?? DEFAULT_FIRST_UID;
+    // More ids than children: one is reused only after its last holder has ended.
+    for (let i = this.maxChildren * 2; i > 0; i--) this.freeUids.push(firstUid + i - 1);
+    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS).unref();
+  }
+
+  async start(): Promise<void> {
+    const first = await this.startWorker();
+    const { missing, held } = await first.selfTest(this.options.secretPaths ?? []);
+    this.level = { level: missing.length === 0 ? "full" : held > 0 ? "partial" : "none", missing };
+    if (this.options.requireFullIsolation && this.level.level !== "full") throw new IsolationTooWeak(missing);
+    this.blanks.push(Promise.resolve(first));
+    this.fillBlanks();
+    await Promise.all(this.blanks);
+  }
+
+  run(job: RunJob): Promise<RunOutcome> {
+    return new Promise((resolve, reject) => {
+      if (this.isClosing) throw new PoolClosed();
+      if (job.signal?.aborted) throw new RunCancelled();
+      const waiting: Waiting = { job, resolve, reject };
+      this.queue.add(job.account, waiting);
+      const onAbort = () => {
+        if (this.queue.remove(job.account, waiting)) reject(new RunCancelled());
+      };
+      job.signal?.addEventListener("abort", onAbort, { once: true });
+      this.dispatch();
+    });
+  }
+
+  stats(): PoolStats {
+    const { queue, level, counts, options, workers } = this;
+    return { level, size: options.size, children: workers.size, busy: queue.running, queued: queue.waiting, ...counts };
+  }
+
+  async close(drainMs = DRAIN_MS): Promise<void> {
+    this.isClosing = true;
+    clearInterval(this.sweeper);
+    if (this.queue.running + this.queue.waiting > 0 && drainMs > 0) await this.untilIdle(drainMs);
+    for (const { reject } of this.queue.drain()) reject(new PoolClosed());
+    for (const session of this.sessions) session.abandon("the service is shutting down");
+    const ends = [...this.workers].map((worker) => worker.exited);
+    for (const worker of this.workers) worker.kill("the pool closed");
+    await Promise.allSettled([...ends, ...this.blanks]);
+  }
+
+  private untilIdle(drainMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, drainMs);
+      this.onIdle = () => (clearTimeout(timer), resolve());
+    });
+  }
+
+  private dispatch(): void {
+    for (let next = this.queue.take(); next; next = this.queue.take()) void this.serve(next);
+  }
+
+  private async serve({ job, resolve, reject }: Waiting): Promise<void> {
+    const startedAt = performance.now();
+    try {
+      resolve(await this.runOn(await this.acquire(affinityOf(job)), job));
+    } catch (error) {
+      reject(error instanceof Error ? error : new Error(String(error)));
+    } finally {
+      this.queue.done(job.account, performance.now() - startedAt);
+      this.dispatch();
+      if (this.queue.running + this.queue.waiting === 0) this.onIdle?.();
+    }
+  }
+
+  private async runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
+    const session = new RunSession(this.nextRun++, job, worker, { fetcher: this.options.fetcher, modules: this.modules, logger: this.options.logger });
+    this.sessions.add(session);
+    this.counts.runs++;
+    worker.runs++;
+    worker.affinity = affinityOf(job);
+    try {
+      if (job.signal?.aborted) throw new RunCancelled();
+      job.onStarted?.();
+      session.start();
+      return await session.outcome;
+    } finally {
+      this.sessions.delete(session);
+      this.release(worker);
+    }
+  }
+
+  /** The warm child of this owner, else one that has served nobody. */
+  private async acquire(affinity: string): Promise<Worker> {
+    const at = this.idle.findLastIndex((worker) => worker.affinity === affinity && worker.isAlive);
+    if (at !== -1) return this.idle.splice(at, 1)[0]!;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const worker = await (this.blanks.shift() ?? this.startWorker());
+        this.fillBlanks();
+        if (worker.isAlive) return worker;
+      } catch (error) {
+        if (attempt >= START_ATTEMPTS || this.isClosing) throw error;
+      }
+    }
+  }
+
+  private release(worker: Worker): void {
+    if (!worker.isAlive) return this.fillBlanks();
+    if (this.isClosing || this.isUsedUp(worker)) {
+      worker.kill("recycled");
+      return this.fillBlanks();
+    }
+    this.idle.push(worker);
+    this.makeRoom();
+  }
+
+  private isUsedUp(worker: Worker): boolean {
+    const isOld = worker.runs >= this.recycle.runs || Date.now() - worker.bornAt >= this.recycle.ageMs;
+    return isOld || worker.residentBytes() > residentCapBytes(this.options.limits) / 2;
+  }
+
+  /** Keeps a fork off the path of the next new owner. */
+  private fillBlanks(): void {
+    if (this.isClosing) return;
+    const wanted = Math.min(2, this.options.size);
+    while (this.blanks.length < wanted) {
+      const blank = this.startWorker();
+      // A failed start is seen by whoever takes it.
+      blank.catch(() => undefined);
+      this.blanks.push(blank);
+    }
+  }
+
+  /** Ends the children idle longest while there are too many. */
+  private makeRoom(): void {
+    for (let excess = this.workers.size - this.maxChildren; excess > 0; excess--) this.idle.shift()?.kill("made room");
+  }
+
+  private sweep(): void {
+    this.idle = this.idle.filter((worker) => {
+      if (worker.isAlive && !this.isUsedUp(worker)) return true;
+      worker.kill("recycled");
+      return false;
+    });
+  }
+
+  private async startWorker(): Promise<Worker> {
+    this.makeRoom();
+    const uid = this.freeUids.pop() ?? this.options.firstUid ?? DEFAULT_FIRST_UID;
+    const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid }, this.options.logger);
+    this.workers.add(worker);
+    void worker.exited.then((exit) => {
+      this.workers.delete(worker);
+      this.idle = this.idle.filter((other) => other !== worker);
+      this.freeUids.push(uid);
+      if (exit.byUs === undefined) this.counts.crashes++;
+    });
+    await worker.ready();
+    return worker;
+  }
+}
+
+const affinityOf = ({ account, key }: RunJob): string => `${account}\n${key}`;

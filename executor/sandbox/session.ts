@@ -1,0 +1,240 @@
+/** One run, seen from the keyholder: passes its ops on, counts them, keeps its logs, and decides how it ended. Trusts nothing the child says. */
+import { z } from "zod";
+import { FetchFailed, type Fetcher } from "../fetcher/types";
+import { BadImport, type ModuleCache } from "./imports";
+import type { FromChild } from "./messages";
+import { Tripwire } from "./tripwire";
+import { keyOps, privateKeyReads, RunCancelled, type RunError, type RunJob, type RunLimits, type RunOutcome } from "./types";
+import type { Worker, WorkerExit } from "./worker";
+
+/** Third ring of time: how long after its limit a run that the child has not ended is ended from outside. */
+const GRACE_MS = 250;
+const MEMORY_CHECK_MS = 50;
+const MAX_ARGS_CHARS = 1_048_576;
+
+export interface SessionParts {
+  fetcher: Fetcher;
+  modules: ModuleCache;
+  logger: { error(facts: object, message: string): void };
+}
+
+const guestFetchSchema = z.strictObject({
+  url: z.string(),
+  method: z.string().regex(/^[A-Z]{1,16}$/, "the method is not one word of letters"),
+  redirect: z.enum(["follow", "error", "manual"]),
+  headers: z.array(z.tuple([z.string(), z.string()])).max(256),
+});
+
+type Op = Extract<FromChild, { type: "op" }>;
+
+/** An answer for the guest: text and bytes, or an error it may catch. */
+type Answer = { ok: true; value: string; body?: Buffer } | { ok: false; code: string; message: string };
+
+/** The run is over because of what was asked, whatever the guest would make of it. */
+class EndsRun extends Error {
+  constructor(readonly error: RunError) {
+    super(error.message);
+  }
+}
+
+/** Resident memory above which a child is ended: the heap's limit three times over (collections copy) on top of the child's own need. */
+export const residentCapBytes = (limits: RunLimits): number => (limits.heapMiB * 3 + 256) * 2 ** 20;
+
+export class RunSession {
+  readonly outcome: Promise<RunOutcome>;
+  private settle!: { resolve(outcome: RunOutcome): void; reject(error: Error): void };
+  private isOver = false;
+  private startedGuest = false;
+  private startedAt = 0;
+  private readonly logs: string[] = [];
+  private logsBytes = 0;
+  private readonly counts = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
+  private readonly tripwire = new Tripwire();
+  private readonly stopped = new AbortController();
+  private readonly timers: NodeJS.Timeout[] = [];
+  private readonly onAbort = () => this.cancel();
+
+  constructor(
+    private readonly run: number,
+    private readonly job: RunJob,
+    private readonly worker: Worker,
+    private readonly parts: SessionParts,
+  ) {
+    this.outcome = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
+  }
+
+  start(): void {
+    const { job, worker } = this;
+    worker.events = { onMessage: (message, payload) => this.onMessage(message, payload), onExit: (exit) => this.onExit(exit) };
+    job.signal?.addEventListener("abort", this.onAbort, { once: true });
+    this.startedAt = performance.now();
+    this.timers.push(setTimeout(() => this.endByForce({ code: "timed_out", message: "the action ran longer than its time limit" }), job.limits.wallMs + GRACE_MS));
+    this.timers.push(setInterval(() => this.checkMemory(), MEMORY_CHECK_MS));
+    worker.send({ type: "run", run: this.run, params: job.params, limits: job.limits }, Buffer.from(job.code));
+  }
+
+  /** The pool gives up on the run. */
+  abandon(message: string): void {
+    this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "the pool closed");
+  }
+
+  private cancel(): void {
+    if (this.isOver) return;
+    this.cleanUp("its run was cancelled");
+    this.settle.reject(new RunCancelled());
+  }
+
+  private onMessage(message: FromChild, payload: Buffer): void {
+    if (this.isOver || !("run" in message) || message.run !== this.run) return;
+    if (message.type === "started") this.startedGuest = true;
+    if (message.type === "log") this.onLog(message.text);
+    if (message.type === "op") void this.onOp(message, payload);
+    if (message.type === "end") this.onEnd(message);
+  }
+
+  private onLog(text: string): void {
+    const room = this.job.limits.logsBytes - this.logsBytes;
+    const bytes = Buffer.byteLength(text);
+    this.logs.push(bytes <= room ? text : Buffer.from(text).subarray(0, room).toString("utf8").replace(/\ufffd+$/, ""));
+    this.logsBytes += bytes;
+    if (bytes > room) this.endByForce({ code: "logs_too_large", message: `the logs are larger than ${this.job.limits.logsBytes} bytes` });
+  }
+
+  private onEnd({ response, error }: Extract<FromChild, { type: "end" }>): void {
+    const { responseBytes } = this.job.limits;
+    if (error) return this.finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
+    if (Buffer.byteLength(response) > responseBytes) return this.endByForce({ code: "response_too_large", message: `the response is larger than ${responseBytes} bytes` });
+    if (!isJson(response)) return this.endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
+    this.finish({ response });
+  }
+
+  private async onOp(op: Op, payload: Buffer): Promise<void> {
+    try {
+      const answer = await this.serve(op, payload);
+      if (this.isOver) return;
+      const { run } = this;
+      if (answer.ok) this.worker.send({ type: "answer", run, call: op.call, ok: true, value: answer.value }, answer.body);
+      else this.worker.send({ type: "answer", run, call: op.call, ok: false, code: answer.code, message: answer.message });
+    } catch (error) {
+      if (error instanceof EndsRun) return this.endByForce(error.error);
+      this.parts.logger.error({ op: op.name, err: error }, "serving an op failed");
+      const message = `the service failed while serving ${op.name}`;
+      this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "an op failed");
+    }
+  }
+
+  private async serve(op: Op, payload: Buffer): Promise<Answer> {
+    if (op.args.length > MAX_ARGS_CHARS) throw new EndsRun({ code: "limit_exceeded", message: `the arguments of ${op.name} are larger than 1 MiB` });
+    if (op.name === "fetch") return this.serveFetch(op.args, payload);
+    if (op.name === "import") return this.serveImport(op.args);
+    if (!(keyOps as readonly string[]).includes(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
+    this.count("keyOps", "key and signature operations");
+    if ((privateKeyReads as readonly string[]).includes(op.name)) this.count("privateKeyReads", "private key reads");
+    const answer = await this.job.ops({ name: op.name, args: op.args });
+    if (answer.ok) for (const key of answer.exposes ?? []) this.tripwire.watch(key);
+    return answer;
+  }
+
+  private async serveFetch(args: string, body: Buffer): Promise<Answer> {
+    this.count("fetches", "fetches");
+    const parsed = guestFetchSchema.safeParse(JSON.parse(args));
+    if (!parsed.success) return { ok: false, code: "fetch_failed", message: `fetch: ${parsed.error.issues[0]?.message ?? "bad request"}` };
+    const { fetchTimeoutMs: timeoutMs, fetchBytes: maxBytes } = this.job.limits;
+    if (this.tripwire.isIn(parsed.data.url, ...parsed.data.headers.flat()) || this.tripwire.isInBytes(body)) throw new EndsRun(EXPOSED);
+    if (body.length > maxBytes) return { ok: false, code: "limit_exceeded", message: `fetch: the body is larger than ${maxBytes} bytes` };
+    try {
+      const { response, body: bytes } = await this.parts.fetcher.fetchGuest({ ...parsed.data, timeoutMs, maxBytes }, body, this.stopped.signal);
+      return { ok: true, value: JSON.stringify(response), body: bytes };
+    } catch (error) {
+      if (!(error instanceof FetchFailed)) throw error;
+      const isLimit = error.code === "too_large" || error.code === "timed_out";
+      return { ok: false, code: isLimit ? "limit_exceeded" : "fetch_failed", message: `fetch: ${error.message}` };
+    }
+  }
+
+  private async serveImport(args: string): Promise<Answer> {
+    this.count("imports", "imports");
+    const { specifier } = z.strictObject({ specifier: z.string().max(2_048) }).parse(JSON.parse(args));
+    try {
+      const { source, url, integrity } = await this.parts.modules.get(specifier, this.job.limits.importBytes);
+      return { ok: true, value: JSON.stringify({ url, integrity }), body: source };
+    } catch (error) {
+      if (error instanceof FetchFailed && error.code === "too_large") {
+        throw new EndsRun({ code: "limit_exceeded", message: `the module ${specifier} is larger than ${this.job.limits.importBytes} bytes` });
+      }
+      if (error instanceof BadImport || error instanceof FetchFailed) return { ok: false, code: "invalid_code", message: error.message };
+      throw error;
+    }
+  }
+
+  private count(what: keyof RunSession["counts"], words: string): void {
+    const most = this.job.limits[what];
+    if (++this.counts[what] > most) throw new EndsRun({ code: "limit_exceeded", message: `the action made more than ${most} ${words}` });
+  }
+
+  private checkMemory(): void {
+    if (this.worker.residentBytes() <= residentCapBytes(this.job.limits)) return;
+    this.endByForce({ code: "out_of_memory", message: "the action used more memory than its sandbox has" });
+  }
+
+  private onExit(exit: WorkerExit): void {
+    if (this.isOver) return;
+    this.finish({ response: "null", ...blame(exit) }, "it ended");
+  }
+
+  private endByForce(error: RunError): void {
+    this.finish({ response: "null", error }, error.code);
+  }
+
+  /** Settles the run. `killFor` also ends the child: after anything abnormal it is not used again. */
+  private finish(result: Pick<RunOutcome, "response" | "error" | "fault">, killFor?: string): void {
+    if (this.isOver) return;
+    this.cleanUp(killFor);
+    const durationMs = performance.now() - this.startedAt;
+    const { startedGuest } = this;
+    const logs = this.logs.join("");
+    const { error } = result;
+    const isExposed = error === EXPOSED || this.tripwire.isIn(result.response, logs, error?.message, error?.stack);
+    if (isExposed) this.settle.resolve({ response: "null", logs: "", error: EXPOSED, durationMs, startedGuest });
+    else this.settle.resolve({ ...result, logs, durationMs, startedGuest });
+  }
+
+  private cleanUp(killFor: string | undefined): void {
+    this.isOver = true;
+    for (const timer of this.timers) clearTimeout(timer);
+    this.job.signal?.removeEventListener("abort", this.onAbort);
+    this.stopped.abort();
+    this.worker.events = undefined;
+    if (killFor !== undefined) this.worker.kill(killFor);
+  }
+}
+
+const EXPOSED: RunError = { code: "key_exposed", message: "the action's output carried a private key it had been given; the output is withheld" };
+
+/** Ends after which the child is as good as before. */
+const isOrderly = ({ code }: RunError): boolean => code === "threw" || code === "invalid_code" || code === "permission_denied" || code === "limit_exceeded";
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const BY_ENGINE = new Set<NodeJS.Signals>(["SIGTRAP", "SIGABRT", "SIGILL", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGSYS"]);
+
+/** Whose fault an unexpected end is. The engine's own signals answer to what the guest did; any other came from outside. */
+function blame({ code, signal, stderr, byUs }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
+  // Exit codes above 128 are how a wrapper reports a signal.
+  const byEngine = signal ? BY_ENGINE.has(signal) : code !== null && code > 128;
+  if (/out of memory|allocation failed/i.test(stderr)) return { error: { code: "out_of_memory", message: "the action used more memory than its sandbox has" } };
+  if (byEngine) {
+    const isTooLarge = /invalid (size|array|string|table)/i.test(stderr);
+    const why = isTooLarge ? "a single array or string was larger than the engine can hold" : "the engine gave up on it";
+    return { error: { code: "sandbox_crashed", message: `the action ended its sandbox: ${why}` } };
+  }
+  if (byUs !== undefined) return { error: { code: "sandbox_crashed", message: "the action's sandbox broke its rules and was ended" } };
+  return { error: { code: "sandbox_crashed", message: "the sandbox ended for a reason outside the action" }, fault: "ours" };
+}
