@@ -10,6 +10,8 @@ const REPORT_TAG = Buffer.from("attest/v1", "ascii");
 const REGISTER_BYTES = 48;
 const DIGEST_BYTES = 32;
 export const REPORT_DATA_BYTES = 64;
+/** Stands for the TLS leaf's digest where no certificate is bound. */
+export const NO_LEAF = Buffer.alloc(DIGEST_BYTES);
 
 /** dstack's event type of everything it measures at run time into register 3. */
 export const RUNTIME_EVENT_TYPE = 0x08000001;
@@ -34,9 +36,13 @@ export function configDigest(config: object): Buffer {
  */
 export function attestationReportData(facts: { nonce?: Buffer; tlsLeafDigest?: Buffer; config: object }): Buffer {
   if (facts.nonce === undefined) return Buffer.alloc(REPORT_DATA_BYTES);
-  const leaf = facts.tlsLeafDigest ?? Buffer.alloc(DIGEST_BYTES);
-  if (leaf.length !== DIGEST_BYTES) throw new RangeError("the TLS leaf's digest has 32 bytes");
-  return sha("sha512", REPORT_TAG, facts.nonce, leaf, configDigest(facts.config));
+  return reportDataOf(facts.nonce, facts.tlsLeafDigest ?? NO_LEAF, configDigest(facts.config));
+}
+
+/** The same from the two digests, as a verifier has them before it knows what they are digests of. */
+export function reportDataOf(nonce: Buffer, tlsLeafDigest: Buffer, configSha256: Buffer): Buffer {
+  if (tlsLeafDigest.length !== DIGEST_BYTES || configSha256.length !== DIGEST_BYTES) throw new RangeError("a digest has 32 bytes");
+  return sha("sha512", REPORT_TAG, nonce, tlsLeafDigest, configSha256);
 }
 
 /** SHA-256 of the `app_compose` string, byte for byte as dstack measured it. */

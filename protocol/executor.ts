@@ -130,7 +130,15 @@ export const EXECUTOR_CALLS = {
         .regex(/^([0-9a-f]{2}){16,32}$/)
         .optional(),
     }),
-    answer: z.strictObject({ quote: z.string(), event_log: z.string(), vm_config: z.string(), report_data: z.string() }),
+    answer: z.strictObject({
+      quote: z.string(),
+      event_log: z.string(),
+      vm_config: z.string(),
+      report_data: z.string(),
+      /** With a nonce: the two digests hashed into the report data beside it (hex; the leaf's is zero when none is bound). */
+      config_sha256: z.string().optional(),
+      tls_leaf_sha256: z.string().optional(),
+    }),
   },
   info: {
     path: "/info",

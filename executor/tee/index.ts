@@ -2,7 +2,7 @@
  * The TEE as the keyholder sees it: a source of root key, quotes and info, and the attestation built from them.
  * Use: `openTee({kind, endpoint})` at start, `buildConfigDocument(facts)` once the facts stand, `attest(tee, config, request)` per call.
  */
-import { attestationReportData } from "../../protocol/attestation";
+import { attestationReportData, configDigest, NO_LEAF } from "../../protocol/attestation";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import { type ConfigDocument } from "./configDocument";
 import { DstackSource } from "./dstack";
@@ -32,11 +32,16 @@ export async function attest(
   facts: { config: ConfigDocument; tlsCertFile?: string },
   { nonce }: ExecutorRequest<"attestation">,
 ): Promise<ExecutorAnswer<"attestation">> {
-  const leaf = nonce === undefined ? undefined : await tlsLeafDigest(facts.tlsCertFile);
-  const reportData = attestationReportData({
-    config: facts.config,
-    ...(nonce === undefined ? {} : { nonce: Buffer.from(nonce, "hex") }),
-    ...(leaf === undefined ? {} : { tlsLeafDigest: leaf }),
-  });
+  if (nonce === undefined) return answerOf(tee, attestationReportData({ config: facts.config }));
+  const leaf = await tlsLeafDigest(facts.tlsCertFile);
+  const reportData = attestationReportData({ config: facts.config, nonce: Buffer.from(nonce, "hex"), ...(leaf === undefined ? {} : { tlsLeafDigest: leaf }) });
+  return {
+    ...(await answerOf(tee, reportData)),
+    config_sha256: configDigest(facts.config).toString("hex"),
+    tls_leaf_sha256: (leaf ?? NO_LEAF).toString("hex"),
+  };
+}
+
+async function answerOf(tee: TeeSource, reportData: Buffer): Promise<ExecutorAnswer<"attestation">> {
   return { ...(await tee.quote(reportData)), report_data: reportData.toString("hex") };
 }
