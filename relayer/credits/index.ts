@@ -1,0 +1,171 @@
+/** Credits: an exact ledger under any concurrency and any crash. Source: specification §4 "Billing"; design "Credits". */
+import type { AccountId, KeyId } from "../../protocol/ids";
+import type { Prices } from "../../protocol/limits";
+import type { Db, Trx } from "../store/database";
+import { ensureAccount, ensureKey, readBalance, readSpent, rememberEmail, SeenIds } from "./accounts";
+import { Repeating } from "./background";
+import { readHistory } from "./ledger";
+import { Payments, type PaymentKeys } from "./payments/index";
+import { paymentsUnavailable } from "./payments/processor";
+import { Reservations } from "./reservations";
+import { grantSignupCredit, type SignupCredit } from "./signup";
+import type {
+  Balance,
+  Confirmation,
+  Credits,
+  History,
+  Intent,
+  IntentRequest,
+  Page,
+  RunRequest,
+  RunReservation,
+  Spender,
+  WebhookOutcome,
+  WriteReservation,
+} from "./types";
+
+export type { PaymentKeys } from "./payments/index";
+export type { SignupCredit } from "./signup";
+export type * from "./types";
+
+export interface CreditsOptions {
+  readonly db: Db;
+  /** This process among its peers (`Instance.id`). */
+  readonly instanceId: string;
+  readonly prices: Prices;
+  readonly signup: SignupCredit;
+  /** Absent: nothing can be bought, and what is metered is still refused without credit. */
+  readonly payments?: PaymentKeys | undefined;
+  /** Names this deployment (chain and contract) in the metadata of its payments. */
+  readonly deployment: string;
+  /** Told of failures of work in the background. */
+  readonly onError: (error: unknown) => void;
+  readonly sweepMs?: number | undefined;
+  readonly reconcileMs?: number | undefined;
+}
+
+const SWEEP_MS = 5_000;
+const RECONCILE_MS = 10 * 60_000;
+
+export function createCredits(options: CreditsOptions): Credits {
+  return new LedgerCredits(options);
+}
+
+class LedgerCredits implements Credits {
+  readonly #db: Db;
+  readonly #reservations: Reservations;
+  readonly #payments: Payments | undefined;
+  readonly #accounts = new SeenIds();
+  readonly #keys = new SeenIds();
+  readonly #background: readonly Repeating[];
+
+  constructor(private readonly options: CreditsOptions) {
+    const { db, payments, deployment, onError } = options;
+    this.#db = db;
+    this.#reservations = new Reservations(options);
+    this.#payments = payments && new Payments(db, payments, deployment);
+    this.#background = [
+      new Repeating(() => this.#reservations.sweep(), options.sweepMs ?? SWEEP_MS, onError),
+      ...(this.#payments === undefined ? [] : [this.#reconciling(this.#payments)]),
+    ];
+  }
+
+  #reconciling(payments: Payments): Repeating {
+    return new Repeating(() => payments.reconcile(), this.options.reconcileMs ?? RECONCILE_MS, this.options.onError);
+  }
+
+  async balance(accountId: AccountId): Promise<Balance> {
+    await this.#sight(accountId);
+    return readBalance(this.#db, accountId);
+  }
+
+  spentCents(keyIds: readonly KeyId[]): Promise<ReadonlyMap<KeyId, number>> {
+    return readSpent(this.#db, keyIds);
+  }
+
+  history(accountId: AccountId, page: Page): Promise<History> {
+    return readHistory(this.#db, accountId, page);
+  }
+
+  async reserveWrite(reservation: WriteReservation): Promise<void> {
+    await this.#sightSpender(reservation);
+    await this.#reservations.reserveWrite(reservation);
+  }
+
+  bindWrite(submissionId: string, trx: Trx): Promise<void> {
+    return this.#reservations.bindWrite(submissionId, trx);
+  }
+
+  settleWrite(submissionId: string, trx: Trx): Promise<number> {
+    return this.#reservations.settleWrite(submissionId, trx);
+  }
+
+  releaseWrite(submissionId: string, trx: Trx): Promise<void> {
+    return this.#reservations.releaseWrite(submissionId, trx);
+  }
+
+  abandonWrite(submissionId: string): Promise<void> {
+    return this.#reservations.releaseWrite(submissionId, this.#db);
+  }
+
+  async reserveRun(request: RunRequest): Promise<RunReservation> {
+    await this.#sightSpender(request);
+    return this.#reservations.reserveRun(request);
+  }
+
+  settleRun(reservationId: string, durationMs: number): Promise<number> {
+    return this.#reservations.settleRun(reservationId, durationMs);
+  }
+
+  releaseRun(reservationId: string): Promise<void> {
+    return this.#reservations.releaseRun(reservationId);
+  }
+
+  grantSignupCredit(accountId: AccountId): Promise<number> {
+    return grantSignupCredit(this.#db, this.options.signup, accountId);
+  }
+
+  rememberEmail(accountId: AccountId, email: string): Promise<void> {
+    return rememberEmail(this.#db, accountId, email);
+  }
+
+  publishableKey(): string {
+    return this.#processor().publishableKey;
+  }
+
+  async createIntent(request: IntentRequest): Promise<Intent> {
+    return this.#processor().createIntent(request);
+  }
+
+  async confirmIntent(accountId: AccountId, paymentIntentId: string): Promise<Confirmation> {
+    return this.#processor().confirmIntent(accountId, paymentIntentId);
+  }
+
+  async handleWebhook(rawBody: Buffer, signatureHeader: string | undefined): Promise<WebhookOutcome> {
+    return this.#processor().handleWebhook(rawBody, signatureHeader);
+  }
+
+  #processor(): Payments {
+    if (this.#payments === undefined) throw paymentsUnavailable("No payment processor is configured for this service.");
+    return this.#payments;
+  }
+
+  /** The first time this process meets an account: its row, and where every account gets one its signup credit. */
+  async #sight(accountId: AccountId): Promise<void> {
+    const first = this.options.signup.everyAccount ? () => this.grantSignupCredit(accountId) : () => ensureAccount(this.#db, accountId);
+    await this.#accounts.once(accountId, first);
+  }
+
+  async #sightSpender({ accountId, keyId }: Spender): Promise<void> {
+    await this.#sight(accountId);
+    if (keyId !== undefined) await this.#keys.once(keyId, () => ensureKey(this.#db, keyId));
+  }
+
+  async start(): Promise<void> {
+    for (const work of this.#background) work.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#background.map((work) => work.stop()));
+  }
+}

@@ -1,0 +1,45 @@
+/** Everything that has to do with the payment processor, behind the few methods `Credits` offers. */
+import type { AccountId } from "../../../protocol/ids";
+import type { Db } from "../../store/database";
+import type { Confirmation, Intent, IntentRequest, WebhookOutcome } from "../types";
+import { applyEvent, verifiedEvent } from "./events";
+import { Intents } from "./intents";
+import { openProcessor, type PaymentKeys } from "./processor";
+import { reconcile } from "./reconcile";
+
+export type { PaymentKeys } from "./processor";
+
+export class Payments {
+  readonly #stripe;
+  readonly #intents;
+
+  constructor(
+    private readonly db: Db,
+    private readonly keys: PaymentKeys,
+    private readonly deployment: string,
+  ) {
+    this.#stripe = openProcessor(keys);
+    this.#intents = new Intents(db, this.#stripe, deployment);
+  }
+
+  get publishableKey(): string {
+    return this.keys.publishableKey;
+  }
+
+  createIntent(request: IntentRequest): Promise<Intent> {
+    return this.#intents.create(request);
+  }
+
+  confirmIntent(accountId: AccountId, intentId: string): Promise<Confirmation> {
+    return this.#intents.confirm(accountId, intentId);
+  }
+
+  async handleWebhook(rawBody: Buffer, signature: string | undefined): Promise<WebhookOutcome> {
+    const event = verifiedEvent(this.#stripe, rawBody, signature, this.keys.webhookSecret.reveal());
+    return { handled: await applyEvent(this.db, this.deployment, event) };
+  }
+
+  reconcile(): Promise<number> {
+    return reconcile({ db: this.db, stripe: this.#stripe, deployment: this.deployment });
+  }
+}

@@ -1,0 +1,139 @@
+/** Making and confirming payment intents. Source: specification §4 "Billing"; wire "Billing routes". */
+import { createHash, randomUUID } from "node:crypto";
+import type Stripe from "stripe";
+import { KeywrightError } from "../../../protocol/errors";
+import type { AccountId } from "../../../protocol/ids";
+import { WIRE_LIMITS } from "../../../protocol/limits";
+import type { Db } from "../../store/database";
+import { ensureAccount, readBalance } from "../accounts";
+import type { Confirmation, Intent, IntentRequest } from "../types";
+import { creditIntent } from "./books";
+import { accountOf, CURRENCY, metadataOf } from "./ours";
+import { ask, paymentsUnavailable } from "./processor";
+
+export class Intents {
+  constructor(
+    private readonly db: Db,
+    private readonly stripe: Stripe,
+    /** Names this deployment among those that share an account at the processor. */
+    private readonly deployment: string,
+  ) {}
+
+  async create(request: IntentRequest): Promise<Intent> {
+    const { accountId, amountCents, attemptKey } = request;
+    checkAmount(amountCents);
+    await ensureAccount(this.db, accountId);
+    if (attemptKey === undefined) return this.#createAtProcessor(accountId, amountCents, `${this.deployment}:${randomUUID()}`);
+    const earlier = await this.#beginAttempt(accountId, amountCents, attemptKey);
+    if (earlier !== undefined) return intentOf(await ask(() => this.stripe.paymentIntents.retrieve(earlier)));
+    const intent = await this.#createAtProcessor(accountId, amountCents, digest(this.deployment, accountId, attemptKey));
+    await this.db
+      .updateTable("payment_attempts")
+      .set({ intent_id: intent.paymentIntentId })
+      .where("account_id", "=", accountId)
+      .where("attempt_key", "=", attemptKey)
+      .execute();
+    return intent;
+  }
+
+  /** Writes the attempt down before the processor hears of it; returns the intent an earlier press has made. */
+  async #beginAttempt(accountId: AccountId, amountCents: number, attemptKey: string): Promise<string | undefined> {
+    await this.db
+      .insertInto("payment_attempts")
+      .values({ account_id: accountId, attempt_key: attemptKey, amount_cents: amountCents, intent_id: null })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    const attempt = await this.db
+      .selectFrom("payment_attempts")
+      .select(["amount_cents", "intent_id"])
+      .where("account_id", "=", accountId)
+      .where("attempt_key", "=", attemptKey)
+      .executeTakeFirstOrThrow();
+    if (attempt.amount_cents !== amountCents) {
+      throw new KeywrightError("idempotency_conflict", `This Idempotency-Key was used for ${attempt.amount_cents} cents. Use a new one for another amount.`);
+    }
+    return attempt.intent_id ?? undefined;
+  }
+
+  async #createAtProcessor(accountId: AccountId, amountCents: number, idempotencyKey: string): Promise<Intent> {
+    const customer = await this.#customer(accountId);
+    const parameters: Stripe.PaymentIntentCreateParams = {
+      amount: amountCents,
+      currency: CURRENCY,
+      customer,
+      allowed_payment_method_types: ["card"],
+      metadata: metadataOf(this.deployment, accountId),
+    };
+    return intentOf(await ask(() => this.stripe.paymentIntents.create(parameters, { idempotencyKey })));
+  }
+
+  /** Made once, at the first intent: the idempotency key holds however many ask at once, our row holds for good. */
+  async #customer(accountId: AccountId): Promise<string> {
+    const row = await this.db.selectFrom("credit_accounts").select(["customer_id", "email"]).where("account_id", "=", accountId).executeTakeFirstOrThrow();
+    if (row.customer_id !== null) return row.customer_id;
+    const parameters = { metadata: metadataOf(this.deployment, accountId), ...(row.email === null ? {} : { email: row.email }) };
+    const idempotencyKey = digest(this.deployment, accountId, "customer", row.email ?? "");
+    const customer = await ask(() => this.stripe.customers.create(parameters, { idempotencyKey }));
+    await this.db.updateTable("credit_accounts").set({ customer_id: customer.id }).where("account_id", "=", accountId).where("customer_id", "is", null).execute();
+    return customer.id;
+  }
+
+  async confirm(accountId: AccountId, intentId: string): Promise<Confirmation> {
+    const known = await this.db.selectFrom("payments").select(["account_id", "credited_cents"]).where("intent_id", "=", intentId).executeTakeFirst();
+    if (known !== undefined && known.credited_cents > 0) {
+      if (known.account_id !== accountId) throw notFound();
+      return this.#confirmation(accountId, true);
+    }
+    const intent = await this.#retrieveOwn(accountId, intentId);
+    const credited = await creditIntent(this.db, { intentId: intent.id, accountId, amountCents: paidCents(intent) });
+    return this.#confirmation(accountId, !credited);
+  }
+
+  async #retrieveOwn(accountId: AccountId, intentId: string): Promise<Stripe.PaymentIntent> {
+    if (!INTENT_ID.test(intentId)) throw notFound();
+    const intent = await ask(() => this.stripe.paymentIntents.retrieve(intentId), notFound());
+    if (accountOf(intent.metadata, this.deployment) !== accountId) throw notFound();
+    return intent;
+  }
+
+  async #confirmation(accountId: AccountId, alreadyCredited: boolean): Promise<Confirmation> {
+    const { balanceCents } = await readBalance(this.db, accountId);
+    return { balanceCents, alreadyCredited };
+  }
+}
+
+const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
+
+function checkAmount(amountCents: number): void {
+  const { amountCentsMin: least, amountCentsMax: most } = WIRE_LIMITS;
+  if (!Number.isSafeInteger(amountCents) || amountCents < least || amountCents > most) {
+    throw new KeywrightError("amount_out_of_range", `amount_cents must be a whole number from ${least} to ${most}.`, { min_cents: least, max_cents: most });
+  }
+}
+
+/** What a succeeded intent has brought in, in our currency; amount and currency are the processor's word, never the client's. */
+export function paidCents(intent: Stripe.PaymentIntent): number {
+  if (intent.status !== "succeeded") {
+    throw new KeywrightError("payment_not_succeeded", `The payment is "${intent.status}". Complete it with its client secret, then confirm again.`, {
+      payment_status: intent.status,
+    });
+  }
+  if (intent.currency !== CURRENCY) {
+    throw new KeywrightError("payment_wrong_currency", `The payment is in ${intent.currency}; credit is bought in ${CURRENCY}. Nothing was credited.`);
+  }
+  return intent.amount_received;
+}
+
+function intentOf(intent: Stripe.PaymentIntent): Intent {
+  if (intent.client_secret === null) throw paymentsUnavailable("The payment processor gave no client secret; try again.");
+  return { paymentIntentId: intent.id, clientSecret: intent.client_secret };
+}
+
+function notFound(): KeywrightError {
+  return new KeywrightError("payment_intent_not_found", "This account has no such payment intent.");
+}
+
+/** A name for one act, of bounded length whatever the client wrote. */
+function digest(...parts: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+}

@@ -1,0 +1,51 @@
+/**
+ * The payment processor, seen through its own package with explicit time-outs and retries. Its errors come out under our names: whatever means
+ * "not reachable, not sure" is `payments_unavailable`, since nothing is credited or lost by it (the event will come, or reconciliation finds it).
+ */
+import Stripe from "stripe";
+import { KeywrightError } from "../../../protocol/errors";
+import type { Secret } from "../../../protocol/secret";
+
+export interface PaymentKeys {
+  readonly secretKey: Secret;
+  readonly publishableKey: string;
+  readonly webhookSecret: Secret;
+  /** Another place that speaks the processor's HTTP (the development double); absent = the processor itself. */
+  readonly apiBase?: string | undefined;
+}
+
+const TIMEOUT_MS = 10_000;
+const RETRIES = 2;
+
+export function openProcessor(keys: PaymentKeys): Stripe {
+  return new Stripe(keys.secretKey.reveal(), { timeout: TIMEOUT_MS, maxNetworkRetries: RETRIES, telemetry: false, ...addressOf(keys.apiBase) });
+}
+
+function addressOf(apiBase: string | undefined): { host?: string; port?: string; protocol?: "http" | "https" } {
+  if (apiBase === undefined) return {};
+  const url = new URL(apiBase);
+  const protocol = url.protocol === "https:" ? "https" : "http";
+  return { host: url.hostname, port: url.port || (protocol === "https" ? "443" : "80"), protocol };
+}
+
+/** Runs one call to the processor. `missing` is what a 404 means here. */
+export async function ask<T>(call: () => Promise<T>, missing?: KeywrightError): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    throw translated(error, missing);
+  }
+}
+
+function translated(error: unknown, missing: KeywrightError | undefined): unknown {
+  if (error instanceof KeywrightError) return error;
+  if (missing !== undefined && error instanceof Stripe.errors.StripeInvalidRequestError && error.code === "resource_missing") return missing;
+  if (error instanceof Stripe.errors.StripeIdempotencyError) {
+    return new KeywrightError("idempotency_conflict", "This attempt was begun with other values. Start a new attempt.", {}, { cause: error });
+  }
+  return paymentsUnavailable("The payment processor did not answer. Nothing was charged or credited by this call; try again.", error);
+}
+
+export function paymentsUnavailable(detail: string, cause?: unknown): KeywrightError {
+  return new KeywrightError("payments_unavailable", detail, {}, { cause, retryAfterSeconds: 5 });
+}

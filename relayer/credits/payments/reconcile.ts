@@ -1,0 +1,47 @@
+/**
+ * Finds what no webhook brought: the processor keeps its events for 30 days, and those since the last complete look (less an hour, for clocks and
+ * stragglers) are applied once more. Unlike a list of intents by date this also finds a payment made long after its intent, and refunds and disputes.
+ */
+import { sql } from "kysely";
+import type Stripe from "stripe";
+import type { Db } from "../../store/database";
+import { applyEvent, EVENT_TYPES } from "./events";
+import { ask } from "./processor";
+
+const WATERMARK = "events_applied_until";
+const OVERLAP_SECONDS = 3600;
+const KEPT_SECONDS = 30 * 24 * 3600;
+
+export interface Reconciliation {
+  readonly db: Db;
+  readonly stripe: Stripe;
+  readonly deployment: string;
+}
+
+/** Returns how many events about our payments were looked at. */
+export async function reconcile({ db, stripe, deployment }: Reconciliation): Promise<number> {
+  const startedAt = Math.floor(Date.now() / 1000);
+  const since = (await readWatermark(db)) ?? startedAt - KEPT_SECONDS;
+  const events = stripe.events.list({ types: [...EVENT_TYPES], created: { gte: since - OVERLAP_SECONDS }, limit: 100 });
+  let ours = 0;
+  await ask(async () => {
+    for await (const event of events) if (await applyEvent(db, deployment, event)) ours += 1;
+  });
+  await writeWatermark(db, startedAt);
+  return ours;
+}
+
+async function readWatermark(db: Db): Promise<number | undefined> {
+  const row = await db.selectFrom("credit_settings").select("value").where("name", "=", WATERMARK).executeTakeFirst();
+  return typeof row?.value === "number" ? row.value : undefined;
+}
+
+async function writeWatermark(db: Db, seconds: number): Promise<void> {
+  await db
+    .insertInto("credit_settings")
+    .values({ name: WATERMARK, value: JSON.stringify(seconds) })
+    .onConflict((conflict) =>
+      conflict.column("name").doUpdateSet({ value: sql`to_jsonb(greatest((credit_settings.value)::int8, (excluded.value)::int8))` }),
+    )
+    .execute();
+}
