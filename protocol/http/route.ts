@@ -37,18 +37,18 @@ export interface RequestShape {
   readonly body?: z.ZodType;
 }
 
-export interface Route<Q extends RequestShape = RequestShape, R extends z.ZodType = z.ZodType> {
+export interface Route {
   readonly method: "GET" | "POST";
   /** Below `/core/v1`, or below the origin when `at` is "origin"; parameters as `:name`. */
   readonly path: string;
-  readonly at?: "origin";
+  readonly at?: "origin" | undefined;
   readonly aliases?: readonly Alias[];
   readonly tag: Tag;
   readonly summary: string;
   readonly auth: AuthKind;
   readonly body: BodyKind;
-  readonly request: Q;
-  readonly response: R;
+  readonly request: RequestShape;
+  readonly response: z.ZodType;
   /** The answer's content type when it is not JSON. */
   readonly answers?: string;
   /** Codes beyond those that follow from auth, body, price and effect. */
@@ -66,10 +66,8 @@ export interface Route<Q extends RequestShape = RequestShape, R extends z.ZodTyp
   readonly paged?: true;
 }
 
-/** Keeps the schemas' types while checking the entry. */
-export function defineRoute<const Q extends RequestShape, R extends z.ZodType>(route: Route<Q, R>): Route<Q, R> {
-  return route;
-}
+/** Checks the entry and keeps its own type: schemas, auth kind and content type are read from it. */
+export const defineRoute = <const T extends Route>(route: T): T => route;
 
 /** A part of a request as the code works with it; undefined where the route has none. */
 export type PartOf<T extends Route, K extends keyof RequestShape> = T["request"] extends { readonly [P in K]: infer S extends z.ZodType }
