@@ -7,6 +7,8 @@ import { Endpoint, type RpcCall, type RpcResult } from "./endpoint";
 import { blamesEndpoint, mayAnswerElsewhere, RpcError, type RpcFailure } from "./errors";
 
 export interface RpcOptions {
+  /** An endpoint that serves another chain is never asked. */
+  readonly chainId: bigint;
   readonly urls: readonly string[];
   /** Longest one exchange may take. */
   readonly timeoutMs: number;
@@ -19,6 +21,7 @@ interface Member {
   failures: number;
   blockedUntil: number;
   head: number;
+  servesOurChain: boolean;
 }
 
 const FIRST_PAUSE_MS = 200;
@@ -31,7 +34,7 @@ export class RpcClient {
 
   constructor(private readonly options: RpcOptions) {
     if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
-    this.#members = options.urls.map((url) => ({ endpoint: new Endpoint(url, options.timeoutMs), failures: 0, blockedUntil: 0, head: 0 }));
+    this.#members = options.urls.map((url) => ({ endpoint: new Endpoint(url, options.timeoutMs), failures: 0, blockedUntil: 0, head: 0, servesOurChain: false }));
   }
 
   /** Asks the endpoints in turn until one answers. Throws RpcError for a refusal, `chain_unavailable` when nobody could answer in time. */
@@ -39,20 +42,15 @@ export class RpcClient {
     return this.#untilAnswered(async (member) => (await member.endpoint.call(method, params)) as T);
   }
 
-  /** As `call`, answered by a node that has at least `minBlock`; says which block it stood at before it answered. */
-  async callAt<T>(minBlock: number, method: string, params: readonly unknown[]): Promise<{ value: T; blockNumber: number }> {
+  /** Several calls answered, in order, by one node that has at least `minBlock`; says which block it stood at before it answered. */
+  async callAt(minBlock: number, calls: readonly RpcCall[]): Promise<{ values: readonly unknown[]; blockNumber: number }> {
     return this.#untilAnswered(async (member) => {
-      const [head, answer] = await member.endpoint.callTogether([{ method: "eth_blockNumber", params: [] }, { method, params }]);
+      const [head, ...answers] = await member.endpoint.callTogether([{ method: "eth_blockNumber", params: [] }, ...calls]);
       const blockNumber = Number(valueOf(head));
       member.head = blockNumber;
       if (blockNumber < minBlock) throw new RpcError("stale", `the endpoint stands at block ${blockNumber}, before ${minBlock}`);
-      return { value: valueOf(answer) as T, blockNumber };
+      return { values: answers.map(valueOf), blockNumber };
     });
-  }
-
-  /** Several calls answered by one node. */
-  async callTogether(calls: readonly RpcCall[]): Promise<readonly unknown[]> {
-    return this.#untilAnswered(async (member) => (await member.endpoint.callTogether(calls)).map(valueOf));
   }
 
   /** One round over all endpoints, good or bad, each asked once: for questions where one node's word is not enough. */
@@ -66,16 +64,6 @@ export class RpcClient {
         }
       }),
     );
-  }
-
-  /** The highest block any endpoint has shown. */
-  get highestHead(): number {
-    return Math.max(...this.#members.map((member) => member.head));
-  }
-
-  noteHead(blockNumber: number): void {
-    const [first] = this.#inOrder();
-    if (first) first.head = Math.max(first.head, blockNumber);
   }
 
   async close(): Promise<void> {
@@ -101,6 +89,7 @@ export class RpcClient {
 
   async #ask<T>(member: Member, ask: (member: Member) => Promise<T>): Promise<T> {
     try {
+      if (!member.servesOurChain) await this.#requireOurChain(member);
       const answer = await ask(member);
       member.failures = 0;
       member.blockedUntil = 0;
@@ -109,6 +98,12 @@ export class RpcClient {
       if (blamesEndpoint(asRpcError(error).failure)) this.#block(member);
       throw error;
     }
+  }
+
+  async #requireOurChain(member: Member): Promise<void> {
+    const chainId = BigInt((await member.endpoint.call("eth_chainId", [])) as string);
+    if (chainId !== this.options.chainId) throw new RpcError("transport", `an endpoint serves chain ${chainId} instead of ${this.options.chainId}`);
+    member.servesOurChain = true;
   }
 
   #block(member: Member): void {

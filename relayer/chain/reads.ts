@@ -1,0 +1,243 @@
+/** Reads of the contract, each from a block at or after the last answered write. */
+import { toBeHex } from "ethers";
+import { KeywrightError } from "../../protocol/errors";
+import { hash32FromUint, MAX_U64, ZERO_ADDRESS } from "../../protocol/ids";
+import type { AccountId, ActionHash, Address, DerivationPath, GroupId, KeyId, PkpId } from "../../protocol/ids";
+import type {
+  AccountInfoStructOutput as AccountInfo,
+  ActionInfoStructOutput as ActionInfo,
+  GroupInfoStructOutput as GroupInfo,
+  KeyInfoStructOutput as KeyInfo,
+  PkpInfoStructOutput as PkpInfo,
+  UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
+} from "../../typechain-types/IAccountManager";
+import { TYPED_CONTRACT } from "./abi";
+import { namedError } from "./reverts";
+import type { RpcClient } from "./rpc/client";
+import { DENIAL_REASONS } from "./types";
+import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageRequest, PkpView, UsageKeyView } from "./types";
+
+const USAGE_KEYS_PER_CALL = 200;
+
+type ReadFunction = Parameters<typeof TYPED_CONTRACT.encodeFunctionData>[0] & string;
+interface Question {
+  readonly name: ReadFunction;
+  readonly args: readonly unknown[];
+}
+
+export interface ReadsOptions {
+  readonly rpc: RpcClient;
+  readonly contractAddress: Address;
+  /** The block reads must not be older than. */
+  readonly minBlock: () => Promise<number>;
+}
+
+type ReadMethods = Pick<
+  Chain,
+  | "key"
+  | "account"
+  | "group"
+  | "groups"
+  | "actions"
+  | "actionsInGroup"
+  | "pkps"
+  | "pkpsInGroup"
+  | "usageKeys"
+  | "usageKey"
+  | "pkpByNumber"
+  | "explainExecution"
+  | "apiPayers"
+  | "adminApiPayer"
+>;
+
+export class Reads implements ReadMethods {
+  constructor(private readonly options: ReadsOptions) {}
+
+  async key(ids: readonly KeyId[]): Promise<KeyState | undefined> {
+    const answers = await this.#askAll(ids.map((id) => ({ name: "getKey", args: [id] })));
+    const index = answers.findIndex(([info]) => (info as KeyInfo).accountId !== 0n);
+    const keyId = ids[index];
+    return keyId === undefined ? undefined : keyState(keyId, answers[index]?.[0] as KeyInfo);
+  }
+
+  async account(id: AccountId): Promise<AccountView | undefined> {
+    const [account] = await this.accounts([id]);
+    return account;
+  }
+
+  /** Several accounts at once; undefined where there is none. */
+  async accounts(ids: readonly AccountId[]): Promise<readonly (AccountView | undefined)[]> {
+    return Promise.all(
+      ids.map(async (id) => {
+        const [info] = (await orUndefined("unknown_account", this.#ask("getAccount", [id]))) ?? [];
+        return info === undefined ? undefined : accountView(info as AccountInfo);
+      }),
+    );
+  }
+
+  async group(id: AccountId, groupId: GroupId): Promise<GroupView> {
+    const [info] = await this.#ask("getGroup", [id, groupId]);
+    return groupView(info as GroupInfo);
+  }
+
+  async groups(id: AccountId, page: PageRequest): Promise<Page<GroupView>> {
+    return this.#page("listGroups", [id], page, (item) => groupView(item as GroupInfo));
+  }
+
+  async actions(id: AccountId, page: PageRequest): Promise<Page<ActionView>> {
+    return this.#page("listActions", [id], page, (item) => actionView(item as ActionInfo));
+  }
+
+  async actionsInGroup(id: AccountId, groupId: GroupId, page: PageRequest): Promise<Page<ActionView>> {
+    return this.#page("listActionsInGroup", [id, groupId], page, (item) => actionView(item as ActionInfo));
+  }
+
+  async pkps(id: AccountId, page: PageRequest): Promise<Page<PkpView>> {
+    return this.#page("listPkps", [id], page, (item) => pkpView(item as PkpInfo));
+  }
+
+  async pkpsInGroup(id: AccountId, groupId: GroupId, page: PageRequest): Promise<Page<PkpView>> {
+    return this.#page("listPkpsInGroup", [id, groupId], page, (item) => pkpView(item as PkpInfo));
+  }
+
+  /** The contract gives 200 usage keys a call; larger pages are put together from calls that one node answers in one go. */
+  async usageKeys(id: AccountId, { offset, limit }: PageRequest): Promise<Page<UsageKeyView>> {
+    const starts = Array.from({ length: Math.max(1, Math.ceil(limit / USAGE_KEYS_PER_CALL)) }, (_, index) => index * USAGE_KEYS_PER_CALL);
+    const questions = starts.map((start): Question => ({ name: "listUsageApiKeys", args: [id, offset + start, Math.min(USAGE_KEYS_PER_CALL, limit - start)] }));
+    const answers = await this.#askAll(questions);
+    const items = answers.flatMap(([found]) => (found as UsageApiKeyInfo[]).map(usageKeyView));
+    return { items, total: Number(answers[0]?.[1]) };
+  }
+
+  async usageKey(id: KeyId): Promise<UsageKeyView | undefined> {
+    const [info] = (await orUndefined("unknown_usage_key", this.#ask("getUsageApiKey", [id]))) ?? [];
+    return info === undefined ? undefined : usageKeyView(info as UsageApiKeyInfo);
+  }
+
+  async pkpByNumber(id: AccountId, number: bigint): Promise<PkpId> {
+    if (number > MAX_U64) throw new KeywrightError("unknown_pkp_number", `The account has no PKP of number ${number}.`);
+    const [address] = await this.#ask("pkpByNumber", [id, number]);
+    return address as PkpId;
+  }
+
+  async explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): ReturnType<Chain["explainExecution"]> {
+    const [allowed, reason] = await this.#ask("explainExecution", [key, action, pkpId ?? ZERO_ADDRESS]);
+    return { allowed: allowed as boolean, reason: DENIAL_REASONS[Number(reason)] ?? "none" };
+  }
+
+  async apiPayers(): Promise<readonly Address[]> {
+    const [payers] = await this.#ask("apiPayers", []);
+    return [...(payers as Address[])];
+  }
+
+  async adminApiPayer(): Promise<Address> {
+    const [payer] = await this.#ask("adminApiPayer", []);
+    return payer as Address;
+  }
+
+  async #page<T>(name: ReadFunction, args: readonly unknown[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {
+    const [items, total] = await this.#ask(name, [...args, page.offset, page.limit]);
+    return { items: (items as unknown[]).map(view), total: Number(total) };
+  }
+
+  async #ask(name: ReadFunction, args: readonly unknown[]): Promise<readonly unknown[]> {
+    const [answer] = await this.#askAll([{ name, args }]);
+    return answer ?? [];
+  }
+
+  async #askAll(questions: readonly Question[]): Promise<readonly (readonly unknown[])[]> {
+    const { rpc, contractAddress, minBlock } = this.options;
+    const calls = questions.map(({ name, args }) => ({ method: "eth_call", params: [{ to: contractAddress, data: encode(name, args) }, "latest"] }));
+    try {
+      const { values } = await rpc.callAt(await minBlock(), calls);
+      return values.map((value, index) => decode(questions[index]?.name, value));
+    } catch (error) {
+      throw namedError(error);
+    }
+  }
+}
+
+function encode(name: ReadFunction, args: readonly unknown[]): string {
+  // The names are checked against the contract; the arguments are given by the methods above, one place each.
+  return TYPED_CONTRACT.encodeFunctionData(name as "getKey", args as [string]);
+}
+
+function decode(name: ReadFunction | undefined, value: unknown): readonly unknown[] {
+  if (name === undefined || typeof value !== "string" || value === "0x") {
+    throw new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
+  }
+  return TYPED_CONTRACT.decodeFunctionResult(name as "getKey", value);
+}
+
+async function orUndefined<T>(code: string, answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof KeywrightError && error.code === code) return undefined;
+    throw error;
+  }
+}
+
+function keyState(keyId: KeyId, info: KeyInfo): KeyState {
+  return {
+    keyId,
+    accountId: hash32FromUint(info.accountId) as AccountId,
+    isAccountKey: info.isAccountKey,
+    live: info.live,
+    managed: info.managed,
+    owner: info.owner as Address,
+    expiresAtSeconds: info.expiration,
+    capCents: info.balance,
+  };
+}
+
+function accountView(info: AccountInfo): AccountView {
+  return {
+    id: hash32FromUint(info.id) as AccountId,
+    owner: info.adminWalletAddress as Address,
+    managed: info.managed,
+    name: info.name,
+    description: info.description,
+    groupCount: Number(info.groupCount),
+    actionCount: Number(info.actionCount),
+    pkpCount: Number(info.pkpCount),
+    usageKeyCount: Number(info.usageApiKeyCount),
+  };
+}
+
+function groupView(info: GroupInfo): GroupView {
+  const { name, description } = info;
+  return { id: info.id as GroupId, name, description, pkpCount: Number(info.pkpCount), actionCount: Number(info.actionCount) };
+}
+
+function actionView(info: ActionInfo): ActionView {
+  return { hash: hash32FromUint(info.actionHash) as ActionHash, name: info.name, description: info.description };
+}
+
+function pkpView(info: PkpInfo): PkpView {
+  return {
+    number: Number(info.number),
+    walletAddress: info.pkpId as PkpId,
+    derivationPath: toBeHex(info.derivationPath, 32) as DerivationPath,
+    name: info.name,
+    description: info.description,
+  };
+}
+
+function usageKeyView(info: UsageApiKeyInfo): UsageKeyView {
+  return {
+    id: hash32FromUint(info.id) as KeyId,
+    accountId: hash32FromUint(info.accountId) as AccountId,
+    expiresAtSeconds: info.expiration,
+    capCents: info.balance,
+    name: info.name,
+    description: info.description,
+    canCreateGroups: info.createGroups,
+    canDeleteGroups: info.deleteGroups,
+    canCreatePkps: info.createPKPs,
+    manageIpfsIdsInGroups: [...info.manageIPFSIdsInGroups],
+    addPkpToGroups: [...info.addPkpToGroups],
+    removePkpFromGroups: [...info.removePkpFromGroups],
+    executeInGroups: [...info.executeInGroups],
+  };
+}
