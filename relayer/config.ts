@@ -1,0 +1,188 @@
+/**
+ * Everything the relayer takes from its environment, checked before anything starts: a bad value stops the start with what to fix.
+ * Source: house rule 6; docs/operations.md lists the variables.
+ */
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { parseAddress } from "../protocol/ids";
+import { PRICES, RATE_LIMITS, type Prices, type RateLimits } from "../protocol/limits";
+import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
+
+const whole = (min: number, max: number): z.ZodType<number, unknown> => z.coerce.number("must be a number").int().min(min).max(max);
+const empty = z.literal("").transform(() => undefined);
+const text = z.string().trim().min(1);
+const optionalText = empty.or(text).optional();
+const port = whole(0, 65_535);
+
+const environment = z.object({
+  NODE_ENV: z.enum(["development", "test", "production"]).default("production").describe("production refuses every convenience of development"),
+  SERVICE_NAME: z
+    .string()
+    .regex(SERVICE_NAME_PATTERN, "letters and digits, starting with a letter")
+    .default(DEFAULT_SERVICE_NAME)
+    .describe("names the typed-data domain and one route"),
+  HOST: text.default("127.0.0.1").describe("address to listen on"),
+  PORT: port.default(8000).describe("port of the API"),
+  METRICS_PORT: port.default(9464).describe("port of /metrics, on the same host"),
+  LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info").describe("least severe line to log"),
+  RPC_URLS: text
+    .transform((urls) => urls.split(",").map((url) => url.trim()))
+    .pipe(z.array(z.url({ protocol: /^https?$/ })).min(1))
+    .describe("RPC endpoints of the chain, separated by commas, in order of preference"),
+  DEPLOYMENT_FILE: optionalText.describe("deployments/<network>.json; gives CHAIN_ID and CONTRACT_ADDRESS"),
+  CHAIN_ID: whole(1, Number.MAX_SAFE_INTEGER).optional().describe("id of the chain"),
+  CONTRACT_ADDRESS: z
+    .string()
+    .refine((value) => parseAddress(value) !== undefined, "must be an address")
+    .optional()
+    .describe("the account contract"),
+  EXECUTOR_SOCKET: text.describe("the executor's Unix socket"),
+  DATABASE_URL: optionalText.describe("PostgreSQL; needed in production, where the embedded database's lack of fsync is not acceptable"),
+  DATA_DIR: optionalText.describe("folder of the embedded database; without it everything is in memory"),
+  STRIPE_SECRET_KEY: optionalText.describe("without it billing routes answer 503 and metered routes fail closed in production"),
+  STRIPE_PUBLISHABLE_KEY: optionalText.describe("what browsers pay with"),
+  STRIPE_WEBHOOK_SECRET: optionalText.describe("checks the signature of webhooks"),
+  STRIPE_API_BASE: empty.or(z.url()).optional().describe("another address of the payment processor's API: for development and tests"),
+  SIGNUP_CREDIT_CENTS: whole(0, 1_000_000).optional().describe("credit each account gets once; 2000 in development, 0 in production"),
+  SIGNUP_DAILY_CAP_CENTS: whole(0, Number.MAX_SAFE_INTEGER)
+    .optional()
+    .describe("most signup credit a day, over all accounts; production needs it with SIGNUP_CREDIT_CENTS"),
+  PAYER_COUNT: whole(0, 1024).default(4).describe("API payers (lanes) this deployment uses"),
+  CONFIRMATIONS_BEFORE_ANSWER: whole(1, 1000).default(1).describe("blocks on top of a write, its own included, before it is answered"),
+  EVIDENCE_DIR: optionalText.describe("folder with the TLS evidence files; without it /evidences answers 503"),
+  TRUSTED_PROXY_HOPS: whole(0, 16).default(0).describe("proxies in front whose X-Forwarded-For entries are believed"),
+  RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("new accounts and signature mints a minute per address"),
+  RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000).optional().describe("new accounts and signature mints a day over all addresses"),
+  RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
+  PRICE_WRITE_CENTS: whole(0, 1_000_000).default(PRICES.managementWriteCents).describe("price of a management write in US cents"),
+  PRICE_RUN_SECOND_CENTS: whole(0, 1_000_000).default(PRICES.runSecondCents).describe("price of a started second of execution in US cents"),
+});
+type Environment = z.infer<typeof environment>;
+
+const SIGNUP_CREDIT_IN_DEVELOPMENT = 2_000;
+
+export interface Config {
+  readonly production: boolean;
+  readonly serviceName: string;
+  readonly host: string;
+  readonly port: number;
+  readonly metricsPort: number;
+  readonly logLevel: string;
+  readonly rpcUrls: readonly string[];
+  readonly chainId: bigint;
+  readonly contractAddress: string;
+  /** Block the contract was made in: the first that can hold an event. */
+  readonly contractBlock: number;
+  readonly executorSocket: string;
+  readonly databaseUrl: string | undefined;
+  readonly dataDir: string | undefined;
+  readonly stripe: {
+    readonly secretKey: string | undefined;
+    readonly publishableKey: string | undefined;
+    readonly webhookSecret: string | undefined;
+    readonly apiBase: string | undefined;
+  };
+  readonly signup: { readonly creditCents: number; readonly dailyCapCents: number | undefined };
+  readonly payerCount: number;
+  readonly confirmations: number;
+  readonly evidenceDir: string | undefined;
+  readonly trustedProxyHops: number;
+  readonly rateLimits: RateLimits;
+  readonly prices: Prices;
+}
+
+/** @throws Error naming every variable that is wrong and what it should be. */
+export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const parsed = environment.safeParse(env);
+  if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
+  const values = parsed.data;
+  const production = values.NODE_ENV === "production";
+  const problems = production ? productionProblems(values) : [];
+  const deployment = readDeployment(values, problems);
+  if (problems.length > 0 || deployment === undefined) throw new ConfigError(problems);
+  return { ...deployment, ...configOf(values, production) };
+}
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  constructor(readonly problems: readonly string[]) {
+    super(`The environment does not suffice to start:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+  }
+}
+
+function configOf(values: Environment, production: boolean): Omit<Config, keyof Deployment> {
+  const rates = RATE_LIMITS[production ? "production" : "development"];
+  return {
+    production,
+    serviceName: values.SERVICE_NAME,
+    host: values.HOST,
+    port: values.PORT,
+    metricsPort: values.METRICS_PORT,
+    logLevel: values.LOG_LEVEL,
+    rpcUrls: values.RPC_URLS,
+    executorSocket: values.EXECUTOR_SOCKET,
+    databaseUrl: values.DATABASE_URL,
+    dataDir: values.DATA_DIR,
+    stripe: {
+      secretKey: values.STRIPE_SECRET_KEY,
+      publishableKey: values.STRIPE_PUBLISHABLE_KEY,
+      webhookSecret: values.STRIPE_WEBHOOK_SECRET,
+      apiBase: values.STRIPE_API_BASE,
+    },
+    signup: { creditCents: values.SIGNUP_CREDIT_CENTS ?? (production ? 0 : SIGNUP_CREDIT_IN_DEVELOPMENT), dailyCapCents: values.SIGNUP_DAILY_CAP_CENTS },
+    payerCount: values.PAYER_COUNT,
+    confirmations: values.CONFIRMATIONS_BEFORE_ANSWER,
+    evidenceDir: values.EVIDENCE_DIR,
+    trustedProxyHops: values.TRUSTED_PROXY_HOPS,
+    rateLimits: {
+      mintsPerMinutePerAddress: values.RATE_LIMIT_MINTS_PER_MINUTE ?? rates.mintsPerMinutePerAddress,
+      mintsPerDay: values.RATE_LIMIT_MINTS_PER_DAY ?? rates.mintsPerDay,
+      keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
+    },
+    prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
+  };
+}
+
+function productionProblems(values: Environment): string[] {
+  const problems: string[] = [];
+  if (values.DATABASE_URL === undefined) problems.push("DATABASE_URL: production needs PostgreSQL; the embedded database does not survive a power loss");
+  if ((values.SIGNUP_CREDIT_CENTS ?? 0) > 0 && values.SIGNUP_DAILY_CAP_CENTS === undefined) {
+    problems.push("SIGNUP_DAILY_CAP_CENTS: needed in production when SIGNUP_CREDIT_CENTS is not 0");
+  }
+  if (values.STRIPE_SECRET_KEY !== undefined && values.STRIPE_WEBHOOK_SECRET === undefined) {
+    problems.push("STRIPE_WEBHOOK_SECRET: needed with STRIPE_SECRET_KEY, else a payment whose tab was closed is never credited");
+  }
+  if (values.STRIPE_API_BASE !== undefined) problems.push("STRIPE_API_BASE: for development and tests only");
+  return problems;
+}
+
+type Deployment = Pick<Config, "chainId" | "contractAddress" | "contractBlock">;
+
+const deploymentFile = z.object({
+  chainId: z.coerce.number().int().positive(),
+  contractAddress: z.string(),
+  blockNumber: z.coerce.number().int().nonnegative().optional(),
+});
+
+/** Chain and contract from the variables, else from the deployment file; both given must agree. */
+function readDeployment(values: Environment, problems: string[]): Deployment | undefined {
+  const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeploymentFile(values.DEPLOYMENT_FILE, problems);
+  const chainId = values.CHAIN_ID ?? file?.chainId;
+  const contractAddress = parseAddress(values.CONTRACT_ADDRESS ?? file?.contractAddress ?? "");
+  if (chainId === undefined) problems.push("CHAIN_ID: needed, or DEPLOYMENT_FILE");
+  if (contractAddress === undefined) problems.push("CONTRACT_ADDRESS: needed, or DEPLOYMENT_FILE");
+  if (file !== undefined && (chainId !== file.chainId || contractAddress !== parseAddress(file.contractAddress))) {
+    problems.push("CHAIN_ID, CONTRACT_ADDRESS: differ from DEPLOYMENT_FILE; give one or the other");
+  }
+  if (chainId === undefined || contractAddress === undefined) return undefined;
+  return { chainId: BigInt(chainId), contractAddress, contractBlock: file?.blockNumber ?? 0 };
+}
+
+function readDeploymentFile(path: string, problems: string[]): z.infer<typeof deploymentFile> | undefined {
+  try {
+    return deploymentFile.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    problems.push(`DEPLOYMENT_FILE: ${path} cannot be read as a deployment (${error instanceof Error ? error.message : String(error)})`);
+    return undefined;
+  }
+}

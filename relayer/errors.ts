@@ -1,0 +1,40 @@
+/** From whatever was thrown to what the client sees. Unknown errors answer with one fixed sentence; their cause is for the log only. Source: wire "Errors". */
+import { ERRORS, KeywrightError } from "../protocol/errors";
+import { problemType, type Problem } from "../protocol/http";
+import { translateUnavailable } from "./store/unavailable";
+
+const OUR_BUG = new KeywrightError(
+  "internal_error",
+  "Something went wrong on our side; nothing you sent needs fixing. Quote the request id when you report it.",
+);
+const DEFAULT_RETRY_AFTER_SECONDS = 5;
+
+/** The named error behind whatever was thrown. */
+export function namedError(thrown: unknown): KeywrightError {
+  const error = translateUnavailable(thrown);
+  return error instanceof KeywrightError ? error : OUR_BUG;
+}
+
+export const isOurBug = (error: KeywrightError): boolean => error.code === "internal_error";
+
+/** Facts come first: none of them can take the place of a member of the problem itself. */
+export function problemOf(error: KeywrightError, requestId: string): Problem {
+  const { title } = ERRORS[error.code];
+  return {
+    ...error.facts,
+    type: problemType(error.code),
+    title,
+    status: error.status,
+    detail: error.detail,
+    code: error.code,
+    request_id: requestId,
+    retryable: error.retryable,
+    message: error.detail,
+  };
+}
+
+/** Seconds for `Retry-After`, on every answer that a retry may improve. */
+export function retryAfterOf(error: KeywrightError): number | undefined {
+  if (error.retryAfterSeconds !== undefined) return Math.max(1, Math.ceil(error.retryAfterSeconds));
+  return error.retryable ? DEFAULT_RETRY_AFTER_SECONDS : undefined;
+}
