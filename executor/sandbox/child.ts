@@ -58,27 +58,27 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
     await guest.run({ code, analysis, setting, modules, wallMs: limits.wallMs }, eventsOf(run, limits, analysis));
   } catch (error) {
     if (!(error instanceof Unparsable) && !(error instanceof ImportRefused)) throw error;
-    const message = error.message;
-    send({ type: "end", run, response: "null", error: { code: "invalid_code", message } });
+    send({ type: "end", run, error: { code: "invalid_code", message: error.message } });
   }
 }
 
 function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
   return {
     op: (call: number, name: string, args: string, body: Buffer | undefined) => send({ type: "op", run, call, name, args }, body),
-    log: (text: string) => send({ type: "log", run, text: text.slice(0, limits.logsBytes + 1) }),
+    log: (text: string) => send({ type: "log", run }, Buffer.from(text.slice(0, limits.logsBytes + 1))),
     end: (end: GuestEnd) => {
       current = undefined;
-      send({ type: "end", run, ...withinLimit(end, limits) });
+      sendEnd(run, end, limits);
       spare = new Guest(limits.heapMiB, analysis.ethers);
     },
   };
 }
 
-function withinLimit(end: GuestEnd, { responseBytes }: RunLimits): GuestEnd {
-  const bytes = Buffer.byteLength(end.response);
-  if (bytes <= responseBytes) return end;
-  return { response: "null", error: { code: "response_too_large", message: `the response has ${bytes} bytes of JSON` } };
+function sendEnd(run: number, { response, error }: GuestEnd, { responseBytes }: RunLimits): void {
+  if (error) return send({ type: "end", run, error });
+  const bytes = Buffer.from(response);
+  if (bytes.length <= responseBytes) return send({ type: "end", run }, bytes);
+  send({ type: "end", run, error: { code: "response_too_large", message: `the response has ${bytes.length} bytes of JSON; ${responseBytes} are allowed` } });
 }
 
 /** The child's own calls count downwards, the guest's upwards. */

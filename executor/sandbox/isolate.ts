@@ -32,7 +32,6 @@ export interface GuestRun {
   wallMs: number;
 }
 
-type Body = ArrayBuffer | undefined;
 const MAX_TEXT = 8_192;
 const MAX_RANDOM_BYTES = 65_536;
 
@@ -47,7 +46,7 @@ class OwnScript {
 
   run(isolate: ivm.Isolate, context: ivm.Context): ivm.Reference {
     const script = isolate.compileScriptSync(this.source, { cachedData: this.cachedData, produceCachedData: !this.cachedData, filename: "keywright:own" });
-    this.cachedData ??= script.cachedData;
+    this.cachedData ??= (script as { cachedData?: ivm.ExternalCopy<ArrayBuffer> }).cachedData;
     return script.runSync(context, { reference: true }) as ivm.Reference;
   }
 }
@@ -131,7 +130,7 @@ export class Guest {
     return { main, topLevel };
   }
 
-  private async evaluateModule({ code, analysis, modules }: GuestRun): Promise<{ main?: ivm.Reference }> {
+  private async evaluateModule({ code, analysis, modules }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
     const names = { none: undefined, main: "keywright_main", default: "default" };
     const name = names[analysis.entry];
     const source = analysis.entry === "main" ? `${code}\n;export { main as keywright_main };` : code;

@@ -20,13 +20,14 @@ export const fromChildSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("ready") }),
   z.strictObject({ type: z.literal("self-test"), missing: z.array(z.string()).max(32), held: z.number().int() }),
   z.strictObject({ type: z.literal("started"), run }),
-  z.strictObject({ type: z.literal("log"), run, text: z.string() }),
+  /** The payload is the text. */
+  z.strictObject({ type: z.literal("log"), run }),
   /** An op, "fetch" (payload: the request's body) or "import" among them. */
   z.strictObject({ type: z.literal("op"), run, call, name: z.string().max(64), args: z.string() }),
+  /** The payload is the response, JSON text; empty when there is an error. */
   z.strictObject({
     type: z.literal("end"),
     run,
-    response: z.string(),
     error: z.strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() }).optional(),
   }),
 ]);

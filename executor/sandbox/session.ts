@@ -87,23 +87,25 @@ export class RunSession {
   private onMessage(message: FromChild, payload: Buffer): void {
     if (this.isOver || !("run" in message) || message.run !== this.run) return;
     if (message.type === "started") this.startedGuest = true;
-    if (message.type === "log") this.onLog(message.text);
+    if (message.type === "log") this.onLog(payload);
     if (message.type === "op") void this.onOp(message, payload);
-    if (message.type === "end") this.onEnd(message);
+    if (message.type === "end") this.onEnd(message.error, payload);
   }
 
-  private onLog(text: string): void {
+  private onLog(text: Buffer): void {
     const room = this.job.limits.logsBytes - this.logsBytes;
-    const bytes = Buffer.byteLength(text);
-    this.logs.push(bytes <= room ? text : Buffer.from(text).subarray(0, room).toString("utf8").replace(/\ufffd+$/, ""));
-    this.logsBytes += bytes;
-    if (bytes > room) this.endByForce({ code: "logs_too_large", message: `the logs are larger than ${this.job.limits.logsBytes} bytes` });
+    const isTooLong = text.length > room;
+    // A character cut in half is left out.
+    this.logs.push(isTooLong ? text.toString("utf8", 0, room).replace(/\ufffd+$/, "") : text.toString());
+    this.logsBytes += text.length;
+    if (isTooLong) this.endByForce({ code: "logs_too_large", message: `the logs are larger than ${this.job.limits.logsBytes} bytes` });
   }
 
-  private onEnd({ response, error }: Extract<FromChild, { type: "end" }>): void {
+  private onEnd(error: RunError | undefined, payload: Buffer): void {
     const { responseBytes } = this.job.limits;
     if (error) return this.finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
-    if (Buffer.byteLength(response) > responseBytes) return this.endByForce({ code: "response_too_large", message: `the response is larger than ${responseBytes} bytes` });
+    const response = payload.toString("utf8");
+    if (payload.length > responseBytes) return this.endByForce({ code: "response_too_large", message: `the response is larger than ${responseBytes} bytes` });
     if (!isJson(response)) return this.endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
     this.finish({ response });
   }
