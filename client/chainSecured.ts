@@ -1,0 +1,195 @@
+/**
+ * The client of a ChainSecured owner: mints by signature over HTTP, writes by transactions of the owner's wallet or multisig, reads from the chain itself,
+ * billing by a signed header. Source: specification §3, §4 "ChainSecured endpoints", §5.6 to §5.8.
+ */
+import { encodeBase64, toUtf8Bytes, type Provider, type Signer } from "ethers";
+import { keyIdOf, packedAccountId, parseAddress, type AccountId, type Address, type ApiKey } from "../protocol/ids";
+import type { PrimaryType, TypedDataDomain } from "../protocol/typedDataShape";
+import { IAccountManager__factory } from "../typechain-types/factories/IAccountManager__factory";
+import { AccountEvents } from "./contract";
+import { ClientError } from "./errors";
+import { refuse, toAccountId, toAddress } from "./fields";
+import { operations, type Operations } from "./operations";
+import { ownerReads, type OwnerReads } from "./reads";
+import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
+import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
+import { sendWith, signEnvelope, tryWrite, type SendTransaction, type SendingOptions } from "./wallet";
+import { ownerWrites, type MintedUsageKey, type MintedWallet, type OwnerWrite, type OwnerWrites } from "./writes";
+import { ownerFlows, type OwnerFlows } from "./ownerFlows";
+
+export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
+  /** Signs the mints' typed data and, unless `send` is given, the owner's transactions. */
+  readonly signer: Signer;
+  /** Reads the chain; default: the signer's provider. */
+  readonly provider?: Provider;
+  /** The account's owner, when it is not the signer: a Safe or another contract. */
+  readonly owner?: string;
+  /** The account's id; default: that of the owner's own account. A converted or transferred account keeps the id it had: name it. */
+  readonly accountId?: string;
+  /** How a transaction of the owner is sent when the owner is not the signer, for example through a Safe. Resolves when it is on chain. */
+  readonly send?: SendTransaction;
+  /** What you know of the deployment: a service that says otherwise is refused. */
+  readonly expect?: { readonly contractAddress?: string; readonly chainId?: number | bigint };
+}
+
+type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (...args: infer Args) => Promise<OwnerWrite<infer Result>>
+  ? (...args: Args) => Promise<Sent<Result>>
+  : never;
+
+/** A write that is on chain. */
+export type Sent<Result extends object = object> = Result & { readonly success: true; readonly transaction_hash: string; readonly block_number: number };
+
+type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
+
+const OVER_HTTP = ["balance", "createPaymentIntent", "confirmPayment", "history", "stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
+
+export interface ChainSecuredClient extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof OVER_HTTP)[number]> {
+  readonly accountId: AccountId;
+  readonly owner: Address;
+  readonly contractAddress: Address;
+  readonly chainId: bigint;
+  /** What the service's typed data is signed under. */
+  readonly typedDataDomain: TypedDataDomain;
+  /** Every write, prepared and not sent: for multisigs, batches, hardware at another desk. */
+  readonly prepare: OwnerWrites;
+  /** Tries a prepared write, sends it as the owner and waits for it. */
+  send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
+  /** Tries a prepared write without sending it; throws the contract's refusal under its name. */
+  check(write: OwnerWrite): Promise<void>;
+  /** A prepared write as any wallet or multisig takes it. */
+  transaction(write: OwnerWrite): OwnerTransaction;
+  /** Prepared writes as a file for Safe's Transaction Builder. */
+  safeFile(writes: readonly OwnerWrite[], meta: SafeBatchMeta): SafeBatchFile;
+  /** First half of a PKP: a key exists, and belongs to nobody until `registerPkp` is on chain. */
+  mintPkp(options?: CallOptions): Promise<MintedWallet>;
+  /** First half of a usage key: the secret (yours alone, shown once) and what it takes to attach it (no secret). It is nothing until `attachUsageKey` is on chain. */
+  mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
+}
+
+/**
+ * Asks the service for its chain and contract, checks that the wallet is on that chain, and gives the owner's client.
+ * @throws ClientError `wrong_chain`, `no_provider`, `invalid_argument`, or whatever kept the service from answering.
+ */
+export async function createChainSecuredClient(options: ChainSecuredOptions): Promise<ChainSecuredClient> {
+  const transport = createTransport(options);
+  const deployment = await deploymentOf(transport, options);
+  const signerAddress = toAddress(await options.signer.getAddress(), "signer");
+  const owner = options.owner === undefined ? signerAddress : toAddress(options.owner, "owner");
+  const accountId = options.accountId === undefined ? packedAccountId(owner) : toAccountId(options.accountId, "accountId");
+  return assemble({ ...deployment, transport, owner, accountId, signerAddress, signer: options.signer, send: sendingOf(options, owner, signerAddress) });
+}
+
+interface Deployment {
+  readonly contractAddress: Address;
+  readonly chainId: bigint;
+  readonly domain: TypedDataDomain;
+  readonly provider: Provider;
+}
+
+interface Parts extends Deployment {
+  readonly transport: Transport;
+  readonly owner: Address;
+  readonly accountId: AccountId;
+  readonly signerAddress: Address;
+  readonly signer: Signer;
+  readonly send: SendTransaction;
+}
+
+async function deploymentOf(transport: Transport, options: ChainSecuredOptions): Promise<Deployment> {
+  const provider = options.provider ?? options.signer.provider;
+  if (provider === null) throw new ClientError("no_provider", "The signer has no provider: connect it to one, or give `provider`.");
+  const config = await operations(["getNodeChainConfig"], transport, () => ({})).getNodeChainConfig();
+  const contractAddress = toAddress(config.contract_address, "contract_address");
+  const chainId = BigInt(config.chain_id);
+  const { contractAddress: known, chainId: knownChain } = options.expect ?? {};
+  const wallets = (await provider.getNetwork()).chainId;
+  if (wallets !== chainId) throw new ClientError("wrong_chain", `The wallet is on chain ${wallets}, the service on chain ${chainId}.`);
+  if (knownChain !== undefined && BigInt(knownChain) !== chainId)
+    throw new ClientError("wrong_chain", `The service is on chain ${chainId}, not ${knownChain}.`);
+  if (known !== undefined && parseAddress(known) !== contractAddress)
+    throw new ClientError("wrong_chain", `The service names the contract ${contractAddress}, not ${known}.`);
+  return { provider, contractAddress, chainId, domain: { name: config.typed_data_domain.name, version: "1", chainId } };
+}
+
+function sendingOf(options: ChainSecuredOptions, owner: Address, signerAddress: Address): SendTransaction {
+  if (options.send !== undefined) return options.send;
+  if (owner === signerAddress) return sendWith(options.signer, options);
+  return () =>
+    Promise.reject(new ClientError("not_the_owner", `The owner is ${owner}: give \`send\`, or export the prepared write with transaction() or safeFile().`));
+}
+
+function assemble(parts: Parts): ChainSecuredClient {
+  const { accountId, owner, contractAddress, chainId, provider, domain: typedDataDomain } = parts;
+  const reader = () => IAccountManager__factory.connect(contractAddress, provider);
+  const prepare = ownerWrites({ accountId, owner, reader });
+  const { send, check, transaction } = sending(parts);
+  const mints = mintsOf(parts);
+  return {
+    accountId,
+    owner,
+    contractAddress,
+    chainId,
+    typedDataDomain,
+    prepare,
+    send,
+    check,
+    transaction,
+    safeFile: (writes, meta) => safeBatchFile(chainId, writes.map(transaction), { safe: owner, ...meta }),
+    ...sendingWrites(prepare, send),
+    ...ownerReads(accountId, reader),
+    ...mints,
+    ...ownerFlows(mints, prepare, send),
+    ...operations(OVER_HTTP, parts.transport, walletAuth(parts)),
+  };
+}
+
+function sending({ contractAddress, accountId, owner, provider, send: sendTransaction }: Parts): Pick<ChainSecuredClient, "send" | "check" | "transaction"> {
+  const transaction = (write: OwnerWrite): OwnerTransaction => ({ to: contractAddress, value: "0", data: write.data });
+  const check = (write: OwnerWrite): Promise<void> => tryWrite(provider, owner, transaction(write));
+  const send = async <Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>> => {
+    await check(write);
+    const receipt = await sendTransaction(transaction(write));
+    const result = write.resultOf(new AccountEvents(receipt.logs, contractAddress, accountId));
+    return { ...result, success: true, transaction_hash: receipt.hash, block_number: receipt.blockNumber };
+  };
+  return { send, check, transaction };
+}
+
+function sendingWrites(prepare: OwnerWrites, send: ChainSecuredClient["send"]): SendingWrites {
+  const { batch: _batch, ...single } = prepare;
+  const entries = Object.entries(single) as [string, (...args: unknown[]) => Promise<OwnerWrite>][];
+  return Object.fromEntries(entries.map(([name, write]) => [name, async (...args: unknown[]) => send(await write(...args))])) as unknown as SendingWrites;
+}
+
+function mintsOf({ transport, signer, domain, accountId }: Parts): Pick<ChainSecuredClient, "mintPkp" | "mintUsageKey"> {
+  const open = operations(["createWalletWithSignature", "addUsageApiKeyWithSignature"], transport, () => ({}));
+  const signed = async (primaryType: PrimaryType) => ({ ...(await signEnvelope(signer, primaryType, domain)), api_key_hash: accountId });
+  return {
+    mintPkp: async (options) => open.createWalletWithSignature(await signed("CreateWallet"), options),
+    mintUsageKey: async (options) => {
+      const { usage_api_key, ...minted } = await open.addUsageApiKeyWithSignature(await signed("AddUsageApiKey"), options);
+      if (keyIdOf(usage_api_key as ApiKey) !== minted.api_key_hash) throw new ClientError("unexpected_answer", "The hash in the answer is not the key's.");
+      return { usage_api_key, minted };
+    },
+  };
+}
+
+/** Well inside the 300 s in which the service takes an envelope. */
+const WALLET_AUTH_LIFE_MS = 200_000;
+
+/** The `X-Wallet-Auth` of the billing routes, signed again when it grows old; `X-Account` says which of the wallet's accounts is meant. */
+function walletAuth({ signer, domain, accountId, owner, signerAddress }: Parts): () => Promise<Record<string, string>> {
+  let signed: { readonly at: number; readonly header: Promise<string> } | undefined;
+  const sign = async (): Promise<string> => encodeBase64(toUtf8Bytes(JSON.stringify(await signEnvelope(signer, "BillingAuth", domain))));
+  return async () => {
+    if (owner !== signerAddress)
+      refuse("billing by wallet signature needs the owner's own signature; a multisig's account pays with a usage key: createClient({ apiKey }).");
+    if (signed === undefined || Date.now() - signed.at > WALLET_AUTH_LIFE_MS) signed = { at: Date.now(), header: sign() };
+    try {
+      return { "x-wallet-auth": await signed.header, "x-account": accountId };
+    } catch (error) {
+      signed = undefined;
+      throw error;
+    }
+  };
+}

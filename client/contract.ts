@@ -1,0 +1,58 @@
+/** The contract as the SDK sees it: calldata, events and errors under the API's names. No transaction is sent here. */
+import { Interface, isCallException, type Log, type LogDescription } from "ethers";
+import { codeOfSolidityError, type ErrorCode } from "../protocol/errors";
+import type { AccountId, Address } from "../protocol/ids";
+import { hash32FromUint } from "../protocol/ids";
+import { IAccountManager__factory } from "../typechain-types/factories/IAccountManager__factory";
+import { ClientError } from "./errors";
+
+export const contractInterface = IAccountManager__factory.createInterface();
+
+/** OpenZeppelin's, which the contract has beside its own interface. */
+const multicallInterface = new Interface(["function multicall(bytes[] data) returns (bytes[] results)"]);
+
+export const encodeMulticall = (calls: readonly string[]): string => multicallInterface.encodeFunctionData("multicall", [calls]);
+
+/** The events of one transaction that are about one account, taken in order by the writes that caused them. */
+export class AccountEvents {
+  readonly #events: LogDescription[];
+
+  constructor(logs: readonly Pick<Log, "address" | "topics" | "data">[], contract: Address, account: AccountId) {
+    this.#events = logs
+      .filter((log) => log.address.toLowerCase() === contract.toLowerCase())
+      .map((log) => contractInterface.parseLog(log))
+      .filter((event) => event !== null)
+      .filter((event) => typeof event.args[0] === "bigint" && hash32FromUint(event.args[0]) === account);
+  }
+
+  /** The next event of this name; it is taken out. */
+  take(name: string): LogDescription | undefined {
+    const at = this.#events.findIndex((event) => event.name === name);
+    return at === -1 ? undefined : this.#events.splice(at, 1)[0];
+  }
+}
+
+/** A revert of the contract under the API's code for it; undefined when the failure is none of the contract's. */
+export function contractErrorOf(cause: unknown): ClientError | undefined {
+  const data = revertDataOf(cause);
+  const revert = data === undefined ? null : contractInterface.parseError(data);
+  if (revert === null) return undefined;
+  const args = revert.args.toArray().map(String).join(", ");
+  return new ClientError(codeOfSolidityError(revert.name) as ErrorCode, `The contract refuses: ${revert.name}(${args}).`, {
+    cause,
+    facts: { solidity_error: revert.name },
+  });
+}
+
+/** Wallets and nodes put the revert's bytes in different places. */
+function revertDataOf(error: unknown): string | undefined {
+  if (isCallException(error) && typeof error.data === "string") return error.data;
+  for (const path of [["data"], ["info", "error", "data"], ["error", "data"], ["info", "error", "data", "data"]]) {
+    const found = path.reduce<unknown>(
+      (value, name) => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined),
+      error,
+    );
+    if (typeof found === "string" && /^0x([0-9a-f]{2}){4,}$/i.test(found)) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,72 @@
+/**
+ * Every operation of the route table as a typed method. The types come from the schemas themselves; at run time only the slim table of
+ * routes.ts is needed, so no schema library reaches a browser.
+ */
+import { refuse } from "./fields";
+import { CLIENT_ROUTES, type ClientRoute } from "./routes";
+import type { CallOptions, HttpCall, Transport } from "./transport";
+import type { Answer, Input, Item } from "./wire";
+
+export type OperationName = keyof typeof CLIENT_ROUTES;
+
+/** A page of a list, and how many items there are in all. */
+export interface Page<One> {
+  readonly items: readonly One[];
+  readonly total: number;
+}
+
+/** Members that only a replay lacks; and a replay without its secret is the error `secret_lost`. */
+interface Secrets {
+  addUsageApiKey: "usage_api_key";
+  addUsageApiKeyWithSignature: "usage_api_key";
+  createPaymentIntent: "client_secret";
+}
+type Shown<Name extends OperationName> = Name extends keyof Secrets
+  ? Omit<Answer<Name>, "secret_returned_before"> & { readonly [K in Secrets[Name]]: string }
+  : Answer<Name>;
+
+/** The answer's body; lists come as a page. */
+export type Result<Name extends OperationName> = (typeof CLIENT_ROUTES)[Name] extends { readonly paged: true } ? Page<Item<Name>> : Shown<Name>;
+
+type Operation<Name extends OperationName> =
+  object extends Input<Name>
+    ? (input?: Input<Name>, options?: CallOptions) => Promise<Result<Name>>
+    : (input: Input<Name>, options?: CallOptions) => Promise<Result<Name>>;
+
+export type Operations<Name extends OperationName = OperationName> = { readonly [K in Name]: Operation<K> };
+
+/** Headers that say who is asking, made for each call. */
+export type Credential = () => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>;
+
+export function operations<Name extends OperationName>(names: readonly Name[], transport: Transport, credential: Credential): Operations<Name> {
+  const methods = names.map((name) => [name, operation(CLIENT_ROUTES[name], transport, credential)]);
+  return Object.fromEntries(methods) as Operations<Name>;
+}
+
+export const ALL_OPERATIONS = Object.keys(CLIENT_ROUTES) as OperationName[];
+
+function operation(route: ClientRoute, transport: Transport, credential: Credential) {
+  return async (input: unknown = {}, options: CallOptions = {}): Promise<unknown> => {
+    const headers = await credential();
+    const { body, headers: answered } = await transport.call({ ...httpCall(route, input), headers }, options);
+    return route.paged === true ? { items: body, total: Number(answered.get("x-total-count")) } : body;
+  };
+}
+
+function httpCall(route: ClientRoute, input: unknown): HttpCall {
+  const { method, effect: mutates = false } = route;
+  if (typeof input === "string") return { method, path: route.path, body: input, mutates };
+  const fields = { ...(input as Record<string, string>) };
+  const path = route.path.replace(/:([a-z]+)/g, (_, name: string) => {
+    const value = pathSegment(name, fields[name]);
+    delete fields[name];
+    return value;
+  });
+  return method === "GET" ? { method, path, query: fields, mutates } : { method, path, body: fields, mutates };
+}
+
+/** A value as one segment of a path: "." and ".." would be another path. */
+function pathSegment(name: string, value: unknown): string {
+  const text = String(value ?? "");
+  return text === "" || text === "." || text === ".." ? refuse(`${name} is missing, or cannot be part of a path.`) : encodeURIComponent(text);
+}

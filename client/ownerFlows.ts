@@ -1,0 +1,79 @@
+/**
+ * The two things a ChainSecured owner does in two halves (mint over HTTP, then a transaction), each in one call. Every half can be taken up again on its own:
+ * what a mint gave is plain data without the secret, and sending the second half twice changes nothing.
+ * Source: specification §3; house, "Attach a usage key in ChainSecured mode".
+ */
+import { ClientError } from "./errors";
+import type { Sent } from "./chainSecured";
+import type { CallOptions } from "./transport";
+import type { MintedUsageKey, MintedWallet, NamedThing, OwnerWrite, OwnerWrites, UsageKeyPermissions } from "./writes";
+
+export type Progress<Minted> =
+  /** The first half is done. `usage_api_key` comes with a usage key's: store it now, it is shown nowhere else. */
+  | { readonly step: "minted"; readonly minted: Minted; readonly usage_api_key?: string }
+  /** The contract would accept the second half; it is being sent. */
+  | { readonly step: "sending" }
+  | { readonly step: "done"; readonly transaction_hash: string };
+
+export interface FlowOptions<Minted> extends CallOptions {
+  /** Awaited, so that a secret can be stored before anything else happens. */
+  readonly onProgress?: (progress: Progress<Minted>) => void | Promise<void>;
+}
+
+export interface OwnerFlows {
+  /** Mints a PKP and registers it. When the second half fails, `error.facts.minted` is what `registerPkp` takes up. */
+  createPkp(strings?: Partial<NamedThing>, options?: FlowOptions<MintedWallet>): Promise<Sent<MintedWallet & { pkp_id: string }>>;
+  /** Mints a usage key and attaches it. When the second half fails, `error.facts.minted` is what `attachUsageKey` takes up; the secret came with the progress. */
+  createUsageKey(permissions: UsageKeyPermissions, options?: FlowOptions<MintedUsageKey>): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
+}
+
+interface Mints {
+  mintPkp(options?: CallOptions): Promise<MintedWallet>;
+  mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
+}
+type Send = <Result extends object>(write: OwnerWrite<Result>) => Promise<Sent<Result>>;
+
+export function ownerFlows(mints: Mints, prepare: OwnerWrites, send: Send): OwnerFlows {
+  return {
+    createPkp: async (strings = {}, { onProgress, ...options } = {}) => {
+      const minted = await mints.mintPkp(options);
+      await onProgress?.({ step: "minted", minted });
+      const sent = await secondHalf(minted, onProgress, async () => send(await prepare.registerPkp(minted, strings)));
+      return { ...minted, ...sent };
+    },
+    createUsageKey: async (permissions, { onProgress, ...options } = {}) => {
+      const { usage_api_key, minted } = await mints.mintUsageKey(options);
+      await onProgress?.({ step: "minted", minted, usage_api_key });
+      const sent = await secondHalf(minted, onProgress, async () => send(await prepare.attachUsageKey(minted, permissions)));
+      return { ...minted, ...sent, usage_api_key };
+    },
+  };
+}
+
+async function secondHalf<Minted, Result extends object>(
+  minted: Minted,
+  onProgress: FlowOptions<Minted>["onProgress"],
+  send: () => Promise<Sent<Result>>,
+): Promise<Sent<Result>> {
+  try {
+    await onProgress?.({ step: "sending" });
+    const sent = await send();
+    await onProgress?.({ step: "done", transaction_hash: sent.transaction_hash });
+    return sent;
+  } catch (error) {
+    throw error instanceof ClientError ? resumable(error, minted) : error;
+  }
+}
+
+/** The same error, with the first half in its facts. */
+function resumable(error: ClientError, minted: unknown): ClientError {
+  const { code, message, status, requestId, retryable, retryAfterSeconds, facts, cause } = error;
+  return new ClientError(code, message, {
+    retryable,
+    facts: { ...facts, minted },
+    cause,
+    ...(status === undefined ? {} : { status }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  });
+}

@@ -1,0 +1,113 @@
+/**
+ * An account as the chain shows it, in the shapes of the HTTP lists: a ChainSecured owner needs nobody's word and no key to read.
+ * Two things the chain does not know are absent: what a key has spent, and the CID behind an action's hash.
+ */
+import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
+import type { IAccountManager } from "../typechain-types/IAccountManager";
+import { toGroupId, toKeyId } from "./fields";
+import type { Page } from "./operations";
+import { walletErrorOf } from "./wallet";
+import type { Answer, Item, Query } from "./wire";
+
+type PageQuery = Query<"listGroups">;
+type ListedUsageKey = Omit<Item<"listApiKeys">, "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`>;
+type ListedAction = Omit<Item<"listActions">, "action_ipfs_cid">;
+
+export interface OwnerReads {
+  account(): Promise<Answer<"account">>;
+  listGroups(query?: PageQuery): Promise<Page<Item<"listGroups">>>;
+  listActions(query?: Query<"listActions">): Promise<Page<ListedAction>>;
+  listWallets(query?: PageQuery): Promise<Page<Item<"listWallets">>>;
+  listWalletsInGroup(query: Query<"listWalletsInGroup">): Promise<Page<Item<"listWallets">>>;
+  /** At most 200 a page. */
+  listApiKeys(query?: PageQuery): Promise<Page<ListedUsageKey>>;
+  /** May this key run this action, with this PKP if one is named? `usage_api_key` is the key or its hash. */
+  mayRun(question: { usage_api_key: string; hashed_cid: string; pkp_id?: string }): Promise<boolean>;
+}
+
+export function ownerReads(accountId: AccountId, reader: () => IAccountManager): OwnerReads {
+  const read = async <T>(question: (contract: IAccountManager) => Promise<T>): Promise<T> =>
+    question(reader()).catch((cause: unknown) => {
+      throw walletErrorOf(cause);
+    });
+  return {
+    account: async () => accountOf(await read((contract) => contract.getAccount(accountId))),
+    listGroups: async (query) => pageOf(await read((contract) => contract.listGroups(accountId, ...range(query))), groupItem),
+    listActions: async (query = {}) => {
+      const { group_id: group } = query;
+      const page = await read((contract) =>
+        group === undefined ? contract.listActions(accountId, ...range(query)) : contract.listActionsInGroup(accountId, toGroupId(group), ...range(query)),
+      );
+      return pageOf(page, actionItem);
+    },
+    listWallets: async (query) => pageOf(await read((contract) => contract.listPkps(accountId, ...range(query))), walletItem),
+    listWalletsInGroup: async (query) =>
+      pageOf(await read((contract) => contract.listPkpsInGroup(accountId, toGroupId(query.group_id), ...range(query))), walletItem),
+    listApiKeys: async (query) => pageOf(await read((contract) => contract.listUsageApiKeys(accountId, ...range(query))), usageKeyItem),
+    mayRun: ({ usage_api_key, hashed_cid, pkp_id }) => {
+      const key = toKeyId(usage_api_key);
+      return read((contract) => (pkp_id === undefined ? contract.canExecuteAction(key, hashed_cid) : contract.canUseWalletInAction(key, hashed_cid, pkp_id)));
+    },
+  };
+}
+
+const PAGE_SIZE = 50;
+
+function range({ page_number = 0, page_size = PAGE_SIZE }: PageQuery = {}): [offset: bigint, limit: bigint] {
+  return [BigInt(page_number) * BigInt(page_size), BigInt(page_size)];
+}
+
+function pageOf<From, One>([items, total]: { 0: readonly From[]; 1: bigint } & Iterable<unknown>, item: (found: From) => One): Page<One> {
+  return { items: (items as readonly From[]).map(item), total: Number(total) };
+}
+
+const ids = (list: readonly bigint[]): string[] => list.map(String);
+
+type Found<List extends "listGroups" | "listActions" | "listPkps" | "listUsageApiKeys"> = Awaited<ReturnType<IAccountManager[List]>>["items"][number];
+
+function accountOf(found: Awaited<ReturnType<IAccountManager["getAccount"]>>): Answer<"account"> {
+  return {
+    id: hash32FromUint(found.id),
+    name: found.name,
+    description: found.description,
+    managed: found.managed,
+    owner: found.adminWalletAddress,
+    group_count: Number(found.groupCount),
+    wallet_count: Number(found.pkpCount),
+    action_count: Number(found.actionCount),
+    usage_api_key_count: Number(found.usageApiKeyCount),
+  };
+}
+
+function groupItem({ id, name, description, pkpCount, actionCount }: Found<"listGroups">): Item<"listGroups"> {
+  return { id: String(id), name, description, pkp_count: Number(pkpCount), action_count: Number(actionCount) };
+}
+
+function actionItem({ actionHash, name, description }: Found<"listActions">): ListedAction {
+  const hash = hash32FromUint(actionHash);
+  return { id: hash, hashed_cid: hash, name: actionHash === 0n ? "Any" : name, description };
+}
+
+function walletItem({ number, pkpId, derivationPath, name, description }: Found<"listPkps">): Item<"listWallets"> {
+  const shown = pkpId === ZERO_ADDRESS ? "Any" : name;
+  return { id: String(number), wallet_address: pkpId, pkp_id: pkpId, name: shown, description, derivation_path: hash32FromUint(derivationPath) };
+}
+
+function usageKeyItem(found: Found<"listUsageApiKeys">): ListedUsageKey {
+  const hash = hash32FromUint(found.id);
+  return {
+    id: hash,
+    api_key_hash: hash,
+    name: found.name,
+    description: found.description,
+    expiration: String(found.expiration),
+    balance: String(found.balance),
+    can_create_groups: found.createGroups,
+    can_delete_groups: found.deleteGroups,
+    can_create_pkps: found.createPKPs,
+    manage_ipfs_ids_in_groups: ids(found.manageIPFSIdsInGroups),
+    add_pkp_to_groups: ids(found.addPkpToGroups),
+    remove_pkp_from_groups: ids(found.removePkpFromGroups),
+    execute_in_groups: ids(found.executeInGroups),
+  };
+}

@@ -1,0 +1,60 @@
+/** Written from the route table (protocol/http) by KEYWRIGHT_UPDATE=1 npx mocha test/client/routes.test.ts; never by hand. */
+export interface ClientRoute {
+  readonly method: "GET" | "POST";
+  /** From the origin; parameters as `:name`. */
+  readonly path: string;
+  /** A call changes something: it carries an idempotency key. */
+  readonly effect?: true;
+  /** A list: its total is in X-Total-Count. */
+  readonly paged?: true;
+}
+
+export const CLIENT_ROUTES = {
+  newAccount: { method: "POST", path: "/core/v1/new_account", effect: true },
+  accountExists: { method: "GET", path: "/core/v1/account_exists" },
+  account: { method: "GET", path: "/core/v1/account" },
+  transferOwnership: { method: "POST", path: "/core/v1/transfer_ownership", effect: true },
+  convertToChainSecuredAccount: { method: "POST", path: "/core/v1/convert_to_chain_secured_account", effect: true },
+  addUsageApiKey: { method: "POST", path: "/core/v1/add_usage_api_key", effect: true },
+  updateUsageApiKey: { method: "POST", path: "/core/v1/update_usage_api_key", effect: true },
+  updateUsageApiKeyMetadata: { method: "POST", path: "/core/v1/update_usage_api_key_metadata", effect: true },
+  removeUsageApiKey: { method: "POST", path: "/core/v1/remove_usage_api_key", effect: true },
+  listApiKeys: { method: "GET", path: "/core/v1/list_api_keys", paged: true },
+  addGroup: { method: "POST", path: "/core/v1/add_group", effect: true },
+  removeGroup: { method: "POST", path: "/core/v1/remove_group", effect: true },
+  updateGroup: { method: "POST", path: "/core/v1/update_group", effect: true },
+  group: { method: "GET", path: "/core/v1/groups/:id" },
+  listGroups: { method: "GET", path: "/core/v1/list_groups", paged: true },
+  addActionToGroup: { method: "POST", path: "/core/v1/add_action_to_group", effect: true },
+  removeActionFromGroup: { method: "POST", path: "/core/v1/remove_action_from_group", effect: true },
+  addPkpToGroup: { method: "POST", path: "/core/v1/add_pkp_to_group", effect: true },
+  removePkpFromGroup: { method: "POST", path: "/core/v1/remove_pkp_from_group", effect: true },
+  changeGroupActions: { method: "POST", path: "/core/v1/groups/:id/actions", effect: true },
+  changeGroupPkps: { method: "POST", path: "/core/v1/groups/:id/pkps", effect: true },
+  createWallet: { method: "POST", path: "/core/v1/create_wallet", effect: true },
+  listWallets: { method: "GET", path: "/core/v1/list_wallets", paged: true },
+  listWalletsInGroup: { method: "GET", path: "/core/v1/list_wallets_in_group", paged: true },
+  addAction: { method: "POST", path: "/core/v1/add_action", effect: true },
+  deleteAction: { method: "POST", path: "/core/v1/delete_action", effect: true },
+  updateActionMetadata: { method: "POST", path: "/core/v1/update_action_metadata", effect: true },
+  listActions: { method: "GET", path: "/core/v1/list_actions", paged: true },
+  getActionIpfsId: { method: "POST", path: "/core/v1/get_lit_action_ipfs_id" },
+  runAction: { method: "POST", path: "/core/v1/run_action", effect: true },
+  createWalletWithSignature: { method: "POST", path: "/core/v1/create_wallet_with_signature", effect: true },
+  addUsageApiKeyWithSignature: { method: "POST", path: "/core/v1/add_usage_api_key_with_signature", effect: true },
+  getNodeChainConfig: { method: "GET", path: "/core/v1/get_node_chain_config" },
+  getApiPayers: { method: "GET", path: "/core/v1/get_api_payers" },
+  getAdminApiPayer: { method: "GET", path: "/core/v1/get_admin_api_payer" },
+  limits: { method: "GET", path: "/core/v1/limits" },
+  stripeConfig: { method: "GET", path: "/core/v1/billing/stripe_config" },
+  balance: { method: "GET", path: "/core/v1/billing/balance" },
+  createPaymentIntent: { method: "POST", path: "/core/v1/billing/create_payment_intent", effect: true },
+  confirmPayment: { method: "POST", path: "/core/v1/billing/confirm_payment", effect: true },
+  history: { method: "GET", path: "/core/v1/billing/history", paged: true },
+  events: { method: "GET", path: "/core/v1/events" },
+  submission: { method: "GET", path: "/core/v1/submissions/:id" },
+  health: { method: "GET", path: "/health" },
+  ready: { method: "GET", path: "/ready" },
+  info: { method: "GET", path: "/info" },
+  attestation: { method: "GET", path: "/attestation" },
+} as const satisfies Record<string, ClientRoute>;

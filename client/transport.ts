@@ -1,0 +1,197 @@
+/**
+ * One HTTP call after the other: time-outs, retries where they are safe, errors as typed codes. Knows no route. Works wherever `fetch` does.
+ * Source: wire "Requests and answers", "Idempotency", "Errors".
+ */
+import { ClientError } from "./errors";
+import { problemOf } from "./problem";
+
+export interface TransportOptions {
+  /** Origin of the service, for example `https://keys.example`; the prefix `/core/v1` is added. */
+  readonly baseUrl: string;
+  /** How long one attempt may take. Default 90,000 ms (a run's own `timeout_ms` raises it for that run). */
+  readonly timeoutMs?: number;
+  /** How often a call that may be repeated safely is repeated. Default 3. */
+  readonly retries?: number;
+  /** The longest pause before a retry; a longer `Retry-After` ends the call with the service's error. Default 20,000 ms. */
+  readonly maxRetryDelayMs?: number;
+  /** Instead of the global `fetch`. */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/** What a caller may say about a single call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+  /** Default: fresh for every logical call and the same for its retries. Give your own to repeat a call safely after a restart. */
+  readonly idempotencyKey?: string;
+  readonly correlationId?: string;
+}
+
+export interface HttpCall {
+  readonly method: "GET" | "POST";
+  /** From the origin, with the prefix. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | bigint | undefined>>;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** True for a POST that changes something: it gets an idempotency key. */
+  readonly mutates?: boolean;
+}
+
+export interface HttpAnswer {
+  readonly body: unknown;
+  readonly headers: Headers;
+}
+
+export interface Transport {
+  call(call: HttpCall, options?: CallOptions): Promise<HttpAnswer>;
+}
+
+export function createTransport(options: TransportOptions): Transport {
+  const settings = {
+    origin: originOf(options.baseUrl),
+    timeoutMs: options.timeoutMs ?? 90_000,
+    retries: options.retries ?? 3,
+    maxRetryDelayMs: options.maxRetryDelayMs ?? 20_000,
+    fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
+  };
+  return { call: (call, callOptions = {}) => callWithRetries(settings, call, callOptions) };
+}
+
+interface Settings {
+  readonly origin: string;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly maxRetryDelayMs: number;
+  readonly fetch: typeof globalThis.fetch;
+}
+
+function originOf(baseUrl: string): string {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== "" || url.search !== "" || url.hash !== "") {
+    throw new ClientError("invalid_argument", "baseUrl must be the service's http(s) origin, for example https://keys.example.");
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/**
+ * Every call here may be repeated: a GET has no effect, a mutation carries one idempotency key for all its attempts, and the other POSTs only compute.
+ * What was refused for good is not: only errors the service calls retryable, and answers that never came.
+ */
+async function callWithRetries(settings: Settings, call: HttpCall, options: CallOptions): Promise<HttpAnswer> {
+  const request = requestFor(settings, call, options);
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await callOnce(settings, request, options);
+    } catch (error) {
+      if (!(error instanceof ClientError) || attempt >= settings.retries || !mayRetry(error, attempt)) throw error;
+      const delayMs = retryDelayMs(error, attempt);
+      if (delayMs > settings.maxRetryDelayMs) throw error;
+      await pause(delayMs, options.signal);
+    }
+  }
+}
+
+/** Our own first attempt can still be running when the second arrives: then waiting is right, too. */
+function mayRetry(error: ClientError, attempt: number): boolean {
+  return error.retryable || (error.code === "idempotency_in_progress" && attempt > 0);
+}
+
+function retryDelayMs(error: ClientError, attempt: number): number {
+  if (error.retryAfterSeconds !== undefined) return error.retryAfterSeconds * 1000;
+  return 250 * 2 ** attempt * (0.5 + Math.random());
+}
+
+function requestFor(settings: Settings, call: HttpCall, options: CallOptions): { url: string; init: RequestInit } {
+  const headers: Record<string, string> = { accept: "application/json", ...call.headers };
+  if (call.body !== undefined) headers["content-type"] = "application/json";
+  if (call.mutates === true) headers["idempotency-key"] = options.idempotencyKey ?? randomToken();
+  if (options.correlationId !== undefined) headers["x-correlation-id"] = options.correlationId;
+  const init: RequestInit = {
+    method: call.method,
+    headers,
+    body: call.body === undefined ? null : JSON.stringify(call.body),
+    // A redirect would hand the key to wherever it points.
+    redirect: "error",
+    credentials: "omit",
+  };
+  return { url: settings.origin + call.path + queryText(call.query), init };
+}
+
+function queryText(query: HttpCall["query"]): string {
+  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]]));
+  return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs).toString()}`;
+}
+
+/** 128 random bits; not `crypto.randomUUID`, which browsers keep from pages served over plain http. */
+function randomToken(): string {
+  return Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function callOnce(settings: Settings, request: { url: string; init: RequestInit }, options: CallOptions): Promise<HttpAnswer> {
+  const deadline = AbortSignal.timeout(options.timeoutMs ?? settings.timeoutMs);
+  const signal = options.signal === undefined ? deadline : AbortSignal.any([deadline, options.signal]);
+  let response: Response;
+  let text: string;
+  try {
+    response = await settings.fetch(request.url, { ...request.init, signal });
+    text = await response.text();
+  } catch (cause) {
+    throw failureOf(cause, options.signal, deadline);
+  }
+  return readAnswer(response, text);
+}
+
+function failureOf(cause: unknown, callers: AbortSignal | undefined, deadline: AbortSignal): ClientError {
+  if (callers?.aborted === true) return new ClientError("aborted", "The call was aborted by its caller.", { cause });
+  if (deadline.aborted) return new ClientError("client_timed_out", "The service did not answer in time.", { cause, retryable: true });
+  return new ClientError("network_failed", "The service could not be reached.", { cause, retryable: true });
+}
+
+function readAnswer(response: Response, text: string): HttpAnswer {
+  const body = parseJson(text);
+  if (!response.ok) throw problemOf(response, body);
+  if (body === undefined) {
+    throw new ClientError("unexpected_answer", "The answer is not JSON: is baseUrl the service's origin?", { status: response.status });
+  }
+  requireSecret(body, response);
+  return { body, headers: response.headers };
+}
+
+/** A replayed answer of a minting route comes without its secret: nobody has it any more, so the caller must not take it for a success. */
+function requireSecret(body: unknown, response: Response): void {
+  if (typeof body !== "object" || body === null || !("secret_returned_before" in body) || body.secret_returned_before !== true) return;
+  throw new ClientError("secret_lost", "The key was made, but the answer that carried it was lost. Revoke it by its api_key_hash and make another.", {
+    status: response.status,
+    facts: { ...body },
+    ...requestIdOf(response),
+  });
+}
+
+export function requestIdOf(response: Response): { requestId?: string } {
+  const requestId = response.headers.get("x-request-id");
+  return requestId === null ? {} : { requestId };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(new ClientError("aborted", "The call was aborted by its caller."));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, delayMs);
+    if (signal?.aborted === true) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+  });
+}

@@ -1,0 +1,67 @@
+/** What a verification looks at, step by step, and what it found. Source: design of trust, "verify". */
+
+/** Steps in the order they are shown. Each can fail alone. */
+export const STEPS = {
+  signature: "Quote signature and TCB",
+  freshness: "Freshness (nonce)",
+  config: "Config document",
+  eventLog: "Event log replays to the quote's registers",
+  composeHash: "Compose hash",
+  allowlist: "Allow-list contract",
+  images: "Images pinned by digest",
+  evidenceQuote: "Evidence quote",
+  evidenceFiles: "Evidence files",
+  tlsLeaf: "TLS certificate of this connection",
+  keyNamespace: "Key namespace",
+} as const;
+export type StepId = keyof typeof STEPS;
+export const STEP_IDS = Object.keys(STEPS) as StepId[];
+
+/** `not_checked` says that the step proves nothing either way; it never counts as success. */
+export type StepStatus = "passed" | "failed" | "not_checked";
+
+export interface StepResult {
+  readonly status: StepStatus;
+  /** One sentence: what was found, or what is wrong. Text from the service in it is cut and cleaned of control characters. */
+  readonly detail: string;
+}
+
+export interface Step extends StepResult {
+  readonly id: StepId;
+  readonly title: string;
+}
+
+/**
+ * `verified` every step passed · `failed` at least one failed · `simulated` none failed, but the service says itself that its quotes are made up ·
+ * `incomplete` none failed, and some could not be checked.
+ */
+export type Outcome = "verified" | "failed" | "simulated" | "incomplete";
+export const EXIT_CODES: Readonly<Record<Outcome, number>> = { verified: 0, failed: 1, simulated: 2, incomplete: 3 };
+
+export interface Report {
+  readonly baseUrl: string;
+  /** What the service says of itself; nothing but `dstack` can be verified. */
+  readonly tee: "dstack" | "simulated" | "none" | "unknown";
+  readonly steps: readonly Step[];
+  readonly outcome: Outcome;
+  readonly exitCode: number;
+  /** Attested facts a user may want to judge: sandbox level, RPC hosts, ACME account, … */
+  readonly notes: readonly string[];
+}
+
+export const passed = (detail: string): StepResult => ({ status: "passed", detail: clean(detail) });
+export const failed = (detail: string): StepResult => ({ status: "failed", detail: clean(detail) });
+export const notChecked = (detail: string): StepResult => ({ status: "not_checked", detail: clean(detail) });
+
+/** Something the service sent has not the form it must have. The message says which and why. */
+export class Malformed extends Error {
+  override readonly name = "Malformed";
+}
+
+const MAX_DETAIL = 400;
+
+/** Text of the service is shown to a person at a terminal: no control characters, no flood. */
+export function clean(text: string): string {
+  const plain = text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ");
+  return plain.length > MAX_DETAIL ? `${plain.slice(0, MAX_DETAIL)}…` : plain;
+}

@@ -1,0 +1,87 @@
+/** The owner's wallet at work: typed data signed, transactions tried, sent and waited for. Any ethers signer will do. */
+import { isError, type Provider, type Signer, type TransactionReceipt } from "ethers";
+import type { Address } from "../protocol/ids";
+import { buildTypedData, type PrimaryType, type TypedData, type TypedDataDomain } from "../protocol/typedDataShape";
+import { contractErrorOf } from "./contract";
+import { ClientError } from "./errors";
+import type { OwnerTransaction } from "./safe";
+
+/** A typed-data envelope as the signature routes take it. */
+export interface SignedEnvelope {
+  readonly typed_data: TypedData;
+  readonly signature: string;
+}
+
+/** Signs the canonical envelope for one endpoint with the present time. */
+export async function signEnvelope(signer: Signer, primaryType: PrimaryType, domain: TypedDataDomain): Promise<SignedEnvelope> {
+  const address = (await signer.getAddress()) as Address;
+  const typedData = buildTypedData(primaryType, domain, address, Math.floor(Date.now() / 1000));
+  const fields = typedData.types[primaryType] ?? [];
+  try {
+    const signature = await signer.signTypedData(typedData.domain, { [primaryType]: [...fields] }, typedData.message);
+    return { typed_data: typedData, signature };
+  } catch (cause) {
+    throw walletErrorOf(cause);
+  }
+}
+
+/** What is left of a transaction once it is on chain. */
+export type Receipt = Pick<TransactionReceipt, "hash" | "blockNumber" | "logs">;
+
+/** Sends one transaction as the account's owner and resolves when it is on chain. */
+export type SendTransaction = (transaction: OwnerTransaction) => Promise<Receipt>;
+
+export interface SendingOptions {
+  /** Blocks to wait for, the transaction's own included. Default 1. */
+  readonly confirmations?: number;
+  /** How long to wait for them. Default 180,000 ms. */
+  readonly confirmationTimeoutMs?: number;
+}
+
+/** Sends from the signer's own wallet. */
+export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeoutMs = 180_000 }: SendingOptions): SendTransaction {
+  return async ({ to, data }) => {
+    const sent = await signer.sendTransaction({ to, data }).catch((cause: unknown) => {
+      throw walletErrorOf(cause);
+    });
+    const receipt = await sent.wait(confirmations, confirmationTimeoutMs).catch((cause: unknown) => receiptAfter(cause, sent.hash));
+    if (receipt === null) throw new ClientError("transaction_failed", "The wallet's provider gave no receipt.", { facts: { transaction_hash: sent.hash } });
+    return receipt;
+  };
+}
+
+/** A transaction that the user sped up is the same write under another hash; anything else did not happen or is not known to have. */
+function receiptAfter(cause: unknown, hash: string): TransactionReceipt {
+  const facts = { transaction_hash: hash };
+  if (isError(cause, "TRANSACTION_REPLACED") && !cause.cancelled) return cause.receipt;
+  if (isError(cause, "TRANSACTION_REPLACED")) throw new ClientError("wallet_declined", "The transaction was cancelled in the wallet.", { cause, facts });
+  if (isError(cause, "TIMEOUT")) {
+    throw new ClientError("client_timed_out", "The transaction was sent and is not on chain yet: look for its hash before sending again.", {
+      cause,
+      facts,
+      retryable: true,
+    });
+  }
+  throw contractErrorOf(cause) ?? new ClientError("transaction_failed", "The transaction reverted, or its receipt could not be read.", { cause, facts });
+}
+
+/** Tries a write without sending it: the contract's refusal comes back under its name, before anybody pays or signs. */
+export async function tryWrite(provider: Provider, owner: Address, { to, data }: OwnerTransaction): Promise<void> {
+  await provider.call({ from: owner, to, data }).catch((cause: unknown) => {
+    throw walletErrorOf(cause);
+  });
+}
+
+/** An error of a wallet or node as the SDK's. */
+export function walletErrorOf(cause: unknown): ClientError {
+  if (cause instanceof ClientError) return cause;
+  const refusal = contractErrorOf(cause);
+  if (refusal !== undefined) return refusal;
+  if (isError(cause, "ACTION_REJECTED")) return new ClientError("wallet_declined", "The wallet's user declined.", { cause });
+  if (isError(cause, "INSUFFICIENT_FUNDS"))
+    return new ClientError("transaction_failed", "The wallet has too little of the chain's token to pay for gas.", { cause });
+  if (isError(cause, "NETWORK_ERROR") || isError(cause, "SERVER_ERROR") || isError(cause, "TIMEOUT")) {
+    return new ClientError("network_failed", "The wallet's node could not be reached.", { cause, retryable: true });
+  }
+  return new ClientError("transaction_failed", "The wallet or its node refused the transaction.", { cause });
+}

@@ -1,0 +1,236 @@
+/**
+ * Every write an owner can make, prepared and not sent: the same operations and fields as the HTTP interface in API mode, as calldata for the contract.
+ * Source: specification §3, §4; the contract's interface.
+ */
+import { type AccountId, type Address, type KeyId } from "../protocol/ids";
+import type { IAccountManager } from "../typechain-types/IAccountManager";
+import { AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
+import type { Body } from "./wire";
+import { actionOfCid, refuse, toAccountId, toActionHash, toAddress, toGroupId, toKeyId, toU64 } from "./fields";
+
+type GroupTarget = { readonly id: string | number };
+
+/** One call of the contract by the owner: plain data until somebody sends it. */
+export interface OwnerWrite<Result extends object = object> {
+  /** The contract's function; `multicall` for several. */
+  readonly functionName: string;
+  /** Calldata. */
+  readonly data: string;
+  /** What the transaction made, told by its events; those are used up. */
+  readonly resultOf: (events: AccountEvents) => Result;
+}
+
+/** What a ChainSecured mint gave, without the secret: all it takes to attach it. Plain JSON, safe to store. */
+export interface MintedWallet {
+  readonly wallet_address: string;
+  readonly derivation_path: string;
+}
+export interface MintedUsageKey extends MintedWallet {
+  readonly api_key_hash: string;
+}
+
+export interface NamedThing {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** Whose writes these are, and where to look up what a write needs to know. */
+export interface OwnerContext {
+  readonly accountId: AccountId;
+  readonly owner: Address;
+  readonly reader: () => IAccountManager;
+}
+
+export type OwnerWrites = ReturnType<typeof ownerWrites>;
+
+export function ownerWrites(context: OwnerContext) {
+  return {
+    ...accountWrites(context),
+    ...pkpWrites(context),
+    ...groupWrites(context),
+    ...memberWrites(context),
+    ...actionWrites(context),
+    ...usageKeyWrites(context),
+    batch,
+  };
+}
+
+const nothing = (): object => ({});
+
+function ownerWrite(data: string): OwnerWrite;
+function ownerWrite<Result extends object>(data: string, resultOf: (events: AccountEvents) => Result): OwnerWrite<Result>;
+function ownerWrite(data: string, resultOf: (events: AccountEvents) => object = nothing): OwnerWrite {
+  return { functionName: iface.getFunction(data.slice(0, 10) as "addGroup")?.name ?? "multicall", data, resultOf };
+}
+
+type ResultsOf<Writes extends readonly OwnerWrite[]> = { readonly [I in keyof Writes]: Writes[I] extends OwnerWrite<infer Result> ? Result : never };
+
+/** Several writes as one: all of them happen, in this order, or none. */
+function batch<const Writes extends readonly OwnerWrite[]>(writes: Writes): OwnerWrite<{ readonly results: ResultsOf<Writes> }> {
+  if (writes.length === 0) refuse("a batch needs at least one write.");
+  const resultOf = (events: AccountEvents) => ({ results: writes.map((write) => write.resultOf(events)) as ResultsOf<Writes> });
+  return ownerWrite(encodeMulticall(writes.map((write) => write.data)), resultOf);
+}
+
+function accountWrites({ accountId, owner }: OwnerContext) {
+  return {
+    /** Makes the owner's own ChainSecured account. Its id is the packed keccak256 of the sending wallet. */
+    createAccount: async ({ account_name, account_description }: { account_name: string; account_description: string }) =>
+      ownerWrite(iface.encodeFunctionData("newChainSecuredAccount", [account_name, account_description]), () => ({
+        api_key_hash: accountId,
+        wallet_address: owner,
+      })),
+
+    updateAccount: async ({ name, description }: NamedThing) => ownerWrite(iface.encodeFunctionData("updateAccountMetadata", [accountId, name, description])),
+
+    /** Gives the account to another owner. The sender's rights end with this transaction; usage keys stay. */
+    transferOwnership: async ({ new_owner_address }: Body<"transferOwnership">) =>
+      ownerWrite(iface.encodeFunctionData("transferOwnership", [accountId, toAddress(new_owner_address, "new_owner_address")])),
+  };
+}
+
+function pkpWrites({ accountId, reader }: OwnerContext) {
+  return {
+    /** The second half of a PKP: makes what `mintPkp` answered a PKP of the account. Repeating it changes nothing. */
+    registerPkp: async (minted: MintedWallet, { name = "", description = "" }: Partial<NamedThing> = {}) => {
+      const wallet = toAddress(minted.wallet_address, "wallet_address");
+      const data = iface.encodeFunctionData("registerWalletDerivation", [
+        accountId,
+        wallet,
+        toAccountId(minted.derivation_path, "derivation_path"),
+        name,
+        description,
+      ]);
+      return ownerWrite(data, () => ({ wallet_address: wallet, pkp_id: wallet, derivation_path: minted.derivation_path }));
+    },
+    updatePkp: async ({ pkp_id, name, description }: NamedThing & { pkp_id: string | number }) =>
+      ownerWrite(iface.encodeFunctionData("updatePkpMetadata", [accountId, await pkpAddress(reader, accountId, pkp_id), name, description])),
+  };
+}
+
+/** A PKP by its address, or by its number in the account, which the contract is asked for. */
+async function pkpAddress(reader: OwnerContext["reader"], account: AccountId, reference: string | number): Promise<Address> {
+  if (typeof reference === "string" && /^0x[0-9a-fA-F]{40}$/.test(reference)) return toAddress(reference, "pkp_id");
+  const number = toU64(reference, "pkp_id");
+  return number === 0n
+    ? refuse("pkp_id: a PKP's number starts at 1; the zero address means any PKP.")
+    : ((await reader().pkpByNumber(account, number)) as Address);
+}
+
+function groupWrites({ accountId, reader }: OwnerContext) {
+  const pkps = (references: readonly (string | number)[]) => Promise.all(references.map((one) => pkpAddress(reader, accountId, one)));
+  const actions = (hashes: readonly string[]) => hashes.map((hash) => toActionHash(hash, "cid_hashes_permitted"));
+  return {
+    addGroup: async ({ group_name, group_description, cid_hashes_permitted = [], pkp_ids_permitted = [] }: Body<"addGroup">) => {
+      const data = iface.encodeFunctionData("addGroup", [
+        accountId,
+        group_name,
+        group_description,
+        actions(cid_hashes_permitted),
+        await pkps(pkp_ids_permitted),
+      ]);
+      return ownerWrite(data, (events) => ({ group_id: String(events.take("GroupAdded")?.args["groupId"] ?? "") }));
+    },
+
+    /** Sets the strings. A given list replaces that list; give both lists or none: one alone is for `changeGroupActions` or `changeGroupPkps`. */
+    updateGroup: async ({ group_id, name, description, cid_hashes_permitted: cids, pkp_ids_permitted: ids }: Body<"updateGroup">) => {
+      const group = toGroupId(group_id);
+      if (cids === undefined && ids === undefined) return ownerWrite(iface.encodeFunctionData("updateGroupMetadata", [accountId, group, name, description]));
+      if (cids === undefined || ids === undefined) return refuse("give both cid_hashes_permitted and pkp_ids_permitted, or neither.");
+      return ownerWrite(iface.encodeFunctionData("updateGroup", [accountId, group, name, description, actions(cids), await pkps(ids)]));
+    },
+
+    removeGroup: async ({ group_id }: Body<"removeGroup">) => ownerWrite(iface.encodeFunctionData("removeGroup", [accountId, toGroupId(group_id)])),
+  };
+}
+
+function memberWrites({ accountId, reader }: OwnerContext) {
+  const pkp = (reference: string | number) => pkpAddress(reader, accountId, reference);
+  const pkps = (references: readonly (string | number)[] = []) => Promise.all(references.map(pkp));
+  return {
+    addActionToGroup: async ({ group_id, action_ipfs_cid }: Body<"addActionToGroup">) =>
+      ownerWrite(iface.encodeFunctionData("addActionToGroup", [accountId, toGroupId(group_id), actionOfCid(action_ipfs_cid)])),
+
+    removeActionFromGroup: async ({ group_id, hashed_cid }: Body<"removeActionFromGroup">) =>
+      ownerWrite(iface.encodeFunctionData("removeActionFromGroup", [accountId, toGroupId(group_id), toActionHash(hashed_cid, "hashed_cid")])),
+
+    addPkpToGroup: async ({ group_id, pkp_id }: Body<"addPkpToGroup">) =>
+      ownerWrite(iface.encodeFunctionData("addPkpToGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
+
+    removePkpFromGroup: async ({ group_id, pkp_id }: Body<"removePkpFromGroup">) =>
+      ownerWrite(iface.encodeFunctionData("removePkpFromGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
+
+    changeGroupActions: async ({ id, add = [], remove = [] }: GroupTarget & Body<"changeGroupActions">) =>
+      ownerWrite(iface.encodeFunctionData("changeGroupMembers", [accountId, toGroupId(id), add.map(actionOfCid), remove.map(actionOfCid), [], []])),
+
+    changeGroupPkps: async ({ id, add, remove }: GroupTarget & Body<"changeGroupPkps">) =>
+      ownerWrite(iface.encodeFunctionData("changeGroupMembers", [accountId, toGroupId(id), [], [], await pkps(add), await pkps(remove)])),
+  };
+}
+
+function actionWrites({ accountId }: OwnerContext) {
+  return {
+    addAction: async ({ action_ipfs_cid, name, description }: Body<"addAction">) =>
+      ownerWrite(iface.encodeFunctionData("addAction", [accountId, name, description, actionOfCid(action_ipfs_cid)])),
+
+    deleteAction: async ({ hashed_cid }: Body<"deleteAction">) =>
+      ownerWrite(iface.encodeFunctionData("removeAction", [accountId, toActionHash(hashed_cid, "hashed_cid")])),
+
+    updateActionMetadata: async ({ hashed_cid, name, description }: Body<"updateActionMetadata">) =>
+      ownerWrite(iface.encodeFunctionData("updateActionMetadata", [accountId, toActionHash(hashed_cid, "hashed_cid"), 0, name, description])),
+  };
+}
+
+export type UsageKeyPermissions = Body<"addUsageApiKey">;
+
+function usageKeyWrites({ accountId, reader }: OwnerContext) {
+  return {
+    /**
+     * The second half of a usage key: one multicall that registers its wallet and then sets the key, so that both happen or neither. Repeating it changes nothing.
+     * The secret is not needed here.
+     */
+    attachUsageKey: async (minted: MintedUsageKey, permissions: UsageKeyPermissions) => {
+      const path = toAccountId(minted.derivation_path, "derivation_path");
+      const wallet = toAddress(minted.wallet_address, "wallet_address");
+      const keyId = toKeyId(minted.api_key_hash);
+      const register = iface.encodeFunctionData("registerWalletDerivation", [accountId, wallet, path, permissions.name, permissions.description]);
+      const write = batch([ownerWrite(register), ownerWrite(setUsageApiKey(accountId, keyId, permissions, noTerms))]);
+      return { ...write, resultOf: () => ({ wallet_address: wallet, api_key_hash: keyId }) };
+    },
+
+    /** Replaces everything the key may do; an omitted `expiration` or `balance` stays as it is on chain. Never creates a key. */
+    updateUsageApiKey: async ({ usage_api_key, ...permissions }: Body<"updateUsageApiKey">) => {
+      const keyId = toKeyId(usage_api_key);
+      return ownerWrite(setUsageApiKey(accountId, keyId, permissions, await reader().getUsageApiKey(keyId)));
+    },
+
+    updateUsageApiKeyMetadata: async ({ usage_api_key, name, description }: Body<"updateUsageApiKeyMetadata">) =>
+      ownerWrite(iface.encodeFunctionData("updateUsageApiKeyMetadata", [accountId, toKeyId(usage_api_key), name, description])),
+
+    /** Revokes the key at once. */
+    removeUsageApiKey: async ({ usage_api_key }: Body<"removeUsageApiKey">) =>
+      ownerWrite(iface.encodeFunctionData("removeUsageApiKey", [accountId, toKeyId(usage_api_key)])),
+  };
+}
+
+const noTerms = { expiration: 0n, balance: 0n };
+
+function setUsageApiKey(account: AccountId, keyId: KeyId, permissions: UsageKeyPermissions, terms: typeof noTerms): string {
+  const { name, description, can_create_groups, can_delete_groups, can_create_pkps } = permissions;
+  const groups = (list: readonly (string | number)[], field: string) => list.map((id) => toU64(id, field));
+  return iface.encodeFunctionData("setUsageApiKey", [
+    account,
+    keyId,
+    permissions.expiration === undefined ? terms.expiration : toU64(permissions.expiration, "expiration"),
+    permissions.balance === undefined ? terms.balance : toU64(permissions.balance, "balance"),
+    name,
+    description,
+    can_create_groups,
+    can_delete_groups,
+    can_create_pkps,
+    groups(permissions.manage_ipfs_ids_in_groups, "manage_ipfs_ids_in_groups"),
+    groups(permissions.add_pkp_to_groups, "add_pkp_to_groups"),
+    groups(permissions.remove_pkp_from_groups, "remove_pkp_from_groups"),
+    groups(permissions.execute_in_groups, "execute_in_groups"),
+  ]);
+}
