@@ -56,13 +56,14 @@ function operation(route: ClientRoute, transport: Transport, credential: Credent
 function httpCall(route: ClientRoute, input: unknown): HttpCall {
   const { method, effect: mutates = false } = route;
   if (typeof input === "string") return { method, path: route.path, body: input, mutates };
-  const fields = { ...(input as Record<string, string>) };
+  const fields = input as Record<string, string>;
+  const named = new Set<string>();
   const path = route.path.replace(/:([a-z]+)/g, (_, name: string) => {
-    const value = pathSegment(name, fields[name]);
-    delete fields[name];
-    return value;
+    named.add(name);
+    return pathSegment(name, fields[name]);
   });
-  return method === "GET" ? { method, path, query: fields, mutates } : { method, path, body: fields, mutates };
+  const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !named.has(name)));
+  return method === "GET" ? { method, path, query: rest, mutates } : { method, path, body: rest, mutates };
 }
 
 /** A value as one segment of a path: "." and ".." would be another path. */

@@ -4,7 +4,7 @@
  */
 import { type AccountId, type Address, type KeyId } from "../protocol/ids";
 import type { IAccountManager } from "../typechain-types/IAccountManager";
-import { AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
+import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
 import { actionOfCid, refuse, toAccountId, toActionHash, toAddress, toGroupId, toKeyId, toU64 } from "./fields";
 
