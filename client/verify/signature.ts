@@ -6,7 +6,7 @@
 import "reflect-metadata";
 import { X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
-import { constants, getCollateral, PHALA_PCCS_URL, QuoteVerifier, utils } from "@phala/dcap-qvl";
+import { constants, getCollateral, PHALA_PCCS_URL, Quote, QuoteVerifier, utils } from "@phala/dcap-qvl";
 import { z } from "zod";
 import { type QuoteFacts } from "./quote";
 import { Malformed } from "./types";
@@ -56,7 +56,8 @@ export interface SignatureOptions {
 
 /** @returns the platform's TCB status, which is accepted. @throws Malformed when the quote is not genuine or not acceptable, NoCollateral. */
 export async function verifySignature(quote: QuoteFacts, options: SignatureOptions): Promise<string> {
-  const collateral = options.collateral ?? (await fetchCollateral(quote.bytes, options));
+  const given = options.collateral ?? (await fetchCollateral(quote.bytes, options));
+  const collateral = { ...given, pck_certificate_chain: given.pck_certificate_chain || chainIn(quote.bytes) };
   const root = options.trustedRoot ?? constants.TRUSTED_ROOT_CA_DER;
   await authenticate(collateral, root, options.nowSeconds);
   if (!isZero(quote.mrSignerSeam) || !isZero(quote.seamAttributes)) throw new Malformed("the TDX module is not Intel's own");
@@ -65,6 +66,11 @@ export async function verifySignature(quote: QuoteFacts, options: SignatureOptio
   const advisories = report.advisory_ids.length === 0 ? "" : ` (${report.advisory_ids.join(", ")})`;
   if (!accepted.includes(report.status)) throw new Malformed(`genuine, but the platform's TCB is ${report.status}${advisories}`);
   return `${report.status}${advisories}`;
+}
+
+/** The platform's certificates as the quote itself carries them. */
+function chainIn(quote: Buffer): string {
+  return Buffer.from(tryRead(() => Quote.parse(quote).rawCertChain(), "the platform's certificate")).toString("utf8");
 }
 
 async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureOptions): Promise<Collateral> {
@@ -84,13 +90,13 @@ async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureO
 }
 
 /** Revocation lists signed by whom they must be and in force; every issuing certificate allowed to issue, up to the root. */
-async function authenticate(collateral: Collateral, root: Buffer, nowSeconds: number): Promise<void> {
+async function authenticate(collateral: Collateral & { pck_certificate_chain: string }, root: Buffer, nowSeconds: number): Promise<void> {
   const crlIssuer = authorityOf(collateral.pck_crl_issuer_chain, root, "the PCK revocation list");
   await checkCrl(collateral.root_ca_crl, new X509Certificate(root), nowSeconds, "the root's revocation list");
   await checkCrl(collateral.pck_crl, crlIssuer, nowSeconds, "the PCK revocation list");
   issuersOf(collateral.tcb_info_issuer_chain, root, "the TCB info");
   issuersOf(collateral.qe_identity_issuer_chain, root, "the QE identity");
-  if (collateral.pck_certificate_chain) issuersOf(collateral.pck_certificate_chain, root, "the platform's certificate");
+  issuersOf(collateral.pck_certificate_chain, root, "the platform's certificate");
 }
 
 /** The first certificate of a chain that must be an authority itself. */

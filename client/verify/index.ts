@@ -1,0 +1,95 @@
+/**
+ * Verifies a running service from outside: what code runs, that it runs in a TEE, and that this connection ends there.
+ * The same as `npm run verify -- <base url>`. For Node. What each step proves and does not: docs/verify.md.
+ */
+import { randomBytes } from "node:crypto";
+import { collect, type Material } from "./material";
+import { collateralSchema, type Collateral } from "./signature";
+import { runSteps } from "./steps";
+import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
+
+export { STEPS, STEP_IDS, EXIT_CODES, type Outcome, type Report, type Step, type StepId, type StepStatus } from "./types";
+export { type Collateral } from "./signature";
+
+export interface VerifyOptions {
+  /** An RPC endpoint of your own for the chain of the allow-list contract. Without it the allow-list is not checked. */
+  readonly rpcUrl?: string;
+  /** Address of the allow-list contract; default: the measured application id. */
+  readonly allowlist?: string;
+  /** Intel's collateral, when it is not to be fetched: an object as `getCollateral` of @phala/dcap-qvl gives it. */
+  readonly collateral?: unknown;
+  /** Where to fetch collateral; default: the library's public service. */
+  readonly pccsUrl?: string;
+  /** TCB states to accept besides UpToDate, for example SWHardeningNeeded. */
+  readonly acceptTcb?: readonly string[];
+  /** PEM of certificate authorities to trust for TLS instead of the system's. */
+  readonly ca?: string;
+  /** DER of a root to trust instead of Intel's: for tests. A simulated service stays simulated whatever signs its quotes. */
+  readonly trustedRoot?: Buffer;
+  /** 16 to 32 bytes; default: 32 random ones. */
+  readonly nonce?: Buffer;
+  /** Per request, in milliseconds; default 15,000. */
+  readonly timeoutMs?: number;
+  /** Unix seconds at which certificates and collateral must be valid; default now. */
+  readonly nowSeconds?: number;
+}
+
+const DEFAULT_TIMEOUT_MS = 15_000;
+
+/**
+ * Fetches what the service shows and checks it. Whatever the service answers ends in a report.
+ * @throws RangeError for a base URL that is no http(s) URL, a nonce of another length, or collateral of another shape.
+ */
+export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
+  const url = baseOf(baseUrl);
+  const nonce = options.nonce ?? randomBytes(32);
+  if (nonce.length < 16 || nonce.length > 32) throw new RangeError("the nonce has 16 to 32 bytes");
+  const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
+  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  const material = await collect(url, { nonce, timeoutMs, ...(options.ca === undefined ? {} : { ca: options.ca }) });
+  const { collateral: _, ...rest } = options;
+  const nowSeconds = options.nowSeconds ?? Math.floor(Date.now() / 1000);
+  const steps = await runSteps(material, { ...rest, ...(collateral === undefined ? {} : { collateral }), nonce, timeoutMs, nowSeconds });
+  const tee = teeOf(material);
+  const outcome = outcomeOf(tee, steps);
+  return { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], notes: notesOf(material, steps) };
+}
+
+function baseOf(text: string): URL {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) throw new RangeError(`"${clean(text)}" is not an http(s) URL`);
+  return new URL(new URL(text).origin);
+}
+
+function collateralOf(value: unknown): Collateral {
+  const parsed = collateralSchema.safeParse(value);
+  if (!parsed.success) throw new RangeError(`the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`);
+  return parsed.data;
+}
+
+function teeOf(material: Material): Report["tee"] {
+  try {
+    const { tee } = material.info();
+    return tee === "dstack" || tee === "simulated" || tee === "none" ? tee : "unknown";
+  } catch {
+    return "unknown";
+  }
+}
+
+/** A failure outweighs everything; then what the service says of itself; success is what remains when every step passed. */
+function outcomeOf(tee: Report["tee"], steps: readonly Step[]): Outcome {
+  if (steps.some(({ status }) => status === "failed")) return "failed";
+  if (tee === "simulated") return "simulated";
+  return tee === "dstack" && steps.every(({ status }) => status === "passed") ? "verified" : "incomplete";
+}
+
+/** From the attested config document only. */
+function notesOf(material: Material, steps: readonly Step[]): string[] {
+  if (steps.find(({ id }) => id === "config")?.status !== "passed") return [];
+  const { sandbox, rpc, features } = material.info().config as Record<string, Record<string, unknown> | undefined>;
+  const shown = (value: unknown): string => clean(JSON.stringify(value) ?? "not stated");
+  return [
+    `sandbox level: ${shown(sandbox?.level)}; barriers missing: ${shown(sandbox?.missing)}`,
+    `chain read from ${shown(rpc?.hosts)}, of which ${shown(rpc?.quorum)} must agree; oldest head accepted: ${shown(rpc?.max_head_age_seconds)} s (0 = not checked)`,
+    `feature switches: ${shown(features)}`,
+  ];
+}

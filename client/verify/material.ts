@@ -1,0 +1,173 @@
+/** Everything a verification looks at, fetched once. What could not be had is remembered with its reason and hurts only the steps that need it. */
+import { z } from "zod";
+import { parseAddress, parseHash32, type Address, type Hash32 } from "../../protocol/ids";
+import { API_PREFIX } from "../../protocol/http/route";
+import { certificateFiles, MAX_EVIDENCE_BYTES, parseChecksums } from "./files";
+import { get, type Got } from "./http";
+import { Malformed } from "./types";
+
+const MIB = 1024 * 1024;
+const MAX_FILES = 32;
+
+/** The service did not give this: the steps that need it are not checked. */
+export class Unavailable extends Error {
+  override readonly name = "Unavailable";
+}
+
+/** Gives the value, or throws why it cannot: Malformed or Unavailable. */
+export type Lazy<T> = () => T;
+
+const hex = z.string().regex(/^([0-9a-fA-F]{2})*$/);
+const digest = z.string().regex(/^[0-9a-fA-F]{64}$/);
+
+const infoSchema = z.looseObject({
+  tee: z.string().max(32),
+  config: z.record(z.string(), z.unknown()),
+  app_id: hex.optional(),
+  compose_hash: hex.optional(),
+  device_id: hex.optional(),
+  tcb_info: z.looseObject({ app_compose: z.string() }).optional(),
+});
+export type Info = z.infer<typeof infoSchema>;
+
+const attestationSchema = z.looseObject({
+  quote: z.string(),
+  event_log: z.string(),
+  config_sha256: digest.optional(),
+  tls_leaf_sha256: digest.optional(),
+});
+export type Attestation = z.infer<typeof attestationSchema>;
+
+const chainConfigSchema = z.looseObject({
+  contract_address: z.string().transform(orMalformed(parseAddress)),
+  chain_id: z.int().positive(),
+  key_namespace: z.string().transform(orMalformed(parseHash32)),
+});
+export interface ChainConfig {
+  contract_address: Address;
+  chain_id: number;
+  key_namespace: Hash32;
+}
+
+export interface Material {
+  readonly secure: boolean;
+  readonly host: string;
+  readonly info: Lazy<Info>;
+  readonly attestation: Lazy<Attestation>;
+  /** The leaf of the connection that gave the attestation. */
+  readonly leaf: Lazy<Buffer>;
+  readonly chainConfig: Lazy<ChainConfig>;
+  /** `sha256sum.txt`, byte for byte. */
+  readonly checksums: Lazy<Buffer>;
+  readonly quoteFile: Lazy<Buffer>;
+  /** The files the checksum list names. */
+  readonly files: Lazy<ReadonlyMap<string, Lazy<Buffer>>>;
+}
+
+export interface CollectOptions {
+  readonly nonce: Buffer;
+  readonly timeoutMs: number;
+  readonly ca?: string;
+}
+
+export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOptions): Promise<Material> {
+  const fetched = (path: string, maxBytes = MAX_EVIDENCE_BYTES): Promise<Lazy<Got>> =>
+    outcomeOf(get(new URL(path, baseUrl), { maxBytes, timeoutMs, ...(ca === undefined ? {} : { ca }) }), path);
+  const [info, attestation, chainConfig, checksums, quoteFile] = await Promise.all([
+    fetched("/info", 8 * MIB),
+    fetched(`/attestation?nonce=${nonce.toString("hex")}`, 8 * MIB),
+    fetched(`${API_PREFIX}/get_node_chain_config`, MIB),
+    fetched("/evidences/sha256sum.txt"),
+    fetched("/evidences/quote.json"),
+  ]);
+  const files = await filesOf(checksums, (name) => fetched(`/evidences/${name}`));
+  return {
+    secure: baseUrl.protocol === "https:",
+    host: baseUrl.hostname,
+    info: lazily(() => shaped(infoSchema, info(), "/info")),
+    attestation: lazily(() => shaped(attestationSchema, attestation(), "/attestation")),
+    leaf: lazily(() => attestation().leaf ?? unavailable("the connection has no certificate (plain HTTP)")),
+    chainConfig: lazily(() => shaped(chainConfigSchema, chainConfig(), "get_node_chain_config")),
+    checksums: () => checksums().body,
+    quoteFile: () => quoteFile().body,
+    files,
+  };
+}
+
+async function filesOf(checksums: Lazy<Got>, fetched: (name: string) => Promise<Lazy<Got>>): Promise<Material["files"]> {
+  const names = lazily(() => [...parseChecksums(checksums().body).keys()]);
+  let list: string[];
+  try {
+    list = names();
+  } catch {
+    return () => new Map(names().map((name) => [name, () => unavailable(name)]));
+  }
+  if (list.length > MAX_FILES) return () => malformed(`sha256sum.txt names ${list.length} files`);
+  const bodies = new Map<string, Lazy<Buffer>>();
+  for (const name of list) {
+    const file = await fetched(name);
+    bodies.set(name, () => file().body);
+  }
+  return () => bodies;
+}
+
+/** The certificates in evidence, the one of the host first. */
+export function certificatesOf(material: Material): string[] {
+  const own = `cert-${material.host}.pem`;
+  return certificateFiles(material.files().keys()).sort((one, other) => Number(other === own) - Number(one === own));
+}
+
+async function outcomeOf(pending: Promise<Got>, path: string): Promise<Lazy<Got>> {
+  const name = path.split("?")[0] ?? path;
+  try {
+    const got = await pending;
+    return () => (got.status === 200 ? got : unavailable(`${name} answered ${got.status}`));
+  } catch (error) {
+    return () => unavailable(error instanceof Error ? error.message : `${name} could not be fetched`);
+  }
+}
+
+function shaped<T>(schema: z.ZodType<T>, { body }: Got, name: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString("utf8"));
+  } catch {
+    return malformed(`${name} is not JSON`);
+  }
+  const parsed = schema.safeParse(value);
+  const issue = parsed.error?.issues[0];
+  return parsed.success ? parsed.data : malformed(`${name} has the wrong form at ${issue?.path.join(".") || "its top"}`);
+}
+
+/** Computes once; a failure is kept, too. */
+export function lazily<T>(compute: () => T): Lazy<T> {
+  let kept: Lazy<T> | undefined;
+  return () => (kept ??= settle(compute))();
+}
+
+function settle<T>(compute: () => T): Lazy<T> {
+  try {
+    const value = compute();
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+function orMalformed<T>(parse: (text: string) => T | undefined): (text: string, context: z.RefinementCtx) => T {
+  return (text, context) => {
+    const value = parse(text);
+    if (value === undefined) context.addIssue({ code: "custom", message: "wrong form" });
+    return value ?? z.NEVER;
+  };
+}
+
+function unavailable(reason: string): never {
+  throw new Unavailable(reason);
+}
+
+function malformed(reason: string): never {
+  throw new Malformed(reason);
+}

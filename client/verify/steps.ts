@@ -1,0 +1,226 @@
+/** The steps of a verification. Each looks at one thing; what it needs from another step's subject it takes as given or says it could not check. */
+import { createHash } from "node:crypto";
+import { composeHash, configDigest, NO_LEAF, reportDataOf } from "../../protocol/attestation";
+import { parseAddress } from "../../protocol/ids";
+import { keyNamespaceOf } from "../../protocol/namespace";
+import { askAllowlist } from "./allowlist";
+import { pinnedImages } from "./compose";
+import { parseEventLog, replayAgainst, theOnly, type ReplayedLog } from "./eventLog";
+import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
+import { certificatesOf, lazily, Unavailable, type Lazy, type Material } from "./material";
+import { readQuote, type QuoteFacts } from "./quote";
+import { NoCollateral, verifySignature, type SignatureOptions } from "./signature";
+import { failed, Malformed, notChecked, passed, STEP_IDS, STEPS, type Step, type StepId, type StepResult } from "./types";
+
+export interface StepOptions extends SignatureOptions {
+  readonly nonce: Buffer;
+  /** An RPC endpoint of the chain the allow-list lives on, trusted by whoever verifies. */
+  readonly rpcUrl?: string;
+  /** The allow-list contract; by default the application id, which in dstack is its address. */
+  readonly allowlist?: string;
+}
+
+/** Shared subjects of the steps, read once. */
+interface Subjects {
+  readonly material: Material;
+  readonly options: StepOptions;
+  readonly quote: Lazy<QuoteFacts>;
+  /** The digests beside the nonce that the report data is said to cover. */
+  readonly bound: Lazy<{ config: Buffer; leaf: Buffer }>;
+  /** Throws unless the quote covers the nonce and the two digests. */
+  readonly fresh: Lazy<void>;
+  readonly log: Lazy<ReplayedLog>;
+  readonly appCompose: Lazy<string>;
+}
+
+type Check = (subjects: Subjects) => string | Promise<string>;
+
+const CHECKS: Readonly<Record<StepId, Check>> = {
+  signature: checkSignature,
+  freshness: checkFreshness,
+  config: checkConfig,
+  eventLog: checkEventLog,
+  composeHash: checkComposeHash,
+  allowlist: checkAllowlist,
+  images: checkImages,
+  evidenceQuote: checkEvidenceQuote,
+  evidenceFiles: checkEvidenceFiles,
+  tlsLeaf: checkTlsLeaf,
+  keyNamespace: checkKeyNamespace,
+};
+
+export async function runSteps(material: Material, options: StepOptions): Promise<Step[]> {
+  const subjects = subjectsOf(material, options);
+  const steps: Step[] = [];
+  for (const id of STEP_IDS) steps.push({ id, title: STEPS[id], ...(await resultOf(() => CHECKS[id](subjects))) });
+  return steps;
+}
+
+async function resultOf(check: () => string | Promise<string>): Promise<StepResult> {
+  try {
+    return passed(await check());
+  } catch (error) {
+    if (error instanceof Malformed) return failed(error.message);
+    if (error instanceof Unavailable || error instanceof NoCollateral) return notChecked(error.message);
+    // An error nobody foresaw is no proof of anything: it counts as a failure of the step.
+    return failed(`the check itself failed: ${error instanceof Error ? error.message : "unknown reason"}`);
+  }
+}
+
+function subjectsOf(material: Material, options: StepOptions): Subjects {
+  const { info, attestation } = material;
+  const quote = lazily(() => readQuote(attestation().quote));
+  const bound = lazily(() => boundDigests(material));
+  const fresh = lazily(() => {
+    const { config, leaf } = bound();
+    const expected = reportDataOf(options.nonce, leaf, config);
+    if (!quote().reportData.equals(expected)) throw new Malformed("the quote does not cover the nonce sent: it was not made for this question");
+  });
+  const log = lazily(() => replayAgainst(parseEventLog(attestation().event_log), needed(quote, "the quote cannot be read").rtmrs));
+  const appCompose = lazily(() => {
+    const text = info().tcb_info?.app_compose;
+    if (text === undefined) throw new Unavailable("/info shows no app_compose");
+    return text;
+  });
+  return { material, options, quote, bound, fresh, log, appCompose };
+}
+
+/** As the service states them; they count for nothing until the report data confirms them. Without a statement: what we would expect. */
+function boundDigests({ info, attestation, leaf, secure }: Material): { config: Buffer; leaf: Buffer } {
+  const stated = attestation();
+  const config = stated.config_sha256 === undefined ? configDigest(info().config) : Buffer.from(stated.config_sha256, "hex");
+  if (stated.tls_leaf_sha256 !== undefined) return { config, leaf: Buffer.from(stated.tls_leaf_sha256, "hex") };
+  return { config, leaf: secure ? sha256(leaf()) : NO_LEAF };
+}
+
+/** Another step answers for this subject: if it is wrong there, it is not checked here. */
+function needed<T>(subject: Lazy<T>, otherwise: string): T {
+  try {
+    return subject();
+  } catch (error) {
+    throw error instanceof Malformed ? new Unavailable(otherwise) : error;
+  }
+}
+
+async function checkSignature({ material, options, quote }: Subjects): Promise<string> {
+  const { tee } = material.info();
+  if (tee === "none") throw new Malformed("the service says it runs without a TEE: there is nothing to verify");
+  const facts = quote();
+  if (tee === "simulated" && options.trustedRoot === undefined)
+    throw new Unavailable("SIMULATED: the service says its quotes are made up; nobody vouches for them");
+  return `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the root handed in"}, TCB ${await verifySignature(facts, options)}`;
+}
+
+function checkFreshness({ quote, fresh }: Subjects): string {
+  needed(quote, "the quote cannot be read");
+  fresh();
+  return "the quote covers the nonce sent";
+}
+
+function checkConfig({ material, bound, fresh }: Subjects): string {
+  needed(fresh, "the quote covers no config document for this nonce");
+  const { config } = material.info();
+  if (!configDigest(config).equals(bound().config)) throw new Malformed("the config document of /info is not the one the quote covers");
+  const chain = material.chainConfig();
+  if (config.contract_address !== chain.contract_address || config.chain_id !== chain.chain_id) {
+    throw new Malformed("the contract or chain of get_node_chain_config is not the attested one");
+  }
+  return `covered by the quote; contract ${chain.contract_address} on chain ${chain.chain_id}`;
+}
+
+function checkEventLog({ quote, log }: Subjects): string {
+  needed(quote, "the quote cannot be read");
+  return `${log().runtimeEvents.length} run-time events explain register 3`;
+}
+
+function checkComposeHash({ material, log, appCompose }: Subjects): string {
+  const { runtimeEvents } = needed(log, "the event log does not replay");
+  const measured = theOnly(runtimeEvents, "compose-hash").toString("hex");
+  if (composeHash(appCompose()) !== measured) throw new Malformed("app_compose of /info is not what was measured");
+  const { compose_hash, app_id } = material.info();
+  if (compose_hash?.toLowerCase() !== measured) throw new Malformed("compose_hash of /info is not the measured one");
+  if (app_id?.toLowerCase() !== theOnly(runtimeEvents, "app-id").toString("hex")) throw new Malformed("app_id of /info is not the measured one");
+  return measured;
+}
+
+async function checkAllowlist({ material, options, log }: Subjects): Promise<string> {
+  const { runtimeEvents } = needed(log, "the event log does not replay");
+  if (options.rpcUrl === undefined) throw new Unavailable("no RPC endpoint given to ask the allow-list contract (--rpc)");
+  const [appId, hash, instanceId] = ["app-id", "compose-hash", "instance-id"].map((name) => theOnly(runtimeEvents, name)) as [Buffer, Buffer, Buffer];
+  if (appId.length !== 20 || hash.length !== 32 || instanceId.length !== 20) throw new Malformed("app-id, compose-hash or instance-id has the wrong length");
+  const contract = parseAddress(options.allowlist ?? `0x${appId.toString("hex")}`);
+  if (contract === undefined) throw new Malformed("the allow-list's address is no address");
+  const { device_id } = material.info();
+  await askAllowlist(
+    options.rpcUrl,
+    contract,
+    { appId, composeHash: hash, instanceId, ...(device_id === undefined ? {} : { deviceId: device_id }) },
+    options.timeoutMs,
+  );
+  return `allowed by ${contract}`;
+}
+
+function checkImages({ appCompose }: Subjects): string {
+  return `${pinnedImages(appCompose()).size} images, each named by digest`;
+}
+
+async function checkEvidenceQuote({ material, options, quote, log }: Subjects): Promise<string> {
+  const file = quoteFileOf(material.quoteFile());
+  const evidence = readQuote(file.quote);
+  const covered = evidence.reportData.subarray(0, 32);
+  if (!covered.equals(sha256(material.checksums()))) throw new Malformed("the quote of quote.json does not cover sha256sum.txt");
+  const live = needed(quote, "the quote of /attestation cannot be read");
+  if (!measuresTheSame(evidence, live)) throw new Malformed("quote.json was made by another machine image than the one answering");
+  if (!evidence.rtmrs[3].equals(live.rtmrs[3])) sameApplication(file.event_log, evidence, needed(log, "the event log does not replay"));
+  if (material.info().tee === "simulated" && options.trustedRoot === undefined) return "covers sha256sum.txt (SIMULATED: nobody vouches for it)";
+  return `covers sha256sum.txt, TCB ${await verifySignature(evidence, options)}`;
+}
+
+function measuresTheSame(one: QuoteFacts, other: QuoteFacts): boolean {
+  return one.mrtd.equals(other.mrtd) && [0, 1, 2].every((index) => one.rtmrs[index]?.equals(other.rtmrs[index] ?? Buffer.alloc(0)));
+}
+
+/** Register 3 moves on when the application adds events; then the evidence's own log must name the same application and code. */
+function sameApplication(eventLog: string | undefined, evidence: QuoteFacts, live: ReplayedLog): void {
+  const own = replayAgainst(parseEventLog(eventLog ?? "[]"), evidence.rtmrs);
+  for (const name of ["app-id", "compose-hash"]) {
+    if (!theOnly(own.runtimeEvents, name).equals(theOnly(live.runtimeEvents, name)))
+      throw new Malformed(`quote.json was made by an application with another ${name}`);
+  }
+}
+
+function checkEvidenceFiles({ material }: Subjects): string {
+  const sums = parseChecksums(material.checksums());
+  const files = material.files();
+  for (const [name, sum] of sums) {
+    if (sha256(files.get(name)?.() ?? Buffer.alloc(0)).toString("hex") !== sum) throw new Malformed(`${name} does not have the checksum of sha256sum.txt`);
+  }
+  const certificates = certificatesOf(material);
+  if (certificates.length === 0) throw new Malformed("sha256sum.txt names no certificate (cert-<domain>.pem)");
+  for (const name of certificates) leafOf(files.get(name)?.() ?? Buffer.alloc(0), name);
+  const account = files.get("acme-account.json");
+  if (account === undefined) throw new Malformed("sha256sum.txt does not name acme-account.json");
+  return `${sums.size} files as listed; certificate authority's account ${acmeAccountOf(account())}`;
+}
+
+function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
+  if (!material.secure) throw new Unavailable("plain HTTP has no certificate: anybody on the way could have answered");
+  needed(fresh, "the quote covers no certificate for this nonce");
+  const leaf = sha256(material.leaf());
+  if (bound().leaf.equals(NO_LEAF)) throw new Malformed("the quote covers no certificate: the TLS end may be outside the TEE");
+  if (!bound().leaf.equals(leaf)) throw new Malformed("the certificate of this connection is not the one the quote covers: something stands in between");
+  const files = needed(material.files, "sha256sum.txt cannot be read");
+  const known = certificatesOf(material).some((name) => sha256(leafOf(files.get(name)?.() ?? Buffer.alloc(0), name)).equals(leaf));
+  if (!known) throw new Malformed("the certificate of this connection is not among the evidence files");
+  return `SHA-256 ${leaf.toString("hex")}`;
+}
+
+function checkKeyNamespace({ material }: Subjects): string {
+  const { chain_id, contract_address, key_namespace } = material.chainConfig();
+  const computed = keyNamespaceOf(BigInt(chain_id), contract_address);
+  if (computed !== key_namespace) throw new Malformed("key_namespace is not that of the stated chain and contract");
+  if (material.info().config.key_namespace !== computed) throw new Malformed("the attested key namespace is not that of the stated chain and contract");
+  return computed;
+}
+
+const sha256 = (bytes: Buffer): Buffer => createHash("sha256").update(bytes).digest();

@@ -1,0 +1,95 @@
+/** `npm run verify -- <base url>`: the steps of client/verify as a table, and one exit code (0 verified, 1 failed, 2 simulated, 3 not everything checked, 4 wrong use). */
+import { readFileSync } from "node:fs";
+import { parseArgs, styleText } from "node:util";
+import { EXIT_CODES, verifyService, type Outcome, type Report, type StepStatus, type VerifyOptions } from "../client/verify";
+
+const USAGE = `npm run verify -- <base url> [options]
+  --rpc <url>              your own RPC endpoint, to ask the allow-list contract
+  --allowlist <address>    the allow-list contract; default: the measured application id
+  --collateral <file>      Intel's collateral as JSON, instead of fetching it
+  --pccs <url>             where to fetch collateral
+  --accept-tcb <status>    a TCB status to accept besides UpToDate (may be repeated)
+  --ca <file>              PEM of certificate authorities to trust for TLS
+  --json                   the report as JSON
+Exit codes: ${Object.entries(EXIT_CODES)
+  .map(([outcome, code]) => `${code} ${outcome}`)
+  .join(", ")}, 4 wrong use`;
+const WRONG_USE = 4;
+
+type Style = Parameters<typeof styleText>[0];
+const MARKS: Readonly<Record<StepStatus, { mark: string; word: string; style: Style }>> = {
+  passed: { mark: "✓", word: "passed", style: "green" },
+  failed: { mark: "✗", word: "FAILED", style: "red" },
+  not_checked: { mark: "–", word: "not checked", style: "yellow" },
+};
+const VERDICTS: Readonly<Record<Outcome, { text: string; style: Style }>> = {
+  verified: { text: "VERIFIED: every step passed.", style: "green" },
+  failed: { text: "FAILED: do not trust this service before every failed step is explained.", style: "red" },
+  simulated: { text: "SIMULATED: the service says itself that its quotes are made up. Nothing here is protected by a TEE.", style: "yellow" },
+  incomplete: { text: "NOT VERIFIED: some steps could not be checked; what was checked holds.", style: "yellow" },
+};
+
+const coloured = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
+const paint = (style: Style, text: string): string => (coloured ? styleText(style, text) : text);
+
+function print(report: Report): void {
+  const width = Math.max(...report.steps.map(({ title }) => title.length));
+  const simulated = report.tee === "simulated" ? paint("yellow", "  SIMULATED") : "";
+  console.log(`${report.baseUrl} (tee: ${report.tee})${simulated}\n`);
+  for (const { status, title, detail } of report.steps) {
+    const { mark, word, style } = MARKS[status];
+    console.log(`${paint(style, `${mark} ${word.padEnd(11)}`)}  ${title.padEnd(width)}  ${detail}`);
+  }
+  if (report.notes.length > 0) console.log(`\nAttested, for you to judge:\n${report.notes.map((note) => `  ${note}`).join("\n")}`);
+  const { text, style } = VERDICTS[report.outcome];
+  console.log(`\n${paint(style, text)}`);
+}
+
+interface Request {
+  baseUrl: string;
+  json: boolean;
+  options: VerifyOptions;
+}
+
+function readArguments(): Request {
+  const text = { type: "string" } as const;
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      rpc: text,
+      allowlist: text,
+      collateral: text,
+      pccs: text,
+      "accept-tcb": { type: "string", multiple: true },
+      ca: text,
+      json: { type: "boolean" },
+    },
+  });
+  const [baseUrl, ...more] = positionals;
+  if (baseUrl === undefined || more.length > 0) throw new RangeError("one base URL is needed");
+  const given = {
+    rpcUrl: values.rpc,
+    allowlist: values.allowlist,
+    collateral: values.collateral === undefined ? undefined : (JSON.parse(readFileSync(values.collateral, "utf8")) as unknown),
+    pccsUrl: values.pccs,
+    acceptTcb: values["accept-tcb"],
+    ca: values.ca === undefined ? undefined : readFileSync(values.ca, "utf8"),
+  };
+  const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as VerifyOptions;
+  return { baseUrl, json: values.json === true, options };
+}
+
+async function main(): Promise<void> {
+  try {
+    const { baseUrl, json, options } = readArguments();
+    const report = await verifyService(baseUrl, options);
+    if (json) console.log(JSON.stringify(report, null, 2));
+    else print(report);
+    process.exitCode = report.exitCode;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+    process.exitCode = WRONG_USE;
+  }
+}
+
+void main();
