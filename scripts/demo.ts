@@ -1,0 +1,137 @@
+/**
+ * `npm run demo`: the main job from beginning to end through HTTP, on a running stack (http://127.0.0.1:8000, or KEYWRIGHT_URL) or else on one of its own.
+ * Ends with exit code 0 only if everything held: the signature recovers to the PKP, foreign code is refused, and so is a revoked key.
+ */
+import { verifyMessage } from "ethers";
+import { ClientError, createAccount, createClient, type Client } from "../client";
+import { cidOfCode } from "../client/cid";
+import { startStack } from "./dev/stack";
+
+const ACTION = `async function main({ pkpId, message }) {
+  const signature = await Actions.signMessage({ pkpId, message });
+  console.log("signed", message.length, "characters");
+  return { signature };
+}`;
+const MESSAGE = "Keywright demo";
+
+let steps = 0;
+const say = (line: string): void => console.log(`${String((steps += 1)).padStart(2)}. ${line}`);
+
+function must(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Error(`This did not hold: ${what}.`);
+}
+
+/** The code of the error a call is refused with; a call that succeeds is the failure here. */
+async function refusal(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ClientError)) throw error ?? new Error("This did not hold: the service refuses.");
+  return error.code;
+}
+
+async function makeAccount(baseUrl: string): Promise<Client> {
+  const { account, client } = await createAccount({ baseUrl }, { account_name: "Demo", account_description: "made by npm run demo" });
+  say(`account     ${account.api_key_hash} (its key is shown once and kept nowhere)`);
+  const { balance_cents, balance_display } = await client.balance();
+  say(`credit      ${balance_display}`);
+  must(balance_cents > 0, "the account has credit to pay for the demo (SIGNUP_CREDIT_CENTS is 0?)");
+  return client;
+}
+
+/** A PKP, an action and the group that permits the one to use the other. */
+async function permit(client: Client): Promise<{ pkp: string; group: string; cid: string }> {
+  const pkp = (await client.createWallet({ name: "demo wallet" })).wallet_address;
+  say(`PKP         ${pkp}`);
+  const group = (await client.addGroup({ group_name: "demo", group_description: "signs greetings" })).group_id;
+  say(`group       ${group}`);
+  const cid = await client.getActionIpfsId(ACTION);
+  must(cid === (await cidOfCode(ACTION)), "the service and this script give the code the same CID");
+  await client.addAction({ action_ipfs_cid: cid, name: "sign", description: "signs a message" });
+  await client.addActionToGroup({ group_id: group, action_ipfs_cid: cid });
+  say(`action      ${cid}, listed in the group`);
+  await client.addPkpToGroup({ group_id: group, pkp_id: pkp });
+  say("PKP listed in the group");
+  return { pkp, group, cid };
+}
+
+async function makeUsageKey(client: Client, group: string): Promise<string> {
+  const permissions = {
+    name: "demo bot",
+    description: "",
+    can_create_groups: false,
+    can_delete_groups: false,
+    can_create_pkps: false,
+    manage_ipfs_ids_in_groups: [],
+    add_pkp_to_groups: [],
+    remove_pkp_from_groups: [],
+    execute_in_groups: [group],
+  };
+  const { usage_api_key, api_key_hash } = await client.addUsageApiKey(permissions);
+  say(`usage key   ${api_key_hash}, may run in this group and nothing else`);
+  return usage_api_key;
+}
+
+async function signAndCheck(bot: Client, pkp: string): Promise<void> {
+  const run = await bot.runAction({ code: ACTION, js_params: { pkpId: pkp, message: MESSAGE }, pkp_id: pkp });
+  must(!run.has_error, `the action ran (${run.error?.code ?? ""}: ${run.error?.message ?? ""})`);
+  const { signature } = run.response as { signature: string };
+  say(`signature   ${signature.slice(0, 22)}… (${run.usage.duration_ms} ms, ${run.usage.cost_cents} cent, logs: ${JSON.stringify(run.logs.trim())})`);
+  const signer = verifyMessage(MESSAGE, signature);
+  must(signer === pkp, `the signature recovers to the PKP (it recovers to ${signer})`);
+  say(`recovered   ${signer}: the PKP signed`);
+}
+
+async function journey(baseUrl: string): Promise<void> {
+  const client = await makeAccount(baseUrl);
+  const { pkp, group } = await permit(client);
+  const usageKey = await makeUsageKey(client, group);
+  const bot = createClient({ baseUrl, apiKey: usageKey });
+  await signAndCheck(bot, pkp);
+
+  const foreign = await refusal(bot.runAction({ code: `${ACTION} // changed`, js_params: { pkpId: pkp, message: MESSAGE } }));
+  must(foreign === "action_not_permitted", `changed code is refused as action_not_permitted (it was ${foreign})`);
+  say(`refused     changed code: ${foreign}`);
+
+  await client.removeUsageApiKey({ usage_api_key: usageKey });
+  const revoked = await refusal(bot.runAction({ code: ACTION, js_params: { pkpId: pkp, message: MESSAGE } }));
+  must(revoked === "unknown_key", `the revoked key is refused as unknown_key (it was ${revoked})`);
+  say(`refused     the revoked key: ${revoked}`);
+  say(`credit      ${(await client.balance()).balance_display} left`);
+}
+
+async function answers(baseUrl: string): Promise<boolean> {
+  const client = createClient({ baseUrl, retries: 0, timeoutMs: 2_000 });
+  return client.getNodeChainConfig().then(
+    () => true,
+    () => false,
+  );
+}
+
+async function main(): Promise<void> {
+  const named = process.env["KEYWRIGHT_URL"];
+  const baseUrl = named ?? `http://127.0.0.1:${process.env["PORT"] ?? "8000"}`;
+  if (named !== undefined || (await answers(baseUrl))) {
+    console.log(`Using the service at ${baseUrl}`);
+    return journey(baseUrl);
+  }
+  console.log("No service is running: starting one for the demo …");
+  const stack = await startStack();
+  try {
+    await journey(stack.baseUrl);
+  } finally {
+    await stack.stop();
+  }
+}
+
+main().then(
+  () => {
+    console.log("Everything held.");
+    process.exit(0);
+  },
+  (error: unknown) => {
+    console.error(error instanceof ClientError ? `${error.code}: ${error.message}` : error instanceof Error ? error.message : error);
+    process.exit(1);
+  },
+);
