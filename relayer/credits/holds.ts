@@ -94,11 +94,15 @@ export async function shortage(db: Db, wanted: Hold): Promise<KeywrightError> {
     .select(["balance_cents", "reserved_cents"])
     .where("account_id", "=", wanted.accountId)
     .executeTakeFirst();
-  return new KeywrightError("insufficient_credit", `This needs ${wanted.leastCents} cents of free credit. Top the account up at /billing. Nothing was charged.`, {
-    required_cents: wanted.leastCents,
-    balance_cents: account?.balance_cents ?? 0,
-    reserved_cents: account?.reserved_cents ?? 0,
-  });
+  return new KeywrightError(
+    "insufficient_credit",
+    `This needs ${wanted.leastCents} cents of free credit. Top the account up at /billing. Nothing was charged.`,
+    {
+      required_cents: wanted.leastCents,
+      balance_cents: account?.balance_cents ?? 0,
+      reserved_cents: account?.reserved_cents ?? 0,
+    },
+  );
 }
 
 async function keyUse(db: Db, wanted: Hold): Promise<number | undefined> {

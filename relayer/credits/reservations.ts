@@ -28,7 +28,15 @@ export class Reservations {
   async reserveWrite(reservation: WriteReservation): Promise<void> {
     const { submissionId, cents, evenWithoutCredit = false, ...spender } = reservation;
     if (cents === 0) return;
-    const wanted: Hold = { ...spender, id: submissionId, kind: "write", instanceId: this.options.instanceId, leastCents: cents, mostCents: cents, stepCents: cents };
+    const wanted: Hold = {
+      ...spender,
+      id: submissionId,
+      kind: "write",
+      instanceId: this.options.instanceId,
+      leastCents: cents,
+      mostCents: cents,
+      stepCents: cents,
+    };
     const held = await hold(this.options.db, wanted);
     if (held === undefined && !evenWithoutCredit) throw await shortage(this.options.db, wanted);
   }
@@ -44,7 +52,10 @@ export class Reservations {
     if (bound !== undefined) return;
     const given = await trx.selectFrom("credit_reservations").select("id").where("id", "=", submissionId).executeTakeFirst();
     if (given !== undefined) {
-      throw new KeywrightError("database_unavailable", "The credit held for this write was given back because it took too long. Nothing was sent or charged; try again.");
+      throw new KeywrightError(
+        "database_unavailable",
+        "The credit held for this write was given back because it took too long. Nothing was sent or charged; try again.",
+      );
     }
   }
 

@@ -42,7 +42,9 @@ class WaitingLine {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(enter), 1);
-        reject(new KeywrightError("database_unavailable", "The embedded database is too busy; the same request may succeed later.", {}, { retryAfterSeconds: 5 }));
+        reject(
+          new KeywrightError("database_unavailable", "The embedded database is too busy; the same request may succeed later.", {}, { retryAfterSeconds: 5 }),
+        );
       }, LONGEST_WAIT_MS);
       const enter = (): void => {
         clearTimeout(timer);

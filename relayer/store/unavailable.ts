@@ -8,7 +8,12 @@ const UNAVAILABLE_MESSAGES = /timeout exceeded when trying to connect|Connection
 /** Turns "the database cannot be reached" into its named error (503, worth a retry) and leaves every other error as it is. */
 export function translateUnavailable(error: unknown): unknown {
   return error instanceof Error && isUnavailable(error)
-    ? new KeywrightError("database_unavailable", "The database is unavailable at the moment; the same request may succeed later.", {}, { cause: error, retryAfterSeconds: 5 })
+    ? new KeywrightError(
+        "database_unavailable",
+        "The database is unavailable at the moment; the same request may succeed later.",
+        {},
+        { cause: error, retryAfterSeconds: 5 },
+      )
     : error;
 }
 

@@ -74,7 +74,12 @@ export class Intents {
     const parameters = { metadata: metadataOf(this.deployment, accountId), ...(row.email === null ? {} : { email: row.email }) };
     const idempotencyKey = digest(this.deployment, accountId, "customer", row.email ?? "");
     const customer = await ask(() => this.stripe.customers.create(parameters, { idempotencyKey }));
-    await this.db.updateTable("credit_accounts").set({ customer_id: customer.id }).where("account_id", "=", accountId).where("customer_id", "is", null).execute();
+    await this.db
+      .updateTable("credit_accounts")
+      .set({ customer_id: customer.id })
+      .where("account_id", "=", accountId)
+      .where("customer_id", "is", null)
+      .execute();
     return customer.id;
   }
 

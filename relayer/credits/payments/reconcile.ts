@@ -40,8 +40,6 @@ async function writeWatermark(db: Db, seconds: number): Promise<void> {
   await db
     .insertInto("credit_settings")
     .values({ name: WATERMARK, value: JSON.stringify(seconds) })
-    .onConflict((conflict) =>
-      conflict.column("name").doUpdateSet({ value: sql`to_jsonb(greatest((credit_settings.value)::int8, (excluded.value)::int8))` }),
-    )
+    .onConflict((conflict) => conflict.column("name").doUpdateSet({ value: sql`to_jsonb(greatest((credit_settings.value)::int8, (excluded.value)::int8))` }))
     .execute();
 }

@@ -1,0 +1,89 @@
+/**
+ * Signed webhooks, delivered at least once: whatever is not answered with 2xx is sent again, later and later. Order is not promised; a test may ask for
+ * duplicates, losses, delay and disorder.
+ */
+import Stripe from "stripe";
+import type { Event } from "./objects";
+
+export interface WebhookOptions {
+  readonly url: string | undefined;
+  readonly secret: string;
+  /** Waits between one attempt and the next. */
+  readonly retryDelaysMs: readonly number[];
+}
+
+/** How the next deliveries go; a test changes it while it runs. */
+export interface WebhookBehaviour {
+  /** How many times each event is sent although it was answered. */
+  copies: number;
+  /** Share of events that are never sent (reconciliation has to find them). */
+  lossRate: number;
+  /** Each delivery waits a random time up to this, so that later events may overtake earlier ones. */
+  disorderMs: number;
+}
+
+const ANSWER_TIMEOUT_MS = 10_000;
+
+export class Webhooks {
+  readonly behaviour: WebhookBehaviour = { copies: 1, lossRate: 0, disorderMs: 0 };
+  readonly #stopped = new AbortController();
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(private readonly options: WebhookOptions) {}
+
+  send(event: Event): void {
+    if (this.options.url === undefined || Math.random() < this.behaviour.lossRate) return;
+    const payload = JSON.stringify(event, undefined, 2);
+    for (let copy = 0; copy < this.behaviour.copies; copy++) this.#track(this.#deliver(this.options.url, payload));
+  }
+
+  #track(delivery: Promise<void>): void {
+    this.#underWay.add(delivery);
+    void delivery.finally(() => this.#underWay.delete(delivery));
+  }
+
+  async #deliver(url: string, payload: string): Promise<void> {
+    await this.#pause(Math.random() * this.behaviour.disorderMs);
+    for (const delayMs of [...this.options.retryDelaysMs, undefined]) {
+      if (this.#stopped.signal.aborted || (await this.#accepted(url, payload))) return;
+      if (delayMs !== undefined) await this.#pause(delayMs);
+    }
+  }
+
+  async #accepted(url: string, payload: string): Promise<boolean> {
+    const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret: this.options.secret });
+    const headers = { "content-type": "application/json; charset=utf-8", "stripe-signature": signature };
+    const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
+    try {
+      const answer = await fetch(url, { method: "POST", headers, body: payload, signal });
+      await answer.arrayBuffer();
+      return answer.ok;
+    } catch {
+      return false;
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#stopped.signal.addEventListener(
+        "abort",
+        () => {
+          clearTimeout(timer);
+          resolve();
+        },
+        { once: true },
+      );
+    });
+  }
+
+  /** Until every event sent so far was answered or given up. */
+  async idle(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.idle();
+  }
+}

@@ -1,0 +1,76 @@
+/** Credits over the shared store and a Stripe double of their own, for tests of the ledger and of payments. */
+import { randomBytes } from "node:crypto";
+import Stripe from "stripe";
+import type { AccountId, KeyId } from "../../protocol/ids";
+import { Secret } from "../../protocol/secret";
+import { createCredits, type Credits, type CreditsOptions, type PaymentKeys } from "../../relayer/credits/index";
+import type { Db } from "../../relayer/store/database";
+import { Instance } from "../../relayer/store/instance";
+import { startStripeDouble, type StripeDouble } from "../../scripts/dev/stripe/server";
+import { sharedStore } from "./store";
+
+export const DEPLOYMENT = "31337:0x5FbDB2315678afecb367f032d93F642f64180aa3";
+export const WEBHOOK_SECRET = "whsec_test";
+
+export const freshAccount = (): AccountId => `0x${randomBytes(32).toString("hex")}` as AccountId;
+export const freshKey = (): KeyId => `0x${randomBytes(32).toString("hex")}` as KeyId;
+
+export interface CreditsBench {
+  readonly db: Db;
+  readonly credits: Credits;
+  readonly instance: Instance;
+  /** Failures the background work told of. */
+  readonly errors: unknown[];
+  stop(): Promise<void>;
+}
+
+export interface BenchOptions extends Partial<Pick<CreditsOptions, "signup" | "prices" | "payments" | "deployment">> {
+  readonly db?: Db;
+}
+
+export async function openCredits(options: BenchOptions = {}): Promise<CreditsBench> {
+  const db = options.db ?? (await sharedStore()).db;
+  const errors: unknown[] = [];
+  const onError = (error: unknown): void => void errors.push(error);
+  const instance = new Instance({ db, onError });
+  await instance.start();
+  const credits = createCredits({
+    instanceId: instance.id,
+    prices: { managementWriteCents: 1, runSecondCents: 1 },
+    signup: { cents: 0, dailyCapCents: undefined, everyAccount: false },
+    deployment: DEPLOYMENT,
+    onError,
+    ...options,
+    db,
+  });
+  const stop = async (): Promise<void> => {
+    await credits.stop();
+    await instance.stop();
+  };
+  return { db, credits, instance, errors, stop };
+}
+
+export function paymentKeys(double: StripeDouble): PaymentKeys {
+  return {
+    secretKey: new Secret("sk_test_ours"),
+    publishableKey: "pk_test_ours",
+    webhookSecret: new Secret(WEBHOOK_SECRET),
+    apiBase: double.url,
+  };
+}
+
+/** The processor as its own dashboard, or another client of it, would use it. */
+export function stripeClient(double: StripeDouble, key = "sk_test_ours"): Stripe {
+  const { hostname, port } = new URL(double.url);
+  return new Stripe(key, { host: hostname, port, protocol: "http", telemetry: false, maxNetworkRetries: 0 });
+}
+
+export function startDouble(webhookUrl?: string): Promise<StripeDouble> {
+  return startStripeDouble({ port: 0, webhookUrl, webhookSecret: WEBHOOK_SECRET, retryDelaysMs: [20, 50, 100, 200, 400] });
+}
+
+/** Puts credit on an account without the processor. */
+export async function fund(db: Db, accountId: AccountId, cents: number): Promise<void> {
+  const { grantSignupCredit } = await import("../../relayer/credits/signup");
+  await grantSignupCredit(db, { cents, dailyCapCents: undefined, everyAccount: false }, accountId);
+}
