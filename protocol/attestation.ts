@@ -6,6 +6,9 @@
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 
+/** The product knows only a dstack endpoint; `simulated` is the development double, `none` says that there is no TEE. */
+export type TeeKind = "dstack" | "simulated" | "none";
+
 const REPORT_TAG = Buffer.from("attest/v1", "ascii");
 const REGISTER_BYTES = 48;
 const DIGEST_BYTES = 32;

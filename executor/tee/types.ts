@@ -2,7 +2,9 @@
  * What the keyholder may ask of the TEE it runs in. The product knows only a dstack endpoint; `simulated` is the same client pointed at the development double.
  * Source: design of trust; specification §4 "Transparency endpoints".
  */
-export type TeeKind = "dstack" | "simulated" | "none";
+import type { TeeKind } from "../../protocol/attestation";
+
+export type { TeeKind };
 
 export interface TeeQuote {
   /** Hex without 0x, as dstack gives it. */

@@ -1,0 +1,58 @@
+/**
+ * What an outsider can check: the TEE's info, quotes, and the evidence of the TLS certificate. The executor makes info and quotes; the relayer only hands them on.
+ * Source: specification §4 "Transparency endpoints"; design of trust.
+ */
+import { KeywrightError } from "../../protocol/errors";
+import type { TeeKind } from "../../protocol/attestation";
+import type { EvidenceFolder } from "../evidences";
+import type { Executor } from "../executorClient";
+import type { Call, HandlersOf } from "../middleware/call";
+
+export interface TransparencyDeps {
+  readonly executor: Executor;
+  /** Absent when no folder is configured. */
+  readonly evidences: EvidenceFolder | undefined;
+}
+
+type TransparencyRoute = "info" | "attestation" | "evidences" | "evidence";
+
+export function transparencyRoutes({ executor, evidences }: TransparencyDeps): HandlersOf<TransparencyRoute> {
+  const folderFor = evidenceGate(executor, evidences);
+  return {
+    info: async ({ requestId, signal }) => {
+      const { tee, dstack, config, sandbox } = await executor.call("info", {}, { requestId, signal });
+      return { ...dstack, tee, config, sandbox };
+    },
+    attestation: async ({ query, requestId, signal, setHeader }) => {
+      setHeader("Cache-Control", "no-store");
+      const nonce = query.nonce?.toLowerCase();
+      return executor.call("attestation", nonce === undefined ? {} : { nonce }, { requestId, signal });
+    },
+    evidences: async (call) => {
+      const names = await (await folderFor(call)).list();
+      return { contentType: "text/html; charset=utf-8", content: listingOf(names) };
+    },
+    evidence: async (call) => {
+      const folder = await folderFor(call);
+      call.setHeader("X-Content-Type-Options", "nosniff");
+      return folder.read(call.params.file);
+    },
+  };
+}
+
+/** Evidence without a TEE would prove nothing: 503 then, as without a folder. The kind of TEE is asked for once and does not change while the service runs. */
+function evidenceGate(executor: Executor, evidences: EvidenceFolder | undefined) {
+  let known: TeeKind | undefined;
+  return async ({ requestId, signal }: Pick<Call<"evidences">, "requestId" | "signal">): Promise<EvidenceFolder> => {
+    if (evidences === undefined) throw new KeywrightError("attestation_unavailable", "this deployment has no evidence files.");
+    known ??= (await executor.call("info", {}, { requestId, signal })).tee;
+    if (known === "none") throw new KeywrightError("attestation_unavailable", "this deployment runs without a TEE; there is no evidence to show.");
+    return evidences;
+  };
+}
+
+/** The names consist of letters, digits, dots, dashes and underscores: nothing to escape. */
+function listingOf(names: readonly string[]): string {
+  const lines = names.map((name) => `<a href="${name}">${name}</a>`);
+  return `<!doctype html>\n<html><head><title>Index of /evidences/</title></head><body><h1>Index of /evidences/</h1><pre>\n${lines.join("\n")}\n</pre></body></html>\n`;
+}
