@@ -63,13 +63,13 @@ export class EvidenceFolder {
 async function contentOf(file: FileHandle, name: string): Promise<Buffer> {
   const entry = await file.stat();
   if (!entry.isFile() || entry.size > MAX_EVIDENCE_BYTES) throw notFound(name);
-  // One byte more than stat said, and no more: the file may grow while it is read.
-  const buffer = Buffer.alloc(MAX_EVIDENCE_BYTES + 1);
+  // One byte more than its size: a file that grows while it is read is not handed out in half.
+  const buffer = Buffer.alloc(entry.size + 1);
   let length = 0;
   for (;;) {
     const { bytesRead } = await file.read(buffer, length, buffer.length - length, length);
     length += bytesRead;
-    if (length > MAX_EVIDENCE_BYTES) throw notFound(name);
+    if (length > entry.size) throw notFound(name);
     if (bytesRead === 0) return buffer.subarray(0, length);
   }
 }
