@@ -55,15 +55,14 @@ const createPaymentIntent = defineRoute({
     }),
   },
   response: z.strictObject({
-    client_secret: z.string().optional().meta({ description: "For the browser that pays." }),
+    client_secret: z.string().meta({ description: "For the browser that pays." }),
     payment_intent_id: z.string(),
-    secret_returned_before: z.literal(true).optional(),
   }),
   errors: ["amount_out_of_range", "payments_unavailable"],
   example: { body: { amount_cents: 2000 }, response: { client_secret: "pi_1_secret_1", payment_intent_id: "pi_1" } },
   price: "free",
   effect: true,
-  secrets: ["client_secret"],
+  idempotentByItself: true,
 });
 
 const confirmPayment = defineRoute({

@@ -57,6 +57,8 @@ export interface Route {
   readonly price: Price;
   /** True when a call has an effect: it accepts `Idempotency-Key`. */
   readonly effect: boolean;
+  /** The handler itself makes a repeated `Idempotency-Key` safe: the payment processor knows the attempt. */
+  readonly idempotentByItself?: true;
   /** Members of the answer that are secrets: never stored, absent from a replay. */
   readonly secrets?: readonly string[];
   /** Counted against the budget of unauthenticated mints. */

@@ -4,10 +4,14 @@ import * as instances from "./0000_instances";
 import * as credits from "./0001_credits";
 import * as submissions from "./0002_submissions";
 import * as events from "./0003_events";
+import * as idempotency from "./0004_idempotency";
+import * as knownCids from "./0005_known_cids";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
   "0001_credits": credits,
   "0002_submissions": submissions,
   "0003_events": events,
+  "0004_idempotency": idempotency,
+  "0005_known_cids": knownCids,
 };

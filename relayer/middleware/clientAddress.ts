@@ -1,0 +1,14 @@
+/** Whom a rate limit counts: an IPv4 address, or the /64 of an IPv6 address (one customer usually holds a whole /64). */
+import { createHash } from "node:crypto";
+import ipaddr from "ipaddr.js";
+
+export function clientGroup(address: string): string {
+  if (!ipaddr.isValid(address)) return "unknown";
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === "ipv4") return parsed.toString();
+  const prefix = parsed.toByteArray().slice(0, 8);
+  return `${Buffer.from(prefix).toString("hex")}/64`;
+}
+
+/** A name for the address in the store, which keeps no addresses. */
+export const hashedAddress = (address: string): string => createHash("sha256").update(clientGroup(address)).digest("hex");

@@ -1,0 +1,143 @@
+/**
+ * Who is asking. The form of a credential is checked here, before any hashing; whether it stands for an account is asked of the chain (and, for identity tokens,
+ * of the executor). What it may do is decided by contract and executor. Source: specification §5; wire "Who is asking".
+ */
+import type { AuthKind } from "../../protocol/http";
+import { KeywrightError } from "../../protocol/errors";
+import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey, parseHash32, type AccountId, type Address, type ApiKey } from "../../protocol/ids";
+import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
+import type { Chain, KeyState } from "../chain/types";
+import type { Executor } from "../executorClient";
+import type { Caller, Presented } from "./call";
+import type { RelayerContext } from "./context";
+
+export interface CredentialDeps {
+  readonly chain: Pick<Chain, "key" | "account" | "accountsOwnedBy">;
+  readonly executor: Executor;
+  readonly typedDataDomain: TypedDataDomain;
+}
+
+const TAKES_KEY: ReadonlySet<AuthKind> = new Set(["wellFormedKey", "anyKey", "ownerKey", "accountKey", "keyOrWallet", "ownerOrWallet", "optionalKey"]);
+const TAKES_TOKEN: ReadonlySet<AuthKind> = new Set(["identityOptional", ...TAKES_KEY]);
+const TAKES_WALLET: ReadonlySet<AuthKind> = new Set(["keyOrWallet", "ownerOrWallet"]);
+const OPTIONAL: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "optionalKey"]);
+
+/** The credentials a request carries, as far as this route looks at them: one at most, of the right form. */
+export function presentedCredentials(ctx: RelayerContext, auth: AuthKind): Presented {
+  const key = TAKES_KEY.has(auth) ? keyHeader(ctx) : undefined;
+  const identityToken = TAKES_TOKEN.has(auth) ? header(ctx, "X-Identity-Token") : undefined;
+  const walletAuth = TAKES_WALLET.has(auth) ? header(ctx, "X-Wallet-Auth") : undefined;
+  const given = [key, identityToken, walletAuth].filter((one) => one !== undefined).length;
+  if (given > 1) throw new KeywrightError("conflicting_credentials", "Send one of a key, X-Identity-Token and X-Wallet-Auth.");
+  if (given === 0 && !OPTIONAL.has(auth)) throw new KeywrightError("missing_credential", "Send a key as X-Api-Key or Authorization: Bearer.");
+  return {
+    ...(key === undefined ? {} : { key: requireKey(key) }),
+    ...(identityToken === undefined ? {} : { identityToken }),
+    ...(walletAuth === undefined ? {} : { walletAuth, ...pickedAccount(ctx) }),
+  };
+}
+
+const header = (ctx: RelayerContext, name: string): string | undefined => ctx.get(name) || undefined;
+
+function keyHeader(ctx: RelayerContext): string | undefined {
+  const bearer = /^Bearer +(.*)$/i.exec(ctx.get("Authorization"))?.[1]?.trim();
+  const plain = header(ctx, "X-Api-Key");
+  if (bearer !== undefined && plain !== undefined && bearer !== plain) {
+    throw new KeywrightError("conflicting_credentials", "Authorization and X-Api-Key carry different keys.");
+  }
+  return bearer ?? plain;
+}
+
+function requireKey(text: string): ApiKey {
+  const key = parseApiKey(text);
+  if (key === undefined) throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters ending in =.");
+  return key;
+}
+
+function pickedAccount(ctx: RelayerContext): { account?: AccountId } {
+  const text = header(ctx, "X-Account");
+  if (text === undefined) return {};
+  const account = parseHash32(text) as AccountId | undefined;
+  if (account === undefined) throw new KeywrightError("invalid_value", "X-Account: must be 0x and 64 hex digits");
+  return { account };
+}
+
+export class Authentication {
+  constructor(private readonly deps: CredentialDeps) {}
+
+  /** The caller behind a credential; undefined where none is needed and none was sent. */
+  async callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
+    if (auth === "none" || auth === "stripe" || auth === "identityOptional" || auth === "wellFormedKey") return undefined;
+    if (presented.key !== undefined) return this.#byKey(presented.key);
+    if (presented.identityToken !== undefined) return this.#byToken(presented.identityToken, requestId);
+    if (presented.walletAuth !== undefined) return this.#byWallet(presented.walletAuth, presented.account);
+    return undefined;
+  }
+
+  async #byKey(key: ApiKey): Promise<Caller> {
+    const state = await this.deps.chain.key([keyIdOf(key), decodedKeyIdOf(key)]);
+    if (state === undefined) throw new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
+    if (!state.isAccountKey && !state.live) throw new KeywrightError("key_expired", "This key has expired.");
+    return { ...roleOf(state), key, credential: { type: "key", key } };
+  }
+
+  async #byToken(token: string, requestId: string): Promise<Caller> {
+    const { walletAddress, accountId } = await this.deps.executor.call("ownerWallet", { token }, { requestId });
+    const account = await this.deps.chain.account(accountId as AccountId);
+    if (account === undefined) throw new KeywrightError("account_not_found", "This identity has no account yet: POST /new_account with the token makes one.");
+    const owns = account.managed && account.owner === walletAddress;
+    return ownerOf(account.id, { managed: account.managed, retired: !owns, credential: { type: "identity", token } });
+  }
+
+  async #byWallet(encoded: string, picked: AccountId | undefined): Promise<Caller> {
+    const wallet = this.#walletOf(encoded);
+    const candidates = await this.deps.chain.accountsOwnedBy(wallet);
+    if (picked !== undefined && !candidates.includes(picked))
+      throw new KeywrightError("account_not_owned", `${wallet} does not own the account named in X-Account.`);
+    const packed = packedAccountId(wallet);
+    const id = picked ?? (candidates.includes(packed) ? packed : candidates[0]);
+    const account = id === undefined ? undefined : await this.deps.chain.account(id);
+    if (account === undefined) throw new KeywrightError("account_not_found", `${wallet} owns no account.`);
+    return ownerOf(account.id, { managed: account.managed, retired: false, wallet });
+  }
+
+  #walletOf(encoded: string): Address {
+    try {
+      const { typed_data: typedData, signature } = decodeWalletAuth(encoded);
+      return verifyTypedData(typedData, signature, { primaryType: "BillingAuth", domain: this.deps.typedDataDomain, nowSeconds: Date.now() / 1000 });
+    } catch (error) {
+      const why = error instanceof KeywrightError ? error.detail : "it must be base64 of JSON {typed_data, signature}.";
+      throw new KeywrightError("invalid_wallet_auth", `X-Wallet-Auth: ${why}`, error instanceof KeywrightError ? { reason: error.code } : {});
+    }
+  }
+}
+
+const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
+
+function decodeWalletAuth(encoded: string): { typed_data?: unknown; signature?: unknown } {
+  if (!BASE64.test(encoded)) throw new SyntaxError("not base64");
+  const value: unknown = JSON.parse(Buffer.from(encoded, "base64").toString("utf8"));
+  if (typeof value !== "object" || value === null) throw new SyntaxError("not an object");
+  return value;
+}
+
+function roleOf(state: KeyState): Omit<Caller, "key" | "credential"> {
+  const { accountId, managed, keyId, capCents } = state;
+  if (state.isAccountKey) return ownerOf(accountId, { managed, retired: !state.live });
+  return {
+    accountId,
+    isOwner: false,
+    actorId: keyId,
+    keyId,
+    managed,
+    retired: false,
+    ...(capCents === 0n ? {} : { capCents: Number(capCents) }),
+  };
+}
+
+const ownerOf = (accountId: AccountId, rest: Pick<Caller, "managed" | "retired" | "credential" | "wallet">): Caller => ({
+  accountId,
+  isOwner: true,
+  actorId: accountId,
+  ...rest,
+});

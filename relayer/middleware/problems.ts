@@ -1,0 +1,24 @@
+/** Whatever is thrown below becomes application/problem+json. Source: wire "Errors". */
+import { isOurBug, namedError, problemOf, retryAfterOf } from "../errors";
+import type { Logger } from "../logger";
+import { PROBLEM_TYPE } from "../../protocol/http";
+import type { RelayerMiddleware } from "./context";
+
+export function problems(log: Logger): RelayerMiddleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (thrown) {
+      const error = namedError(thrown);
+      ctx.state.errorCode = error.code;
+      const level = isOurBug(error) ? "error" : error.status >= 500 ? "warn" : "debug";
+      log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, code: error.code, err: thrown }, "refused");
+      const retryAfter = retryAfterOf(error);
+      if (retryAfter !== undefined) ctx.set("Retry-After", String(retryAfter));
+      if (error.status === 401) ctx.set("WWW-Authenticate", "Bearer");
+      ctx.status = error.status;
+      ctx.body = JSON.stringify(problemOf(error, ctx.state.requestId));
+      ctx.type = PROBLEM_TYPE;
+    }
+  };
+}

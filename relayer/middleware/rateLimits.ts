@@ -1,0 +1,48 @@
+/**
+ * Rate limits: mints by address and over all (in the store, so that several relayers share the budget), requests by key (in memory: one second is too short
+ * to be worth a query). Source: wire "Development", "Errors"; design of chain "A14".
+ */
+import { RateLimiterMemory, RateLimiterRes, type RateLimiterAbstract } from "rate-limiter-flexible";
+import { KeywrightError } from "../../protocol/errors";
+import type { RateLimits } from "../../protocol/limits";
+import type { LimiterFactory } from "../store/rateLimits";
+
+const MINUTE_SECONDS = 60;
+const DAY_SECONDS = 24 * 60 * 60;
+const ALL = "all";
+
+export const memoryLimiter: LimiterFactory = (name, points, duration) => new RateLimiterMemory({ keyPrefix: name, points, duration });
+
+export class RequestLimits {
+  readonly #mintsByAddress: RateLimiterAbstract;
+  readonly #mintsOverall: RateLimiterAbstract;
+  readonly #byKey: RateLimiterAbstract;
+
+  constructor(limits: RateLimits, shared: LimiterFactory = memoryLimiter) {
+    this.#mintsByAddress = shared("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
+    this.#mintsOverall = shared("mints_overall", limits.mintsPerDay, DAY_SECONDS);
+    this.#byKey = memoryLimiter("requests_by_key", limits.keyRequestsPerSecond, 1);
+  }
+
+  mintBy(clientGroup: string): Promise<void> {
+    return consume(this.#mintsByAddress, clientGroup, "Too many accounts or keys were asked for from this address.");
+  }
+
+  /** Counted after the request was found good, so that nonsense cannot use up everybody's budget. */
+  mintAtAll(): Promise<void> {
+    return consume(this.#mintsOverall, ALL, "The service's daily budget of new accounts and keys is used up.");
+  }
+
+  requestBy(actorId: string): Promise<void> {
+    return consume(this.#byKey, actorId, "Too many requests with this key.");
+  }
+}
+
+async function consume(limiter: RateLimiterAbstract, key: string, detail: string): Promise<void> {
+  try {
+    await limiter.consume(key);
+  } catch (refused) {
+    if (!(refused instanceof RateLimiterRes)) throw refused;
+    throw new KeywrightError("rate_limited", detail, {}, { retryAfterSeconds: refused.msBeforeNext / 1000 });
+  }
+}
