@@ -45,12 +45,11 @@ export function readFrames(
 ): void {
   const reader = new FrameReader(caps);
   const onData = (chunk: Buffer): void => {
-    try {
-      reader.push(chunk, onFrame);
-    } catch (error) {
-      stream.off("data", onData);
-      onViolation(error instanceof Error ? error.message : "unreadable frame");
-    }
+    const { frames, violation } = reader.push(chunk);
+    for (const frame of frames) onFrame(frame);
+    if (violation === undefined) return;
+    stream.off("data", onData);
+    onViolation(violation);
   };
   stream.on("data", onData);
 }
@@ -61,10 +60,16 @@ class FrameReader {
 
   constructor(private readonly caps: FrameCaps) {}
 
-  push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
+  push(chunk: Buffer): { frames: Frame[]; violation?: string } {
     this.chunks.push(chunk);
     this.length += chunk.length;
-    for (let frame = this.next(); frame; frame = this.next()) onFrame(frame);
+    const frames: Frame[] = [];
+    try {
+      for (let frame = this.next(); frame; frame = this.next()) frames.push(frame);
+      return { frames };
+    } catch (error) {
+      return { frames, violation: error instanceof Error ? error.message : "an unreadable frame" };
+    }
   }
 
   private next(): Frame | undefined {

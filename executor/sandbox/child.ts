@@ -3,12 +3,13 @@
  * each. Speaks over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
  */
 import { Socket } from "node:net";
+import { becomeUser } from "../confine";
 import { readFrames, writeFrameSync, type Frame } from "../frames";
 import { analyse, Unparsable, type Analysis } from "./analyse";
 import { Guest, type GuestEnd } from "./isolate";
 import { ImportRefused, loadModules, type ImportAnswer } from "./modules";
 import type { FromChild, ToChild } from "./messages";
-import { dropPrivileges, selfTest } from "./selfTest";
+import { selfTest } from "./selfTest";
 import type { RunLimits } from "./types";
 
 const CHANNEL = 3;
@@ -110,9 +111,10 @@ function onFrame({ header, payload }: Frame): void {
 }
 
 const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
-channel.on("close", () => process.exit(0));
-channel.on("error", () => process.exit(0));
+// The keyholder is gone. An orderly exit would wait for a guest that loops.
+channel.on("close", () => process.kill(process.pid, "SIGKILL"));
+channel.on("error", () => process.kill(process.pid, "SIGKILL"));
 spare = new Guest(Number(process.argv[2]), undefined);
-dropPrivileges(process.argv[3]);
+becomeUser(Number(process.argv[3]));
 readFrames(channel, onFrame, () => process.exit(1));
 send({ type: "ready" });

@@ -2,18 +2,6 @@
 import { closeSync, openSync, readFileSync, writeFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 
-/**
- * Becomes the child's own user, once everything it needs has been read. `setpriv` has left it nothing but the right to
- * do this; with the change of user even that is gone. Here and not before the start, so that the program may lie where
- * this user cannot read.
- */
-export function dropPrivileges(uid: string | undefined): void {
-  if (!uid || process.getuid?.() !== 0) return;
-  process.setgroups!([Number(uid)]);
-  process.setgid!(Number(uid));
-  process.setuid!(Number(uid));
-}
-
 interface Barrier {
   missing: string;
   holds(): boolean | Promise<boolean>;

@@ -1,0 +1,150 @@
+/**
+ * One HTTP exchange under the address rules: every hop's name is resolved once, all its addresses are checked, and the
+ * connection goes to exactly those; redirects are hops of their own. Bodies are cut off at their cap, after decompression.
+ */
+import { lookup as dnsLookup } from "node:dns/promises";
+import type { LookupAddress } from "node:dns";
+import { isIP } from "node:net";
+import { Agent, fetch, type Response } from "undici";
+import { isGlobalUnicast } from "./addresses";
+import { FetchFailed, type GuestRequest, type GuestResponse } from "./types";
+
+export interface Rules {
+  /** Hosts, or host:port, that may be reached whatever their address and port. */
+  allowHosts: readonly string[];
+  ports: readonly number[];
+  resolve?: (host: string) => Promise<LookupAddress[]>;
+}
+
+export interface Exchanged {
+  response: GuestResponse;
+  body: Buffer;
+}
+
+const MAX_REDIRECTS = 10;
+const MAX_HEADER_BYTES = 16_384;
+const MAX_URL_CHARS = 16_384;
+/** Ours to set, or the connection's business. */
+const DROPPED = /^(host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|expect|accept-encoding|proxy-.*|sec-.*)$/i;
+/** What may follow a redirect to another origin. */
+const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+/** Throws FetchFailed. */
+export async function exchange(request: GuestRequest, body: Buffer, rules: Rules, signal?: AbortSignal): Promise<Exchanged> {
+  const timeout = AbortSignal.timeout(request.timeoutMs);
+  const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
+  try {
+    return await Promise.race([follow(request, body, rules, either), rejectOn(either)]);
+  } catch (error) {
+    if (error instanceof FetchFailed) throw error;
+    if (timeout.aborted) throw new FetchFailed("timed_out", `no answer from ${hostOf(request.url)} within ${request.timeoutMs} ms`);
+    throw new FetchFailed("failed", `${hostOf(request.url)}: ${reasonOf(error)}`);
+  }
+}
+
+interface Hop {
+  url: URL;
+  method: string;
+  headers: [string, string][];
+  body: Buffer;
+}
+
+async function follow(request: GuestRequest, body: Buffer, rules: Rules, signal: AbortSignal): Promise<Exchanged> {
+  let hop: Hop = { url: parseUrl(request.url), method: request.method, headers: request.headers.filter(([name]) => !DROPPED.test(name)), body };
+  for (let redirects = 0; ; redirects++) {
+    const agent = await pinnedAgent(hop.url, rules, signal);
+    try {
+      const answer = await fetch(hop.url, { method: hop.method, headers: hop.headers, body: hop.body.length > 0 ? hop.body : undefined, redirect: "manual", dispatcher: agent, signal });
+      const location = REDIRECTS.has(answer.status) ? answer.headers.get("location") : null;
+      if (location === null || request.redirect === "manual") return await collect(answer, hop.url, redirects > 0, request.maxBytes);
+      if (request.redirect === "error") throw new FetchFailed("refused", `${hop.url.host} answered with a redirect`);
+      if (redirects === MAX_REDIRECTS) throw new FetchFailed("refused", `more than ${MAX_REDIRECTS} redirects`);
+      hop = nextHop(hop, answer.status, parseUrl(location, hop.url));
+    } finally {
+      // Nobody's connection is anybody else's.
+      void agent.destroy();
+    }
+  }
+}
+
+function nextHop(hop: Hop, status: number, url: URL): Hop {
+  if (hop.url.protocol === "https:" && url.protocol === "http:") throw new FetchFailed("refused", `${hop.url.host} redirects from https to http`);
+  const dropsBody = (status === 303 && hop.method !== "HEAD") || ((status === 301 || status === 302) && hop.method === "POST");
+  const isSameOrigin = url.origin === hop.url.origin;
+  const headers = hop.headers
+    .filter(([name]) => isSameOrigin || HARMLESS.has(name.toLowerCase()))
+    .filter(([name]) => !dropsBody || !/^content-/i.test(name));
+  return dropsBody ? { url, method: "GET", headers, body: Buffer.alloc(0) } : { ...hop, url, headers };
+}
+
+function parseUrl(text: string, base?: URL): URL {
+  if (text.length > MAX_URL_CHARS || !URL.canParse(text, base?.href)) throw new FetchFailed("refused", `${text.slice(0, 200)} is not a URL`);
+  const url = new URL(text, base);
+  if (url.protocol !== "http:" && url.protocol !== "https:") throw new FetchFailed("refused", `${url.protocol} is not fetched, only http: and https:`);
+  if (url.username !== "" || url.password !== "") throw new FetchFailed("refused", "a URL with a user name or password is not fetched; send an Authorization header");
+  return url;
+}
+
+/** An agent that connects this URL's host to the addresses that were checked, and to nothing else. */
+async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise<Agent> {
+  const addresses = await checkedAddresses(url, rules);
+  signal.throwIfAborted();
+  return new Agent({
+    connect: {
+      timeout: 10_000,
+      lookup: (_host, options, callback) => {
+        if (options.all) callback(null, addresses);
+        else callback(null, addresses[0]!.address, addresses[0]!.family);
+      },
+    },
+    maxHeaderSize: MAX_HEADER_BYTES,
+    pipelining: 0,
+  });
+}
+
+async function checkedAddresses(url: URL, rules: Rules): Promise<LookupAddress[]> {
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  const isAllowed = [url.hostname, host, `${url.hostname}:${port}`].some((name) => rules.allowHosts.includes(name));
+  if (!isAllowed && !rules.ports.includes(port)) throw new FetchFailed("refused", `port ${port} is not fetched, only ${rules.ports.join(", ")}`);
+  const addresses = isIP(host) ? [{ address: host, family: isIP(host) }] : await (rules.resolve ?? resolve)(host);
+  if (addresses.length === 0) throw new FetchFailed("failed", `${host} has no address`);
+  const hidden = isAllowed ? undefined : addresses.find(({ address }) => !isGlobalUnicast(address));
+  if (hidden) throw new FetchFailed("refused", `${host} is not a public address`);
+  return addresses;
+}
+
+const resolve = (host: string): Promise<LookupAddress[]> => dnsLookup(host, { all: true, verbatim: true });
+
+async function collect(answer: Response, url: URL, redirected: boolean, maxBytes: number): Promise<Exchanged> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
+    length += chunk.length;
+    if (length > maxBytes) throw new FetchFailed("too_large", `the answer of ${url.host} is larger than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  const headers = [...answer.headers].filter(([name]) => name !== "content-encoding" && name !== "content-length");
+  return { response: { url: url.href, redirected, status: answer.status, statusText: answer.statusText, headers }, body: Buffer.concat(chunks) };
+}
+
+function rejectOn(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : "the host";
+}
+
+/** The cause of a failed exchange in a word an author can use: codes of the network, never addresses of ours. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "the name cannot be resolved";
+  if (code === "ECONNREFUSED") return "the connection was refused";
+  return code ?? "the exchange failed";
+}

@@ -1,0 +1,55 @@
+/** What keyholder and fetcher say to each other. Bodies of requests and answers are the frames' payloads. */
+import { z } from "zod";
+
+export const configurationSchema = z.strictObject({
+  moduleOrigin: z.string().optional(),
+  gateways: z.array(z.string()),
+  kuboRpcUrl: z.string().optional(),
+  jwksUrls: z.array(z.string()),
+  allowHosts: z.array(z.string()),
+  ports: z.array(z.number().int()),
+  uid: z.number().int().optional(),
+});
+export type Configuration = z.infer<typeof configurationSchema>;
+
+const call = z.number().int().nonnegative();
+const size = z.number().int().positive();
+
+const guestRequestSchema = z.strictObject({
+  url: z.string(),
+  method: z.string(),
+  headers: z.array(z.tuple([z.string(), z.string()])),
+  redirect: z.enum(["follow", "error", "manual"]),
+  timeoutMs: size,
+  maxBytes: size,
+});
+
+export const toFetcherSchema = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("configure"), configuration: configurationSchema }),
+  z.strictObject({ type: z.literal("guest"), call, request: guestRequestSchema }),
+  z.strictObject({ type: z.literal("module"), call, url: z.string(), maxBytes: size }),
+  z.strictObject({ type: z.literal("code"), call, cid: z.string(), maxBytes: size }),
+  z.strictObject({ type: z.literal("jwks"), call, url: z.string() }),
+  z.strictObject({ type: z.literal("cancel"), call }),
+]);
+export type ToFetcher = z.infer<typeof toFetcherSchema>;
+
+const guestResponseSchema = z.strictObject({
+  url: z.string(),
+  redirected: z.boolean(),
+  status: z.number().int(),
+  statusText: z.string(),
+  headers: z.array(z.tuple([z.string(), z.string()])),
+});
+
+export const fromFetcherSchema = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("ready") }),
+  z.strictObject({ type: z.literal("done"), call, response: guestResponseSchema.optional() }),
+  z.strictObject({
+    type: z.literal("failed"),
+    call,
+    code: z.enum(["refused", "timed_out", "too_large", "failed", "unavailable", "not_found"]),
+    message: z.string(),
+  }),
+]);
+export type FromFetcher = z.infer<typeof fromFetcherSchema>;
