@@ -120,7 +120,7 @@ describe("the keyring", () => {
   });
 
   it("zero-fills the key when its use is over, also when the use fails", () => {
-    let kept = Buffer.alloc(0);
+    let kept: Buffer = Buffer.alloc(0);
     keyring.withPkp(account, PKP_VECTOR.path as DerivationPath, PKP_VECTOR.address as PkpId, (key) => (kept = key));
     expect(kept.equals(Buffer.alloc(32))).to.equal(true);
     const failing = (): void =>

@@ -1,0 +1,46 @@
+/**
+ * Who is asking: a credential becomes the ids under which the contract may know it. Nothing is looked up here.
+ * Source: wire "Who is asking".
+ */
+import { KeywrightError } from "../protocol/errors";
+import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey } from "../protocol/ids";
+import type { AccountId, Address, KeyId } from "../protocol/ids";
+import type { Credential } from "../protocol/executor";
+import type { IdentityVerifier } from "./identity";
+import type { Keyring } from "./keys/keyring";
+import { addressOf } from "./keys/secp256k1";
+
+/** `ids`: what the contract may know the caller by, the usual reading first. `wallet`: the caller's own address. */
+export type Caller =
+  | { readonly type: "key"; readonly ids: readonly [KeyId, KeyId]; readonly wallet: Address }
+  | { readonly type: "identity"; readonly ids: readonly [AccountId]; readonly wallet: Address };
+
+export class Callers {
+  constructor(
+    private readonly keyring: Keyring,
+    private readonly identities: IdentityVerifier,
+  ) {}
+
+  /** @throws KeywrightError `malformed_key`, `invalid_identity_token`, `identity_provider_unavailable`. */
+  async resolve(credential: Credential): Promise<Caller> {
+    return credential.type === "key" ? callerOfKey(credential.key) : this.callerOfToken(credential.token);
+  }
+
+  /** The owner wallet of an identity, derived from its issuer and subject. */
+  async callerOfToken(token: string): Promise<Caller & { type: "identity" }> {
+    const { issuer, subject } = await this.identities.verify(token);
+    const wallet = this.keyring.ownerWallet(issuer, subject);
+    return { type: "identity", ids: [packedAccountId(wallet)], wallet };
+  }
+}
+
+function callerOfKey(text: string): Caller {
+  const key = parseApiKey(text);
+  if (key === undefined) throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters.");
+  const secret = Buffer.from(key, "base64");
+  try {
+    return { type: "key", ids: [keyIdOf(key), decodedKeyIdOf(key)], wallet: addressOf(secret) };
+  } finally {
+    secret.fill(0);
+  }
+}

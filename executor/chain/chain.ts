@@ -1,0 +1,170 @@
+/**
+ * The keyholder's own eyes on the contract. One `eth_call` per decision at the latest block, nothing remembered from one decision to the next,
+ * and no answer at all when the head is old, goes backwards, or cannot be agreed on. Source: design of the executor, "Keyholder".
+ */
+import { Interface } from "ethers";
+import { IAccountManager__factory } from "../../typechain-types";
+import { KeywrightError } from "../../protocol/errors";
+import { ZERO_ADDRESS, ZERO_HASH, hash32FromUint } from "../../protocol/ids";
+import type { AccountId, ActionHash, Address, DerivationPath, Hash32, KeyId, PkpId } from "../../protocol/ids";
+import { agreed, unavailable } from "./quorum";
+import { RpcEndpoint, type BlockTag } from "./rpc";
+
+/** Why the contract denies a run, in the order of its enum. */
+export const DENIAL_REASONS = [
+  "None",
+  "UnknownKey",
+  "KeyExpired",
+  "AccountChainSecured",
+  "NoExecuteScope",
+  "ActionNotPermitted",
+  "UnknownPkp",
+  "PkpNotPermitted",
+] as const;
+export type DenialReason = (typeof DENIAL_REASONS)[number];
+
+/** The contract's answer to "may this key run this action (with this PKP)?". */
+export interface Decision {
+  readonly allowed: boolean;
+  readonly reason: DenialReason;
+  /** Some group that allows it lists the action itself, not "any action". */
+  readonly actionByName: boolean;
+  readonly accountId: AccountId;
+  /** Undefined when the PKP is none of the account's, or none was asked for. */
+  readonly derivationPath: DerivationPath | undefined;
+  readonly blockNumber: bigint;
+  readonly blockTimestamp: bigint;
+}
+
+export interface ChainOptions {
+  readonly rpcUrls: readonly string[];
+  readonly quorum: number;
+  readonly chainId: bigint;
+  readonly contractAddress: Address;
+  readonly timeoutMs: number;
+  /** 0 = any age. */
+  readonly maxHeadAgeSeconds: number;
+  readonly nowSeconds?: () => number;
+}
+
+const CONTRACT: Interface = IAccountManager__factory.createInterface();
+/** A head from the future means a wrong clock here or there; decisions about expiry would be wrong. */
+const MAX_CLOCK_SKEW_SECONDS = 60;
+/** An endpoint behind a load balancer may answer from a node one block back: it gets a moment to catch up. */
+const CATCH_UP_DELAYS_MS = [100, 300, 600];
+
+export class Chain {
+  readonly #endpoints: readonly RpcEndpoint[];
+  readonly #options: ChainOptions;
+  readonly #nowSeconds: () => number;
+  #highestBlock = 0n;
+
+  constructor(options: ChainOptions) {
+    this.#options = options;
+    this.#endpoints = options.rpcUrls.map((url) => new RpcEndpoint(url, options.timeoutMs));
+    this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
+  }
+
+  /** May the key run the action, with the PKP if one is named? @throws KeywrightError `chain_unavailable`. */
+  async explain(key: KeyId | AccountId, action: ActionHash, pkp: PkpId | undefined): Promise<Decision> {
+    const data = CONTRACT.encodeFunctionData("explainExecution", [key, action, pkp ?? ZERO_ADDRESS]);
+    for (const delay of CATCH_UP_DELAYS_MS) {
+      const floor = this.#highestBlock;
+      const decision = await this.#read(data);
+      if (decision.blockNumber >= floor) return this.#requireFresh(decision);
+      await new Promise((resolve) => setTimeout(resolve, delay));
+    }
+    throw unavailable("The chain's head is behind a block that was seen before.");
+  }
+
+  /**
+   * The newest block, asked for through the same door as a decision: old or backward heads and a dead contract show here as they would in a run.
+   * @throws KeywrightError `chain_unavailable`.
+   */
+  async head(): Promise<bigint> {
+    return (await this.explain(ZERO_HASH as KeyId, ZERO_HASH as ActionHash, undefined)).blockNumber;
+  }
+
+  /** Every endpoint must be on the configured chain and show the contract with the expected key namespace. Throws an Error that says what differs. */
+  async requireNamespace(expected: Hash32): Promise<void> {
+    const answers = await Promise.allSettled(this.#endpoints.map((endpoint) => this.#checkEndpoint(endpoint, expected)));
+    const wrong = answers.flatMap((answer) => (answer.status === "rejected" && answer.reason instanceof WrongChain ? [answer.reason] : []));
+    if (wrong[0] !== undefined) throw wrong[0];
+    const working = answers.filter(({ status }) => status === "fulfilled").length;
+    if (working < this.#options.quorum) {
+      throw new Error(`only ${working} of ${answers.length} RPC endpoints answer and ${this.#options.quorum} must agree: ${reasons(answers)}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#endpoints.map((endpoint) => endpoint.close()));
+  }
+
+  #read(data: string): Promise<Decision> {
+    return agreed(this.#endpoints, this.#options.quorum, async (endpoint: RpcEndpoint, block: BlockTag) =>
+      decodeDecision(await endpoint.call(this.#options.contractAddress, data, block)),
+    );
+  }
+
+  #requireFresh(decision: Decision): Decision {
+    const age = this.#nowSeconds() - Number(decision.blockTimestamp);
+    const { maxHeadAgeSeconds } = this.#options;
+    if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds) throw unavailable(`The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`);
+    if (maxHeadAgeSeconds > 0 && age < -MAX_CLOCK_SKEW_SECONDS) throw unavailable(`The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`);
+    if (decision.blockNumber > this.#highestBlock) this.#highestBlock = decision.blockNumber;
+    return decision;
+  }
+
+  async #checkEndpoint(endpoint: RpcEndpoint, expected: Hash32): Promise<void> {
+    const { chainId, contractAddress } = this.#options;
+    const actual = await endpoint.chainId();
+    if (actual !== chainId) throw new WrongChain(`an RPC endpoint is on chain ${actual}, but CHAIN_ID is ${chainId}`);
+    const namespace = await endpoint.call(contractAddress, CONTRACT.encodeFunctionData("keyNamespace"), "latest");
+    if (namespace.length !== expected.length) throw new WrongChain(`there is no AccountManager at ${contractAddress} on chain ${chainId}`);
+    if (namespace.toLowerCase() !== expected) {
+      throw new WrongChain(`the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: it would derive other keys`);
+    }
+  }
+}
+
+/** Not a matter of waiting: the configuration names another chain or contract. */
+export class WrongChain extends Error {
+  override readonly name = "WrongChain";
+}
+
+function decodeDecision(data: string): Decision {
+  const fields = decodeFields(data);
+  const reason = DENIAL_REASONS[Number(fields.reason)];
+  if (reason === undefined) throw new KeywrightError("chain_unavailable", "The contract gave a reason this executor does not know.");
+  return {
+    allowed: fields.allowed,
+    reason,
+    actionByName: fields.actionByName,
+    accountId: hash32FromUint(fields.accountId) as AccountId,
+    derivationPath: fields.derivationPath === 0n ? undefined : (hash32FromUint(fields.derivationPath) as DerivationPath),
+    blockNumber: fields.blockNumber,
+    blockTimestamp: fields.blockTimestamp,
+  };
+}
+
+interface DecisionFields {
+  allowed: boolean;
+  reason: bigint;
+  actionByName: boolean;
+  accountId: bigint;
+  derivationPath: bigint;
+  blockNumber: bigint;
+  blockTimestamp: bigint;
+}
+
+function decodeFields(data: string): DecisionFields {
+  try {
+    return CONTRACT.decodeFunctionResult("explainExecution", data).toObject() as DecisionFields;
+  } catch {
+    throw new KeywrightError("chain_unavailable", "The contract's answer could not be read; is CONTRACT_ADDRESS right and the RPC endpoint whole?");
+  }
+}
+
+function reasons(answers: readonly PromiseSettledResult<void>[]): string {
+  return answers.flatMap((answer) => (answer.status === "rejected" ? [String((answer.reason as Error).message)] : [])).join("; ");
+}

@@ -1,0 +1,219 @@
+/**
+ * The executor's configuration: the only reader of its environment. Every variable is checked and explained; a bad one stops the start and says what to fix.
+ * Secrets and endpoints are removed from the environment as they are read, so that no child process inherits them.
+ */
+import { readFileSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+import { parseAddress, type Address } from "../protocol/ids";
+import { PRICES, RUN_LIMITS, type Prices, type RunLimits } from "../protocol/limits";
+import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
+import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable, type LimitName } from "./limits";
+
+export const DEVELOPMENT_CHAIN_ID = 31_337n;
+const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
+/** Longest path a Unix socket may have on Linux, less the closing zero. */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  constructor(readonly problems: readonly string[]) {
+    super(`The executor's configuration cannot be used:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
+  }
+}
+
+type Environment = Record<string, string | undefined>;
+
+const integer = (min: number, max: number): z.ZodType<number, string> =>
+  z
+    .string()
+    .regex(/^[0-9]+$/, "must be a whole number")
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be between ${min} and ${max}`);
+const wei = z
+  .string()
+  .regex(/^[1-9][0-9]{0,29}$/, "must be a positive number of wei")
+  .transform(BigInt);
+const flag = z.enum(["true", "false"], "must be true or false").transform((value) => value === "true");
+const absolutePath = z.string().refine(isAbsolute, "must be an absolute path");
+const list = z.string().transform((text) => text.split(",").map((item) => item.trim()).filter((item) => item !== ""));
+const httpUrl = z.string().refine(isHttpUrl, "must be an http(s) URL");
+const httpUrls = list.refine((urls) => urls.length > 0 && urls.every(isHttpUrl), "must be http(s) URLs, separated by commas");
+const issuer = z.strictObject({ issuer: z.url(), jwksUrl: z.url(), audience: z.string().min(1) });
+export type IdentityIssuer = Readonly<z.infer<typeof issuer>>;
+
+/** Every variable with its check. The sentence is what an operator reads when the value is wrong, and what docs/operations.md says. */
+const VARIABLES = {
+  NODE_ENV: z.enum(["development", "production", "test"]).default("development").describe("production refuses everything that is only for development"),
+  SERVICE_NAME: z.string().regex(SERVICE_NAME_PATTERN).default(DEFAULT_SERVICE_NAME).describe("the service's name: letters and digits; part of the typed-data domain"),
+  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace"]).default("info").describe("how much is logged; no level logs a secret"),
+  EXECUTOR_SOCKET: absolutePath
+    .refine((path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES, `must be at most ${MAX_SOCKET_PATH_BYTES} bytes long`)
+    .describe("path of the Unix socket the executor listens on; there is no TCP"),
+  EXECUTOR_SOCKET_GROUP: integer(0, 2 ** 31).optional().describe("numeric id of the group shared with the relayer alone; the socket is then of mode 0660, else 0600"),
+  RPC_URLS: httpUrls.describe("JSON-RPC endpoints of the chain, separated by commas, in order of preference"),
+  RPC_QUORUM: integer(1, 16).default(1).describe("how many endpoints must agree on every decision, at the same block"),
+  RPC_TIMEOUT_MS: integer(50, 60_000).default(5_000).describe("deadline of one call to one endpoint, in milliseconds"),
+  CHAIN_ID: integer(1, Number.MAX_SAFE_INTEGER).optional().describe("the chain's id; DEPLOYMENT_FILE gives it too"),
+  CONTRACT_ADDRESS: z.string().optional().describe("the address of the AccountManager that governs the keys; DEPLOYMENT_FILE gives it too"),
+  DEPLOYMENT_FILE: absolutePath.optional().describe("a file of deployments/, instead of CHAIN_ID and CONTRACT_ADDRESS"),
+  MAX_HEAD_AGE_SECONDS: integer(0, 86_400)
+    .optional()
+    .describe("an older head of the chain decides nothing; default 60, and 0 (off) on the development chain; production refuses 0"),
+  TEE: z.enum(["dstack", "simulated", "none"]).default("none").describe("where the root key and quotes come from"),
+  DSTACK_ENDPOINT: z.string().optional().describe("the guest agent's Unix socket or http(s) address"),
+  TLS_CERT_FILE: absolutePath.optional().describe("the PEM file the TLS ingress serves; its leaf is bound into quotes"),
+  ROOT_KEY_FILE: absolutePath.optional().describe("development only: the root key, made with mode 0600 at the first start"),
+  DATA_DIR: absolutePath.optional().describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
+  CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
+  POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
+  ALLOW_PRIVATE_KEYS: flag.default(true).describe("whether getPrivateKey may hand a PKP's key to an action that a group lists by name"),
+  IDENTITY_ISSUERS: z.string().default("[]").transform(parseJson).pipe(z.array(issuer).max(16)).describe('identity providers: a JSON list of {"issuer", "jwksUrl", "audience"}'),
+  MODULE_ORIGIN: httpUrl.optional().describe("where actions' imports are fetched from"),
+  IPFS_GATEWAYS: httpUrls.optional().describe("trustless gateways for code by CID, separated by commas"),
+  KUBO_RPC_URL: httpUrl.optional().describe("a Kubo node's RPC for code by CID"),
+  FETCH_ALLOW_HOSTS: list.optional().describe("hosts that actions may reach although their addresses are not public, separated by commas"),
+  FETCH_PORTS: list.pipe(z.array(integer(1, 65_535)).min(1)).optional().describe("ports that actions may reach; default 80 and 443"),
+  MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
+  MAX_TOP_UP_WEI: wei.default(1_000_000_000_000_000_000n).describe("the most one top-up moves from the admin payer to a payer"),
+  PRICE_MANAGEMENT_WRITE_CENTS: integer(0, 1_000_000).default(PRICES.managementWriteCents).describe("what the relayer charges for a write; shown in the attested config document"),
+  PRICE_RUN_SECOND_CENTS: integer(0, 1_000_000).default(PRICES.runSecondCents).describe("what the relayer charges for a started second of a run; shown in the attested config document"),
+  FETCHER_UID: integer(1_000, 4_000_000_000).default(61_199).describe("user id of the fetcher, the only process that talks to the outside; used when the executor is started as root"),
+  SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000).default(61_200).describe("first of the user ids of the children that run actions, one id each; used when the executor is started as root"),
+};
+type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> };
+
+/** Carry a provider's key, or tell a child what it has no business with. */
+const REMOVED_AFTER_READING = ["RPC_URLS", "DSTACK_ENDPOINT", "ROOT_KEY_FILE", "KUBO_RPC_URL", "IPFS_GATEWAYS", "MODULE_ORIGIN", "IDENTITY_ISSUERS", "EXECUTOR_SOCKET", "DATA_DIR"];
+
+export interface Config extends Omit<Values, "CHAIN_ID" | "CONTRACT_ADDRESS" | "DEPLOYMENT_FILE" | "MAX_HEAD_AGE_SECONDS"> {
+  readonly production: boolean;
+  readonly chainId: bigint;
+  readonly contractAddress: Address;
+  readonly maxHeadAgeSeconds: number;
+  readonly limits: RunLimits;
+  readonly prices: Prices;
+}
+
+/** Reads and checks `environment`, and removes from it what no child may see. @throws ConfigError naming every problem at once. */
+export function readConfig(environment: Environment = process.env): Config {
+  const problems: string[] = [];
+  const values = readVariables(environment, problems);
+  const limits = readLimits(environment, problems);
+  for (const name of REMOVED_AFTER_READING) delete environment[name];
+  if (values === undefined) throw new ConfigError(problems);
+  const network = readNetwork(values, problems);
+  if (network === undefined || problems.length > 0) throw new ConfigError(problems);
+  const config = assemble(values, network, limits);
+  problems.push(...conflicts(config), ...(config.production ? notForProduction(config) : []));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
+}
+
+function readVariables(environment: Environment, problems: string[]): Values | undefined {
+  const entries = Object.entries(VARIABLES).map(([name, schema]) => {
+    const parsed = schema.safeParse(environment[name] === "" ? undefined : environment[name]);
+    if (!parsed.success) problems.push(`${name} ${whatIsWrong(parsed.error, environment[name])} (${schema.description ?? ""})`);
+    return [name, parsed.data];
+  });
+  return problems.length === 0 ? (Object.fromEntries(entries) as Values) : undefined;
+}
+
+function whatIsWrong(error: z.ZodError, value: string | undefined): string {
+  if (value === undefined || value === "") return "is needed";
+  const issue = error.issues[0];
+  return issue === undefined ? "is wrong" : [issue.path.join("."), issue.message].filter((part) => part !== "").join(": ");
+}
+
+function readLimits(environment: Environment, problems: string[]): RunLimits {
+  const entries = LIMIT_NAMES.map((name) => [name, readLimit(environment, name, problems)] as const);
+  return Object.fromEntries(entries) as Record<LimitName, number>;
+}
+
+function readLimit(environment: Environment, name: LimitName, problems: string[]): number {
+  const text = environment[limitVariable(name)];
+  if (text === undefined || text === "") return RUN_LIMITS[name];
+  const parsed = integer(1, LIMIT_CEILINGS[name]).safeParse(text);
+  if (!parsed.success) problems.push(`${limitVariable(name)} must be a whole number between 1 and ${LIMIT_CEILINGS[name]}`);
+  return parsed.data ?? RUN_LIMITS[name];
+}
+
+interface Network {
+  chainId: bigint;
+  contractAddress: Address;
+}
+
+const deploymentFile = z.object({ chainId: z.string().regex(/^[1-9][0-9]*$/), contractAddress: z.string() });
+
+function readNetwork(values: Values, problems: string[]): Network | undefined {
+  const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeployment(values.DEPLOYMENT_FILE, problems);
+  const chainId = values.CHAIN_ID === undefined ? file?.chainId : String(values.CHAIN_ID);
+  const contractAddress = parseAddress(values.CONTRACT_ADDRESS ?? file?.contractAddress ?? "");
+  if (chainId === undefined) problems.push("CHAIN_ID is needed (or a DEPLOYMENT_FILE that names it)");
+  if (contractAddress === undefined) problems.push("CONTRACT_ADDRESS must be an address: 0x and 40 hex digits (or a DEPLOYMENT_FILE that names it)");
+  return chainId === undefined || contractAddress === undefined ? undefined : { chainId: BigInt(chainId), contractAddress };
+}
+
+function readDeployment(file: string, problems: string[]): z.infer<typeof deploymentFile> | undefined {
+  try {
+    return deploymentFile.parse(JSON.parse(readFileSync(file, "utf8")));
+  } catch {
+    problems.push(`DEPLOYMENT_FILE ${file} cannot be read as a deployment (a JSON object with chainId and contractAddress)`);
+    return undefined;
+  }
+}
+
+function assemble(values: Values, network: Network, limits: RunLimits): Config {
+  const headAge = network.chainId === DEVELOPMENT_CHAIN_ID && values.NODE_ENV !== "production" ? 0 : DEFAULT_MAX_HEAD_AGE_SECONDS;
+  return {
+    ...values,
+    ...network,
+    production: values.NODE_ENV === "production",
+    maxHeadAgeSeconds: values.MAX_HEAD_AGE_SECONDS ?? headAge,
+    limits,
+    prices: { managementWriteCents: values.PRICE_MANAGEMENT_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
+  };
+}
+
+function conflicts(config: Config): string[] {
+  const problems: string[] = [];
+  if (config.RPC_QUORUM > config.RPC_URLS.length) problems.push(`RPC_QUORUM is ${config.RPC_QUORUM}, but RPC_URLS names only ${config.RPC_URLS.length}`);
+  if (new Set(config.RPC_URLS).size < config.RPC_URLS.length) problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
+  if (config.TEE !== "none" && config.DSTACK_ENDPOINT === undefined) problems.push(`TEE=${config.TEE} needs DSTACK_ENDPOINT`);
+  if (config.TEE !== "none" && config.ROOT_KEY_FILE !== undefined) problems.push(`TEE=${config.TEE} gives the root key: unset ROOT_KEY_FILE`);
+  if (config.FETCHER_UID === config.SANDBOX_FIRST_UID) problems.push("FETCHER_UID and SANDBOX_FIRST_UID must be different users");
+  const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
+  if (new Set(issuers).size < issuers.length) problems.push("IDENTITY_ISSUERS names an issuer twice");
+  return problems;
+}
+
+/** What development may do and production never. The sandbox's level is asked for at the start of the pool. */
+function notForProduction(config: Config): string[] {
+  const problems: string[] = [];
+  if (config.TEE !== "dstack") problems.push(`production needs TEE=dstack (it is ${config.TEE}): only a real TEE keeps the root key`);
+  if (config.ROOT_KEY_FILE !== undefined) problems.push("production refuses ROOT_KEY_FILE: the root key comes from the TEE");
+  if (config.maxHeadAgeSeconds === 0) problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
+  if (config.EXECUTOR_SOCKET_GROUP === undefined) problems.push("production needs EXECUTOR_SOCKET_GROUP: the group shared with the relayer alone");
+  if (config.FETCH_ALLOW_HOSTS !== undefined) problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
+  if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:"))) problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
+  if (config.RPC_URLS.some((url) => !isTrustedTransport(url))) problems.push("production needs https (or loopback) for every one of RPC_URLS");
+  return problems;
+}
+
+function isTrustedTransport(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" || hostname === "127.0.0.1" || hostname === "[::1]" || hostname === "localhost";
+}
+
+function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+function parseJson(text: string, context: z.RefinementCtx): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue({ code: "custom", message: "must be JSON" });
+    return z.NEVER;
+  }
+}

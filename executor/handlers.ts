@@ -1,0 +1,89 @@
+/** Every call of the protocol and the part that answers it. */
+import type { Logger } from "pino";
+import type { AccountId, Hash32 } from "../protocol/ids";
+import type { ExecutorAnswer } from "../protocol/executor";
+import type { Callers } from "./callers";
+import type { Chain } from "./chain/chain";
+import type { Config } from "./config";
+import type { Mint } from "./mint";
+import type { Runner } from "./run";
+import type { SandboxPool } from "./sandbox/types";
+import type { Handlers } from "./server";
+import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import type { Writes } from "./writes/writes";
+
+export interface ServiceParts {
+  readonly config: Config;
+  readonly keyNamespace: Hash32;
+  readonly chain: Chain;
+  readonly callers: Callers;
+  readonly mint: Mint;
+  readonly writes: Writes;
+  readonly runner: Runner;
+  readonly pool: SandboxPool;
+  readonly tee: TeeSource;
+  /** Fixed at start: what a quote binds must not change under it. */
+  readonly configDocument: ConfigDocument;
+  readonly logger: Logger;
+}
+
+export function createHandlers(parts: ServiceParts): Handlers {
+  const { mint, writes, runner, callers } = parts;
+  const tlsCertFile = parts.config.TLS_CERT_FILE;
+  return {
+    run: (request, { signal, log }) => runner.run(request, signal, log),
+    mintAccountKey: () => mint.accountKey(),
+    mintApiUsageKey: () => mint.apiUsageKey(),
+    mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
+    mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
+    mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
+    ownerWallet: async ({ token }) => {
+      const { wallet, ids } = await callers.callerOfToken(token);
+      return { walletAddress: wallet, accountId: ids[0] };
+    },
+    authorizeWrite: (request) => writes.authorizeWrite(request),
+    signAsPayer: (request) => writes.signAsPayer(request),
+    signNoop: (request) => writes.signNoop(request),
+    signTopUp: (request) => writes.signTopUp(request),
+    payers: (request) => writes.payers(request),
+    attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    info: () => info(parts),
+    ready: () => ready(parts),
+  };
+}
+
+async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
+  const { config, pool, tee } = parts;
+  const { level, size, busy, queued } = pool.stats();
+  const dstack = await dstackInfo(parts);
+  return {
+    chainId: config.chainId.toString(),
+    contractAddress: config.contractAddress,
+    keyNamespace: parts.keyNamespace,
+    limits: { ...config.limits },
+    privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
+    tee: tee.kind,
+    ...(dstack === undefined ? {} : { dstack }),
+    config: { ...parts.configDocument },
+    sandbox: { level: level.level, missing: [...level.missing] },
+    pool: { size, busy, queued },
+  };
+}
+
+/** A guest agent that does not answer takes its own fields away, not the limits and the sandbox level. */
+async function dstackInfo({ tee, logger }: ServiceParts): Promise<Record<string, unknown> | undefined> {
+  return tee.info().catch((error: unknown) => {
+    logger.warn({ err: error }, "the guest agent gave no info");
+    return undefined;
+  });
+}
+
+async function ready({ chain, pool }: ServiceParts): Promise<ExecutorAnswer<"ready">> {
+  const problems: string[] = [];
+  const blockNumber = await chain.head().catch((error: unknown) => {
+    problems.push(error instanceof Error ? error.message : "the chain cannot be read");
+    return undefined;
+  });
+  if (pool.stats().children === 0) problems.push("no sandbox child is running");
+  return { ready: problems.length === 0, problems, ...(blockNumber === undefined ? {} : { blockNumber: Number(blockNumber) }) };
+}

@@ -1,0 +1,34 @@
+/** What one run may use on this deployment: the defaults of the one table, lowered or raised by the operator within what the executor can carry. */
+import { MAX_WALL_MS, RUN_LIMITS, type RunLimits } from "../protocol/limits";
+
+export type LimitName = keyof typeof RUN_LIMITS;
+export const LIMIT_NAMES = Object.keys(RUN_LIMITS) as LimitName[];
+
+const MIB = 2 ** 20;
+
+/** The most an operator may allow: above these the channel between the processes, or a child's memory, would not hold. */
+export const LIMIT_CEILINGS: RunLimits = {
+  wallMs: MAX_WALL_MS,
+  heapMiB: 2048,
+  codeBytes: RUN_LIMITS.codeBytes,
+  paramsBytes: MIB,
+  responseBytes: 4 * MIB,
+  logsBytes: 4 * MIB,
+  fetches: 1_000,
+  fetchTimeoutMs: MAX_WALL_MS,
+  fetchBytes: 16 * MIB,
+  keyOps: 10_000,
+  privateKeyReads: 1_000,
+  imports: 100,
+  importBytes: 16 * MIB,
+};
+
+/** `wallMs` → `RUN_LIMIT_WALL_MS`, `heapMiB` → `RUN_LIMIT_HEAP_MIB`. */
+export function limitVariable(name: LimitName): string {
+  return `RUN_LIMIT_${name.replace("MiB", "Mib").replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+}
+
+/** A run's limits: the deployment's, with the wall time lowered to what the caller pays for. */
+export function limitsOfRun(limits: RunLimits, paidMs: number): RunLimits {
+  return { ...limits, wallMs: Math.min(limits.wallMs, paidMs) };
+}

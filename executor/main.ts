@@ -1,0 +1,63 @@
+/** The keyholder process: reads its configuration, starts the service, ends it cleanly on SIGTERM and SIGINT. */
+import { ConfigError, readConfig, type Config } from "./config";
+import { createLogger } from "./log";
+import { startService } from "./service";
+
+/** Whatever hangs at the end is left behind; children end by themselves when this process is gone. */
+const LAST_CALL_MS = 6_500;
+const SUPPORTED_NODE_LINES = [20, 22, 24];
+
+async function main(): Promise<void> {
+  const config = configOrExit();
+  const logger = createLogger(config.LOG_LEVEL);
+  const line = Number(process.versions.node.split(".")[0]);
+  if (!SUPPORTED_NODE_LINES.includes(line) || line === 20) {
+    logger.warn({ node: process.versions.node }, "this line of Node is past its end of life (or not tested); production runs on Node 24");
+  }
+  for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+    process.on(event, (error: unknown) => {
+      logger.fatal({ err: error }, event);
+      process.exit(1);
+    });
+  }
+  const stopped = stopOnSignal();
+  try {
+    const service = await startService(config, logger);
+    logger.info({ socket: config.EXECUTOR_SOCKET, chainId: config.chainId.toString(), contract: config.contractAddress, tee: config.TEE }, "executor ready");
+    const signal = await stopped;
+    logger.info({ signal }, "stopping");
+    setTimeout(() => process.exit(1), LAST_CALL_MS).unref();
+    await service.stop();
+    logger.info("stopped");
+    process.exit(0);
+  } catch (error) {
+    logger.fatal({ err: error }, error instanceof Error ? error.message : "the executor cannot start");
+    process.exit(1);
+  }
+}
+
+function configOrExit(): Config {
+  try {
+    return readConfig();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(2);
+  }
+}
+
+/** Resolves with the first signal; a second one ends the process at once. */
+function stopOnSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let seen = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (seen) process.exit(1);
+      seen = true;
+      resolve(signal);
+    };
+    process.on("SIGTERM", onSignal);
+    process.on("SIGINT", onSignal);
+  });
+}
+
+void main();

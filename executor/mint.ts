@@ -1,0 +1,76 @@
+/**
+ * Fresh keys. Nothing here is remembered: an account key and an API-mode usage key are random, everything else can be derived again from its path.
+ * Source: wire, rows "new account", "create wallet", "mint with signature".
+ */
+import { randomBytes } from "node:crypto";
+import { keyIdOf, packedAccountId, parseApiKey } from "../protocol/ids";
+import type { AccountId, Address, ApiKey, KeyId } from "../protocol/ids";
+import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
+import { verifyTypedData, type PrimaryType, type TypedDataDomain } from "../protocol/typedData";
+import type { Keyring } from "./keys/keyring";
+import { addressOf } from "./keys/secp256k1";
+
+const SECRET_BYTES = 32;
+
+interface MintedKey {
+  readonly key: ApiKey;
+  readonly keyId: KeyId;
+  readonly walletAddress: Address;
+}
+
+export class Mint {
+  constructor(
+    private readonly keyring: Keyring,
+    private readonly domain: TypedDataDomain,
+    private readonly nowSeconds: () => number = () => Date.now() / 1000,
+  ) {}
+
+  accountKey(): ExecutorAnswer<"mintAccountKey"> {
+    const { key, keyId, walletAddress } = randomKey();
+    return { apiKey: key, apiKeyHash: keyId, walletAddress };
+  }
+
+  apiUsageKey(): ExecutorAnswer<"mintApiUsageKey"> {
+    const { key, keyId, walletAddress } = randomKey();
+    return { usageApiKey: key, apiKeyHash: keyId, walletAddress };
+  }
+
+  pkp(accountId: AccountId): ExecutorAnswer<"mintPkp"> {
+    const { path, address } = this.keyring.mintPkp(accountId);
+    return { walletAddress: address, derivationPath: path };
+  }
+
+  /** @throws KeywrightError `typed_data_…`, `signature_…`. */
+  pkpWithSignature(request: ExecutorRequest<"mintPkpWithSignature">): ExecutorAnswer<"mintPkpWithSignature"> {
+    return this.pkp(this.#accountOf("CreateWallet", request));
+  }
+
+  /** @throws KeywrightError `typed_data_…`, `signature_…`. */
+  usageKeyWithSignature(request: ExecutorRequest<"mintUsageKeyWithSignature">): ExecutorAnswer<"mintUsageKeyWithSignature"> {
+    const account = this.#accountOf("AddUsageApiKey", request);
+    const { path, value } = this.keyring.mintUsageKey(account, keyOfSecret);
+    return { walletAddress: value.walletAddress, derivationPath: path, usageApiKey: value.key, apiKeyHash: value.keyId };
+  }
+
+  /** The account a signed mint is for: the one it names (a Safe's, a converted one), else the signing wallet's own. */
+  #accountOf(primaryType: PrimaryType, { typed_data, signature, accountId }: ExecutorRequest<"mintPkpWithSignature">): AccountId {
+    const expected = { primaryType, domain: this.domain, nowSeconds: this.nowSeconds() };
+    const signer = verifyTypedData(typed_data, signature, expected);
+    return accountId === undefined ? packedAccountId(signer) : (accountId.toLowerCase() as AccountId);
+  }
+}
+
+function randomKey(): MintedKey {
+  for (;;) {
+    const secret = randomBytes(SECRET_BYTES);
+    if (parseApiKey(secret.toString("base64")) !== undefined) return keyOfSecret(secret);
+  }
+}
+
+/** The text of a secret, which is the key; the buffer is zero-filled. */
+function keyOfSecret(secret: Buffer): MintedKey {
+  const key = secret.toString("base64") as ApiKey;
+  const minted = { key, keyId: keyIdOf(key), walletAddress: addressOf(secret) };
+  secret.fill(0);
+  return minted;
+}

@@ -1,0 +1,72 @@
+/** The arguments of every op, checked before anything is done with them. Bigints and bytes arrive as decimal text and hex. */
+import { z } from "zod";
+import { parseCid } from "../../protocol/cid";
+import { parseAddress, type Address, type Cid, type PkpId } from "../../protocol/ids";
+
+const pkpId = z.string().transform((text, context): PkpId => {
+  const address = parseAddress(text);
+  if (address !== undefined) return address as Address as PkpId;
+  context.addIssue({ code: "custom", message: "must be a PKP's wallet address: 0x and 40 hex digits" });
+  return z.NEVER;
+});
+const ipfsId = z.string().transform((text, context): Cid => {
+  const cid = parseCid(text);
+  if (cid !== undefined) return cid;
+  context.addIssue({ code: "custom", message: "must be a CIDv0, or a CIDv1 of dag-pb and sha2-256" });
+  return z.NEVER;
+});
+const hexData = z.string().regex(/^0x([0-9a-fA-F]{2})*$/, "must be 0x and an even number of hex digits");
+const hash32 = z.string().regex(/^0x[0-9a-fA-F]{64}$/, "must be 0x and 64 hex digits");
+const record = z.record(z.string(), z.unknown());
+
+/** A number, or text in decimal or 0x hex; what ethers takes for a quantity. */
+const quantity = z.union([
+  z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER).transform(BigInt),
+  z
+    .string()
+    .regex(/^(0x[0-9a-fA-F]{1,64}|0|[1-9][0-9]{0,77})$/, "must be a whole number")
+    .transform(BigInt),
+]);
+const smallNumber = quantity.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER), "is too large").transform(Number);
+const accessList = z.array(z.strictObject({ address: z.string(), storageKeys: z.array(hash32) })).max(1_000);
+
+/** Types 0, 1 and 2; `chainId` is needed so that no signature is good on every chain at once. */
+const transaction = z.strictObject({
+  type: smallNumber.pipe(z.union([z.literal(0), z.literal(1), z.literal(2)], "must be 0, 1 or 2")).optional(),
+  chainId: quantity.refine((value) => value > 0n, "must be the id of a chain, above 0"),
+  nonce: smallNumber,
+  gasLimit: quantity,
+  to: z.string().nullish(),
+  from: z.string().nullish(),
+  value: quantity.optional(),
+  data: hexData.optional(),
+  gasPrice: quantity.optional(),
+  maxFeePerGas: quantity.optional(),
+  maxPriorityFeePerGas: quantity.optional(),
+  accessList: accessList.optional(),
+});
+export type TransactionFields = z.infer<typeof transaction>;
+
+const typeFields = z.array(z.object({ name: z.string(), type: z.string() }));
+
+export const OP_ARGUMENTS = {
+  signMessage: z.strictObject({ pkpId, message: z.string() }),
+  signTypedData: z.strictObject({ pkpId, domain: record, types: z.record(z.string(), typeFields), message: record, primaryType: z.string().optional() }),
+  signTransaction: z.strictObject({ pkpId, transaction }),
+  signDigest: z.strictObject({ pkpId, digest: hash32 }),
+  Encrypt: z.strictObject({ pkpId, message: z.string() }),
+  Decrypt: z.strictObject({ pkpId, ciphertext: z.string() }),
+  getPrivateKey: z.strictObject({ pkpId }),
+  getActionPrivateKey: z.strictObject({}),
+  getActionPublicKey: z.strictObject({ ipfsId }),
+  getActionWalletAddress: z.strictObject({ ipfsId }),
+};
+export type OpName = keyof typeof OP_ARGUMENTS;
+export type OpArguments<N extends OpName> = z.output<(typeof OP_ARGUMENTS)[N]>;
+
+/** The first thing that is wrong, with where it is. */
+export function whatIsWrong(error: z.ZodError): string {
+  const issue = error.issues[0];
+  if (issue === undefined) return "the arguments are wrong";
+  return issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
+}

@@ -1,0 +1,143 @@
+/**
+ * What a running action may ask of the keyholder. One handler per run, bound to its key, CID and account: the action only names a PKP, and the contract
+ * is asked about that PKP at its first use; the answer holds until the run ends. Source: design of the executor, "Keyholder" and "Writing an action".
+ */
+import { KeywrightError } from "../../protocol/errors";
+import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
+import { authorizePkp, type Authorization } from "../authorize";
+import type { Chain, Decision } from "../chain/chain";
+import type { Keyring } from "../keys/keyring";
+import { addressOf, publicKeyOf } from "../keys/secp256k1";
+import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
+import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
+import { decrypt, encrypt } from "./encryption";
+import { OpRefusal } from "./refusal";
+import { signDigest, signMessage, signTransaction, signTypedData } from "./signing";
+
+export interface OpsParts {
+  readonly chain: Chain;
+  readonly keyring: Keyring;
+  /** Whether getPrivateKey is served at all. */
+  readonly privateKeysAllowed: boolean;
+}
+
+/** `pkpId` is the PKP the run was already authorised for, if it named one. */
+export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId): OpHandler {
+  const ops = new RunOps(parts, run, pkpId);
+  return (call) => ops.answer(call);
+}
+
+interface Granted {
+  readonly account: AccountId;
+  readonly path: DerivationPath;
+  readonly actionByName: boolean;
+}
+interface Exposed {
+  readonly value: string;
+  readonly exposes?: string[];
+}
+type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Exposed> | Exposed };
+
+class RunOps {
+  readonly #decisions = new Map<PkpId, Promise<Decision>>();
+  readonly #ops: Ops;
+
+  constructor(
+    private readonly parts: OpsParts,
+    private readonly run: Authorization,
+    pkpId: PkpId | undefined,
+  ) {
+    if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
+    this.#ops = {
+      signMessage: (args) => this.#withPkp(args.pkpId, (secret) => signMessage(secret, args)),
+      signTypedData: (args) => this.#withPkp(args.pkpId, (secret) => signTypedData(secret, args)),
+      signTransaction: (args) => this.#withPkp(args.pkpId, (secret) => signTransaction(secret, args)),
+      signDigest: (args) => this.#withPkp(args.pkpId, (secret) => signDigest(secret, args)),
+      Encrypt: ({ pkpId: id, message }) => this.#withEncryption(id, (key, scope) => encrypt(key, scope, message)),
+      Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption(id, (key, scope) => decrypt(key, scope, ciphertext)),
+      getPrivateKey: (args) => this.#privateKey(args.pkpId),
+      getActionPrivateKey: () => this.parts.keyring.withAction(this.run.cid, exposedKey),
+      getActionPublicKey: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, publicKeyOf) }),
+      getActionWalletAddress: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, addressOf) }),
+    };
+  }
+
+  /** Never rejects for anything the action did; a rejection is a fault of ours (the chain cannot be read). */
+  async answer({ name, args }: OpCall): Promise<OpAnswer> {
+    try {
+      const { value, exposes } = await this.#perform(name, args);
+      return { ok: true, value: JSON.stringify(value), ...(exposes === undefined ? {} : { exposes }) };
+    } catch (error) {
+      const refusal = asRefusal(error);
+      if (refusal === undefined) throw error;
+      return { ok: false, code: refusal.code, message: refusal.message };
+    }
+  }
+
+  async #perform(name: string, args: string): Promise<Exposed> {
+    if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
+    const parsed = OP_ARGUMENTS[name].safeParse(parseJson(args));
+    if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
+    return (this.#ops[name] as (args: unknown) => Promise<Exposed> | Exposed)(parsed.data);
+  }
+
+  async #withPkp(pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
+    const { account, path } = await this.#granted(pkpId);
+    return { value: this.parts.keyring.withPkp(account, path, pkpId, use) };
+  }
+
+  async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Exposed> {
+    const { account } = await this.#granted(pkpId);
+    return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
+  }
+
+  /** For code that cannot do without: the deployment allows it, and a group lists this very action by name. */
+  async #privateKey(pkpId: PkpId): Promise<Exposed> {
+    if (!this.parts.privateKeysAllowed) throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
+    const { account, path, actionByName } = await this.#granted(pkpId);
+    if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
+    return this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
+  }
+
+  /** Asked once for each PKP of a run. A question that could not be answered is asked again. */
+  async #granted(pkpId: PkpId): Promise<Granted> {
+    const asked = this.#decisions.get(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
+    this.#decisions.set(pkpId, asked);
+    try {
+      const { accountId, derivationPath, actionByName } = await asked;
+      if (derivationPath === undefined) throw denied("the key's account has no such PKP");
+      return { account: accountId, path: derivationPath, actionByName };
+    } catch (error) {
+      if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);
+      throw error;
+    }
+  }
+}
+
+/** The one place where a key becomes text: the answer of getPrivateKey and getActionPrivateKey, watched by the tripwire from here on. */
+function exposedKey(secret: Buffer): Exposed {
+  const value = `0x${secret.toString("hex")}`;
+  return { value, exposes: [value] };
+}
+
+/** A denial by the contract (or by the keyring's own checks) ends the run; a failure that may pass is ours. */
+function asRefusal(error: unknown): OpRefusal | undefined {
+  if (error instanceof OpRefusal) return error;
+  return error instanceof KeywrightError && !error.retryable ? denied(error.detail) : undefined;
+}
+
+function denied(message: string): OpRefusal {
+  return new OpRefusal("permission_denied", message);
+}
+
+function isOpName(name: string): name is OpName {
+  return Object.hasOwn(OP_ARGUMENTS, name);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * One run from request to answer: who asks, which code, may he, then the sandbox; nothing is taken on the relayer's word.
+ * Source: specification §1 "Execution check"; house "Run an action".
+ */
+import type { Logger } from "pino";
+import { KeywrightError } from "../protocol/errors";
+import { parseAddress } from "../protocol/ids";
+import type { PkpId } from "../protocol/ids";
+import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
+import type { RunLimits } from "../protocol/limits";
+import { authorizeRun, type Authorization } from "./authorize";
+import type { Callers } from "./callers";
+import type { Code } from "./code/code";
+import { limitsOfRun } from "./limits";
+import { createOps, type OpsParts } from "./ops/ops";
+import { PoolClosed, QueueFull, type RunOutcome, type SandboxPool } from "./sandbox/types";
+
+export interface RunnerParts extends OpsParts {
+  readonly callers: Callers;
+  readonly code: Code;
+  readonly pool: Pick<SandboxPool, "run">;
+  readonly limits: RunLimits;
+}
+
+type RunRequest = ExecutorRequest<"run">;
+
+export class Runner {
+  constructor(private readonly parts: RunnerParts) {}
+
+  /**
+   * @param signal Aborted when the caller went away: frees the place in the queue, or ends the run.
+   * @throws KeywrightError what was refused before any code ran; whatever the code does is an answer, not an error.
+   */
+  async run(request: RunRequest, signal: AbortSignal, log: Logger): Promise<ExecutorAnswer<"run">> {
+    const startedAt = performance.now();
+    this.#requireParams(request.params);
+    const pkpId = pkpOf(request);
+    const [caller, source] = await Promise.all([this.parts.callers.resolve(request.credential), this.parts.code.identify(request)]);
+    const authorization = await authorizeRun(this.parts.chain, caller, source.cid, pkpId);
+    const authorizedAt = performance.now();
+    const code = await this.parts.code.load(source);
+    const limits = limitsOfRun(this.parts.limits, request.limitMs);
+    const outcome = await this.#runCode({ code, authorization, pkpId, limits, params: request.params, signal });
+    log.debug(
+      { authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid },
+      "ran",
+    );
+    return answerOf(outcome, limits.wallMs, authorization);
+  }
+
+  async #runCode(run: {
+    code: string;
+    authorization: Authorization;
+    pkpId: PkpId | undefined;
+    limits: RunLimits;
+    params: string;
+    signal: AbortSignal;
+  }): Promise<RunOutcome> {
+    const { code, authorization, pkpId, limits, params, signal } = run;
+    const { keyId, cid, decision } = authorization;
+    const ops = createOps(this.parts, authorization, pkpId);
+    return this.parts.pool.run({ account: decision.accountId, key: keyId, code, cid, params, limits, ops, signal }).catch((error: unknown) => {
+      throw notRun(error);
+    });
+  }
+
+  #requireParams(params: string): void {
+    const bytes = Buffer.byteLength(params, "utf8");
+    const { paramsBytes } = this.parts.limits;
+    if (bytes > paramsBytes) throw new KeywrightError("params_too_large", `js_params is ${bytes} bytes; at most ${paramsBytes} are accepted.`);
+    if (!isJsonObject(params)) throw new KeywrightError("invalid_value", "js_params must be a JSON object.");
+  }
+}
+
+function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
+  return pkpId === undefined ? undefined : (parseAddress(pkpId) as PkpId | undefined);
+}
+
+function answerOf(outcome: RunOutcome, limitMs: number, { cid }: Authorization): ExecutorAnswer<"run"> {
+  const { response, logs, error, durationMs, fault } = outcome;
+  return { response, logs, ...(error === undefined ? {} : { error }), usage: { durationMs, limitMs }, faultIsOurs: fault === "ours", cid };
+}
+
+function notRun(error: unknown): unknown {
+  if (error instanceof QueueFull) {
+    return new KeywrightError("queue_full", "The queue for runs is full at the moment.", {}, { retryAfterSeconds: error.retryAfterSeconds });
+  }
+  return error instanceof PoolClosed ? new KeywrightError("shutting_down", "The service is shutting down.", {}, { retryAfterSeconds: 5 }) : error;
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}

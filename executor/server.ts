@@ -1,0 +1,192 @@
+/**
+ * The keyholder's door: JSON over HTTP on a Unix socket, every message checked on its way in and on its way out.
+ * Source: protocol/executor.ts; design of the executor, "Keyholder".
+ */
+import { randomUUID } from "node:crypto";
+import { chmodSync, chownSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { connect } from "node:net";
+import { dirname } from "node:path";
+import type { Logger } from "pino";
+import { KeywrightError } from "../protocol/errors";
+import { EXECUTOR_CALLS, REQUEST_ID_HEADER, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest } from "../protocol/executor";
+
+export interface CallContext {
+  /** Aborted when the caller hung up before the answer. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+export type Handlers = { readonly [C in ExecutorCall]: (request: ExecutorRequest<C>, context: CallContext) => ExecutorAnswer<C> | Promise<ExecutorAnswer<C>> };
+
+export interface ServerOptions {
+  readonly socketPath: string;
+  /** Numeric id of the group that may connect; without it the owner alone may. */
+  readonly group?: number | undefined;
+  readonly handlers: Handlers;
+  readonly logger: Logger;
+}
+
+const MIB = 2 ** 20;
+/** Code is at most 16 MiB, but JSON may need six characters for one of its bytes only where the client needed them too: the relayer's own cap is 17 MiB. */
+const MAX_RUN_BYTES = 24 * MIB;
+const MAX_BODY_BYTES = 4 * MIB;
+const BODY_TIMEOUT_MS = 30_000;
+const REQUEST_ID = /^[0-9a-zA-Z-]{1,64}$/;
+/** Nobody reads it; the log line shows its status. */
+const HUNG_UP = new KeywrightError("timed_out", "The caller hung up.");
+const CALLS = new Map<string, ExecutorCall>(Object.entries(EXECUTOR_CALLS).map(([name, { path }]) => [path, name as ExecutorCall]));
+
+export class ExecutorServer {
+  readonly #server: Server;
+  #isDraining = false;
+  #open = 0;
+  #onIdle: (() => void) | undefined;
+
+  private constructor(private readonly options: ServerOptions) {
+    this.#server = createServer({ requestTimeout: BODY_TIMEOUT_MS, keepAliveTimeout: 60_000 }, (request, response) => {
+      void this.#serve(request, response);
+    });
+  }
+
+  /** Listens with the right mode from the first moment on. Throws when another executor listens there. */
+  static async listen(options: ServerOptions): Promise<ExecutorServer> {
+    await prepareSocket(options.socketPath);
+    const server = new ExecutorServer(options);
+    await server.#listen();
+    return server;
+  }
+
+  /** Takes no new calls, lets the open ones finish for `drainMs`, then closes every connection. */
+  async close(drainMs: number): Promise<void> {
+    this.#isDraining = true;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    if (this.#open > 0) await this.#untilIdle(drainMs);
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  #untilIdle(drainMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, drainMs);
+      this.#onIdle = () => (clearTimeout(timer), resolve());
+    });
+  }
+
+  #listen(): Promise<void> {
+    const { socketPath, group } = this.options;
+    const mask = process.umask(0o177);
+    return new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(socketPath, () => {
+        if (group !== undefined) {
+          chownSync(socketPath, process.getuid?.() ?? -1, group);
+          chmodSync(socketPath, 0o660);
+        }
+        resolve();
+      });
+    }).finally(() => process.umask(mask));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedAt = performance.now();
+    const log = this.options.logger.child({ requestId: requestIdOf(request) });
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    this.#open++;
+    let status = 200;
+    try {
+      send(response, status, await this.#answer(request, { signal: gone.signal, log }));
+    } catch (error) {
+      if (gone.signal.aborted) log.info("the caller hung up");
+      const refusal = gone.signal.aborted ? HUNG_UP : refusalOf(error, log);
+      status = refusal.status;
+      send(response, status, { code: refusal.code, detail: refusal.detail, facts: refusal.facts, retryAfterSeconds: refusal.retryAfterSeconds });
+    } finally {
+      log.info({ path: request.url?.slice(0, 64), status, ms: Math.round((performance.now() - startedAt) * 100) / 100 }, "call");
+      if (--this.#open === 0) this.#onIdle?.();
+    }
+  }
+
+  async #answer(request: IncomingMessage, context: CallContext): Promise<unknown> {
+    const name = CALLS.get(request.url ?? "");
+    if (name === undefined) throw new KeywrightError("route_not_found", "The executor has no such call.");
+    if (request.method !== "POST") throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
+    if (this.#isDraining) throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
+    const body = await readBody(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
+    return this.#call(name, parseJson(body), context);
+  }
+
+  async #call<C extends ExecutorCall>(name: C, body: unknown, context: CallContext): Promise<unknown> {
+    const { request, answer } = EXECUTOR_CALLS[name];
+    const parsed = request.safeParse(body);
+    if (!parsed.success) {
+      const fields = parsed.error.issues.map(({ path }) => path.join(".") || "body");
+      throw new KeywrightError("invalid_body", `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`);
+    }
+    return answer.parse(await this.options.handlers[name](parsed.data as ExecutorRequest<C>, context));
+  }
+}
+
+/** A socket left by a killed executor is removed; a living one, or a file of another kind, is not ours to touch. */
+async function prepareSocket(socketPath: string): Promise<void> {
+  mkdirSync(dirname(socketPath), { recursive: true, mode: 0o750 });
+  const existing = lstatSync(socketPath, { throwIfNoEntry: false });
+  if (existing === undefined) return;
+  if (!existing.isSocket()) throw new Error(`EXECUTOR_SOCKET ${socketPath} exists and is not a socket: remove it or name another path`);
+  if (await isAlive(socketPath)) throw new Error(`another executor listens on ${socketPath}: stop it or set another EXECUTOR_SOCKET`);
+  unlinkSync(socketPath);
+}
+
+function isAlive(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath);
+    const settle = (alive: boolean): void => {
+      socket.destroy();
+      resolve(alive);
+    };
+    socket.once("connect", () => settle(true));
+    socket.once("error", () => settle(false));
+  });
+}
+
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > maxBytes) throw new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new KeywrightError("malformed_json", "The call's body is not JSON.");
+  }
+}
+
+function send(response: ServerResponse, status: number, value: unknown): void {
+  if (response.destroyed) return;
+  const body = Buffer.from(JSON.stringify(value), "utf8");
+  response.writeHead(status, { "content-type": "application/json", "content-length": body.length, ...(status === 413 ? { connection: "close" } : {}) });
+  response.end(body);
+}
+
+/** What we know is told; what we do not know is logged, and the caller learns nothing but that it is our fault. */
+function refusalOf(error: unknown, log: Logger): KeywrightError {
+  if (error instanceof KeywrightError) {
+    log[error.status >= 500 ? "warn" : "debug"]({ err: error }, "refused");
+    return error;
+  }
+  log.error({ err: error }, "failed");
+  return new KeywrightError("internal_error", "The executor failed; its log has the cause under this request's id.");
+}
+
+function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers[REQUEST_ID_HEADER];
+  return typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID();
+}

@@ -1,0 +1,228 @@
+/**
+ * The keyholder put together: each part gets what it needs and no more. Started in an order in which nothing serves before what it stands on, and stopped
+ * in the opposite one, so that no process and no file is left behind.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, freemem, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { keyNamespaceOf } from "../protocol/namespace";
+import type { Hash32 } from "../protocol/ids";
+import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
+import { Callers } from "./callers";
+import { Chain, WrongChain } from "./chain/chain";
+import { CidComputer } from "./code/cid";
+import { Code } from "./code/code";
+import { CodeStore } from "./code/store";
+import type { Config } from "./config";
+import { createFetcher } from "./fetcher/client";
+import type { Fetcher } from "./fetcher/types";
+import { createHandlers } from "./handlers";
+import { IdentityVerifier } from "./identity";
+import { Keyring } from "./keys/keyring";
+import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
+import { Mint } from "./mint";
+import { Runner } from "./run";
+import { createSandboxPool } from "./sandbox/pool";
+import type { SandboxPool } from "./sandbox/types";
+import { ExecutorServer } from "./server";
+import { buildConfigDocument, openTee, type ConfigDocument, type TeeSource } from "./tee";
+import { Writes } from "./writes/writes";
+
+const MIB = 2 ** 20;
+/** Open calls get this long; whoever stops us usually waits ten seconds. */
+const DRAIN_MS = 5_000;
+const POOL_DRAIN_MS = 500;
+const CHAIN_WAIT_MS = 30_000;
+const CHAIN_RETRY_MS = 500;
+/** An idle child is about 50 MiB; a working one may need its heap and as much again. */
+const CHILD_MIB = 100;
+const MAX_DEFAULT_POOL = 32;
+
+export interface Service {
+  stop(): Promise<void>;
+}
+
+/** Steps to undo, last first, each even when another one fails. */
+class Undo {
+  readonly #steps: (() => unknown)[] = [];
+  add(step: () => unknown): void {
+    this.#steps.unshift(step);
+  }
+  async run(): Promise<void> {
+    for (const step of this.#steps.splice(0)) await Promise.resolve(step()).catch(() => undefined);
+  }
+}
+
+/** Throws what keeps the service from starting; everything begun until then has been undone. */
+export async function startService(config: Config, logger: Logger): Promise<Service> {
+  const undo = new Undo();
+  try {
+    await start(config, logger, undo);
+  } catch (error) {
+    await undo.run();
+    throw error;
+  }
+  return { stop: () => undo.run() };
+}
+
+async function start(config: Config, logger: Logger, undo: Undo): Promise<void> {
+  const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
+  const chain = openChain(config, undo);
+  await waitForContract(chain, keyNamespace, logger);
+  const tee = openTee({ kind: config.TEE, ...(config.DSTACK_ENDPOINT === undefined ? {} : { endpoint: config.DSTACK_ENDPOINT }) });
+  undo.add(() => tee.close());
+  const keyring = await openKeyring(config, tee, keyNamespace, logger);
+  undo.add(() => keyring.destroy());
+
+  const dataDir = prepareDataDir(config, undo);
+  const fetcher = await openFetcher(config, logger, undo);
+  const pool = await openPool(config, fetcher, logger, undo);
+  const cids = new CidComputer();
+  undo.add(() => cids.close());
+  const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
+  const code = new Code(cids, store, fetcher, config.limits.codeBytes);
+
+  const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, fetcher));
+  const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
+  const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
+  const handlers = createHandlers({
+    config,
+    keyNamespace,
+    chain,
+    callers,
+    mint: new Mint(keyring, domain),
+    writes: openWrites(config, keyring, callers, domain),
+    runner,
+    pool,
+    tee,
+    configDocument: configDocumentOf(config, keyNamespace, pool),
+    logger,
+  });
+  const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, handlers, logger });
+  undo.add(() => server.close(DRAIN_MS));
+}
+
+function openChain(config: Config, undo: Undo): Chain {
+  const chain = new Chain({
+    rpcUrls: config.RPC_URLS,
+    quorum: config.RPC_QUORUM,
+    chainId: config.chainId,
+    contractAddress: config.contractAddress,
+    timeoutMs: config.RPC_TIMEOUT_MS,
+    maxHeadAgeSeconds: config.maxHeadAgeSeconds,
+  });
+  undo.add(() => chain.close());
+  return chain;
+}
+
+/** A chain that is not up yet is waited for; a wrong one ends the start at once: other keys would come out of it. */
+async function waitForContract(chain: Chain, keyNamespace: Hash32, logger: Logger): Promise<void> {
+  const deadline = Date.now() + CHAIN_WAIT_MS;
+  for (;;) {
+    try {
+      return await chain.requireNamespace(keyNamespace);
+    } catch (error) {
+      if (error instanceof WrongChain || Date.now() > deadline) throw error;
+      logger.warn({ err: error }, "waiting for the chain");
+      await new Promise((resolve) => setTimeout(resolve, CHAIN_RETRY_MS));
+    }
+  }
+}
+
+async function openKeyring(config: Config, tee: TeeSource, keyNamespace: Hash32, logger: Logger): Promise<Keyring> {
+  const root = await rootKey(config, tee, logger);
+  const keyring = new Keyring(root, keyNamespace);
+  root.fill(0);
+  return keyring;
+}
+
+function rootKey(config: Config, tee: TeeSource, logger: Logger): Promise<Buffer> | Buffer {
+  if (tee.kind !== "none") return tee.rootKey();
+  const file = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
+  if (file !== undefined) return rootKeyFromFile(file);
+  logger.warn("no TEE, no ROOT_KEY_FILE and no DATA_DIR: the root key is lost when this process ends, and every key with it");
+  return ephemeralRootKey();
+}
+
+function prepareDataDir(config: Config, undo: Undo): string {
+  if (config.DATA_DIR !== undefined) return config.DATA_DIR;
+  const temporary = mkdtempSync(join(tmpdir(), "keywright-executor-"));
+  undo.add(() => rmSync(temporary, { recursive: true, force: true }));
+  return temporary;
+}
+
+async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<Fetcher> {
+  const fetcher = await createFetcher({
+    logger,
+    ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
+    ...(config.IPFS_GATEWAYS === undefined ? {} : { gateways: config.IPFS_GATEWAYS }),
+    ...(config.KUBO_RPC_URL === undefined ? {} : { kuboRpcUrl: config.KUBO_RPC_URL }),
+    jwksUrls: config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl),
+    ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
+    ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
+    uid: config.FETCHER_UID,
+  });
+  undo.add(() => fetcher.close());
+  return fetcher;
+}
+
+async function openPool(config: Config, fetcher: Fetcher, logger: Logger, undo: Undo): Promise<SandboxPool> {
+  const pool = await createSandboxPool({
+    limits: config.limits,
+    size: config.POOL_SIZE ?? defaultPoolSize(),
+    logger,
+    fetcher,
+    ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
+    secretPaths: secretPaths(config),
+    requireFullIsolation: config.production,
+    firstUid: config.SANDBOX_FIRST_UID,
+  });
+  undo.add(() => pool.close(POOL_DRAIN_MS));
+  const { level } = pool.stats();
+  if (level.level !== "full") logger.warn({ level: level.level, missing: level.missing }, "the sandbox is not fully isolated");
+  return pool;
+}
+
+/** What a child must never be able to open; its self-test tries. */
+function secretPaths(config: Config): string[] {
+  const rootKeyFile = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
+  return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter((path) => path !== undefined && path.startsWith("/")) as string[];
+}
+
+function defaultPoolSize(): number {
+  const byMemory = Math.floor(freemem() / MIB / 4 / CHILD_MIB);
+  return Math.max(2, Math.min(byMemory, availableParallelism() * 4, MAX_DEFAULT_POOL));
+}
+
+function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: TypedDataDomain): Writes {
+  return new Writes(keyring, callers, {
+    chainId: config.chainId,
+    contractAddress: config.contractAddress,
+    domain,
+    maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI,
+    maxTopUpWei: config.MAX_TOP_UP_WEI,
+  });
+}
+
+function configDocumentOf(config: Config, keyNamespace: Hash32, pool: SandboxPool): ConfigDocument {
+  const { level } = pool.stats();
+  return buildConfigDocument({
+    serviceName: config.SERVICE_NAME,
+    chainId: config.chainId,
+    contractAddress: config.contractAddress,
+    keyNamespace,
+    rpcUrls: config.RPC_URLS,
+    rpcQuorum: config.RPC_QUORUM,
+    maxHeadAgeSeconds: config.maxHeadAgeSeconds,
+    identityIssuers: config.IDENTITY_ISSUERS,
+    limits: { ...config.limits },
+    prices: { ...config.prices },
+    features: { privateKeys: config.ALLOW_PRIVATE_KEYS },
+    sandbox: level,
+    ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
+    ...(config.IPFS_GATEWAYS === undefined ? {} : { ipfsGateways: config.IPFS_GATEWAYS }),
+    ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { fetchAllowHosts: config.FETCH_ALLOW_HOSTS }),
+    ...(config.FETCH_PORTS === undefined ? {} : { fetchPorts: config.FETCH_PORTS }),
+  });
+}

@@ -1,0 +1,36 @@
+/** Contract writes as calldata, and calldata read back: the rules look at the bytes that will be signed, not at the request they came from. */
+import { Interface, type Result } from "ethers";
+import { IAccountManager__factory } from "../../typechain-types";
+import { KeywrightError } from "../../protocol/errors";
+import type { SimpleWrite } from "../../protocol/executor";
+
+/** OpenZeppelin's; not part of the interface's own ABI. */
+const MULTICALL = "function multicall(bytes[] data) returns (bytes[] results)";
+const CONTRACT: Interface = IAccountManager__factory.createInterface();
+const BATCH = new Interface([MULTICALL]);
+
+/** A function with its decoded arguments, as the contract will see them. */
+export interface DecodedWrite {
+  readonly functionName: string;
+  readonly args: Result;
+  readonly calldata: string;
+}
+
+/** Every function of the contract that changes state, by name. */
+export function writeFunctions(): string[] {
+  return CONTRACT.fragments.flatMap((fragment) => ("stateMutability" in fragment && "name" in fragment && fragment.stateMutability === "nonpayable" ? [String(fragment.name)] : []));
+}
+
+/** @throws KeywrightError `invalid_value` when the arguments do not fit the function. */
+export function encodeWrite({ functionName, args }: SimpleWrite): DecodedWrite {
+  try {
+    const calldata = CONTRACT.encodeFunctionData(functionName, args);
+    return { functionName, args: CONTRACT.decodeFunctionData(functionName, calldata), calldata };
+  } catch (cause) {
+    throw new KeywrightError("invalid_value", `The arguments do not fit ${functionName} of the contract.`, {}, { cause });
+  }
+}
+
+export function encodeBatch(calls: readonly DecodedWrite[]): string {
+  return BATCH.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
+}

@@ -1,0 +1,93 @@
+/**
+ * What a credential may have signed. A payer's signature moves managed accounts, so it is given only for a write about the very account or key whose
+ * secret was presented; everything else the contract decides. Source: design of the executor, "Signs as payer only what the credential allows".
+ */
+import { KeywrightError } from "../../protocol/errors";
+import { hash32FromUint } from "../../protocol/ids";
+import type { AccountId, Address, DerivationPath } from "../../protocol/ids";
+import type { Caller } from "../callers";
+import type { DecodedWrite } from "./calldata";
+
+/** What the rules ask of the rest: where a derivation path leads, and who signed the ConvertAccount envelope. */
+export interface RuleFacts {
+  addressAt(account: AccountId, path: DerivationPath): Address;
+  /** @throws KeywrightError when there is no envelope or its signature is wrong. */
+  convertSigner(): Address;
+}
+
+type Rule = (write: DecodedWrite, caller: Caller, facts: RuleFacts) => void;
+
+/** Argument 0 is a hash of the presented credential: nobody can name an account or key whose secret he does not hold. */
+const aboutOneself: Rule = ({ functionName, args }, { ids }) => {
+  const id = hash32FromUint(args[0] as bigint);
+  if (!(ids as readonly string[]).includes(id)) {
+    throw refuse(`${functionName} is about ${id}, which is not the hash of the credential that came with it.`);
+  }
+};
+
+/** A new account is managed, and of the presented key (or verified identity) in id and owner. */
+const ownNewAccount: Rule = ({ args }, caller) => {
+  const [id, managed, , , owner] = args as unknown as [bigint, boolean, string, string, string];
+  if (hash32FromUint(id) !== caller.ids[0] || owner !== caller.wallet || !managed) {
+    throw refuse("A new account must be managed and have the id and owner of the credential that came with it.");
+  }
+};
+
+/** The new owner agreed by signature. An identity is no account key, so it cannot convert. */
+const agreedConversion: Rule = (write, caller, facts) => {
+  if (caller.type !== "key") throw new KeywrightError("owner_only", "A conversion needs the account key; an identity token does not stand for it here.");
+  aboutOneself(write, caller, facts);
+  if (facts.convertSigner() !== write.args[1]) throw refuse("The conversion names another new owner than the one who signed ConvertAccount.");
+};
+
+/** The registered address is where the path leads: nobody can claim the address of a PKP that is another's. */
+const derivedWallet: Rule = (write, caller, facts) => {
+  aboutOneself(write, caller, facts);
+  const path = hash32FromUint(write.args[2] as bigint) as DerivationPath;
+  // A usage key names itself in argument 0; the path's own tail says which account it is for, and the contract compares the two.
+  const account = `0x${"0".repeat(32)}${path.slice(34)}` as AccountId;
+  if (facts.addressAt(account, path) !== write.args[1]) {
+    throw new KeywrightError("invalid_value", `Derivation path ${path} does not lead to ${String(write.args[1])}.`);
+  }
+};
+
+/** Every write a payer may sign. A function that is not here is never signed. */
+export const WRITE_RULES: Readonly<Record<string, Rule>> = {
+  newAccount: ownNewAccount,
+  convertToChainSecuredAccount: agreedConversion,
+  registerWalletDerivation: derivedWallet,
+  transferOwnership: aboutOneself,
+  updateAccountMetadata: aboutOneself,
+  setUsageApiKey: aboutOneself,
+  updateUsageApiKeyMetadata: aboutOneself,
+  removeUsageApiKey: aboutOneself,
+  updatePkpMetadata: aboutOneself,
+  addGroup: aboutOneself,
+  updateGroup: aboutOneself,
+  updateGroupMetadata: aboutOneself,
+  removeGroup: aboutOneself,
+  changeGroupMembers: aboutOneself,
+  addActionToGroup: aboutOneself,
+  removeActionFromGroup: aboutOneself,
+  addPkpToGroup: aboutOneself,
+  removePkpFromGroup: aboutOneself,
+  addAction: aboutOneself,
+  removeAction: aboutOneself,
+  updateActionMetadata: aboutOneself,
+};
+
+/** @throws KeywrightError `not_authorized`, `owner_only`, `invalid_value`, `typed_data_…`, `signature_…`. */
+export function requireAllowed(write: DecodedWrite, caller: Caller, facts: RuleFacts): void {
+  ruleOf(write.functionName)(write, caller, facts);
+}
+
+/** @throws KeywrightError `not_authorized` for a function no payer signs. */
+export function ruleOf(functionName: string): Rule {
+  const rule = Object.hasOwn(WRITE_RULES, functionName) ? WRITE_RULES[functionName] : undefined;
+  if (rule === undefined) throw refuse(`${functionName.slice(0, 64)} is no write that a payer signs.`);
+  return rule;
+}
+
+function refuse(detail: string): KeywrightError {
+  return new KeywrightError("not_authorized", detail);
+}

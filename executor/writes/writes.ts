@@ -1,0 +1,139 @@
+/**
+ * The only way to a payer's signature: `authorizeWrite` checks a write against a credential and tags its calldata; `signAsPayer` signs tagged calldata and
+ * nothing else, as often as nonce or fees change. Source: design of the executor, "Keyholder".
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { Transaction, getBytes, toBeHex } from "ethers";
+import { KeywrightError } from "../../protocol/errors";
+import type { Address } from "../../protocol/ids";
+import type { ContractWrite, ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
+import type { Callers } from "../callers";
+import type { Keyring } from "../keys/keyring";
+import { signDigest } from "../keys/secp256k1";
+import { encodeBatch, encodeWrite, type DecodedWrite } from "./calldata";
+import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
+
+export interface WriteOptions {
+  readonly chainId: bigint;
+  readonly contractAddress: Address;
+  readonly domain: TypedDataDomain;
+  readonly maxFeePerGasWei: bigint;
+  readonly maxTopUpWei: bigint;
+  readonly nowSeconds?: () => number;
+}
+
+interface Envelope {
+  readonly to: Address;
+  readonly value: bigint;
+  readonly data: string;
+  readonly nonce: number;
+  readonly gasLimit: bigint;
+}
+type Fees = Pick<ExecutorRequest<"signNoop">, "maxFeePerGas" | "maxPriorityFeePerGas">;
+type Signed = ExecutorAnswer<"signAsPayer">;
+
+const ADMIN_PAYER = 0;
+/** As many payers as the pool can ever have; numbers above are refused, so that no other address is ever signed for. */
+const MAX_PAYER = 1_024;
+const TRANSFER_GAS = 21_000n;
+const MAX_GAS = 30_000_000n;
+
+export class Writes {
+  readonly #nowSeconds: () => number;
+
+  constructor(
+    private readonly keyring: Keyring,
+    private readonly callers: Callers,
+    private readonly options: WriteOptions,
+  ) {
+    this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
+  }
+
+  /** @throws KeywrightError when the credential does not allow the write; see rules.ts. */
+  async authorizeWrite({ credential, write, convert }: ExecutorRequest<"authorizeWrite">): Promise<ExecutorAnswer<"authorizeWrite">> {
+    const calls = innerCalls(write);
+    const caller = await this.callers.resolve(credential);
+    const facts: RuleFacts = {
+      addressAt: (account, path) => this.keyring.addressAt(account, path),
+      convertSigner: () => this.#convertSigner(convert),
+    };
+    for (const call of calls) requireAllowed(call, caller, facts);
+    const calldata = write.functionName === "multicall" ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
+    return { calldata, tag: this.#tagOf(calldata) };
+  }
+
+  /** @throws KeywrightError `not_authorized` for calldata without its tag, `invalid_value`. */
+  signAsPayer({ payer, calldata, tag, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
+    if (!timingSafeEqual(getBytes(this.#tagOf(calldata)), getBytes(tag))) {
+      throw new KeywrightError("not_authorized", "The tag is not that of this calldata: no credential allowed this write here.");
+    }
+    return this.#sign(payer, { to: this.options.contractAddress, value: 0n, data: calldata, nonce, gasLimit: BigInt(gasLimit) }, fees);
+  }
+
+  signNoop({ payer, nonce, ...fees }: ExecutorRequest<"signNoop">): Signed {
+    return this.#sign(payer, { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+  }
+
+  /** From the admin payer to a payer of ours, never more than MAX_TOP_UP_WEI. */
+  signTopUp({ toPayer, amountWei, nonce, ...fees }: ExecutorRequest<"signTopUp">): Signed {
+    const value = BigInt(amountWei);
+    if (value > this.options.maxTopUpWei) throw invalid(`A top-up is at most ${this.options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
+    return this.#sign(ADMIN_PAYER, { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+  }
+
+  payers({ count }: ExecutorRequest<"payers">): ExecutorAnswer<"payers"> {
+    const lanes = Array.from({ length: count }, (_, index) => this.payerAddress(index + 1));
+    return { adminPayer: this.payerAddress(ADMIN_PAYER), payers: lanes };
+  }
+
+  payerAddress(index: number): Address {
+    requirePayer(index);
+    return this.keyring.payerAddress(index);
+  }
+
+  #convertSigner(convert: ExecutorRequest<"authorizeWrite">["convert"]): Address {
+    if (convert === undefined) throw invalid("A conversion needs the new owner's ConvertAccount signature.");
+    const expected = { primaryType: "ConvertAccount", domain: this.options.domain, nowSeconds: this.#nowSeconds() } as const;
+    return verifyTypedData(convert.typed_data, convert.signature, expected);
+  }
+
+  /** HMAC over chain id ‖ contract ‖ calldata: a tag made for one chain or contract is worth nothing on another. */
+  #tagOf(calldata: string): string {
+    const { chainId, contractAddress } = this.options;
+    const where = Buffer.concat([getBytes(toBeHex(chainId, 32)), getBytes(contractAddress)]);
+    return this.keyring.withTagKey((key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`);
+  }
+
+  #sign(payer: number, envelope: Envelope, fees: Fees): Signed {
+    requirePayer(payer);
+    const transaction = Transaction.from({ type: 2, chainId: this.options.chainId, ...envelope, ...this.#checkedFees(envelope.gasLimit, fees) });
+    transaction.signature = this.keyring.withPayer(payer, (secret) => signDigest(secret, getBytes(transaction.unsignedHash)));
+    return { rawTransaction: transaction.serialized, hash: transaction.hash ?? "" };
+  }
+
+  /** A relayer gone wrong may waste a payer's gas, but not all of it in one transaction. */
+  #checkedFees(gasLimit: bigint, fees: Fees): { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint } {
+    const maxFeePerGas = BigInt(fees.maxFeePerGas);
+    const maxPriorityFeePerGas = BigInt(fees.maxPriorityFeePerGas);
+    if (maxFeePerGas > this.options.maxFeePerGasWei) throw invalid(`maxFeePerGas is at most ${this.options.maxFeePerGasWei} wei (MAX_FEE_PER_GAS_WEI).`);
+    if (maxPriorityFeePerGas > maxFeePerGas) throw invalid("maxPriorityFeePerGas is above maxFeePerGas.");
+    if (gasLimit > MAX_GAS) throw invalid(`gasLimit is at most ${MAX_GAS}.`);
+    return { maxFeePerGas, maxPriorityFeePerGas };
+  }
+}
+
+/** The calls of a write, one level deep. Unknown names are refused before anything is encoded. */
+function innerCalls(write: ContractWrite): DecodedWrite[] {
+  const calls = "calls" in write ? write.calls : [write];
+  for (const { functionName } of calls) ruleOf(functionName);
+  return calls.map(encodeWrite);
+}
+
+function requirePayer(index: number): void {
+  if (!Number.isSafeInteger(index) || index < 0 || index > MAX_PAYER) throw invalid(`There are payers 0 to ${MAX_PAYER}.`);
+}
+
+function invalid(detail: string): KeywrightError {
+  return new KeywrightError("invalid_value", detail);
+}

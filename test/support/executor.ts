@@ -1,0 +1,217 @@
+/** A real executor process over a real chain with the real contract, for tests of the keyholder from outside. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { JsonRpcProvider, Wallet, type ContractTransactionResponse } from "ethers";
+import { Agent, request } from "undici";
+import { actionHashOf, packedAccountId, parseAddress, type AccountId, type Address, type Cid } from "../../protocol/ids";
+import { cidOfCode } from "../../protocol/cid";
+import { EXECUTOR_CALLS, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest } from "../../protocol/executor";
+import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
+import { ensureDeployment } from "../../scripts/dev/localDeployment";
+import { freePort } from "../../scripts/dev/ports";
+import { startProcess, waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
+import { AccountManager__factory, type AccountManager } from "../../typechain-types";
+
+export const PAYERS = 2;
+const RUN_LIMIT_MS = 10_000;
+
+export interface Refusal {
+  code: string;
+  detail: string;
+  facts?: Record<string, unknown>;
+}
+
+/** What the executor answered: the answer, or its refusal. */
+export type Outcome<C extends ExecutorCall> = { status: number; answer?: ExecutorAnswer<C>; refusal?: Refusal };
+
+/** A chain with the contract on it, and wallets that can pay on it. */
+export class TestChain {
+  private constructor(
+    private readonly chain: DevelopmentChain,
+    readonly provider: JsonRpcProvider,
+    readonly contract: AccountManager,
+    readonly contractAddress: string,
+    private readonly folder: string,
+  ) {}
+
+  static async start(extraArgs: string[] = []): Promise<TestChain> {
+    const folder = mkdtempSync(join(tmpdir(), "keywright-chain-"));
+    const chain = await startChain({ port: await freePort(), extraArgs });
+    const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(folder, "deployment.json"));
+    const provider = new JsonRpcProvider(chain.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 });
+    const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
+    return new TestChain(chain, provider, AccountManager__factory.connect(contractAddress, admin), contractAddress, folder);
+  }
+
+  get rpcUrl(): string {
+    return this.chain.rpcUrl;
+  }
+
+  /** A wallet with gas. */
+  async wallet(): Promise<Wallet> {
+    const wallet = Wallet.createRandom().connect(this.provider);
+    await this.provider.send("hardhat_setBalance", [wallet.address, "0x56bc75e2d63100000"]);
+    return new Wallet(wallet.privateKey, this.provider);
+  }
+
+  /** Makes `payer` an API payer with gas. */
+  async register(payer: string): Promise<void> {
+    await (await this.contract.addApiPayer(payer)).wait();
+    await this.provider.send("hardhat_setBalance", [payer, "0x56bc75e2d63100000"]);
+  }
+
+  async stop(): Promise<void> {
+    this.provider.destroy();
+    await this.chain.process.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export class TestExecutor {
+  readonly logs: string[] = [];
+  readonly socketPath: string;
+  readonly #agent: Agent;
+  #process: ManagedProcess | undefined;
+
+  private constructor(
+    readonly folder: string,
+    private readonly env: Record<string, string>,
+  ) {
+    this.socketPath = join(folder, "executor.sock");
+    this.#agent = new Agent({ connect: { socketPath: this.socketPath }, connections: 64 });
+  }
+
+  static async start(chain: Pick<TestChain, "rpcUrl" | "contractAddress">, env: Record<string, string> = {}): Promise<TestExecutor> {
+    const folder = mkdtempSync(join(tmpdir(), "keywright-executor-test-"));
+    const executor = new TestExecutor(folder, {
+      PATH: process.env.PATH ?? "",
+      RPC_URLS: chain.rpcUrl,
+      CHAIN_ID: "31337",
+      CONTRACT_ADDRESS: chain.contractAddress,
+      DATA_DIR: join(folder, "data"),
+      POOL_SIZE: "2",
+      ...env,
+    });
+    await executor.launch();
+    return executor;
+  }
+
+  async launch(): Promise<void> {
+    const main = join(__dirname, "../../dist/executor/main.js");
+    const env = { ...this.env, EXECUTOR_SOCKET: this.socketPath };
+    this.#process = startProcess({ name: "executor", command: process.execPath, args: [main], env, onLine: (line) => this.logs.push(line) });
+    const ready = async (): Promise<boolean> => (await this.call("ready", {})).ready;
+    await waitUntil("the executor", ready, { timeoutMs: 30_000, died: this.#process.died });
+  }
+
+  get process(): ManagedProcess {
+    if (this.#process === undefined) throw new Error("the executor is not running");
+    return this.#process;
+  }
+
+  /** The answer; throws on a refusal. */
+  async call<C extends ExecutorCall>(name: C, body: ExecutorRequest<C>): Promise<ExecutorAnswer<C>> {
+    const { answer, refusal, status } = await this.ask(name, body);
+    if (answer === undefined) throw new Error(`${name}: ${status} ${JSON.stringify(refusal)}`);
+    return answer;
+  }
+
+  /** The code of the refusal, "allowed" when there was none. */
+  async codeOf<C extends ExecutorCall>(name: C, body: ExecutorRequest<C>): Promise<string> {
+    return (await this.ask(name, body)).refusal?.code ?? "allowed";
+  }
+
+  async ask<C extends ExecutorCall>(name: C, body: unknown, signal?: AbortSignal): Promise<Outcome<C>> {
+    const { statusCode, body: answer } = await request(`http://executor${EXECUTOR_CALLS[name].path}`, {
+      method: "POST",
+      dispatcher: this.#agent,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const value: unknown = await answer.json();
+    if (statusCode === 200) return { status: 200, answer: EXECUTOR_CALLS[name].answer.parse(value) as ExecutorAnswer<C> };
+    return { status: statusCode, refusal: value as Refusal };
+  }
+
+  run(key: string, code: string, params: object = {}, pkpId?: string): Promise<Outcome<"run">> {
+    return this.ask("run", { credential: { type: "key", key }, code, params: JSON.stringify(params), limitMs: RUN_LIMIT_MS, ...(pkpId === undefined ? {} : { pkpId }) });
+  }
+
+  async stop(): Promise<void> {
+    await this.#agent.destroy();
+    await this.#process?.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A managed account made through the executor's own signatures, as the relayer would. */
+export class TestAccount {
+  nonce = 0;
+  private constructor(
+    private readonly chain: TestChain,
+    private readonly executor: TestExecutor,
+    readonly key: string,
+    readonly id: AccountId,
+    readonly owner: Address,
+  ) {}
+
+  static async create(chain: TestChain, executor: TestExecutor): Promise<TestAccount> {
+    const { apiKey, apiKeyHash, walletAddress } = await executor.call("mintAccountKey", {});
+    const account = new TestAccount(chain, executor, apiKey, apiKeyHash as AccountId, walletAddress as Address);
+    await account.write("newAccount", [apiKeyHash, true, "an account", "of a test", walletAddress]);
+    return account;
+  }
+
+  /** A write of this account through payer 1: authorised, signed, sent, mined. */
+  async write(functionName: string, args: ExecutorRequest<"authorizeWrite">["write"] extends infer W ? (W extends { args: infer A } ? A : never) : never, key = this.key): Promise<void> {
+    const credential = { type: "key", key } as const;
+    const { calldata, tag } = await this.executor.call("authorizeWrite", { credential, write: { functionName, args } });
+    await sendAsPayer(this.chain, this.executor, calldata, tag);
+  }
+
+  async mintPkp(): Promise<Address> {
+    const { walletAddress, derivationPath } = await this.executor.call("mintPkp", { accountId: this.id });
+    await this.write("registerWalletDerivation", [this.id, walletAddress, derivationPath, "", ""]);
+    return parseAddress(walletAddress) as Address;
+  }
+
+  /** A group of these actions (code or "any") and PKPs; ids count from 1. */
+  async addGroup(codes: readonly string[], pkps: readonly string[]): Promise<void> {
+    const actions = await Promise.all(codes.map(async (code) => (code === "any" ? "0" : actionHashOf(await cidOfCode(code)))));
+    await this.write("addGroup", [this.id, "a group", "", actions, [...pkps]]);
+  }
+
+  /** A usage key that may execute in these groups. */
+  async addUsageKey(executeInGroups: readonly number[], expiration = 0): Promise<{ key: string; id: string }> {
+    const { usageApiKey, apiKeyHash } = await this.executor.call("mintApiUsageKey", {});
+    await this.setUsageKey(apiKeyHash, executeInGroups, expiration);
+    return { key: usageApiKey, id: apiKeyHash };
+  }
+
+  async setUsageKey(keyId: string, executeInGroups: readonly number[], expiration = 0): Promise<void> {
+    await this.write("setUsageApiKey", [this.id, keyId, String(expiration), "0", "a key", "", false, false, false, [], [], [], executeInGroups.map(String)]);
+  }
+}
+
+export async function sendAsPayer(chain: TestChain, executor: TestExecutor, calldata: string, tag: string, payer = 1): Promise<void> {
+  const { payers } = await executor.call("payers", { count: PAYERS });
+  const nonce = await chain.provider.getTransactionCount(payers[payer - 1] ?? "");
+  const { rawTransaction } = await executor.call("signAsPayer", { payer, calldata, tag, nonce, gasLimit: "3000000", maxFeePerGas: "10000000000", maxPriorityFeePerGas: "1000000000" });
+  const receipt = await (await chain.provider.broadcastTransaction(rawTransaction)).wait();
+  if (receipt?.status !== 1) throw new Error("the write reverted");
+}
+
+/** Registers the executor's payers on the contract. */
+export async function registerPayers(chain: TestChain, executor: TestExecutor): Promise<void> {
+  const { payers } = await executor.call("payers", { count: PAYERS });
+  for (const payer of payers) await chain.register(payer);
+}
+
+export async function mined(sent: Promise<ContractTransactionResponse>): Promise<void> {
+  await (await sent).wait();
+}
+
+export const ownAccountId = (wallet: Wallet): AccountId => packedAccountId(wallet.address as Address);
+export type { Cid };
