@@ -49,6 +49,9 @@ export interface ChainConfig {
   key_namespace: Hash32;
 }
 
+const limitsSchema = z.looseObject({ run: z.record(z.string(), z.number()), prices: z.record(z.string(), z.number()) });
+export type Limits = z.infer<typeof limitsSchema>;
+
 export interface Material {
   readonly secure: boolean;
   readonly host: string;
@@ -57,6 +60,8 @@ export interface Material {
   /** The leaf of the connection that gave the attestation. */
   readonly leaf: Lazy<Buffer>;
   readonly chainConfig: Lazy<ChainConfig>;
+  /** What the service says it allows and charges. */
+  readonly limits: Lazy<Limits>;
   /** `sha256sum.txt`, byte for byte. */
   readonly checksums: Lazy<Buffer>;
   readonly quoteFile: Lazy<Buffer>;
@@ -73,10 +78,11 @@ export interface CollectOptions {
 export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOptions): Promise<Material> {
   const fetched = (path: string, maxBytes = MAX_EVIDENCE_BYTES): Promise<Lazy<Got>> =>
     outcomeOf(get(new URL(path, baseUrl), { maxBytes, timeoutMs, ...(ca === undefined ? {} : { ca }) }), path);
-  const [info, attestation, chainConfig, checksums, quoteFile] = await Promise.all([
+  const [info, attestation, chainConfig, limits, checksums, quoteFile] = await Promise.all([
     fetched("/info", 8 * MIB),
     fetched(`/attestation?nonce=${nonce.toString("hex")}`, 8 * MIB),
     fetched(`${API_PREFIX}/get_node_chain_config`, MIB),
+    fetched(`${API_PREFIX}/limits`, MIB),
     fetched("/evidences/sha256sum.txt"),
     fetched("/evidences/quote.json"),
   ]);
@@ -88,6 +94,7 @@ export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOpt
     attestation: lazily(() => shaped(attestationSchema, attestation(), "/attestation")),
     leaf: lazily(() => attestation().leaf ?? unavailable("the connection has no certificate (plain HTTP)")),
     chainConfig: lazily(() => shaped(chainConfigSchema, chainConfig(), "get_node_chain_config")),
+    limits: lazily(() => shaped(limitsSchema, limits(), "limits")),
     checksums: () => checksums().body,
     quoteFile: () => quoteFile().body,
     files,

@@ -1,5 +1,6 @@
 /** The steps of a verification. Each looks at one thing; what it needs from another step's subject it takes as given or says it could not check. */
 import { createHash } from "node:crypto";
+import canonicalize from "canonicalize";
 import { composeHash, configDigest, NO_LEAF, reportDataOf } from "../../protocol/attestation";
 import { parseAddress } from "../../protocol/ids";
 import { keyNamespaceOf } from "../../protocol/namespace";
@@ -125,6 +126,9 @@ function checkConfig({ material, bound, fresh }: Subjects): string {
   if (config.contract_address !== chain.contract_address || config.chain_id !== chain.chain_id) {
     throw new Malformed("the contract or chain of get_node_chain_config is not the attested one");
   }
+  const { prices, run } = material.limits();
+  if (!sameJson(config.prices, prices) || !sameJson(config.limits, run))
+    throw new Malformed("the limits or prices the service states are not the attested ones");
   return `covered by the quote; contract ${chain.contract_address} on chain ${chain.chain_id}`;
 }
 
@@ -221,6 +225,10 @@ function checkKeyNamespace({ material }: Subjects): string {
   if (computed !== key_namespace) throw new Malformed("key_namespace is not that of the stated chain and contract");
   if (material.info().config.key_namespace !== computed) throw new Malformed("the attested key namespace is not that of the stated chain and contract");
   return computed;
+}
+
+function sameJson(one: unknown, other: unknown): boolean {
+  return canonicalize(one) === canonicalize(other);
 }
 
 const sha256 = (bytes: Buffer): Buffer => createHash("sha256").update(bytes).digest();

@@ -38,9 +38,11 @@ export interface DstackOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
+const INFO_KEPT_MS = 10_000;
 
 export class DstackSource implements TeeSource {
   readonly #agent: AgentProcess;
+  #known: { readonly info: Record<string, unknown>; readonly until: number } | undefined;
 
   constructor(
     readonly kind: "dstack" | "simulated",
@@ -71,8 +73,12 @@ export class DstackSource implements TeeSource {
     });
   }
 
+  /** The VM's facts do not change while it runs: an answer is kept for a while, so that those who ask often do not wait for the agent. */
   async info(): Promise<Record<string, unknown>> {
-    return unavailableUnless(async () => checked(infoAnswer, "info", await this.#agent.call({ call: "info" })));
+    if (this.#known !== undefined && Date.now() < this.#known.until) return this.#known.info;
+    const info = await unavailableUnless(async () => checked(infoAnswer, "info", await this.#agent.call({ call: "info" })));
+    this.#known = { info, until: Date.now() + INFO_KEPT_MS };
+    return info;
   }
 
   async close(): Promise<void> {
