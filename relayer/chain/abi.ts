@@ -1,13 +1,10 @@
 /** The contract's words, both ways: calldata out; results, events and errors in. */
 import { Interface } from "ethers";
-import { IAccountManager__factory, type IAccountManager } from "../../typechain-types";
+import { IAccountManager__factory } from "../../typechain-types";
 import type { ContractWrite } from "../../protocol/executor";
 
 /** All of IAccountManager, and OpenZeppelin's `multicall` beside it. */
 export const CONTRACT = new Interface([...IAccountManager__factory.abi, "function multicall(bytes[] data) returns (bytes[] results)"]);
-
-/** The same, for calls whose arguments and results are typed. */
-export const TYPED_CONTRACT: IAccountManager["interface"] = IAccountManager__factory.createInterface();
 
 export function encodeWrite(write: ContractWrite): string {
   if (!("calls" in write)) return CONTRACT.encodeFunctionData(write.functionName, write.args);

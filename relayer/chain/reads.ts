@@ -11,7 +11,7 @@ import type {
   PkpInfoStructOutput as PkpInfo,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../typechain-types/IAccountManager";
-import { TYPED_CONTRACT } from "./abi";
+import { CONTRACT } from "./abi";
 import { namedError } from "./reverts";
 import type { RpcClient } from "./rpc/client";
 import { DENIAL_REASONS } from "./types";
@@ -19,9 +19,8 @@ import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageReq
 
 const USAGE_KEYS_PER_CALL = 200;
 
-type ReadFunction = Parameters<typeof TYPED_CONTRACT.encodeFunctionData>[0] & string;
 interface Question {
-  readonly name: ReadFunction;
+  readonly name: string;
   readonly args: readonly unknown[];
 }
 
@@ -135,19 +134,19 @@ export class Reads implements ReadMethods {
     return payer as Address;
   }
 
-  async #page<T>(name: ReadFunction, args: readonly unknown[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {
+  async #page<T>(name: string, args: readonly unknown[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {
     const [items, total] = await this.#ask(name, [...args, page.offset, page.limit]);
     return { items: (items as unknown[]).map(view), total: Number(total) };
   }
 
-  async #ask(name: ReadFunction, args: readonly unknown[]): Promise<readonly unknown[]> {
+  async #ask(name: string, args: readonly unknown[]): Promise<readonly unknown[]> {
     const [answer] = await this.#askAll([{ name, args }]);
     return answer ?? [];
   }
 
   async #askAll(questions: readonly Question[]): Promise<readonly (readonly unknown[])[]> {
     const { rpc, contractAddress, minBlock } = this.options;
-    const calls = questions.map(({ name, args }) => ({ method: "eth_call", params: [{ to: contractAddress, data: encode(name, args) }, "latest"] }));
+    const calls = questions.map(({ name, args }) => ({ method: "eth_call", params: [{ to: contractAddress, data: CONTRACT.encodeFunctionData(name, args) }, "latest"] }));
     try {
       const { values } = await rpc.callAt(await minBlock(), calls);
       return values.map((value, index) => decode(questions[index]?.name, value));
@@ -157,16 +156,11 @@ export class Reads implements ReadMethods {
   }
 }
 
-function encode(name: ReadFunction, args: readonly unknown[]): string {
-  // The names are checked against the contract; the arguments are given by the methods above, one place each.
-  return TYPED_CONTRACT.encodeFunctionData(name as "getKey", args as [string]);
-}
-
-function decode(name: ReadFunction | undefined, value: unknown): readonly unknown[] {
+function decode(name: string | undefined, value: unknown): readonly unknown[] {
   if (name === undefined || typeof value !== "string" || value === "0x") {
     throw new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
   }
-  return TYPED_CONTRACT.decodeFunctionResult(name as "getKey", value);
+  return CONTRACT.decodeFunctionResult(name, value);
 }
 
 async function orUndefined<T>(code: string, answer: Promise<T>): Promise<T | undefined> {

@@ -11,6 +11,7 @@ export interface ReceiptLog {
 }
 
 export interface Receipt {
+  readonly from: string;
   readonly transactionHash: string;
   readonly blockNumber: string;
   readonly blockHash: string;

@@ -53,6 +53,30 @@ export class RpcClient {
     });
   }
 
+  /**
+   * Hands signed bytes to the endpoints in turn until one takes or knows them: undefined. Else the failure that says most: `transport` when an endpoint
+   * gave no answer, so that it may have them all the same; then whatever a node said about the transaction.
+   */
+  async broadcast(raw: string): Promise<RpcFailure | undefined> {
+    const failures: RpcFailure[] = [];
+    for (const member of this.#inOrder()) {
+      try {
+        await this.#ask(member, (asked) => asked.endpoint.call("eth_sendRawTransaction", [raw]));
+        return undefined;
+      } catch (error) {
+        const { failure } = asRpcError(error);
+        if (failure === "already_known") return undefined;
+        failures.push(failure);
+      }
+    }
+    return failures.find((failure) => failure === "transport") ?? failures.find((failure) => !mayAnswerElsewhere(failure)) ?? failures[0];
+  }
+
+  /** Several calls answered by one node. */
+  async callTogether(calls: readonly RpcCall[]): Promise<readonly unknown[]> {
+    return this.#untilAnswered(async (member) => (await member.endpoint.callTogether(calls)).map(valueOf));
+  }
+
   /** One round over all endpoints, good or bad, each asked once: for questions where one node's word is not enough. */
   async callEverywhere<T>(method: string, params: readonly unknown[]): Promise<readonly (T | RpcError)[]> {
     return Promise.all(
