@@ -5,7 +5,7 @@
 import { encodeBase64, toUtf8Bytes, type Provider, type Signer } from "ethers";
 import { keyIdOf, packedAccountId, parseAddress, type AccountId, type Address, type ApiKey } from "../protocol/ids";
 import type { PrimaryType, TypedDataDomain } from "../protocol/typedDataShape";
-import { IAccountManager__factory } from "../typechain-types/factories/IAccountManager__factory";
+import { IAccountManager__factory } from "../typechain-types";
 import { AccountEvents } from "./contract";
 import { ClientError } from "./errors";
 import { refuse, toAccountId, toAddress } from "./fields";

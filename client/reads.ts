@@ -3,7 +3,7 @@
  * Two things the chain does not know are absent: what a key has spent, and the CID behind an action's hash.
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
-import type { IAccountManager } from "../typechain-types/IAccountManager";
+import type { IAccountManager } from "../typechain-types";
 import { toGroupId, toKeyId } from "./fields";
 import type { Page } from "./operations";
 import { walletErrorOf } from "./wallet";

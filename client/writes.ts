@@ -3,7 +3,7 @@
  * Source: specification §3, §4; the contract's interface.
  */
 import { type AccountId, type Address, type KeyId } from "../protocol/ids";
-import type { IAccountManager } from "../typechain-types/IAccountManager";
+import type { IAccountManager } from "../typechain-types";
 import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
 import { actionOfCid, refuse, toAccountId, toActionHash, toAddress, toGroupId, toKeyId, toU64 } from "./fields";

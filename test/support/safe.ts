@@ -1,0 +1,105 @@
+/**
+ * A real Safe on the test chain, from the artefacts its makers publish: owners sign, somebody executes. Runs any batch as the Transaction Builder would:
+ * a single call as it is, several through MultiSendCallOnly.
+ */
+import {
+  Contract,
+  ContractFactory,
+  ZeroAddress,
+  concat,
+  dataLength,
+  solidityPacked,
+  type HDNodeWallet,
+  type Signer,
+  type TransactionReceipt,
+  type Wallet,
+} from "ethers";
+import * as MultiSend from "@safe-global/safe-smart-account/build/artifacts/contracts/libraries/MultiSendCallOnly.sol/MultiSendCallOnly.json";
+import * as SafeProxyFactory from "@safe-global/safe-smart-account/build/artifacts/contracts/proxies/SafeProxyFactory.sol/SafeProxyFactory.json";
+import * as Safe from "@safe-global/safe-smart-account/build/artifacts/contracts/Safe.sol/Safe.json";
+
+export interface SafeCall {
+  readonly to: string;
+  readonly value: string;
+  readonly data: string;
+}
+
+export interface TestSafe {
+  readonly address: string;
+  /** Signed by exactly as many owners as the threshold asks for; rejects when the inner call reverts. */
+  execute(calls: readonly SafeCall[]): Promise<TransactionReceipt>;
+}
+
+type Owner = Wallet | HDNodeWallet;
+
+interface Artifact {
+  readonly abi: unknown[];
+  readonly bytecode: string;
+}
+
+async function deploy(artifact: unknown, deployer: Signer): Promise<Contract> {
+  const { abi, bytecode } = artifact as Artifact;
+  const contract = await new ContractFactory(abi as string[], bytecode, deployer).deploy();
+  await contract.waitForDeployment();
+  return contract as Contract;
+}
+
+/** Deploys singleton, factory, MultiSendCallOnly and a proxy of the given owners. `deployer` pays, now and for each execution; it needs no seat. */
+export async function deploySafe(deployer: Signer, owners: readonly Owner[], threshold: number): Promise<TestSafe> {
+  const singleton = await deploy(Safe, deployer);
+  const factory = await deploy(SafeProxyFactory, deployer);
+  const multiSend = await deploy(MultiSend, deployer);
+  const seats = owners.map((owner) => owner.address);
+  const setup = singleton.interface.encodeFunctionData("setup", [seats, threshold, ZeroAddress, "0x", ZeroAddress, ZeroAddress, 0, ZeroAddress]);
+  const create = factory.getFunction("createProxyWithNonce");
+  const address = String(await create.staticCall(await singleton.getAddress(), setup, 0));
+  await (await create.send(await singleton.getAddress(), setup, 0)).wait();
+  const safe = new Contract(address, singleton.interface, deployer);
+  const multiSendAddress = await multiSend.getAddress();
+  return {
+    address,
+    execute: async (calls) => executeSigned(safe, owners.slice(0, threshold), inner(calls, multiSend, multiSendAddress)),
+  };
+}
+
+interface InnerCall extends SafeCall {
+  readonly operation: 0 | 1;
+}
+
+function inner(calls: readonly SafeCall[], multiSend: Contract, multiSendAddress: string): InnerCall {
+  const [only, ...others] = calls;
+  if (only === undefined) throw new Error("nothing to execute");
+  if (others.length === 0) return { ...only, operation: 0 };
+  const packed = calls.map(({ to, value, data }) =>
+    solidityPacked(["uint8", "address", "uint256", "uint256", "bytes"], [0, to, value, dataLength(data), data]),
+  );
+  return { to: multiSendAddress, value: "0", data: multiSend.interface.encodeFunctionData("multiSend", [concat(packed)]), operation: 1 };
+}
+
+const SAFE_TX = [
+  ["to", "address"],
+  ["value", "uint256"],
+  ["data", "bytes"],
+  ["operation", "uint8"],
+  ["safeTxGas", "uint256"],
+  ["baseGas", "uint256"],
+  ["gasPrice", "uint256"],
+  ["gasToken", "address"],
+  ["refundReceiver", "address"],
+  ["nonce", "uint256"],
+].map(([name = "", type = ""]) => ({ name, type }));
+
+async function executeSigned(safe: Contract, signers: readonly Owner[], call: InnerCall): Promise<TransactionReceipt> {
+  const provider = safe.runner?.provider;
+  const chainId = (await provider?.getNetwork())?.chainId;
+  const nonce = (await safe.getFunction("nonce").staticCall()) as bigint;
+  const message = { ...call, safeTxGas: 0, baseGas: 0, gasPrice: 0, gasToken: ZeroAddress, refundReceiver: ZeroAddress, nonce };
+  const sorted = [...signers].sort((a, b) => (BigInt(a.address) < BigInt(b.address) ? -1 : 1));
+  const domain = { chainId, verifyingContract: await safe.getAddress() };
+  const signatures = await Promise.all(sorted.map((owner) => owner.signTypedData(domain, { SafeTx: SAFE_TX }, message)));
+  const { to, value, data, operation } = call;
+  const sent = await safe.getFunction("execTransaction").send(to, value, data, operation, 0, 0, 0, ZeroAddress, ZeroAddress, concat(signatures));
+  const receipt = await sent.wait();
+  if (receipt === null) throw new Error("the execution has no receipt");
+  return receipt as TransactionReceipt;
+}
