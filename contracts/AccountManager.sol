@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.30;
+
+import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
+import {AccountViews} from "./AccountViews.sol";
+import {ApiPayers} from "./ApiPayers.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {Bits, NumberSet} from "./libraries/Bits.sol";
+import {Column, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
+import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
+import {Text, Texts} from "./libraries/Texts.sol";
+import {Account, Action, Group, KeyHead, Pkp, UsageKey, Wallet} from "./types/AccountStorage.sol";
+import {DenialReason, Scope} from "./types/AccountTypes.sol";
+
+/// @title AccountManager
+/// @notice Every write. What each function does, emits and requires is said in `IAccountManager`. Nothing here can be upgraded.
+/// @dev In the private functions `id` is the account, `actor` the id that the door let in.
+contract AccountManager is AccountViews, Multicall {
+    using Bits for NumberSet;
+    using GroupSets for GroupRegister;
+    using GroupSets for Column;
+    using GroupSets for GroupList;
+    using Rows for mapping(uint256 => uint256);
+    using Texts for Text;
+
+    uint256 private constant KIND_PKP = 1;
+    uint256 private constant KIND_USAGE_KEY = 2;
+
+    bytes32 public immutable keyNamespace;
+
+    constructor(address firstAdmin) ApiPayers(firstAdmin) {
+        keyNamespace = keccak256(abi.encode("keywright/v1", block.chainid, address(this)));
+    }
+
+    // ---------------------------------------------------------------------------------------------------------- the door
+
+    /// @dev The only place that decides who may write. Says which account `actor` stands for.
+    function _authorize(uint256 actor, Scope scope, uint256 groupId) private view returns (uint256 id) {
+        bool asOwner;
+        (id, asOwner) = _enter(actor);
+        if (!asOwner && !_holds(_usageKeys[actor], scope, groupId)) revert MissingScope(scope, groupId);
+    }
+
+    /// @dev The part of the door that asks who stands before it: the owner or who acts for it, or a payer with a live usage key.
+    function _enter(uint256 actor) private view returns (uint256 id, bool asOwner) {
+        address owner = _accounts[actor].owner;
+        if (msg.sender == owner && owner != address(0)) return (actor, true);
+        if (!_isApiPayer(msg.sender)) revert NotAuthorized(msg.sender);
+        Subject memory subject = _subject(actor);
+        id = subject.accountId;
+        if (id == 0) revert UnknownAccount(actor);
+        if (!_accounts[id].managed) revert AccountChainSecured(id);
+        if (subject.denial == DenialReason.UnknownKey) revert UnknownUsageKey(actor);
+        if (subject.denial == DenialReason.KeyExpired) revert KeyExpired(actor);
+        asOwner = subject.isAccountKey;
+    }
+
+    function _authorizeOwner(uint256 actor) private view returns (uint256 id) {
+        return _authorize(actor, Scope.OwnerOnly, 0);
+    }
+
+    /// @dev A member that means "any" is the owner's, whatever the key may do in the group.
+    function _unlessAny(Scope scope, uint256 action) private pure returns (Scope) {
+        return action == 0 ? Scope.OwnerOnly : scope;
+    }
+
+    function _unlessAny(Scope scope, uint256[] calldata actions) private pure returns (Scope) {
+        for (uint256 i = 0; i < actions.length; i++) scope = _unlessAny(scope, actions[i]);
+        return scope;
+    }
+
+    function _unlessAny(Scope scope, address[] calldata pkps) private pure returns (Scope) {
+        for (uint256 i = 0; i < pkps.length; i++) scope = _unlessAny(scope, uint160(pkps[i]));
+        return scope;
+    }
+
+    // ---------------------------------------------------------------------------------------------------------- accounts
+
+    function newAccount(
+        uint256 apiKeyHash,
+        bool managed,
+        string calldata name,
+        string calldata description,
+        address adminWalletAddress
+    ) external {
+        if (managed ? !_isApiPayer(msg.sender) : msg.sender != adminWalletAddress) revert NotAuthorized(msg.sender);
+        if (!managed && apiKeyHash != _packedId(msg.sender)) revert ForeignAccountId(apiKeyHash, _packedId(msg.sender));
+        _create(apiKeyHash, managed, name, description, adminWalletAddress);
+    }
+
+    function newChainSecuredAccount(string calldata name, string calldata description) external {
+        _create(_packedId(msg.sender), false, name, description, msg.sender);
+    }
+
+    function convertToChainSecuredAccount(uint256 apiKeyHash, address newAdminWalletAddress) external {
+        uint256 id = _authorizeOwner(apiKeyHash);
+        if (!_accounts[id].managed) revert AccountChainSecured(id);
+        address oldAdmin = _handOver(id, newAdminWalletAddress);
+        emit AccountConvertedToChainSecured(id, oldAdmin, newAdminWalletAddress, apiKeyHash);
+    }
+
+    function transferOwnership(uint256 apiKeyHash, address newOwner) external {
+        uint256 id = _authorizeOwner(apiKeyHash);
+        address oldOwner = _handOver(id, newOwner);
+        if (newOwner == oldOwner) revert SameOwner(newOwner);
+        emit AccountOwnershipTransferred(id, oldOwner, newOwner, apiKeyHash);
+    }
+
+    function updateAccountMetadata(uint256 apiKeyHash, string calldata name, string calldata description) external {
+        uint256 id = _authorizeOwner(apiKeyHash);
+        Account storage account = _accounts[id];
+        bool changed;
+        (account.lengths, changed) = account.text.set(account.lengths, name, description);
+        if (changed) emit AccountUpdated(id, name, description, apiKeyHash);
+    }
+
+    function _create(uint256 id, bool managed, string calldata name, string calldata description, address owner) private {
+        Account storage account = _accounts[id];
+        if (id == 0) revert ZeroId();
+        _requireOwnable(owner);
+        if (managed && _usageKeys[id].accountId != 0) revert KeyIdTaken(id);
+        if (account.owner != address(0)) revert AccountIdTaken(id);
+        account.owner = owner;
+        account.managed = managed;
+        (account.lengths, ) = account.text.set(account.lengths, name, description);
+        emit AccountCreated(id, owner, managed, name, description, id);
+    }
+
+    /// @dev From here on the account is ChainSecured.
+    function _handOver(uint256 id, address newOwner) private returns (address oldOwner) {
+        _requireOwnable(newOwner);
+        oldOwner = _accounts[id].owner;
+        _accounts[id].owner = newOwner;
+        _accounts[id].managed = false;
+    }
+
+    function _requireOwnable(address owner) private view {
+        if (owner == address(0)) revert ZeroAddress();
+        if (owner == address(this)) revert OwnerIsThisContract();
+    }
+
+    function _packedId(address wallet) private pure returns (uint256) {
+        return uint256(keccak256(abi.encodePacked(wallet)));
+    }
+
+    // -------------------------------------------------------------------------------------------------------- usage keys
+
+    function setUsageApiKey(
+        uint256 accountApiKeyHash,
+        uint256 usageApiKeyHash,
+        uint256 expiration,
+        uint256 balance,
+        string calldata name,
+        string calldata description,
+        bool createGroups,
+        bool deleteGroups,
+        bool createPKPs,
+        uint256[] calldata manageIPFSIdsInGroups,
+        uint256[] calldata addPkpToGroups,
+        uint256[] calldata removePkpFromGroups,
+        uint256[] calldata executeInGroups
+    ) external {
+        uint256 id = _authorizeOwner(accountApiKeyHash);
+        if (usageApiKeyHash == 0) revert ZeroId();
+        KeyHead memory wanted;
+        wanted.expiration = uint40(_atMost(expiration, type(uint40).max));
+        wanted.balance = uint64(_atMost(balance, type(uint64).max));
+        wanted.flags = (createGroups ? CREATE_GROUPS : 0) | (deleteGroups ? DELETE_GROUPS : 0) | (createPKPs ? CREATE_PKPS : 0);
+
+        UsageKey storage key = _usageKeys[usageApiKeyHash];
+        bool isNew = _claim(key, id, usageApiKeyHash);
+        if (_setValues(key, wanted, name, description) || isNew) {
+            emit UsageApiKeySet(id, usageApiKeyHash, expiration, balance, name, description, wanted.flags, accountApiKeyHash);
+        }
+        uint256[][4] memory lists;
+        uint256 lastId = _accounts[id].groupsThatExist.lastId;
+        lists[0] = GroupSets.fromList(manageIPFSIdsInGroups, lastId);
+        lists[1] = GroupSets.fromList(addPkpToGroups, lastId);
+        lists[2] = GroupSets.fromList(removePkpFromGroups, lastId);
+        lists[3] = GroupSets.fromList(executeInGroups, lastId);
+        if (_setLists(key, lists) || isNew) {
+            emit UsageApiKeyScopesSet(
+                id,
+                usageApiKeyHash,
+                manageIPFSIdsInGroups,
+                addPkpToGroups,
+                removePkpFromGroups,
+                executeInGroups,
+                accountApiKeyHash
+            );
+        }
+    }
+
+    function updateUsageApiKeyMetadata(
+        uint256 accountApiKeyHash,
+        uint256 usageApiKeyHash,
+        string calldata name,
+        string calldata description
+    ) external {
+        uint256 id = _authorizeOwner(accountApiKeyHash);
+        UsageKey storage key = _usageKeyOf(id, usageApiKeyHash);
+        bool changed;
+        (key.head.lengths, changed) = key.text.set(key.head.lengths, name, description);
+        if (changed) emit UsageApiKeyUpdated(id, usageApiKeyHash, name, description, accountApiKeyHash);
+    }
+
+    function removeUsageApiKey(uint256 accountApiKeyHash, uint256 usageApiKeyHash) external {
+        uint256 id = _authorizeOwner(accountApiKeyHash);
+        UsageKey storage key = _usageKeyOf(id, usageApiKeyHash);
+        KeyHead memory head = key.head;
+        uint256[] storage keys = _accounts[id].usageKeys;
+        uint256 last = keys[keys.length - 1];
+        keys[head.position - 1] = last;
+        _usageKeys[last].head.position = head.position;
+        keys.pop();
+        KeyHead memory removed; // position 0, nothing allowed
+        removed.generation = head.generation + 1; // every list is empty from here on
+        removed.lengths = head.lengths; // they describe the text that stays behind
+        key.head = removed;
+        emit UsageApiKeyRemoved(id, usageApiKeyHash, accountApiKeyHash);
+    }
+
+    /// @dev A key id belongs to one account for ever. Says whether the key was not set, and lists it then.
+    function _claim(UsageKey storage key, uint256 id, uint256 keyId) private returns (bool isNew) {
+        if (key.accountId == 0) key.accountId = id;
+        else if (key.accountId != id) revert KeyIdTaken(keyId);
+        isNew = key.head.position == 0;
+        if (isNew) {
+            uint256[] storage keys = _accounts[id].usageKeys;
+            keys.push(keyId);
+            key.head.position = uint32(keys.length);
+        }
+    }
+
+    function _setValues(
+        UsageKey storage key,
+        KeyHead memory wanted,
+        string calldata name,
+        string calldata description
+    ) private returns (bool changed) {
+        KeyHead memory head = key.head;
+        (wanted.lengths, changed) = key.text.set(head.lengths, name, description);
+        changed = changed || head.expiration != wanted.expiration || head.balance != wanted.balance || head.flags != wanted.flags;
+        if (!changed) return false;
+        (wanted.position, wanted.generation, wanted.wordCount) = (head.position, head.generation, head.wordCount);
+        key.head = wanted;
+    }
+
+    /// @dev Replaces the four lists under a new generation, unless they are what they were.
+    function _setLists(UsageKey storage key, uint256[][4] memory lists) private returns (bool changed) {
+        KeyHead memory head = key.head;
+        uint256 longest = 0;
+        for (uint256 i = 0; i < lists.length; i++) {
+            longest = Math.max(longest, lists[i].length);
+            for (uint256 word = 0; word < Math.max(head.wordCount, lists[i].length) && !changed; word++) {
+                uint256 groups = word < lists[i].length ? lists[i][word] : 0;
+                changed = groups != key.lists[_scopeOfList(i)].at(head.generation, word);
+            }
+        }
+        if (!changed) return false;
+        head.generation++;
+        head.wordCount = uint32(longest);
+        key.head = head;
+        for (uint256 i = 0; i < lists.length; i++) {
+            for (uint256 word = 0; word < lists[i].length; word++) {
+                if (lists[i][word] != 0) key.lists[_scopeOfList(i)].put(head.generation, word, lists[i][word]);
+            }
+        }
+    }
+
+    /// @dev The order of the lists in `setUsageApiKey`.
+    function _scopeOfList(uint256 i) private pure returns (Scope) {
+        return i == 3 ? Scope.Execute : Scope(uint256(Scope.ManageActions) + i);
+    }
+
+    function _usageKeyOf(uint256 id, uint256 keyId) private view returns (UsageKey storage key) {
+        key = _usageKeys[keyId];
+        if (key.accountId != id || key.head.position == 0) revert UnknownUsageKey(keyId);
+    }
+
+    function _atMost(uint256 value, uint256 max) private pure returns (uint256) {
+        if (value > max) revert ValueTooLarge(value, max);
+        return value;
+    }
+
+    // -------------------------------------------------------------------------------------------------------------- PKPs
+
+    function registerWalletDerivation(
+        uint256 apiKeyHash,
+        address pkpId,
+        uint256 derivationPath,
+        string calldata name,
+        string calldata description
+    ) external {
+        uint256 id = _authorize(apiKeyHash, Scope.CreatePkps, 0);
+        if (pkpId == address(0)) revert ZeroAddress();
+        uint256 kind = derivationPath >> 248;
+        if (kind != KIND_PKP && kind != KIND_USAGE_KEY) revert UnknownPathKind(kind);
+        if (uint128(derivationPath) != uint128(id)) revert ForeignDerivationPath(derivationPath, id);
+        Texts.requireShort(name, description);
+
+        Wallet storage wallet = _wallets[pkpId];
+        if (wallet.accountId != 0) {
+            if (wallet.accountId != id || wallet.derivationPath != derivationPath) revert PkpTaken(pkpId);
+            if (kind == KIND_PKP && _setPkpTexts(id, pkpId, name, description)) revert PkpTaken(pkpId);
+            return;
+        }
+        wallet.accountId = id;
+        wallet.derivationPath = derivationPath;
+        if (kind == KIND_PKP) {
+            uint32 number = ++_accounts[id].lastPkp;
+            wallet.column.index = number;
+            _accounts[id].pkpAt[number].wallet = pkpId;
+            _setPkpTexts(id, pkpId, name, description);
+        }
+        emit WalletDerivationRegistered(id, pkpId, derivationPath, name, description, apiKeyHash);
+    }
+
+    function updatePkpMetadata(uint256 apiKeyHash, address pkpId, string calldata name, string calldata description) external {
+        uint256 id = _authorizeOwner(apiKeyHash);
+        if (!_isPkpOf(pkpId, id)) revert UnknownPkp(pkpId);
+        if (_setPkpTexts(id, pkpId, name, description)) emit PkpUpdated(id, pkpId, name, description, apiKeyHash);
+    }
+
+    function _setPkpTexts(
+        uint256 id,
+        address pkpId,
+        string calldata name,
+        string calldata description
+    ) private returns (bool changed) {
+        Pkp storage pkp = _accounts[id].pkpAt[_wallets[pkpId].column.index];
+        (pkp.lengths, changed) = pkp.text.set(pkp.lengths, name, description);
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ groups
+
+    function addGroup(
+        uint256 apiKeyHash,
+        string calldata name,
+        string calldata description,
+        uint256[] calldata cidHashes,
+        address[] calldata pkpIds
+    ) external returns (uint256 groupId) {
+        uint256 id = _authorize(apiKeyHash, Scope.CreateGroups, 0);
+        // On 0: a key that could fill the group it makes, without being allowed to fill every group, would give itself rights.
+        if (cidHashes.length != 0) _authorize(apiKeyHash, _unlessAny(Scope.ManageActions, cidHashes), 0);
+        if (pkpIds.length != 0) _authorize(apiKeyHash, _unlessAny(Scope.AddPkp, pkpIds), 0);
+        Account storage account = _accounts[id];
+        groupId = account.groupsThatExist.add();
+        Group storage group = account.groups[groupId];
+        (group.lengths, ) = group.text.set(group.lengths, name, description);
+        emit GroupAdded(id, groupId, name, description, apiKeyHash);
+        _addActions(id, apiKeyHash, groupId, cidHashes);
+        _addPkps(id, apiKeyHash, groupId, pkpIds);
+    }
+
+    function updateGroup(
+        uint256 accountApiKeyHash,
+        uint256 groupId,
+        string calldata name,
+        string calldata description,
+        uint256[] calldata cidHashes,
+        address[] calldata pkpIds
+    ) external {
+        uint256 id = _setGroupTexts(accountApiKeyHash, groupId, name, description);
+        Account storage account = _accounts[id];
+        NumberSet memory wanted = _addActions(id, accountApiKeyHash, groupId, cidHashes);
+        uint256[] memory gone = _without(_actionsIn(account, groupId), wanted);
+        for (uint256 i = 0; i < gone.length; i++) {
+            _removeAction(id, accountApiKeyHash, groupId, account.actionAt[gone[i]].hash);
+        }
+        wanted = _addPkps(id, accountApiKeyHash, groupId, pkpIds);
+        gone = _without(_pkpsIn(account, groupId), wanted);
+        for (uint256 i = 0; i < gone.length; i++) {
+            _removePkp(id, accountApiKeyHash, groupId, account.pkpAt[gone[i]].wallet);
+        }
+    }
+
+    function updateGroupMetadata(
+        uint256 accountApiKeyHash,
+        uint256 groupId,
+        string calldata name,
+        string calldata description
+    ) external {
+        _setGroupTexts(accountApiKeyHash, groupId, name, description);
+    }
+
+    function removeGroup(uint256 apiKeyHash, uint256 groupId) external {
+        uint256 id = _authorize(apiKeyHash, Scope.DeleteGroups, 0);
+        Account storage account = _accounts[id];
+        _requireGroup(account, groupId);
+        account.groupsThatExist.remove(groupId); // what lists it asks this first, so nothing else has to go
+        emit GroupRemoved(id, groupId, apiKeyHash);
+    }
+
+    function changeGroupMembers(
+        uint256 apiKeyHash,
+        uint256 groupId,
+        uint256[] calldata addActions,
+        uint256[] calldata removeActions,
+        address[] calldata addPkps,
+        address[] calldata removePkps
+    ) external {
+        uint256 id = _authorizeChange(apiKeyHash, groupId, addActions, removeActions, addPkps, removePkps);
+        _requireGroup(_accounts[id], groupId);
+        NumberSet memory added = _addActions(id, apiKeyHash, groupId, addActions);
+        for (uint256 i = 0; i < removeActions.length; i++) {
+            uint256 index = _removeAction(id, apiKeyHash, groupId, removeActions[i]);
+            if (added.has(index)) revert MemberInBothLists(removeActions[i]);
+        }
+        added = _addPkps(id, apiKeyHash, groupId, addPkps);
+        for (uint256 i = 0; i < removePkps.length; i++) {
+            uint256 number = _removePkp(id, apiKeyHash, groupId, removePkps[i]);
+            if (added.has(number)) revert MemberInBothLists(uint160(removePkps[i]));
+        }
+    }
+
+    /// @dev The scope of each list that is not empty; a call that asks nothing is the owner's.
+    function _authorizeChange(
+        uint256 actor,
+        uint256 groupId,
+        uint256[] calldata addActions,
+        uint256[] calldata removeActions,
+        address[] calldata addPkps,
+        address[] calldata removePkps
+    ) private view returns (uint256 id) {
+        if (addActions.length != 0) id = _authorize(actor, _unlessAny(Scope.ManageActions, addActions), groupId);
+        if (removeActions.length != 0) id = _authorize(actor, _unlessAny(Scope.ManageActions, removeActions), groupId);
+        if (addPkps.length != 0) id = _authorize(actor, _unlessAny(Scope.AddPkp, addPkps), groupId);
+        if (removePkps.length != 0) id = _authorize(actor, _unlessAny(Scope.RemovePkp, removePkps), groupId);
+        if (id == 0) id = _authorizeOwner(actor);
+    }
+
+    function addActionToGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external {
+        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.ManageActions, action), groupId);
+        _requireGroup(_accounts[id], groupId);
+        _addAction(id, apiKeyHash, groupId, action);
+    }
+
+    function removeActionFromGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external {
+        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.ManageActions, action), groupId);
+        _requireGroup(_accounts[id], groupId);
+        _removeAction(id, apiKeyHash, groupId, action);
+    }
+
+    function addPkpToGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external {
+        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.AddPkp, uint160(pkpId)), groupId);
+        _requireGroup(_accounts[id], groupId);
+        _addPkp(id, apiKeyHash, groupId, pkpId);
+    }
+
+    function removePkpFromGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external {
+        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.RemovePkp, uint160(pkpId)), groupId);
+        _requireGroup(_accounts[id], groupId);
+        _removePkp(id, apiKeyHash, groupId, pkpId);
+    }
+
+    function _setGroupTexts(
+        uint256 actor,
+        uint256 groupId,
+        string calldata name,
+        string calldata description
+    ) private returns (uint256 id) {
+        id = _authorizeOwner(actor);
+        Account storage account = _accounts[id];
+        _requireGroup(account, groupId);
+        Group storage group = account.groups[groupId];
+        bool changed;
+        (group.lengths, changed) = group.text.set(group.lengths, name, description);
+        if (changed) emit GroupUpdated(id, groupId, name, description, actor);
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- members
+
+    /// @dev Lists an action in an existing group. Says its index.
+    function _addAction(uint256 id, uint256 actor, uint256 groupId, uint256 action) private returns (uint256 index) {
+        Column storage column = _accounts[id].actions[action];
+        (index, ) = _know(id, action);
+        if (column.has(groupId)) return index;
+        column.flip(groupId);
+        Group storage group = _accounts[id].groups[groupId];
+        group.actionPages = group.actionRow.add(group.actionPages, index);
+        emit ActionAddedToGroup(id, groupId, action, actor);
+    }
+
+    function _removeAction(uint256 id, uint256 actor, uint256 groupId, uint256 action) private returns (uint256 index) {
+        Column storage column = _accounts[id].actions[action];
+        if (!column.has(groupId)) revert NotInGroup(groupId, action);
+        column.flip(groupId);
+        index = column.index;
+        _accounts[id].groups[groupId].actionRow.remove(index);
+        emit ActionRemovedFromGroup(id, groupId, action, actor);
+    }
+
+    function _addPkp(uint256 id, uint256 actor, uint256 groupId, address pkpId) private returns (uint256 number) {
+        if (pkpId != address(0) && !_isPkpOf(pkpId, id)) revert UnknownPkp(pkpId);
+        Column storage column = _pkpColumn(id, pkpId);
+        number = column.index;
+        if (column.has(groupId)) return number;
+        column.flip(groupId);
+        Group storage group = _accounts[id].groups[groupId];
+        group.pkpPages = group.pkpRow.add(group.pkpPages, number);
+        emit PkpAddedToGroup(id, groupId, pkpId, actor);
+    }
+
+    function _removePkp(uint256 id, uint256 actor, uint256 groupId, address pkpId) private returns (uint256 number) {
+        Column storage column = _pkpColumn(id, pkpId);
+        bool isOurs = pkpId == address(0) || _isPkpOf(pkpId, id); // another account's PKP has a column of its own groups
+        if (!isOurs || !column.has(groupId)) revert NotInGroup(groupId, uint160(pkpId));
+        column.flip(groupId);
+        number = column.index;
+        _accounts[id].groups[groupId].pkpRow.remove(number);
+        emit PkpRemovedFromGroup(id, groupId, pkpId, actor);
+    }
+
+    function _pkpColumn(uint256 id, address pkpId) private view returns (Column storage) {
+        return pkpId == address(0) ? _accounts[id].anyPkp : _wallets[pkpId].column;
+    }
+
+    /// @dev Lists actions in an existing group. Says which, as a set of indexes.
+    function _addActions(uint256 id, uint256 actor, uint256 groupId, uint256[] calldata actions) private returns (NumberSet memory set) {
+        set = Bits.empty(INDEXES_PER_WORD, _accounts[id].lastAction + actions.length);
+        for (uint256 i = 0; i < actions.length; i++) set.put(_addAction(id, actor, groupId, actions[i]));
+    }
+
+    function _addPkps(uint256 id, uint256 actor, uint256 groupId, address[] calldata pkps) private returns (NumberSet memory set) {
+        set = Bits.empty(INDEXES_PER_WORD, _accounts[id].lastPkp);
+        for (uint256 i = 0; i < pkps.length; i++) set.put(_addPkp(id, actor, groupId, pkps[i]));
+    }
+
+    /// @dev The indexes in a group that are not wanted there.
+    function _without(NumberSet memory listed, NumberSet memory wanted) private pure returns (uint256[] memory) {
+        listed.subtract(wanted);
+        return listed.page(0, listed.size());
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- actions
+
+    function addAction(uint256 accountApiKeyHash, string calldata name, string calldata description, uint256 actionHash) external {
+        uint256 id = _authorizeOwner(accountApiKeyHash);
+        if (actionHash == 0) revert ActionZero();
+        (uint256 index, bool isNew) = _know(id, actionHash);
+        bool changed = _setActionTexts(id, index, name, description);
+        if (isNew) emit ActionAdded(id, actionHash, name, description, accountApiKeyHash);
+        else if (changed) emit ActionUpdated(id, actionHash, name, description, accountApiKeyHash);
+    }
+
+    function removeAction(uint256 accountApiKeyHash, uint256 actionHash) external {
+        uint256 id = _authorizeOwner(accountApiKeyHash);
+        Account storage account = _accounts[id];
+        uint256 index = _actionIndex(id, actionHash);
+        account.actions[actionHash].retire();
+        account.liveActions[index / INDEXES_PER_WORD] &= ~(1 << (index % INDEXES_PER_WORD));
+        emit ActionRemoved(id, actionHash, accountApiKeyHash);
+    }
+
+    function updateActionMetadata(
+        uint256 accountApiKeyHash,
+        uint256 actionHash,
+        uint256 groupId,
+        string calldata name,
+        string calldata description
+    ) external {
+        uint256 id = _authorizeOwner(accountApiKeyHash);
+        if (groupId != 0) _requireGroup(_accounts[id], groupId);
+        if (_setActionTexts(id, _actionIndex(id, actionHash), name, description)) {
+            emit ActionUpdated(id, actionHash, name, description, accountApiKeyHash);
+        }
+    }
+
+    /// @dev Gives an action that the account has not the next index. "Any action" has index 0 from the start.
+    function _know(uint256 id, uint256 action) private returns (uint256 index, bool isNew) {
+        Account storage account = _accounts[id];
+        index = account.actions[action].index;
+        if (index != 0 || action == 0) return (index, false);
+        index = ++account.lastAction;
+        account.actions[action].index = uint32(index);
+        account.actionAt[index].hash = action;
+        account.liveActions[index / INDEXES_PER_WORD] |= 1 << (index % INDEXES_PER_WORD);
+        return (index, true);
+    }
+
+    function _setActionTexts(
+        uint256 id,
+        uint256 index,
+        string calldata name,
+        string calldata description
+    ) private returns (bool changed) {
+        Action storage action = _accounts[id].actionAt[index];
+        (action.lengths, changed) = action.text.set(action.lengths, name, description);
+    }
+
+    function _actionIndex(uint256 id, uint256 action) private view returns (uint256 index) {
+        index = _accounts[id].actions[action].index;
+        if (index == 0) revert UnknownAction(action);
+    }
+}

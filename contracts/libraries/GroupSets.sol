@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {IAccountManager} from "../interfaces/IAccountManager.sol";
+
+/// @dev Everything that is a set of groups is kept in words of 224 bits: group g is bit g % 224 of word g / 224. Words of different sets
+/// answer a question by AND. The 32 bits that are left in a slot carry what is read or written together with the word.
+uint256 constant GROUPS_PER_WORD = 224;
+
+/// @dev The groups that exist in an account. Bit 0 is never set: there is no group 0.
+struct GroupRegister {
+    uint32 lastId; // of the newest group ever
+    uint224 first; // groups 1 … 223
+    mapping(uint256 word => uint256) more;
+}
+
+/// @dev The groups that list one item (an action or a PKP).
+struct Column {
+    uint32 index; // of the item in its account, from 1; 0: not an item, or the one that stands for "any"
+    uint224 first; // groups 1 … 223
+    mapping(uint256 index => mapping(uint256 word => uint256)) more; // by index: a retired index takes its membership with it
+}
+
+/// @dev One list of a usage key. A word counts only if it carries the key's present generation, so that one new number empties the
+/// lists and what is written over is cheap. Bit 0 of word 0 is the wildcard "every group".
+struct GroupList {
+    mapping(uint256 word => uint256) stamped; // generation (32 bits) ‖ groups (224 bits)
+}
+
+/// @title Sets of groups
+library GroupSets {
+    // ---------------------------------------------------------------------------------------------------- groups that exist
+
+    function at(GroupRegister storage register, uint256 word) internal view returns (uint256) {
+        return word == 0 ? register.first : register.more[word];
+    }
+
+    function has(GroupRegister storage register, uint256 groupId) internal view returns (bool) {
+        return _bit(at(register, groupId / GROUPS_PER_WORD), groupId);
+    }
+
+    /// @dev How many words the ids of an account fill.
+    function wordCount(GroupRegister storage register) internal view returns (uint256) {
+        return register.lastId / GROUPS_PER_WORD + 1;
+    }
+
+    function add(GroupRegister storage register) internal returns (uint256 groupId) {
+        groupId = ++register.lastId;
+        _flip(register, groupId);
+    }
+
+    function remove(GroupRegister storage register, uint256 groupId) internal {
+        _flip(register, groupId);
+    }
+
+    function _flip(GroupRegister storage register, uint256 groupId) private {
+        uint256 word = groupId / GROUPS_PER_WORD;
+        if (word == 0) register.first ^= uint224(_mask(groupId));
+        else register.more[word] ^= _mask(groupId);
+    }
+
+    // ------------------------------------------------------------------------------------------------ groups that list an item
+
+    function at(Column storage column, uint256 word) internal view returns (uint256) {
+        return word == 0 ? column.first : column.more[column.index][word];
+    }
+
+    function has(Column storage column, uint256 groupId) internal view returns (bool) {
+        return _bit(at(column, groupId / GROUPS_PER_WORD), groupId);
+    }
+
+    /// @dev Adds or removes a group: the caller has looked which of the two it is.
+    function flip(Column storage column, uint256 groupId) internal {
+        uint256 word = groupId / GROUPS_PER_WORD;
+        if (word == 0) column.first ^= uint224(_mask(groupId));
+        else column.more[column.index][word] ^= _mask(groupId);
+    }
+
+    /// @dev Ends every membership of the item at once: it is no item any more.
+    function retire(Column storage column) internal {
+        column.index = 0;
+        column.first = 0;
+    }
+
+    // ------------------------------------------------------------------------------------------------------- lists of a key
+
+    function at(GroupList storage list, uint32 generation, uint256 word) internal view returns (uint256) {
+        uint256 stamped = list.stamped[word];
+        return stamped >> GROUPS_PER_WORD == generation ? uint224(stamped) : 0;
+    }
+
+    function has(GroupList storage list, uint32 generation, uint256 groupId) internal view returns (bool) {
+        return _bit(at(list, generation, groupId / GROUPS_PER_WORD), groupId);
+    }
+
+    function put(GroupList storage list, uint32 generation, uint256 word, uint256 groups) internal {
+        list.stamped[word] = (uint256(generation) << GROUPS_PER_WORD) | groups;
+    }
+
+    /// @dev The words of a caller's list. Order and duplicates leave no trace. An id above the account's last one is refused.
+    function fromList(uint256[] calldata list, uint256 lastId) internal pure returns (uint256[] memory words) {
+        if (list.length == 0) return words;
+        uint256 highest = 0;
+        for (uint256 i = 0; i < list.length; i++) {
+            if (list[i] > lastId) revert IAccountManager.UnknownGroup(list[i]);
+            if (list[i] > highest) highest = list[i];
+        }
+        words = new uint256[](highest / GROUPS_PER_WORD + 1);
+        for (uint256 i = 0; i < list.length; i++) words[list[i] / GROUPS_PER_WORD] |= _mask(list[i]);
+    }
+
+    // --------------------------------------------------------------------------------------------------------------- bits
+
+    function _mask(uint256 groupId) private pure returns (uint256) {
+        return 1 << (groupId % GROUPS_PER_WORD);
+    }
+
+    function _bit(uint256 word, uint256 groupId) private pure returns (bool) {
+        return word & _mask(groupId) != 0;
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {IAccountManager} from "../interfaces/IAccountManager.sol";
+
+/// @dev The lengths of a name (low 8 bits) and a description (16 bits), kept in a slot their owner reads anyway.
+type TextLengths is uint24;
+
+/// @dev The bytes of both strings, one after the other: room for the longest name and the longest description.
+struct Text {
+    bytes32[36] words;
+}
+
+/// @title A name and a description side by side
+/// @notice Both strings share one run of words, so that two short strings cost the words their bytes fill and nothing for lengths.
+/// Words past the present text may hold bytes of an earlier one; the lengths say where the text ends.
+library Texts {
+    uint256 internal constant MAX_NAME = 128;
+    uint256 internal constant MAX_DESCRIPTION = 1024;
+
+    function requireShort(string calldata name, string calldata description) internal pure {
+        if (bytes(name).length > MAX_NAME) revert IAccountManager.StringTooLong(bytes(name).length, MAX_NAME);
+        if (bytes(description).length > MAX_DESCRIPTION) {
+            revert IAccountManager.StringTooLong(bytes(description).length, MAX_DESCRIPTION);
+        }
+    }
+
+    /// @dev Writes both strings where they differ from what is there.
+    /// @return lengths The lengths to keep.
+    /// @return changed Whether anything differed.
+    function set(
+        Text storage stored,
+        TextLengths before,
+        string calldata name,
+        string calldata description
+    ) internal returns (TextLengths lengths, bool changed) {
+        requireShort(name, description);
+        lengths = TextLengths.wrap(uint24(bytes(name).length | (bytes(description).length << 8)));
+        changed = TextLengths.unwrap(lengths) != TextLengths.unwrap(before);
+        bytes memory text = bytes.concat(bytes(name), bytes(description), bytes32(0)); // the last word's padding is zero
+        for (uint256 i = 0; 32 * i < bytes(name).length + bytes(description).length; i++) {
+            bytes32 word;
+            assembly ("memory-safe") {
+                word := mload(add(add(text, 32), mul(32, i)))
+            }
+            if (stored.words[i] == word) continue;
+            stored.words[i] = word;
+            changed = true;
+        }
+    }
+
+    /// @dev Reads both strings.
+    function get(
+        Text storage stored,
+        TextLengths lengths
+    ) internal view returns (string memory name, string memory description) {
+        uint256 nameLength = TextLengths.unwrap(lengths) & 0xff;
+        uint256 descriptionLength = TextLengths.unwrap(lengths) >> 8;
+        bytes memory text = new bytes(nameLength + descriptionLength);
+        for (uint256 i = 0; 32 * i < text.length; i++) {
+            bytes32 word = stored.words[i];
+            assembly ("memory-safe") {
+                mstore(add(add(text, 32), mul(32, i)), word) // memory is handed out in whole words: this stays inside `text`
+            }
+        }
+        name = _slice(text, 0, nameLength);
+        description = _slice(text, nameLength, descriptionLength);
+    }
+
+    function _slice(bytes memory text, uint256 from, uint256 length) private pure returns (string memory part) {
+        part = new string(length);
+        assembly ("memory-safe") {
+            mcopy(add(part, 32), add(add(text, 32), from), length)
+        }
+    }
+}
