@@ -4,6 +4,7 @@ import Stripe from "stripe";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import { Secret } from "../../protocol/secret";
 import { createCredits, type Credits, type CreditsOptions, type PaymentKeys } from "../../relayer/credits/index";
+import { grantSignupCredit } from "../../relayer/credits/signup";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
 import { startStripeDouble, type StripeDouble } from "../../scripts/dev/stripe/server";
@@ -71,6 +72,5 @@ export function startDouble(webhookUrl?: string): Promise<StripeDouble> {
 
 /** Puts credit on an account without the processor. */
 export async function fund(db: Db, accountId: AccountId, cents: number): Promise<void> {
-  const { grantSignupCredit } = await import("../../relayer/credits/signup");
   await grantSignupCredit(db, { cents, dailyCapCents: undefined, everyAccount: false }, accountId);
 }

@@ -1,0 +1,69 @@
+/** Credit and payments over HTTP. Source: specification §4 "Billing"; wire "Billing routes under /core/v1/billing". */
+import type { BillingPage } from "../billing-page/page";
+import type { Credits, HistoryEntry } from "../credits/types";
+import type { HandlersOf } from "../middleware/call";
+
+export interface BillingDeps {
+  readonly credits: Credits;
+  readonly page: BillingPage;
+}
+
+type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history" | "billingPage";
+
+/** No list is this long; a page beyond it is empty like any other past the end. */
+const LAST_PAGE = 10n ** 12n;
+
+export function billingRoutes({ credits, page }: BillingDeps): HandlersOf<BillingRoute> {
+  return {
+    stripeConfig: async () => ({ publishable_key: credits.publishableKey() }),
+
+    balance: async ({ caller }) => {
+      const { balanceCents, reservedCents } = await credits.balance(caller.accountId);
+      return { balance_cents: balanceCents, balance_display: dollars(balanceCents), reserved_cents: reservedCents };
+    },
+
+    createPaymentIntent: async ({ caller, body, attemptKey }) => {
+      const intent = await credits.createIntent({ accountId: caller.accountId, amountCents: body.amount_cents, attemptKey });
+      return { client_secret: intent.clientSecret, payment_intent_id: intent.paymentIntentId };
+    },
+
+    confirmPayment: async ({ caller, body }) => {
+      const { balanceCents, alreadyCredited } = await credits.confirmIntent(caller.accountId, body.payment_intent_id);
+      return { success: true, balance_cents: balanceCents, ...(alreadyCredited ? { already_credited: true } : {}) };
+    },
+
+    webhook: async ({ rawBody, header }) => {
+      await credits.handleWebhook(rawBody, header("Stripe-Signature"));
+      return { received: true };
+    },
+
+    history: async ({ caller, query, setTotal }) => {
+      const number = Number(query.page_number < LAST_PAGE ? query.page_number : LAST_PAGE);
+      const { entries, total } = await credits.history(caller.accountId, { number, size: query.page_size });
+      setTotal(total);
+      return entries.map(outEntry);
+    },
+
+    billingPage: async ({ setHeader }) => {
+      for (const [name, value] of Object.entries(page.headers)) setHeader(name, value);
+      return { contentType: "text/html; charset=utf-8", content: page.html };
+    },
+  };
+}
+
+function outEntry(entry: HistoryEntry): Awaited<ReturnType<HandlersOf<"history">["history"]>>[number] {
+  return {
+    id: String(entry.id),
+    kind: entry.kind,
+    amount_cents: entry.amountCents,
+    reference: entry.reference,
+    ...(entry.keyId === undefined ? {} : { api_key_hash: entry.keyId }),
+    created_at: entry.createdAt.toISOString(),
+  };
+}
+
+/** Cents as people read them: `$20.00`, `-$0.05`. */
+function dollars(cents: number): string {
+  const absolute = Math.abs(cents);
+  return `${cents < 0 ? "-" : ""}$${Math.floor(absolute / 100)}.${String(absolute % 100).padStart(2, "0")}`;
+}
