@@ -5,12 +5,11 @@
 import { encodeBase64, toUtf8Bytes, type Provider, type Signer } from "ethers";
 import { keyIdOf, packedAccountId, parseAddress, type AccountId, type Address, type ApiKey } from "../protocol/ids";
 import type { PrimaryType, TypedDataDomain } from "../protocol/typedDataShape";
-import { IAccountManager__factory } from "../typechain-types";
 import { AccountEvents } from "./contract";
 import { ClientError } from "./errors";
 import { refuse, toAccountId, toAddress } from "./fields";
 import { operations, type Operations } from "./operations";
-import { ownerReads, type OwnerReads } from "./reads";
+import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
 import { sendWith, signEnvelope, tryWrite, type SendTransaction, type SendingOptions } from "./wallet";
@@ -120,8 +119,8 @@ function sendingOf(options: ChainSecuredOptions, owner: Address, signerAddress: 
 
 function assemble(parts: Parts): ChainSecuredClient {
   const { accountId, owner, contractAddress, chainId, provider, domain: typedDataDomain } = parts;
-  const reader = () => IAccountManager__factory.connect(contractAddress, provider);
-  const prepare = ownerWrites({ accountId, owner, reader });
+  const ask = contractReader(contractAddress, provider);
+  const prepare = ownerWrites({ accountId, owner, ask });
   const { send, check, transaction } = sending(parts);
   const mints = mintsOf(parts);
   return {
@@ -136,7 +135,7 @@ function assemble(parts: Parts): ChainSecuredClient {
     transaction,
     safeFile: (writes, meta) => safeBatchFile(chainId, writes.map(transaction), { safe: owner, ...meta }),
     ...sendingWrites(prepare, send),
-    ...ownerReads(accountId, reader),
+    ...ownerReads(accountId, ask),
     ...mints,
     ...ownerFlows(mints, prepare, send),
     ...operations(OVER_HTTP, parts.transport, walletAuth(parts)),

@@ -3,8 +3,9 @@
  * Two things the chain does not know are absent: what a key has spent, and the CID behind an action's hash.
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
-import type { IAccountManager } from "../typechain-types";
-import { toGroupId, toKeyId } from "./fields";
+import type { Provider } from "ethers";
+import { IAccountManager__factory, type IAccountManager } from "../typechain-types";
+import { toActionHash, toAddress, toGroupId, toKeyId } from "./fields";
 import type { Page } from "./operations";
 import { walletErrorOf } from "./wallet";
 import type { Answer, Item, Query } from "./wire";
@@ -25,28 +26,38 @@ export interface OwnerReads {
   mayRun(question: { usage_api_key: string; hashed_cid: string; pkp_id?: string }): Promise<boolean>;
 }
 
-export function ownerReads(accountId: AccountId, reader: () => IAccountManager): OwnerReads {
-  const read = async <T>(question: (contract: IAccountManager) => Promise<T>): Promise<T> =>
-    question(reader()).catch((cause: unknown) => {
+/** Asks the contract something; a refusal comes back under the API's code. */
+export type AskContract = <T>(question: (contract: IAccountManager) => Promise<T>) => Promise<T>;
+
+export function contractReader(contractAddress: string, provider: Provider): AskContract {
+  const contract = IAccountManager__factory.connect(contractAddress, provider);
+  return (question) =>
+    question(contract).catch((cause: unknown) => {
       throw walletErrorOf(cause);
     });
+}
+
+export function ownerReads(accountId: AccountId, ask: AskContract): OwnerReads {
   return {
-    account: async () => accountOf(await read((contract) => contract.getAccount(accountId))),
-    listGroups: async (query) => pageOf(await read((contract) => contract.listGroups(accountId, ...range(query))), groupItem),
+    account: async () => accountOf(await ask((contract) => contract.getAccount(accountId))),
+    listGroups: async (query) => pageOf(await ask((contract) => contract.listGroups(accountId, ...range(query))), groupItem),
     listActions: async (query = {}) => {
       const { group_id: group } = query;
-      const page = await read((contract) =>
+      const page = await ask((contract) =>
         group === undefined ? contract.listActions(accountId, ...range(query)) : contract.listActionsInGroup(accountId, toGroupId(group), ...range(query)),
       );
       return pageOf(page, actionItem);
     },
-    listWallets: async (query) => pageOf(await read((contract) => contract.listPkps(accountId, ...range(query))), walletItem),
+    listWallets: async (query) => pageOf(await ask((contract) => contract.listPkps(accountId, ...range(query))), walletItem),
     listWalletsInGroup: async (query) =>
-      pageOf(await read((contract) => contract.listPkpsInGroup(accountId, toGroupId(query.group_id), ...range(query))), walletItem),
-    listApiKeys: async (query) => pageOf(await read((contract) => contract.listUsageApiKeys(accountId, ...range(query))), usageKeyItem),
-    mayRun: ({ usage_api_key, hashed_cid, pkp_id }) => {
+      pageOf(await ask((contract) => contract.listPkpsInGroup(accountId, toGroupId(query.group_id), ...range(query))), walletItem),
+    listApiKeys: async (query) => pageOf(await ask((contract) => contract.listUsageApiKeys(accountId, ...range(query))), usageKeyItem),
+    mayRun: async ({ usage_api_key, hashed_cid, pkp_id }) => {
       const key = toKeyId(usage_api_key);
-      return read((contract) => (pkp_id === undefined ? contract.canExecuteAction(key, hashed_cid) : contract.canUseWalletInAction(key, hashed_cid, pkp_id)));
+      const action = toActionHash(hashed_cid, "hashed_cid");
+      if (pkp_id === undefined) return ask((contract) => contract.canExecuteAction(key, action));
+      const pkp = toAddress(pkp_id, "pkp_id");
+      return ask((contract) => contract.canUseWalletInAction(key, action, pkp));
     },
   };
 }

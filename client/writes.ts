@@ -3,9 +3,9 @@
  * Source: specification §3, §4; the contract's interface.
  */
 import { type AccountId, type Address, type KeyId } from "../protocol/ids";
-import type { IAccountManager } from "../typechain-types";
 import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
+import type { AskContract } from "./reads";
 import { actionOfCid, refuse, toAccountId, toActionHash, toAddress, toGroupId, toKeyId, toU64 } from "./fields";
 
 type GroupTarget = { readonly id: string | number };
@@ -38,7 +38,7 @@ export interface NamedThing {
 export interface OwnerContext {
   readonly accountId: AccountId;
   readonly owner: Address;
-  readonly reader: () => IAccountManager;
+  readonly ask: AskContract;
 }
 
 export type OwnerWrites = ReturnType<typeof ownerWrites>;
@@ -89,7 +89,7 @@ function accountWrites({ accountId, owner }: OwnerContext) {
   };
 }
 
-function pkpWrites({ accountId, reader }: OwnerContext) {
+function pkpWrites({ accountId, ask }: OwnerContext) {
   return {
     /** The second half of a PKP: makes what `mintPkp` answered a PKP of the account. Repeating it changes nothing. */
     registerPkp: async (minted: MintedWallet, { name = "", description = "" }: Partial<NamedThing> = {}) => {
@@ -104,21 +104,21 @@ function pkpWrites({ accountId, reader }: OwnerContext) {
       return ownerWrite(data, () => ({ wallet_address: wallet, pkp_id: wallet, derivation_path: minted.derivation_path }));
     },
     updatePkp: async ({ pkp_id, name, description }: NamedThing & { pkp_id: string | number }) =>
-      ownerWrite(iface.encodeFunctionData("updatePkpMetadata", [accountId, await pkpAddress(reader, accountId, pkp_id), name, description])),
+      ownerWrite(iface.encodeFunctionData("updatePkpMetadata", [accountId, await pkpAddress(ask, accountId, pkp_id), name, description])),
   };
 }
 
 /** A PKP by its address, or by its number in the account, which the contract is asked for. */
-async function pkpAddress(reader: OwnerContext["reader"], account: AccountId, reference: string | number): Promise<Address> {
+async function pkpAddress(ask: AskContract, account: AccountId, reference: string | number): Promise<Address> {
   if (typeof reference === "string" && /^0x[0-9a-fA-F]{40}$/.test(reference)) return toAddress(reference, "pkp_id");
   const number = toU64(reference, "pkp_id");
   return number === 0n
     ? refuse("pkp_id: a PKP's number starts at 1; the zero address means any PKP.")
-    : ((await reader().pkpByNumber(account, number)) as Address);
+    : ((await ask((contract) => contract.pkpByNumber(account, number))) as Address);
 }
 
-function groupWrites({ accountId, reader }: OwnerContext) {
-  const pkps = (references: readonly (string | number)[]) => Promise.all(references.map((one) => pkpAddress(reader, accountId, one)));
+function groupWrites({ accountId, ask }: OwnerContext) {
+  const pkps = (references: readonly (string | number)[]) => Promise.all(references.map((one) => pkpAddress(ask, accountId, one)));
   const actions = (hashes: readonly string[]) => hashes.map((hash) => toActionHash(hash, "cid_hashes_permitted"));
   return {
     addGroup: async ({ group_name, group_description, cid_hashes_permitted = [], pkp_ids_permitted = [] }: Body<"addGroup">) => {
@@ -144,8 +144,8 @@ function groupWrites({ accountId, reader }: OwnerContext) {
   };
 }
 
-function memberWrites({ accountId, reader }: OwnerContext) {
-  const pkp = (reference: string | number) => pkpAddress(reader, accountId, reference);
+function memberWrites({ accountId, ask }: OwnerContext) {
+  const pkp = (reference: string | number) => pkpAddress(ask, accountId, reference);
   const pkps = (references: readonly (string | number)[] = []) => Promise.all(references.map(pkp));
   return {
     addActionToGroup: async ({ group_id, action_ipfs_cid }: Body<"addActionToGroup">) =>
@@ -183,7 +183,7 @@ function actionWrites({ accountId }: OwnerContext) {
 
 export type UsageKeyPermissions = Body<"addUsageApiKey">;
 
-function usageKeyWrites({ accountId, reader }: OwnerContext) {
+function usageKeyWrites({ accountId, ask }: OwnerContext) {
   return {
     /**
      * The second half of a usage key: one multicall that registers its wallet and then sets the key, so that both happen or neither. Repeating it changes nothing.
@@ -201,7 +201,7 @@ function usageKeyWrites({ accountId, reader }: OwnerContext) {
     /** Replaces everything the key may do; an omitted `expiration` or `balance` stays as it is on chain. Never creates a key. */
     updateUsageApiKey: async ({ usage_api_key, ...permissions }: Body<"updateUsageApiKey">) => {
       const keyId = toKeyId(usage_api_key);
-      return ownerWrite(setUsageApiKey(accountId, keyId, permissions, await reader().getUsageApiKey(keyId)));
+      return ownerWrite(setUsageApiKey(accountId, keyId, permissions, await ask((contract) => contract.getUsageApiKey(keyId))));
     },
 
     updateUsageApiKeyMetadata: async ({ usage_api_key, name, description }: Body<"updateUsageApiKeyMetadata">) =>

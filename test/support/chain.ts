@@ -1,0 +1,48 @@
+/** A chain with the contract on it and nothing else, and wallets with gas. For tests that need no service. */
+import { JsonRpcProvider, NonceManager, Wallet, parseEther, type HDNodeWallet } from "ethers";
+import { deployAccountManager } from "../../scripts/deployment";
+import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../scripts/dev/chain";
+import { freePort } from "../../scripts/dev/ports";
+import type { AccountManager } from "../../typechain-types";
+
+export interface TestChain {
+  readonly rpcUrl: string;
+  readonly provider: JsonRpcProvider;
+  readonly contract: AccountManager;
+  readonly contractAddress: string;
+  /** Pays for whatever a test needs done; the contract's admin. */
+  readonly deployer: NonceManager;
+  /** A new wallet on this chain, with ether unless told otherwise. */
+  wallet(ether?: string): Promise<HDNodeWallet>;
+  stop(): Promise<void>;
+}
+
+export async function startTestChain(): Promise<TestChain> {
+  const { rpcUrl, process } = await startChain({ port: await freePort() });
+  const provider = connect(rpcUrl);
+  const deployer = new NonceManager(new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider));
+  const { contract } = await deployAccountManager(deployer, "test", await deployer.getAddress());
+  return {
+    rpcUrl,
+    provider,
+    contract,
+    contractAddress: await contract.getAddress(),
+    deployer,
+    wallet: (ether) => fundedWallet(provider, ether),
+    stop: async () => {
+      provider.destroy();
+      await process.stop();
+    },
+  };
+}
+
+/** A provider that answers each question anew: tests look at state that has just changed. */
+export function connect(rpcUrl: string): JsonRpcProvider {
+  return new JsonRpcProvider(rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 50 });
+}
+
+export async function fundedWallet(provider: JsonRpcProvider, ether = "10"): Promise<HDNodeWallet> {
+  const wallet = Wallet.createRandom(provider);
+  await provider.send("anvil_setBalance", [wallet.address, `0x${parseEther(ether).toString(16)}`]);
+  return wallet;
+}
