@@ -51,6 +51,7 @@ async function ask(ctx: RelayerContext, route: Route, deps: ServeDeps): Promise<
   const presented = presentedCredentials(ctx, route.auth);
   const caller = await deps.authentication.callerOf(route.auth, presented, ctx.state.requestId);
   if (caller !== undefined) ctx.state.accountId = caller.accountId;
+  if (caller?.wallet !== undefined) ctx.set("X-Account", caller.accountId);
   const rawBody = early ?? (await readBody(ctx, route.body));
   const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body: route.body === "raw" ? undefined : parseBody(rawBody) });
   return { presented, caller, rawBody, input };

@@ -1,0 +1,78 @@
+/** Accounts: made, looked at, converted, handed over. Source: specification §4 "Account and credentials", "ChainSecured endpoints". */
+import { KeywrightError } from "../../protocol/errors";
+import { decodedKeyIdOf, keyIdOf, type AccountId } from "../../protocol/ids";
+import { verifyTypedData } from "../../protocol/typedData";
+import type { Answer, Call, HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+import { done, secretOnce, write, type Writes } from "./writes";
+
+type AccountRoute = "newAccount" | "accountExists" | "account" | "transferOwnership" | "convertToChainSecuredAccount";
+
+export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<AccountRoute> {
+  return {
+    newAccount: (call) => (call.presented.identityToken === undefined ? newAccountWithKey(deps, writes, call) : newAccountOfIdentity(deps, writes, call)),
+    accountExists: (call) => accountExists(deps, call),
+    account: (call) => account(deps, call),
+
+    transferOwnership: async (call) => done(await writes.send(call, write("transferOwnership", call.caller.accountId, call.body.new_owner_address))),
+
+    convertToChainSecuredAccount: async (call) => {
+      const { new_admin_wallet_address: newOwner, ...envelope } = call.body;
+      const nowSeconds = Date.now() / 1000;
+      const signer = verifyTypedData(envelope.typed_data, envelope.signature, { primaryType: "ConvertAccount", domain: deps.typedDataDomain, nowSeconds });
+      if (signer !== newOwner)
+        throw new KeywrightError("signature_mismatch", `the envelope is signed by ${signer}, not by new_admin_wallet_address ${newOwner}.`);
+      const { accountId } = call.caller;
+      const written = await writes.send(call, write("convertToChainSecuredAccount", accountId, newOwner), { convert: envelope });
+      return { ...done(written), wallet_address: newOwner, api_key_hash: accountId };
+    },
+  };
+}
+
+async function newAccountWithKey(deps: RouteDeps, writes: Writes, call: Call<"newAccount">): Promise<Answer<"newAccount">> {
+  const { apiKey, apiKeyHash, walletAddress } = await deps.executor.call("mintAccountKey", {}, call);
+  const { account_name: name, account_description: description } = call.body;
+  const author = { accountId: apiKeyHash as AccountId, credential: { type: "key" as const, key: apiKey } };
+  const create = write("newAccount", apiKeyHash, true, name, description, walletAddress);
+  const written = await writes.sendAs(author, call, create, { pendingFacts: { api_key_hash: apiKeyHash } });
+  const { api_key_hash = apiKeyHash, wallet_address = walletAddress } = written.result;
+  await welcome(deps, call, api_key_hash as AccountId);
+  return { ...done(written), ...secretOnce("api_key", apiKey, written), wallet_address, api_key_hash };
+}
+
+/** An owner who signs in with an identity provider: no key is made, the token stands for the account. */
+async function newAccountOfIdentity(deps: RouteDeps, writes: Writes, call: Call<"newAccount">): Promise<Answer<"newAccount">> {
+  const token = call.presented.identityToken ?? "";
+  const { walletAddress, accountId } = await deps.executor.call("ownerWallet", { token }, call);
+  const { account_name: name, account_description: description } = call.body;
+  const author = { accountId: accountId as AccountId, credential: { type: "identity" as const, token } };
+  const written = await writes.sendAs(author, call, write("newAccount", accountId, true, name, description, walletAddress));
+  await welcome(deps, call, author.accountId);
+  return { ...done(written), wallet_address: walletAddress, api_key_hash: accountId };
+}
+
+/** The account exists whatever happens here: a failure is for the log, the caller must get the key. */
+async function welcome({ credits, log }: RouteDeps, { body, requestId }: Call<"newAccount">, accountId: AccountId): Promise<void> {
+  try {
+    await credits.grantSignupCredit(accountId);
+    if (body.email !== undefined) await credits.rememberEmail(accountId, body.email);
+  } catch (error) {
+    log.error({ err: error, requestId, account: accountId }, "signup credit or e-mail of a new account was not kept");
+  }
+}
+
+async function accountExists({ chain, executor }: RouteDeps, call: Call<"accountExists">): Promise<boolean> {
+  const { key, identityToken } = call.presented;
+  if (key !== undefined) return (await chain.key([keyIdOf(key), decodedKeyIdOf(key)]))?.live ?? false;
+  const { walletAddress, accountId } = await executor.call("ownerWallet", { token: identityToken ?? "" }, call);
+  const account = await chain.account(accountId as AccountId);
+  return account?.owner === walletAddress && account.managed;
+}
+
+async function account({ chain }: RouteDeps, call: Call<"account">): Promise<Answer<"account">> {
+  const found = await chain.account(call.caller.accountId);
+  if (found === undefined) throw new KeywrightError("unknown_account", "There is no such account.");
+  const { id, name, description, managed, owner } = found;
+  const counts = { group_count: found.groupCount, wallet_count: found.pkpCount, action_count: found.actionCount, usage_api_key_count: found.usageKeyCount };
+  return { id, name, description, managed, owner, ...counts };
+}

@@ -1,0 +1,30 @@
+/** What the service is: chain, payers, limits and prices. Source: specification §2 "Other records", §4, §8. */
+import { WIRE_LIMITS } from "../../protocol/limits";
+import type { HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+
+type ConfigurationRoute = "getNodeChainConfig" | "getApiPayers" | "getAdminApiPayer" | "limits";
+
+export function configurationRoutes({ chain, executorInfo, prices, rateLimits, typedDataDomain }: RouteDeps): HandlersOf<ConfigurationRoute> {
+  const { network } = chain;
+  return {
+    getNodeChainConfig: async () => ({
+      contract_address: network.contractAddress,
+      chain_id: Number(network.chainId),
+      chain_name: network.chainName,
+      is_evm: true,
+      testnet: network.testnet,
+      token: network.token,
+      key_namespace: network.keyNamespace,
+      typed_data_domain: { name: typedDataDomain.name, version: typedDataDomain.version, chainId: String(typedDataDomain.chainId) },
+    }),
+
+    getApiPayers: async () => [...(await chain.apiPayers())],
+    getAdminApiPayer: async () => chain.adminApiPayer(),
+
+    limits: async () => {
+      const { limits, privateKeysAllowed } = await executorInfo();
+      return { run: limits, request: { ...WIRE_LIMITS }, rate: { ...rateLimits }, prices: { ...prices }, private_keys_allowed: privateKeysAllowed };
+    },
+  };
+}

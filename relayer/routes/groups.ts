@@ -1,0 +1,106 @@
+/** Groups and their members. Source: specification §4 "Groups, wallets, actions". */
+import { actionHashOf } from "../../protocol/ids";
+import type { ContractWrite } from "../../protocol/executor";
+import { WIRE_LIMITS } from "../../protocol/limits";
+import type { Answer, Call, HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+import { groupUpdate } from "./groupUpdate";
+import { pageOf } from "./pages";
+import { writeWithPkps } from "./references";
+import { done, write, type Writes } from "./writes";
+
+type GroupRoute =
+  | "addGroup"
+  | "removeGroup"
+  | "updateGroup"
+  | "group"
+  | "listGroups"
+  | "addActionToGroup"
+  | "removeActionFromGroup"
+  | "addPkpToGroup"
+  | "removePkpFromGroup"
+  | "changeGroupActions"
+  | "changeGroupPkps";
+
+export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRoute> {
+  const { chain, cids } = deps;
+  return {
+    addGroup: async (call) => {
+      const { group_name: name, group_description: description, cid_hashes_permitted: actions, pkp_ids_permitted: pkps } = call.body;
+      const { actorId, accountId } = call.caller;
+      const add = await writeWithPkps(chain, accountId, pkps, (pkpIds) => write("addGroup", actorId, name, description, actions, pkpIds));
+      const written = await writes.send(call, add);
+      return { ...done(written), group_id: written.result.group_id ?? "" };
+    },
+
+    removeGroup: async (call) => done(await writes.send(call, write("removeGroup", call.caller.actorId, String(call.body.group_id)))),
+    updateGroup: async (call) => done(await writes.send(call, await groupUpdate(deps, call))),
+    group: (call) => group(deps, call),
+
+    listGroups: async (call) => {
+      const { items, total } = await chain.groups(call.caller.accountId, pageOf(call.query));
+      call.setTotal(total);
+      return items.map(({ id, name, description, pkpCount, actionCount }) => ({
+        id: String(id),
+        name,
+        description,
+        pkp_count: pkpCount,
+        action_count: actionCount,
+      }));
+    },
+
+    addActionToGroup: async (call) => {
+      const { group_id: groupId, action_ipfs_cid: cid } = call.body;
+      const written = await writes.send(call, write("addActionToGroup", call.caller.actorId, String(groupId), actionHashOf(cid)));
+      await cids.remember([cid]);
+      return done(written);
+    },
+
+    removeActionFromGroup: async (call) => {
+      const { group_id: groupId, hashed_cid: hash } = call.body;
+      return done(await writes.send(call, write("removeActionFromGroup", call.caller.actorId, String(groupId), hash)));
+    },
+
+    addPkpToGroup: async (call) => done(await writes.send(call, await pkpWrite(deps, call, "addPkpToGroup"))),
+    removePkpFromGroup: async (call) => done(await writes.send(call, await pkpWrite(deps, call, "removePkpFromGroup"))),
+
+    changeGroupActions: async (call) => {
+      const { add, remove } = call.body;
+      const change = write("changeGroupMembers", call.caller.actorId, String(call.params.id), add.map(actionHashOf), remove.map(actionHashOf), [], []);
+      const written = await writes.send(call, change);
+      await cids.remember(add);
+      return done(written);
+    },
+
+    changeGroupPkps: async (call) => {
+      const { add, remove } = call.body;
+      const { accountId, actorId } = call.caller;
+      const change = await writeWithPkps(chain, accountId, [...add, ...remove], (pkpIds) =>
+        write("changeGroupMembers", actorId, String(call.params.id), [], [], pkpIds.slice(0, add.length), pkpIds.slice(add.length)),
+      );
+      return done(await writes.send(call, change));
+    },
+  };
+}
+
+function pkpWrite({ chain }: RouteDeps, { caller, body }: Call<"addPkpToGroup" | "removePkpFromGroup">, functionName: string): Promise<ContractWrite> {
+  return writeWithPkps(chain, caller.accountId, [body.pkp_id], ([pkpId]) => write(functionName, caller.actorId, String(body.group_id), pkpId ?? ""));
+}
+
+async function group({ chain }: RouteDeps, { caller, params }: Call<"group">): Promise<Answer<"group">> {
+  const first = { offset: 0, limit: WIRE_LIMITS.pageSizeMax };
+  const [found, pkps, actions] = await Promise.all([
+    chain.group(caller.accountId, params.id),
+    chain.pkpsInGroup(caller.accountId, params.id, first),
+    chain.actionsInGroup(caller.accountId, params.id, first),
+  ]);
+  return {
+    id: String(found.id),
+    name: found.name,
+    description: found.description,
+    pkp_ids_permitted: pkps.items.map(({ walletAddress }) => walletAddress),
+    cid_hashes_permitted: actions.items.map(({ hash }) => hash),
+    pkp_count: found.pkpCount,
+    action_count: found.actionCount,
+  };
+}

@@ -1,0 +1,53 @@
+/** What happened: contract events of an account, and the fate of a write. Source: specification §6; wire. */
+import type { z } from "zod";
+import { KeywrightError } from "../../protocol/errors";
+import type { AccountEvent, SubmissionId, SubmissionView } from "../chain/types";
+import type { Answer, Call, HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+
+/** Its client may have no credential yet: the answer that carries it may be the one that was lost. */
+const OPEN_KIND = "new_account";
+type JsonMembers = Record<string, z.core.util.JSONType>;
+
+export function historyRoutes({ chain }: RouteDeps): HandlersOf<"events" | "submission"> {
+  return {
+    events: async ({ caller, query }) => {
+      const { events, next } = await chain.events(caller.accountId, query.after, query.limit);
+      return { events: events.map(eventItem), next };
+    },
+    submission: async (call) => submissionItem(visibleTo(call, await chain.submission(call.params.id as SubmissionId))),
+  };
+}
+
+function eventItem(event: AccountEvent): Answer<"events">["events"][number] {
+  const { cursor, name, blockNumber, transactionHash, logIndex, args, removed } = event;
+  const place = { block_number: blockNumber, transaction_hash: transactionHash, log_index: logIndex };
+  return { cursor, name, ...place, args: args as JsonMembers, ...(removed ? { removed } : {}) };
+}
+
+function visibleTo({ caller }: Call<"submission">, found: SubmissionView | undefined): SubmissionView {
+  if (found?.kind === OPEN_KIND) return found;
+  if (caller === undefined) throw new KeywrightError("missing_credential", "Send a key of the account the write is for.");
+  if (found === undefined || found.accountId !== caller.accountId) throw new KeywrightError("submission_not_found", "The account has no such submission.");
+  return found;
+}
+
+function submissionItem(found: SubmissionView): Answer<"submission"> {
+  const { id, kind, state, transactionHash, charged, before } = found;
+  return {
+    id,
+    kind,
+    state,
+    ...(transactionHash === undefined ? {} : { transaction_hash: transactionHash }),
+    ...outcomeItem(found),
+    charged,
+    ...(before === undefined ? {} : { before: outcomeItem(before) }),
+  };
+}
+
+function outcomeItem({ result, error }: Pick<SubmissionView, "result" | "error">): Pick<Answer<"submission">, "result" | "error"> {
+  return {
+    ...(result === undefined ? {} : { result: { ...result } }),
+    ...(error === undefined ? {} : { error: { ...error.facts, code: error.code, detail: error.detail } }),
+  };
+}

@@ -1,0 +1,37 @@
+/** All handlers of the route table, from the parts that own them. */
+import type { Handlers } from "../middleware/call";
+import { accountRoutes } from "./accounts";
+import { actionRoutes } from "./actions";
+import { billingRoutes, type BillingDeps } from "./billing";
+import { configurationRoutes } from "./configuration";
+import type { RouteDeps } from "./deps";
+import { groupRoutes } from "./groups";
+import { historyRoutes } from "./history";
+import { runRoutes } from "./runs";
+import { serviceRoutes, type ServiceDeps } from "./service";
+import { signatureRoutes } from "./signatures";
+import { transparencyRoutes, type TransparencyDeps } from "./transparency";
+import { usageKeyRoutes } from "./usageKeys";
+import { walletRoutes } from "./wallets";
+import { Writes } from "./writes";
+
+export type { CidBook, ExecutorInfo, RouteDeps } from "./deps";
+export type HandlerDeps = RouteDeps & TransparencyDeps & ServiceDeps & { readonly billingPage: BillingDeps["page"] };
+
+export function createHandlers(deps: HandlerDeps): Handlers {
+  const writes = new Writes(deps);
+  return {
+    ...accountRoutes(deps, writes),
+    ...usageKeyRoutes(deps, writes),
+    ...groupRoutes(deps, writes),
+    ...walletRoutes(deps, writes),
+    ...actionRoutes(deps, writes),
+    ...runRoutes(deps),
+    ...signatureRoutes(deps),
+    ...configurationRoutes(deps),
+    ...historyRoutes(deps),
+    ...billingRoutes({ credits: deps.credits, page: deps.billingPage }),
+    ...transparencyRoutes(deps),
+    ...serviceRoutes(deps),
+  };
+}

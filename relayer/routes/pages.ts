@@ -1,0 +1,26 @@
+/** Pages of lists, and the items several lists share. */
+import type { Answer } from "../middleware/call";
+import type { Page as PageQuery } from "../../protocol/http";
+import { ZERO_ADDRESS, ZERO_HASH, type ActionHash, type Cid } from "../../protocol/ids";
+import type { ActionView, PageRequest, PkpView } from "../chain/types";
+
+/** A page so far out that its offset is no safe number is past the end of every list. */
+export function pageOf({ page_number: number, page_size: size }: PageQuery): PageRequest {
+  const offset = number * BigInt(size);
+  return { offset: offset > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(offset), limit: size };
+}
+
+const ANY = "Any";
+
+export function walletItem(pkp: PkpView): Answer<"listWallets">[number] {
+  const { walletAddress, description, derivationPath } = pkp;
+  const name = walletAddress === ZERO_ADDRESS ? ANY : pkp.name;
+  return { id: String(pkp.number), wallet_address: walletAddress, pkp_id: walletAddress, name, description, derivation_path: derivationPath };
+}
+
+export function actionItem(action: ActionView, cids: ReadonlyMap<ActionHash, Cid>): Answer<"listActions">[number] {
+  const { hash, description } = action;
+  const cid = cids.get(hash);
+  const name = hash === ZERO_HASH ? ANY : action.name;
+  return { id: hash, hashed_cid: hash, name, description, ...(cid === undefined ? {} : { action_ipfs_cid: cid }) };
+}

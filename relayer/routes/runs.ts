@@ -1,0 +1,84 @@
+/**
+ * Running an action: one question to the contract says permission and existence, credit is reserved, the executor runs (and decides for itself), the time used is
+ * settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
+ */
+import { cidOfCode } from "../../protocol/cid";
+import { KeywrightError, type ErrorCode } from "../../protocol/errors";
+import { actionHashOf, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
+import type { DenialReason } from "../chain/types";
+import type { ExecutorAnswer } from "../../protocol/executor";
+import type { Answer, Call, HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+import { pkpAddress } from "./references";
+
+type Run = Call<"runAction">;
+
+export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
+  return {
+    runAction: async (call) => {
+      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await cidOfCode(call.body.code ?? ""));
+      const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
+      await requirePermission(deps, call, cid, pkpId);
+      return paidRun(deps, call, pkpId);
+    },
+  };
+}
+
+async function requirePermission({ chain }: RouteDeps, { caller }: Run, cid: Cid, pkpId: PkpId | undefined): Promise<void> {
+  const { allowed, reason } = await chain.explainExecution(caller.actorId as KeyId, actionHashOf(cid), pkpId);
+  if (!allowed) throw denial(reason, cid);
+}
+
+/** What failed, of key, group, action and PKP, and what to do about it. */
+function denial(reason: DenialReason, cid: Cid): KeywrightError {
+  const [code, failed, detail] = DENIALS[reason];
+  return new KeywrightError(code, detail, { failed, action_ipfs_cid: cid });
+}
+
+const DENIALS: Record<DenialReason, readonly [code: ErrorCode, failed: "key" | "group" | "action" | "pkp", detail: string]> = {
+  none: ["not_authorized", "key", "This run is not permitted."],
+  unknown_key: ["unknown_key", "key", "This key is unknown here or has been revoked."],
+  key_expired: ["key_expired", "key", "This key has expired."],
+  account_chain_secured: ["account_chain_secured", "key", "This key is no longer a credential of the account."],
+  no_execute_scope: ["no_execute_scope", "group", "The key may not execute in any group of the account: give it execute_in_groups."],
+  action_not_permitted: ["action_not_permitted", "action", "No group where the key executes lists this action: add its CID to one."],
+  unknown_pkp: ["unknown_pkp", "pkp", "The account has no such PKP."],
+  pkp_not_permitted: ["pkp_not_permitted", "pkp", "No group where the key executes lists both this action and this PKP."],
+};
+
+/** The reservation belongs to the run, not to the answer: whatever happens after the guest was started, it is settled. */
+async function paidRun(deps: RouteDeps, call: Run, pkpId: PkpId | undefined): Promise<Answer<"runAction">> {
+  const { accountId, keyId, capCents } = call.caller;
+  const { limits } = await deps.executorInfo();
+  const wanted = Math.min(call.body.timeout_ms ?? Infinity, limits["wallMs"] ?? Infinity);
+  const { reservationId, limitMs } = await deps.credits.reserveRun({ accountId, keyId, capCents, limitMs: wanted });
+  const ran = await execute(deps, call, pkpId, limitMs).catch(async (error: unknown) => {
+    await deps.credits.releaseRun(reservationId);
+    throw error;
+  });
+  const costCents = await settle(deps, reservationId, ran);
+  return runAnswer(ran, costCents);
+}
+
+async function execute({ executor }: RouteDeps, { caller, body, requestId }: Run, pkpId: PkpId | undefined, limitMs: number): Promise<ExecutorAnswer<"run">> {
+  if (caller.credential === undefined) throw new KeywrightError("missing_credential", "A run takes a key or an identity token.");
+  const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
+  const request = { credential: caller.credential, ...code, params: body.js_params ?? "{}", limitMs, ...(pkpId === undefined ? {} : { pkpId }) };
+  return executor.call("run", request, { requestId });
+}
+
+async function settle({ credits }: RouteDeps, reservationId: string, { faultIsOurs, usage }: ExecutorAnswer<"run">): Promise<number> {
+  if (!faultIsOurs) return credits.settleRun(reservationId, usage.durationMs);
+  await credits.releaseRun(reservationId);
+  return 0;
+}
+
+function runAnswer({ response, logs, error, usage }: ExecutorAnswer<"run">, costCents: number): Answer<"runAction"> {
+  return {
+    response: JSON.parse(response),
+    logs,
+    has_error: error !== undefined,
+    ...(error === undefined ? {} : { error }),
+    usage: { duration_ms: usage.durationMs, limit_ms: usage.limitMs, cost_cents: costCents },
+  };
+}

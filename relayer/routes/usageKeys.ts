@@ -1,0 +1,98 @@
+/** Usage keys: made, changed, revoked, listed. Source: specification §4 "Account and credentials". */
+import { KeywrightError } from "../../protocol/errors";
+import type { SimpleWrite } from "../../protocol/executor";
+import type { AccountId, KeyId } from "../../protocol/ids";
+import type { UsageKeyView } from "../chain/types";
+import type { Answer, Call, HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+import { pageOf } from "./pages";
+import { usageKeyId } from "./references";
+import { done, secretOnce, write, type Writes } from "./writes";
+
+type UsageKeyRoute = "addUsageApiKey" | "updateUsageApiKey" | "updateUsageApiKeyMetadata" | "removeUsageApiKey" | "listApiKeys";
+type Permissions = Call<"addUsageApiKey">["body"];
+
+export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<UsageKeyRoute> {
+  const { chain, executor } = deps;
+  return {
+    addUsageApiKey: async (call) => {
+      const minted = await executor.call("mintApiUsageKey", {}, call);
+      const keyId = minted.apiKeyHash as KeyId;
+      const set = setUsageApiKey(call.caller.accountId, keyId, call.body, NEVER_AND_NO_CAP);
+      const written = await writes.send(call, set, { pendingFacts: { api_key_hash: keyId } });
+      const known = { wallet_address: minted.walletAddress, api_key_hash: written.result.api_key_hash ?? keyId };
+      return { ...done(written), ...secretOnce("usage_api_key", minted.usageApiKey, written), ...known };
+    },
+
+    updateUsageApiKey: async (call) => {
+      const { accountId } = call.caller;
+      const present = await ownKey(deps, accountId, await usageKeyId(chain, call.body.usage_api_key));
+      const { name, description } = call.body;
+      // The first call reverts when the key has been removed meanwhile: an update never makes a key.
+      const mustExist = { functionName: "updateUsageApiKeyMetadata", args: [accountId, present.id, name, description] };
+      const set = setUsageApiKey(accountId, present.id, call.body, present);
+      return done(await writes.send(call, { functionName: "multicall", calls: [mustExist, set] }));
+    },
+
+    updateUsageApiKeyMetadata: async (call) => {
+      const keyId = await usageKeyId(chain, call.body.usage_api_key);
+      return done(await writes.send(call, write("updateUsageApiKeyMetadata", call.caller.accountId, keyId, call.body.name, call.body.description)));
+    },
+
+    removeUsageApiKey: async (call) => {
+      const keyId = await usageKeyId(chain, call.body.usage_api_key);
+      return done(await writes.send(call, write("removeUsageApiKey", call.caller.accountId, keyId)));
+    },
+
+    listApiKeys: (call) => listApiKeys(deps, call),
+  };
+}
+
+const NEVER_AND_NO_CAP = { expiresAtSeconds: 0n, capCents: 0n };
+
+function setUsageApiKey(accountId: AccountId, keyId: KeyId, body: Permissions, otherwise: Pick<UsageKeyView, "expiresAtSeconds" | "capCents">): SimpleWrite {
+  const expiration = body.expiration ?? otherwise.expiresAtSeconds;
+  const balance = body.balance ?? otherwise.capCents;
+  const flags = [body.can_create_groups, body.can_delete_groups, body.can_create_pkps];
+  const lists = [body.manage_ipfs_ids_in_groups, body.add_pkp_to_groups, body.remove_pkp_from_groups, body.execute_in_groups].map((list) => list.map(String));
+  return { functionName: "setUsageApiKey", args: [accountId, keyId, String(expiration), String(balance), body.name, body.description, ...flags, ...lists] };
+}
+
+async function ownKey({ chain }: RouteDeps, accountId: AccountId, keyId: KeyId): Promise<UsageKeyView> {
+  const key = await chain.usageKey(keyId);
+  if (key?.accountId !== accountId) throw new KeywrightError("unknown_usage_key", "The account has no such usage key.");
+  return key;
+}
+
+async function listApiKeys({ chain, credits }: RouteDeps, call: Call<"listApiKeys">): Promise<Answer<"listApiKeys">> {
+  const { items, total } = await chain.usageKeys(call.caller.accountId, pageOf(call.query));
+  const spent = await credits.spentCents(items.map(({ id }) => id));
+  call.setTotal(total);
+  return items.map((key) => usageKeyItem(key, spent.get(key.id) ?? 0));
+}
+
+function usageKeyItem(key: UsageKeyView, spentCents: number): Answer<"listApiKeys">[number] {
+  const [manage, add, remove, execute] = [key.manageIpfsIdsInGroups, key.addPkpToGroups, key.removePkpFromGroups, key.executeInGroups].map((list) =>
+    list.map(String),
+  );
+  return {
+    id: key.id,
+    api_key_hash: key.id,
+    name: key.name,
+    description: key.description,
+    expiration: String(key.expiresAtSeconds),
+    balance: String(key.capCents),
+    spent_cents: spentCents,
+    can_create_groups: key.canCreateGroups,
+    can_delete_groups: key.canDeleteGroups,
+    can_create_pkps: key.canCreatePkps,
+    manage_ipfs_ids_in_groups: manage ?? [],
+    add_pkp_to_groups: add ?? [],
+    remove_pkp_from_groups: remove ?? [],
+    execute_in_groups: execute ?? [],
+    can_manage_ipfs_ids_in_groups: manage ?? [],
+    can_add_pkp_to_groups: add ?? [],
+    can_remove_pkp_from_groups: remove ?? [],
+    can_execute_in_groups: execute ?? [],
+  };
+}

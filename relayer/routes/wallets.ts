@@ -1,0 +1,30 @@
+/** PKPs: minted in the executor, registered on chain. Source: specification §2 "PKP (wallet)", §4. */
+import type { HandlersOf } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+import { pageOf, walletItem } from "./pages";
+import { done, write, type Writes } from "./writes";
+
+export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<"createWallet" | "listWallets" | "listWalletsInGroup"> {
+  return {
+    createWallet: async (call) => {
+      const { accountId, actorId } = call.caller;
+      const minted = await executor.call("mintPkp", { accountId }, call);
+      const register = write("registerWalletDerivation", actorId, minted.walletAddress, minted.derivationPath, call.body.name, call.body.description);
+      const written = await writes.send(call, register);
+      const { wallet_address = minted.walletAddress, derivation_path = minted.derivationPath } = written.result;
+      return { ...done(written), wallet_address, pkp_id: wallet_address, derivation_path };
+    },
+
+    listWallets: async ({ caller, query, setTotal }) => {
+      const { items, total } = await chain.pkps(caller.accountId, pageOf(query));
+      setTotal(total);
+      return items.map(walletItem);
+    },
+
+    listWalletsInGroup: async ({ caller, query, setTotal }) => {
+      const { items, total } = await chain.pkpsInGroup(caller.accountId, query.group_id, pageOf(query));
+      setTotal(total);
+      return items.map(walletItem);
+    },
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * One way for every API-mode write: the credential, the price and the idempotency key of the call go with it to the chain room, which simulates, has the price
+ * reserved, and answers when it is mined. What was reserved is settled or released there. Source: house "Three walks".
+ */
+import { KeywrightError } from "../../protocol/errors";
+import type { ContractWrite, Credential, WriteArgument } from "../../protocol/executor";
+import { routeOf, type RouteName } from "../../protocol/http";
+import type { AccountId } from "../../protocol/ids";
+import type { SubmitAnswer, SubmitRequest } from "../chain/types";
+import type { Caller } from "../middleware/call";
+import type { RouteDeps } from "./deps";
+
+/** As much of a call as a write needs. */
+export interface WriteCall {
+  readonly route: RouteName;
+  readonly caller: Caller | undefined;
+  readonly requestId: string;
+  readonly idempotencyKey: string | undefined;
+}
+
+export interface WriteOptions {
+  readonly convert?: SubmitRequest["convert"];
+  /** Carried by the 504 of a minting route: what can be known of a secret nobody will see. */
+  readonly pendingFacts?: Readonly<Record<string, unknown>>;
+}
+
+export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
+
+/** `newAccount` writes for an account that does not exist yet; everything else for the caller's own. */
+export interface Author {
+  readonly accountId: AccountId;
+  readonly credential: Credential;
+}
+
+export class Writes {
+  constructor(private readonly deps: Pick<RouteDeps, "chain" | "credits" | "prices" | "log">) {}
+
+  /** @throws what `Chain.submit` throws. */
+  async send(call: WriteCall, contractWrite: ContractWrite, options: WriteOptions = {}): Promise<SubmitAnswer> {
+    return this.sendAs(authorOf(call), call, contractWrite, options);
+  }
+
+  async sendAs(author: Author, call: WriteCall, contractWrite: ContractWrite, options: WriteOptions = {}): Promise<SubmitAnswer> {
+    const reserve = this.#reserveFor(call);
+    const submitted = this.deps.chain.submit({
+      ...author,
+      write: contractWrite,
+      kind: kindOf(call.route),
+      requestId: call.requestId,
+      ...(options.convert === undefined ? {} : { convert: options.convert }),
+      ...(call.idempotencyKey === undefined ? {} : { idempotencyKey: call.idempotencyKey }),
+      ...(reserve === undefined ? {} : { reserve }),
+    });
+    const answer = await submitted.catch((error: unknown) => {
+      throw withPendingFacts(error, options.pendingFacts);
+    });
+    this.#audit(author, call, contractWrite, answer);
+    return answer;
+  }
+
+  /** How the write's price is held: undefined when it costs nothing. */
+  #reserveFor({ route, caller }: WriteCall): SubmitRequest["reserve"] | undefined {
+    const { price } = routeOf(route);
+    const cents = this.deps.prices.managementWriteCents;
+    if (price === "free" || cents === 0 || caller === undefined) return undefined;
+    const { accountId, keyId, capCents } = caller;
+    const spender = { accountId, keyId, capCents, cents, evenWithoutCredit: price === "writeIfFunded" };
+    return (submissionId) => this.deps.credits.reserveWrite({ ...spender, submissionId });
+  }
+
+  #audit({ accountId }: Author, { route, caller, requestId }: WriteCall, contractWrite: ContractWrite, answer: SubmitAnswer): void {
+    const actor = caller?.actorId ?? accountId;
+    const { functionName } = contractWrite;
+    this.deps.log.info({ audit: true, requestId, account: accountId, actor, kind: kindOf(route), functionName, transaction: answer.transactionHash }, "write");
+  }
+}
+
+function authorOf({ caller }: WriteCall): Author {
+  if (caller?.credential === undefined) throw new KeywrightError("missing_credential", "This write takes a key or an identity token.");
+  return { accountId: caller.accountId, credential: caller.credential };
+}
+
+/** `addUsageApiKey` → `add_usage_api_key`. */
+export const kindOf = (route: RouteName): string => route.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function withPendingFacts(error: unknown, facts: Readonly<Record<string, unknown>> | undefined): unknown {
+  if (facts === undefined || !(error instanceof KeywrightError) || error.code !== "submission_pending") return error;
+  const retryAfter = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
+  return new KeywrightError(error.code, error.detail, { ...error.facts, ...facts }, { cause: error.cause, ...retryAfter });
+}
+
+/** What every write answers at least. */
+export const done = ({ transactionHash }: SubmitAnswer): { success: true; transaction_hash: string } => ({ success: true, transaction_hash: transactionHash });
+
+/** A secret is in the first answer only; when an earlier request's write is answered, the secret made now was never registered. */
+export function secretOnce<K extends string>(name: K, secret: string, { replayed }: SubmitAnswer): { [P in K]?: string } | { secret_returned_before: true } {
+  return replayed ? { secret_returned_before: true } : ({ [name]: secret } as { [P in K]: string });
+}
