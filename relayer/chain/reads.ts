@@ -10,7 +10,7 @@ import type {
   KeyInfoStructOutput as KeyInfo,
   PkpInfoStructOutput as PkpInfo,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
-} from "../../typechain-types/IAccountManager";
+} from "../../typechain-types/contracts/interfaces/IAccountManager";
 import { CONTRACT } from "./abi";
 import { namedError } from "./reverts";
 import type { RpcClient } from "./rpc/client";

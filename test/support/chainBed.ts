@@ -1,0 +1,184 @@
+/** A local node with the real contract, registered and funded payers, a store, and as many relayers' chain rooms on it as a test wants. */
+import { JsonRpcProvider, Wallet, keccak256, parseEther, randomBytes, toBeHex } from "ethers";
+import { pino } from "pino";
+import { freePort } from "../../scripts/dev/ports";
+import { DEVELOPMENT_CHAIN_ID, DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
+import { deployAccountManager } from "../../scripts/deployment";
+import type { AccountManager } from "../../typechain-types";
+import type { AccountId, Address } from "../../protocol/ids";
+import type { ContractWrite } from "../../protocol/executor";
+import { openChain, type ChainTuning } from "../../relayer/chain";
+import type { Chain, SubmissionHooks, SubmissionOutcome, SubmitRequest } from "../../relayer/chain/types";
+import { openStore, type Store } from "../../relayer/store/index";
+import { Instance } from "../../relayer/store/instance";
+import { LocalExecutor } from "./localExecutor";
+import { RpcProxy } from "./rpcProxy";
+
+/** Quick enough for tests; everything else as in service. */
+export const TEST_TUNING: Partial<ChainTuning> = {
+  rpcTimeoutMs: 500,
+  rpcDeadlineMs: 3_000,
+  answerWithinMs: 10_000,
+  slowestPollMs: 100,
+  lookEveryMs: 150,
+  stuckAfterMs: 400,
+  nonceLostAfterMs: 1_000,
+  keepEveryMs: 150,
+  sweepEveryMs: 100,
+};
+
+export interface BedOptions {
+  readonly payers?: number;
+  readonly chainArgs?: readonly string[];
+  readonly databaseUrl?: string;
+}
+
+export interface RoomOptions {
+  readonly tuning?: Partial<ChainTuning>;
+  readonly payerCount?: number;
+  readonly confirmations?: number;
+  /** Default: one proxy in front of the node. */
+  readonly rpcUrls?: readonly string[];
+  /** Default: yes. */
+  readonly waitUntilReady?: boolean;
+}
+
+/** One relayer's chain room with its instance. */
+export interface Room {
+  readonly chain: Chain;
+  readonly instance: Instance;
+  close(): Promise<void>;
+}
+
+export class ChainBed {
+  /** What the books were told, in order. */
+  readonly outcomes: SubmissionOutcome[] = [];
+  readonly begun: string[] = [];
+  readonly abandoned: string[] = [];
+  readonly #rooms: Room[] = [];
+
+  private constructor(
+    readonly node: DevelopmentChain,
+    readonly provider: JsonRpcProvider,
+    readonly contract: AccountManager,
+    readonly contractAddress: Address,
+    readonly deploymentBlock: number,
+    readonly store: Store,
+    readonly executor: LocalExecutor,
+    readonly proxy: RpcProxy,
+    readonly payers: number,
+  ) {}
+
+  static async start({ payers = 2, chainArgs = [], databaseUrl }: BedOptions = {}): Promise<ChainBed> {
+    const node = await startChain({ port: await freePort(), extraArgs: chainArgs });
+    const provider = new JsonRpcProvider(node.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 });
+    const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
+    const { contract, deployment } = await deployAccountManager(deployer, "test", deployer.address);
+    const contractAddress = deployment.contractAddress as Address;
+    const executor = new LocalExecutor(DEVELOPMENT_CHAIN_ID, contractAddress);
+    const store = await openStore(databaseUrl === undefined ? {} : { databaseUrl });
+    const proxy = await RpcProxy.start(node.rpcUrl);
+    const bed = new ChainBed(node, provider, contract, contractAddress, deployment.blockNumber, store, executor, proxy, payers);
+    await bed.registerPayers(1, payers);
+    await bed.setBalance(0, parseEther("1000"));
+    return bed;
+  }
+
+  /** Registers payers `from` to `to` with the contract and gives each 100 ether. */
+  async registerPayers(from: number, to: number): Promise<void> {
+    for (let payer = from; payer <= to; payer++) {
+      await (await this.contract.addApiPayer(this.executor.wallet(payer).address)).wait();
+      await this.setBalance(payer, parseEther("100"));
+    }
+  }
+
+  async setBalance(payer: number, wei: bigint): Promise<void> {
+    await this.provider.send("anvil_setBalance", [this.executor.wallet(payer).address, toBeHex(wei)]);
+  }
+
+  readonly hooks: SubmissionHooks = {
+    onBegin: async (id) => void this.begun.push(id),
+    onOutcome: async (outcome) => void this.outcomes.push(outcome),
+    onAbandon: async (id) => void this.abandoned.push(id),
+  };
+
+  async open({ tuning, payerCount = this.payers, confirmations, rpcUrls = [this.proxy.url], waitUntilReady = true }: RoomOptions = {}): Promise<Room> {
+    const instance = new Instance({ db: this.store.db, onError: () => undefined });
+    await instance.start();
+    const chain = await openChain({
+      db: this.store.db,
+      instanceId: instance.id,
+      executor: this.executor,
+      hooks: this.hooks,
+      log: pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" }),
+      rpcUrls,
+      chainId: DEVELOPMENT_CHAIN_ID,
+      contractAddress: this.contractAddress,
+      deploymentBlock: this.deploymentBlock,
+      payerCount,
+      confirmationsBeforeAnswer: confirmations,
+      tuning: { ...TEST_TUNING, ...tuning },
+    });
+    let closed = false;
+    const room: Room = {
+      chain,
+      instance,
+      async close() {
+        if (closed) return;
+        closed = true;
+        await chain.close();
+        await instance.stop();
+      },
+    };
+    this.#rooms.push(room);
+    if (waitUntilReady) await eventually("the chain room is ready", async () => (await chain.ready()).ready);
+    return room;
+  }
+
+  async stop(): Promise<void> {
+    for (const room of this.#rooms) await room.close();
+    await this.proxy.stop();
+    await this.store.close();
+    this.provider.destroy();
+    await this.node.process.stop();
+  }
+
+  /** Mines blocks without new transactions. */
+  async mine(blocks = 1): Promise<void> {
+    await this.provider.send("anvil_mine", [toBeHex(blocks)]);
+  }
+
+  /** How many groups the account has, straight from the node. */
+  async groupCount(account: AccountId): Promise<number> {
+    return Number((await this.contract.getAccount(account)).groupCount);
+  }
+}
+
+export const freshAccountId = (): AccountId => keccak256(randomBytes(32)) as AccountId;
+
+/** Requests as the routes make them. The local executor looks at no credential. */
+const credential = { type: "key", key: "-" } as const;
+
+export const request = (accountId: AccountId, kind: string, write: ContractWrite, more: Partial<SubmitRequest> = {}): SubmitRequest => ({
+  accountId,
+  credential,
+  kind,
+  write,
+  ...more,
+});
+
+export const newAccount = (id: AccountId, more: Partial<SubmitRequest> = {}): SubmitRequest =>
+  request(id, "new_account", { functionName: "newAccount", args: [id, true, "test", "", Wallet.createRandom().address] }, more);
+
+export const addGroup = (id: AccountId, name = "group", more: Partial<SubmitRequest> = {}): SubmitRequest =>
+  request(id, "add_group", { functionName: "addGroup", args: [id, name, "", [], []] }, more);
+
+
+/** Asks `probe` until it holds; fails with `what` after `timeoutMs`. */
+export async function eventually(what: string, probe: () => Promise<boolean> | boolean, timeoutMs = 10_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await probe())) {
+    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
