@@ -1,0 +1,223 @@
+/** Whatever a service sends, the parsers answer with a value or `Malformed`: no other error, no crash, no unbounded memory or time. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { pinnedImages } from "../../../client/verify/compose";
+import { parseEventLog, replayAgainst } from "../../../client/verify/eventLog";
+import { acmeAccountOf, leafOf, MAX_EVIDENCE_BYTES, parseChecksums, quoteFileOf } from "../../../client/verify/files";
+import { MAX_QUOTE_BYTES, readQuote } from "../../../client/verify/quote";
+import { verifySignature } from "../../../client/verify/signature";
+import { Malformed } from "../../../client/verify/types";
+import { issueCertificate, pem } from "../../../scripts/dev/tee/certificates";
+import { buildEventLog, registersOf } from "../../../scripts/dev/tee/eventLog";
+import { createPlatform, type Platform } from "../../../scripts/dev/tee/platform";
+import { buildQuote } from "../../../scripts/dev/tee/quote";
+import { count, SEED } from "../../support/counts";
+
+const RUNS = { seed: SEED, numRuns: count(400, 20_000) };
+
+function malformedOrFine<T>(parse: () => T): T | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof Malformed) return undefined;
+    throw error;
+  }
+}
+
+/** A valid text with a few stretches replaced, removed or repeated: much nearer to trouble than noise. */
+const damaged = (valid: Buffer): fc.Arbitrary<Buffer> =>
+  fc
+    .array(fc.record({ at: fc.nat({ max: Math.max(0, valid.length - 1) }), take: fc.nat({ max: 40 }), put: fc.uint8Array({ maxLength: 40 }) }), {
+      minLength: 1,
+      maxLength: 4,
+    })
+    .map((cuts) => cuts.reduce<Buffer>((bytes, { at, take, put }) => Buffer.concat([bytes.subarray(0, at), put, bytes.subarray(at + take)]), valid));
+
+describe("parsers of what a service sends", () => {
+  let platform: Platform;
+  let quote: Buffer;
+  const events = buildEventLog({ appId: Buffer.alloc(20, 1), composeHash: Buffer.alloc(32, 2), instanceId: Buffer.alloc(20, 3) });
+  const registers = registersOf(events);
+
+  before(async () => {
+    platform = await createPlatform();
+    quote = await buildQuote(platform, { mrtd: Buffer.alloc(48, 7), rtmrs: registers }, Buffer.alloc(64, 9));
+  });
+
+  describe("quotes", () => {
+    it("reads the registers and report data at Intel's offsets", () => {
+      const facts = readQuote(quote.toString("hex"));
+      expect(facts.mrtd.equals(quote.subarray(48 + 136, 48 + 184))).to.equal(true);
+      expect(facts.rtmrs[3].equals(quote.subarray(48 + 472, 48 + 520))).to.equal(true);
+      expect(facts.reportData.equals(quote.subarray(48 + 520, 48 + 584))).to.equal(true);
+      expect(facts.mrtd.every((byte) => byte === 7) && facts.reportData.every((byte) => byte === 9)).to.equal(true);
+    });
+
+    it("survives noise and damage", () => {
+      fc.assert(
+        fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => void malformedOrFine(() => readQuote(Buffer.from(bytes).toString("hex")))),
+        RUNS,
+      );
+      fc.assert(
+        fc.property(damaged(quote), (bytes) => void malformedOrFine(() => readQuote(bytes.toString("hex")))),
+        RUNS,
+      );
+      fc.assert(
+        fc.property(fc.anything(), (value) => void malformedOrFine(() => readQuote(value))),
+        RUNS,
+      );
+    });
+
+    it("takes no length from the quote on trust", () => {
+      for (const size of [0xffffffff, 0x7fffffff, 0x00ffffff]) {
+        const lying = Buffer.from(quote);
+        lying.writeUInt32LE(size, 632);
+        expect(() => readQuote(lying.toString("hex"))).to.throw(Malformed);
+      }
+      expect(() => readQuote("00".repeat(MAX_QUOTE_BYTES + 1))).to.throw(Malformed, "larger than");
+    });
+
+    it("believes no quote with a single byte changed, wherever it is signed", async () => {
+      const signed = 48 + 584;
+      const auth = signed + 4;
+      const qe = auth + 64 + 64 + 6;
+      // Registers and keys, both signatures, the quoting enclave's report and its bound data.
+      const covered = [...range(0, signed), ...range(auth, auth + 128), ...range(qe, qe + 384 + 64), ...range(qe + 450, qe + 482)];
+      const options = { collateral: platform.collateral, trustedRoot: platform.rootDer, nowSeconds: Math.floor(Date.now() / 1000), timeoutMs: 1_000 };
+      expect(await verifySignature(readQuote(quote.toString("hex")), options)).to.equal("UpToDate");
+      const flip = fc.record({ at: fc.constantFrom(...covered), bit: fc.nat({ max: 7 }) });
+      await fc.assert(
+        fc.asyncProperty(flip, async ({ at, bit }) => {
+          const changed = Buffer.from(quote);
+          changed.writeUInt8(changed.readUInt8(at) ^ (1 << bit), at);
+          const believed = await (async () => verifySignature(readQuote(changed.toString("hex")), options))().then(
+            () => true,
+            (error: unknown) => {
+              if (error instanceof Malformed) return false;
+              throw error;
+            },
+          );
+          expect(believed, `byte ${at}`).to.equal(false);
+        }),
+        { seed: SEED, numRuns: count(60, 3_000) },
+      );
+    });
+  });
+
+  describe("event logs", () => {
+    it("survive noise and damage, and a log that still parses still replays or is refused", () => {
+      const valid = Buffer.from(JSON.stringify(events));
+      const tryAll = (text: unknown): void => {
+        const log = malformedOrFine(() => parseEventLog(text));
+        if (log !== undefined) malformedOrFine(() => replayAgainst(log, registers));
+      };
+      fc.assert(
+        fc.property(damaged(valid), (bytes) => tryAll(bytes.toString("utf8"))),
+        RUNS,
+      );
+      fc.assert(fc.property(fc.json(), tryAll), RUNS);
+      fc.assert(fc.property(fc.anything(), tryAll), RUNS);
+    });
+
+    it("are refused when they are too long, have too many events or too large ones", () => {
+      const [first] = events;
+      expect(() => parseEventLog(JSON.stringify(Array.from({ length: 5000 }, () => first)))).to.throw(Malformed);
+      expect(() => parseEventLog(" ".repeat(5 * 1024 * 1024))).to.throw(Malformed, "longer than");
+      expect(() => parseEventLog(JSON.stringify([{ ...first, event_payload: "00".repeat(300 * 1024) }]))).to.throw(Malformed);
+      expect(() => parseEventLog(`${"[".repeat(100_000)}${"]".repeat(100_000)}`)).to.throw(Malformed);
+    });
+  });
+
+  describe("evidence files", () => {
+    it("survive noise and damage", async () => {
+      const certificate = Buffer.from(pem(await issueCertificate({ name: "localhost" })));
+      const checksums = Buffer.from(`${"ab".repeat(32)}  cert-localhost.pem\n${"cd".repeat(32)} *acme-account.json\n`);
+      const json = Buffer.from(JSON.stringify({ uri: "https://acme.example/1", quote: "04", event_log: "[]" }));
+      const bytes = (valid: Buffer): fc.Arbitrary<Buffer> =>
+        fc.oneof(
+          damaged(valid),
+          fc.uint8Array({ maxLength: 500 }).map((noise) => Buffer.from(noise)),
+        );
+      fc.assert(
+        fc.property(bytes(certificate), (file) => void malformedOrFine(() => leafOf(file, "x.pem"))),
+        RUNS,
+      );
+      fc.assert(
+        fc.property(bytes(checksums), (file) => void malformedOrFine(() => parseChecksums(file))),
+        RUNS,
+      );
+      fc.assert(
+        fc.property(bytes(json), (file) => void malformedOrFine(() => [acmeAccountOf(file), quoteFileOf(file)])),
+        RUNS,
+      );
+    });
+
+    it("are refused when they are too large, and a certificate file does not cost quadratic time", () => {
+      const big = Buffer.alloc(MAX_EVIDENCE_BYTES + 1, 0x61);
+      for (const parse of [() => parseChecksums(big), () => leafOf(big, "x.pem"), () => acmeAccountOf(big), () => quoteFileOf(big)])
+        expect(parse).to.throw(Malformed);
+      const begins = Buffer.from("-----BEGIN CERTIFICATE-----\nAAAA\n".repeat(25_000));
+      const started = Date.now();
+      expect(() => leafOf(begins, "x.pem")).to.throw(Malformed);
+      expect(Date.now() - started).to.be.lessThan(2_000);
+    });
+
+    it("checksums: a file is named once, by a plain name", () => {
+      const line = (name: string): Buffer => Buffer.from(`${"ab".repeat(32)}  ${name}\n`);
+      for (const name of ["../x", "/etc/passwd", ".hidden", "a b", "", "a".repeat(200)]) expect(() => parseChecksums(line(name)), name).to.throw(Malformed);
+      expect(() => parseChecksums(Buffer.concat([line("a.pem"), line("a.pem")]))).to.throw(Malformed, "twice");
+      expect(() => parseChecksums(Buffer.alloc(0))).to.throw(Malformed);
+      expect(parseChecksums(line("cert-a.example.pem")).get("cert-a.example.pem")).to.equal("ab".repeat(32));
+    });
+  });
+
+  describe("compose files", () => {
+    const digest = `@sha256:${"ab".repeat(32)}`;
+    const app = (compose: string, more: object = {}): string => JSON.stringify({ docker_compose_file: compose, ...more });
+
+    it("survive noise and damage", () => {
+      const valid = Buffer.from(`services:\n  a: &a\n    image: r/a${digest}\n  b:\n    <<: *a\n`);
+      fc.assert(
+        fc.property(damaged(valid), (bytes) => void malformedOrFine(() => pinnedImages(app(bytes.toString("utf8"))))),
+        RUNS,
+      );
+      fc.assert(
+        fc.property(fc.oneof(fc.string(), fc.json()), (text) => void malformedOrFine(() => pinnedImages(text))),
+        RUNS,
+      );
+    });
+
+    it("name every image by digest: nothing by tag, variable, build, another file or nothing at all", () => {
+      expect(pinnedImages(app(`services:\n  a: {image: "registry.example:5000/x/a:1.2${digest}"}\n`)).size).to.equal(1);
+      const loose = [
+        "services: {a: {image: r/a}}",
+        "services: {a: {image: r/a:latest}}",
+        `services: {a: {image: "$IMAGE${digest}"}}`,
+        "services: {a: {image: 'r/a@sha256:abcd'}}",
+        `services: {a: {image: "r/a${digest}", build: .}}`,
+        `services: {a: {image: "r/a${digest}", extends: {file: other.yml, service: x}}}`,
+        `include: [other.yml]\nservices: {a: {image: "r/a${digest}"}}`,
+        `x: &x {build: .}\nservices: {a: {<<: *x, image: "r/a${digest}"}}`,
+        "services: {a: {}}",
+        "services: {}",
+        "services: [a]",
+        "",
+        `services: {a: {image: "r/a${digest}", image: r/b}}`,
+      ];
+      for (const compose of loose) expect(() => pinnedImages(app(compose)), compose).to.throw(Malformed);
+      expect(() => pinnedImages(app(`services: {a: {image: "r/a${digest}"}}`, { runner: "bash" }))).to.throw(Malformed);
+    });
+
+    it("do not explode", () => {
+      const bomb = [
+        "a: &a [x,x,x,x,x,x,x,x,x]",
+        ..."bcdefghi".split("").map((name, index) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghi"[index]}`).join(",")}]`),
+      ].join("\n");
+      const started = Date.now();
+      expect(() => pinnedImages(app(`${bomb}\nservices: {a: {image: r}}`))).to.throw(Malformed);
+      expect(Date.now() - started).to.be.lessThan(2_000);
+    });
+  });
+});
+
+const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, index) => from + index);

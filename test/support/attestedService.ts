@@ -1,0 +1,161 @@
+/**
+ * A service with real parts where trust is made — the executor's attestation over the guest-agent double, the relayer's transparency routes over a real evidence
+ * folder, a TLS end with the evidence's own certificate — and no others. Each answer can be tampered with on its way out.
+ */
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer, type RequestListener, type Server } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { attest, buildConfigDocument, openTee, type ConfigDocument, type TeeSource } from "../../executor/tee";
+import type { TeeKind } from "../../protocol/attestation";
+import { KeywrightError } from "../../protocol/errors";
+import type { Address } from "../../protocol/ids";
+import { PRICES, RUN_LIMITS } from "../../protocol/limits";
+import { keyNamespaceOf } from "../../protocol/namespace";
+import { EvidenceFolder } from "../../relayer/evidences";
+import type { Executor } from "../../relayer/executorClient";
+import { transparencyRoutes } from "../../relayer/routes/transparency";
+import { generateEvidences, type Evidences } from "../../scripts/dev/tee/evidences";
+import { startGuestAgentDouble, type GuestAgentDouble, type GuestAgentOptions } from "../../scripts/dev/tee/guestAgent";
+
+export const CHAIN_ID = 31337;
+export const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
+
+export interface ServiceOptions {
+  /** What the service says of itself; the quotes are the double's either way. */
+  says?: TeeKind;
+  secure?: boolean;
+  agent?: Partial<GuestAgentOptions>;
+}
+
+export interface AttestedService {
+  readonly baseUrl: string;
+  readonly agent: GuestAgentDouble;
+  readonly evidences: Evidences;
+  readonly evidenceDir: string;
+  readonly tee: TeeSource;
+  readonly config: ConfigDocument;
+  /** Changes the answer of a path (query apart) from now on; several changes of one path follow each other. */
+  tamper(path: string, change: (body: string) => string): void;
+  /** Answers a path with this status from now on. */
+  refuse(path: string, status: number): void;
+  honest(): void;
+  /** Another certificate at the TLS end than the one in evidence. */
+  presentAnotherCertificate(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+interface Tampering {
+  changes: Map<string, ((body: string) => string)[]>;
+  refusals: Map<string, number>;
+}
+
+export async function startAttestedService({ says = "simulated", secure = true, agent: agentOptions }: ServiceOptions = {}): Promise<AttestedService> {
+  const directory = await mkdtemp(join(tmpdir(), "attested-"));
+  const agent = await startGuestAgentDouble({ socketPath: join(directory, "agent.sock"), ...agentOptions });
+  const tee = openTee({ kind: "simulated", endpoint: agent.socketPath });
+  const evidenceDir = join(directory, "evidences");
+  const evidences = await generateEvidences({ directory: evidenceDir, domain: "localhost", guestAgentSocket: agent.socketPath });
+  const tlsCertFile = join(directory, "tls.pem");
+  await writeFile(tlsCertFile, evidences.certificatePem);
+  const config = configDocument();
+  const executor = executorOver(tee, says, config, secure ? tlsCertFile : undefined);
+  const tampering: Tampering = { changes: new Map(), refusals: new Map() };
+  const answer = answerer(executor, new EvidenceFolder(evidenceDir));
+  const server = await listen(secure ? evidences : undefined, handler(answer, tampering));
+  return {
+    baseUrl: `${secure ? "https" : "http"}://localhost:${(server.address() as AddressInfo).port}`,
+    agent,
+    evidences,
+    evidenceDir,
+    tee,
+    config,
+    tamper: (path, change) => void tampering.changes.set(path, [...(tampering.changes.get(path) ?? []), change]),
+    refuse: (path, status) => void tampering.refusals.set(path, status),
+    honest: () => [tampering.changes, tampering.refusals].forEach((map) => map.clear()),
+    presentAnotherCertificate: async () => {
+      const other = await generateEvidences({ directory: join(directory, "other"), domain: "localhost", guestAgentSocket: agent.socketPath });
+      (server as ReturnType<typeof createHttpsServer>).setSecureContext({ cert: other.certificatePem, key: other.privateKeyPem });
+      return other.certificatePem;
+    },
+    stop: async () => {
+      server.close();
+      server.closeAllConnections();
+      await tee.close();
+      await agent.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+export function configDocument(): ConfigDocument {
+  return buildConfigDocument({
+    serviceName: "Keywright",
+    chainId: BigInt(CHAIN_ID),
+    contractAddress: CONTRACT,
+    keyNamespace: keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT),
+    rpcUrls: ["https://user:secret@rpc.example/v2/api-key?token=secret"],
+    rpcQuorum: 1,
+    maxHeadAgeSeconds: 60,
+    identityIssuers: [{ issuer: "https://id.example", jwksUrl: "https://id.example/jwks", audience: "keys" }],
+    limits: RUN_LIMITS,
+    prices: PRICES,
+    features: { privateKeys: true },
+    sandbox: { level: "full", missing: [] },
+  });
+}
+
+function executorOver(tee: TeeSource, says: TeeKind, config: ConfigDocument, tlsCertFile: string | undefined): Executor {
+  const calls = {
+    info: async () => ({ tee: says, dstack: await tee.info(), config, sandbox: { level: "full", missing: [] } }),
+    attestation: (request: { nonce?: string }) => attest(tee, { config, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+  };
+  return { call: (name: string, request: object) => calls[name as keyof typeof calls](request) } as unknown as Executor;
+}
+
+type Answerer = (url: URL) => Promise<{ type: string; body: Buffer }>;
+
+function answerer(executor: Executor, folder: EvidenceFolder): Answerer {
+  const routes = transparencyRoutes({ executor, evidences: folder });
+  const call = (extra: object): never => ({ requestId: "test", signal: new AbortController().signal, setHeader: () => undefined, ...extra }) as never;
+  const json = (value: unknown): { type: string; body: Buffer } => ({ type: "application/json", body: Buffer.from(JSON.stringify(value)) });
+  return async ({ pathname, searchParams }) => {
+    if (pathname === "/info") return json(await routes.info(call({})));
+    if (pathname === "/attestation") return json(await routes.attestation(call({ query: { nonce: searchParams.get("nonce") ?? undefined } })));
+    if (pathname === "/core/v1/get_node_chain_config") return json(chainConfig());
+    if (pathname === "/core/v1/limits") return json({ run: RUN_LIMITS, prices: PRICES });
+    const file = pathname.startsWith("/evidences/") ? await routes.evidence(call({ params: { file: pathname.slice("/evidences/".length) } })) : undefined;
+    if (file === undefined) throw new KeywrightError("route_not_found", "no such route");
+    return { type: file.contentType, body: Buffer.from(file.content) };
+  };
+}
+
+const chainConfig = (): object => ({ contract_address: CONTRACT, chain_id: CHAIN_ID, key_namespace: keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT) });
+
+function handler(answer: Answerer, { changes, refusals }: Tampering): RequestListener {
+  return (request, response) => {
+    const url = new URL(request.url ?? "/", "http://localhost");
+    const refused = refusals.get(url.pathname);
+    if (refused !== undefined) return void response.writeHead(refused).end("{}");
+    answer(url).then(
+      ({ type, body }) => {
+        const changed = (changes.get(url.pathname) ?? []).reduce((text, change) => change(text), body.toString("utf8"));
+        response.writeHead(200, { "content-type": type }).end(changed);
+      },
+      (error: unknown) => response.writeHead(error instanceof KeywrightError ? error.status : 500).end("{}"),
+    );
+  };
+}
+
+async function listen(certificate: Evidences | undefined, listener: RequestListener): Promise<Server> {
+  const server =
+    certificate === undefined ? createHttpServer(listener) : createHttpsServer({ cert: certificate.certificatePem, key: certificate.privateKeyPem }, listener);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return server as Server;
+}
+
+export const readEvidence = (service: AttestedService, name: string): Promise<string> => readFile(join(service.evidenceDir, name), "utf8");
