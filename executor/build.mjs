@@ -25,7 +25,6 @@ export default async function buildExecutor({ root, outdir }) {
       entryPoints: [join(sandbox, "guest", "prelude.ts")],
       outfile: join(out, "guest", "prelude.js"),
       globalName: "prelude",
-      plugins: [withoutLegacyEncodings],
       banner: { js: "(function(){'use strict';" },
       footer: { js: "return prelude.install})()" },
     }),
@@ -33,14 +32,6 @@ export default async function buildExecutor({ root, outdir }) {
     library(root, "ethers5", "ethers5", out),
   ]);
 }
-
-/** TextDecoder knows UTF-8, UTF-16 and the one-byte forms; the tables of the old Asian encodings are half a megabyte. */
-const withoutLegacyEncodings = {
-  name: "without-legacy-encodings",
-  setup(builder) {
-    builder.onLoad({ filter: /encoding-indexes\.js$/ }, () => ({ contents: "module.exports = { 'encoding-indexes': {} };" }));
-  },
-};
 
 /** A library as a script whose value is the library; the host defines it as a global. */
 function library(root, from, name, out) {

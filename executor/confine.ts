@@ -6,14 +6,14 @@ export type Confinement = "network" | "files" | "privileges";
 
 const AS_ROOT: Record<Confinement, string[]> = {
   network: ["unshare", "--net", "--ipc", "--"],
-  files: ["prlimit", "--core=0:0", "--fsize=0:0", "--nofile=1024:1024", "--"],
+  files: ["prlimit", "--core=0:0", "--fsize=0:0", "--nofile=1024:1024", "--nproc=512:512", "--"],
   privileges: ["setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all,+setuid,+setgid", "--"],
 };
 
 /** Without root: a user namespace gives an empty network at least. */
 const AS_USER: Record<Confinement, string[]> = {
   network: ["unshare", "--user", "--net", "--ipc", "--"],
-  files: AS_ROOT.files,
+  files: ["prlimit", "--core=0:0", "--fsize=0:0", "--nofile=1024:1024", "--"],
   privileges: ["setpriv", "--no-new-privs", "--"],
 };
 
@@ -28,6 +28,11 @@ export function confine(...wanted: Confinement[]): string[] {
     works.set(confinement, isUsable);
     return isUsable ? wrappers[confinement] : [];
   });
+}
+
+/** A cap on what a process may write to in memory, enforced by the kernel. */
+export function confineMemory(bytes: number): string[] {
+  return confine("files").length > 0 ? ["prlimit", `--data=${bytes}:${bytes}`, "--"] : [];
 }
 
 /**

@@ -53,7 +53,7 @@ class FetcherClient implements Fetcher {
   async start(): Promise<void> {
     const command = [...confine("files", "privileges"), process.execPath, "--disallow-code-generation-from-strings", PROGRAM];
     const child = spawn(command[0]!, command.slice(1), { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", "ignore", "pipe", "pipe"] });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => this.options.logger.error({ text }, "the fetcher complains"));
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => this.options.logger.error({ text }, "the fetcher complains"));
     const channel = child.stdio[3] as Duplex;
     this.child = child;
     this.channel = channel;

@@ -7,6 +7,7 @@ import { becomeUser } from "../confine";
 import { readFrames, writeFrameSync, type Frame } from "../frames";
 import { analyse, Unparsable, type Analysis } from "./analyse";
 import { Guest, type GuestEnd } from "./isolate";
+import { LogSender } from "./logSender";
 import { ImportRefused, loadModules, type ImportAnswer } from "./modules";
 import type { FromChild, ToChild } from "./messages";
 import { selfTest } from "./selfTest";
@@ -54,6 +55,7 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
       imports: details,
       paramsAsGlobals: analysis.entry === "none",
       responseBytes: limits.responseBytes,
+      logsBytes: limits.logsBytes,
     };
     send({ type: "started", run });
     await guest.run({ code, analysis, setting, modules, wallMs: limits.wallMs }, eventsOf(run, limits, analysis));
@@ -64,11 +66,13 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
 }
 
 function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
+  const logs = new LogSender((text) => send({ type: "log", run }, Buffer.from(text)));
   return {
     op: (call: number, name: string, args: string, body: Buffer | undefined) => send({ type: "op", run, call, name, args }, body),
-    log: (text: string) => send({ type: "log", run }, Buffer.from(text.slice(0, limits.logsBytes + 1))),
+    log: (text: string) => logs.add(text.slice(0, limits.logsBytes + 1)),
     end: (end: GuestEnd) => {
       current = undefined;
+      logs.flush();
       sendEnd(run, end, limits);
       spare = new Guest(limits.heapMiB, analysis.ethers);
     },

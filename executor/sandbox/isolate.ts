@@ -10,6 +10,7 @@ import { randomBytes } from "node:crypto";
 import ivm from "isolated-vm";
 import type { RunErrorCode } from "../../protocol/errors";
 import type { Analysis, EthersVersion } from "./analyse";
+import { convert } from "./convert";
 import type { Setting } from "./guest/prelude";
 
 export interface GuestEnd {
@@ -90,6 +91,7 @@ export class Guest {
       new ivm.Callback((call: unknown, name: unknown, args: unknown, body: unknown) => this.onOp(call, name, args, body)),
       new ivm.Callback((text: unknown) => this.onLog(text)),
       new ivm.Callback((count: unknown) => random(count)),
+      new ivm.Callback((...args: unknown[]) => convert(...args)),
       new ivm.Callback((id: unknown, delayMs: unknown) => this.onTimer(id, delayMs)),
       new ivm.Callback((outcome: unknown, text: unknown, stack: unknown) => this.onEnd(outcome, text, stack)),
     ];
@@ -185,8 +187,9 @@ export class Guest {
   private onEnd(outcome: unknown, text: unknown, stack: unknown): void {
     if (typeof outcome !== "string" || typeof text !== "string") return;
     if (outcome === "ok") return this.finish({ response: text });
-    if (outcome === "response_too_large") return this.finish(failure("response_too_large", `the response has ${text} characters of JSON`));
-    const code = outcome === "permission_denied" ? "permission_denied" : "threw";
+    if (outcome === "response_too_large") return this.finish(failure(outcome, `the response has ${text} characters of JSON`));
+    if (outcome === "logs_too_large") return this.finish(failure(outcome, `one line of the logs has ${text} characters`));
+    const code = outcome === "permission_denied" || outcome === "limit_exceeded" ? outcome : "threw";
     this.finish(failure(code, text, typeof stack === "string" ? ownFrames(stack) : undefined));
   }
 
@@ -209,6 +212,7 @@ export class Guest {
 
   private failureOf(error: unknown): GuestEnd {
     if (this.isolate.isDisposed) return failure("out_of_memory", `the action used more than its heap of ${this.heapMiB} MiB`);
+    if (error instanceof Error && error.message.includes("was not an instance of `Error`")) return failure("threw", "the action threw something that is not an Error");
     if (!(error instanceof Error)) return failure("threw", String(error).slice(0, MAX_TEXT));
     if (error.message === "Script execution timed out.") return timedOut();
     const name = error.name === "Error" ? "" : `${error.name}: `;

@@ -3,8 +3,8 @@ import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
 import { FairQueue } from "./fairQueue";
 import { ModuleCache } from "./imports";
-import { DEFAULT_FIRST_UID } from "./launch";
-import { RunSession, residentCapBytes } from "./session";
+import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
+import { RunSession } from "./session";
 import {
   IsolationTooWeak,
   PoolClosed,
@@ -204,7 +204,7 @@ class Pool implements SandboxPool {
 
   private isUsedUp(worker: Worker): boolean {
     const isOld = worker.runs >= this.recycle.runs || Date.now() - worker.bornAt >= this.recycle.ageMs;
-    return isOld || worker.residentBytes() > residentCapBytes(this.options.limits) / 2;
+    return isOld || worker.residentBytes() > residentCapBytes(this.options.limits.heapMiB) / 2;
   }
 
   /** Keeps a fork off the path of the next new owner. */

@@ -2,9 +2,10 @@
 import { z } from "zod";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
 import { BadImport, type ModuleCache } from "./imports";
+import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
 import { Tripwire } from "./tripwire";
-import { keyOps, privateKeyReads, RunCancelled, type RunError, type RunJob, type RunLimits, type RunOutcome } from "./types";
+import { keyOps, privateKeyReads, RunCancelled, type RunError, type RunJob, type RunOutcome } from "./types";
 import type { Worker, WorkerExit } from "./worker";
 
 /** Third ring of time: how long after its limit a run that the child has not ended is ended from outside. */
@@ -36,9 +37,6 @@ class EndsRun extends Error {
     super(error.message);
   }
 }
-
-/** Resident memory above which a child is ended: the heap's limit three times over (collections copy) on top of the child's own need. */
-export const residentCapBytes = (limits: RunLimits): number => (limits.heapMiB * 3 + 256) * 2 ** 20;
 
 export class RunSession {
   readonly outcome: Promise<RunOutcome>;
@@ -175,7 +173,7 @@ export class RunSession {
   }
 
   private checkMemory(): void {
-    if (this.worker.residentBytes() <= residentCapBytes(this.job.limits)) return;
+    if (this.worker.residentBytes() <= residentCapBytes(this.job.limits.heapMiB)) return;
     this.endByForce({ code: "out_of_memory", message: "the action used more memory than its sandbox has" });
   }
 

@@ -3,11 +3,18 @@
  * into an object, never passed to anything the guest could have patched.
  */
 
-/** The host's five functions. Arguments and answers are strings, numbers and copies of bytes. */
+/** The host's functions. Arguments and answers are strings, numbers and copies of bytes. */
 export interface Host {
   op(id: number, name: string, args: string, body: ArrayBuffer | undefined): void;
   log(text: string): void;
   random(bytes: number): ArrayBuffer;
+  convert(
+    kind: "encode" | "decode" | "atob" | "btoa",
+    input: string | ArrayBuffer,
+    label: string,
+    fatal: boolean,
+    ignoreBOM: boolean,
+  ): { output?: string | ArrayBuffer; problem?: "label" | "input" };
   timer(id: number, delayMs: number): void;
   end(outcome: string, text: string, stack: string | undefined): void;
 }

@@ -16,6 +16,7 @@ export interface Setting {
   /** Code without `main` reads its parameters as globals, as older actions do. */
   paramsAsGlobals: boolean;
   responseBytes: number;
+  logsBytes: number;
 }
 
 /**
@@ -24,7 +25,14 @@ export interface Setting {
  */
 export type Deliver = (kind: "begin" | "finish" | "answer" | "timer", id: number, ...rest: unknown[]) => void;
 
-export function install(op: Host["op"], log: Host["log"], random: Host["random"], timer: Host["timer"], end: Host["end"]): Deliver {
+export function install(
+  op: Host["op"],
+  log: Host["log"],
+  random: Host["random"],
+  convert: Host["convert"],
+  timer: Host["timer"],
+  end: Host["end"],
+): Deliver {
   const { parse } = JSON;
   const bridge = createBridge(op);
   const timers = createTimers(timer);
@@ -35,12 +43,13 @@ export function install(op: Host["op"], log: Host["log"], random: Host["random"]
   Object.defineProperty(Error, "prepareStackTrace", { value: undefined, writable: false, configurable: false });
 
   function installGlobals(): void {
-    const actions = createActions({ bridge, setResponse: run.setResponse, imports: run.imports, log });
-    defineGlobal("console", createConsole(log));
+    const line = run.limited(log);
+    const actions = createActions({ bridge, setResponse: run.setResponse, imports: run.imports, log: line });
+    defineGlobal("console", createConsole(line));
     for (const name of ["Actions", "LitActions"]) defineGlobal(name, actions);
     defineGlobal("Lit", Object.freeze({ Actions: actions }));
     for (const [name, value] of Object.entries(timers.globals)) defineLazyGlobal(name, () => value);
-    for (const [name, make] of Object.entries(webGlobals(bridge, random))) defineLazyGlobal(name, make);
+    for (const [name, make] of Object.entries(webGlobals(bridge, random, convert))) defineLazyGlobal(name, make);
     // Library bundles look for the global object under these names.
     for (const name of ["self", "global"]) defineGlobal(name, globalThis);
   }
@@ -92,12 +101,15 @@ function createRun(bridge: Bridge, end: Host["end"]) {
   function fail(error: unknown): void {
     if (ended) return;
     ended = true;
-    const code = bridge.codeOf(error) === "permission_denied" ? "permission_denied" : "threw";
+    const hostCode = bridge.codeOf(error);
+    const code = hostCode === "permission_denied" || hostCode === "limit_exceeded" ? hostCode : "threw";
     if (error instanceof BaseError) return end(code, describe(error), textOf(() => error.stack));
     end(code, textOf(() => show(error)) ?? "an error that cannot be shown", undefined);
   }
 
   function jsonOf(value: unknown): string | undefined {
+    // What is too large already is not copied into JSON first.
+    if (typeof value === "string" && value.length > setting.responseBytes) return value;
     try {
       return stringify(value);
     } catch (error) {
@@ -105,7 +117,17 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     }
   }
 
-  return { begin, finish, fail, setResponse: (value: unknown) => void (response = jsonOf(value)), imports: () => setting.imports };
+  /** A single line above the whole limit ends the run here, before it is copied anywhere. */
+  function limited(log: Host["log"]): Host["log"] {
+    return (text) => {
+      if (text.length <= setting.logsBytes) return log(text);
+      if (ended) return;
+      ended = true;
+      end("logs_too_large", stringify(text.length), undefined);
+    };
+  }
+
+  return { begin, finish, fail, limited, setResponse: (value: unknown) => void (response = jsonOf(value)), imports: () => setting.imports };
 }
 
 function describe(error: Error): string {

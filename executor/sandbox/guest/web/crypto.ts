@@ -1,10 +1,11 @@
 /** `crypto`: randomness from the host, and the subset of Web Crypto that actions need over audited pure implementations. */
 import type { Host } from "../bridge";
+import type { Encoding } from "./encoding";
 import { createSubtle } from "./subtle";
 
 const MAX_RANDOM_BYTES = 65_536;
 
-export function createCrypto(random: Host["random"]): object {
+export function createCrypto(random: Host["random"], encoding: Encoding): object {
   const bytes = (count: number): Uint8Array => new Uint8Array(random(count));
 
   function getRandomValues<T extends ArrayBufferView>(view: T): T {
@@ -24,5 +25,5 @@ export function createCrypto(random: Host["random"]): object {
     return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
   }
 
-  return Object.freeze({ getRandomValues, randomUUID, subtle: Object.freeze(createSubtle(bytes)) });
+  return Object.freeze({ getRandomValues, randomUUID, subtle: Object.freeze(createSubtle(bytes, encoding)) });
 }

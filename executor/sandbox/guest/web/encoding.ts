@@ -1,8 +1,96 @@
-import base64 from "base-64";
-import { TextDecoder, TextEncoder } from "@sinonjs/text-encoding";
+/** Text and bytes. The host converts: its decoders are complete and quick, and ours would need the heap many times over. */
+import type { Host } from "../bridge";
 
-export { TextDecoder, TextEncoder };
+type Bytes = ArrayBuffer | ArrayBufferView;
+interface DecoderOptions {
+  fatal?: boolean;
+  ignoreBOM?: boolean;
+}
 
-/** Base64 to a string of bytes, and back; as in browsers. */
-export const atob = (text: unknown): string => base64.decode(String(text));
-export const btoa = (text: unknown): string => base64.encode(String(text));
+const MAX_CHARS = 64 * 2 ** 20;
+
+export type Encoding = ReturnType<typeof createEncoding>;
+
+export function createEncoding(convert: Host["convert"]) {
+  function ask(kind: "encode" | "decode" | "atob" | "btoa", input: string | ArrayBuffer, label = "", fatal = false, ignoreBOM = false): string | ArrayBuffer {
+    const size = typeof input === "string" ? input.length : input.byteLength;
+    if (size > MAX_CHARS) throw new RangeError("the text is larger than 64 MiB");
+    const { output, problem } = convert(kind, input, label, fatal, ignoreBOM);
+    if (output === undefined) throw problem === "label" ? new RangeError(`the encoding ${label} is unknown`) : new TypeError(`the input is not valid ${label || "base64"}`);
+    return output;
+  }
+
+  class TextEncoder {
+    readonly encoding = "utf-8";
+
+    encode(text: unknown = ""): Uint8Array {
+      return new Uint8Array(ask("encode", String(text)) as ArrayBuffer);
+    }
+
+    encodeInto(text: string, target: Uint8Array): { read: number; written: number } {
+      let read = 0;
+      let written = 0;
+      for (const character of text) {
+        const bytes = this.encode(character);
+        if (written + bytes.length > target.length) break;
+        target.set(bytes, written);
+        written += bytes.length;
+        read += character.length;
+      }
+      return { read, written };
+    }
+  }
+
+  class TextDecoder {
+    readonly encoding: string;
+    readonly fatal: boolean;
+    readonly ignoreBOM: boolean;
+    #rest = new Uint8Array();
+
+    constructor(label = "utf-8", { fatal = false, ignoreBOM = false }: DecoderOptions = {}) {
+      this.encoding = String(label).trim().toLowerCase();
+      this.fatal = fatal;
+      this.ignoreBOM = ignoreBOM;
+      ask("decode", new ArrayBuffer(0), this.encoding, fatal, ignoreBOM);
+    }
+
+    decode(bytes: Bytes = new ArrayBuffer(0), { stream = false }: { stream?: boolean } = {}): string {
+      const input = joined(this.#rest, bytesOf(bytes));
+      const whole = stream ? input.length - unfinishedTail(input) : input.length;
+      this.#rest = input.slice(whole);
+      return ask("decode", input.slice(0, whole).buffer as ArrayBuffer, this.encoding, this.fatal, this.ignoreBOM) as string;
+    }
+  }
+
+  return {
+    TextEncoder,
+    TextDecoder,
+    atob: (text: unknown): string => ask("atob", String(text)) as string,
+    btoa: (text: unknown): string => ask("btoa", String(text)) as string,
+  };
+}
+
+function bytesOf(source: Bytes): Uint8Array {
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  throw new TypeError("expected an ArrayBuffer or a typed array");
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  if (a.length === 0) return b;
+  const all = new Uint8Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
+}
+
+/** How many bytes at the end belong to a UTF-8 character that is not whole yet. */
+function unfinishedTail(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back]!;
+    if ((byte & 0xc0) === 0x80) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > back ? back : 0;
+  }
+  return 0;
+}

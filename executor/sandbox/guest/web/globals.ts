@@ -1,12 +1,12 @@
 /** The web's globals, each made from its library when it is first read. */
 import type { Bridge, Host } from "../bridge";
 
-export function webGlobals(bridge: Bridge, random: Host["random"]): Record<string, () => unknown> {
+export function webGlobals(bridge: Bridge, random: Host["random"], convert: Host["convert"]): Record<string, () => unknown> {
   const url = () => require("./url") as typeof import("./url");
-  const encoding = () => require("./encoding") as typeof import("./encoding");
+  const encoding = once(() => (require("./encoding") as typeof import("./encoding")).createEncoding(convert));
   const abort = () => require("./abort") as typeof import("./abort");
-  const http = once(() => (require("./http") as typeof import("./http")).createHttp(bridge, abort()));
-  const crypto = once(() => (require("./crypto") as typeof import("./crypto")).createCrypto(random));
+  const http = once(() => (require("./http") as typeof import("./http")).createHttp(bridge, encoding(), abort()));
+  const crypto = once(() => (require("./crypto") as typeof import("./crypto")).createCrypto(random, encoding()));
   return {
     URL: () => url().URL,
     URLSearchParams: () => url().URLSearchParams,

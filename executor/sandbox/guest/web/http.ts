@@ -3,6 +3,7 @@ import { Headers as BaseHeaders } from "headers-polyfill";
 import type { GuestRequest, GuestResponse } from "../../../fetcher/types";
 import type { Bridge } from "../bridge";
 import type * as abortModule from "./abort";
+import type { Encoding } from "./encoding";
 
 type BodyInit = string | ArrayBuffer | ArrayBufferView | { toString(): string } | null | undefined;
 type HeadersInit = ConstructorParameters<typeof BaseHeaders>[0];
@@ -16,6 +17,7 @@ interface RequestInit {
 }
 
 const EMPTY = new Uint8Array();
+let encoding: Encoding;
 
 /** The bytes of a body and the content type it implies. */
 function readBody(body: BodyInit): { bytes: Uint8Array; type?: string } {
@@ -24,7 +26,7 @@ function readBody(body: BodyInit): { bytes: Uint8Array; type?: string } {
   if (ArrayBuffer.isView(body)) return { bytes: new Uint8Array(body.buffer.slice(body.byteOffset, body.byteOffset + body.byteLength) as ArrayBuffer) };
   const isParams = Object.prototype.toString.call(body) === "[object URLSearchParams]";
   const type = isParams ? "application/x-www-form-urlencoded;charset=UTF-8" : "text/plain;charset=UTF-8";
-  return { bytes: new TextEncoder().encode(String(body)), type };
+  return { bytes: new encoding.TextEncoder().encode(String(body)), type };
 }
 
 /** What Request and Response have in common. */
@@ -55,7 +57,7 @@ class Body {
   }
 
   async text(): Promise<string> {
-    return new TextDecoder().decode(await this.bytes());
+    return new encoding.TextDecoder().decode(await this.bytes());
   }
 
   async json(): Promise<unknown> {
@@ -144,7 +146,8 @@ class Response extends Body {
   }
 }
 
-export function createHttp(bridge: Bridge, { DOMException }: typeof abortModule) {
+export function createHttp(bridge: Bridge, textAndBytes: Encoding, { DOMException }: typeof abortModule) {
+  encoding = textAndBytes;
   const { parse } = JSON;
 
   async function exchange(request: Request): Promise<Response> {

@@ -8,6 +8,7 @@ import { p256 } from "@noble/curves/nist";
 import { hmac } from "@noble/hashes/hmac";
 import { sha1 } from "@noble/hashes/sha1";
 import { sha256, sha384, sha512 } from "@noble/hashes/sha2";
+import type { Encoding } from "./encoding";
 import { fromJwk, fromSpki, toJwk, type Jwk } from "./keyFormats";
 
 const HASHES = { "SHA-1": sha1, "SHA-256": sha256, "SHA-384": sha384, "SHA-512": sha512 } as const;
@@ -87,9 +88,9 @@ function requireP256(algorithm: Algorithm): void {
   if (algorithm.name === "ECDSA" && algorithm.namedCurve !== "P-256") throw new TypeError("ECDSA is offered over P-256 only");
 }
 
-function parseKey(format: string, data: unknown, algorithm: Algorithm): { type: KeyType; bytes: Uint8Array } {
+function parseKey(format: string, data: unknown, algorithm: Algorithm, encoding: Encoding): { type: KeyType; bytes: Uint8Array } {
   const isCurve = algorithm.name === "ECDSA" || algorithm.name === "Ed25519";
-  if (format === "jwk") return fromJwk(data as Jwk, algorithm.name);
+  if (format === "jwk") return fromJwk(data as Jwk, algorithm.name, encoding);
   if (format === "spki" && isCurve) return { type: "public", bytes: fromSpki(bytesOf(data), algorithm.name) };
   if (format === "raw") return { type: isCurve ? "public" : "secret", bytes: bytesOf(data) };
   throw new TypeError(`key format ${format} is not offered for ${algorithm.name}`);
@@ -102,7 +103,7 @@ function checkPoint(type: KeyType, bytes: Uint8Array, name: string): void {
   if (name === "Ed25519" && bytes.length !== 32) throw new TypeError("an Ed25519 public key has 32 bytes");
 }
 
-export function createSubtle(random: (count: number) => Uint8Array) {
+export function createSubtle(random: (count: number) => Uint8Array, encoding: Encoding) {
   return {
     async digest(algorithm: unknown, data: unknown): Promise<ArrayBuffer> {
       return bufferOf(HASHES[hashOf(algorithm)](bytesOf(data)));
@@ -111,7 +112,7 @@ export function createSubtle(random: (count: number) => Uint8Array) {
     async importKey(format: string, data: unknown, given: unknown, extractable: boolean, usages: string[]): Promise<CryptoKey> {
       const algorithm = algorithmOf(given);
       requireP256(algorithm);
-      const { type, bytes } = parseKey(format, data, algorithm);
+      const { type, bytes } = parseKey(format, data, algorithm, encoding);
       checkPoint(type, bytes, algorithm.name);
       return makeKey(type, bytes, algorithm, extractable, usages);
     },
@@ -120,7 +121,7 @@ export function createSubtle(random: (count: number) => Uint8Array) {
       const bytes = materials.get(key);
       if (!bytes) throw new TypeError("expected a CryptoKey");
       if (!key.extractable) throw new TypeError("the key is not extractable");
-      if (format === "jwk") return toJwk(bytes, key);
+      if (format === "jwk") return toJwk(bytes, key, encoding);
       if (format === "raw" && key.type !== "private") return bufferOf(bytes);
       throw new TypeError(`key format ${format} is not offered for this key`);
     },
