@@ -55,8 +55,17 @@ export class Intents {
     return attempt.intent_id ?? undefined;
   }
 
-  async #createAtProcessor(accountId: AccountId, amountCents: number, idempotencyKey: string): Promise<Intent> {
+  async #createAtProcessor(accountId: AccountId, amountCents: number, attempt: string): Promise<Intent> {
     const customer = await this.#customer(accountId);
+    try {
+      return await this.#createFor(customer, accountId, amountCents, attempt);
+    } catch (error) {
+      if (error !== CUSTOMER_GONE) throw error;
+      return this.#createFor(await this.#customer(accountId, customer), accountId, amountCents, attempt);
+    }
+  }
+
+  async #createFor(customer: string, accountId: AccountId, amountCents: number, attempt: string): Promise<Intent> {
     const parameters: Stripe.PaymentIntentCreateParams = {
       amount: amountCents,
       currency: CURRENCY,
@@ -64,23 +73,24 @@ export class Intents {
       allowed_payment_method_types: ["card"],
       metadata: metadataOf(this.deployment, accountId),
     };
-    return intentOf(await ask(() => this.stripe.paymentIntents.create(parameters, { idempotencyKey })));
+    const idempotencyKey = digest(attempt, customer);
+    return intentOf(await ask(() => this.stripe.paymentIntents.create(parameters, { idempotencyKey }), CUSTOMER_GONE));
   }
 
-  /** Made once, at the first intent: the idempotency key holds however many ask at once, our row holds for good. */
-  async #customer(accountId: AccountId): Promise<string> {
+  /** Made once, at the first intent: the idempotency key holds however many ask at once, our row holds for good. `gone` is replaced: the processor deleted it. */
+  async #customer(accountId: AccountId, gone?: string): Promise<string> {
     const row = await this.db.selectFrom("credit_accounts").select(["customer_id", "email"]).where("account_id", "=", accountId).executeTakeFirstOrThrow();
-    if (row.customer_id !== null) return row.customer_id;
+    if (row.customer_id !== null && row.customer_id !== gone) return row.customer_id;
     const parameters = { metadata: metadataOf(this.deployment, accountId), ...(row.email === null ? {} : { email: row.email }) };
-    const idempotencyKey = digest(this.deployment, accountId, "customer", row.email ?? "");
-    const customer = await ask(() => this.stripe.customers.create(parameters, { idempotencyKey }));
+    const idempotencyKey = digest(this.deployment, accountId, "customer", row.email ?? "", gone ?? "");
+    const { id } = await ask(() => this.stripe.customers.create(parameters, { idempotencyKey }));
     await this.db
       .updateTable("credit_accounts")
-      .set({ customer_id: customer.id })
+      .set({ customer_id: id })
       .where("account_id", "=", accountId)
-      .where("customer_id", "is", null)
+      .where("customer_id", "is not distinct from", gone ?? null)
       .execute();
-    return customer.id;
+    return id;
   }
 
   async confirm(accountId: AccountId, intentId: string): Promise<Confirmation> {
@@ -106,6 +116,9 @@ export class Intents {
     return { balanceCents, alreadyCredited };
   }
 }
+
+/** What a 404 means when an intent is made for a customer. */
+const CUSTOMER_GONE = paymentsUnavailable("The payment processor no longer knows this account's customer record; try again.");
 
 const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
 

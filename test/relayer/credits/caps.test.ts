@@ -1,0 +1,79 @@
+import { expect } from "chai";
+import type { AccountId, KeyId } from "../../../protocol/ids";
+import { expectBalancedBooks } from "../../support/books";
+import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { expectRejection } from "../../support/rejections";
+
+describe("a usage key's spending cap", () => {
+  let bench: CreditsBench;
+  let accountId: AccountId;
+  let keyId: KeyId;
+  before(async () => {
+    bench = await openCredits();
+  });
+  after(() => bench.stop());
+  beforeEach(async () => {
+    accountId = freshAccount();
+    keyId = freshKey();
+    await fund(bench.db, accountId, 1000);
+  });
+  afterEach(() => expectBalancedBooks(bench.db));
+
+  const spent = async (): Promise<number | undefined> => (await bench.credits.spentCents([keyId])).get(keyId);
+  const run = async (capCents: number, seconds: number): Promise<number> => {
+    const { reservationId } = await bench.credits.reserveRun({ accountId, keyId, capCents, limitMs: seconds * 1000 });
+    return bench.credits.settleRun(reservationId, seconds * 1000);
+  };
+
+  it("lowers a run's limit to what is left of it, and refuses when nothing is", async () => {
+    expect(await run(10, 7)).to.equal(7);
+    const second = await bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 });
+    expect(second.limitMs).to.equal(3000);
+    const error = await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 }), "key_cap_spent");
+    expect(error.facts).to.deep.equal({ required_cents: 1, cap_cents: 10, spent_cents: 10 });
+    expect(await bench.credits.settleRun(second.reservationId, 1)).to.equal(1);
+    expect(await spent()).to.equal(8);
+  });
+
+  it("counts writes and runs together", async () => {
+    await run(10, 9);
+    await bench.credits.reserveWrite({ accountId, keyId, capCents: 10, submissionId: freshKey(), cents: 1 });
+    await expectRejection(bench.credits.reserveWrite({ accountId, keyId, capCents: 10, submissionId: freshKey(), cents: 1 }), "key_cap_spent");
+  });
+
+  it("belongs to the key: what was spent never resets, and a raised cap gives the difference", async () => {
+    await run(5, 5);
+    await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 5, limitMs: 1000 }), "key_cap_spent");
+    const raised = await bench.credits.reserveRun({ accountId, keyId, capCents: 8, limitMs: 60_000 });
+    expect(raised.limitMs).to.equal(3000);
+    await bench.credits.releaseRun(raised.reservationId);
+    await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 2, limitMs: 1000 }), "key_cap_spent");
+  });
+
+  it("of zero is none; what is spent is counted all the same", async () => {
+    await run(0, 30);
+    await run(0, 30);
+    expect(await spent()).to.equal(60);
+  });
+
+  it("does not stand in for credit: an empty account is told of its credit, not of the cap", async () => {
+    const poor = freshAccount();
+    await expectRejection(bench.credits.reserveRun({ accountId: poor, keyId, capCents: 10, limitMs: 1000 }), "insufficient_credit");
+  });
+
+  it("of one key leaves the other keys alone", async () => {
+    await run(1, 1);
+    const other = freshKey();
+    const { reservationId } = await bench.credits.reserveRun({ accountId, keyId: other, capCents: 1, limitMs: 1000 });
+    await bench.credits.settleRun(reservationId, 1);
+    expect(await bench.credits.spentCents([keyId, other, freshKey()])).to.satisfy((all: ReadonlyMap<KeyId, number>) => [...all.values()].join() === "1,1,0");
+  });
+
+  it("is not passed by many at once", async () => {
+    const tries = await Promise.allSettled(Array.from({ length: 60 }, () => bench.credits.reserveRun({ accountId, keyId, capCents: 25, limitMs: 1000 })));
+    const granted = tries.filter((one) => one.status === "fulfilled");
+    expect(granted).to.have.length(25);
+    await Promise.all(granted.map((one) => bench.credits.settleRun(one.value.reservationId, 10)));
+    expect(await spent()).to.equal(25);
+  });
+});

@@ -1,0 +1,78 @@
+import { expect } from "chai";
+import { sql } from "kysely";
+import { expectBalancedBooks } from "../../support/books";
+import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+
+describe("the ledger", () => {
+  let bench: CreditsBench;
+  before(async () => {
+    bench = await openCredits();
+  });
+  after(() => bench.stop());
+  afterEach(() => expectBalancedBooks(bench.db));
+
+  it("is append-only: the database itself refuses to change or remove an entry", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    for (const statement of ["update ledger_entries set amount_cents = 1", "delete from ledger_entries", "truncate ledger_entries"]) {
+      const error = await sql
+        .raw(statement)
+        .execute(bench.db)
+        .then(
+          () => undefined,
+          (thrown: unknown) => thrown,
+        );
+      expect(String(error), statement).to.include("append-only");
+    }
+  });
+
+  it("refuses an entry of nothing and an entry for an account that has no row", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const entry = { account_id: accountId, contra: "revenue", kind: "run", reference: "x", key_id: null } as const;
+    const insert = (values: object): Promise<unknown> =>
+      bench.db
+        .insertInto("ledger_entries")
+        .values({ ...entry, amount_cents: -1, posting_key: `run:${freshAccount()}`, ...values })
+        .execute();
+    for (const wrong of [{ amount_cents: 0 }, { account_id: freshAccount() }]) {
+      const failed = await insert(wrong).then(
+        () => false,
+        () => true,
+      );
+      expect(failed, JSON.stringify(wrong)).to.equal(true);
+    }
+  });
+
+  it("shows an account that was never seen as zero, with an empty history", async () => {
+    const accountId = freshAccount();
+    expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
+    expect(await bench.credits.history(accountId, { number: 0, size: 10 })).to.deep.equal({ entries: [], total: 0 });
+  });
+
+  it("pages through the history, newest first, without gap or repetition", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    for (let run = 0; run < 12; run++) {
+      const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 1000 });
+      await bench.credits.settleRun(reservationId, 1);
+    }
+    const pages = await Promise.all([0, 1, 2, 3].map((number) => bench.credits.history(accountId, { number, size: 5 })));
+    expect(pages.map(({ entries }) => entries.length)).to.deep.equal([5, 5, 3, 0]);
+    expect(pages.map(({ total }) => total)).to.deep.equal([13, 13, 13, 13]);
+    const ids = pages.flatMap(({ entries }) => entries.map(({ id }) => id));
+    expect(ids).to.deep.equal([...new Set(ids)].sort((a, b) => b - a));
+    const oldest = pages[2]?.entries.at(-1);
+    expect(oldest).to.include({ kind: "signup_credit", amountCents: 100 });
+    expect(pages[0]?.entries[0]).to.include({ kind: "run", amountCents: -1, keyId: undefined });
+  });
+
+  it("shows one account nothing of another", async () => {
+    const [mine, theirs] = [freshAccount(), freshAccount()];
+    await fund(bench.db, mine, 100);
+    await fund(bench.db, theirs, 200);
+    const { entries, total } = await bench.credits.history(mine, { number: 0, size: 10 });
+    expect(total).to.equal(1);
+    expect(entries[0]?.reference).to.equal(mine);
+  });
+});

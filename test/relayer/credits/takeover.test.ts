@@ -1,0 +1,108 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { sql } from "kysely";
+import { expectBalancedBooks } from "../../support/books";
+import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { expectRejection } from "../../support/rejections";
+import { Reservations } from "../../../relayer/credits/reservations";
+
+const submission = (): string => randomBytes(16).toString("hex");
+
+describe("reservations of an instance that is gone", () => {
+  let living: CreditsBench;
+  let dying: CreditsBench;
+  let sweeper: Reservations;
+  beforeEach(async () => {
+    living = await openCredits();
+    dying = await openCredits();
+    const { db, instance } = living;
+    sweeper = new Reservations({ db, instanceId: instance.id, prices: { managementWriteCents: 1, runSecondCents: 1 }, onError: () => undefined });
+  });
+  afterEach(async () => {
+    await expectBalancedBooks(living.db);
+    await living.stop();
+    await dying.stop();
+  });
+
+  /** The instance was last heard of this long ago, by the database's clock. */
+  const silentFor = (seconds: number): Promise<unknown> =>
+    living.db
+      .updateTable("instances")
+      .set({ renewed_at: sql`now() - ${seconds} * interval '1 second'` })
+      .where("id", "=", dying.instance.id)
+      .execute();
+
+  const funded = async (): Promise<ReturnType<typeof freshAccount>> => {
+    const accountId = freshAccount();
+    await fund(living.db, accountId, 100);
+    return accountId;
+  };
+
+  it("are left alone while its lease holds, and given back once it has been silent for 15 seconds", async () => {
+    const accountId = await funded();
+    await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await silentFor(14);
+    await sweeper.sweep();
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 10 });
+    await silentFor(16);
+    await sweeper.sweep();
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+  });
+
+  it("are given back at once when it has said farewell", async () => {
+    const accountId = await funded();
+    await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await dying.instance.stop();
+    await sweeper.sweep();
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+  });
+
+  it("are taken over once, whoever sweeps at the same time", async () => {
+    const accountId = await funded();
+    for (let run = 0; run < 5; run++) await dying.credits.reserveRun({ accountId, limitMs: 2000 });
+    await silentFor(60);
+    const counts = await Promise.all([sweeper.sweep(), sweeper.sweep(), sweeper.sweep()]);
+    expect(counts.reduce((sum, count) => sum + count, 0)).to.equal(5);
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+  });
+
+  it("wait for the write's outcome once its submission is written down", async () => {
+    const accountId = await funded();
+    const submissionId = submission();
+    await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
+    await living.db.transaction().execute((trx) => dying.credits.bindWrite(submissionId, trx));
+    await silentFor(3600);
+    await sweeper.sweep();
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 4 });
+    expect(await living.db.transaction().execute((trx) => living.credits.settleWrite(submissionId, trx))).to.equal(4);
+  });
+
+  it("stop a write whose credit was given back meanwhile: it is not written down, nothing is sent", async () => {
+    const accountId = await funded();
+    const submissionId = submission();
+    await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
+    await silentFor(60);
+    await sweeper.sweep();
+    const binding = living.db.transaction().execute((trx) => dying.credits.bindWrite(submissionId, trx));
+    expect((await expectRejection(binding, "database_unavailable")).retryable).to.equal(true);
+  });
+
+  it("make a run free that ends after its instance was given up: the fault was ours", async () => {
+    const accountId = await funded();
+    const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await silentFor(60);
+    await sweeper.sweep();
+    expect(await dying.credits.settleRun(reservationId, 5000)).to.equal(0);
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+  });
+
+  it("are looked for in the background as soon as an instance starts, and its own lease is kept fresh", async () => {
+    const accountId = await funded();
+    await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await silentFor(60);
+    await living.credits.start();
+    for (let turn = 0; turn < 100 && (await living.credits.balance(accountId)).reservedCents > 0; turn++) await new Promise((done) => setTimeout(done, 20));
+    expect((await living.credits.balance(accountId)).reservedCents).to.equal(0);
+    expect(living.errors).to.deep.equal([]);
+  });
+});

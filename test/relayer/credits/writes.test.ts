@@ -1,0 +1,100 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { expectBalancedBooks } from "../../support/books";
+import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
+import { expectRejection } from "../../support/rejections";
+import type { AccountId } from "../../../protocol/ids";
+
+const submission = (): string => randomBytes(16).toString("hex");
+
+describe("credit for a management write", () => {
+  let bench: CreditsBench;
+  let accountId: AccountId;
+  before(async () => {
+    bench = await openCredits();
+  });
+  after(() => bench.stop());
+  beforeEach(async () => {
+    accountId = freshAccount();
+    await fund(bench.db, accountId, 10);
+  });
+  afterEach(() => expectBalancedBooks(bench.db));
+
+  const inTransaction = <T>(work: Parameters<ReturnType<typeof bench.db.transaction>["execute"]>[0]): Promise<T> =>
+    bench.db.transaction().execute(work) as Promise<T>;
+  const balance = (): Promise<{ balanceCents: number; reservedCents: number }> => bench.credits.balance(accountId);
+
+  it("is held by the submission, and taken when the write is mined", async () => {
+    const submissionId = submission();
+    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
+    await inTransaction((trx) => bench.credits.bindWrite(submissionId, trx));
+    expect(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx))).to.equal(3);
+    expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
+  });
+
+  it("is given back when the write failed or expired", async () => {
+    const submissionId = submission();
+    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    await inTransaction((trx) => bench.credits.bindWrite(submissionId, trx));
+    await inTransaction((trx) => bench.credits.releaseWrite(submissionId, trx));
+    expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
+  });
+
+  it("is given back when the write failed before it became a submission", async () => {
+    const submissionId = submission();
+    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    await bench.credits.abandonWrite(submissionId);
+    expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
+  });
+
+  it("moves once, whichever outcome comes first and however often it is told", async () => {
+    const submissionId = submission();
+    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    const charged: number[] = [];
+    for (let time = 0; time < 3; time++) charged.push(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx)));
+    await inTransaction((trx) => bench.credits.releaseWrite(submissionId, trx));
+    expect(charged).to.deep.equal([3, 3, 3]);
+    expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
+  });
+
+  it("does not move when the transaction that writes the outcome is rolled back", async () => {
+    const submissionId = submission();
+    await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
+    const failing = bench.db.transaction().execute(async (trx) => {
+      await bench.credits.settleWrite(submissionId, trx);
+      throw new Error("the outcome could not be written");
+    });
+    await failing.catch(() => undefined);
+    expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
+  });
+
+  it("is refused with both figures when there is too little, and nothing is held", async () => {
+    const error = await expectRejection(bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 11 }), "insufficient_credit");
+    expect(error.facts).to.include({ required_cents: 11, balance_cents: 10, reserved_cents: 0 });
+    expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
+  });
+
+  it("counts what is already held", async () => {
+    await bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 8 });
+    const error = await expectRejection(bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 3 }), "insufficient_credit");
+    expect(error.facts).to.include({ required_cents: 3, balance_cents: 10, reserved_cents: 8 });
+  });
+
+  it("is not asked of a revocation that could not be paid: it is carried out all the same", async () => {
+    const [paid, free] = [submission(), submission()];
+    await bench.credits.reserveWrite({ accountId, submissionId: paid, cents: 10, evenWithoutCredit: true });
+    await bench.credits.reserveWrite({ accountId, submissionId: free, cents: 10, evenWithoutCredit: true });
+    await inTransaction((trx) => bench.credits.bindWrite(free, trx));
+    expect(await inTransaction((trx) => bench.credits.settleWrite(paid, trx))).to.equal(10);
+    expect(await inTransaction((trx) => bench.credits.settleWrite(free, trx))).to.equal(0);
+    expect(await balance()).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
+  });
+
+  it("of nothing holds nothing", async () => {
+    const poor = freshAccount();
+    const submissionId = submission();
+    await bench.credits.reserveWrite({ accountId: poor, submissionId, cents: 0 });
+    expect(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx))).to.equal(0);
+  });
+});
