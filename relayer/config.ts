@@ -97,7 +97,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
   const values = parsed.data;
   const production = values.NODE_ENV === "production";
-  const problems = production ? productionProblems(values) : [];
+  const problems = [...paymentProblems(values), ...(production ? productionProblems(values) : [])];
   const deployment = readDeployment(values, problems);
   if (problems.length > 0 || deployment === undefined) throw new ConfigError(problems);
   return { ...deployment, ...configOf(values, production) };
@@ -143,14 +143,19 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
   };
 }
 
+/** All three or none: without the webhook a payment whose tab was closed would be credited late. */
+function paymentProblems({ STRIPE_SECRET_KEY, STRIPE_PUBLISHABLE_KEY, STRIPE_WEBHOOK_SECRET }: Environment): string[] {
+  const given = { STRIPE_SECRET_KEY, STRIPE_PUBLISHABLE_KEY, STRIPE_WEBHOOK_SECRET };
+  const missing = Object.entries(given).filter(([, value]) => value === undefined);
+  if (missing.length === 0 || missing.length === 3) return [];
+  return missing.map(([name]) => `${name}: needed beside the other STRIPE_ keys; give all three or none`);
+}
+
 function productionProblems(values: Environment): string[] {
   const problems: string[] = [];
   if (values.DATABASE_URL === undefined) problems.push("DATABASE_URL: production needs PostgreSQL; the embedded database does not survive a power loss");
   if ((values.SIGNUP_CREDIT_CENTS ?? 0) > 0 && values.SIGNUP_DAILY_CAP_CENTS === undefined) {
     problems.push("SIGNUP_DAILY_CAP_CENTS: needed in production when SIGNUP_CREDIT_CENTS is not 0");
-  }
-  if (values.STRIPE_SECRET_KEY !== undefined && values.STRIPE_WEBHOOK_SECRET === undefined) {
-    problems.push("STRIPE_WEBHOOK_SECRET: needed with STRIPE_SECRET_KEY, else a payment whose tab was closed is never credited");
   }
   if (values.STRIPE_API_BASE !== undefined) problems.push("STRIPE_API_BASE: for development and tests only");
   return problems;

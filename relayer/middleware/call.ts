@@ -41,7 +41,7 @@ export interface Call<N extends RouteName> {
   readonly requestId: string;
   /** Aborted when the client has gone or the request took too long. */
   readonly signal: AbortSignal;
-  /** The client's `Idempotency-Key`, scoped to route and caller. */
+  /** Names this act for the chain room: the same one for every retry under the client's `Idempotency-Key`. */
   readonly idempotencyKey: string | undefined;
   /** The `Idempotency-Key` as the client sent it. */
   readonly attemptKey: string | undefined;

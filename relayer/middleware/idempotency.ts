@@ -27,14 +27,11 @@ export function requestName(route: RouteName, who: string, key: string, request:
   return { scope: sha256(`${route}:${who}`), key, bodyHash };
 }
 
-/** The name under which the chain room knows the write. */
-export const chainKeyOf = (name: RequestName): string => sha256(`${name.scope}:${name.key}:${name.bodyHash}`);
-
 export class Idempotency {
   constructor(private readonly store: IdempotencyStore) {}
 
-  /** Acts once for this name: gives the kept answer, or acts and keeps it. A kept error is thrown again. */
-  async once(route: RouteName, name: RequestName, act: () => Promise<unknown>): Promise<unknown> {
+  /** Acts once for this name: gives the kept answer, or acts under the attempt's id and keeps what came of it. A kept error is thrown again. */
+  async once(route: RouteName, name: RequestName, act: (attemptId: string) => Promise<unknown>): Promise<unknown> {
     const known = await this.store.begin(name);
     if (!known.begun) {
       if (known.bodyHash !== name.bodyHash) throw new KeywrightError("idempotency_conflict", "This Idempotency-Key was used with another request.");
@@ -47,7 +44,7 @@ export class Idempotency {
       }
       if (known.kept.state === "done") return replay(known.kept);
     }
-    return this.#actAndKeep(route, name, act);
+    return this.#actAndKeep(route, name, () => act(known.attemptId));
   }
 
   async #actAndKeep(route: RouteName, name: RequestName, act: () => Promise<unknown>): Promise<unknown> {

@@ -11,7 +11,7 @@ import { clientGroup, hashedAddress } from "./clientAddress";
 import type { RelayerContext, RelayerMiddleware } from "./context";
 import { presentedCredentials, type Authentication } from "./credentials";
 import { guardAnswer, guardRequest, type GuardedRequest } from "./guard";
-import { chainKeyOf, idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
+import { idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
 import { permit } from "./permit";
 import type { RequestLimits } from "./rateLimits";
 
@@ -74,7 +74,7 @@ async function act<N extends RouteName>(
   if (routeOf(name).idempotentByItself) return run(attemptKey);
   const who = asked.caller?.actorId ?? hashedAddress(ctx.ip);
   const request = requestName(name, who, attemptKey, { params: ctx["params"], body: asked.rawBody });
-  return deps.idempotency.once(name, request, () => run(chainKeyOf(request)));
+  return deps.idempotency.once(name, request, (attemptId) => run(attemptId));
 }
 
 function callOf<N extends RouteName>(

@@ -1,4 +1,5 @@
 /** The kept requests in the store. One statement decides who begins: two relayers never act for the same name at once. */
+import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { WIRE_LIMITS } from "../../protocol/limits";
 import type { Db } from "./database";
@@ -8,9 +9,21 @@ import { leaseExpired } from "./instance";
 export type KeptAnswer =
   { readonly state: "running" } | { readonly state: "open" } | { readonly state: "done"; readonly status: number; readonly body: unknown };
 
+/** The caller is to act; what it does is to carry this id, so that it is done once. */
+export interface Begun {
+  readonly begun: true;
+  readonly attemptId: string;
+}
+export interface Known {
+  readonly begun: false;
+  readonly attemptId: string;
+  readonly bodyHash: string;
+  readonly kept: KeptAnswer;
+}
+
 export interface IdempotencyStore {
   /** Begins a request of this name, unless one is known; then what is known of it. An `open` one is taken over by this call. */
-  begin(name: RequestName): Promise<{ readonly begun: true } | { readonly begun: false; readonly bodyHash: string; readonly kept: KeptAnswer }>;
+  begin(name: RequestName): Promise<Begun | Known>;
   finish(name: RequestName, status: number, body: unknown): Promise<void>;
   /** Its outcome is not known: the next request of this name takes it up. */
   leaveOpen(name: RequestName): Promise<void>;
@@ -37,13 +50,14 @@ class KeptRequests implements IdempotencyStore {
 
   async begin(name: RequestName): ReturnType<IdempotencyStore["begin"]> {
     await this.#dropExpired(name);
+    const attemptId = randomUUID();
     const begun = await this.db
       .insertInto("idempotent_requests")
-      .values({ scope: name.scope, key: name.key, body_hash: name.bodyHash, state: "running", instance_id: this.instanceId })
+      .values({ scope: name.scope, key: name.key, body_hash: name.bodyHash, state: "running", instance_id: this.instanceId, attempt_id: attemptId })
       .onConflict((conflict) => conflict.columns(["scope", "key"]).doNothing())
       .returning("key")
       .executeTakeFirst();
-    return begun === undefined ? this.#known(name) : { begun: true };
+    return begun === undefined ? this.#known(name) : { begun: true, attemptId };
   }
 
   /** Takes over what was left open, or begun by an instance whose lease has run out. */
@@ -55,12 +69,12 @@ class KeptRequests implements IdempotencyStore {
       .where("key", "=", name.key)
       .where("body_hash", "=", name.bodyHash)
       .where((where) => where.or([where("state", "=", "open"), where.and([where("state", "=", "running"), leaseExpired("idempotent_requests.instance_id")])]))
-      .returning("body_hash")
+      .returning(["body_hash", "attempt_id"])
       .executeTakeFirst();
-    if (taken !== undefined) return { begun: false, bodyHash: taken.body_hash, kept: { state: "open" } };
+    if (taken !== undefined) return { begun: false, attemptId: taken.attempt_id, bodyHash: taken.body_hash, kept: { state: "open" } };
     const row = await this.#row(name).selectAll().executeTakeFirst();
     // Forgotten between the two statements: it had no effect, so this one may begin.
-    return row === undefined ? this.begin(name) : { begun: false, bodyHash: row.body_hash, kept: keptOf(row) };
+    return row === undefined ? this.begin(name) : { begun: false, attemptId: row.attempt_id, bodyHash: row.body_hash, kept: keptOf(row) };
   }
 
   async finish(name: RequestName, status: number, body: unknown): Promise<void> {

@@ -7,6 +7,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     body_hash text not null,
     state text not null check (state in ('running', 'open', 'done')),
     instance_id text not null,
+    attempt_id text not null,
     status int4,
     answer jsonb,
     created_at timestamptz not null default now(),

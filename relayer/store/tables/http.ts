@@ -9,6 +9,8 @@ export interface IdempotentRequestsTable {
   /** running: an instance is at it · open: its outcome was not known when it was answered · done: `answer` is kept. */
   state: "running" | "open" | "done";
   instance_id: string;
+  /** The name of the act itself: a retry of an act whose outcome is not known carries the same one. */
+  attempt_id: string;
   status: number | null;
   answer: Json<unknown> | null;
   created_at: Timestamp;

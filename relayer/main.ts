@@ -1,0 +1,228 @@
+/** Starts the relayer: store, credits, chain, executor client, the REST face, metrics; drains on SIGTERM. */
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+import { TYPED_DATA_VERSION, domainName } from "../protocol/typedData";
+import { Secret } from "../protocol/secret";
+import type { Address } from "../protocol/ids";
+import { createApp } from "./app";
+import { loadBillingPage } from "./billing-page/page";
+import { openChain, type ChainOptions } from "./chain";
+import type { Chain } from "./chain/types";
+import { ConfigError, loadConfig, type Config } from "./config";
+import { createCredits, type Credits } from "./credits";
+import { EvidenceFolder } from "./evidences";
+import { ExecutorClient } from "./executorClient";
+import { cachedInfo, readinessProblems } from "./health";
+import { createLogger, type Logger } from "./logger";
+import { Metrics } from "./metrics";
+import { Authentication } from "./middleware/credentials";
+import { Idempotency } from "./middleware/idempotency";
+import { RequestLimits } from "./middleware/rateLimits";
+import { buildOpenApi } from "./openapi";
+import { createHandlers, type HandlerDeps } from "./routes";
+import { createIdempotencyStore, dropExpiredRequests } from "./store/idempotency";
+import { openStore, type Store } from "./store";
+import { Instance } from "./store/instance";
+import { KnownCids } from "./store/knownCids";
+import { storeLimiter } from "./store/rateLimits";
+import { openViewer } from "./viewer";
+
+const API_VERSION = "1.0.0";
+const DRAIN_MS = 8_000;
+const HOUSEKEEPING_MS = 60 * 60_000;
+
+/** What is running, and how each part ends: last started, first stopped. */
+class Running {
+  readonly #parts: { readonly name: string; readonly stop: () => Promise<unknown> }[] = [];
+  add(name: string, stop: () => Promise<unknown>): void {
+    this.#parts.unshift({ name, stop });
+  }
+  async stop(log: Logger): Promise<void> {
+    for (const { name, stop } of this.#parts.splice(0)) {
+      await stop().catch((error: unknown) => log.error({ err: error, part: name }, "a part did not stop cleanly"));
+    }
+  }
+}
+
+async function start(config: Config, log: Logger, running: Running): Promise<void> {
+  const store = await openStore({ databaseUrl: config.databaseUrl, dataDir: config.dataDir, onIdleError: (error) => log.warn({ err: error }, "database") });
+  running.add("store", () => store.close());
+  const instance = new Instance({ db: store.db, onError: (error) => log.error({ err: error }, "the lease could not be renewed") });
+  await instance.start();
+  running.add("instance", () => instance.stop());
+  const executor = new ExecutorClient(config.executorSocket);
+  running.add("executor client", () => executor.close());
+  const metrics = new Metrics();
+  const credits = await startCredits(config, log, store, instance.id);
+  running.add("credits", () => credits.stop());
+  const chain = await openChain(chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }));
+  running.add("chain", () => chain.close());
+  metrics.watchChain(chain);
+  running.add("housekeeping", startHousekeeping(store, log));
+
+  const typedDataDomain = { name: domainName(config.serviceName), version: TYPED_DATA_VERSION, chainId: config.chainId } as const;
+  const app = createApp({
+    handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, typedDataDomain })),
+    authentication: new Authentication({ chain, executor, typedDataDomain }),
+    limits: new RequestLimits(config.rateLimits, storeLimiter(store.db)),
+    idempotency: new Idempotency(createIdempotencyStore(store.db, instance.id)),
+    log,
+    serviceName: config.serviceName,
+    trustedProxyHops: config.trustedProxyHops,
+    onAnswered: (facts) => metrics.countRequest(facts),
+  });
+  running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort));
+  running.add("API server", await listen(apiServer(app.callback()), config.host, config.port));
+  log.info(
+    { host: config.host, port: config.port, metricsPort: config.metricsPort, chainId: String(config.chainId), store: store.kind },
+    "the relayer is listening",
+  );
+}
+
+async function startCredits(config: Config, log: Logger, store: Store, instanceId: string): Promise<Credits> {
+  const { secretKey, publishableKey, webhookSecret, apiBase } = config.stripe;
+  const hasKeys = secretKey !== undefined && publishableKey !== undefined && webhookSecret !== undefined;
+  const credits = createCredits({
+    db: store.db,
+    instanceId,
+    prices: config.prices,
+    signup: { cents: config.signup.creditCents, dailyCapCents: config.signup.dailyCapCents, everyAccount: !config.production },
+    payments: hasKeys ? { secretKey: new Secret(secretKey), publishableKey, webhookSecret: new Secret(webhookSecret), apiBase } : undefined,
+    deployment: `${config.chainId}:${config.contractAddress}`,
+    onError: (error) => log.error({ err: error }, "credits"),
+  });
+  await credits.start();
+  return credits;
+}
+
+interface ChainNeeds {
+  readonly store: Store;
+  readonly instanceId: string;
+  readonly executor: ExecutorClient;
+  readonly credits: Credits;
+  readonly metrics: Metrics;
+}
+
+/** The books move in the same database transactions as the submissions; neither room knows the other. */
+function chainOptions(config: Config, log: Logger, { store, instanceId, executor, credits, metrics }: ChainNeeds): ChainOptions {
+  return {
+    db: store.db,
+    instanceId,
+    executor,
+    log: log.child({ room: "chain" }),
+    rpcUrls: config.rpcUrls,
+    chainId: config.chainId,
+    contractAddress: config.contractAddress as Address,
+    deploymentBlock: config.contractBlock,
+    payerCount: config.payerCount,
+    confirmationsBeforeAnswer: config.confirmations,
+    hooks: {
+      onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
+      onOutcome: async ({ submissionId, charged }, trx) => {
+        await (charged ? credits.settleWrite(submissionId, trx) : credits.releaseWrite(submissionId, trx));
+        metrics.countOutcome(charged);
+      },
+      onAbandon: (submissionId) => credits.abandonWrite(submissionId),
+    },
+  };
+}
+
+interface HandlerNeeds {
+  readonly store: Store;
+  readonly executor: ExecutorClient;
+  readonly credits: Credits;
+  readonly chain: Chain;
+  readonly typedDataDomain: HandlerDeps["typedDataDomain"];
+}
+
+function handlerDeps(config: Config, log: Logger, { store, executor, credits, chain, typedDataDomain }: HandlerNeeds): HandlerDeps {
+  const { serviceName, prices, rateLimits, evidenceDir, stripe } = config;
+  const known = new KnownCids(store.db);
+  return {
+    chain,
+    credits,
+    executor,
+    executorInfo: cachedInfo(executor),
+    // A list without a CID is a small loss; a write that has landed must not be answered as failed.
+    cids: {
+      remember: (cids) => known.remember(cids).catch((error: unknown) => log.warn({ err: error }, "CIDs were not remembered")),
+      lookUp: (hashes) => known.lookUp(hashes),
+    },
+    log,
+    serviceName,
+    typedDataDomain,
+    prices,
+    rateLimits,
+    evidences: evidenceDir === undefined ? undefined : new EvidenceFolder(evidenceDir),
+    billingPage: loadBillingPage(stripe.apiBase === undefined ? { kind: "stripe" } : { kind: "double", url: stripe.apiBase }, join(__dirname, "billing-page")),
+    problems: () => readinessProblems({ chain, executor, db: store.db }),
+    description: buildOpenApi(serviceName, API_VERSION),
+    viewer: openViewer(serviceName),
+  };
+}
+
+/** Kept requests and the limiter's windows end by themselves; their rows are dropped now and then. */
+function startHousekeeping(store: Store, log: Logger): () => Promise<void> {
+  const turn = (): void => void dropExpiredRequests(store.db).catch((error: unknown) => log.warn({ err: error }, "housekeeping"));
+  const timer = setInterval(turn, HOUSEKEEPING_MS);
+  timer.unref();
+  return async () => clearInterval(timer);
+}
+
+function apiServer(callback: Parameters<typeof createServer>[1]): Server {
+  // A request has this long to arrive: slow senders hold no connection for ever.
+  return createServer({ requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, noDelay: true }, callback);
+}
+
+/** Listens, or fails with a sentence; gives back how to drain. */
+function listen(server: Server, host: string, port: number): Promise<() => Promise<void>> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(error.code === "EADDRINUSE" ? new Error(`Port ${port} on ${host} is taken by another process: choose another PORT or METRICS_PORT.`) : error);
+    });
+    server.listen(port, host, () => resolve(() => drain(server)));
+  });
+}
+
+/** No new connections; requests under way may end, then everything is cut. */
+function drain(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig();
+  const log = createLogger({ level: config.logLevel });
+  const running = new Running();
+  const stop = async (exitCode: number): Promise<void> => {
+    await running.stop(log);
+    process.exit(exitCode);
+  };
+  let stopping = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stopping) return;
+    stopping = true;
+    log.info({ signal }, "draining");
+    void stop(0);
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+  try {
+    await start(config, log, running);
+  } catch (error) {
+    log.fatal({ err: error }, error instanceof Error ? error.message : "the relayer could not start");
+    await stop(1);
+  }
+}
+
+main().catch((error: unknown) => {
+  // Nothing is configured yet, the log included.
+  process.stderr.write(`${error instanceof ConfigError ? error.message : String(error)}\n`);
+  process.exit(1);
+});

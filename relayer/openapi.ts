@@ -1,0 +1,135 @@
+/** The OpenAPI 3.1 document, built from the route table: every endpoint with an example and every error it may answer with. Source: specification §9. */
+import { OpenAPIRegistry, OpenApiGeneratorV31, type ResponseConfig, type RouteConfig } from "@asteasolutions/zod-to-openapi";
+import { ERRORS, type ErrorCode } from "../protocol/errors";
+import {
+  PROBLEM_TYPE,
+  ROUTE_NAMES,
+  endpointsOf,
+  errorsOf,
+  problemSchema,
+  problemType,
+  routeOf,
+  type AuthKind,
+  type Endpoint,
+  type Price,
+  type Route,
+} from "../protocol/http";
+import { WIRE_LIMITS } from "../protocol/limits";
+
+export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
+
+const SECURITY_SCHEMES = {
+  bearer: { type: "http", scheme: "bearer", description: "An account key or usage key." },
+  apiKey: { type: "apiKey", in: "header", name: "X-Api-Key", description: "The same key, in the other header." },
+  identityToken: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Identity-Token",
+    description: "An OIDC ID token of an owner who signs in with an identity provider.",
+  },
+  walletAuth: { type: "apiKey", in: "header", name: "X-Wallet-Auth", description: "Base64 of JSON {typed_data, signature}, primaryType BillingAuth." },
+} as const;
+type Scheme = keyof typeof SECURITY_SCHEMES;
+
+const KEYS: readonly Scheme[] = ["bearer", "apiKey"];
+const SCHEMES: Record<AuthKind, { readonly schemes: readonly Scheme[]; readonly optional?: true }> = {
+  none: { schemes: [] },
+  stripe: { schemes: [] },
+  identityOptional: { schemes: ["identityToken"], optional: true },
+  wellFormedKey: { schemes: [...KEYS, "identityToken"] },
+  anyKey: { schemes: [...KEYS, "identityToken"] },
+  ownerKey: { schemes: [...KEYS, "identityToken"] },
+  accountKey: { schemes: KEYS },
+  keyOrWallet: { schemes: [...KEYS, "identityToken", "walletAuth"] },
+  ownerOrWallet: { schemes: [...KEYS, "identityToken", "walletAuth"] },
+  optionalKey: { schemes: [...KEYS, "identityToken"], optional: true },
+};
+
+const PRICE_WORDS: Record<Price, string> = {
+  free: "Free.",
+  managementWrite: "Costs one management write.",
+  writeIfFunded: "Costs one management write when there is credit.",
+  run: "Costs its execution time, by the started second.",
+};
+
+export function buildOpenApi(serviceName: string, version: string): OpenApiDocument {
+  const registry = new OpenAPIRegistry();
+  for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) registry.registerComponent("securitySchemes", name, scheme);
+  for (const name of ROUTE_NAMES) endpointsOf(name, serviceName).forEach((endpoint, index) => registry.registerPath(pathOf(endpoint, index)));
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+    openapi: "3.1.0",
+    info: {
+      title: `${serviceName} API`,
+      version,
+      description: "Accounts, PKPs and actions. Errors are application/problem+json; every code is explained in docs/errors.md.",
+    },
+    servers: [{ url: "/" }],
+  });
+}
+
+function pathOf({ name, method, path, deprecated }: Endpoint, index: number): RouteConfig {
+  const route = routeOf(name);
+  const { schemes, optional } = SCHEMES[route.auth];
+  return {
+    method: method === "GET" ? "get" : "post",
+    path: path.replace(/:(\w+)/g, "{$1}"),
+    operationId: index === 0 ? name : `${name}_${index}`,
+    tags: [route.tag],
+    summary: route.summary,
+    description: PRICE_WORDS[route.price],
+    ...(deprecated ? { deprecated } : {}),
+    security: [...schemes.map((scheme) => ({ [scheme]: [] })), ...(optional || schemes.length === 0 ? [{}] : [])],
+    request: requestOf(route, method),
+    ...(route.effect ? { parameters: [IDEMPOTENCY_HEADER] } : {}),
+    responses: responsesOf(route),
+  };
+}
+
+const IDEMPOTENCY_HEADER = {
+  name: "Idempotency-Key",
+  in: "header" as const,
+  required: false,
+  description: `The same key and body give the first answer again for ${WIRE_LIMITS.idempotencyHours} hours; nothing is done twice.`,
+  schema: { type: "string" as const, minLength: 1, maxLength: WIRE_LIMITS.idempotencyKeyChars },
+};
+
+function requestOf(route: Route, method: Endpoint["method"]): NonNullable<RouteConfig["request"]> {
+  const { params, query, body } = route.request;
+  const content = { "application/json": { schema: body ?? problemSchema, example: route.example.body } };
+  return {
+    ...(params === undefined ? {} : { params }),
+    ...(query === undefined ? {} : { query }),
+    ...(body === undefined || method === "GET" ? {} : { body: { content, required: true } }),
+  };
+}
+
+function responsesOf(route: Route): Record<string, ResponseConfig> {
+  const headers = {
+    "X-Request-Id": { schema: { type: "string" as const, format: "uuid" } },
+    ...(route.paged ? { "X-Total-Count": { schema: { type: "integer" as const } } } : {}),
+  };
+  const content = { [route.answers ?? "application/json"]: { schema: route.response, example: route.example.response } };
+  return { "200": { description: "Done.", headers, content }, ...problemsOf(route) };
+}
+
+/** One entry a status; its codes are listed with an example each. */
+function problemsOf(route: Route): Record<string, ResponseConfig> {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of errorsOf(route)) byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
+  return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemResponse(codes)]));
+}
+
+function problemResponse(codes: readonly ErrorCode[]): ResponseConfig {
+  const examples = Object.fromEntries(codes.map((code) => [code, { value: exampleProblem(code) }]));
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join("\n"),
+    content: { [PROBLEM_TYPE]: { schema: problemSchema, examples } },
+  };
+}
+
+function exampleProblem(code: ErrorCode): Record<string, unknown> {
+  const { title, status } = ERRORS[code];
+  const detail = `${title}.`;
+  const retryable = "retryable" in ERRORS[code];
+  return { type: problemType(code), title, status, detail, code, request_id: "6f1f6a0e-5b3c-4f0e-9a57-0d6d6e9a3f11", retryable, message: detail };
+}
