@@ -1,5 +1,5 @@
 /** From a receipt to the outcome of a submission. */
-import { ERRORS, KeywrightError } from "../../protocol/errors";
+import { ERRORS, type KeywrightError } from "../../protocol/errors";
 import type { Address } from "../../protocol/ids";
 import type { Ending, SubmissionRow } from "./records";
 import { resultOf, type Receipt } from "./results";
@@ -23,7 +23,8 @@ const GIVEN_UP: SubmissionFailure = {
 
 export async function endingOf(rpc: RpcClient, contract: Address, row: SubmissionRow, does: Deed, receipt: Receipt): Promise<Ending> {
   const where = { transactionHash: receipt.transactionHash, block: { number: Number(receipt.blockNumber), hash: receipt.blockHash } };
-  if (does === "nothing") return row.kind === "filler" ? { ...where, state: "mined", result: {}, charged: true } : { ...where, state: "expired", error: GIVEN_UP, charged: false };
+  if (does === "nothing")
+    return row.kind === "filler" ? { ...where, state: "mined", result: {}, charged: true } : { ...where, state: "expired", error: GIVEN_UP, charged: false };
   if (BigInt(receipt.status) === 1n) return { ...where, state: "mined", result: resultOf(receipt, contract), charged: true };
   return { ...where, state: "failed", error: await reasonOf(rpc, contract, row, receipt), charged: true };
 }

@@ -94,7 +94,11 @@ export class Follower {
     await this.options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);
       const rows = logs.map(eventRow).filter((row) => row !== undefined);
-      for (let start = 0; start < rows.length; start += 500) await trx.insertInto("chain_events").values(rows.slice(start, start + 500)).execute();
+      for (let start = 0; start < rows.length; start += 500)
+        await trx
+          .insertInto("chain_events")
+          .values(rows.slice(start, start + 500))
+          .execute();
       await trx.insertInto("followed_blocks").values(blocks).execute();
       await this.#forgetFinal(trx, to);
     });

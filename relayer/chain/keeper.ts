@@ -68,14 +68,22 @@ export class Keeper {
     const known = new Set(lanes.map(({ payer }) => payer));
     if (!known.has(0) || known.size <= wanted) await this.#addLanes(await executor.call("payers", { count: wanted }), known);
     const isOff = lanes.some(({ payer, draining }) => draining !== payer > wanted);
-    if (isOff) await db.updateTable("lanes").set({ draining: sql<boolean>`payer > ${wanted}` }).execute();
+    if (isOff)
+      await db
+        .updateTable("lanes")
+        .set({ draining: sql<boolean>`payer > ${wanted}` })
+        .execute();
   }
 
   async #addLanes({ adminPayer, payers }: { adminPayer: string; payers: string[] }, known: ReadonlySet<number>): Promise<void> {
     for (const [payer, address] of [adminPayer, ...payers].entries()) {
       if (known.has(payer)) continue;
       const next_nonce = Number(await this.options.rpc.call<string>("eth_getTransactionCount", [address, "latest"]));
-      await this.options.db.insertInto("lanes").values({ payer, address, next_nonce }).onConflict((conflict) => conflict.doNothing()).execute();
+      await this.options.db
+        .insertInto("lanes")
+        .values({ payer, address, next_nonce })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
     }
   }
 

@@ -74,7 +74,8 @@ export class Lanes {
     const find = (): readonly Lane[] => this.#lanes.filter((lane) => lane.usable && lane.balanceWei >= costWei);
     await this.#refresh(false);
     if (find().length === 0) await this.#refresh(true);
-    if (find().length === 0) throw noPayer(this.#lanes.some(({ usable }) => usable) ? "No API payer has gas enough." : "No API payer is registered and funded.");
+    if (find().length === 0)
+      throw noPayer(this.#lanes.some(({ usable }) => usable) ? "No API payer has gas enough." : "No API payer is registered and funded.");
     return find();
   }
 
@@ -126,7 +127,8 @@ function laneOf(row: LaneRow): Lane {
   };
 }
 
-const noPayer = (detail: string): KeywrightError => new KeywrightError("no_payer_available", `${detail} Nothing was sent or charged.`, {}, { retryAfterSeconds: 5 });
+const noPayer = (detail: string): KeywrightError =>
+  new KeywrightError("no_payer_available", `${detail} Nothing was sent or charged.`, {}, { retryAfterSeconds: 5 });
 
 function raise(error: Error): never {
   throw error;

@@ -146,7 +146,10 @@ export class Reads implements ReadMethods {
 
   async #askAll(questions: readonly Question[]): Promise<readonly (readonly unknown[])[]> {
     const { rpc, contractAddress, minBlock } = this.options;
-    const calls = questions.map(({ name, args }) => ({ method: "eth_call", params: [{ to: contractAddress, data: CONTRACT.encodeFunctionData(name, args) }, "latest"] }));
+    const calls = questions.map(({ name, args }) => ({
+      method: "eth_call",
+      params: [{ to: contractAddress, data: CONTRACT.encodeFunctionData(name, args) }, "latest"],
+    }));
     try {
       const { values } = await rpc.callAt(await minBlock(), calls);
       return values.map((value, index) => decode(questions[index]?.name, value));

@@ -135,7 +135,12 @@ export class SubmissionRecords {
 
   /** A node accepted it, or knows it. */
   async markSent(id: string): Promise<void> {
-    await this.db.updateTable("submissions").set({ state: "sent", updated_at: sql`now()` }).where("id", "=", id).where("state", "=", "signed").execute();
+    await this.db
+      .updateTable("submissions")
+      .set({ state: "sent", updated_at: sql`now()` })
+      .where("id", "=", id)
+      .where("state", "=", "signed")
+      .execute();
   }
 
   async cancel(id: string): Promise<boolean> {
@@ -239,18 +244,18 @@ export class SubmissionRecords {
       .limit(AT_A_TIME)
       .forUpdate()
       .skipLocked();
-    return this.db
-      .updateTable("submissions")
-      .set({ instance_id: this.instanceId })
-      .where("id", "in", orphans)
-      .returningAll()
-      .execute();
+    return this.db.updateTable("submissions").set({ instance_id: this.instanceId }).where("id", "in", orphans).returningAll().execute();
   }
 
   /** Whoever comes next may carry on at once. */
   async handBack(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    await this.db.updateTable("submissions").set({ instance_id: null }).where("id", "in", [...ids]).where("instance_id", "=", this.instanceId).execute();
+    await this.db
+      .updateTable("submissions")
+      .set({ instance_id: null })
+      .where("id", "in", [...ids])
+      .where("instance_id", "=", this.instanceId)
+      .execute();
   }
 
   async payerAddress(payer: number): Promise<string> {

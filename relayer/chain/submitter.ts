@@ -112,7 +112,11 @@ export class Submitter {
     return { turn, lane: await lanes.choose(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
   }
 
-  async #writeDown(request: SubmitRequest, id: SubmissionId, { turn, lane, gasLimit }: { turn: Turn; lane: Lane; gasLimit: bigint }): Promise<SubmissionRow | undefined> {
+  async #writeDown(
+    request: SubmitRequest,
+    id: SubmissionId,
+    { turn, lane, gasLimit }: { turn: Turn; lane: Lane; gasLimit: bigint },
+  ): Promise<SubmissionRow | undefined> {
     const { executor, records, lanes, carrier } = this.options;
     const { credential, write, convert, requestId } = request;
     const { calldata, tag } = await executor.call(
@@ -193,12 +197,22 @@ function pending(row: SubmissionRow): KeywrightError {
 }
 
 function busyAccount(): KeywrightError {
-  return new KeywrightError("timed_out", "Earlier writes of this account took too long; nothing was sent or charged for this one.", {}, { retryAfterSeconds: 5 });
+  return new KeywrightError(
+    "timed_out",
+    "Earlier writes of this account took too long; nothing was sent or charged for this one.",
+    {},
+    { retryAfterSeconds: 5 },
+  );
 }
 
 /** `NotAuthorized` names the sender, and the sender is our payer: not the client's fault. */
 function ourPayerIsUnknown(error: unknown): KeywrightError | undefined {
   const named = namedError(error);
   if (!(named instanceof KeywrightError) || named.code !== "not_authorized") return undefined;
-  return new KeywrightError("no_payer_available", "The contract does not know this service's API payer. Nothing was sent or charged.", {}, { cause: error, retryAfterSeconds: 10 });
+  return new KeywrightError(
+    "no_payer_available",
+    "The contract does not know this service's API payer. Nothing was sent or charged.",
+    {},
+    { cause: error, retryAfterSeconds: 10 },
+  );
 }

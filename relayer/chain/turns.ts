@@ -75,7 +75,11 @@ export class Turns {
       from account_turns where account_id = ${accountId}`.execute(db);
     const row = rows[0];
     if (row !== undefined) return row.busy ? undefined : { number: row.turn, payer: row.payer };
-    await db.insertInto("account_turns").values({ account_id: accountId }).onConflict((conflict) => conflict.doNothing()).execute();
+    await db
+      .insertInto("account_turns")
+      .values({ account_id: accountId })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
     return { number: 0, payer: null };
   }
 }
@@ -91,5 +95,10 @@ function settlesBefore(promise: Promise<void>, deadline: number): Promise<boolea
 }
 
 function queueFull(): KeywrightError {
-  return new KeywrightError("queue_full", "Too many writes are waiting; the same request may succeed later. Nothing was sent or charged.", {}, { retryAfterSeconds: 5 });
+  return new KeywrightError(
+    "queue_full",
+    "Too many writes are waiting; the same request may succeed later. Nothing was sent or charged.",
+    {},
+    { retryAfterSeconds: 5 },
+  );
 }

@@ -173,7 +173,6 @@ export const newAccount = (id: AccountId, more: Partial<SubmitRequest> = {}): Su
 export const addGroup = (id: AccountId, name = "group", more: Partial<SubmitRequest> = {}): SubmitRequest =>
   request(id, "add_group", { functionName: "addGroup", args: [id, name, "", [], []] }, more);
 
-
 /** Asks `probe` until it holds; fails with `what` after `timeoutMs`. */
 export async function eventually(what: string, probe: () => Promise<boolean> | boolean, timeoutMs = 10_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;

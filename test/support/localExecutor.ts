@@ -41,10 +41,7 @@ export class LocalExecutor implements ExecutorPort {
     return answers[name](request);
   }
 
-  #sign(
-    payer: number,
-    { to, data, gasLimit, nonce, maxFeePerGas, maxPriorityFeePerGas, value = 0n }: Unsigned,
-  ): { rawTransaction: string; hash: string } {
+  #sign(payer: number, { to, data, gasLimit, nonce, maxFeePerGas, maxPriorityFeePerGas, value = 0n }: Unsigned): { rawTransaction: string; hash: string } {
     const fees = { maxFeePerGas: BigInt(maxFeePerGas), maxPriorityFeePerGas: BigInt(maxPriorityFeePerGas) };
     const transaction = Transaction.from({ type: 2, chainId: this.chainId, to, data, gasLimit, nonce, value, ...fees });
     transaction.signature = this.wallet(payer).signingKey.sign(transaction.unsignedHash);

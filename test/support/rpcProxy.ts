@@ -17,9 +17,9 @@ export type RpcAnswer = { result: unknown } | { error: { code: number; message: 
 /** What happens to a call: undefined lets it through. */
 export type Fault = (call: RpcMessage, forward: () => Promise<RpcAnswer>) => Promise<RpcAnswer | typeof HANG | typeof BREAK | undefined> | undefined;
 /** The exchange never ends. */
-export const HANG = Symbol("hang");
+export const HANG: unique symbol = Symbol("hang");
 /** The exchange is cut. */
-export const BREAK = Symbol("break");
+export const BREAK: unique symbol = Symbol("break");
 
 export class RpcProxy {
   readonly #server: Server;
@@ -113,7 +113,7 @@ export class RpcProxy {
 export const swallow: Fault = () => Promise.resolve(HANG);
 export const cut: Fault = () => Promise.resolve(BREAK);
 /** The node gets it; the caller never hears. */
-export const forwardThenHang: Fault = async (_call, forward) => {
+export const forwardThenHang: Fault = async (_call, forward): Promise<typeof HANG> => {
   await forward();
   return HANG;
 };

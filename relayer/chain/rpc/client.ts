@@ -34,7 +34,13 @@ export class RpcClient {
 
   constructor(private readonly options: RpcOptions) {
     if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
-    this.#members = options.urls.map((url) => ({ endpoint: new Endpoint(url, options.timeoutMs), failures: 0, blockedUntil: 0, head: 0, servesOurChain: false }));
+    this.#members = options.urls.map((url) => ({
+      endpoint: new Endpoint(url, options.timeoutMs),
+      failures: 0,
+      blockedUntil: 0,
+      head: 0,
+      servesOurChain: false,
+    }));
   }
 
   /** Asks the endpoints in turn until one answers. Throws RpcError for a refusal, `chain_unavailable` when nobody could answer in time. */
@@ -161,7 +167,12 @@ function asRpcError(error: unknown): RpcError {
 }
 
 function chainUnavailable(cause: RpcError): KeywrightError {
-  return new KeywrightError("chain_unavailable", "The chain cannot be reached at the moment; the same request may succeed later.", {}, { cause, retryAfterSeconds: 2 });
+  return new KeywrightError(
+    "chain_unavailable",
+    "The chain cannot be reached at the moment; the same request may succeed later.",
+    {},
+    { cause, retryAfterSeconds: 2 },
+  );
 }
 
 export function failureOf(error: unknown): RpcFailure | undefined {

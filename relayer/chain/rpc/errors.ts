@@ -32,15 +32,33 @@ export class RpcError extends Error {
 }
 
 const SPELLINGS: readonly (readonly [RpcFailure, RegExp])[] = [
-  ["already_known", /already known|known transaction|already imported|alreadyknown|already exists|already in (the )?(mem)?pool|transaction already|tx already in/i],
-  ["underpriced", /underpriced|replacement.*(fee|gas price|allowed)|fee too low to (replace|compete)|max fee per gas less than block base fee|could not replace/i],
-  ["nonce_too_high", /nonce (is )?too high|nonce gap|gapped.nonce|nonce.*too far|exceeds.*nonce|queued sub.?pool|future transaction|can't be queued|nonce.*greater than/i],
-  ["nonce_too_low", /nonce (is )?too low|nonce.*already (been )?used|old ?nonce|nonce.*has already|invalid transaction nonce|tx nonce.*lower|nonce too small|expected nonce/i],
+  [
+    "already_known",
+    /already known|known transaction|already imported|alreadyknown|already exists|already in (the )?(mem)?pool|transaction already|tx already in/i,
+  ],
+  [
+    "underpriced",
+    /underpriced|replacement.*(fee|gas price|allowed)|fee too low to (replace|compete)|max fee per gas less than block base fee|could not replace/i,
+  ],
+  [
+    "nonce_too_high",
+    /nonce (is )?too high|nonce gap|gapped.nonce|nonce.*too far|exceeds.*nonce|queued sub.?pool|future transaction|can't be queued|nonce.*greater than/i,
+  ],
+  [
+    "nonce_too_low",
+    /nonce (is )?too low|nonce.*already (been )?used|old ?nonce|nonce.*has already|invalid transaction nonce|tx nonce.*lower|nonce too small|expected nonce/i,
+  ],
   ["insufficient_funds", /insufficient funds|insufficient balance|not enough (balance|funds|eth)|doesn't have enough funds|upfront cost|lack of funds/i],
   ["pool_full", /(tx|transaction|mem) ?pool is full|pool (is )?full|pool limit|too many pending|exceeds.*in-?flight|account limit|txpool.*overflow/i],
-  ["needs_too_much_gas", /gas required exceeds|exceeds block gas limit|block gas limit|intrinsic gas|out of gas|gas limit (too|is) (high|low)|exceeds.*gas ?(limit|cap)|exceeds the limit/i],
+  [
+    "needs_too_much_gas",
+    /gas required exceeds|exceeds block gas limit|block gas limit|intrinsic gas|out of gas|gas limit (too|is) (high|low)|exceeds.*gas ?(limit|cap)|exceeds the limit/i,
+  ],
   ["reverted", /execution reverted|\brevert(ed)?\b|vm exception/i],
-  ["stale", /header not found|unknown block|block not found|missing trie node|block.*(out of range|not available|does not exist)|blockoutofrange|no state available|beyond.*head/i],
+  [
+    "stale",
+    /header not found|unknown block|block not found|missing trie node|block.*(out of range|not available|does not exist)|blockoutofrange|no state available|beyond.*head/i,
+  ],
   ["rate_limited", /rate limit|too many requests|limit exceeded|quota|capacity|compute units|throttl/i],
 ];
 
