@@ -1,0 +1,144 @@
+/** From API mode to ChainSecured: what stays, what ends at once, and that there is no way back. Source: specification §3. */
+import { expect } from "chai";
+import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
+import { convertAccount, createClient, type ChainSecuredClient, type Client } from "../../client";
+import { connect, fundedWallet } from "../support/chain";
+import { NO_RIGHTS, SIGN, expectSigned, makeAccount, makeRoom, makeUsageKey, refused, type Room, type TestAccount, type TestKey } from "../support/journey";
+import { useStack } from "../support/stack";
+
+const PERMANENT = ["listGroups", "listWallets", "listActions"] as const;
+
+describe("conversion to ChainSecured", () => {
+  const stack = useStack();
+  let provider: JsonRpcProvider;
+  let account: TestAccount;
+  let room: Room;
+  let bot: TestKey;
+  let wallet: HDNodeWallet;
+  let owner: ChainSecuredClient;
+  let before_: Awaited<ReturnType<typeof everything>>;
+
+  /** Whatever a live key can see of its account. */
+  async function everything(client: Client) {
+    const lists = await Promise.all(PERMANENT.map((list) => client[list]()));
+    const keys = (await client.listApiKeys()).items.map(({ spent_cents: _spent, ...key }) => key);
+    return { account: await client.account(), lists, keys };
+  }
+
+  before(async () => {
+    const { baseUrl, rpcUrl } = stack();
+    provider = connect(rpcUrl);
+    account = await makeAccount(baseUrl);
+    room = await makeRoom(account.client);
+    await account.client.addAction({ action_ipfs_cid: room.cid, name: "sign", description: "signs" });
+    bot = await makeUsageKey(account.client, baseUrl, { execute_in_groups: [room.group], balance: 1000 });
+    wallet = await fundedWallet(provider);
+  });
+  after(() => provider.destroy());
+
+  it("is refused without the new owner's own signature", async () => {
+    const { baseUrl } = stack();
+    const stranger = Wallet.createRandom();
+    const { typed_data_domain } = await account.client.getNodeChainConfig();
+    const types = {
+      ConvertAccount: [
+        { name: "address", type: "address" },
+        { name: "issuedAt", type: "uint256" },
+      ],
+    };
+    const message = { address: wallet.address, issuedAt: String(Math.floor(Date.now() / 1000)) };
+    const domainFields = [
+      { name: "name", type: "string" },
+      { name: "version", type: "string" },
+      { name: "chainId", type: "uint256" },
+    ];
+    const typed_data = { types: { EIP712Domain: domainFields, ...types }, primaryType: "ConvertAccount", domain: typed_data_domain, message };
+    const forged = await stranger.signTypedData(typed_data_domain, types, message);
+    const convert = (signature: string, new_admin_wallet_address: string) =>
+      account.client.convertToChainSecuredAccount({ typed_data, signature, new_admin_wallet_address });
+    expect(await refused(convert(forged, wallet.address))).to.equal("400 signature_mismatch");
+    const honest = await wallet.signTypedData(typed_data_domain, types, message);
+    expect(await refused(convert(honest, stranger.address))).to.match(/^400 /);
+    expect(
+      await refused(
+        createClient({ baseUrl, apiKey: bot.key }).convertToChainSecuredAccount({ typed_data, signature: honest, new_admin_wallet_address: wallet.address }),
+      ),
+    ).to.match(/^403 /);
+    expect(await account.client.account()).to.include({ managed: true });
+  });
+
+  it("happens in one call, with progress", async () => {
+    before_ = await everything(bot.client);
+    const balance = (await account.client.balance()).balance_cents;
+    const steps: string[] = [];
+    const converted = await convertAccount({
+      baseUrl: stack().baseUrl,
+      apiKey: account.apiKey,
+      signer: wallet,
+      onProgress: ({ step }) => void steps.push(step),
+    });
+    owner = converted.owner;
+    expect(steps).to.deep.equal(["signed", "converted"]);
+    expect(converted.answer).to.include({ success: true, wallet_address: wallet.address, api_key_hash: account.accountId });
+    expect(owner.accountId).to.equal(account.accountId);
+    const { balance_cents } = await owner.balance();
+    expect(balance_cents).to.be.within(balance - 1, balance);
+  });
+
+  it("keeps id, groups, PKPs, actions and usage keys", async () => {
+    const after_ = await everything(bot.client);
+    expect(after_).to.deep.equal({ ...before_, account: { ...before_.account, managed: false, owner: wallet.address } });
+    expect(await owner.account()).to.deep.equal(after_.account);
+    await expectSigned(bot.client, room.pkp);
+  });
+
+  it("retires the account key at once, everywhere", async () => {
+    const { client } = account;
+    const refusals = [
+      client.addGroup({ group_name: "g", group_description: "" }),
+      client.createWallet({}),
+      client.addUsageApiKey(NO_RIGHTS),
+      client.removeUsageApiKey({ usage_api_key: bot.keyId }),
+      client.transferOwnership({ new_owner_address: account.wallet }),
+      client.runAction({ code: SIGN, js_params: {} }),
+      client.listGroups(),
+      client.account(),
+      client.balance(),
+      client.createPaymentIntent({ amount_cents: 500 }),
+    ];
+    for (const outcome of await Promise.all(refusals.map(refused))) expect(outcome).to.equal("403 account_chain_secured");
+    expect(await client.accountExists()).to.equal(false);
+  });
+
+  it("cannot be repeated, by nobody and for nobody; asking again for the same wallet is no harm", async () => {
+    const { baseUrl } = stack();
+    const thief = await fundedWallet(provider);
+    expect(await refused(convertAccount({ baseUrl, apiKey: account.apiKey, signer: thief }))).to.equal("403 account_chain_secured");
+    const again = await convertAccount({ baseUrl, apiKey: account.apiKey, signer: wallet });
+    expect(again.answer).to.equal(undefined);
+    expect((await owner.account()).owner).to.equal(wallet.address);
+  });
+
+  it("leaves a usage key runs, lists and billing, and no writes", async () => {
+    const { baseUrl } = stack();
+    const { client } = bot;
+    await expectSigned(client, room.pkp);
+    expect((await client.listGroups()).total).to.equal(1);
+    expect((await client.balance()).balance_cents).to.be.greaterThan(0);
+    expect(await client.createPaymentIntent({ amount_cents: 500 })).to.have.property("client_secret");
+    expect(await refused(client.addGroup({ group_name: "g", group_description: "" }))).to.equal("403 account_chain_secured");
+    expect(await refused(client.createWallet({}))).to.equal("403 account_chain_secured");
+    expect(await createClient({ baseUrl, apiKey: bot.key }).accountExists()).to.equal(true);
+  });
+
+  it("gives the wallet everything: it changes the key, and the very next run obeys", async () => {
+    await owner.updateUsageApiKey({ ...NO_RIGHTS, usage_api_key: bot.key });
+    expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("403 no_execute_scope");
+    expect((await owner.listApiKeys()).items[0]).to.include({ balance: "1000" });
+    await owner.updateUsageApiKey({ ...NO_RIGHTS, usage_api_key: bot.keyId, execute_in_groups: [room.group] });
+    await expectSigned(bot.client, room.pkp);
+    const second = await owner.createPkp({ name: "second" });
+    await owner.addPkpToGroup({ group_id: room.group, pkp_id: second.pkp_id });
+    await expectSigned(bot.client, second.wallet_address);
+  });
+});

@@ -1,0 +1,86 @@
+/** Steps that many end-to-end stories begin with, through the SDK: an account, a room where an action may use a PKP, a usage key, a refusal. */
+import { expect } from "chai";
+import { verifyMessage } from "ethers";
+import { ClientError, createAccount, createClient, type Client, type UsageKeyPermissions } from "../../client";
+
+/** Signs a message with a PKP. A trailing comment makes another CID of it. */
+export const SIGN = `async function main({ pkpId, message }) {
+  return { signature: await Actions.signMessage({ pkpId, message }) };
+}`;
+/** Uses no PKP. */
+export const HELLO = "async function main({ name }) { console.log(`greeting ${name}`); return `hello ${name}`; }";
+
+export const NO_RIGHTS: UsageKeyPermissions = {
+  name: "key",
+  description: "",
+  can_create_groups: false,
+  can_delete_groups: false,
+  can_create_pkps: false,
+  manage_ipfs_ids_in_groups: [],
+  add_pkp_to_groups: [],
+  remove_pkp_from_groups: [],
+  execute_in_groups: [],
+};
+
+export interface TestAccount {
+  readonly client: Client;
+  readonly apiKey: string;
+  readonly accountId: string;
+  readonly wallet: string;
+}
+
+export async function makeAccount(baseUrl: string): Promise<TestAccount> {
+  const { account, client } = await createAccount({ baseUrl }, { account_name: "Acme", account_description: "" });
+  return { client, apiKey: account.api_key, accountId: account.api_key_hash, wallet: account.wallet_address };
+}
+
+export interface Room {
+  readonly pkp: string;
+  readonly group: string;
+  readonly cid: string;
+}
+
+/** A group that lists a new PKP and `code`. */
+export async function makeRoom(client: Client, code: string = SIGN): Promise<Room> {
+  const { wallet_address: pkp } = await client.createWallet({});
+  const { group_id: group } = await client.addGroup({ group_name: "room", group_description: "", pkp_ids_permitted: [pkp] });
+  const cid = await client.getActionIpfsId(code);
+  await client.addActionToGroup({ group_id: group, action_ipfs_cid: cid });
+  return { pkp, group, cid };
+}
+
+export interface TestKey {
+  readonly key: string;
+  readonly keyId: string;
+  readonly client: Client;
+}
+
+export async function makeUsageKey(account: Client, baseUrl: string, rights: Partial<UsageKeyPermissions>): Promise<TestKey> {
+  const { usage_api_key: key, api_key_hash: keyId } = await account.addUsageApiKey({ ...NO_RIGHTS, ...rights });
+  return { key, keyId, client: createClient({ baseUrl, apiKey: key }) };
+}
+
+const MESSAGE = "signed in a test";
+
+/** Runs `code` and insists that the PKP signed. */
+export async function expectSigned(client: Client, pkp: string, code: string = SIGN): Promise<void> {
+  const run = await client.runAction({ code, js_params: { pkpId: pkp, message: MESSAGE } });
+  expect(run.error).to.equal(undefined);
+  expect(verifyMessage(MESSAGE, (run.response as { signature: string }).signature)).to.equal(pkp);
+}
+
+/** The error a call is refused with; fails when it is not. */
+export async function refusal(call: Promise<unknown>): Promise<ClientError> {
+  const outcome: unknown = await call.then(
+    (value) => ({ value }),
+    (reason: unknown) => reason,
+  );
+  if (outcome instanceof ClientError) return outcome;
+  throw outcome instanceof Error ? outcome : new Error(`expected a refusal, got ${JSON.stringify(outcome)}`);
+}
+
+/** "403 missing_scope": what a refusal looks like over HTTP. */
+export async function refused(call: Promise<unknown>): Promise<string> {
+  const { status, code } = await refusal(call);
+  return `${status ?? "contract"} ${code}`;
+}
