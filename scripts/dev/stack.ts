@@ -20,6 +20,9 @@ export const DEFAULT_PORTS = { chain: 8545, relayer: 8000, stripe: 12111, metric
 const PORT_VARIABLES = { chain: "CHAIN_PORT", relayer: "PORT", stripe: "STRIPE_PORT", metrics: "METRICS_PORT" } as const;
 type Ports = Record<keyof typeof DEFAULT_PORTS, number>;
 
+/** Services run as built, also when this file itself runs from its source, as in tests. */
+const DIST = __filename.endsWith(".ts") ? join(__dirname, "..", "..", "dist") : join(__dirname, "..", "..");
+
 const STRIPE_SECRET_KEY = "sk_test_development";
 const STRIPE_PUBLISHABLE_KEY = "pk_test_development";
 const STRIPE_WEBHOOK_SECRET = "whsec_development";
@@ -203,7 +206,7 @@ class Services {
   }
 
   async start(name: ServiceName): Promise<void> {
-    const main = join(__dirname, "..", "..", "..", "dist", name, "main.js");
+    const main = join(DIST, name, "main.js");
     const { env, ready } = this.plans[name];
     const onLine = (line: string): void => this.options.onLog?.(name, line);
     const service = startProcess({ name, command: process.execPath, args: ["--enable-source-maps", main], env, onLine });
