@@ -23,8 +23,7 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
       const { tee, dstack, config, sandbox } = await executor.call("info", {}, { requestId, signal });
       return { ...dstack, tee, config, sandbox };
     },
-    attestation: async ({ query, requestId, signal, setHeader }) => {
-      setHeader("Cache-Control", "no-store");
+    attestation: async ({ query, requestId, signal }) => {
       const nonce = query.nonce?.toLowerCase();
       return executor.call("attestation", nonce === undefined ? {} : { nonce }, { requestId, signal });
     },
@@ -32,11 +31,7 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
       const names = await (await folderFor(call)).list();
       return { contentType: "text/html; charset=utf-8", content: listingOf(names) };
     },
-    evidence: async (call) => {
-      const folder = await folderFor(call);
-      call.setHeader("X-Content-Type-Options", "nosniff");
-      return folder.read(call.params.file);
-    },
+    evidence: async (call) => (await folderFor(call)).read(call.params.file),
   };
 }
 

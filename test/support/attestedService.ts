@@ -120,7 +120,7 @@ type Answerer = (url: URL) => Promise<{ type: string; body: Buffer }>;
 
 function answerer(executor: Executor, folder: EvidenceFolder): Answerer {
   const routes = transparencyRoutes({ executor, evidences: folder });
-  const call = (extra: object): never => ({ requestId: "test", signal: new AbortController().signal, setHeader: () => undefined, ...extra }) as never;
+  const call = (extra: object): never => ({ requestId: "test", signal: new AbortController().signal, ...extra }) as never;
   const json = (value: unknown): { type: string; body: Buffer } => ({ type: "application/json", body: Buffer.from(JSON.stringify(value)) });
   return async ({ pathname, searchParams }) => {
     if (pathname === "/info") return json(await routes.info(call({})));
