@@ -1,0 +1,7 @@
+import { attack } from "../../support/attack";
+
+attack("filling an array of a billion elements (ends the whole child, whatever the heap limit)", {
+  code: `async function main() { console.log("before"); Array(1e9).fill(0); }`,
+  ends: ["out_of_memory", "sandbox_crashed"],
+  limits: { wallMs: 10_000 },
+});

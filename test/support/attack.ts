@@ -1,0 +1,59 @@
+/** One attack on the sandbox: it ends in its typed error with its logs kept, nobody else notices, and the pool is whole again within a second. */
+import { expect } from "chai";
+import type { RunErrorCode, RunOutcome } from "../../executor/sandbox/types";
+import { POOL_SIZE, run, sharedPool, type RunOptions } from "./sandbox";
+
+export interface Attack extends RunOptions {
+  code: string;
+  /** The code of the error, or several where the machine decides which limit bites first; "none" when the attempt comes to nothing. */
+  ends: RunErrorCode | RunErrorCode[] | "none";
+  /** What was logged before the blow; default "before\n". */
+  logs?: string | ((logs: string) => void);
+  and?: (outcome: RunOutcome) => void;
+}
+
+const HONEST = `async function main({ n }) { console.log("honest"); await new Promise((resolve) => setTimeout(resolve, 50)); return n * 2; }`;
+
+/** Short, so that endless things end soon; an attack that needs longer says so. */
+const ATTACK_WALL_MS = 400;
+
+export function attack(name: string, { code, ends, logs = "before\n", and, ...options }: Attack): void {
+  describe(`attack: ${name}`, function () {
+    this.timeout(30_000);
+
+    it("ends as it should, harms no other run and leaves the pool whole", async () => {
+      const pool = await sharedPool();
+      await honestRun("before");
+      const attacking = run(code, { account: "attacker", ...options, limits: { wallMs: ATTACK_WALL_MS, ...options.limits } });
+      const beside = honestRun("beside");
+      const outcome = await attacking;
+      await beside;
+      checkEnd(outcome, ends);
+      if (typeof logs === "string") expect(outcome.logs).to.equal(logs);
+      else logs(outcome.logs);
+      and?.(outcome);
+      await wholeWithinASecond();
+      expect(pool.stats().level.level).to.not.equal("none");
+    });
+  });
+}
+
+async function honestRun(key: string): Promise<void> {
+  const outcome = await run(HONEST, { account: "honest", key, params: { n: 21 } });
+  expect(outcome).to.deep.include({ response: "42", logs: "honest\n" });
+}
+
+function checkEnd(outcome: RunOutcome, ends: Attack["ends"]): void {
+  const code = outcome.error?.code ?? "none";
+  expect([ends].flat(), JSON.stringify(outcome).slice(0, 500)).to.include(code);
+  expect(outcome.fault, "the guest is to blame").to.equal(undefined);
+  if (outcome.error) expect(outcome.response).to.equal("null");
+}
+
+/** Every slot takes a run again. */
+async function wholeWithinASecond(): Promise<void> {
+  const startedAt = Date.now();
+  const runs = Array.from({ length: POOL_SIZE }, (_, i) => honestRun(`after-${i % 2}`));
+  await Promise.all(runs);
+  expect(Date.now() - startedAt, "whole again within a second").to.be.below(1_000);
+}

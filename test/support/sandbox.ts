@@ -1,0 +1,84 @@
+/**
+ * One real pool of real child processes for all sandbox tests of a mocha process. Attacks hit a child, so they may share
+ * it: that the pool is whole afterwards is part of what they test.
+ */
+import { expect } from "chai";
+import pino from "pino";
+import { FetchFailed, type Fetcher } from "../../executor/fetcher/types";
+import { createSandboxPool } from "../../executor/sandbox/pool";
+import type { OpAnswer, OpCall, RunJob, RunLimits, RunOutcome, SandboxPool } from "../../executor/sandbox/types";
+import { RUN_LIMITS } from "../../protocol/limits";
+
+export const silent = pino({ level: "silent" });
+
+/** A fetcher that reaches nothing, for tests that are not about fetching. */
+export const noFetcher: Fetcher = {
+  fetchGuest: () => Promise.reject(new FetchFailed("failed", "there is no network in this test")),
+  fetchModule: () => Promise.reject(new FetchFailed("not_found", "there are no modules in this test")),
+  fetchCode: () => Promise.reject(new FetchFailed("not_found", "there is no code in this test")),
+  fetchJwks: () => Promise.reject(new FetchFailed("refused", "there are no key sets in this test")),
+  close: () => Promise.resolve(),
+};
+
+export const POOL_SIZE = 4;
+let shared: Promise<SandboxPool> | undefined;
+
+export function sharedPool(): Promise<SandboxPool> {
+  shared ??= createSandboxPool({ limits: RUN_LIMITS, size: POOL_SIZE, logger: silent, fetcher: noFetcher });
+  return shared;
+}
+
+// Imported at the top of a test file, this is a hook of mocha's root suite.
+after(async function () {
+  this.timeout(20_000);
+  await (await shared?.catch(() => undefined))?.close(0);
+});
+
+export interface RunOptions {
+  params?: Record<string, unknown>;
+  limits?: Partial<RunLimits>;
+  ops?: (call: OpCall) => Promise<OpAnswer> | OpAnswer;
+  account?: string;
+  key?: string;
+  signal?: AbortSignal;
+  onStarted?: () => void;
+}
+
+/** Quick to end when something hangs, long enough for a busy machine. */
+export const TEST_LIMITS: RunLimits = { ...RUN_LIMITS, wallMs: 10_000 };
+
+const noOps = (call: OpCall): OpAnswer => ({ ok: false, code: "unexpected", message: `the test did not expect ${call.name}` });
+
+export function jobOf(code: string, { params = {}, limits = {}, ops = noOps, account = "account", key = "key", signal, onStarted }: RunOptions = {}): RunJob {
+  return {
+    account,
+    key,
+    code,
+    cid: "QmTest",
+    params: JSON.stringify(params),
+    limits: { ...TEST_LIMITS, ...limits },
+    ops: async (call) => ops(call),
+    ...(signal && { signal }),
+    ...(onStarted && { onStarted }),
+  };
+}
+
+export async function run(code: string, options?: RunOptions): Promise<RunOutcome> {
+  return (await sharedPool()).run(jobOf(code, options));
+}
+
+/** The response of a run that must succeed. */
+export async function responseOf(code: string, options?: RunOptions): Promise<unknown> {
+  const outcome = await run(code, options);
+  expect(outcome.error, JSON.stringify(outcome)).to.equal(undefined);
+  return JSON.parse(outcome.response);
+}
+
+/** The value of an expression in the sandbox. */
+export const valueOf = (expression: string, options?: RunOptions): Promise<unknown> => responseOf(`async function main(params) { return ${expression}; }`, options);
+
+/** An op handler that answers one name with one value. */
+export const answering =
+  (values: Record<string, unknown>) =>
+  (call: OpCall): OpAnswer =>
+    call.name in values ? { ok: true, value: JSON.stringify(values[call.name]) } : noOps(call);
