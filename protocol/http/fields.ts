@@ -168,6 +168,10 @@ export const outNumeral = out(/^(0|[1-9][0-9]{0,77})$/, "A number as a decimal s
 export const outCid = z.string().meta({ description: "A CIDv0.", example: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" });
 export const count = z.int().nonnegative();
 export const cents = z.int().meta({ description: "US cents.", example: 1 });
+/** Any JSON value. */
+export const outJson = z
+  .custom<z.core.util.JSONType>((value) => value !== undefined)
+  .meta({ type: ["object", "array", "string", "number", "boolean", "null"], description: "Any JSON value." });
 export const success = z.literal(true);
 
 /** What every write answers at least. */

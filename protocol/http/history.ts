@@ -1,6 +1,6 @@
 /** What happened: contract events and the fate of writes. Source: specification §6; wire, rows "events" and "a write's fate". */
 import { z } from "zod";
-import { boundedNumber, count, outHash } from "./fields";
+import { boundedNumber, count, outHash, outJson } from "./fields";
 import { WIRE_LIMITS } from "../limits";
 import { defineRoute } from "./route";
 
@@ -28,7 +28,7 @@ const events = defineRoute({
         block_number: count,
         transaction_hash: outHash,
         log_index: count,
-        args: z.record(z.string(), z.json()),
+        args: z.record(z.string(), outJson),
         removed: z.literal(true).optional().meta({ description: "A reorganisation of the chain took this event back." }),
       }),
     ),
@@ -57,7 +57,7 @@ const events = defineRoute({
 export const SUBMISSION_STATES = ["reserved", "signed", "sent", "mined", "confirmed", "failed", "expired", "changed"] as const;
 
 const outcome = {
-  result: z.record(z.string(), z.json()).optional(),
+  result: z.record(z.string(), outJson).optional(),
   error: z.looseObject({ code: z.string(), detail: z.string() }).optional(),
 };
 

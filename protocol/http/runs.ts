@@ -3,7 +3,7 @@ import { z } from "zod";
 import { RUN_ERROR_CODES } from "../errors";
 import { MAX_WALL_MS, RUN_LIMITS } from "../limits";
 import { codeText } from "./actions";
-import { boundedNumber, cents, cid, pkpReference, reject } from "./fields";
+import { boundedNumber, cents, cid, outJson, pkpReference, reject } from "./fields";
 import { defineRoute } from "./route";
 
 /** An object handed on as the client wrote it; `__proto__` is a member like any other and never set on anything. */
@@ -34,9 +34,10 @@ const body = z
   });
 
 export const runResponse = z.strictObject({
-  response: z
-    .json()
-    .meta({ description: "What the action returned or set; null when nothing.", type: ["object", "array", "string", "number", "boolean", "null"] }),
+  response: outJson.meta({
+    description: "What the action returned or set; null when nothing.",
+    type: ["object", "array", "string", "number", "boolean", "null"],
+  }),
   logs: z.string(),
   has_error: z.boolean(),
   error: z.strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() }).optional(),
