@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JsonRpcProvider, Wallet, type ContractTransactionResponse } from "ethers";
 import { Agent, request } from "undici";
-import { actionHashOf, packedAccountId, parseAddress, type AccountId, type Address, type Cid } from "../../protocol/ids";
+import { actionHashOf, packedAccountId, parseAddress, type AccountId, type Address } from "../../protocol/ids";
 import { cidOfCode } from "../../protocol/cid";
-import { EXECUTOR_CALLS, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest } from "../../protocol/executor";
+import { EXECUTOR_CALLS, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest, type WriteArgument } from "../../protocol/executor";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { ensureDeployment } from "../../scripts/dev/localDeployment";
 import { freePort } from "../../scripts/dev/ports";
@@ -38,7 +38,10 @@ export class TestChain {
   static async start(extraArgs: string[] = []): Promise<TestChain> {
     const folder = mkdtempSync(join(tmpdir(), "keywright-chain-"));
     const chain = await startChain({ port: await freePort(), extraArgs });
-    const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(folder, "deployment.json"));
+    const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(folder, "deployment.json")).catch(async (error: unknown) => {
+      await chain.process.stop();
+      throw error;
+    });
     const provider = new JsonRpcProvider(chain.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 });
     const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
     return new TestChain(chain, provider, AccountManager__factory.connect(contractAddress, admin), contractAddress, folder);
@@ -85,6 +88,7 @@ export class TestExecutor {
   static async start(chain: Pick<TestChain, "rpcUrl" | "contractAddress">, env: Record<string, string> = {}): Promise<TestExecutor> {
     const folder = mkdtempSync(join(tmpdir(), "keywright-executor-test-"));
     const executor = new TestExecutor(folder, {
+      LOG_LEVEL: "debug",
       PATH: process.env.PATH ?? "",
       RPC_URLS: chain.rpcUrl,
       CHAIN_ID: "31337",
@@ -93,7 +97,10 @@ export class TestExecutor {
       POOL_SIZE: "2",
       ...env,
     });
-    await executor.launch();
+    await executor.launch().catch(async (error: unknown) => {
+      await executor.stop();
+      throw error;
+    });
     return executor;
   }
 
@@ -136,7 +143,13 @@ export class TestExecutor {
   }
 
   run(key: string, code: string, params: object = {}, pkpId?: string): Promise<Outcome<"run">> {
-    return this.ask("run", { credential: { type: "key", key }, code, params: JSON.stringify(params), limitMs: RUN_LIMIT_MS, ...(pkpId === undefined ? {} : { pkpId }) });
+    return this.ask("run", {
+      credential: { type: "key", key },
+      code,
+      params: JSON.stringify(params),
+      limitMs: RUN_LIMIT_MS,
+      ...(pkpId === undefined ? {} : { pkpId }),
+    });
   }
 
   async stop(): Promise<void> {
@@ -165,7 +178,11 @@ export class TestAccount {
   }
 
   /** A write of this account through payer 1: authorised, signed, sent, mined. */
-  async write(functionName: string, args: ExecutorRequest<"authorizeWrite">["write"] extends infer W ? (W extends { args: infer A } ? A : never) : never, key = this.key): Promise<void> {
+  async write(
+    functionName: string,
+    args: WriteArgument[],
+    key = this.key,
+  ): Promise<void> {
     const credential = { type: "key", key } as const;
     const { calldata, tag } = await this.executor.call("authorizeWrite", { credential, write: { functionName, args } });
     await sendAsPayer(this.chain, this.executor, calldata, tag);
@@ -198,7 +215,15 @@ export class TestAccount {
 export async function sendAsPayer(chain: TestChain, executor: TestExecutor, calldata: string, tag: string, payer = 1): Promise<void> {
   const { payers } = await executor.call("payers", { count: PAYERS });
   const nonce = await chain.provider.getTransactionCount(payers[payer - 1] ?? "");
-  const { rawTransaction } = await executor.call("signAsPayer", { payer, calldata, tag, nonce, gasLimit: "3000000", maxFeePerGas: "10000000000", maxPriorityFeePerGas: "1000000000" });
+  const { rawTransaction } = await executor.call("signAsPayer", {
+    payer,
+    calldata,
+    tag,
+    nonce,
+    gasLimit: "3000000",
+    maxFeePerGas: "10000000000",
+    maxPriorityFeePerGas: "1000000000",
+  });
   const receipt = await (await chain.provider.broadcastTransaction(rawTransaction)).wait();
   if (receipt?.status !== 1) throw new Error("the write reverted");
 }
@@ -214,4 +239,3 @@ export async function mined(sent: Promise<ContractTransactionResponse>): Promise
 }
 
 export const ownAccountId = (wallet: Wallet): AccountId => packedAccountId(wallet.address as Address);
-export type { Cid };
