@@ -76,8 +76,8 @@ export class Authentication {
 
   async #byKey(key: ApiKey): Promise<Caller> {
     const state = await this.deps.chain.key([keyIdOf(key), decodedKeyIdOf(key)]);
-    if (state === undefined) throw new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
-    if (!state.isAccountKey && !state.live) throw new KeywrightError("key_expired", "This key has expired.");
+    if (state === undefined) throw unknownKey();
+    if (!state.isAccountKey && !state.live) throw state.expiresAtSeconds > 0n ? new KeywrightError("key_expired", "This key has expired.") : unknownKey();
     return { ...roleOf(state), key, credential: { type: "key", key } };
   }
 
@@ -111,6 +111,8 @@ export class Authentication {
     }
   }
 }
+
+const unknownKey = (): KeywrightError => new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
 
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 

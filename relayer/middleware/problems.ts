@@ -12,7 +12,7 @@ export function problems(log: Logger): RelayerMiddleware {
       const error = namedError(thrown);
       ctx.state.errorCode = error.code;
       const level = isOurBug(error) ? "error" : error.status >= 500 ? "warn" : "debug";
-      log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, code: error.code, err: thrown }, "refused");
+      log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, error: error.code, err: thrown }, "refused");
       const retryAfter = retryAfterOf(error);
       if (retryAfter !== undefined) ctx.set("Retry-After", String(retryAfter));
       if (error.status === 401) ctx.set("WWW-Authenticate", "Bearer");

@@ -8,6 +8,8 @@ import type { Chain } from "../chain/types";
 /** An address that is no PKP of anybody: lets the contract judge everything else about a write that names an unknown number. */
 const NOBODYS_PKP = `0x${"00".repeat(19)}01` as PkpId;
 
+const ABOUT_THE_PKP: ReadonlySet<string> = new Set(["unknown_pkp", "not_in_group"]);
+
 /**
  * Builds a write from PKP references. A number the account does not have is 404, but only after the contract had nothing to say about the
  * caller's right to the write: 403 comes before 404.
@@ -22,7 +24,7 @@ export async function writeWithPkps(
   const missing = resolved.find((one) => one instanceof KeywrightError);
   if (missing === undefined) return build(resolved as PkpId[]);
   await chain.simulate(build(resolved.map((one) => (one instanceof KeywrightError ? NOBODYS_PKP : one)))).catch((error: unknown) => {
-    throw error instanceof KeywrightError && error.code === "unknown_pkp" ? missing : error;
+    throw error instanceof KeywrightError && ABOUT_THE_PKP.has(error.code) ? missing : error;
   });
   throw missing;
 }

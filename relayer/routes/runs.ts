@@ -79,6 +79,6 @@ function runAnswer({ response, logs, error, usage }: ExecutorAnswer<"run">, cost
     logs,
     has_error: error !== undefined,
     ...(error === undefined ? {} : { error }),
-    usage: { duration_ms: usage.durationMs, limit_ms: usage.limitMs, cost_cents: costCents },
+    usage: { duration_ms: Math.round(usage.durationMs * 1000) / 1000, limit_ms: usage.limitMs, cost_cents: costCents },
   };
 }
