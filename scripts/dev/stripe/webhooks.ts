@@ -2,6 +2,8 @@
  * Signed webhooks, delivered at least once: whatever is not answered with 2xx is sent again, later and later. Order is not promised; a test may ask for
  * duplicates, losses, delay and disorder.
  */
+import { setMaxListeners } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import Stripe from "stripe";
 import type { Event } from "./objects";
 
@@ -29,7 +31,9 @@ export class Webhooks {
   readonly #stopped = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
 
-  constructor(private readonly options: WebhookOptions) {}
+  constructor(private readonly options: WebhookOptions) {
+    setMaxListeners(0, this.#stopped.signal);
+  }
 
   send(event: Event): void {
     if (this.options.url === undefined || Math.random() < this.behaviour.lossRate) return;
@@ -63,18 +67,9 @@ export class Webhooks {
     }
   }
 
+  /** Ends early when the double stops. */
   #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#stopped.signal.addEventListener(
-        "abort",
-        () => {
-          clearTimeout(timer);
-          resolve();
-        },
-        { once: true },
-      );
-    });
+    return sleep(ms, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
   }
 
   /** Until every event sent so far was answered or given up. */

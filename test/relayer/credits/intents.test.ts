@@ -1,0 +1,167 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import type Stripe from "stripe";
+import type { AccountId } from "../../../protocol/ids";
+import type { StripeDouble } from "../../../scripts/dev/stripe/server";
+import { expectBalancedBooks } from "../../support/books";
+import { DEPLOYMENT, freshAccount, openCredits, paymentKeys, startDouble, stripeClient, type CreditsBench } from "../../support/credits";
+import { expectRejection } from "../../support/rejections";
+
+describe("payment intents", () => {
+  let double: StripeDouble;
+  let bench: CreditsBench;
+  let stripe: Stripe;
+  let accountId: AccountId;
+
+  before(async () => {
+    double = await startDouble();
+    bench = await openCredits({ payments: paymentKeys(double) });
+    stripe = stripeClient(double);
+  });
+  after(async () => {
+    await bench.stop();
+    await double.stop();
+  });
+  beforeEach(() => {
+    accountId = freshAccount();
+  });
+  afterEach(() => expectBalancedBooks(bench.db));
+
+  const create = async (amountCents = 500, attemptKey?: string): Promise<string> =>
+    (await bench.credits.createIntent({ accountId, amountCents, attemptKey })).paymentIntentId;
+  const pay = (intentId: string, card = "pm_card_visa"): Promise<unknown> => stripe.paymentIntents.confirm(intentId, { payment_method: card });
+  const balance = async (): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
+  const nothingMoved = async (): Promise<void> => expect(await balance()).to.equal(0);
+
+  it("are for cards only, in dollars, and name deployment and account", async () => {
+    const intent = await stripe.paymentIntents.retrieve(await create(1234));
+    expect(intent).to.deep.include({ amount: 1234, currency: "usd", allowed_payment_method_types: ["card"] });
+    expect(intent.metadata).to.deep.equal({ deployment: DEPLOYMENT, account_id: accountId });
+  });
+
+  it("take amounts from 500 to 99,999,999 whole cents and no others", async () => {
+    for (const amountCents of [500, 99_999_999]) expect(await create(amountCents)).to.match(/^pi_/);
+    const intents = double.objects.intents.size;
+    for (const amountCents of [0, 499, -500, 500.5, 100_000_000, 1e300, Number.NaN, Number.POSITIVE_INFINITY, "500" as unknown as number]) {
+      await expectRejection(bench.credits.createIntent({ accountId, amountCents }), "amount_out_of_range");
+    }
+    expect(double.objects.intents.size, "none reached the processor").to.equal(intents);
+  });
+
+  it("are credited when they have succeeded, with what was received", async () => {
+    const intent = await create(700);
+    await pay(intent);
+    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({ balanceCents: 700, alreadyCredited: false });
+  });
+
+  it("say so when they were credited before, even while the processor is away", async () => {
+    const intent = await create();
+    await pay(intent);
+    await bench.credits.confirmIntent(accountId, intent);
+    double.faults.plan({ kind: "lost_before", where: "/v1/payment_intents", times: 10 });
+    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({ balanceCents: 500, alreadyCredited: true });
+    double.faults.clear();
+  });
+
+  it("are not credited while they are unpaid, declined, waiting for the bank or canceled", async () => {
+    const ends: [string, (intent: string) => Promise<unknown>, string][] = [
+      ["unpaid", async () => undefined, "requires_payment_method"],
+      ["declined", (intent) => pay(intent, "pm_card_chargeDeclined").catch(() => undefined), "requires_payment_method"],
+      ["waiting for the bank", (intent) => pay(intent, "pm_card_threeDSecure2Required"), "requires_action"],
+      ["canceled", (intent) => stripe.paymentIntents.cancel(intent), "canceled"],
+    ];
+    for (const [name, end, status] of ends) {
+      const intent = await create();
+      await end(intent);
+      const error = await expectRejection(bench.credits.confirmIntent(accountId, intent), "payment_not_succeeded");
+      expect(error.facts, name).to.deep.equal({ payment_status: status });
+    }
+    await nothingMoved();
+  });
+
+  it("of another account are not found, paid or not, credited or not", async () => {
+    const owner = freshAccount();
+    const { paymentIntentId } = await bench.credits.createIntent({ accountId: owner, amountCents: 500 });
+    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    await pay(paymentIntentId);
+    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    await bench.credits.confirmIntent(owner, paymentIntentId);
+    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    await nothingMoved();
+  });
+
+  it("that are unknown, of no form, or of another deployment are not found", async () => {
+    const elsewhere = await stripe.paymentIntents.create({
+      amount: 500,
+      currency: "usd",
+      metadata: { deployment: "1:0x0000000000000000000000000000000000000001", account_id: accountId },
+    });
+    await pay(elsewhere.id);
+    const bare = await stripe.paymentIntents.create({ amount: 500, currency: "usd" });
+    await pay(bare.id);
+    for (const id of [elsewhere.id, bare.id, "pi_unknown", "", "../customers", "pi_1/confirm", "cus_1", `pi_${"x".repeat(300)}`, "pi_1?expand[]=customer"]) {
+      await expectRejection(bench.credits.confirmIntent(accountId, id), "payment_intent_not_found");
+    }
+    await nothingMoved();
+  });
+
+  it("in another currency are not credited", async () => {
+    const intent = await stripe.paymentIntents.create({ amount: 500, currency: "jpy", metadata: { deployment: DEPLOYMENT, account_id: accountId } });
+    await pay(intent.id);
+    await expectRejection(bench.credits.confirmIntent(accountId, intent.id), "payment_wrong_currency");
+    await nothingMoved();
+  });
+
+  it("begun twice with one attempt key are one: at the same time, after a lost answer, and for ever after", async () => {
+    const attempt = randomUUID();
+    double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 1 });
+    const ids = await Promise.all(Array.from({ length: 5 }, () => create(900, attempt)));
+    const again = await bench.credits.createIntent({ accountId, amountCents: 900, attemptKey: attempt });
+    expect(new Set([...ids, again.paymentIntentId]).size).to.equal(1);
+    expect(again.clientSecret).to.include(again.paymentIntentId);
+  });
+
+  it("begun with one attempt key and two amounts are refused", async () => {
+    const attempt = randomUUID();
+    await create(900, attempt);
+    await expectRejection(create(901, attempt), "idempotency_conflict");
+  });
+
+  it("with the same attempt key of two accounts are two", async () => {
+    const attempt = randomUUID();
+    const mine = await create(900, attempt);
+    const theirs = await bench.credits.createIntent({ accountId: freshAccount(), amountCents: 900, attemptKey: attempt });
+    expect(theirs.paymentIntentId).to.not.equal(mine);
+  });
+
+  it("of one account belong to one customer, made once with the address given first", async () => {
+    await bench.credits.rememberEmail(accountId, "first@example.org");
+    await bench.credits.rememberEmail(accountId, "second@example.org");
+    const intents = await Promise.all(Array.from({ length: 8 }, () => create()));
+    const customers = new Set(intents.map((id) => double.objects.intents.get(id)?.customer));
+    expect(customers.size).to.equal(1);
+    const [customer] = customers;
+    expect(double.objects.customers.get(customer ?? "")?.email).to.equal("first@example.org");
+  });
+
+  it("get a new customer when the processor has deleted the old one", async () => {
+    const first = double.objects.intents.get(await create())?.customer ?? "";
+    double.objects.customers.delete(first);
+    const second = double.objects.intents.get(await create())?.customer;
+    expect(second).to.be.a("string").and.not.equal(first);
+    expect(double.objects.intents.get(await create())?.customer).to.equal(second);
+  });
+});
+
+describe("without payment keys", () => {
+  it("everything that would ask the processor is refused, and metering goes on by the ledger", async () => {
+    const { credits, stop } = await openCredits();
+    const accountId = freshAccount();
+    expect(() => credits.publishableKey()).to.throw("payments_unavailable");
+    await expectRejection(credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
+    await expectRejection(credits.confirmIntent(accountId, "pi_1"), "payments_unavailable");
+    await expectRejection(credits.handleWebhook(Buffer.from("{}"), "t=1,v1=00"), "payments_unavailable");
+    await expectRejection(credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
+    await stop();
+  });
+});

@@ -1,0 +1,89 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import type Stripe from "stripe";
+import type { StripeDouble } from "../../../scripts/dev/stripe/server";
+import type { FaultKind } from "../../../scripts/dev/stripe/faults";
+import { expectBalancedBooks } from "../../support/books";
+import { freshAccount, openCredits, paymentKeys, startDouble, stripeClient, type CreditsBench } from "../../support/credits";
+import { expectRejection } from "../../support/rejections";
+
+describe("while the payment processor fails", () => {
+  let double: StripeDouble;
+  let bench: CreditsBench;
+  let stripe: Stripe;
+
+  before(async () => {
+    double = await startDouble();
+    bench = await openCredits({ payments: paymentKeys(double) });
+    stripe = stripeClient(double);
+  });
+  after(async () => {
+    await bench.stop();
+    await double.stop();
+  });
+  afterEach(async () => {
+    double.faults.clear();
+    await expectBalancedBooks(bench.db);
+  });
+
+  const faults: FaultKind[] = ["error_before", "error_after", "lost_before", "lost_after"];
+
+  it("one failed answer of any kind is tried again unseen, and makes one intent", async () => {
+    for (const kind of faults.filter((fault) => fault !== "error_after")) {
+      const accountId = freshAccount();
+      const before = double.objects.intents.size;
+      double.faults.plan({ kind, where: "POST /v1/payment_intents", times: 1 });
+      await bench.credits.createIntent({ accountId, amountCents: 500 });
+      expect(double.objects.intents.size, kind).to.equal(before + 1);
+    }
+  });
+
+  it("a lasting failure is told as 503 with the promise that nothing was charged", async () => {
+    for (const kind of faults) {
+      double.faults.plan({ kind, where: "/v1/payment_intents", times: 3 });
+      const error = await expectRejection(bench.credits.createIntent({ accountId: freshAccount(), amountCents: 500 }), "payments_unavailable");
+      expect(error.status).to.equal(503);
+      expect(error.retryable).to.equal(true);
+      double.faults.clear();
+    }
+  });
+
+  it("a confirm that got no answer credits nothing, and the next one does", async () => {
+    const accountId = freshAccount();
+    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500 });
+    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
+    double.faults.plan({ kind: "lost_before", where: `GET /v1/payment_intents/${paymentIntentId}`, times: 3 });
+    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payments_unavailable");
+    expect((await bench.credits.balance(accountId)).balanceCents).to.equal(0);
+    expect((await bench.credits.confirmIntent(accountId, paymentIntentId)).balanceCents).to.equal(500);
+  });
+
+  it("a customer whose making was answered with silence is made once", async () => {
+    const accountId = freshAccount();
+    double.faults.plan({ kind: "lost_after", where: "POST /v1/customers", times: 3 });
+    await expectRejection(bench.credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
+    await bench.credits.createIntent({ accountId, amountCents: 500 });
+    const customers = [...double.objects.customers.values()].filter(({ metadata }) => metadata.account_id === accountId);
+    expect(customers).to.have.length(1);
+  });
+
+  it("the same attempt after a time-out goes on with the intent that was made unheard", async () => {
+    const accountId = freshAccount();
+    const attemptKey = randomUUID();
+    double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 3 });
+    await expectRejection(bench.credits.createIntent({ accountId, amountCents: 500, attemptKey }), "payments_unavailable");
+    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500, attemptKey });
+    const ours = [...double.objects.intents.values()].filter(({ metadata }) => metadata.account_id === accountId);
+    expect(ours.map(({ id }) => id)).to.deep.equal([paymentIntentId]);
+  });
+
+  it("runs and writes go on: metering asks nobody but the ledger", async () => {
+    const accountId = freshAccount();
+    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500 });
+    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
+    await bench.credits.confirmIntent(accountId, paymentIntentId);
+    double.faults.plan({ kind: "lost_before", where: "", times: 1000 });
+    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 2000 });
+    expect(await bench.credits.settleRun(reservationId, 1500)).to.equal(2);
+  });
+});

@@ -1,0 +1,77 @@
+import { expect } from "chai";
+import type Stripe from "stripe";
+import type { StripeDouble } from "../../../scripts/dev/stripe/server";
+import { Payments } from "../../../relayer/credits/payments/index";
+import { expectBalancedBooks } from "../../support/books";
+import { DEPLOYMENT, freshAccount, openCredits, paymentKeys, startDouble, stripeClient, type CreditsBench } from "../../support/credits";
+import { expectRejection } from "../../support/rejections";
+
+describe("reconciliation with the processor", () => {
+  let double: StripeDouble;
+  let bench: CreditsBench;
+  let stripe: Stripe;
+  let payments: Payments;
+
+  /** A double that sends no webhooks: whatever arrives was looked for. */
+  before(async () => {
+    double = await startDouble();
+    bench = await openCredits({ payments: paymentKeys(double) });
+    stripe = stripeClient(double);
+    payments = new Payments(bench.db, paymentKeys(double), DEPLOYMENT);
+  });
+  after(async () => {
+    await bench.stop();
+    await double.stop();
+  });
+  afterEach(() => expectBalancedBooks(bench.db));
+
+  const paid = async (accountId: ReturnType<typeof freshAccount>, amountCents: number): Promise<string> => {
+    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents });
+    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
+    return paymentIntentId;
+  };
+  const balance = async (accountId: ReturnType<typeof freshAccount>): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
+
+  it("finds payments, refunds and disputes that no webhook told of, through all pages, and changes nothing the second time", async () => {
+    const accounts = Array.from({ length: 40 }, freshAccount);
+    for (const account of accounts) {
+      const intent = await paid(account, 500);
+      if (account === accounts[0]) await stripe.refunds.create({ payment_intent: intent, amount: 200 });
+    }
+    for (let time = 0; time < 2; time++) {
+      expect(await payments.reconcile()).to.be.at.least(41);
+      expect(await balance(accounts[0] as (typeof accounts)[0])).to.equal(300);
+      for (const account of accounts.slice(1)) expect(await balance(account)).to.equal(500);
+    }
+  });
+
+  it("finds a payment made long after its intent: events are dated by when they happened", async () => {
+    const account = freshAccount();
+    const { paymentIntentId } = await bench.credits.createIntent({ accountId: account, amountCents: 500 });
+    const intent = double.objects.intents.get(paymentIntentId);
+    double.objects.intents.set(paymentIntentId, Object.assign(intent ?? {}, { created: Math.floor(Date.now() / 1000) - 20 * 24 * 3600 }) as never);
+    await payments.reconcile();
+    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
+    await payments.reconcile();
+    expect(await balance(account)).to.equal(500);
+  });
+
+  it("looks again from the same place when the processor went away in the middle", async () => {
+    const account = freshAccount();
+    await paid(account, 500);
+    double.faults.plan({ kind: "error_before", where: "GET /v1/events", times: 3 });
+    await expectRejection(payments.reconcile(), "payments_unavailable");
+    expect(await balance(account)).to.equal(0);
+    await payments.reconcile();
+    expect(await balance(account)).to.equal(500);
+  });
+
+  it("runs by itself as soon as credits start", async () => {
+    const account = freshAccount();
+    await paid(account, 500);
+    await bench.credits.start();
+    for (let turn = 0; turn < 100 && (await balance(account)) === 0; turn++) await new Promise((done) => setTimeout(done, 20));
+    expect(await balance(account)).to.equal(500);
+    expect(bench.errors).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,209 @@
+import { expect } from "chai";
+import Stripe from "stripe";
+import type { AccountId } from "../../../protocol/ids";
+import type { StripeDouble } from "../../../scripts/dev/stripe/server";
+import { expectBalancedBooks } from "../../support/books";
+import { DEPLOYMENT, freshAccount, openCredits, paymentKeys, startDouble, stripeClient, WEBHOOK_SECRET, type CreditsBench } from "../../support/credits";
+import { expectRejection } from "../../support/rejections";
+import { openWebhookEndpoint, type WebhookEndpoint } from "../../support/webhookEndpoint";
+
+describe("webhooks", () => {
+  let endpoint: WebhookEndpoint;
+  let double: StripeDouble;
+  let bench: CreditsBench;
+  let stripe: Stripe;
+  let accountId: AccountId;
+
+  before(async () => {
+    endpoint = await openWebhookEndpoint();
+    double = await startDouble(endpoint.url);
+    bench = await openCredits({ payments: paymentKeys(double) });
+    endpoint.serve(bench.credits);
+    stripe = stripeClient(double);
+  });
+  after(async () => {
+    await double.stop();
+    await endpoint.stop();
+    await bench.stop();
+  });
+  beforeEach(() => {
+    accountId = freshAccount();
+  });
+  afterEach(async () => {
+    await double.webhooks.idle();
+    Object.assign(double.webhooks.behaviour, { copies: 1, lossRate: 0, disorderMs: 0 });
+    await expectBalancedBooks(bench.db);
+  });
+
+  const balance = async (): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
+  const paidIntent = async (amountCents: number, card = "pm_card_visa"): Promise<string> => {
+    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents });
+    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: card });
+    return paymentIntentId;
+  };
+
+  it("alone bring the credit of a tab that was closed", async () => {
+    await paidIntent(700);
+    await double.webhooks.idle();
+    expect(await balance()).to.equal(700);
+  });
+
+  it("and fifty confirms at once credit once", async () => {
+    const intent = await paidIntent(700);
+    const confirmations = await Promise.all(Array.from({ length: 50 }, () => bench.credits.confirmIntent(accountId, intent)));
+    await double.webhooks.idle();
+    expect(confirmations.filter(({ alreadyCredited }) => !alreadyCredited).length).to.be.at.most(1);
+    expect(await balance()).to.equal(700);
+    const { entries } = await bench.credits.history(accountId, { number: 0, size: 10 });
+    expect(entries.map(({ kind, amountCents }) => [kind, amountCents])).to.deep.equal([["top_up", 700]]);
+  });
+
+  it("that come five times over, late and out of order change nothing more", async () => {
+    Object.assign(double.webhooks.behaviour, { copies: 5, disorderMs: 150 });
+    const intent = await paidIntent(1000);
+    await stripe.refunds.create({ payment_intent: intent, amount: 100 });
+    await stripe.refunds.create({ payment_intent: intent, amount: 250 });
+    await double.webhooks.idle();
+    expect(await balance()).to.equal(650);
+  });
+
+  it("that were answered with 503 are sent again until they are taken", async () => {
+    endpoint.refuse(4);
+    await paidIntent(700);
+    await double.webhooks.idle();
+    expect(await balance()).to.equal(700);
+  });
+
+  describe("from somebody else", () => {
+    const event = (object: object = {}): string => {
+      const intent = { id: "pi_forged", object: "payment_intent", status: "succeeded", amount_received: 9_999, currency: "usd", ...object };
+      const metadata = { deployment: DEPLOYMENT, account_id: accountId };
+      return JSON.stringify({ id: "evt_forged", object: "event", type: "payment_intent.succeeded", data: { object: { metadata, ...intent } } });
+    };
+    const sign = (payload: string, options: { secret?: string; timestamp?: number } = {}): string =>
+      Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET, ...options });
+
+    it("unsigned, signed by another, for another body, malformed or stale, are refused and move nothing", async () => {
+      const payload = event();
+      const minutesAgo = (minutes: number): number => Math.floor(Date.now() / 1000) - minutes * 60;
+      const headers: [string, string | undefined][] = [
+        ["unsigned", undefined],
+        ["empty", ""],
+        ["malformed", "t=now,v1=zz"],
+        ["another secret", sign(payload, { secret: "whsec_another" })],
+        ["another body", sign(`${payload} `)],
+        ["six minutes old", sign(payload, { timestamp: minutesAgo(6) })],
+        ["signature without time", sign(payload).replace(/^t=\d+,/, "")],
+      ];
+      for (const [name, header] of headers) {
+        const error = await expectRejection(bench.credits.handleWebhook(Buffer.from(payload), header), "invalid_webhook_signature");
+        expect(error.status, name).to.equal(401);
+      }
+      expect(await balance()).to.equal(0);
+    });
+
+    it("replayed within the window credit nothing twice", async () => {
+      const payload = event({ id: `pi_replay${accountId.slice(2, 12)}`, amount_received: 600 });
+      const header = sign(payload);
+      for (let time = 0; time < 3; time++) await bench.credits.handleWebhook(Buffer.from(payload), header);
+      expect(await balance()).to.equal(600);
+    });
+
+    it("about another deployment's or nobody's payment, in another currency, or of another kind are taken and change nothing", async () => {
+      const foreign = [
+        event({ id: "pi_f1", metadata: { deployment: "elsewhere", account_id: accountId } }),
+        event({ id: "pi_f2", metadata: {} }),
+        event({ id: "pi_f3", metadata: { deployment: DEPLOYMENT, account_id: "0x12" } }),
+        event({ id: "pi_f4", currency: "eur" }),
+        event({ id: "pi_f5" }).replace("payment_intent.succeeded", "customer.created"),
+      ];
+      for (const payload of foreign) expect(await bench.credits.handleWebhook(Buffer.from(payload), sign(payload))).to.deep.equal({ handled: false });
+      expect(await balance()).to.equal(0);
+    });
+  });
+
+  describe("of refunds and disputes", () => {
+    const disputeOf = async (intent: string): Promise<string> => (await stripe.disputes.list({ payment_intent: intent })).data[0]?.id ?? "";
+    const settled = async (): Promise<number> => {
+      await double.webhooks.idle();
+      return balance();
+    };
+
+    it("take back what was refunded, cumulatively, and never more than was credited", async () => {
+      const intent = await paidIntent(1000);
+      await stripe.refunds.create({ payment_intent: intent, amount: 300 });
+      expect(await settled()).to.equal(700);
+      await stripe.refunds.create({ payment_intent: intent });
+      expect(await settled()).to.equal(0);
+    });
+
+    it("take a disputed payment back, and bring it again when the dispute was won", async () => {
+      const intent = await paidIntent(1000, "pm_card_createDispute");
+      expect(await settled()).to.equal(0);
+      await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
+      expect(await settled()).to.equal(1000);
+    });
+
+    it("leave a lost dispute taken", async () => {
+      const intent = await paidIntent(1000, "pm_card_createDispute");
+      await stripe.disputes.close(await disputeOf(intent));
+      expect(await settled()).to.equal(0);
+    });
+
+    it("do not take the same money twice when a disputed payment is refunded as well", async () => {
+      const intent = await paidIntent(1000, "pm_card_createDispute");
+      await stripe.refunds.create({ payment_intent: intent, amount: 400 });
+      expect(await settled()).to.equal(0);
+      await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
+      expect(await settled()).to.equal(600);
+    });
+
+    it("do not count an inquiry, which has taken no money", async () => {
+      const intent = await paidIntent(1000, "pm_card_createDisputeInquiry");
+      expect(await settled()).to.equal(1000);
+      await stripe.disputes.close(await disputeOf(intent));
+      expect(await settled()).to.equal(1000);
+    });
+
+    it("may leave the balance below zero: what is metered is refused until it is paid for", async () => {
+      const intent = await paidIntent(1000);
+      await double.webhooks.idle();
+      const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 60_000 });
+      await bench.credits.settleRun(reservationId, 60_000);
+      await stripe.refunds.create({ payment_intent: intent });
+      expect(await settled()).to.equal(-60);
+      const error = await expectRejection(bench.credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
+      expect(error.facts).to.include({ balance_cents: -60 });
+      await paidIntent(500);
+      expect(await settled()).to.equal(440);
+    });
+
+    it("come to the same in every order, also before the payment itself", async () => {
+      const intent = await paidIntent(1000, "pm_card_createDispute");
+      await stripe.refunds.create({ payment_intent: intent, amount: 100 });
+      await stripe.refunds.create({ payment_intent: intent, amount: 150 });
+      await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
+      await double.webhooks.idle();
+      const events = [...double.objects.events.values()].filter(({ data }) => JSON.stringify(data).includes(intent));
+      expect(events).to.have.length.greaterThan(6);
+      for (let order = 0; order < 12; order++) {
+        const elsewhere = await openCredits({ payments: paymentKeys(double), deployment: DEPLOYMENT });
+        const copy = freshAccount();
+        const renamed = (text: string): string => text.replaceAll(accountId, copy).replaceAll(/\b(pi|du|ch|re)_(\w+)/g, `$1_$2x${order}`);
+        for (const event of shuffled(events, order)) {
+          const payload = renamed(JSON.stringify(event));
+          const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET });
+          await elsewhere.credits.handleWebhook(Buffer.from(payload), header);
+        }
+        expect((await elsewhere.credits.balance(copy)).balanceCents, `order ${order}`).to.equal(750);
+        await elsewhere.stop();
+      }
+    });
+  });
+});
+
+/** The same disorder for the same number. */
+function shuffled<T>(items: readonly T[], seed: number): T[] {
+  const keyed = items.map((item, index) => ({ item, key: Math.sin((seed + 1) * (index + 1) * 12.9898) }));
+  return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
+}

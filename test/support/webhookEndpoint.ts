@@ -1,0 +1,50 @@
+/** Where a double's webhooks arrive: the same call the route makes, with the status the route would answer. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { KeywrightError } from "../../protocol/errors";
+import type { Credits } from "../../relayer/credits/types";
+
+export interface WebhookEndpoint {
+  readonly url: string;
+  /** Answers 503 to this many deliveries before it listens again. */
+  refuse(times: number): void;
+  /** Deliveries that were answered with 200. */
+  readonly accepted: number;
+  /** Who takes the events from now on. */
+  serve(credits: Credits): void;
+  stop(): Promise<void>;
+}
+
+export async function openWebhookEndpoint(): Promise<WebhookEndpoint> {
+  let credits: Credits | undefined;
+  let refusals = 0;
+  let accepted = 0;
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => void take(Buffer.concat(chunks), String(request.headers["stripe-signature"])).then((status) => response.writeHead(status).end()));
+  });
+  const take = async (body: Buffer, signature: string): Promise<number> => {
+    if (credits === undefined || refusals-- > 0) return 503;
+    try {
+      await credits.handleWebhook(body, signature);
+      accepted += 1;
+      return 200;
+    } catch (error) {
+      return error instanceof KeywrightError ? error.status : 500;
+    }
+  };
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    refuse: (times) => void (refusals = times),
+    serve: (next) => void (credits = next),
+    get accepted() {
+      return accepted;
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
