@@ -27,6 +27,7 @@ abstract contract AccountDecisions is ApiPayers {
         uint256 accountId;
         bool isAccountKey;
         DenialReason denial;
+        uint32 generation; // of a usage key's lists
     }
 
     struct Verdict {
@@ -39,14 +40,13 @@ abstract contract AccountDecisions is ApiPayers {
     // --------------------------------------------------------------------------------------------------------- decisions
 
     function canExecuteAction(uint256 key, uint256 cid) external view returns (bool) {
-        (bool allowed, , , , , , ) = explainExecution(key, cid, address(0));
-        return allowed;
+        (DenialReason reason, , ) = _decide(key, cid, address(0));
+        return reason == DenialReason.None;
     }
 
     function canUseWalletInAction(uint256 key, uint256 cid, address pkp) external view returns (bool) {
-        if (pkp == address(0)) return false;
-        (bool allowed, , , , , , ) = explainExecution(key, cid, pkp);
-        return allowed;
+        (DenialReason reason, , ) = _decide(key, cid, pkp);
+        return reason == DenialReason.None && pkp != address(0);
     }
 
     function explainExecution(
@@ -54,7 +54,7 @@ abstract contract AccountDecisions is ApiPayers {
         uint256 cid,
         address pkp
     )
-        public
+        external
         view
         returns (
             bool allowed,
@@ -66,18 +66,10 @@ abstract contract AccountDecisions is ApiPayers {
             uint256 blockTimestamp
         )
     {
-        (blockNumber, blockTimestamp) = (block.number, block.timestamp);
-        Subject memory subject = _subject(key);
-        accountId = subject.accountId;
-        if (_isPkpOf(pkp, accountId)) derivationPath = _wallets[pkp].derivationPath;
-        reason = subject.denial;
-        if (reason == DenialReason.None) {
-            bool pkpKnown = derivationPath != 0;
-            Verdict memory verdict = _judge(key, subject, cid, pkpKnown ? pkp : address(0));
-            reason = _reason(verdict, pkp != address(0) && !pkpKnown);
-            actionByName = verdict.byName && reason == DenialReason.None;
-        }
+        (reason, actionByName, accountId) = _decide(key, cid, pkp);
         allowed = reason == DenialReason.None;
+        if (_isPkpOf(pkp, accountId)) derivationPath = _wallets[pkp].derivationPath;
+        (blockNumber, blockTimestamp) = (block.number, block.timestamp);
     }
 
     function hasScope(uint256 key, Scope scope, uint256 groupId) external view returns (bool) {
@@ -119,6 +111,7 @@ abstract contract AccountDecisions is ApiPayers {
         UsageKey storage key = _usageKeys[id];
         subject.accountId = key.accountId;
         KeyHead memory head = key.head;
+        subject.generation = head.generation;
         if (head.position == 0) subject.denial = DenialReason.UnknownKey;
         else if (head.expiration != 0 && block.timestamp >= head.expiration) subject.denial = DenialReason.KeyExpired;
     }
@@ -138,6 +131,21 @@ abstract contract AccountDecisions is ApiPayers {
         return wallet != address(0) && registered.accountId == accountId && registered.column.index != 0;
     }
 
+    /// @dev The one answer behind all three questions. `pkp` zero asks about key and action only.
+    function _decide(
+        uint256 key,
+        uint256 cid,
+        address pkp
+    ) private view returns (DenialReason reason, bool byName, uint256 accountId) {
+        Subject memory subject = _subject(key);
+        accountId = subject.accountId;
+        if (subject.denial != DenialReason.None) return (subject.denial, false, accountId);
+        bool pkpUnknown = pkp != address(0) && !_isPkpOf(pkp, accountId);
+        Verdict memory verdict = _judge(key, subject, cid, pkpUnknown ? address(0) : pkp);
+        reason = _reason(verdict, cid, pkpUnknown);
+        byName = verdict.byName && reason == DenialReason.None;
+    }
+
     /// @dev Looks through the groups of the account, a word of 224 at a time, until one allows it that lists the action by name.
     function _judge(
         uint256 key,
@@ -147,42 +155,33 @@ abstract contract AccountDecisions is ApiPayers {
     ) private view returns (Verdict memory verdict) {
         Account storage account = _accounts[subject.accountId];
         GroupList storage list = _usageKeys[key].lists[Scope.Execute];
-        uint32 generation = _usageKeys[key].head.generation;
-        bool everywhere = subject.isAccountKey || list.has(generation, 0);
+        bool everywhere = subject.isAccountKey || list.has(subject.generation, 0);
         uint256 words = account.groupsThatExist.wordCount();
+        Column storage action = account.actions[cid];
+        Column storage wallet = _wallets[pkp].column;
+        (uint256 actionIndex, uint256 pkpIndex) = (action.index, wallet.index);
         for (uint256 i = 0; i < words && !verdict.byName; i++) {
             uint256 groups = account.groupsThatExist.at(i);
-            if (!everywhere) groups &= list.at(generation, i);
-            if (groups != 0) _judgeWord(verdict, account, groups, i, cid, pkp);
+            if (!everywhere) groups &= list.at(subject.generation, i);
+            if (groups == 0) continue;
+            verdict.keyExecutes = true;
+            uint256 byName = groups & action.at(actionIndex, i);
+            uint256 withPkp = pkp == address(0) ? groups : groups & wallet.at(pkpIndex, i);
+            if (byName & withPkp == 0) { // else what lists "any" makes no difference
+                groups &= byName | account.actions[0].at(0, i);
+                if (groups == 0) continue;
+                if (pkp != address(0)) withPkp |= account.anyPkp.at(0, i);
+            }
+            verdict.actionListed = true;
+            if (groups & withPkp != 0) verdict.allowed = true;
+            if (byName & withPkp != 0) verdict.byName = true;
         }
     }
 
-    /// @dev `groups`: those of this word in which the key executes. The words of "any" are read only if the items' own do not decide.
-    function _judgeWord(
-        Verdict memory verdict,
-        Account storage account,
-        uint256 groups,
-        uint256 word,
-        uint256 cid,
-        address pkp
-    ) private view {
-        verdict.keyExecutes = true;
-        if (cid == 0) return; // no CID has this hash; action 0 is only a word inside groups
-        uint256 byName = groups & account.actions[cid].at(word);
-        uint256 withPkp = pkp == address(0) ? groups : groups & _wallets[pkp].column.at(word);
-        if (byName & withPkp == 0) {
-            groups &= byName | account.actions[0].at(word);
-            if (groups == 0) return;
-            if (pkp != address(0)) withPkp |= account.anyPkp.at(word);
-        }
-        verdict.actionListed = true;
-        if (groups & withPkp != 0) verdict.allowed = true;
-        if (byName & withPkp != 0) verdict.byName = true;
-    }
-
-    function _reason(Verdict memory verdict, bool pkpUnknown) private pure returns (DenialReason) {
+    /// @dev The first rule that failed. No CID has the hash 0: it is only a word inside groups.
+    function _reason(Verdict memory verdict, uint256 cid, bool pkpUnknown) private pure returns (DenialReason) {
         if (!verdict.keyExecutes) return DenialReason.NoExecuteScope;
-        if (!verdict.actionListed) return DenialReason.ActionNotPermitted;
+        if (!verdict.actionListed || cid == 0) return DenialReason.ActionNotPermitted;
         if (pkpUnknown) return DenialReason.UnknownPkp;
         return verdict.allowed ? DenialReason.None : DenialReason.PkpNotPermitted;
     }

@@ -145,8 +145,13 @@ abstract contract AccountViews is AccountDecisions {
         Group storage group = account.groups[groupId];
         set = group.actionRow.load(group.actionPages, account.lastAction);
         for (uint256 i = 0; i < set.words.length; i++) {
-            if (set.words[i] != 0) set.words[i] &= account.liveActions[i] | (i == 0 ? 1 : 0); // index 0, "any", is always alive
+            if (set.words[i] != 0) set.words[i] &= _liveWord(account, i);
         }
+    }
+
+    /// @dev The indexes of actions that are not retired, and index 0, "any".
+    function _liveWord(Account storage account, uint256 word) private view returns (uint256) {
+        return account.liveActions[word] | (word == 0 ? 1 : 0);
     }
 
     function _pkpsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory) {
@@ -196,8 +201,12 @@ abstract contract AccountViews is AccountDecisions {
         Group storage group = account.groups[groupId];
         info.id = groupId;
         (info.name, info.description) = group.text.get(group.lengths);
-        info.pkpCount = _pkpsIn(account, groupId).size();
-        info.actionCount = _actionsIn(account, groupId).size();
+        for (uint256 i = 0; i <= account.lastPkp / INDEXES_PER_WORD; i++) {
+            if (Rows.mayFill(group.pkpPages, i)) info.pkpCount += Bits.count(group.pkpRow[i]);
+        }
+        for (uint256 i = 0; i <= account.lastAction / INDEXES_PER_WORD; i++) {
+            if (Rows.mayFill(group.actionPages, i)) info.actionCount += Bits.count(group.actionRow[i] & _liveWord(account, i));
+        }
     }
 
     function _actionPage(

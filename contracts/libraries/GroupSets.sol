@@ -18,7 +18,7 @@ struct GroupRegister {
 struct Column {
     uint32 index; // of the item in its account, from 1; 0: not an item, or the one that stands for "any"
     uint224 first; // groups 1 … 223
-    mapping(uint256 index => mapping(uint256 word => uint256)) more; // by index: a retired index takes its membership with it
+    mapping(uint256 indexAndWord => uint256) more; // with the index: a retired one takes its membership with it
 }
 
 /// @dev One list of a usage key. A word counts only if it carries the key's present generation, so that one new number empties the
@@ -61,25 +61,30 @@ library GroupSets {
 
     // ------------------------------------------------------------------------------------------------ groups that list an item
 
-    function at(Column storage column, uint256 word) internal view returns (uint256) {
-        return word == 0 ? column.first : column.more[column.index][word];
+    /// @dev `index` is the column's own; who asks for many words reads it once.
+    function at(Column storage column, uint256 index, uint256 word) internal view returns (uint256) {
+        return word == 0 ? column.first : column.more[_key(index, word)];
     }
 
     function has(Column storage column, uint256 groupId) internal view returns (bool) {
-        return _bit(at(column, groupId / GROUPS_PER_WORD), groupId);
+        return _bit(at(column, column.index, groupId / GROUPS_PER_WORD), groupId);
     }
 
     /// @dev Adds or removes a group: the caller has looked which of the two it is.
     function flip(Column storage column, uint256 groupId) internal {
         uint256 word = groupId / GROUPS_PER_WORD;
         if (word == 0) column.first ^= uint224(_mask(groupId));
-        else column.more[column.index][word] ^= _mask(groupId);
+        else column.more[_key(column.index, word)] ^= _mask(groupId);
     }
 
     /// @dev Ends every membership of the item at once: it is no item any more.
     function retire(Column storage column) internal {
         column.index = 0;
         column.first = 0;
+    }
+
+    function _key(uint256 index, uint256 word) private pure returns (uint256) {
+        return (index << GROUPS_PER_WORD) | word;
     }
 
     // ------------------------------------------------------------------------------------------------------- lists of a key

@@ -29,8 +29,13 @@ library Rows {
     ) internal view returns (NumberSet memory set) {
         set = Bits.empty(INDEXES_PER_WORD, lastIndex);
         for (uint256 i = 0; i < set.words.length; i++) {
-            if ((pages >> _page(i)) & 1 != 0) set.words[i] = row[i];
+            if (mayFill(pages, i)) set.words[i] = row[i];
         }
+    }
+
+    /// @dev May this word of a row hold anything?
+    function mayFill(uint112 pages, uint256 word) internal pure returns (bool) {
+        return (pages >> _page(word)) & 1 != 0;
     }
 
     function _page(uint256 word) private pure returns (uint256) {

@@ -1,0 +1,10 @@
+import type { ContractTransactionResponse, TransactionResponse } from "ethers";
+
+export type Measure = (call: Promise<ContractTransactionResponse | TransactionResponse>) => Promise<number>;
+
+/** The gas a transaction used, as its receipt says. */
+export const measure: Measure = async (call) => {
+  const receipt = await (await call).wait();
+  if (receipt?.status !== 1) throw new Error("A measured call failed.");
+  return Number(receipt.gasUsed);
+};
