@@ -6,6 +6,7 @@ import { EXIT_CODES, verifyService, type Outcome, type Report, type StepStatus, 
 const USAGE = `npm run verify -- <base url> [options]
   --rpc <url>              your own RPC endpoint, to ask the allow-list contract
   --allowlist <address>    the allow-list contract; default: the measured application id
+  --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
   --collateral <file>      Intel's collateral as JSON, instead of fetching it
   --pccs <url>             where to fetch collateral
   --accept-tcb <status>    a TCB status to accept besides UpToDate (may be repeated)
@@ -58,6 +59,7 @@ function readArguments(): Request {
     options: {
       rpc: text,
       allowlist: text,
+      measurements: text,
       collateral: text,
       pccs: text,
       "accept-tcb": { type: "string", multiple: true },
@@ -70,13 +72,18 @@ function readArguments(): Request {
   const given = {
     rpcUrl: values.rpc,
     allowlist: values.allowlist,
-    collateral: values.collateral === undefined ? undefined : (JSON.parse(readFileSync(values.collateral, "utf8")) as unknown),
+    measurements: jsonFile(values.measurements),
+    collateral: jsonFile(values.collateral),
     pccsUrl: values.pccs,
     acceptTcb: values["accept-tcb"],
     ca: values.ca === undefined ? undefined : readFileSync(values.ca, "utf8"),
   };
   const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as VerifyOptions;
   return { baseUrl, json: values.json === true, options };
+}
+
+function jsonFile(path: string | undefined): unknown {
+  return path === undefined ? undefined : (JSON.parse(readFileSync(path, "utf8")) as unknown);
 }
 
 async function main(): Promise<void> {

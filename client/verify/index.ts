@@ -5,17 +5,20 @@
 import { randomBytes } from "node:crypto";
 import { collect, type Material } from "./material";
 import { collateralSchema, type Collateral } from "./signature";
-import { runSteps } from "./steps";
+import { runSteps, type Measurements } from "./steps";
 import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
 
 export { STEPS, STEP_IDS, EXIT_CODES, type Outcome, type Report, type Step, type StepId, type StepStatus } from "./types";
 export { type Collateral } from "./signature";
+export { type Measurements } from "./steps";
 
 export interface VerifyOptions {
   /** An RPC endpoint of your own for the chain of the allow-list contract. Without it the allow-list is not checked. */
   readonly rpcUrl?: string;
   /** Address of the allow-list contract; default: the measured application id. */
   readonly allowlist?: string;
+  /** What the machine image must measure to. Without it the image is not checked. */
+  readonly measurements?: Measurements;
   /** Intel's collateral, when it is not to be fetched: an object as `getCollateral` of @phala/dcap-qvl gives it. */
   readonly collateral?: unknown;
   /** Where to fetch collateral; default: the library's public service. */
@@ -38,13 +41,14 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
  * Fetches what the service shows and checks it. Whatever the service answers ends in a report.
- * @throws RangeError for a base URL that is no http(s) URL, a nonce of another length, or collateral of another shape.
+ * @throws RangeError for a base URL that is no http(s) URL, a nonce of another length, or collateral or measurements of another shape.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   const url = baseOf(baseUrl);
   const nonce = options.nonce ?? randomBytes(32);
   if (nonce.length < 16 || nonce.length > 32) throw new RangeError("the nonce has 16 to 32 bytes");
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
+  if (options.measurements !== undefined) requireMeasurements(options.measurements);
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const material = await collect(url, { nonce, timeoutMs, ...(options.ca === undefined ? {} : { ca: options.ca }) });
   const { collateral: _, ...rest } = options;
@@ -64,6 +68,12 @@ function collateralOf(value: unknown): Collateral {
   const parsed = collateralSchema.safeParse(value);
   if (!parsed.success) throw new RangeError(`the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`);
   return parsed.data;
+}
+
+function requireMeasurements(measurements: Measurements): void {
+  for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
+    if (!/^[0-9a-fA-F]{96}$/.test(measurements[name])) throw new RangeError(`the measurement ${name} must be 48 bytes of hex`);
+  }
 }
 
 function teeOf(material: Material): Report["tee"] {

@@ -19,6 +19,15 @@ export interface StepOptions extends SignatureOptions {
   readonly rpcUrl?: string;
   /** The allow-list contract; by default the application id, which in dstack is its address. */
   readonly allowlist?: string;
+  readonly measurements?: Measurements;
+}
+
+/** What firmware, kernel and root file system of a machine image measure to: hex of 48 bytes each. */
+export interface Measurements {
+  readonly mrtd: string;
+  readonly rtmr0: string;
+  readonly rtmr1: string;
+  readonly rtmr2: string;
 }
 
 /** Shared subjects of the steps, read once. */
@@ -38,6 +47,7 @@ type Check = (subjects: Subjects) => string | Promise<string>;
 
 const CHECKS: Readonly<Record<StepId, Check>> = {
   signature: checkSignature,
+  machineImage: checkMachineImage,
   freshness: checkFreshness,
   config: checkConfig,
   eventLog: checkEventLog,
@@ -110,6 +120,17 @@ async function checkSignature({ material, options, quote }: Subjects): Promise<s
   if (tee === "simulated" && options.trustedRoot === undefined)
     throw new Unavailable("SIMULATED: the service says its quotes are made up; nobody vouches for them");
   return `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the root handed in"}, TCB ${await verifySignature(facts, options)}`;
+}
+
+/** Register 3 is written by the guest's own system: its log is worth what that system is worth. */
+function checkMachineImage({ options, quote }: Subjects): string {
+  const { mrtd, rtmrs } = needed(quote, "the quote cannot be read");
+  const quoted = { mrtd, rtmr0: rtmrs[0], rtmr1: rtmrs[1], rtmr2: rtmrs[2] };
+  const { measurements } = options;
+  if (measurements === undefined) throw new Unavailable(`no measurements given to compare with (--measurements); MRTD ${mrtd.toString("hex").slice(0, 16)}…`);
+  const wrong = (Object.keys(quoted) as (keyof Measurements)[]).find((name) => quoted[name].toString("hex") !== measurements[name].toLowerCase());
+  if (wrong !== undefined) throw new Malformed(`${wrong.toUpperCase()} of the quote is not that of the expected machine image`);
+  return "MRTD and registers 0 to 2 are those of the expected machine image";
 }
 
 function checkFreshness({ quote, fresh }: Subjects): string {

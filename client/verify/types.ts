@@ -3,6 +3,7 @@
 /** Steps in the order they are shown. Each can fail alone. */
 export const STEPS = {
   signature: "Quote signature and TCB",
+  machineImage: "Machine image",
   freshness: "Freshness (nonce)",
   config: "Config document",
   eventLog: "Event log replays to the quote's registers",

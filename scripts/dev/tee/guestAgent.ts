@@ -22,6 +22,8 @@ export interface GuestAgentOptions {
   /** Where the seed of all keys is kept (hex, mode 0600), so that they survive a restart; without it every start has new keys. */
   stateFile?: string;
   appCompose?: string;
+  /** 20 bytes; in dstack the address of the contract that says what may run. Default: the start of the compose hash. */
+  appId?: Buffer;
   /** The TCB status the platform's collateral reports. */
   tcbStatus?: string;
 }
@@ -61,11 +63,11 @@ export async function startGuestAgentDouble(options: GuestAgentOptions): Promise
 
 type Machine = Awaited<ReturnType<typeof createMachine>>;
 
-async function createMachine({ stateFile, appCompose = defaultAppCompose(), tcbStatus }: GuestAgentOptions) {
+async function createMachine({ stateFile, appCompose = defaultAppCompose(), appId, tcbStatus }: GuestAgentOptions) {
   const seed = seedFrom(stateFile);
   const hash = composeHash(appCompose);
   const named = (name: string, bytes: number): Buffer => Buffer.from(hkdfSync("sha256", seed, "", name, bytes));
-  const identity = { appId: Buffer.from(hash, "hex").subarray(0, 20), composeHash: Buffer.from(hash, "hex"), instanceId: named("instance", 20) };
+  const identity = { appId: appId ?? Buffer.from(hash, "hex").subarray(0, 20), composeHash: Buffer.from(hash, "hex"), instanceId: named("instance", 20) };
   const eventLog = buildEventLog(identity);
   const mrtd = createHash("sha384").update("simulated firmware").digest();
   const measurements: Measurements = { mrtd, rtmrs: registersOf(eventLog) };

@@ -1,7 +1,7 @@
 /** Each step of a verification fails alone: one thing is tampered with, and exactly the step that answers for it says so. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { verifyService, STEP_IDS, type Report, type StepId, type VerifyOptions } from "../../../client/verify";
+import { verifyService, STEP_IDS, type Measurements, type Report, type StepId, type VerifyOptions } from "../../../client/verify";
 import { readEvidence, startAttestedService, type AttestedService } from "../../support/attestedService";
 
 /** The allow-list has a test of its own, with the contract; here it is not asked. */
@@ -18,6 +18,11 @@ const flipHexByte = (hex: string, byte: number): string => {
   return bytes.toString("hex");
 };
 
+function measurementsOf({ agent }: AttestedService): Measurements {
+  const [rtmr0, rtmr1, rtmr2] = agent.measurements.rtmrs.map((register) => register.toString("hex")) as [string, string, string];
+  return { mrtd: agent.measurements.mrtd.toString("hex"), rtmr0, rtmr1, rtmr2 };
+}
+
 describe("verification, step by step", () => {
   let service: AttestedService;
   const verify = (options: VerifyOptions = {}): Promise<Report> =>
@@ -25,6 +30,7 @@ describe("verification, step by step", () => {
       ca: service.evidences.certificatePem,
       collateral: service.agent.platform.collateral,
       trustedRoot: service.agent.platform.rootDer,
+      measurements: measurementsOf(service),
       ...options,
     });
 
@@ -67,7 +73,7 @@ describe("verification, step by step", () => {
 
   describe("quote signature and TCB", () => {
     it("fails under Intel's root, which did not sign these quotes", async () => {
-      const report = await verifyService(service.baseUrl, { ca: service.evidences.certificatePem, collateral: service.agent.platform.collateral });
+      const report = await verify({ trustedRoot: undefined });
       expect(report.steps.filter(({ status }) => status === "failed").map(({ id }) => id)).to.deep.equal(["signature", "evidenceQuote"]);
       expect(report.exitCode).to.equal(1);
     });
@@ -78,7 +84,7 @@ describe("verification, step by step", () => {
         editJson((answer: { quote: string }) => void (answer.quote = flipHexByte(answer.quote, 48 + 136))),
       );
       // The evidence was made by an image with the honest measurement: it no longer matches, either.
-      await expectFailure(["signature", "evidenceQuote"], /signature is invalid/);
+      await expectFailure(["signature", "machineImage", "evidenceQuote"], /signature is invalid/);
     });
 
     it("fails when one byte of the signature is changed", async () => {
@@ -137,6 +143,15 @@ describe("verification, step by step", () => {
       ]);
       expect(report.exitCode).to.equal(3);
     });
+  });
+
+  it("machine image fails when it measures to something else than expected, and is not checked when nothing is expected", async () => {
+    for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
+      const expected = measurementsOf(service);
+      await expectFailure(["machineImage"], new RegExp(name, "i"), { measurements: { ...expected, [name]: flipHexByte(expected[name], 47) } });
+    }
+    const report = await verify({ measurements: undefined });
+    expect(report.steps.find(({ id }) => id === "machineImage")).to.include({ status: "not_checked" });
   });
 
   it("freshness fails when an older answer is given again", async () => {

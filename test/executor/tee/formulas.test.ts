@@ -49,7 +49,7 @@ describe("what an attestation says, computed with nothing but hashes", () => {
     const events = logOf(answer).filter(({ imr }) => imr === 3);
     expect(events.map(({ event }) => event)).to.include.members(["app-id", "compose-hash", "instance-id", "key-provider"]);
     expect(events.find(({ event }) => event === "compose-hash")?.event_payload).to.equal(info.compose_hash);
-    let register = Buffer.alloc(48);
+    let register: Buffer = Buffer.alloc(48);
     for (const { event, event_payload } of events) {
       register = sha("sha384", register, sha("sha384", hex("01000008"), ":", event, ":", hex(event_payload)));
     }
