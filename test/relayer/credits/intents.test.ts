@@ -31,7 +31,9 @@ describe("payment intents", () => {
     (await bench.credits.createIntent({ accountId, amountCents, attemptKey })).paymentIntentId;
   const pay = (intentId: string, card = "pm_card_visa"): Promise<unknown> => stripe.paymentIntents.confirm(intentId, { payment_method: card });
   const balance = async (): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
-  const nothingMoved = async (): Promise<void> => expect(await balance()).to.equal(0);
+  const nothingMoved = async (): Promise<void> => {
+    expect(await balance()).to.equal(0);
+  };
 
   it("are for cards only, in dollars, and name deployment and account", async () => {
     const intent = await stripe.paymentIntents.retrieve(await create(1234));
