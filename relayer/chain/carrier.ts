@@ -181,10 +181,8 @@ export class Carrier {
         cargo.handed = undefined;
         return;
       case "nonce_too_low":
-        // One of ours may be mined, or the node is behind.
-        return;
       case "transport":
-        // It may be on its way: looked for once before it is sent again.
+        // One of ours may be mined or on its way, or the node is wrong: looked for once before it is sent again.
         cargo.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
         return;
       default:

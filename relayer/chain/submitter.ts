@@ -57,7 +57,7 @@ export class Submitter {
     const sender = from ?? (await lanes.anyRegistered()).address;
     const call = { from: sender, to: contractAddress, data: encodeWrite(write) };
     try {
-      const { values } = await rpc.callAt(await minBlock(), [{ method: "eth_estimateGas", params: [call] }]);
+      const { values } = await rpc.callAt(await minBlock(), [{ method: "eth_estimateGas", params: [call, "latest"] }]);
       return BigInt(values[0] as string);
     } catch (error) {
       throw ourPayerIsUnknown(error) ?? namedError(error);
