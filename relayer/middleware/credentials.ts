@@ -6,7 +6,7 @@ import type { AuthKind } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey, parseHash32, type AccountId, type Address, type ApiKey } from "../../protocol/ids";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
-import type { Chain, KeyState } from "../chain/types";
+import type { AccountView, Chain, KeyState } from "../chain/types";
 import type { Executor } from "../executorClient";
 import type { Caller, Presented } from "./call";
 import type { RelayerContext } from "./context";
@@ -89,16 +89,23 @@ export class Authentication {
     return ownerOf(account.id, { managed: account.managed, retired: !owns, credential: { type: "identity", token } });
   }
 
+  /** Who owns what is asked of the contract itself: the followed events, which name the other accounts of a wallet, may be a block behind. */
   async #byWallet(encoded: string, picked: AccountId | undefined): Promise<Caller> {
     const wallet = this.#walletOf(encoded);
-    const candidates = await this.deps.chain.accountsOwnedBy(wallet);
-    if (picked !== undefined && !candidates.includes(picked))
+    const account = picked === undefined ? await this.#firstAccountOf(wallet) : await this.deps.chain.account(picked);
+    if (picked !== undefined && account?.owner !== wallet) {
       throw new KeywrightError("account_not_owned", `${wallet} does not own the account named in X-Account.`);
-    const packed = packedAccountId(wallet);
-    const id = picked ?? (candidates.includes(packed) ? packed : candidates[0]);
-    const account = id === undefined ? undefined : await this.deps.chain.account(id);
+    }
     if (account === undefined) throw new KeywrightError("account_not_found", `${wallet} owns no account.`);
     return ownerOf(account.id, { managed: account.managed, retired: false, wallet });
+  }
+
+  /** The wallet's own account if it still owns it, else the oldest of those it owns. */
+  async #firstAccountOf(wallet: Address): Promise<AccountView | undefined> {
+    const own = await this.deps.chain.account(packedAccountId(wallet));
+    if (own?.owner === wallet) return own;
+    const [oldest] = await this.deps.chain.accountsOwnedBy(wallet);
+    return oldest === undefined ? undefined : this.deps.chain.account(oldest);
   }
 
   #walletOf(encoded: string): Address {
