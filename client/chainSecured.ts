@@ -40,9 +40,10 @@ export type Sent<Result extends object = object> = Result & { readonly success: 
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
-const OVER_HTTP = ["balance", "createPaymentIntent", "confirmPayment", "history", "stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
+const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history"] as const;
+const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
-export interface ChainSecuredClient extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof OVER_HTTP)[number]> {
+export interface ChainSecuredClient extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof OPEN)[number]> {
   readonly accountId: AccountId;
   readonly owner: Address;
   readonly contractAddress: Address;
@@ -138,7 +139,8 @@ function assemble(parts: Parts): ChainSecuredClient {
     ...ownerReads(accountId, ask),
     ...mints,
     ...ownerFlows(mints, prepare, send),
-    ...operations(OVER_HTTP, parts.transport, walletAuth(parts)),
+    ...operations(BILLING, parts.transport, walletAuth(parts)),
+    ...operations(OPEN, parts.transport, () => ({})),
   };
 }
 

@@ -77,7 +77,7 @@ async function signAndCheck(bot: Client, pkp: string): Promise<void> {
   const run = await bot.runAction({ code: ACTION, js_params: { pkpId: pkp, message: MESSAGE }, pkp_id: pkp });
   must(!run.has_error, `the action ran (${run.error?.code ?? ""}: ${run.error?.message ?? ""})`);
   const { signature } = run.response as { signature: string };
-  say(`signature   ${signature.slice(0, 22)}… (${run.usage.duration_ms} ms, ${run.usage.cost_cents} cent, logs: ${JSON.stringify(run.logs.trim())})`);
+  say(`signature   ${signature.slice(0, 22)}… (${Math.ceil(run.usage.duration_ms)} ms, ${run.usage.cost_cents} ¢, logs: ${JSON.stringify(run.logs.trim())})`);
   const signer = verifyMessage(MESSAGE, signature);
   must(signer === pkp, `the signature recovers to the PKP (it recovers to ${signer})`);
   say(`recovered   ${signer}: the PKP signed`);

@@ -119,7 +119,7 @@ describe("the main job", () => {
 
   it("kills a key at its expiration", async () => {
     const dead = await keyWith({ execute_in_groups: [0], expiration: 1 });
-    expect(await refused(dead.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
+    expect(await refused(dead.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 key_expired");
   });
 
   it("answers 200 with has_error and the logs when an action throws", async () => {
