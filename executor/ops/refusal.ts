@@ -1,4 +1,4 @@
-/** An op that cannot be done, for the action to read. `permission_denied` and `limit_exceeded` end the run; any other code is thrown inside it. */
+/** An op that cannot be done: thrown inside the action as an Error with this `code`. Left uncaught, `permission_denied` is the code the run ends with. */
 export class OpRefusal extends Error {
   override readonly name = "OpRefusal";
   constructor(
