@@ -41,7 +41,7 @@ const addGroup = defineRoute({
     }),
   },
   response: writeAnswer.extend({ group_id: outId }),
-  errors: ["unknown_pkp", "string_too_long"],
+  errors: ["unknown_pkp", "unknown_pkp_number", "string_too_long"],
   example: {
     body: { group_name: "treasury", group_description: "", pkp_ids_permitted: [wallet], cid_hashes_permitted: [hashed] },
     response: { ...written, group_id: "1" },
@@ -73,7 +73,7 @@ const updateGroup = defineRoute({
     }),
   },
   response: writeAnswer,
-  errors: ["unknown_group", "unknown_pkp", "string_too_long"],
+  errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "string_too_long"],
   example: { body: { group_id: "1", name: "treasury", description: "", pkp_ids_permitted: [1] }, response: written },
 });
 
@@ -147,7 +147,7 @@ const addPkpToGroup = defineRoute({
   summary: "List a PKP in a group.",
   request: { body: groupAndPkp },
   response: writeAnswer,
-  errors: ["unknown_group", "unknown_pkp"],
+  errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number"],
   example: { body: { group_id: "1", pkp_id: wallet }, response: written },
 });
 
@@ -157,7 +157,7 @@ const removePkpFromGroup = defineRoute({
   summary: "Take a PKP out of a group.",
   request: { body: groupAndPkp },
   response: writeAnswer,
-  errors: ["unknown_group", "unknown_pkp", "not_in_group"],
+  errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "not_in_group"],
   example: { body: { group_id: "1", pkp_id: wallet }, response: written },
 });
 
@@ -182,7 +182,7 @@ const changeGroupPkps = defineRoute({
   summary: "Add and remove PKPs of a group in one transaction.",
   request: { params: z.object({ id: groupId }), body: change(pkpReference) },
   response: writeAnswer,
-  errors: ["unknown_group", "unknown_pkp", "not_in_group", "member_in_both_lists"],
+  errors: ["unknown_group", "unknown_pkp", "unknown_pkp_number", "not_in_group", "member_in_both_lists"],
   example: { params: { id: "1" }, body: { add: [wallet], remove: [] }, response: written },
 });
 

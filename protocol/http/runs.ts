@@ -62,6 +62,7 @@ const runAction = defineRoute({
     "action_not_permitted",
     "pkp_not_permitted",
     "unknown_pkp",
+    "unknown_pkp_number",
     "code_not_found",
     "code_unavailable",
     "queue_full",

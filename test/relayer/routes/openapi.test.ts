@@ -1,0 +1,85 @@
+/** The description is complete and true: every endpoint of the router is in it, and its examples fit the schemas the guard uses. */
+import { expect } from "chai";
+import Router from "@koa/router";
+import { allEndpoints, routerOf, type AppOptions } from "../../../relayer/app";
+import { buildOpenApi } from "../../../relayer/openapi";
+import { ERRORS } from "../../../protocol/errors";
+import { ROUTE_NAMES, errorsOf, routeOf } from "../../../protocol/http";
+
+interface Operation {
+  operationId: string;
+  summary: string;
+  deprecated?: boolean;
+  parameters?: { name: string; in: string; required?: boolean }[];
+  requestBody?: { content: Record<string, { example?: unknown; schema: unknown }> };
+  responses: Record<string, { content: Record<string, { schema: unknown; example?: unknown; examples?: Record<string, unknown> }> }>;
+}
+
+const SERVICE = "Keywright";
+const document = buildOpenApi(SERVICE, "1.0.0");
+const paths = document.paths as Record<string, Record<string, Operation>>;
+const operationAt = (method: string, path: string): Operation | undefined => paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
+
+/** The routes koa really answers, read from the router itself. */
+function servedRoutes(): { method: string; path: string }[] {
+  const options = { handlers: {}, serviceName: SERVICE } as unknown as AppOptions;
+  const router: Router = routerOf(options) as unknown as Router;
+  return router.stack.flatMap((layer) => layer.methods.filter((method) => method !== "HEAD").map((method) => ({ method, path: String(layer.path) })));
+}
+
+describe("the OpenAPI document", () => {
+  it("is OpenAPI 3.1", () => expect(document.openapi).to.equal("3.1.0"));
+
+  it("has an operation for every route the router serves, and no other", () => {
+    const served = servedRoutes();
+    expect(served.length).to.be.above(50);
+    for (const { method, path } of served) expect(operationAt(method, path), `${method} ${path}`).to.not.equal(undefined);
+    const documented = Object.values(paths).flatMap((operations) => Object.keys(operations));
+    expect(documented.length).to.equal(served.length);
+  });
+
+  it("gives every operation its own id, a summary and every path parameter", () => {
+    const ids = new Set<string>();
+    for (const [path, operations] of Object.entries(paths)) {
+      for (const operation of Object.values(operations)) {
+        expect(ids.has(operation.operationId), operation.operationId).to.equal(false);
+        ids.add(operation.operationId);
+        expect(operation.summary.length).to.be.above(10);
+        const wanted = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+        const given = (operation.parameters ?? []).filter(({ in: place, required }) => place === "path" && required).map(({ name }) => name);
+        expect(given, path).to.deep.equal(wanted);
+      }
+    }
+  });
+
+  it("marks the GET form of create_wallet as deprecated", () => {
+    expect(operationAt("GET", "/core/v1/create_wallet")?.deprecated).to.equal(true);
+    expect(operationAt("POST", "/core/v1/create_wallet")?.deprecated).to.equal(undefined);
+  });
+
+  it("lists every error a route may answer with, under its status, with an example", () => {
+    for (const { name, method, path } of allEndpoints(SERVICE)) {
+      const operation = operationAt(method, path);
+      for (const code of errorsOf(routeOf(name))) {
+        const response = operation?.responses[String(ERRORS[code].status)]?.content["application/problem+json"];
+        expect(response?.examples, `${name} ${code}`).to.have.property(code);
+      }
+    }
+  });
+
+  it("shows requests and answers that the guard itself accepts", () => {
+    for (const name of ROUTE_NAMES) {
+      const { request, response, example } = routeOf(name);
+      if (request.body !== undefined) expect(request.body.safeParse(example.body).error, `${name} body`).to.equal(undefined);
+      if (request.query !== undefined) expect(request.query.safeParse(example.query ?? {}).error, `${name} query`).to.equal(undefined);
+      if (request.params !== undefined) expect(request.params.safeParse(example.params).error, `${name} params`).to.equal(undefined);
+      expect(response.safeParse(example.response).error, `${name} answer`).to.equal(undefined);
+    }
+  });
+
+  it("takes the service's name into the neutral route", () => {
+    const renamed = buildOpenApi("Acme", "1.0.0").paths as Record<string, unknown>;
+    expect(renamed).to.have.property("/core/v1/get_acme_action_ipfs_id");
+    expect(renamed).to.have.property("/core/v1/get_lit_action_ipfs_id");
+  });
+});
