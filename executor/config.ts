@@ -192,6 +192,9 @@ function notForProduction(config: Config): string[] {
   const problems: string[] = [];
   if (config.TEE !== "dstack") problems.push(`production needs TEE=dstack (it is ${config.TEE}): only a real TEE keeps the root key`);
   if (config.ROOT_KEY_FILE !== undefined) problems.push("production refuses ROOT_KEY_FILE: the root key comes from the TEE");
+  if (config.DSTACK_ENDPOINT !== undefined && !isAbsolute(config.DSTACK_ENDPOINT)) {
+    problems.push("production needs DSTACK_ENDPOINT to be a path: the root key travels over the guest agent's Unix socket only");
+  }
   if (config.maxHeadAgeSeconds === 0) problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
   if (config.EXECUTOR_SOCKET_GROUP === undefined) problems.push("production needs EXECUTOR_SOCKET_GROUP: the group shared with the relayer alone");
   if (config.FETCH_ALLOW_HOSTS !== undefined) problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
