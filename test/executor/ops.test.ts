@@ -1,0 +1,235 @@
+/** Every op of an action: exact formats, recovered with ethers; bad arguments named; the contract asked once for each PKP. */
+import { expect } from "chai";
+import { Signature, SigningKey, Transaction, Wallet, computeAddress, recoverAddress, verifyMessage, verifyTypedData } from "ethers";
+import fc from "fast-check";
+import { KeywrightError } from "../../protocol/errors";
+import type { AccountId, Cid, DerivationPath, Hash32, KeyId, PkpId } from "../../protocol/ids";
+import type { Authorization } from "../../executor/authorize";
+import type { Chain, Decision } from "../../executor/chain/chain";
+import { Keyring } from "../../executor/keys/keyring";
+import { createOps } from "../../executor/ops/ops";
+import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";
+import { SEED, count } from "../support/counts";
+
+const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
+const ACCOUNT = `0x${"a1".repeat(32)}` as AccountId;
+const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
+const OTHER_CID = "Qmf412jQZiuVUtdgnB36FXFX7xg5V6KEbSJ4dpQuhkLyfD" as Cid;
+const keyring = new Keyring(Buffer.alloc(32, 7), NAMESPACE);
+const minted = keyring.mintPkp(ACCOUNT);
+const PKP = minted.address as unknown as PkpId;
+const UNKNOWN = Wallet.createRandom().address as PkpId;
+
+const decision = (overrides: Partial<Decision> = {}): Decision => ({
+  allowed: true,
+  reason: "None",
+  actionByName: true,
+  accountId: ACCOUNT,
+  derivationPath: minted.path,
+  blockNumber: 1n,
+  blockTimestamp: 1n,
+  ...overrides,
+});
+
+/** The contract's answers, scripted here; the real contract answers in run.test.ts. */
+class ScriptedChain {
+  asked: (PkpId | undefined)[] = [];
+  constructor(private readonly answer: (pkp: PkpId | undefined) => Decision | KeywrightError) {}
+  explain(_key: KeyId | AccountId, _action: string, pkp: PkpId | undefined): Promise<Decision> {
+    this.asked.push(pkp);
+    const answer = this.answer(pkp);
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+  }
+}
+const known = (pkp: PkpId | undefined): Decision =>
+  pkp === undefined || pkp === PKP ? decision() : decision({ allowed: false, reason: "UnknownPkp", derivationPath: undefined });
+const run: Authorization = { keyId: `0x${"b2".repeat(32)}` as KeyId, cid: CID, decision: decision() };
+function opsOver(chain: ScriptedChain, options: { privateKeysAllowed?: boolean; pkpId?: PkpId } = {}): OpHandler {
+  const parts = { chain: chain as unknown as Chain, keyring, privateKeysAllowed: options.privateKeysAllowed ?? true };
+  return createOps(parts, run, options.pkpId);
+}
+const ops = opsOver(new ScriptedChain(known));
+const answer = (name: string, args: object, handler = ops): Promise<OpAnswer> => handler({ name, args: JSON.stringify(args) });
+async function value(name: string, args: object, handler = ops): Promise<string> {
+  const given = await answer(name, args, handler);
+  if (!given.ok) throw new Error(`${given.code}: ${given.message}`);
+  return JSON.parse(given.value) as string;
+}
+async function refusal(name: string, args: object, handler = ops): Promise<string> {
+  const given = await answer(name, args, handler);
+  return given.ok ? "allowed" : given.code;
+}
+
+describe("signing ops", () => {
+  it("signMessage signs any text as EIP-191, as 65 bytes with v 27 or 28", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: "grapheme" }), async (message) => {
+        const signature = await value("signMessage", { pkpId: PKP, message });
+        expect(signature).to.match(/^0x[0-9a-f]{128}(1b|1c)$/);
+        expect(verifyMessage(message, signature)).to.equal(PKP);
+      }),
+      { seed: SEED, numRuns: count(50, 1_000) },
+    );
+  });
+
+  it("signDigest signs the 32 bytes as they are", async () => {
+    const digest = `0x${"ab".repeat(32)}`;
+    const signature = await value("signDigest", { pkpId: PKP, digest });
+    expect(recoverAddress(digest, signature)).to.equal(PKP);
+    for (const bad of ["0x", `0x${"ab".repeat(31)}`, `0x${"ab".repeat(33)}`, "ab".repeat(32), 5]) {
+      expect(await refusal("signDigest", { pkpId: PKP, digest: bad })).to.equal("invalid_arguments");
+    }
+  });
+
+  it("signTypedData signs EIP-712, with or without EIP712Domain among the types", async () => {
+    const domain = { name: "A test", version: "1", chainId: "31337", verifyingContract: UNKNOWN };
+    const types = { Mail: [{ name: "to", type: "Person" }, { name: "value", type: "uint256" }], Person: [{ name: "name", type: "string" }] };
+    const message = { to: { name: "Ann" }, value: "12345678901234567890" };
+    const EIP712Domain = [{ name: "name", type: "string" }];
+    for (const given of [types, { EIP712Domain, ...types }]) {
+      const signature = await value("signTypedData", { pkpId: PKP, domain, types: given, message, primaryType: "Mail" });
+      expect(verifyTypedData(domain, types, message, signature)).to.equal(PKP);
+    }
+    expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message, primaryType: "Person" })).to.equal("invalid_arguments");
+    expect(await refusal("signTypedData", { pkpId: PKP, domain, types: { Mail: [{ name: "to", type: "Nowhere" }] }, message })).to.equal("invalid_arguments");
+    expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message: {} })).to.equal("invalid_arguments");
+  });
+
+  const common = { chainId: 1, nonce: 7, gasLimit: "21000", to: UNKNOWN.toLowerCase(), value: "0xde0b6b3a7640000", data: "0x1234" };
+  const kinds: Record<string, object> = {
+    legacy: { ...common, type: 0, gasPrice: "1000000000" },
+    "with an access list": { ...common, type: 1, gasPrice: 5, accessList: [{ address: UNKNOWN, storageKeys: [`0x${"11".repeat(32)}`] }] },
+    "with a priority fee": { ...common, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
+    "that makes a contract": { ...common, to: null, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
+  };
+  for (const [name, transaction] of Object.entries(kinds)) {
+    it(`signTransaction gives a raw transaction ${name}, from the PKP and unchanged`, async () => {
+      const parsed = Transaction.from(await value("signTransaction", { pkpId: PKP, transaction }));
+      const expected = Transaction.from(Object.fromEntries(Object.entries(transaction).map(([key, item]) => [key, key === "to" && typeof item === "string" ? UNKNOWN : item])));
+      expect(parsed.from).to.equal(PKP);
+      expect(parsed.unsignedSerialized).to.equal(expected.unsignedSerialized);
+      expect(Signature.from(parsed.signature).serialized.length).to.equal(132);
+    });
+  }
+
+  it("signTransaction names what is wrong: another sender, no chain, a blob, an unknown field, a fraction", async () => {
+    const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
+    expect(await refusal("signTransaction", { pkpId: PKP, transaction: { ...fee, from: PKP } })).to.equal("allowed");
+    const { chainId: _chainId, ...chainless } = fee;
+    for (const transaction of [{ ...fee, from: UNKNOWN }, chainless, { ...fee, chainId: 0 }, { ...fee, type: 3 }, { ...fee, type: 4 }, { ...fee, gas: 1 }, { ...fee, nonce: 1.5 }, { ...fee, to: "nobody" }, { ...fee, value: "1e18" }]) {
+      expect(await refusal("signTransaction", { pkpId: PKP, transaction })).to.equal("invalid_arguments");
+    }
+  });
+});
+
+describe("encryption ops", () => {
+  it("give back any text, the empty one too, and never the same ciphertext twice", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: "grapheme" }), async (message) => {
+        const [first, second] = [await value("Encrypt", { pkpId: PKP, message }), await value("Encrypt", { pkpId: PKP, message })];
+        expect(first).to.match(/^kw1\.[A-Za-z0-9_-]{38,}$/);
+        expect(second).to.not.equal(first);
+        expect(await value("Decrypt", { pkpId: PKP, ciphertext: first })).to.equal(message);
+      }),
+      { seed: SEED, numRuns: count(50, 1_000), examples: [[""], ["héllo 😀 \u0000"]] },
+    );
+  });
+
+  it("refuse a ciphertext with any character changed, cut, or lengthened", async () => {
+    const ciphertext = await value("Encrypt", { pkpId: PKP, message: "a secret" });
+    for (let at = 0; at < ciphertext.length; at++) {
+      const changed = ciphertext.slice(0, at) + (ciphertext[at] === "A" ? "B" : "A") + ciphertext.slice(at + 1);
+      expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: changed }), `character ${at}`).to.equal("decryption_failed");
+      expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: ciphertext.slice(0, at) })).to.equal("decryption_failed");
+    }
+    expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: `${ciphertext}A` })).to.equal("decryption_failed");
+  });
+
+  it("keep accounts and PKPs apart", async () => {
+    const second = keyring.mintPkp(ACCOUNT);
+    const chain = new ScriptedChain((pkp) => decision({ derivationPath: pkp === PKP ? minted.path : second.path }));
+    const foreign = new ScriptedChain(() => decision({ accountId: `0x${"a2".repeat(32)}` as AccountId }));
+    const ciphertext = await value("Encrypt", { pkpId: PKP, message: "a secret" });
+    expect(await refusal("Decrypt", { pkpId: second.address, ciphertext }, opsOver(chain))).to.equal("decryption_failed");
+    await refusal("Decrypt", { pkpId: PKP, ciphertext }, opsOver(foreign)).then(
+      (code) => expect(code).to.not.equal("allowed"),
+      (error: unknown) => expect(error).to.be.instanceOf(KeywrightError),
+    );
+  });
+});
+
+describe("private keys and action identities", () => {
+  it("getPrivateKey gives the PKP's key and says so to the tripwire", async () => {
+    const given = await answer("getPrivateKey", { pkpId: PKP });
+    if (!given.ok) throw new Error(given.message);
+    const key = JSON.parse(given.value) as string;
+    expect(computeAddress(key)).to.equal(PKP);
+    expect(given.exposes).to.deep.equal([key]);
+  });
+
+  it("getPrivateKey is refused when the deployment switched it off, and for an action listed only by the wildcard", async () => {
+    expect(await refusal("getPrivateKey", { pkpId: PKP }, opsOver(new ScriptedChain(known), { privateKeysAllowed: false }))).to.equal("permission_denied");
+    const byWildcard = new ScriptedChain(() => decision({ actionByName: false }));
+    expect(await refusal("getPrivateKey", { pkpId: PKP }, opsOver(byWildcard))).to.equal("permission_denied");
+    expect(await refusal("signMessage", { pkpId: PKP, message: "" }, opsOver(byWildcard))).to.equal("allowed");
+  });
+
+  it("an action reads its own private key and anybody's public one, each bound to the CID", async () => {
+    const own = await value("getActionPrivateKey", {});
+    expect(await value("getActionWalletAddress", { ipfsId: CID })).to.equal(computeAddress(own));
+    expect(await value("getActionPublicKey", { ipfsId: CID })).to.equal(SigningKey.computePublicKey(own));
+    expect(await value("getActionWalletAddress", { ipfsId: OTHER_CID })).to.not.equal(computeAddress(own));
+    expect(await refusal("getActionPrivateKey", { ipfsId: OTHER_CID })).to.equal("invalid_arguments");
+    expect(await refusal("getActionPublicKey", { ipfsId: "nonsense" })).to.equal("invalid_arguments");
+  });
+});
+
+describe("what an op is allowed", () => {
+  it("is asked once for each PKP and holds until the run ends", async () => {
+    const chain = new ScriptedChain(known);
+    const handler = opsOver(chain);
+    await Promise.all([1, 2, 3].map(() => value("signMessage", { pkpId: PKP, message: "" }, handler)));
+    await value("Encrypt", { pkpId: PKP.toLowerCase(), message: "" }, handler);
+    expect(chain.asked).to.deep.equal([PKP]);
+  });
+
+  it("is not asked again for the PKP the run was authorised with, nor for what needs no PKP", async () => {
+    const chain = new ScriptedChain(known);
+    const handler = opsOver(chain, { pkpId: PKP });
+    await value("signMessage", { pkpId: PKP, message: "" }, handler);
+    await value("getActionWalletAddress", { ipfsId: CID }, handler);
+    expect(chain.asked).to.deep.equal([]);
+  });
+
+  it("is nothing for a PKP the contract denies, or whose path or address is not its own", async () => {
+    expect(await refusal("signMessage", { pkpId: UNKNOWN, message: "" })).to.equal("permission_denied");
+    const lying = (overrides: Partial<Decision>): OpHandler => opsOver(new ScriptedChain(() => decision(overrides)));
+    const usage = keyring.mintUsageKey(ACCOUNT, () => undefined).path;
+    const elsewhere = keyring.mintPkp(ACCOUNT).path;
+    const foreign = keyring.mintPkp(`0x${"c3".repeat(32)}` as AccountId).path;
+    for (const derivationPath of [undefined, `0x${"00".repeat(32)}` as DerivationPath, usage, elsewhere, foreign]) {
+      expect(await refusal("signMessage", { pkpId: PKP, message: "" }, lying({ derivationPath }))).to.equal("permission_denied");
+    }
+  });
+
+  it("is our fault, not the action's, when the chain cannot be read; the next op asks again", async () => {
+    let up = false;
+    const chain = new ScriptedChain((pkp) => (up ? known(pkp) : new KeywrightError("chain_unavailable", "down")));
+    const handler = opsOver(chain);
+    const failed = await answer("signMessage", { pkpId: PKP, message: "" }, handler).catch((error: unknown) => error);
+    expect(failed).to.be.instanceOf(KeywrightError);
+    up = true;
+    expect(await refusal("signMessage", { pkpId: PKP, message: "" }, handler)).to.equal("allowed");
+  });
+
+  it("never throws anything else and never signs on nonsense", async () => {
+    const names = fc.constantFrom("signMessage", "signTypedData", "signTransaction", "signDigest", "Encrypt", "Decrypt", "getPrivateKey", "getActionPublicKey", "constructor", "__proto__");
+    await fc.assert(
+      fc.asyncProperty(names, fc.oneof(fc.json(), fc.string()), async (name, args) => {
+        const given = await ops({ name, args });
+        expect(given.ok).to.equal(false);
+      }),
+      { seed: SEED, numRuns: count(200, 10_000) },
+    );
+  });
+});
