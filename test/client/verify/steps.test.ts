@@ -1,8 +1,10 @@
 /** Each step of a verification fails alone: one thing is tampered with, and exactly the step that answers for it says so. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import fc from "fast-check";
 import { verifyService, STEP_IDS, type Measurements, type Report, type StepId, type VerifyOptions } from "../../../client/verify";
 import { readEvidence, startAttestedService, type AttestedService } from "../../support/attestedService";
+import { count, SEED } from "../../support/counts";
 
 /** The allow-list has a test of its own, with the contract; here it is not asked. */
 const CHECKED = STEP_IDS.filter((id) => id !== "allowlist");
@@ -343,4 +345,43 @@ describe("verification, step by step", () => {
     );
     await expectFailure(["keyNamespace"], /not that of the stated chain/);
   });
+
+  it("one character changed anywhere in what is covered fails the verification", async () => {
+    const certificate = "/evidences/cert-localhost.pem";
+    const places: Record<string, (body: string, change: (text: string) => string) => string> = {
+      "/evidences/sha256sum.txt": (body, change) => change(body),
+      "/evidences/acme-account.json": (body, change) => change(body),
+      [certificate]: (body, change) => change(body),
+      "/info#config": (body, change) => inJson(body, (info: { config: unknown }) => (info.config = JSON.parse(change(JSON.stringify(info.config))))),
+      "/info#app_compose": (body, change) =>
+        inJson(body, (info: { tcb_info: { app_compose: string } }) => (info.tcb_info.app_compose = change(info.tcb_info.app_compose))),
+      "/attestation#event_log": (body, change) => inJson(body, (answer: { event_log: string }) => (answer.event_log = change(answer.event_log))),
+    };
+    const change = fc.record({ place: fc.constantFrom(...Object.keys(places)), at: fc.nat(), digit: fc.constantFrom(..."0123456789") });
+    await fc.assert(
+      fc.asyncProperty(change, async ({ place, at, digit }) => {
+        // A digit in place of another character: never the same text, and never only another way to write the same.
+        const replaced = (text: string): string => {
+          const index = [...text].findIndex((character, position) => position >= at % text.length && /[A-Za-z0-9]/.test(character) && character !== digit);
+          return index < 0 ? `${text}${digit}` : text.slice(0, index) + digit + text.slice(index + 1);
+        };
+        service.tamper(place.split("#")[0] ?? place, (body) => places[place]?.(body, replaced) ?? body);
+        const report = await verify();
+        service.honest();
+        expect(report.outcome, `${place} at ${at}: ${JSON.stringify(report.steps)}`).to.equal("failed");
+      }),
+      { seed: SEED, numRuns: count(40, 2_000) },
+    );
+  });
 });
+
+/** A document that no longer parses is changed as well as any. */
+function inJson(body: string, edit: (value: never) => void): string {
+  const value = JSON.parse(body) as never;
+  try {
+    edit(value);
+    return JSON.stringify(value);
+  } catch {
+    return `${body}0`;
+  }
+}
