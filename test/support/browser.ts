@@ -1,0 +1,51 @@
+/** Debian's Chromium without a window, and pages served from an origin of their own. */
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname } from "node:path";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+export function launchBrowser(): Promise<Browser> {
+  const executablePath = PLACES.find(existsSync);
+  if (executablePath === undefined) throw new Error("The browser tests need Chromium: apt-get install chromium.");
+  const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  return chromium.launch({ executablePath, headless: true, args: [...asRoot, "--disable-dev-shm-usage"] });
+}
+
+const TYPES: Record<string, string> = { ".mjs": "text/javascript", ".js": "text/javascript", ".html": "text/html" };
+
+export interface Site {
+  readonly origin: string;
+  stop(): void;
+}
+
+/** Serves these files (path → file) and an empty page at "/". */
+export async function serveSite(files: Readonly<Record<string, string>>): Promise<Site> {
+  const server = createServer((request, response) => {
+    const file = files[request.url ?? ""];
+    if (request.url === "/") response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>page</title>");
+    else if (request.url === "/favicon.ico") response.writeHead(204).end();
+    else if (file === undefined) response.writeHead(404).end();
+    else response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "text/plain" }).end(readFileSync(file));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const stop = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop };
+}
+
+/** Opens the site's page; what goes wrong in it, console errors included, is collected. */
+export async function openPage(browser: Browser, site: Site): Promise<{ page: Page; problems: string[] }> {
+  const page = await (await browser.newContext()).newPage();
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(message.text());
+  });
+  await page.goto(site.origin);
+  return { page, problems };
+}
