@@ -35,7 +35,7 @@ export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptio
     ...state,
     ...extraArgs,
   ];
-  const process = startProcess({ name: "chain", command: anvilBinary(), args, env: {}, onLine: () => undefined });
+  const process = startProcess({ name: "chain", command: anvilBinary(), args, env: { PATH: process.env.PATH }, onLine: () => undefined });
   try {
     await waitUntil("the local chain", () => answers(rpcUrl), { timeoutMs: 15_000, died: process.died });
   } catch (error) {
@@ -45,11 +45,14 @@ export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptio
   return { rpcUrl, process };
 }
 
-/** The native binary itself, not its wrapper: one process to stop. */
-function anvilBinary(): string {
-  const wrapper = createRequire(__filename).resolve("@foundry-rs/anvil/package.json");
+/** The binary of the npm package; on platforms it does not cover, the `anvil` of the shell's path. */
+export function anvilBinary(): string {
   const platform = `anvil-${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
-  return join(dirname(dirname(wrapper)), platform, "bin", "anvil");
+  try {
+    return join(dirname(createRequire(__filename).resolve(`@foundry-rs/${platform}/package.json`)), "bin", "anvil");
+  } catch {
+    return "anvil";
+  }
 }
 
 async function answers(rpcUrl: string): Promise<boolean> {
