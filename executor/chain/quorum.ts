@@ -28,34 +28,43 @@ async function firstAnswer<T extends AtBlock>(endpoints: readonly RpcEndpoint[],
   throw unavailable("No RPC endpoint answered.", failures);
 }
 
-/** All at once. Heads differ by a block now and then: those who are ahead are asked again at the newest block that `quorum` of them have. */
+/** All at once; the first answer that enough of them give counts, so that a silent endpoint holds nobody up. */
 async function agreedByMany<T extends AtBlock>(endpoints: readonly RpcEndpoint[], quorum: number, ask: Ask<T>): Promise<T> {
-  const first = await askAll(endpoints, ask, () => "latest");
-  const heads = first.map(({ value }) => value.blockNumber).sort((a, b) => (a > b ? -1 : 1));
+  const answers: Answer<T>[] = [];
+  return new Promise((resolve, reject) => {
+    const asked = endpoints.map(async (endpoint) => {
+      answers.push({ endpoint, value: await ask(endpoint, "latest") });
+      const { value, votes } = largestAgreement(answers);
+      if (votes >= quorum && value !== undefined) resolve(value);
+    });
+    Promise.allSettled(asked)
+      .then(() => agreedAtCommonBlock(endpoints.length, answers, quorum, ask))
+      .then(resolve, reject);
+  });
+}
+
+interface Answer<T> {
+  readonly endpoint: RpcEndpoint;
+  readonly value: T;
+}
+
+/** Heads differ by a block now and then: those who are ahead are asked again at the newest block that `quorum` of them have. */
+async function agreedAtCommonBlock<T extends AtBlock>(endpoints: number, answers: readonly Answer<T>[], quorum: number, ask: Ask<T>): Promise<T> {
+  const heads = answers.map(({ value }) => value.blockNumber).sort((a, b) => (a > b ? -1 : 1));
   const common = heads[quorum - 1];
-  if (common === undefined) throw unavailable(`${first.length} of ${endpoints.length} RPC endpoints answered; ${quorum} must agree.`);
-  const there = first.filter(({ value }) => value.blockNumber === common);
-  const ahead = first.filter(({ value }) => value.blockNumber > common).map(({ endpoint }) => endpoint);
-  const again = await askAll(ahead, ask, () => common);
-  const winner = largestAgreement([...there, ...again].map(({ value }) => value).filter(({ blockNumber }) => blockNumber === common));
-  if (winner.votes < quorum || winner.value === undefined) {
-    throw unavailable(`The RPC endpoints do not agree at block ${common}; ${quorum} must.`);
-  }
-  return winner.value;
+  if (common === undefined) throw unavailable(`${answers.length} of ${endpoints} RPC endpoints answered; ${quorum} must agree.`);
+  const there = answers.filter(({ value }) => value.blockNumber === common);
+  const ahead = answers.filter(({ value }) => value.blockNumber > common);
+  const settled = await Promise.allSettled(ahead.map(async ({ endpoint }) => ({ endpoint, value: await ask(endpoint, common) })));
+  const again = settled.flatMap((outcome) => (outcome.status === "fulfilled" && outcome.value.value.blockNumber === common ? [outcome.value] : []));
+  const { value, votes } = largestAgreement([...there, ...again]);
+  if (votes < quorum || value === undefined) throw unavailable(`The RPC endpoints do not agree at block ${common}; ${quorum} must.`);
+  return value;
 }
 
-async function askAll<T extends AtBlock>(
-  endpoints: readonly RpcEndpoint[],
-  ask: Ask<T>,
-  block: () => BlockTag,
-): Promise<{ endpoint: RpcEndpoint; value: T }[]> {
-  const settled = await Promise.allSettled(endpoints.map(async (endpoint) => ({ endpoint, value: await ask(endpoint, block()) })));
-  return settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
-}
-
-function largestAgreement<T extends AtBlock>(values: readonly T[]): { value?: T; votes: number } {
+function largestAgreement<T extends AtBlock>(answers: readonly Answer<T>[]): { value?: T; votes: number } {
   const votes = new Map<string, { value: T; votes: number }>();
-  for (const value of values) {
+  for (const { value } of answers) {
     const text = canonical(value);
     votes.set(text, { value, votes: (votes.get(text)?.votes ?? 0) + 1 });
   }

@@ -1,0 +1,162 @@
+/** The keyholder's eyes on the chain: old heads, backward heads, lying, silent and broken endpoints. When in doubt nothing is allowed. */
+import { expect } from "chai";
+import { keyNamespaceOf } from "../../protocol/namespace";
+import type { ActionHash, Address, KeyId } from "../../protocol/ids";
+import { Chain, WrongChain, type ChainOptions, type Decision } from "../../executor/chain/chain";
+import { KeywrightError } from "../../protocol/errors";
+import { RpcDouble } from "../support/rpcDouble";
+
+const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
+const NAMESPACE = keyNamespaceOf(31_337n, CONTRACT);
+const KEY = `0x${"01".repeat(32)}` as KeyId;
+const ACTION = `0x${"02".repeat(32)}` as ActionHash;
+
+describe("reading the chain", () => {
+  const doubles: RpcDouble[] = [];
+  const chains: Chain[] = [];
+  const double = async (world: Parameters<typeof RpcDouble.start>[0] = {}): Promise<RpcDouble> => {
+    const started = await RpcDouble.start({ keyNamespace: NAMESPACE, ...world });
+    doubles.push(started);
+    return started;
+  };
+  const over = (endpoints: RpcDouble[], options: Partial<ChainOptions> = {}): Chain => {
+    const chain = new Chain({
+      rpcUrls: endpoints.map(({ url }) => url),
+      quorum: 1,
+      chainId: 31_337n,
+      contractAddress: CONTRACT,
+      timeoutMs: 300,
+      maxHeadAgeSeconds: 60,
+      ...options,
+    });
+    chains.push(chain);
+    return chain;
+  };
+  const ask = (chain: Chain): Promise<Decision> => chain.explain(KEY, ACTION, undefined);
+  const codeOf = (chain: Chain): Promise<string> =>
+    ask(chain).then(
+      ({ allowed }) => (allowed ? "allowed" : "denied"),
+      (error: unknown) => (error instanceof KeywrightError ? error.code : String(error)),
+    );
+
+  afterEach(async () => {
+    await Promise.all(chains.splice(0).map((chain) => chain.close()));
+    await Promise.all(doubles.splice(0).map((each) => each.stop()));
+  });
+
+  it("asks once for a decision and remembers none", async () => {
+    const endpoint = await double();
+    const chain = over([endpoint]);
+    expect(await codeOf(chain)).to.equal("allowed");
+    endpoint.world.allowed = false;
+    expect(await codeOf(chain)).to.equal("denied");
+    expect(endpoint.calls).to.equal(2);
+  });
+
+  it("takes a head of exactly the greatest age and none that is older, nor one from the future", async () => {
+    const endpoint = await double({ headTime: 1_000_000 });
+    const at = (nowSeconds: number): Promise<string> => codeOf(over([endpoint], { nowSeconds: () => nowSeconds }));
+    expect(await at(1_000_060)).to.equal("allowed");
+    expect(await at(1_000_061)).to.equal("chain_unavailable");
+    expect(await at(1_000_000 - 60)).to.equal("allowed");
+    expect(await at(1_000_000 - 61)).to.equal("chain_unavailable");
+    expect(await codeOf(over([endpoint], { maxHeadAgeSeconds: 0, nowSeconds: () => 9_000_000 }))).to.equal("allowed");
+  });
+
+  it("never decides at a block below one it has seen, and waits a moment for an endpoint that lags", async () => {
+    const endpoint = await double();
+    const chain = over([endpoint]);
+    expect(await codeOf(chain)).to.equal("allowed");
+    endpoint.world.head = 99n;
+    expect(await codeOf(chain)).to.equal("chain_unavailable");
+    setTimeout(() => (endpoint.world.head = 100n), 50);
+    expect(await codeOf(chain)).to.equal("allowed");
+  });
+
+  it("does not let an old head that it refused set the mark", async () => {
+    const endpoint = await double({ head: 1_000_000n, headTime: 5 });
+    const chain = over([endpoint]);
+    expect(await codeOf(chain)).to.equal("chain_unavailable");
+    Object.assign(endpoint.world, { head: 100n, headTime: Math.floor(Date.now() / 1000) });
+    expect(await codeOf(chain)).to.equal("allowed");
+  });
+
+  for (const fault of ["hang", "refuse", "not json", "rpc error", "huge", "garbage"] as const) {
+    it(`allows nothing while the only endpoint's fault is "${fault}", and goes on when another stands in`, async () => {
+      const [broken, whole] = [await double(), await double()];
+      broken.fault = fault;
+      const startedAt = Date.now();
+      expect(await codeOf(over([broken]))).to.equal("chain_unavailable");
+      expect(Date.now() - startedAt).to.be.lessThan(1_500);
+      expect(await codeOf(over([broken, whole]))).to.equal("allowed");
+    });
+  }
+
+  it("with a quorum of two is not moved by one endpoint that grants everything", async () => {
+    const [honest, liar] = [await double({ allowed: false }), await double({ allowed: true })];
+    const chain = over([liar, honest], { quorum: 2 });
+    expect(await codeOf(chain)).to.equal("chain_unavailable");
+    const third = await double({ allowed: false, headTime: honest.world.headTime });
+    expect(await codeOf(over([liar, honest, third], { quorum: 2 }))).to.equal("denied");
+  });
+
+  it("with a quorum agrees at the newest block that enough endpoints have", async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const [behind, ahead] = [await double({ head: 100n, headTime: now - 12 }), await double({ head: 101n, headTime: now })];
+    const decision = await ask(over([ahead, behind], { quorum: 2 }));
+    expect(decision.blockNumber).to.equal(100n);
+  });
+
+  it("with a quorum of two needs two that answer", async () => {
+    const [first, second] = [await double(), await double()];
+    const chain = over([first, second], { quorum: 2 });
+    expect(await codeOf(chain)).to.equal("allowed");
+    second.fault = "hang";
+    expect(await codeOf(chain)).to.equal("chain_unavailable");
+  });
+
+  it("is not held up by one endpoint of three that says nothing", async () => {
+    const headTime = Math.floor(Date.now() / 1000);
+    const [first, second, silent] = [await double({ headTime }), await double({ headTime }), await double({ headTime })];
+    silent.fault = "hang";
+    const startedAt = Date.now();
+    expect(await codeOf(over([silent, first, second], { quorum: 2, timeoutMs: 5_000 }))).to.equal("allowed");
+    expect(Date.now() - startedAt).to.be.lessThan(1_000);
+  });
+
+  it("is not poisoned by one endpoint of three that claims a block far ahead", async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const [first, second, liar] = [await double({ headTime: now }), await double({ headTime: now }), await double({ head: 9_999_999n, headTime: now })];
+    const chain = over([first, second, liar], { quorum: 2 });
+    expect(await codeOf(chain)).to.equal("allowed");
+    first.world.head = second.world.head = 101n;
+    expect(await codeOf(chain)).to.equal("allowed");
+  });
+
+  it("starts only on the configured chain, at a contract whose key namespace is the one computed here", async () => {
+    const starts = (endpoint: RpcDouble): Promise<unknown> =>
+      over([endpoint])
+        .requireNamespace(NAMESPACE)
+        .then(
+          () => "starts",
+          (error: unknown) => error,
+        );
+    expect(await starts(await double())).to.equal("starts");
+    expect(await starts(await double({ chainId: 1n }))).to.be.instanceOf(WrongChain);
+    expect(await starts(await double({ keyNamespace: `0x${"11".repeat(32)}` }))).to.be.instanceOf(WrongChain);
+    expect(await starts(await double({ keyNamespace: "0x" }))).to.be.instanceOf(WrongChain);
+    const silent = await double();
+    silent.fault = "hang";
+    expect(await starts(silent)).to.be.instanceOf(Error).and.not.instanceOf(WrongChain);
+  });
+
+  it("never puts an endpoint's URL, which may hold a key, into an error", async () => {
+    const endpoint = await double();
+    endpoint.fault = "refuse";
+    const chain = new Chain({ rpcUrls: [`${endpoint.url}/v2/canary-provider-key`], quorum: 1, chainId: 31_337n, contractAddress: CONTRACT, timeoutMs: 300, maxHeadAgeSeconds: 60 });
+    chains.push(chain);
+    const error = await ask(chain).catch((caught: unknown) => caught);
+    const startError = await chain.requireNamespace(NAMESPACE).catch((caught: unknown) => caught);
+    for (const each of [error, startError] as Error[]) expect(`${each.message} ${String(each.cause)} ${each.stack ?? ""}`).to.not.contain("canary");
+  });
+});

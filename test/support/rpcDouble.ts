@@ -1,0 +1,85 @@
+/** A JSON-RPC endpoint that says what it is told to say: the truth about a chain of its own making, or a lie. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Interface } from "ethers";
+import { IAccountManager__factory } from "../../typechain-types";
+
+const ABI: Interface = IAccountManager__factory.createInterface();
+
+export interface World {
+  chainId: bigint;
+  keyNamespace: string;
+  head: bigint;
+  /** Unix seconds. */
+  headTime: number;
+  allowed: boolean;
+}
+
+type Fault = "none" | "hang" | "refuse" | "not json" | "rpc error" | "huge" | "garbage";
+
+export class RpcDouble {
+  fault: Fault = "none";
+  calls = 0;
+  private constructor(
+    private readonly server: Server,
+    readonly world: World,
+  ) {}
+
+  static async start(world: Partial<World> = {}): Promise<RpcDouble> {
+    const server = createServer();
+    const double = new RpcDouble(server, { chainId: 31_337n, keyNamespace: `0x${"00".repeat(32)}`, head: 100n, headTime: Math.floor(Date.now() / 1000), allowed: true, ...world });
+    server.on("request", (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const answer = double.answer(Buffer.concat(chunks).toString());
+        if (answer === undefined) return;
+        if (answer === "refuse") return void response.writeHead(503).end("busy");
+        response.setHeader("content-type", "application/json");
+        response.end(answer);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return double;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  /** The body of the answer; undefined to say nothing at all. */
+  private answer(body: string): string | undefined {
+    this.calls++;
+    const { id, method, params } = JSON.parse(body) as { id: number; method: string; params: [{ data: string }, string] };
+    const reply = (result: string): string => JSON.stringify({ jsonrpc: "2.0", id, result });
+    switch (this.fault) {
+      case "hang":
+        return undefined;
+      case "refuse":
+        return "refuse";
+      case "not json":
+        return "<html>";
+      case "rpc error":
+        return JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32_000, message: "header not found" } });
+      case "huge":
+        return reply(`0x${"00".repeat(3_000_000)}`);
+      case "garbage":
+        return reply("0x1234");
+      case "none":
+        return reply(method === "eth_chainId" ? `0x${this.world.chainId.toString(16)}` : this.call(params[0].data, params[1]));
+    }
+  }
+
+  private call(data: string, block: string): string {
+    const { keyNamespace, head, headTime, allowed } = this.world;
+    if (data.startsWith(ABI.getFunction("keyNamespace")?.selector ?? "")) return keyNamespace;
+    const at = block === "latest" ? head : BigInt(block);
+    const time = headTime - Number(head - at) * 12;
+    return ABI.encodeFunctionResult("explainExecution", [allowed, allowed ? 0 : 1, allowed, allowed ? 5n : 0n, 0n, at, time]);
+  }
+}
