@@ -66,6 +66,8 @@ export class Guest {
   private readonly timers = new Set<NodeJS.Timeout>();
   private events: GuestEvents | undefined;
   private hasEnded = false;
+  /** Compiling and linking are over: what fails from here on is the action's own doing, not its form. */
+  private isRunning = false;
   private deadline = 0;
 
   /** Ready for a run, with nothing of any run in it: made ahead of time while the child is idle. */
@@ -113,7 +115,7 @@ export class Guest {
 
   /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body. */
   answer(call: number, ok: boolean, text: string, body: Buffer | undefined): void {
-    void this.deliver("answer", call, ok, text, body && copyOf(body)).catch((error: unknown) => this.finish(this.failureOf(error)));
+    void this.deliver("answer", call, ok, text, body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true })).catch((error: unknown) => this.finish(this.failureOf(error)));
   }
 
   dispose(): void {
@@ -125,6 +127,7 @@ export class Guest {
 
   private async evaluateScript({ code, analysis }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
     const script = await this.isolate.compileScript(code, { filename: "action.js" });
+    this.isRunning = true;
     const topLevel = (await script.run(this.context, { reference: true, timeout: this.left() })) as ivm.Reference;
     if (analysis.entry !== "main") return { topLevel };
     const reader = await this.isolate.compileScript("main", { filename: "keywright:own" });
@@ -139,6 +142,7 @@ export class Guest {
     const module = await this.isolate.compileModule(source, { filename: "action.js" });
     const compiled = new Map<string, ivm.Module>();
     await module.instantiate(this.context, (specifier) => this.resolve(specifier, modules, compiled));
+    this.isRunning = true;
     await module.evaluate({ timeout: this.left() });
     return name ? { main: (await module.namespace.get(name, { reference: true })) as ivm.Reference } : {};
   }
@@ -215,6 +219,7 @@ export class Guest {
     if (error instanceof Error && error.message.includes("was not an instance of `Error`")) return failure("threw", "the action threw something that is not an Error");
     if (!(error instanceof Error)) return failure("threw", String(error).slice(0, MAX_TEXT));
     if (error.message === "Script execution timed out.") return timedOut();
+    if (!this.isRunning) return failure("invalid_code", error.message.slice(0, MAX_TEXT));
     const name = error.name === "Error" ? "" : `${error.name}: `;
     return failure("threw", `${name}${error.message}`.slice(0, MAX_TEXT), ownFrames(error.stack ?? ""));
   }
@@ -232,12 +237,10 @@ function copyOf(bytes: Buffer): ArrayBuffer {
   return new Uint8Array(bytes).buffer;
 }
 
+const FOREIGN_FRAME = /^\s+at .*(keywright:own|<isolated-vm|node:|\(\/|at \/)/;
+
 /** The guest's frames only: no line of the prelude, of a library's innards or of the host. */
 function ownFrames(stack: string): string {
   const lines = stack.slice(0, MAX_TEXT).split("\n");
-  const boundary = lines.findIndex((line) => line.includes("(<isolated-vm boundary>)"));
-  return lines
-    .slice(0, boundary === -1 ? undefined : boundary)
-    .filter((line) => !line.includes("keywright:own"))
-    .join("\n");
+  return lines.filter((line) => !FOREIGN_FRAME.test(line)).join("\n");
 }

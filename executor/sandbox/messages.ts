@@ -13,7 +13,8 @@ export type ToChild =
   | { type: "answer"; run: number; call: number; ok: false; code: string; message: string };
 
 const run = z.number().int().nonnegative();
-const call = z.number().int().nonnegative();
+/** Positive for the guest's calls, negative for the child's own. */
+const call = z.number().int();
 
 /** From the child. */
 export const fromChildSchema = z.discriminatedUnion("type", [

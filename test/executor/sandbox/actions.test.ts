@@ -1,0 +1,87 @@
+import { expect } from "chai";
+import { keyOps, type OpCall } from "../../../executor/sandbox/types";
+import { run, valueOf } from "../../support/sandbox";
+
+describe("the Actions SDK", () => {
+  it("is one object under three names", async () => {
+    expect(await valueOf(`Actions === LitActions && Actions === Lit.Actions && Object.isFrozen(Actions) && Object.isFrozen(Lit)`)).to.equal(true);
+  });
+
+  it("has every op the keyholder serves", async () => {
+    expect(await valueOf(`${JSON.stringify(keyOps)}.filter((name) => typeof Actions[name] !== "function")`)).to.deep.equal([]);
+  });
+
+  it("passes exactly the fields of an op, bigints as text and bytes as hex", async () => {
+    const seen: OpCall[] = [];
+    const ops = (call: OpCall) => (seen.push(call), { ok: true as const, value: '"0xsigned"' });
+    const code = `async function main() {
+      return [
+        await Actions.signTransaction({ pkpId: "0xp", transaction: { value: 10n ** 20n, data: new Uint8Array([1, 255]), nested: [{ gas: 1n }] } }),
+        await Actions.getLitActionPublicKey({ ipfsId: "Qm" }),
+        await Actions.getLitActionPrivateKey(),
+      ];
+    }`;
+    expect((await run(code, { ops })).response).to.equal('["0xsigned","0xsigned","0xsigned"]');
+    expect(seen.map(({ name, args }) => [name, JSON.parse(args)])).to.deep.equal([
+      ["signTransaction", { pkpId: "0xp", transaction: { value: "100000000000000000000", data: "0x01ff", nested: [{ gas: "1" }] } }],
+      ["getActionPublicKey", { ipfsId: "Qm" }],
+      ["getActionPrivateKey", {}],
+    ]);
+  });
+
+  const mistakes: [string, string][] = [
+    [`Actions.signMessage()`, "Actions.signMessage({ pkpId, message }) takes one object"],
+    [`Actions.signMessage({ pkpId: "0x1" })`, "message is missing"],
+    [`Actions.signMessage({ pkpId: "0x1", message: "m", sigName: "s" })`, "unknown field sigName"],
+    [`Actions.setResponse("x")`, "Actions.setResponse takes { response }"],
+  ];
+  for (const [call, message] of mistakes) {
+    it(`${call} says what is wrong`, async () => {
+      expect((await run(`async function main() { await ${call}; }`)).error?.message).to.contain(message);
+    });
+  }
+
+  for (const name of ["signEcdsa", "signAndCombineEcdsa", "ethPersonalSignMessageEcdsa", "decryptAndCombine", "checkConditions", "runOnce", "getRpcUrl", "claimKey", "encrypt"]) {
+    it(`${name} of older systems names its replacement`, async () => {
+      const { error } = await run(`async function main() { await LitActions.${name}({}); }`);
+      expect(error?.code).to.equal("threw");
+      expect(error?.message).to.match(new RegExp(`^Actions.${name} does not exist here. Use .{8,}\\.$`));
+    });
+  }
+
+  describe("an op that is refused", () => {
+    const refusing = (code: string) => () => ({ ok: false as const, code, message: "no group lists it" });
+
+    it("is permission_denied when the action lets it pass", async () => {
+      const { error } = await run(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "m" }); }`, { ops: refusing("permission_denied") });
+      expect(error).to.include({ code: "permission_denied", message: "no group lists it" });
+    });
+
+    it("is an ordinary error when the action catches it, with its code", async () => {
+      const code = `async function main() { try { await Actions.getPrivateKey({ pkpId: "0x1" }); } catch (error) { return [error instanceof Error, error.code, error.message]; } }`;
+      expect((await run(code, { ops: refusing("permission_denied") })).response).to.equal('[true,"permission_denied","no group lists it"]');
+    });
+
+    it("cannot be claimed by an action that makes the error up", async () => {
+      const { error } = await run(`async function main() { throw Object.assign(new Error("mine"), { code: "permission_denied" }); }`);
+      expect(error).to.include({ code: "threw", message: "mine" });
+    });
+
+    it("with any other code is the action's own error", async () => {
+      const { error } = await run(`async function main() { await Actions.signDigest({ pkpId: "0x1", digest: "0x" }); }`, { ops: refusing("invalid_value") });
+      expect(error?.code).to.equal("threw");
+    });
+  });
+
+  it("an op the keyholder fails to serve is our fault, and is not explained to the guest", async () => {
+    const ops = () => Promise.reject(new Error("the secret internals"));
+    const outcome = await run(`async function main() { try { await Actions.signMessage({ pkpId: "0x1", message: "m" }); } catch {} }`, { ops });
+    expect(outcome).to.include({ fault: "ours" });
+    expect(outcome.error?.code).to.equal("sandbox_crashed");
+    expect(JSON.stringify(outcome)).to.not.contain("secret internals");
+  });
+
+  it("showImportDetails tells of no imports where there are none", async () => {
+    expect(await valueOf(`Actions.showImportDetails()`)).to.deep.equal([]);
+  });
+});

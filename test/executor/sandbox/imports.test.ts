@@ -1,0 +1,125 @@
+import { expect } from "chai";
+import { createHash } from "node:crypto";
+import { FetchFailed, type Fetcher } from "../../../executor/fetcher/types";
+import { resolveImport } from "../../../executor/sandbox/imports";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import type { RunOutcome, SandboxPool } from "../../../executor/sandbox/types";
+import { RUN_LIMITS } from "../../../protocol/limits";
+import { jobOf, noFetcher, silent } from "../../support/sandbox";
+
+const ORIGIN = "https://modules.test/npm/";
+const hashOf = (source: string): string => `sha384-${createHash("sha384").update(source).digest("base64")}`;
+
+const sources = new Map<string, string>();
+const fetched: string[] = [];
+const fetcher: Fetcher = {
+  ...noFetcher,
+  fetchModule: async (url, maxBytes) => {
+    fetched.push(url);
+    const source = sources.get(url);
+    if (source === undefined) throw new FetchFailed("not_found", `${url} does not exist`);
+    if (source.length > maxBytes) throw new FetchFailed("too_large", "too large");
+    return Buffer.from(source);
+  },
+};
+
+/** Publishes a module and gives the specifier that names it. */
+function publish(name: string, source: string, path = ""): string {
+  sources.set(`${ORIGIN}${name}${path || "/+esm"}`, source);
+  return `${name}${path}#${hashOf(source)}`;
+}
+
+describe("imports", () => {
+  let pool: SandboxPool;
+  before(async () => {
+    pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, logger: silent, fetcher, moduleOrigin: ORIGIN });
+  });
+  after(() => pool.close(0));
+  beforeEach(() => fetched.splice(0));
+
+  const here = (code: string): Promise<RunOutcome> => pool.run(jobOf(code));
+  const refused = (outcome: RunOutcome, message: string) => {
+    expect(outcome.error?.code, JSON.stringify(outcome)).to.equal("invalid_code");
+    expect(outcome.error?.message).to.contain(message);
+    expect(outcome.startedGuest).to.equal(false);
+  };
+
+  it("an exact version with its hash is fetched, checked and there for main", async () => {
+    const specifier = publish("lib@1.2.3", "export const twice = (n) => n * 2; export default 'lib';");
+    const outcome = await here(`import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), Actions.showImportDetails()]; }`);
+    expect(JSON.parse(outcome.response)).to.deep.equal(["lib", 42, [{ specifier, url: `${ORIGIN}lib@1.2.3/+esm`, integrity: specifier.split("#")[1], bytes: 56 }]]);
+    expect(outcome.logs).to.contain("lib@1.2.3");
+  });
+
+  it("a module is fetched once, whoever imports it later", async () => {
+    const specifier = publish("once@1.0.0", "export default 1;");
+    for (const key of ["a", "b"]) expect((await pool.run(jobOf(`import one from "${specifier}"; function main() { return one; }`, { key }))).response).to.equal("1");
+    expect(fetched).to.have.lengthOf(1);
+  });
+
+  it("paths, scopes and full URLs below the origin are the same thing", async () => {
+    const specifier = publish("@scope/pkg@2.0.0-rc.1", "export default 'deep';", "/dist/index.js");
+    for (const form of [specifier, `${ORIGIN}${specifier}`]) expect((await here(`import x from "${form}"; function main() { return x; }`)).response).to.equal('"deep"');
+  });
+
+  it("modules may import others that are named with version and hash", async () => {
+    const inner = publish("inner@1.0.0", "export default 20;");
+    const outer = publish("outer@1.0.0", `import n from "${inner}"; export default n + 1;`);
+    expect((await here(`import n from "${outer}"; function main() { return n; }`)).response).to.equal("21");
+  });
+
+  it("bytes of another hash are refused, and the true hash is told", async () => {
+    const specifier = publish("lib@3.0.0", "export default 'changed';").replace(/#.*/, `#${hashOf("export default 'original';")}`);
+    refused(await here(`import x from "${specifier}";`), hashOf("export default 'changed';"));
+  });
+
+  const bad: [string, string][] = [
+    ["lib@1.2.3", "has no hash"],
+    ["lib@1.2.3#sha256-abc", "has no sha384 hash"],
+    [`lib@^1.2.3#${hashOf("")}`, "exact version"],
+    [`lib@latest#${hashOf("")}`, "exact version"],
+    [`lib#${hashOf("")}`, "exact version"],
+    [`./local.js#${hashOf("")}`, "exact version"],
+    [`node:fs#${hashOf("")}`, "exact version"],
+    [`fs`, "has no hash"],
+    [`https://elsewhere.test/lib@1.2.3#${hashOf("")}`, "exact version"],
+    [`https://modules.test/npm/../lib@1.2.3#${hashOf("")}`, "exact version"],
+    [`lib@1.2.3/../../secret@1.0.0/x.js#${hashOf("")}`, "leaves its package"],
+    [`lib@1.2.3/%2e%2e/%2e%2e/x#${hashOf("")}`, "exact version"],
+    [`data:text/javascript,export default 1#${hashOf("")}`, "exact version"],
+  ];
+  for (const [specifier, message] of bad) {
+    it(`${specifier.replace(/#sha384.*/, "#…")} is refused and nothing is fetched`, async () => {
+      refused(await here(`import x from "${specifier}";`), message);
+      expect(fetched).to.deep.equal([]);
+    });
+  }
+
+  for (const nested of [`import "/npm/other@1.0.0/+esm"`, `import "https://modules.test/npm/other@1.0.0/+esm"`, `export * from "./other.js"`]) {
+    it(`a module that has "${nested}" is refused, naming it`, async () => {
+      const specifier = publish(`nested${nested.length}@1.0.0`, `${nested};`);
+      refused(await here(`import x from "${specifier}";`), "must be self-contained");
+    });
+  }
+
+  it("a module that is not there or does not parse is the author's error", async () => {
+    refused(await here(`import x from "missing@1.0.0#${hashOf("")}";`), "does not exist");
+    refused(await here(`import x from "${publish("broken@1.0.0", "export default = ;")}";`), "does not parse");
+  });
+
+  it("a name the module does not export is invalid code", async () => {
+    const outcome = await here(`import { nothing } from "${publish("few@1.0.0", "export default 1;")}";`);
+    expect(outcome.error?.code).to.equal("invalid_code");
+    expect(outcome.error?.message).to.contain("nothing");
+  });
+
+  it("an import in a module that throws is the run's error", async () => {
+    const outcome = await here(`import "${publish("throws@1.0.0", "throw new Error('inside');")}";`);
+    expect(outcome.error).to.include({ code: "threw", message: "inside" });
+  });
+
+  it("always resolves below the origin", () => {
+    const { url } = resolveImport(`lib@1.0.0/a/./b/../c.js#${hashOf("")}`, ORIGIN);
+    expect(url).to.equal(`${ORIGIN}lib@1.0.0/a/c.js`);
+  });
+});
