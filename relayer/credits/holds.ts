@@ -35,7 +35,7 @@ export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
       select cents - cents % ${Math.max(wanted.stepCents, 1)}::int8 as cents from possible where cents >= ${wanted.leastCents}::int8
     ), account_held as (
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
-      where account_id = ${wanted.accountId} and (granted.cents = 0 or balance_cents - reserved_cents >= granted.cents) returning granted.cents
+      where account_id = ${wanted.accountId} and balance_cents - reserved_cents >= granted.cents returning granted.cents
     ), key_held as (
       update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held where key_id = ${wanted.keyId ?? null}
     )

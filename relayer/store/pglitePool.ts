@@ -3,22 +3,28 @@
  * A transaction holds the connection; everybody else waits in line. Waiting too long is an error rather than a hang: it is either
  * overload or a query outside the transaction that its own caller has open (use the transaction's handle there).
  */
+import { join } from "node:path";
 import { PGlite, types } from "@electric-sql/pglite";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
+import { lockFolder } from "./folderLock";
 import { parseBytea, parseInt8 } from "./values";
 
 const LONGEST_WAIT_MS = 20_000;
 
 export async function openPglitePool(dataDir: string | undefined): Promise<PostgresPool> {
+  const unlock = dataDir === undefined ? undefined : await lockFolder(dataDir);
   const lite = await PGlite.create({
-    ...(dataDir === undefined ? {} : { dataDir }),
+    ...(dataDir === undefined ? {} : { dataDir: join(dataDir, "pglite") }),
     parsers: { [types.INT8]: parseInt8, [types.BYTEA]: parseBytea },
   });
   const line = new WaitingLine();
   return {
     connect: async () => clientOf(lite, await line.enter()),
-    end: () => lite.close(),
+    end: async () => {
+      await lite.close();
+      await unlock?.();
+    },
   };
 }
 

@@ -44,6 +44,14 @@ describe("credit for a run", () => {
     expect(await bench.credits.settleRun(reservationId, 60_000)).to.equal(9);
   });
 
+  it("counts what others hold: the limit is lowered to what is free beside it", async () => {
+    const accountId = await funded(100);
+    await bench.credits.reserveRun({ accountId, limitMs: 30_000 });
+    const { limitMs } = await bench.credits.reserveRun({ accountId, limitMs: 30_000 });
+    expect(limitMs).to.equal(3000);
+    expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 99 });
+  });
+
   it("never raises the limit that was asked for", async () => {
     const { limitMs } = await bench.credits.reserveRun({ accountId: await funded(1000), limitMs: 1500 });
     expect(limitMs).to.equal(1500);

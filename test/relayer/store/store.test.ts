@@ -1,17 +1,99 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { sql } from "kysely";
-import { sharedStore } from "../../support/store";
+import { openStore } from "../../../relayer/store/index";
+import { expectRejection } from "../../support/rejections";
+import { sharedStore, testDatabaseUrl } from "../../support/store";
 
-describe("store", () => {
-  it("opens and migrates", async () => {
+describe("the store", () => {
+  it("reads every kind of value in one form, whichever database it is", async () => {
     const { db } = await sharedStore();
-    const row = await db
-      .insertInto("instances")
-      .values({ id: `probe-${Date.now()}` })
-      .returningAll()
-      .executeTakeFirstOrThrow();
-    expect(row.renewed_at).to.be.instanceOf(Date);
-    const { rows } = await sql<{ n: number }>`select 5::int8 as n`.execute(db);
-    expect(rows[0]?.n).to.equal(5);
+    const { rows } = await sql`select 5::int8 as int8, 9007199254740991::int8 as most, 340282366920938463463374607431768211456::numeric as wide,
+      '\\xdeadbeef'::bytea as bytes, now() as at, ${JSON.stringify([1, { a: null }])}::jsonb as json, true as yes`.execute(db);
+    const [row] = rows as [Record<string, unknown>];
+    expect(row).to.deep.include({ int8: 5, most: Number.MAX_SAFE_INTEGER, wide: "340282366920938463463374607431768211456", json: [1, { a: null }], yes: true });
+    expect(row.at).to.be.instanceOf(Date);
+    expect(Buffer.isBuffer(row.bytes) && row.bytes.toString("hex")).to.equal("deadbeef");
+  });
+
+  it("refuses to read an int8 that a number cannot hold, rather than rounding it", async () => {
+    const { db } = await sharedStore();
+    const error = await sql`select 9007199254740993::int8 as n`.execute(db).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).to.be.instanceOf(RangeError);
+  });
+
+  it("rolls a transaction back whole", async () => {
+    const { db } = await sharedStore();
+    const id = `rollback ${Date.now()}`;
+    const failing = db.transaction().execute(async (trx) => {
+      await trx.insertInto("instances").values({ id }).execute();
+      throw new Error("on second thoughts");
+    });
+    await failing.catch(() => undefined);
+    expect(await db.selectFrom("instances").where("id", "=", id).execute()).to.deep.equal([]);
+  });
+
+  it("serves many transactions at once, each to its end", async () => {
+    const { db } = await sharedStore();
+    const id = `counter ${Date.now()}`;
+    await db.insertInto("credit_settings").values({ name: id, value: "0" }).execute();
+    const increment = (): Promise<unknown> =>
+      db.transaction().execute(async (trx) => {
+        const row = await trx.selectFrom("credit_settings").select("value").where("name", "=", id).forUpdate().executeTakeFirstOrThrow();
+        await trx
+          .updateTable("credit_settings")
+          .set({ value: JSON.stringify(Number(row.value) + 1) })
+          .where("name", "=", id)
+          .execute();
+      });
+    await Promise.all(Array.from({ length: 40 }, increment));
+    expect((await db.selectFrom("credit_settings").select("value").where("name", "=", id).executeTakeFirstOrThrow()).value).to.equal(40);
+  });
+});
+
+describe("the embedded store", () => {
+  let folder: string;
+  before(async function () {
+    if (testDatabaseUrl !== undefined) this.skip();
+    folder = await mkdtemp(join(tmpdir(), "store-"));
+  });
+  after(() => folder && rm(folder, { recursive: true, force: true }));
+
+  it("keeps its folder across a restart, and brings its schema up to date only once", async function () {
+    this.timeout(60_000);
+    for (let time = 0; time < 2; time++) {
+      const { db, close, kind } = await openStore({ dataDir: join(folder, "relayer") });
+      expect(kind).to.equal("pglite");
+      await db
+        .insertInto("instances")
+        .values({ id: `visit ${time}` })
+        .execute();
+      expect(await db.selectFrom("instances").select("id").orderBy("id").execute()).to.have.length(time + 1);
+      await close();
+    }
+  });
+
+  it("lets one process at a time into its folder, and says so to the second", async function () {
+    this.timeout(60_000);
+    const first = await openStore({ dataDir: join(folder, "shared") });
+    const second = await openStore({ dataDir: join(folder, "shared") }).then(
+      () => undefined,
+      (error: unknown) => String(error),
+    );
+    expect(second).to.match(/in use by another process: stop it, or choose another DATA_DIR/);
+    await first.close();
+  });
+});
+
+describe("a PostgreSQL that is not there", () => {
+  it("is told as database_unavailable, worth another try", async () => {
+    const error = await expectRejection(openStore({ databaseUrl: "postgresql://app@127.0.0.1:1/none" }), "database_unavailable");
+    expect(error.status).to.equal(503);
+    expect(error.retryable).to.equal(true);
   });
 });

@@ -1,0 +1,16 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { count } from "../../support/counts";
+import { killAgainAndAgain } from "../../support/killing";
+
+describe("kill -9 of a process that uses the embedded ledger", () => {
+  it("loses nothing that was told, does nothing twice and leaves books that balance", async function () {
+    this.timeout(count(60_000, 900_000));
+    const dataDir = await mkdtemp(join(tmpdir(), "ledger-"));
+    const { acts } = await killAgainAndAgain({ store: { dataDir }, kills: count(2, 60), processes: 1 });
+    expect(acts).to.be.greaterThan(10);
+    await rm(dataDir, { recursive: true, force: true });
+  });
+});

@@ -1,0 +1,15 @@
+/** The same as test/relayer/chain/takeover.test.ts, on a real PostgreSQL: row locks, unique indexes and lost races as they are in service. */
+import { ChainBed } from "../support/chainBed";
+import { startPostgres, type TestPostgres } from "../support/postgres";
+import { describeTakeovers } from "../support/takeovers";
+
+describe("relayers on one PostgreSQL", function () {
+  this.timeout(120_000);
+  let postgres: TestPostgres;
+  before(async () => {
+    postgres = await startPostgres();
+  });
+  after(() => postgres?.stop());
+
+  describeTakeovers(async () => ChainBed.start({ payers: 2, databaseUrl: await postgres.database("chain") }));
+});
