@@ -1,0 +1,119 @@
+/** The executor's configuration: a bad value stops the start and says what to fix; production refuses what is only for development. */
+import { expect } from "chai";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ConfigError, readConfig } from "../../executor/config";
+import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable } from "../../executor/limits";
+import { RUN_LIMITS } from "../../protocol/limits";
+
+const DEVELOPMENT = {
+  EXECUTOR_SOCKET: "/run/keywright/executor.sock",
+  RPC_URLS: "http://127.0.0.1:8545",
+  CHAIN_ID: "31337",
+  CONTRACT_ADDRESS: `0x${"c0".repeat(20)}`,
+};
+const PRODUCTION = {
+  ...DEVELOPMENT,
+  NODE_ENV: "production",
+  CHAIN_ID: "8453",
+  RPC_URLS: "https://one.example/key,https://two.example/key",
+  RPC_QUORUM: "2",
+  TEE: "dstack",
+  DSTACK_ENDPOINT: "/var/run/dstack.sock",
+  EXECUTOR_SOCKET_GROUP: "1500",
+};
+const problemsOf = (environment: Record<string, string>): string => {
+  try {
+    readConfig({ ...environment });
+    return "none";
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.join("\n");
+    throw error;
+  }
+};
+
+describe("the executor's configuration", () => {
+  it("needs little in development, and production has its own full set", () => {
+    expect(problemsOf(DEVELOPMENT)).to.equal("none");
+    expect(problemsOf(PRODUCTION)).to.equal("none");
+  });
+
+  const wrong: Record<string, [Record<string, string>, RegExp]> = {
+    "a missing socket": [{ EXECUTOR_SOCKET: "" }, /EXECUTOR_SOCKET is needed/],
+    "a relative socket path": [{ EXECUTOR_SOCKET: "executor.sock" }, /EXECUTOR_SOCKET must be an absolute path/],
+    "a TCP address as socket": [{ EXECUTOR_SOCKET: "tcp://127.0.0.1:7000" }, /EXECUTOR_SOCKET must be an absolute path/],
+    "a socket path too long for the kernel": [{ EXECUTOR_SOCKET: `/${"s".repeat(107)}` }, /at most 107 bytes/],
+    "no RPC endpoint": [{ RPC_URLS: " , " }, /RPC_URLS must be http/],
+    "an RPC endpoint that is no URL": [{ RPC_URLS: "localhost:8545" }, /RPC_URLS must be http/],
+    "an RPC endpoint named twice": [{ RPC_URLS: "http://a.example,http://a.example" }, /names an endpoint twice/],
+    "a quorum above the number of endpoints": [{ RPC_QUORUM: "2" }, /RPC_QUORUM is 2, but RPC_URLS names only 1/],
+    "a quorum of zero": [{ RPC_QUORUM: "0" }, /RPC_QUORUM must be between 1 and 16/],
+    "a contract that is no address": [{ CONTRACT_ADDRESS: "0x12" }, /CONTRACT_ADDRESS must be an address/],
+    "a chain id in hex": [{ CHAIN_ID: "0x7a69" }, /CHAIN_ID must be a whole number/],
+    "a deployment file that is not there": [{ DEPLOYMENT_FILE: "/nowhere/base.json" }, /DEPLOYMENT_FILE .* cannot be read/],
+    "an unknown TEE": [{ TEE: "sgx" }, /TEE /],
+    "a TEE without its endpoint": [{ TEE: "simulated" }, /needs DSTACK_ENDPOINT/],
+    "a TEE and a root key file": [{ TEE: "simulated", DSTACK_ENDPOINT: "/x", ROOT_KEY_FILE: "/y" }, /unset ROOT_KEY_FILE/],
+    "issuers that are not JSON": [{ IDENTITY_ISSUERS: "https://a" }, /IDENTITY_ISSUERS must be JSON/],
+    "an issuer without audience": [{ IDENTITY_ISSUERS: '[{"issuer":"https://a.example","jwksUrl":"https://a.example/j"}]' }, /IDENTITY_ISSUERS 0.audience/],
+    "a switch that is neither true nor false": [{ ALLOW_PRIVATE_KEYS: "no" }, /ALLOW_PRIVATE_KEYS must be true or false/],
+    "a port out of range": [{ FETCH_PORTS: "80,70000" }, /FETCH_PORTS 1: must be between 1 and 65535/],
+    "a service name with a space": [{ SERVICE_NAME: "Key wright" }, /SERVICE_NAME /],
+  };
+  for (const [name, [environment, message]] of Object.entries(wrong)) {
+    it(`does not start with ${name}, and says so`, () => expect(problemsOf({ ...DEVELOPMENT, ...environment })).to.match(message));
+  }
+
+  it("names every problem at once", () => {
+    const problems = problemsOf({ ...DEVELOPMENT, EXECUTOR_SOCKET: "", TEE: "sgx", RUN_LIMIT_FETCHES: "many" });
+    expect(problems.split("\n").length).to.equal(3);
+  });
+
+  it("takes every limit up to its ceiling and not one above", () => {
+    for (const name of LIMIT_NAMES) {
+      const variable = limitVariable(name);
+      expect(readConfig({ ...DEVELOPMENT }).limits[name]).to.equal(RUN_LIMITS[name]);
+      expect(readConfig({ ...DEVELOPMENT, [variable]: String(LIMIT_CEILINGS[name]) }).limits[name]).to.equal(LIMIT_CEILINGS[name]);
+      expect(problemsOf({ ...DEVELOPMENT, [variable]: String(LIMIT_CEILINGS[name] + 1) })).to.contain(variable);
+      expect(problemsOf({ ...DEVELOPMENT, [variable]: "0" })).to.contain(variable);
+    }
+  });
+
+  it("takes chain and contract from a deployment file", () => {
+    const folder = mkdtempSync(join(tmpdir(), "keywright-config-"));
+    const file = join(folder, "base.json");
+    writeFileSync(file, JSON.stringify({ network: "base", chainId: "8453", contractAddress: `0x${"ab".repeat(20)}`, blockNumber: 1 }));
+    const { CHAIN_ID: _id, CONTRACT_ADDRESS: _address, ...rest } = DEVELOPMENT;
+    const config = readConfig({ ...rest, DEPLOYMENT_FILE: file });
+    expect([config.chainId, config.contractAddress.toLowerCase()]).to.deep.equal([8453n, `0x${"ab".repeat(20)}`]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("checks the age of the head everywhere but on the development chain", () => {
+    expect(readConfig({ ...DEVELOPMENT }).maxHeadAgeSeconds).to.equal(0);
+    expect(readConfig({ ...DEVELOPMENT, CHAIN_ID: "8453" }).maxHeadAgeSeconds).to.equal(60);
+    expect(readConfig({ ...PRODUCTION, CHAIN_ID: "31337" }).maxHeadAgeSeconds).to.equal(60);
+  });
+
+  const notInProduction: Record<string, [Record<string, string>, RegExp]> = {
+    "no TEE": [{ TEE: "none" }, /needs TEE=dstack/],
+    "a simulated TEE": [{ TEE: "simulated" }, /needs TEE=dstack/],
+    "a root key file": [{ ROOT_KEY_FILE: "/root.key" }, /refuses ROOT_KEY_FILE/],
+    "any age of the head": [{ MAX_HEAD_AGE_SECONDS: "0" }, /refuses MAX_HEAD_AGE_SECONDS=0/],
+    "a socket without a group": [{ EXECUTOR_SOCKET_GROUP: "" }, /needs EXECUTOR_SOCKET_GROUP/],
+    "guests that reach private hosts": [{ FETCH_ALLOW_HOSTS: "10.0.0.1" }, /refuses FETCH_ALLOW_HOSTS/],
+    "an RPC endpoint in clear text": [{ RPC_URLS: "https://one.example,http://two.example" }, /needs https/],
+    "an issuer's keys in clear text": [{ IDENTITY_ISSUERS: '[{"issuer":"https://a.example","jwksUrl":"http://a.example/j","audience":"x"}]' }, /needs https for every jwksUrl/],
+  };
+  for (const [name, [environment, message]] of Object.entries(notInProduction)) {
+    it(`refuses ${name} in production`, () => expect(problemsOf({ ...PRODUCTION, ...environment })).to.match(message));
+  }
+
+  it("takes endpoints and paths out of the environment, so that no child inherits them", () => {
+    const environment: Record<string, string | undefined> = { ...PRODUCTION };
+    readConfig(environment);
+    expect(Object.keys(environment)).to.not.include.members(["RPC_URLS"]);
+    for (const name of ["RPC_URLS", "DSTACK_ENDPOINT", "EXECUTOR_SOCKET", "DATA_DIR", "ROOT_KEY_FILE", "KUBO_RPC_URL"]) expect(environment[name]).to.equal(undefined);
+  });
+});
