@@ -35,14 +35,14 @@ export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptio
     ...state,
     ...extraArgs,
   ];
-  const process = startProcess({ name: "chain", command: anvilBinary(), args, env: { PATH: process.env.PATH }, onLine: () => undefined });
+  const node = startProcess({ name: "chain", command: anvilBinary(), args, env: { PATH: process.env.PATH }, onLine: () => undefined });
   try {
-    await waitUntil("the local chain", () => answers(rpcUrl), { timeoutMs: 15_000, died: process.died });
+    await waitUntil("the local chain", () => answers(rpcUrl), { timeoutMs: 15_000, died: node.died });
   } catch (error) {
-    await process.stop();
+    await node.stop();
     throw error;
   }
-  return { rpcUrl, process };
+  return { rpcUrl, process: node };
 }
 
 /** The binary of the npm package; on platforms it does not cover, the `anvil` of the shell's path. */
