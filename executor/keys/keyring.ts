@@ -21,7 +21,8 @@ export class Keyring {
   /** Takes a copy of the root key; the caller zero-fills its own. */
   constructor(root: Buffer, namespace: Hash32) {
     if (root.length !== ROOT_KEY_BYTES) throw new RangeError(`a root key has ${ROOT_KEY_BYTES} bytes`);
-    this.#root = Buffer.from(root);
+    // Not Buffer.from: that would put the root into the pool every small buffer of the process shares.
+    this.#root = Buffer.alloc(ROOT_KEY_BYTES, root);
     this.#namespace = bytesOf(namespace);
   }
 
