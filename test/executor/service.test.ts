@@ -1,0 +1,233 @@
+/** The keyholder as a process: its socket, its logs, its end; what it leaves behind when it is asked to stop and when it is killed. */
+import { expect } from "chai";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { spawnSync } from "node:child_process";
+import { request } from "undici";
+import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
+
+const HELLO = `async function main() { return "hello"; }`;
+const ENDLESS = `async function main() { for (;;); }`;
+const SLOW = `async function main({ ms }) { await new Promise((resolve) => setTimeout(resolve, ms)); return "done"; }`;
+
+/** Every process below `pid`, by the kernel's own account. */
+function descendants(pid: number): number[] {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync("/proc").filter((entry) => /^[0-9]+$/.test(entry))) {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(")") + 4).split(" ")[0]));
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  const below = (ancestor: number): number[] => [...parents].filter(([, parent]) => parent === ancestor).flatMap(([child]) => [child, ...below(child)]);
+  return below(pid);
+}
+const isAlive = (pid: number): boolean => {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+};
+async function untilGone(pids: number[], withinMs: number): Promise<number[]> {
+  const deadline = Date.now() + withinMs;
+  while (pids.some(isAlive) && Date.now() < deadline) await sleep(20);
+  return pids.filter(isAlive);
+}
+
+describe("the keyholder process", function () {
+  this.timeout(60_000);
+  let chain: TestChain;
+  let executor: TestExecutor;
+  let account: TestAccount;
+  let folder: string;
+  const rootKey = Buffer.alloc(32, 0xc7);
+
+  before(async () => {
+    chain = await TestChain.start();
+    folder = mkdtempSync(join(tmpdir(), "keywright-service-"));
+    writeFileSync(join(folder, "root.key"), rootKey);
+    chmodSync(join(folder, "root.key"), 0o600);
+    executor = await TestExecutor.start(chain, { LOG_LEVEL: "trace", ROOT_KEY_FILE: join(folder, "root.key") });
+    await registerPayers(chain, executor);
+    account = await TestAccount.create(chain, executor);
+    await account.addGroup(["any"], []);
+  });
+  after(async () => {
+    await executor?.stop();
+    await chain?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("listens on a socket that only its own user can open", () => {
+    expect(statSync(executor.socketPath).mode & 0o777).to.equal(0o600);
+  });
+
+  it("gives its group the socket when one is named", async () => {
+    const grouped = await TestExecutor.start(chain, { EXECUTOR_SOCKET_GROUP: String(process.getgid?.() ?? 0) });
+    expect(statSync(grouped.socketPath).mode & 0o777).to.equal(0o660);
+    await grouped.stop();
+  });
+
+  it("answers a stranger's words with what is wrong, and stays up", async () => {
+    const raw = async (method: "GET" | "POST", path: string, body: string): Promise<string> => {
+      const { Agent } = await import("undici");
+      const dispatcher = new Agent({ connect: { socketPath: executor.socketPath } });
+      const answer = await request(`http://executor${path}`, { method, dispatcher, ...(method === "GET" ? {} : { body }) });
+      const { code } = (await answer.body.json()) as { code: string };
+      await dispatcher.close();
+      return `${answer.statusCode} ${code}`;
+    };
+    expect(await raw("GET", "/run", "")).to.equal("405 method_not_allowed");
+    expect(await raw("POST", "/elsewhere", "{}")).to.equal("404 route_not_found");
+    expect(await raw("POST", "/run", "{")).to.equal("400 malformed_json");
+    expect(await raw("POST", "/run", "[]")).to.equal("422 invalid_body");
+    expect(await raw("POST", "/mint/account-key", `{"extra":1}`)).to.equal("422 invalid_body");
+    expect(await raw("POST", "/payers", " ".repeat(5 * 2 ** 20))).to.equal("413 payload_too_large");
+    const socket = connect(executor.socketPath);
+    socket.end("no HTTP at all\r\n\r\n");
+    await new Promise((resolve) => socket.once("close", resolve).resume());
+    expect((await executor.call("ready", {})).ready).to.equal(true);
+  });
+
+  it("says what it is: limits, sandbox level, pool and config document, without a secret", async () => {
+    const info = await executor.call("info", {});
+    expect(info).to.include({ chainId: "31337", tee: "none", privateKeysAllowed: true });
+    expect(info.limits.keyOps).to.equal(100);
+    expect(info.sandbox.level).to.be.oneOf(["full", "partial", "none"]);
+    expect(info.pool.size).to.equal(2);
+    expect(info.config).to.include({ chain_id: 31_337, key_namespace: info.keyNamespace });
+    expect(await executor.codeOf("attestation", {})).to.equal("attestation_unavailable");
+  });
+
+  it("writes no secret to its log at any level: keys, tokens, params, code, answers, guests' logs and errors", async () => {
+    const canary = (place: string): string => `canary-${place}-${Math.random().toString(36).slice(2)}`;
+    const places = Object.fromEntries(["params", "code", "log", "error", "response", "token", "field", "cid", "typed"].map((place) => [place, canary(place)]));
+    const code = `/* ${places.code} */ async function main({ secret }) { console.log("${places.log}", secret); throw new Error("${places.error}"); }`;
+    await executor.run(account.key, code, { secret: places.params });
+    await executor.run(account.key, `async function main() { return "${places.response}"; }`);
+    await executor.run(`${account.key}x`, code);
+    await executor.ask("ownerWallet", { token: `${places.token}.e30.x` });
+    await executor.ask("run", { [places.field ?? ""]: places.field, credential: { type: "key", key: account.key } });
+    await executor.ask("run", { credential: { type: "key", key: account.key }, cid: places.cid, params: "{}", limitMs: 1 });
+    await executor.ask("mintPkpWithSignature", { typed_data: { types: places.typed }, signature: places.typed });
+    await executor.ask("authorizeWrite", { credential: { type: "key", key: account.key }, write: { functionName: "removeGroup", args: [places.field ?? ""] } });
+    const { usageApiKey } = await executor.call("mintApiUsageKey", {});
+    await sleep(50);
+    const log = executor.logs.join("\n");
+    expect(log).to.contain("/run");
+    const { apiKey } = await executor.call("mintAccountKey", {});
+    const secrets = [...Object.values(places), account.key, usageApiKey, apiKey, Buffer.from(account.key, "base64").toString("hex"), rootKey.toString("hex"), rootKey.toString("base64")];
+    for (const secret of secrets) expect(executor.logs.join("\n")).to.not.contain(secret);
+  });
+
+  it("puts the caller's request id on its lines", async () => {
+    const { Agent } = await import("undici");
+    const dispatcher = new Agent({ connect: { socketPath: executor.socketPath } });
+    await (await request("http://executor/ready", { method: "POST", body: "{}", headers: { "x-request-id": "11112222-3333" }, dispatcher })).body.dump();
+    await dispatcher.close();
+    await sleep(50);
+    const lines = executor.logs.filter((line) => line.includes("/ready") && line.includes("11112222-3333"));
+    expect(lines.length).to.equal(1);
+  });
+
+  it("ends a run whose caller hung up, and serves the next", async () => {
+    const gone = new AbortController();
+    const run = executor.ask("run", { credential: { type: "key", key: account.key }, code: SLOW, params: `{"ms":9000}`, limitMs: 10_000 }, gone.signal).catch(() => "hung up");
+    await sleep(300);
+    gone.abort();
+    expect(await run).to.equal("hung up");
+    await sleep(300);
+    expect((await executor.call("info", {})).pool.busy).to.equal(0);
+    expect((await executor.run(account.key, HELLO)).answer?.response).to.equal(`"hello"`);
+  });
+
+  it("refuses to start where another one listens, and takes over a socket that a killed one left", async () => {
+    const env = { PATH: process.env.PATH, RPC_URLS: chain.rpcUrl, CHAIN_ID: "31337", CONTRACT_ADDRESS: chain.contractAddress, EXECUTOR_SOCKET: executor.socketPath };
+    const second = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], { env, encoding: "utf8", timeout: 30_000 });
+    expect(second.status).to.equal(1);
+    expect(second.stdout).to.contain("another executor listens on");
+    expect((await executor.call("ready", {})).ready).to.equal(true);
+  });
+
+  it("killed in the middle of runs leaves no process behind, an endless one neither, and starts again with the same keys", async () => {
+    const before = await executor.call("payers", { count: 2 });
+    const pid = executor.process.child.pid ?? 0;
+    const running = [ENDLESS, SLOW].map((code) => executor.run(account.key, code, { ms: 9_000 }).catch(() => "cut off"));
+    await sleep(500);
+    const family = descendants(pid);
+    expect(family.length).to.be.greaterThan(2);
+    executor.process.child.kill("SIGKILL");
+    expect(await Promise.all(running)).to.deep.equal(["cut off", "cut off"]);
+    expect(await untilGone([pid, ...family], 3_000)).to.deep.equal([]);
+    await executor.launch();
+    expect(await executor.call("payers", { count: 2 })).to.deep.equal(before);
+    expect((await executor.run(account.key, HELLO)).answer?.response).to.equal(`"hello"`);
+  });
+
+  it("asked to stop finishes the open run, takes no other, and leaves neither process nor socket", async () => {
+    const pid = executor.process.child.pid ?? 0;
+    const family = descendants(pid);
+    const open = executor.run(account.key, SLOW, { ms: 800 });
+    await sleep(300);
+    const exit = new Promise<number | null>((resolve) => executor.process.child.once("exit", resolve));
+    const startedAt = Date.now();
+    void executor.process.stop();
+    await sleep(100);
+    const late = await executor.run(account.key, HELLO).then(
+      ({ refusal }) => refusal?.code,
+      () => "refused",
+    );
+    expect(late).to.be.oneOf(["shutting_down", "refused"]);
+    expect((await open).answer?.response).to.equal(`"done"`);
+    expect(await exit).to.equal(0);
+    expect(Date.now() - startedAt).to.be.lessThan(4_000);
+    expect(await untilGone([pid, ...family], 500)).to.deep.equal([]);
+    expect(existsSync(executor.socketPath)).to.equal(false);
+  });
+});
+
+describe("a start that must not be", function () {
+  this.timeout(60_000);
+  let chain: TestChain;
+  before(async () => {
+    chain = await TestChain.start();
+  });
+  after(() => chain?.stop());
+  const start = (env: Record<string, string>): { status: number | null; output: string } => {
+    const socket = join(mkdtempSync(join(tmpdir(), "keywright-start-")), "executor.sock");
+    const base = { PATH: process.env.PATH ?? "", RPC_URLS: chain.rpcUrl, CHAIN_ID: "31337", CONTRACT_ADDRESS: chain.contractAddress, EXECUTOR_SOCKET: socket };
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], { env: { ...base, ...env }, encoding: "utf8", timeout: 20_000 });
+    rmSync(join(socket, ".."), { recursive: true, force: true });
+    return { status, output: stdout + stderr };
+  };
+
+  it("ends with the list of what to fix when the configuration is wrong", () => {
+    const { status, output } = start({ RPC_URLS: "", TEE: "sgx" });
+    expect(status).to.equal(2);
+    expect(output).to.contain("RPC_URLS is needed").and.to.contain("TEE");
+  });
+
+  it("ends when the address has no contract, or another chain answers", () => {
+    const nowhere = start({ CONTRACT_ADDRESS: `0x${"12".repeat(20)}` });
+    expect([nowhere.status, nowhere.output]).to.satisfy(([status, output]: [number, string]) => status === 1 && output.includes("there is no AccountManager"));
+    const elsewhere = start({ CHAIN_ID: "1" });
+    expect([elsewhere.status, elsewhere.output]).to.satisfy(([status, output]: [number, string]) => status === 1 && output.includes("CHAIN_ID is 1"));
+  });
+
+  it("ends when the root key file may be read by others", () => {
+    const folder = mkdtempSync(join(tmpdir(), "keywright-root-"));
+    const file = join(folder, "root.key");
+    writeFileSync(file, Buffer.alloc(32, 1));
+    chmodSync(file, 0o644);
+    const { status, output } = start({ ROOT_KEY_FILE: file });
+    expect(status).to.equal(1);
+    expect(output).to.contain("chmod 600");
+    rmSync(folder, { recursive: true });
+  });
+});
