@@ -47,7 +47,7 @@ function policy(cardFields: CardFields, style: string, script: string): string {
   const rules = {
     "default-src": ["'none'"],
     "script-src": [hashOf(script), ...stripe.script],
-    "style-src": [hashOf(style), ...(cardFields.kind === "stripe" ? ["'unsafe-inline'"] : [])],
+    "style-src": [hashOf(style)],
     "connect-src": ["'self'", ...stripe.connect],
     "frame-src": stripe.frame,
     "img-src": ["data:"],
