@@ -11,6 +11,7 @@ import { Keeper } from "./keeper";
 import { Lanes } from "./lanes";
 import { LastWrites } from "./lastWrites";
 import { networkFacts } from "./network";
+import { wantPayers } from "./operations";
 import { Reads } from "./reads";
 import { SubmissionRecords, viewOf } from "./records";
 import { Repeated } from "./repeated";
@@ -77,7 +78,7 @@ class ChainRoom extends Reads implements Chain {
   }
 
   async start(): Promise<void> {
-    await this.#keeper.wantPayers(this.given.payerCount);
+    await wantPayers(this.given.db, this.given.payerCount);
     this.#head.start();
     for (const work of this.#work) work.start();
   }

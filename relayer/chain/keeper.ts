@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import type { Address } from "../../protocol/ids";
 import type { Db } from "../store/database";
 import type { Carrier } from "./carrier";
+import { wantedPayers } from "./operations";
 import type { SubmissionRecords } from "./records";
 import type { RpcClient } from "./rpc/client";
 import type { ChainTuning } from "./settings";
@@ -33,8 +34,6 @@ interface Observed {
   readonly draining: boolean;
 }
 
-const WANTED_PAYERS = "wanted_payers";
-
 export class Keeper {
   /** What looked wrong with a lane's nonces at the last look: mended only when it still does at the next. */
   readonly #suspected = new Map<number, string>();
@@ -49,21 +48,10 @@ export class Keeper {
     }
   }
 
-  /** How many payers are wanted, for all instances: kept in the store so that it can be changed while they run. */
-  async wantPayers(count: number): Promise<void> {
-    const value = JSON.stringify(count);
-    await this.options.db
-      .insertInto("chain_settings")
-      .values({ name: WANTED_PAYERS, value })
-      .onConflict((conflict) => conflict.column("name").doUpdateSet({ value }))
-      .execute();
-  }
-
   /** Adds lanes that are missing, drains those beyond the wanted number. */
   async #matchPool(): Promise<void> {
     const { db, executor } = this.options;
-    const setting = await db.selectFrom("chain_settings").select("value").where("name", "=", WANTED_PAYERS).executeTakeFirst();
-    const wanted = Number(setting?.value ?? 0);
+    const wanted = await wantedPayers(db);
     const lanes = await db.selectFrom("lanes").select(["payer", "draining"]).execute();
     const known = new Set(lanes.map(({ payer }) => payer));
     if (!known.has(0) || known.size <= wanted) await this.#addLanes(await executor.call("payers", { count: wanted }), known);

@@ -26,21 +26,26 @@ export class Lanes {
   #lanes: readonly Lane[] = [];
   #readAt = 0;
   #reading: Promise<void> | undefined;
-  /** Taken by this instance since the snapshot. */
+  /** Taken by this instance since the snapshot, less what ended. */
   readonly #taken = new Map<number, number>();
+  /** Where the next search begins, so that lanes of equal load take turns. */
+  #start = 0;
 
   constructor(private readonly options: LanesOptions) {}
 
   /**
-   * A lane that can pay `costWei` and has room: the account's own if possible, else the least busy. Waits for room until `deadline` (ms of the epoch).
-   * Throws `no_payer_available`.
+   * A place in a lane that can pay `costWei` and has room: the account's own if possible, else the least busy. Waits for room until `deadline` (ms of the
+   * epoch). The place is given back by `leave`. Throws `no_payer_available`.
    */
-  async choose(sticky: number | null, costWei: bigint, deadline: number): Promise<Lane> {
+  async enter(sticky: number | null, costWei: bigint, deadline: number): Promise<Lane> {
     for (;;) {
       const usable = await this.#usable(costWei);
       const free = usable.filter((lane) => this.#load(lane) < this.options.maxInFlight);
       const lane = free.find(({ payer }) => payer === sticky) ?? this.#leastBusy(free);
-      if (lane !== undefined) return lane;
+      if (lane !== undefined) {
+        this.#count(lane.payer, 1);
+        return lane;
+      }
       if (Date.now() >= deadline) throw noPayer("Every API payer has as many writes under way as it may have.");
       await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
       this.#readAt = 0;
@@ -55,17 +60,12 @@ export class Lanes {
     return find() ?? raise(noPayer("No API payer is registered with the contract."));
   }
 
-  /** A nonce was taken from the lane, so that it is busier than the snapshot says. */
-  noteTaken(payer: number): void {
-    this.#taken.set(payer, (this.#taken.get(payer) ?? 0) + 1);
-  }
-
-  noteDone(payer: number): void {
-    this.#taken.set(payer, (this.#taken.get(payer) ?? 0) - 1);
+  leave(payer: number): void {
+    this.#count(payer, -1);
   }
 
   async all(): Promise<readonly Lane[]> {
-    await this.#refresh(false);
+    await this.#refresh(!this.#lanes.some(({ usable }) => usable));
     return this.#lanes;
   }
 
@@ -79,8 +79,14 @@ export class Lanes {
     return find();
   }
 
+  #count(payer: number, change: number): void {
+    this.#taken.set(payer, (this.#taken.get(payer) ?? 0) + change);
+  }
+
   #leastBusy(lanes: readonly Lane[]): Lane | undefined {
-    return lanes.reduce<Lane | undefined>((best, lane) => (best === undefined || this.#load(lane) < this.#load(best) ? lane : best), undefined);
+    this.#start += 1;
+    const rotated = lanes.map((_, index) => lanes[(index + this.#start) % lanes.length] as Lane);
+    return rotated.reduce<Lane | undefined>((best, lane) => (best === undefined || this.#load(lane) < this.#load(best) ? lane : best), undefined);
   }
 
   #load(lane: Lane): number {

@@ -8,6 +8,7 @@ import type { AccountId, Hash32 } from "../../protocol/ids";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { KeptFailure, SubmissionAttemptsTable, SubmissionsTable } from "../store/tables/chain";
+import { cancelSubmission } from "./operations";
 import { sameResult } from "./results";
 import { OPEN_STATES, type SubmissionState } from "./states";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionView, WriteResult } from "./types";
@@ -143,14 +144,8 @@ export class SubmissionRecords {
       .execute();
   }
 
-  async cancel(id: string): Promise<boolean> {
-    const { numUpdatedRows } = await this.db
-      .updateTable("submissions")
-      .set({ cancelled: true, updated_at: sql`now()` })
-      .where("id", "=", id)
-      .where("state", "in", OPEN_STATES)
-      .executeTakeFirst();
-    return numUpdatedRows > 0n;
+  cancel(id: string): Promise<boolean> {
+    return cancelSubmission(this.db, id);
   }
 
   /**

@@ -47,7 +47,7 @@ export class Submitter {
 
   /** Told by the carrier. */
   noteEnd(row: SubmissionRow): void {
-    this.options.lanes.noteDone(row.payer);
+    this.options.lanes.leave(row.payer);
     for (const wake of this.#awaited.get(row.id) ?? []) wake(row);
   }
 
@@ -93,9 +93,11 @@ export class Submitter {
     try {
       for (;;) {
         const ready = await this.#simulateInTurn(request, deadline);
-        if (!reserved) await request.reserve?.(id);
-        reserved = true;
-        const row = await this.#writeDown(request, id, ready);
+        const row = await this.#inLane(ready.lane, async () => {
+          if (!reserved) await request.reserve?.(id);
+          reserved = true;
+          return this.#writeDown(request, id, ready);
+        });
         if (row !== undefined) return row;
       }
     } catch (error) {
@@ -104,12 +106,23 @@ export class Submitter {
     }
   }
 
+  /** The place in the lane is kept by the row, if there comes to be one. */
+  async #inLane(lane: Lane, begin: () => Promise<SubmissionRow | undefined>): Promise<SubmissionRow | undefined> {
+    let row: SubmissionRow | undefined;
+    try {
+      row = await begin();
+      return row;
+    } finally {
+      if (row === undefined) this.options.lanes.leave(lane.payer);
+    }
+  }
+
   async #simulateInTurn({ accountId, write }: SubmitRequest, deadline: number): Promise<{ turn: Turn; lane: Lane; gasLimit: bigint }> {
     const { turns, lanes, fees } = this.options;
     const turn = await turns.whenFree(accountId, deadline, busyAccount);
     const gasLimit = withMargin(await this.simulate(write));
     const { maxFeePerGas } = await fees.now();
-    return { turn, lane: await lanes.choose(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
+    return { turn, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
   }
 
   async #writeDown(
@@ -117,7 +130,7 @@ export class Submitter {
     id: SubmissionId,
     { turn, lane, gasLimit }: { turn: Turn; lane: Lane; gasLimit: bigint },
   ): Promise<SubmissionRow | undefined> {
-    const { executor, records, lanes, carrier } = this.options;
+    const { executor, records, carrier } = this.options;
     const { credential, write, convert, requestId } = request;
     const { calldata, tag } = await executor.call(
       "authorizeWrite",
@@ -138,7 +151,6 @@ export class Submitter {
       requestId,
     });
     if (row === undefined) return undefined;
-    lanes.noteTaken(lane.payer);
     carrier.carry(row);
     return row;
   }

@@ -38,6 +38,9 @@ export function openPostgresPool(options: PostgresPoolOptions): PostgresPool {
 
 function clientOf(client: PoolClient): PostgresPoolClient {
   const broken = { is: false };
+  // The query under way fails with the same error; without a listener here it would end the process besides.
+  const onError = (): void => void (broken.is = true);
+  client.on("error", onError);
   const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
     try {
       return await client.query(sql, [...parameters]);
@@ -47,8 +50,12 @@ function clientOf(client: PoolClient): PostgresPoolClient {
       throw translated;
     }
   };
-  // A connection whose state is unknown is thrown away, not handed to the next.
-  return { query: query as PostgresPoolClient["query"], release: () => client.release(broken.is) };
+  const release = (): void => {
+    client.off("error", onError);
+    // A connection whose state is unknown is thrown away, not handed to the next.
+    client.release(broken.is);
+  };
+  return { query: query as PostgresPoolClient["query"], release };
 }
 
 async function named<T>(promise: Promise<T>): Promise<T> {

@@ -8,7 +8,7 @@ import type { AccountManager } from "../../typechain-types";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import { openChain, type ChainTuning } from "../../relayer/chain";
-import type { Chain, SubmissionHooks, SubmissionOutcome, SubmitRequest } from "../../relayer/chain/types";
+import type { Chain, ExecutorPort, SubmissionHooks, SubmissionOutcome, SubmitRequest } from "../../relayer/chain/types";
 import { openStore, type Store } from "../../relayer/store/index";
 import { Instance } from "../../relayer/store/instance";
 import { LocalExecutor } from "./localExecutor";
@@ -39,6 +39,10 @@ export interface RoomOptions {
   readonly confirmations?: number;
   /** Default: one proxy in front of the node. */
   readonly rpcUrls?: readonly string[];
+  /** Default: the bed's. */
+  readonly executor?: ExecutorPort;
+  /** False: the lease is taken and never renewed, so that a test can let it run out. */
+  readonly renewsLease?: boolean;
   /** Default: yes. */
   readonly waitUntilReady?: boolean;
 }
@@ -102,13 +106,21 @@ export class ChainBed {
     onAbandon: async (id) => void this.abandoned.push(id),
   };
 
-  async open({ tuning, payerCount = this.payers, confirmations, rpcUrls = [this.proxy.url], waitUntilReady = true }: RoomOptions = {}): Promise<Room> {
-    const instance = new Instance({ db: this.store.db, onError: () => undefined });
+  async open({
+    tuning,
+    payerCount = this.payers,
+    confirmations,
+    rpcUrls = [this.proxy.url],
+    waitUntilReady = true,
+    executor = this.executor,
+    renewsLease = true,
+  }: RoomOptions = {}): Promise<Room> {
+    const instance = new Instance({ db: this.store.db, onError: () => undefined, renewalMs: renewsLease ? 5_000 : 2 ** 30 });
     await instance.start();
     const chain = await openChain({
       db: this.store.db,
       instanceId: instance.id,
-      executor: this.executor,
+      executor,
       hooks: this.hooks,
       log: pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" }),
       rpcUrls,
@@ -133,6 +145,15 @@ export class ChainBed {
     this.#rooms.push(room);
     if (waitUntilReady) await eventually("the chain room is ready", async () => (await chain.ready()).ready);
     return room;
+  }
+
+  /** As if the instance had died more than 15 seconds ago. */
+  async expire({ instance }: Room): Promise<void> {
+    await this.store.db
+      .updateTable("instances")
+      .set({ renewed_at: new Date(Date.now() - 60_000) })
+      .where("id", "=", instance.id)
+      .execute();
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,89 @@
+/** Payers: who they are, what they have, and the contract admin's transactions about them. */
+import { formatEther, Wallet, type JsonRpcProvider } from "ethers";
+import { AccountManager__factory, type AccountManager } from "../../typechain-types";
+import type { Address } from "../../protocol/ids";
+import { callExecutor } from "../dev/payers";
+import { askSecret } from "../prompt";
+import { addressArgument, contractAddress, countArgument, setting, table, withProvider, type Command, type Invocation } from "./command";
+
+type AdminFunction = "addApiPayer" | "removeApiPayer" | "setAdminApiPayer";
+
+export const listPayers: Command = {
+  args: "[count]",
+  help: "derived and registered payers with their balances",
+  run: async (invocation) => withProvider((provider) => showPayers(invocation, provider)),
+};
+
+export const registerPayers: Command = {
+  args: "<count>",
+  help: "register the first <count> derived payers and the admin payer, as far as they are not",
+  run: async (invocation) =>
+    withProvider(async (provider) => {
+      const { adminPayer, payers } = await derived(countArgument(invocation));
+      const contract = connect(provider);
+      const registered = new Set(await contract.apiPayers());
+      const missing = payers.filter((payer) => !registered.has(payer)).map((payer): [AdminFunction, string] => ["addApiPayer", payer]);
+      const admin: [AdminFunction, string][] = (await contract.adminApiPayer()) === adminPayer ? [] : [["setAdminApiPayer", adminPayer]];
+      if (missing.length + admin.length === 0) return invocation.print("All of them are registered.");
+      await carryOut(invocation, provider, [...missing, ...admin]);
+    }),
+};
+
+export const addPayer = adminCommand("addApiPayer", "let an address act as API payer");
+export const removePayer = adminCommand("removeApiPayer", "let it act no more; drain its lane first (resize)");
+export const setAdminPayer = adminCommand("setAdminApiPayer", "name the address that funds the payers");
+
+function adminCommand(functionName: AdminFunction, help: string): Command {
+  return {
+    args: "<address>",
+    help,
+    run: async (invocation) => withProvider((provider) => carryOut(invocation, provider, [[functionName, addressArgument(invocation)]])),
+  };
+}
+
+async function showPayers({ args, print }: Invocation, provider: JsonRpcProvider): Promise<void> {
+  const contract = connect(provider);
+  const registered = new Set(await contract.apiPayers());
+  const admin = await contract.adminApiPayer();
+  const { adminPayer, payers } = await derived(Number(args[0] ?? registered.size));
+  const indexed = [adminPayer, ...payers];
+  const strangers = [...registered].filter((payer) => !indexed.includes(payer));
+  const rows = await Promise.all(
+    [...indexed.entries(), ...strangers.map((payer): [string, string] => ["-", payer])].map(async ([index, payer]) => {
+      const role = index === 0 ? (payer === admin ? "admin payer" : "admin payer, not set on chain") : registered.has(payer) ? "registered" : "not registered";
+      return [String(index), payer, formatEther(await provider.getBalance(payer)), role];
+    }),
+  );
+  print(table([["payer", "address", "ether", ""], ...rows]));
+}
+
+async function derived(count: number): Promise<{ adminPayer: string; payers: string[] }> {
+  return callExecutor(setting("EXECUTOR_SOCKET"), "payers", { count });
+}
+
+const connect = (provider: JsonRpcProvider): AccountManager => AccountManager__factory.connect(contractAddress(), provider);
+
+/** Prints each transaction, or signs it with the admin's key and waits for it. */
+async function carryOut({ sign, print }: Invocation, provider: JsonRpcProvider, calls: readonly (readonly [AdminFunction, string])[]): Promise<void> {
+  const contract = connect(provider);
+  const wallet = sign ? await adminWallet(provider, await contract.admin()) : undefined;
+  for (const [functionName, argument] of calls) {
+    if (wallet === undefined) print(forMultisig(functionName, argument as Address));
+    else {
+      const sent = await contract.connect(wallet)[functionName](argument);
+      const receipt = await sent.wait();
+      print(`${functionName}(${argument}): ${receipt?.status === 1 ? "done" : "FAILED"} in ${sent.hash}`);
+    }
+  }
+}
+
+async function adminWallet(provider: JsonRpcProvider, admin: string): Promise<Wallet> {
+  const wallet = new Wallet(await askSecret("Contract admin's private key (0x…): "), provider);
+  if (wallet.address !== admin) throw new Error(`The contract's admin is ${admin}; this key is of ${wallet.address}.`);
+  return wallet;
+}
+
+function forMultisig(functionName: AdminFunction, argument: Address): string {
+  const data = AccountManager__factory.createInterface().encodeFunctionData(functionName as "addApiPayer", [argument]);
+  return [`${functionName}(${argument})`, `  to    ${contractAddress()}`, `  value 0`, `  data  ${data}`].join("\n");
+}

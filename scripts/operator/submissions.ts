@@ -1,0 +1,89 @@
+/** Submissions as the store has them. Needs the PostgreSQL that the relayers use; the embedded database belongs to its one relayer. */
+import { OPEN_STATES } from "../../relayer/chain/states";
+import { parseSubmissionId } from "../../relayer/chain";
+import { cancelSubmission as cancel, wantPayers } from "../../relayer/chain/operations";
+import { openStore, type Store } from "../../relayer/store/index";
+import { countArgument, setting, table, usageError, type Command, type Invocation } from "./command";
+
+const STUCK_AFTER_SECONDS = 60;
+
+async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore({ databaseUrl: setting("DATABASE_URL"), maxConnections: 2 });
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+function idArgument({ args }: Invocation): string {
+  return parseSubmissionId(args[0] ?? "") ?? usageError("This command takes a submission id (32 hex digits).");
+}
+
+export const stuckSubmissions: Command = {
+  args: "",
+  help: `submissions without an outcome for more than ${STUCK_AFTER_SECONDS} s`,
+  run: async ({ print }) =>
+    withStore(async ({ db }) => {
+      const before = new Date(Date.now() - STUCK_AFTER_SECONDS * 1_000);
+      const rows = await db
+        .selectFrom("submissions")
+        .selectAll()
+        .where("state", "in", OPEN_STATES)
+        .where("created_at", "<", before)
+        .orderBy("payer")
+        .orderBy("nonce")
+        .execute();
+      if (rows.length === 0) return print("None.");
+      const lines = rows.map((row) => [
+        row.id,
+        row.kind,
+        row.state,
+        String(row.payer),
+        String(row.nonce),
+        row.created_at.toISOString(),
+        row.cancelled ? "cancelled" : "",
+      ]);
+      print(table([["id", "kind", "state", "payer", "nonce", "since", ""], ...lines]));
+    }),
+};
+
+export const showSubmission: Command = {
+  args: "<id>",
+  help: "one submission with its transactions",
+  run: async (invocation) =>
+    withStore(async ({ db }) => {
+      const id = idArgument(invocation);
+      const row = await db.selectFrom("submissions").selectAll().where("id", "=", id).executeTakeFirst();
+      if (row === undefined) throw new Error("No such submission.");
+      const { calldata: _calldata, tag: _tag, ...shown } = row;
+      const attempts = await db
+        .selectFrom("submission_attempts")
+        .select(["hash", "does", "max_fee", "priority_fee", "created_at"])
+        .where("submission_id", "=", id)
+        .orderBy("created_at")
+        .execute();
+      invocation.print(JSON.stringify({ ...shown, attempts }, undefined, 2));
+    }),
+};
+
+export const cancelSubmission: Command = {
+  args: "<id>",
+  help: "give a submission up: its nonce is filled with a transaction that does nothing",
+  run: async (invocation) =>
+    withStore(async ({ db }) => {
+      if (!(await cancel(db, idArgument(invocation)))) throw new Error("It has an outcome already, or there is no such submission.");
+      invocation.print("Asked for. Either the write or the empty transaction lands; `submission <id>` shows which.");
+    }),
+};
+
+export const resizePool: Command = {
+  args: "<count>",
+  help: "use this many payers from now on (set PAYER_COUNT, too: each start sets it again)",
+  run: async (invocation) =>
+    withStore(async ({ db }) => {
+      const count = countArgument(invocation);
+      await wantPayers(db, count);
+      invocation.print(`${count} payers are wanted. New ones are used once they are registered (register-payers) and have gas; superfluous ones drain.`);
+    }),
+};
