@@ -1,4 +1,5 @@
 /** Which addresses a guest may reach: global unicast ones only, and no address that hides another. */
+import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
@@ -14,7 +15,8 @@ const SPECIAL_V4 = ["192.0.0.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.8
 const NAT64 = ipaddr.IPv6.parseCIDR("64:ff9b::/96");
 
 export function isGlobalUnicast(text: string): boolean {
-  if (!ipaddr.isValid(text)) return false;
+  // The library also reads short and octal forms, which no resolver gives.
+  if (isIP(text) === 0) return false;
   const address = ipaddr.parse(text);
   return address instanceof ipaddr.IPv4 ? isGlobalV4(address) : isGlobalV6(address);
 }

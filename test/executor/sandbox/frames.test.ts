@@ -1,0 +1,52 @@
+import { expect } from "chai";
+import { PassThrough } from "node:stream";
+import fc from "fast-check";
+import { encodeFrame, readFrames, type Frame } from "../../../executor/frames";
+import { count, SEED } from "../../support/counts";
+
+/** Feeds bytes in pieces and gives what was read. */
+function read(bytes: Buffer, cuts: number[] = [], caps?: Parameters<typeof readFrames>[3]): { frames: Frame[]; violations: string[] } {
+  const stream = new PassThrough();
+  const frames: Frame[] = [];
+  const violations: string[] = [];
+  readFrames(stream, (frame) => frames.push(frame), (reason) => violations.push(reason), caps);
+  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+  for (let i = 1; i < places.length; i++) stream.emit("data", bytes.subarray(places[i - 1], places[i]));
+  return { frames, violations };
+}
+
+describe("frames", () => {
+  it("arrive whole and in order, however the bytes are cut", () => {
+    const messages = fc.array(fc.record({ header: fc.dictionary(fc.string(), fc.jsonValue()), payload: fc.uint8Array({ maxLength: 50 }) }), { maxLength: 8 });
+    fc.assert(
+      fc.property(messages, fc.array(fc.nat(10_000), { maxLength: 20 }), (sent, cuts) => {
+        const bytes = Buffer.concat(sent.map(({ header, payload }) => encodeFrame(header, Buffer.from(payload))));
+        const { frames, violations } = read(bytes, cuts);
+        expect(violations).to.deep.equal([]);
+        expect(frames.map(({ header, payload }) => [JSON.stringify(header), [...payload]])).to.deep.equal(sent.map(({ header, payload }) => [JSON.stringify(header), [...payload]]));
+      }),
+      { seed: SEED, numRuns: count(100, 3_000) },
+    );
+  });
+
+  it("above the cap end the conversation before they arrive, and nothing after them is read", () => {
+    const caps = { headerBytes: 10, payloadBytes: 10 };
+    const prefix = ([header, payload]: readonly [number, number]) => {
+      const bytes = Buffer.alloc(8);
+      bytes.writeUInt32BE(header, 0);
+      bytes.writeUInt32BE(payload, 4);
+      return bytes;
+    };
+    for (const lengths of [[11, 0], [0, 11], [0xffffffff, 0xffffffff]] as const) {
+      const { frames, violations } = read(Buffer.concat([prefix(lengths), encodeFrame({}, Buffer.alloc(0))]), [8], caps);
+      expect([frames.length, violations]).to.deep.equal([0, ["a frame is too large"]]);
+    }
+  });
+
+  it("that are not JSON end the conversation once", () => {
+    const bytes = Buffer.concat([encodeFrame({ fine: 1 }), Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0x7b]), encodeFrame({ late: 1 })]);
+    const { frames, violations } = read(bytes);
+    expect(frames.map(({ header }) => header)).to.deep.equal([{ fine: 1 }]);
+    expect(violations).to.have.lengthOf(1);
+  });
+});

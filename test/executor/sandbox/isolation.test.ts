@@ -1,0 +1,107 @@
+/** What stands between a child that was taken over and the keys. Tried for real: as root every barrier must hold. */
+import { expect } from "chai";
+import { execFileSync, spawn } from "node:child_process";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { confine } from "../../../executor/confine";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import { IsolationTooWeak } from "../../../executor/sandbox/types";
+import { RUN_LIMITS } from "../../../protocol/limits";
+import { noFetcher, silent } from "../../support/sandbox";
+
+const isRoot = process.getuid?.() === 0;
+const options = { limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher };
+
+/** Runs a script as a child would be run, and gives what it prints. */
+function asChild(script: string): Promise<string> {
+  const drop = "process.setgroups([61999]); process.setgid(61999); process.setuid(61999);";
+  const command = [...confine("network", "files", "privileges"), process.execPath, "-e", drop + script];
+  const child = spawn(command[0]!, command.slice(1), { cwd: "/", env: {}, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  return new Promise((resolve) => child.once("close", () => resolve(output.trim())));
+}
+
+describe("isolation of children", function () {
+  this.timeout(20_000);
+  let folder: string;
+  before(() => (folder = mkdtempSync(join(tmpdir(), "isolation-"))));
+  after(() => rmSync(folder, { recursive: true }));
+
+  it("the self-test reports the level reached and what is missing", async () => {
+    const pool = await createSandboxPool(options);
+    const { level } = pool.stats();
+    await pool.close(0);
+    if (isRoot) expect(level).to.deep.equal({ level: "full", missing: [] });
+    else expect(level.missing).to.include("children run as the keyholder's own user");
+  });
+
+  it("a secret a child could open is found: development says so, production does not start", async () => {
+    const open = mkdtempSync(join(tmpdir(), "isolation-open-"));
+    chmodSync(open, 0o755);
+    const secret = join(open, "root.key");
+    writeFileSync(secret, "root key", { mode: 0o644 });
+    const development = await createSandboxPool({ ...options, secretPaths: [secret] });
+    const { level } = development.stats();
+    await development.close(0);
+    const production = await createSandboxPool({ ...options, secretPaths: [secret], requireFullIsolation: true }).catch((error: unknown) => error);
+    rmSync(open, { recursive: true });
+    expect(level.level).to.not.equal("full");
+    expect(level.missing).to.include(`children can open ${secret}`);
+    expect(production).to.be.instanceOf(IsolationTooWeak).with.property("message").that.contains(`children can open ${secret}`);
+  });
+
+  it("a root key file and a socket of the keyholder are out of reach", async function () {
+    if (!isRoot) this.skip();
+    const key = join(folder, "root.key");
+    const path = join(folder, "executor.sock");
+    writeFileSync(key, "root key", { mode: 0o600 });
+    const server = createServer().listen(path);
+    const pool = await createSandboxPool({ ...options, secretPaths: [key, path], requireFullIsolation: true });
+    expect(pool.stats().level.level).to.equal("full");
+    await pool.close(0);
+    server.close();
+  });
+
+  const attempts: [string, string, RegExp][] = [
+    ["reads the keyholder's memory", `fs.openSync("/proc/" + process.ppid + "/mem")`, /EACCES|EPERM/],
+    ["reads the keyholder's environment", `fs.readFileSync("/proc/" + process.ppid + "/environ")`, /EACCES|EPERM/],
+    ["lists the keyholder's open files", `fs.readdirSync("/proc/" + process.ppid + "/fd")`, /EACCES|EPERM/],
+    ["signals the keyholder", `process.kill(process.ppid, 0)`, /EPERM/],
+    ["reads /etc/shadow", `fs.readFileSync("/etc/shadow")`, /EACCES/],
+    ["becomes root again", `process.setuid(0)`, /EPERM/],
+    ["writes a file", `fs.writeFileSync("/tmp/sandbox-attempt-" + process.pid, "x")`, /EFBIG|EACCES/],
+    ["uses a setuid program", `(() => { const out = child_process.spawnSync("/bin/su", ["-c", "id -u"], { input: "" }); if (String(out.stdout).trim() === "0") return "root"; throw Object.assign(new Error(), { code: "EACCES" }); })()`, /EACCES/],
+  ];
+  for (const [what, expression, code] of attempts) {
+    it(`a child that was taken over never ${what}`, async function () {
+      if (!isRoot) this.skip();
+      const output = await asChild(`const fs = require("node:fs"), child_process = require("node:child_process"); try { ${expression}; console.log("done"); } catch (error) { console.log(error.code); }`);
+      expect(output).to.match(code);
+    });
+  }
+
+  it("a child that was taken over reaches no address, not even its own machine's", async function () {
+    if (!isRoot) this.skip();
+    const server = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.once("listening", resolve));
+    const { port } = server.address() as { port: number };
+    const output = await asChild(`require("node:net").connect(${port}, "127.0.0.1").on("connect", () => console.log("connected")).on("error", (error) => console.log(error.code))`);
+    server.close();
+    expect(output).to.equal("ENETUNREACH");
+  });
+
+  it("a child is given no environment: a canary in the keyholder's never arrives", async () => {
+    process.env.CANARY_SECRET = "canary-6f1b";
+    const pool = await createSandboxPool(options);
+    const children = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)], { encoding: "utf8" });
+    const pids = children.split("\n").filter((line) => line.includes("sandbox/child.js")).map((line) => line.trim().split(/\s+/)[0]!);
+    const environments = pids.map((pid) => readFileSync(`/proc/${pid}/environ`, "utf8"));
+    await pool.close(0);
+    delete process.env.CANARY_SECRET;
+    expect(environments.length).to.be.at.least(1);
+    for (const environment of environments) expect(environment).to.not.contain("canary-6f1b");
+  });
+});

@@ -1,0 +1,128 @@
+import { expect } from "chai";
+import { execFileSync, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import type { SandboxPool } from "../../../executor/sandbox/types";
+import { RUN_LIMITS } from "../../../protocol/limits";
+import { count } from "../../support/counts";
+import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
+
+/** Children of a process, oldest first. */
+function childrenOf(pid: number): { pid: number; state: string; residentMiB: number }[] {
+  const lines = execFileSync("ps", ["-o", "pid=,stat=,rss=,args=", "--ppid", String(pid)], { encoding: "utf8" }).split("\n");
+  return lines
+    .filter((line) => line.includes("sandbox/child.js") || line.includes("defunct"))
+    .map((line) => line.trim().split(/\s+/))
+    .map(([id, state, rss]) => ({ pid: Number(id), state: state ?? "", residentMiB: Number(rss) / 1024 }));
+}
+
+describe("the life of children", function () {
+  this.timeout(60_000);
+  let pool: SandboxPool;
+  let others: Set<number>;
+  const own = () => childrenOf(process.pid).filter(({ pid }) => !others.has(pid));
+  const start = async (options: object = {}) => {
+    others = new Set(childrenOf(process.pid).map(({ pid }) => pid));
+    pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, logger: silent, fetcher: noFetcher, ...options });
+  };
+  afterEach(() => pool.close(0));
+  const here = (options?: RunOptions, code = "async function main() { return 1; }") => pool.run(jobOf(code, options));
+  /** The process ids before and after a run: which child served it, if one was started for it. */
+  const pids = () => own().map(({ pid }) => pid);
+
+  it("a warm child serves its own key again, and no other", async () => {
+    await start();
+    await here({ key: "a" });
+    const warm = pids();
+    for (let i = 0; i < 5; i++) await here({ key: "a" });
+    expect(pids(), "no fork for a warm key").to.deep.equal(warm);
+    await here({ key: "b" });
+    expect(pids().length, "another key took a fresh child").to.equal(warm.length + 1);
+  });
+
+  it("is ended and replaced after its number of runs", async () => {
+    await start({ recycle: { runs: 3, ageMs: 60_000 } });
+    const seen = new Set<number>();
+    for (let i = 0; i < 9; i++) {
+      expect((await here()).response).to.equal("1");
+      for (const pid of pids()) seen.add(pid);
+    }
+    expect(seen.size).to.be.at.least(4);
+  });
+
+  it("is ended when it is old", async () => {
+    await start({ recycle: { runs: 500, ageMs: 1 } });
+    await here();
+    const first = pids();
+    await here();
+    expect(pids()).to.not.deep.equal(first);
+  });
+
+  it("is not used again after anything abnormal", async () => {
+    await start();
+    await here();
+    const before = pids();
+    await here({ limits: { wallMs: 100 } }, "for (;;);");
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(pids().filter((pid) => before.includes(pid)).length).to.be.below(before.length);
+  });
+
+  it("many keys never make more children than the pool may have", async () => {
+    await start({ maxChildren: 5 });
+    for (let i = 0; i < 10; i++) {
+      await here({ key: `key${i}` });
+      expect(pool.stats().children).to.be.at.most(6);
+    }
+  });
+
+  it("hostile runs by the dozen grow neither the pool, nor a zombie, nor memory", async () => {
+    await start();
+    const hostile = [
+      "async function main() { const kept = []; for (;;) kept.push(new Array(1e5).fill(1.5)); }",
+      "async function main() { 'x'.repeat(2 ** 28).split(''); }",
+      "for (;;);",
+      "async function main() { return 'x'.repeat(5e8); }",
+      "async function main() { for (;;) console.log('x'.repeat(1000)); }",
+      "async function main() { await new Promise(() => {}); }",
+      "async function main() { (function dive() { dive(); })(); }",
+      "async function main() { throw new Error('x'.repeat(1e6)); }",
+    ];
+    const runs = count(16, 1_000);
+    const memory: number[] = [];
+    for (let i = 0; i < runs; i++) {
+      await here({ key: `k${i % 3}`, limits: { wallMs: 150 } }, hostile[i % hostile.length]);
+      if (i === Math.floor(runs / 4) || i === runs - 1) memory.push(process.memoryUsage().rss / 2 ** 20);
+    }
+    expect((await here({ key: "k0" })).response).to.equal("1");
+    const left = own();
+    expect(left.filter(({ state }) => state.includes("Z"))).to.deep.equal([]);
+    expect(left.length).to.equal(pool.stats().children);
+    expect(pool.stats().children).to.be.at.most(6);
+    expect(Math.max(...left.map(({ residentMiB }) => residentMiB))).to.be.below(400);
+    expect(memory[1]! - memory[0]!, "growth of the keyholder's process in MiB").to.be.below(count(100, 150));
+  }).timeout(count(60_000, 1_200_000));
+
+  it("children end with the process that started them, also when it is killed and a guest loops", async () => {
+    const program = `
+      const { createSandboxPool } = require(${JSON.stringify(join(__dirname, "../../../dist/executor/sandbox/pool.js"))});
+      const { RUN_LIMITS: limits } = require(${JSON.stringify(join(__dirname, "../../../dist/protocol/limits.js"))});
+      createSandboxPool({ limits, size: 2, logger: { warn() {}, error() {} }, fetcher: {} }).then((pool) => {
+        pool.run({ account: "a", key: "k", code: "for (;;);", cid: "", params: "{}", limits, ops: async () => ({ ok: true, value: "1" }), onStarted: () => setTimeout(() => console.log("looping"), 300) });
+      });`;
+    const parent = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+    await new Promise((resolve) => parent.stdout.once("data", resolve));
+    const children = childrenOf(parent.pid!).map(({ pid }) => pid);
+    expect(children.length).to.be.at.least(2);
+    parent.kill("SIGKILL");
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const alive = children.filter((pid) => {
+      try {
+        return process.kill(pid, 0) && !execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).includes("Z");
+      } catch {
+        return false;
+      }
+    });
+    await start();
+    expect(alive).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,114 @@
+/** A child that speaks for itself: the keyholder's side believes nothing it says beyond its own run and its limits. */
+import { expect } from "chai";
+import type { ModuleCache } from "../../../executor/sandbox/imports";
+import type { FromChild, ToChild } from "../../../executor/sandbox/messages";
+import { RunSession } from "../../../executor/sandbox/session";
+import type { Worker, WorkerEvents } from "../../../executor/sandbox/worker";
+import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
+
+class Puppet {
+  events: WorkerEvents | undefined;
+  readonly heard: ToChild[] = [];
+  killedFor: string | undefined;
+  resident = 0;
+  send(message: ToChild): void {
+    this.heard.push(message);
+  }
+  kill(reason: string): void {
+    this.killedFor ??= reason;
+  }
+  residentBytes(): number {
+    return this.resident;
+  }
+  says(message: FromChild, payload = Buffer.alloc(0)): void {
+    this.events?.onMessage(message, payload);
+  }
+}
+
+const RUN = 7;
+
+function session(options: RunOptions = {}): { puppet: Puppet; outcome: RunSession["outcome"] } {
+  const puppet = new Puppet();
+  const running = new RunSession(RUN, jobOf("", options), puppet as unknown as Worker, { fetcher: noFetcher, modules: {} as ModuleCache, logger: silent });
+  running.start();
+  return { puppet, outcome: running.outcome };
+}
+
+const op = (name: string, args: unknown, call = 1): FromChild => ({ type: "op", run: RUN, call, name, args: JSON.stringify(args) });
+
+describe("a child that was taken over", () => {
+  it("cannot end or fill another run", async () => {
+    const { puppet, outcome } = session();
+    puppet.says({ type: "log", run: RUN + 1 }, Buffer.from("foreign"));
+    puppet.says({ type: "end", run: RUN - 1 }, Buffer.from('"foreign"'));
+    puppet.says({ type: "end", run: RUN }, Buffer.from('"own"'));
+    expect(await outcome).to.include({ response: '"own"', logs: "" });
+  });
+
+  it("cannot give a response that is not JSON, or too large", async () => {
+    const broken = session();
+    broken.puppet.says({ type: "end", run: RUN }, Buffer.from("{"));
+    expect((await broken.outcome).error?.code).to.equal("sandbox_crashed");
+    const large = session({ limits: { responseBytes: 4 } });
+    large.puppet.says({ type: "end", run: RUN }, Buffer.from('"abc"'));
+    expect((await large.outcome).error?.code).to.equal("response_too_large");
+    expect(large.puppet.killedFor).to.equal("response_too_large");
+  });
+
+  it("cannot ask for more ops than the run may", async () => {
+    let served = 0;
+    const { puppet, outcome } = session({ limits: { keyOps: 3 }, ops: () => (served++, { ok: true, value: "1" }) });
+    for (let i = 1; i <= 10; i++) puppet.says(op("signMessage", {}, i));
+    expect((await outcome).error?.code).to.equal("limit_exceeded");
+    expect(served).to.equal(3);
+    expect(puppet.killedFor).to.equal("limit_exceeded");
+  });
+
+  it("gets no answer to an op that does not exist", async () => {
+    let served = 0;
+    const { puppet, outcome } = session({ ops: () => (served++, { ok: true, value: "1" }) });
+    for (const name of ["rootKey", "__proto__", "constructor", "signAsPayer"]) puppet.says(op(name, {}));
+    await new Promise((resolve) => setImmediate(resolve));
+    puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+    await outcome;
+    expect(served).to.equal(0);
+    expect(puppet.heard.filter((message) => message.type === "answer").every((message) => !message.ok)).to.equal(true);
+  });
+
+  it("is not answered any more once its run is over", async () => {
+    let answer: (() => void) | undefined;
+    const { puppet, outcome } = session({ ops: () => new Promise((resolve) => (answer = () => resolve({ ok: true, value: '"secret"' }))) });
+    puppet.says(op("getPrivateKey", {}));
+    await new Promise((resolve) => setImmediate(resolve));
+    puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+    await outcome;
+    answer!();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(JSON.stringify(puppet.heard)).to.not.contain("secret");
+  });
+
+  it("is ended when it says nothing beyond its time", async () => {
+    const { puppet, outcome } = session({ limits: { wallMs: 50 } });
+    const result = await outcome;
+    expect(result.error?.code).to.equal("timed_out");
+    expect(result.durationMs).to.be.within(290, 1_500);
+    expect(puppet.killedFor).to.equal("timed_out");
+  });
+
+  it("is ended when it grows beyond its memory", async () => {
+    const { puppet, outcome } = session();
+    puppet.resident = 700 * 2 ** 20;
+    expect((await outcome).error?.code).to.equal("out_of_memory");
+    expect(puppet.killedFor).to.equal("out_of_memory");
+  });
+
+  it("with garbage for arguments is refused, not believed", async () => {
+    const { puppet, outcome } = session();
+    puppet.says({ type: "op", run: RUN, call: 1, name: "fetch", args: "[1]" });
+    puppet.says({ type: "op", run: RUN, call: 2, name: "fetch", args: JSON.stringify({ url: "http://a", method: "GET\r\nX: y", redirect: "follow", headers: [] }) });
+    await new Promise((resolve) => setImmediate(resolve));
+    puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
+    await outcome;
+    expect(puppet.heard.filter((message) => message.type === "answer").map((message) => message.ok)).to.deep.equal([false, false]);
+  });
+});
