@@ -132,11 +132,7 @@ abstract contract AccountDecisions is ApiPayers {
     }
 
     /// @dev The one answer behind all three questions. `pkp` zero asks about key and action only.
-    function _decide(
-        uint256 key,
-        uint256 cid,
-        address pkp
-    ) private view returns (DenialReason reason, bool byName, uint256 accountId) {
+    function _decide(uint256 key, uint256 cid, address pkp) private view returns (DenialReason reason, bool byName, uint256 accountId) {
         Subject memory subject = _subject(key);
         accountId = subject.accountId;
         if (subject.denial != DenialReason.None) return (subject.denial, false, accountId);
@@ -147,12 +143,7 @@ abstract contract AccountDecisions is ApiPayers {
     }
 
     /// @dev Looks through the groups of the account, a word of 224 at a time, until one allows it that lists the action by name.
-    function _judge(
-        uint256 key,
-        Subject memory subject,
-        uint256 cid,
-        address pkp
-    ) private view returns (Verdict memory verdict) {
+    function _judge(uint256 key, Subject memory subject, uint256 cid, address pkp) private view returns (Verdict memory verdict) {
         Account storage account = _accounts[subject.accountId];
         GroupList storage list = _usageKeys[key].lists[Scope.Execute];
         bool everywhere = subject.isAccountKey || list.has(subject.generation, 0);
@@ -167,7 +158,8 @@ abstract contract AccountDecisions is ApiPayers {
             verdict.keyExecutes = true;
             uint256 byName = groups & action.at(actionIndex, i);
             uint256 withPkp = pkp == address(0) ? groups : groups & wallet.at(pkpIndex, i);
-            if (byName & withPkp == 0) { // else what lists "any" makes no difference
+            if (byName & withPkp == 0) {
+                // else what lists "any" makes no difference
                 groups &= byName | account.actions[0].at(0, i);
                 if (groups == 0) continue;
                 if (pkp != address(0)) withPkp |= account.anyPkp.at(0, i);

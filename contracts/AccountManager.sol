@@ -322,12 +322,7 @@ contract AccountManager is AccountViews, Multicall {
         if (_setPkpTexts(id, pkpId, name, description)) emit PkpUpdated(id, pkpId, name, description, apiKeyHash);
     }
 
-    function _setPkpTexts(
-        uint256 id,
-        address pkpId,
-        string calldata name,
-        string calldata description
-    ) private returns (bool changed) {
+    function _setPkpTexts(uint256 id, address pkpId, string calldata name, string calldata description) private returns (bool changed) {
         Pkp storage pkp = _accounts[id].pkpAt[_wallets[pkpId].column.index];
         (pkp.lengths, changed) = pkp.text.set(pkp.lengths, name, description);
     }
@@ -376,12 +371,7 @@ contract AccountManager is AccountViews, Multicall {
         }
     }
 
-    function updateGroupMetadata(
-        uint256 accountApiKeyHash,
-        uint256 groupId,
-        string calldata name,
-        string calldata description
-    ) external {
+    function updateGroupMetadata(uint256 accountApiKeyHash, uint256 groupId, string calldata name, string calldata description) external {
         _setGroupTexts(accountApiKeyHash, groupId, name, description);
     }
 
@@ -580,12 +570,7 @@ contract AccountManager is AccountViews, Multicall {
         return (index, true);
     }
 
-    function _setActionTexts(
-        uint256 id,
-        uint256 index,
-        string calldata name,
-        string calldata description
-    ) private returns (bool changed) {
+    function _setActionTexts(uint256 id, uint256 index, string calldata name, string calldata description) private returns (bool changed) {
         Action storage action = _accounts[id].actionAt[index];
         (action.lengths, changed) = action.text.set(action.lengths, name, description);
     }

@@ -85,7 +85,7 @@ abstract contract AccountViews is AccountDecisions {
         for (uint256 i = 0; i < ids.length; i++) items[i] = _groupInfo(account, ids[i]);
     }
 
-    function listActions(uint256 id, uint256 offset, uint256 limit) external view returns (ActionInfo[] memory, uint256) {
+    function listActions(uint256 id, uint256 offset, uint256 limit) external view returns (ActionInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
         return _actionPage(account, _actions(account), offset, limit);
     }
@@ -95,18 +95,18 @@ abstract contract AccountViews is AccountDecisions {
         uint256 groupId,
         uint256 offset,
         uint256 limit
-    ) external view returns (ActionInfo[] memory, uint256) {
+    ) external view returns (ActionInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
         _requireGroup(account, groupId);
         return _actionPage(account, _actionsIn(account, groupId), offset, limit);
     }
 
-    function listPkps(uint256 id, uint256 offset, uint256 limit) external view returns (PkpInfo[] memory, uint256 total) {
+    function listPkps(uint256 id, uint256 offset, uint256 limit) external view returns (PkpInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
         total = account.lastPkp;
         uint256[] memory numbers = new uint256[](_itemsOn(offset, limit, MAX_PAGE, total));
         for (uint256 i = 0; i < numbers.length; i++) numbers[i] = offset + i + 1;
-        return (_pkpInfos(account, numbers), total);
+        items = _pkpInfos(account, numbers);
     }
 
     function listPkpsInGroup(
@@ -114,12 +114,12 @@ abstract contract AccountViews is AccountDecisions {
         uint256 groupId,
         uint256 offset,
         uint256 limit
-    ) external view returns (PkpInfo[] memory, uint256 total) {
+    ) external view returns (PkpInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
         _requireGroup(account, groupId);
         uint256[] memory numbers;
         (numbers, total) = _page(_pkpsIn(account, groupId), offset, limit);
-        return (_pkpInfos(account, numbers), total);
+        items = _pkpInfos(account, numbers);
     }
 
     function listUsageApiKeys(
@@ -166,11 +166,7 @@ abstract contract AccountViews is AccountDecisions {
         if (account.owner == address(0)) revert UnknownAccount(id);
     }
 
-    function _page(
-        NumberSet memory set,
-        uint256 offset,
-        uint256 limit
-    ) private pure returns (uint256[] memory numbers, uint256 total) {
+    function _page(NumberSet memory set, uint256 offset, uint256 limit) private pure returns (uint256[] memory numbers, uint256 total) {
         total = set.size();
         numbers = set.page(offset, _itemsOn(offset, limit, MAX_PAGE, total));
     }

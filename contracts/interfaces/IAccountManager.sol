@@ -96,7 +96,12 @@ interface IAccountManager {
     /// @notice A wallet was registered to an account. If the first byte of the path is 1 it is the account's next PKP; if it is 2 it is
     /// the wallet of a usage key, which is recorded and not listed.
     event WalletDerivationRegistered(
-        uint256 indexed id, address indexed pkpId, uint256 derivationPath, string name, string description, uint256 actor
+        uint256 indexed id,
+        address indexed pkpId,
+        uint256 derivationPath,
+        string name,
+        string description,
+        uint256 actor
     );
     /// @notice A PKP has another name or description.
     event PkpUpdated(uint256 indexed id, address indexed pkpId, string name, string description, uint256 actor);

@@ -50,10 +50,7 @@ library Texts {
     }
 
     /// @dev Reads both strings.
-    function get(
-        Text storage stored,
-        TextLengths lengths
-    ) internal view returns (string memory name, string memory description) {
+    function get(Text storage stored, TextLengths lengths) internal view returns (string memory name, string memory description) {
         uint256 nameLength = TextLengths.unwrap(lengths) & 0xff;
         uint256 descriptionLength = TextLengths.unwrap(lengths) >> 8;
         bytes memory text = new bytes(nameLength + descriptionLength);

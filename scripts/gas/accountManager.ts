@@ -123,8 +123,7 @@ async function members(): Promise<Row[]> {
   const [a1, a2] = actions(1, 2) as [bigint, bigint];
   const [p1, p2] = pkps(1, 2) as [string, string];
   const rows: Row[] = [];
-  const add = async (name: string, baseline: number, call: Parameters<Measure>[0]) =>
-    rows.push({ name, gas: await measure(call), baseline, group: "plain" });
+  const add = async (name: string, baseline: number, call: Parameters<Measure>[0]) => rows.push({ name, gas: await measure(call), baseline, group: "plain" });
   rows.push({ name: "addAction, 2nd, listed before", gas: addAction, baseline: 207_414, group: "plain" });
   rows.push({ name: "updateActionMetadata", gas: update, baseline: 57_290, group: "plain" });
   await add("addActionToGroup, group empty", 107_745, manager.addActionToGroup(id, 2, a1));
@@ -172,7 +171,13 @@ async function decide(bench: Bench, key: bigint): Promise<number> {
 
 async function decisions(): Promise<Row[]> {
   const rows: Row[] = [];
-  const baselines: [number, number | undefined][] = [[1, 44_232], [10, 106_845], [100, 732_963], [223, undefined], [1000, 6_994_275]];
+  const baselines: [number, number | undefined][] = [
+    [1, 44_232],
+    [10, 106_845],
+    [100, 732_963],
+    [223, undefined],
+    [1000, 6_994_275],
+  ];
   for (const [count, baseline] of baselines) {
     const bench = await Bench.create();
     await bench.worstShape(count);

@@ -1443,7 +1443,12 @@ export interface AccountManager extends BaseContract {
 
   listActions: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1454,7 +1459,12 @@ export interface AccountManager extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1471,7 +1481,12 @@ export interface AccountManager extends BaseContract {
 
   listPkps: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1482,7 +1497,12 @@ export interface AccountManager extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1832,7 +1852,12 @@ export interface AccountManager extends BaseContract {
     nameOrSignature: "listActions"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(
@@ -1844,7 +1869,12 @@ export interface AccountManager extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(
@@ -1863,7 +1893,12 @@ export interface AccountManager extends BaseContract {
     nameOrSignature: "listPkps"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(
@@ -1875,7 +1910,12 @@ export interface AccountManager extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(

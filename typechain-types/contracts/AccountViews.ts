@@ -1437,7 +1437,12 @@ export interface AccountViews extends BaseContract {
 
   listActions: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1448,7 +1453,12 @@ export interface AccountViews extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1465,7 +1475,12 @@ export interface AccountViews extends BaseContract {
 
   listPkps: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1476,7 +1491,12 @@ export interface AccountViews extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
 
@@ -1824,7 +1844,12 @@ export interface AccountViews extends BaseContract {
     nameOrSignature: "listActions"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(
@@ -1836,7 +1861,12 @@ export interface AccountViews extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[ActionInfoStructOutput[], bigint]],
+    [
+      [ActionInfoStructOutput[], bigint] & {
+        items: ActionInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(
@@ -1855,7 +1885,12 @@ export interface AccountViews extends BaseContract {
     nameOrSignature: "listPkps"
   ): TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(
@@ -1867,7 +1902,12 @@ export interface AccountViews extends BaseContract {
       offset: BigNumberish,
       limit: BigNumberish
     ],
-    [[PkpInfoStructOutput[], bigint] & { total: bigint }],
+    [
+      [PkpInfoStructOutput[], bigint] & {
+        items: PkpInfoStructOutput[];
+        total: bigint;
+      }
+    ],
     "view"
   >;
   getFunction(

@@ -1,0 +1,213 @@
+// Invariants 1 to 10: random histories of several accounts, strangers and payers included. After each call the contract must have ended as the
+// model says, with the same error or the same events; after each history every view must say what the model says, every decision must be the
+// model's, and the state rebuilt from the events alone must be the same again.
+import { time } from "@nomicfoundation/hardhat-network-helpers";
+import { expect } from "chai";
+import fc from "fast-check";
+import { ethers } from "hardhat";
+import { count, SEED } from "../support/counts";
+import { packedId } from "./support/model";
+import { replay } from "./support/replay";
+import { ANY_PKP } from "./support/state";
+import { expectViews } from "./support/views";
+import { World, cid, number, pathFor, walletOf, type Cast } from "./support/world";
+
+const HISTORIES = count(5, 150);
+const CALLS = count(140, 400);
+
+type Call = [sender: keyof Cast | "rightful", name: string, args: unknown[], secondsLater: number];
+
+const START = 2_000_000_000n; // well after the chain's own clock; the histories' expirations lie around it
+const managedIds = [number("managed 1"), number("managed 2")];
+const keyIds = [1, 2, 3, 4].map((i) => number(`key ${i}`));
+
+/** Everything a call may name, small enough that names meet. */
+function vocabulary(cast: Cast) {
+  const people = [cast.alice, cast.bob, cast.carol, cast.stranger, cast.payer].map((signer) => signer.address);
+  const packed = [cast.alice, cast.bob].map((signer) => packedId(signer.address));
+  const ids = [...managedIds, ...packed];
+  const oneOf = <T>(items: T[]) => fc.constantFrom(...items);
+  const id = fc.oneof(
+    { weight: 5, arbitrary: oneOf([managedIds[0]!, packed[1]!]) },
+    { weight: 3, arbitrary: oneOf(ids) },
+    { weight: 1, arbitrary: oneOf([0n, number("nobody")]) },
+  );
+  const key = fc.oneof({ weight: 9, arbitrary: oneOf(keyIds) }, { weight: 1, arbitrary: oneOf([...ids, 0n]) });
+  const groupId = fc.oneof({ weight: 8, arbitrary: oneOf([1n, 2n, 3n, 4n]) }, { weight: 1, arbitrary: oneOf([0n, 5n, 9n, 1n << 64n]) });
+  const action = fc.oneof({ weight: 8, arbitrary: oneOf([1, 2, 3, 4].map(cid)) }, { weight: 1, arbitrary: fc.constant(0n) });
+  const pkp = fc.oneof({ weight: 8, arbitrary: oneOf([1, 2, 3, 4].map((i) => walletOf(`pkp ${i}`))) }, { weight: 1, arbitrary: fc.constant(ANY_PKP) });
+  const path = fc.tuple(id, oneOf([1n, 1n, 1n, 2n, 3n]), oneOf(["a", "b"])).map(([of, kind, label]) => pathFor(of, label, kind));
+  const name = fc.oneof({ weight: 20, arbitrary: oneOf(["", "name", "näme", "x".repeat(40)]) }, { weight: 1, arbitrary: fc.constant("x".repeat(129)) });
+  const description = fc.oneof({ weight: 20, arbitrary: oneOf(["", "text", "y".repeat(100)]) }, { weight: 1, arbitrary: fc.constant("y".repeat(1025)) });
+  const expiration = oneOf([0n, 0n, 0n, START + 60n, START + 400n, 5n, 1n << 40n]);
+  const list = fc.array(fc.oneof({ weight: 3, arbitrary: oneOf([0n, 1n, 2n]) }, { weight: 1, arbitrary: groupId }), { maxLength: 3 });
+  return {
+    id,
+    actor: fc.oneof({ weight: 2, arbitrary: id }, { weight: 1, arbitrary: key }),
+    key,
+    groupId,
+    action,
+    pkp,
+    path,
+    name,
+    description,
+    expiration,
+    list,
+    person: oneOf([...people, ANY_PKP]),
+  };
+}
+
+function anyCall(cast: Cast): fc.Arbitrary<Call> {
+  const v = vocabulary(cast);
+  const [actions, pkps] = [fc.array(v.action, { maxLength: 3 }), fc.array(v.pkp, { maxLength: 3 })];
+  const [flag, labels] = [fc.boolean(), [v.name, v.description] as const];
+  const balance = fc.constantFrom(0n, 500n, 1n << 64n);
+  const shapes: [weight: number, name: string, ...args: fc.Arbitrary<unknown>[]][] = [
+    [3, "newAccount", v.id, flag, ...labels, v.person],
+    [2, "newChainSecuredAccount", ...labels],
+    [1, "convertToChainSecuredAccount", v.actor, v.person],
+    [1, "transferOwnership", v.actor, v.person],
+    [2, "updateAccountMetadata", v.actor, ...labels],
+    [8, "setUsageApiKey", v.actor, v.key, v.expiration, balance, ...labels, flag, flag, flag, v.list, v.list, v.list, v.list],
+    [2, "updateUsageApiKeyMetadata", v.actor, v.key, ...labels],
+    [3, "removeUsageApiKey", v.actor, v.key],
+    [7, "registerWalletDerivation", v.actor, v.pkp, v.path, ...labels],
+    [2, "updatePkpMetadata", v.actor, v.pkp, ...labels],
+    [6, "addGroup", v.actor, ...labels, actions, pkps],
+    [5, "updateGroup", v.actor, v.groupId, ...labels, actions, pkps],
+    [2, "updateGroupMetadata", v.actor, v.groupId, ...labels],
+    [2, "removeGroup", v.actor, v.groupId],
+    [5, "changeGroupMembers", v.actor, v.groupId, actions, actions, pkps, pkps],
+    [4, "addActionToGroup", v.actor, v.groupId, v.action],
+    [3, "removeActionFromGroup", v.actor, v.groupId, v.action],
+    [4, "addPkpToGroup", v.actor, v.groupId, v.pkp],
+    [3, "removePkpFromGroup", v.actor, v.groupId, v.pkp],
+    [3, "addAction", v.actor, ...labels, v.action],
+    [3, "removeAction", v.actor, v.action],
+    [2, "updateActionMetadata", v.actor, v.action, v.groupId, ...labels],
+    [1, "addApiPayer", v.person],
+    [1, "removeApiPayer", v.person],
+    [1, "setAdminApiPayer", v.person],
+    [1, "proposeAdmin", v.person],
+    [1, "acceptAdmin"],
+  ];
+  const someone = fc.constantFrom<Call[0]>("payer", "otherPayer", "alice", "bob", "carol", "stranger", "admin");
+  const sender = fc.oneof({ weight: 4, arbitrary: fc.constant<Call[0]>("rightful") }, { weight: 1, arbitrary: someone });
+  const later = fc.constantFrom(1, 1, 1, 1, 30);
+  const calls = shapes.map(([weight, name, ...args]) => ({ weight, arbitrary: fc.tuple(sender, fc.constant(name), fc.tuple(...args), later) }));
+  return fc.oneof(...(calls as unknown as { weight: number; arbitrary: fc.Arbitrary<Call> }[]));
+}
+
+/** A world in which calls find something: a managed account with members and keys, and a ChainSecured one. */
+async function furnished(): Promise<World> {
+  const world = await World.create();
+  const { admin, payer, otherPayer, alice, bob, carol } = world.cast;
+  await world.do(admin, "addApiPayer", payer.address);
+  await world.do(admin, "addApiPayer", otherPayer.address);
+  await time.increaseTo(START);
+  await world.do(payer, "newAccount", managedIds[0], true, "first", "", carol.address);
+  await world.do(bob, "newChainSecuredAccount", "bob's", "");
+  for (const [id, signer, pkp] of [
+    [managedIds[0]!, payer, "pkp 1"],
+    [packedId(bob.address), bob, "pkp 2"],
+  ] as const) {
+    await world.do(signer, "registerWalletDerivation", id, walletOf(pkp), pathFor(id, "a"), pkp, "");
+    await world.do(signer, "addGroup", id, "one", "", [cid(1)], [walletOf(pkp)]);
+    await world.do(signer, "addGroup", id, "two", "", [0n], []);
+  }
+  await world.do(payer, "setUsageApiKey", managedIds[0], keyIds[0], 0n, 0n, "k", "", true, true, true, [0n], [0n], [1n], [1n]);
+  await world.do(alice, "newChainSecuredAccount", "alice's", "");
+  return world;
+}
+
+/** Somebody who may make this call, as far as the first argument tells. */
+function rightful({ model, cast }: World, name: string, [id]: unknown[]): keyof Cast {
+  const nameOf = (address: string) => (Object.keys(cast) as (keyof Cast)[]).find((who) => cast[who].address === address);
+  if (name.includes("Admin") || name.includes("ApiPayer")) return nameOf(name === "acceptAdmin" ? model.state.pendingAdmin : model.state.admin) ?? "admin";
+  const account = model.state.accounts.get(id as bigint);
+  const payer = nameOf([...model.state.payers][0] ?? "") ?? "payer";
+  return account && !account.managed ? (nameOf(account.owner) ?? "alice") : payer;
+}
+
+const WITHOUT_ACCOUNT = /^new|Admin|ApiPayer/;
+const GROUP_ARGUMENT: Record<string, number> = { updateActionMetadata: 2 };
+
+/** Bends a call's arguments to what exists, so that histories get somewhere; one call in five stays as it was thrown. */
+function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
+  if (WITHOUT_ACCOUNT.test(name)) return thrown;
+  const args = [...thrown];
+  if (model.accountOf(args[0] as bigint) === 0n) args[0] = managedIds[0];
+  const accountId = model.accountOf(args[0] as bigint);
+  const account = model.state.accounts.get(accountId)!;
+  const at = GROUP_ARGUMENT[name] ?? (/Group/.test(name) && name !== "addGroup" ? 1 : undefined);
+  const groups = [...account.groups.keys()];
+  if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint)) args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
+  if (name === "registerWalletDerivation") args[2] = pathFor(accountId, "a", (args[2] as bigint) >> 248n);
+  if (name !== "setUsageApiKey") return args;
+  return args.map((arg) => (Array.isArray(arg) ? arg.filter((groupId: bigint) => groupId <= account.lastGroupId) : arg));
+}
+
+const SCOPES = ["execute", "createPkps", "createGroups", "deleteGroups", "manageActions", "addPkp", "removePkp", "ownerOnly"] as const;
+const REASONS = ["None", "UnknownKey", "KeyExpired", "AccountChainSecured", "NoExecuteScope", "ActionNotPermitted", "UnknownPkp", "PkpNotPermitted"];
+
+/** Every key × action × PKP, and every key × scope × group. */
+async function expectDecisions(world: World): Promise<void> {
+  const { manager, model } = world;
+  const { timestamp } = (await ethers.provider.getBlock("latest"))!;
+  model.at(BigInt(timestamp));
+  const keys = [...keyIds, ...model.state.accounts.keys(), number("nobody")];
+  const at = { blockTag: "latest" } as const;
+  for (const key of keys) {
+    const info = await manager.getKey(key, at);
+    const account = model.state.accounts.get(model.accountOf(key));
+    expect([info.accountId, info.live, info.managed, info.isAccountKey]).to.deep.equal([
+      model.accountOf(key),
+      model.acts(key),
+      account?.managed ?? false,
+      model.state.accounts.has(key),
+    ]);
+    for (const action of [cid(1), cid(2), cid(9), 0n]) {
+      for (const pkp of [walletOf("pkp 1"), walletOf("pkp 2"), walletOf("none"), ANY_PKP]) {
+        const wanted = model.explain(key, action, pkp);
+        const answer = await manager.explainExecution(key, action, pkp, at);
+        const got = { reason: REASONS[Number(answer.reason)], byName: answer.actionByName, path: answer.derivationPath };
+        expect(got, `explainExecution ${key} ${action} ${pkp}`).to.deep.equal(wanted);
+        expect(answer.allowed).to.equal(wanted.reason === "None");
+        expect(answer.accountId).to.equal(model.accountOf(key));
+        const expected = wanted.reason === "None";
+        if (pkp === ANY_PKP) expect(await manager.canExecuteAction(key, action, at)).to.equal(expected);
+        expect(await manager.canUseWalletInAction(key, action, pkp, at)).to.equal(expected && pkp !== ANY_PKP);
+      }
+    }
+    for (const [scope, name] of SCOPES.entries()) {
+      for (const groupId of [0n, 1n, 2n, 3n, 9n])
+        expect(await manager.hasScope(key, scope, groupId, at), `hasScope ${name} ${groupId}`).to.equal(model.hasScope(key, name, groupId));
+    }
+  }
+}
+
+describe("Histories", () => {
+  it("end as the model says, in every view, every decision, and rebuilt from events", async function () {
+    this.timeout(count(120_000, 3_600_000));
+    const { cast } = await World.create();
+    const histories = fc.array(anyCall(cast), { minLength: CALLS, maxLength: CALLS, size: "max" });
+    const ends = new Set<string>();
+    const property = fc.asyncProperty(histories, async (calls) => {
+      const snapshot = (await ethers.provider.send("evm_snapshot", [])) as string;
+      const world = await furnished();
+      for (const [sender, name, args, later] of calls) {
+        const bent = sender === "rightful" ? bend(world, name, args) : args;
+        const who = world.cast[sender === "rightful" ? rightful(world, name, bent) : sender];
+        const end = `${name} ${(await world.call(who, name, bent, later)) ?? "ok"}`;
+        ends.add(end);
+      }
+      await expectViews(world.manager, world.model.state);
+      await expectDecisions(world);
+      await expectViews(world.manager, replay(await world.allLogs()));
+      await ethers.provider.send("evm_revert", [snapshot]);
+    });
+    await fc.assert(property, { numRuns: HISTORIES, seed: SEED, endOnFailure: true });
+    const succeeded = [...ends].filter((end) => end.endsWith(" ok"));
+    expect(succeeded.length, "functions that succeeded at least once").to.equal(27);
+  });
+});

@@ -1,0 +1,485 @@
+import { ethers } from "ethers";
+import {
+  ANY_ACTION,
+  ANY_PKP,
+  LISTS,
+  State,
+  emptyLists,
+  newAccountState,
+  newGroupState,
+  removeActionEverywhere,
+  sameSet,
+  unlistKey,
+  type AccountState,
+  type GroupState,
+  type KeyState,
+  type Labels,
+  type ListName,
+} from "./state";
+
+/** What the contract must do, written down a second time without its tricks: one call in, a named error or the expected events out. */
+export class Broken extends Error {}
+export type Emitted = [name: string, ...args: unknown[]];
+export type Scope = "execute" | "createPkps" | "createGroups" | "deleteGroups" | "manageActions" | "addPkp" | "removePkp" | "ownerOnly";
+
+const FLAG = { createGroups: 1, deleteGroups: 2, createPkps: 4 };
+const LIST: Record<string, ListName> = {
+  manageActions: "manageIPFSIdsInGroups",
+  addPkp: "addPkpToGroups",
+  removePkp: "removePkpFromGroups",
+  execute: "executeInGroups",
+};
+const LOW_16_BYTES = (1n << 128n) - 1n;
+const bytes = (text: string): number => ethers.toUtf8Bytes(text).length;
+const member = (pkp: string): bigint => BigInt(pkp);
+
+export const packedId = (wallet: string): bigint => BigInt(ethers.solidityPackedKeccak256(["address"], [wallet]));
+
+export class Model {
+  readonly state = new State();
+  private events: Emitted[] = [];
+  private now = 0n;
+  private sender = "";
+
+  constructor(
+    admin: string,
+    private readonly contract: string,
+  ) {
+    this.state.admin = admin;
+  }
+
+  /** Runs one call at a block time. Throws `Broken` with the error's name, the state then unchanged. */
+  call(sender: string, name: string, args: readonly unknown[], now: bigint): Emitted[] {
+    const before = structuredClone(this.state);
+    [this.events, this.now, this.sender] = [[], now, sender];
+    const run = this[name as keyof this] as unknown as (...args: readonly unknown[]) => void;
+    try {
+      run.apply(this, args);
+    } catch (error) {
+      Object.assign(this.state, before);
+      throw error;
+    }
+    return this.events;
+  }
+
+  private require(holds: boolean, error: string): asserts holds {
+    if (!holds) throw new Broken(error);
+  }
+
+  private emit(...event: Emitted): void {
+    this.events.push(event);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------- questions
+
+  isLive(key: KeyState | undefined): key is KeyState {
+    return key !== undefined && key.isSet && (key.expiration === 0n || this.now < key.expiration);
+  }
+
+  at(now: bigint): this {
+    this.now = now;
+    return this;
+  }
+
+  accountOf(id: bigint): bigint {
+    return this.state.accounts.has(id) ? id : (this.state.keys.get(id)?.accountId ?? 0n);
+  }
+
+  /** Does this key act at all, as account key or usage key? */
+  acts(id: bigint): boolean {
+    const account = this.state.accounts.get(id);
+    return account ? account.managed : this.isLive(this.state.keys.get(id));
+  }
+
+  holds(key: KeyState, scope: Scope, groupId: bigint): boolean {
+    if (scope === "ownerOnly") return false;
+    if (scope in FLAG) return (key.flags & FLAG[scope as keyof typeof FLAG]) !== 0;
+    const list = key.lists[LIST[scope]!];
+    return list.has(0n) || (groupId !== 0n && list.has(groupId));
+  }
+
+  hasScope(id: bigint, scope: Scope, groupId: bigint): boolean {
+    if (!this.acts(id)) return false;
+    const account = this.state.accounts.get(this.accountOf(id))!;
+    const perGroup = !(scope in FLAG);
+    if (perGroup && groupId !== 0n && !account.groups.has(groupId)) return false;
+    return this.state.accounts.has(id) || this.holds(this.state.keys.get(id)!, scope, groupId);
+  }
+
+  /** The groups in which a key executes. */
+  private executable(id: bigint): GroupState[] {
+    const account = this.state.accounts.get(this.accountOf(id))!;
+    const mayRun = (groupId: bigint) => this.state.accounts.has(id) || this.holds(this.state.keys.get(id)!, "execute", groupId);
+    return [...account.groups].filter(([groupId]) => mayRun(groupId)).map(([, group]) => group);
+  }
+
+  explain(id: bigint, cid: bigint, pkp: string): { reason: string; byName: boolean; path: bigint } {
+    const accountId = this.accountOf(id);
+    const account = this.state.accounts.get(accountId);
+    const path = account?.pkps.has(pkp) ? this.state.wallets.get(pkp)!.path : 0n;
+    const denied = (reason: string) => ({ reason, byName: false, path });
+    if (this.state.accounts.has(id) && !account!.managed) return denied("AccountChainSecured");
+    if (!this.state.accounts.has(id)) {
+      const key = this.state.keys.get(id);
+      if (!key?.isSet) return denied("UnknownKey");
+      if (!this.isLive(key)) return denied("KeyExpired");
+    }
+    const groups = this.executable(id);
+    if (groups.length === 0) return denied("NoExecuteScope");
+    const listing = cid === 0n ? [] : groups.filter(({ actions }) => actions.has(cid) || actions.has(ANY_ACTION));
+    if (listing.length === 0) return denied("ActionNotPermitted");
+    if (pkp !== ANY_PKP && path === 0n) return denied("UnknownPkp");
+    const allowing = listing.filter(({ pkps }) => pkp === ANY_PKP || pkps.has(pkp) || pkps.has(ANY_PKP));
+    if (allowing.length === 0) return denied("PkpNotPermitted");
+    return { reason: "None", byName: allowing.some(({ actions }) => actions.has(cid)), path };
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ the door
+
+  private door(id: bigint, scope: Scope, groupId = 0n): AccountState {
+    const { accounts, keys, payers } = this.state;
+    if (accounts.get(id)?.owner === this.sender) return accounts.get(id)!;
+    this.require(payers.has(this.sender), "NotAuthorized");
+    const account = accounts.get(this.accountOf(id));
+    this.require(account !== undefined, "UnknownAccount");
+    this.require(account.managed, "AccountChainSecured");
+    if (accounts.has(id)) return account;
+    const key = keys.get(id)!;
+    this.require(key.isSet, "UnknownUsageKey");
+    this.require(this.isLive(key), "KeyExpired");
+    this.require(this.holds(key, scope, groupId), "MissingScope");
+    return account;
+  }
+
+  private shortEnough({ name, description }: Labels): void {
+    this.require(bytes(name) <= 128 && bytes(description) <= 1024, "StringTooLong");
+  }
+
+  private group(account: AccountState, groupId: bigint): GroupState {
+    this.require(groupId !== 0n, "GroupZero");
+    const group = account.groups.get(groupId);
+    this.require(group !== undefined, "UnknownGroup");
+    return group;
+  }
+
+  private relabel(thing: Labels, name: string, description: string): boolean {
+    this.shortEnough({ name, description });
+    const changed = thing.name !== name || thing.description !== description;
+    Object.assign(thing, { name, description });
+    return changed;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ accounts
+
+  newAccount(id: bigint, managed: boolean, name: string, description: string, owner: string): void {
+    this.require(managed ? this.state.payers.has(this.sender) : this.sender === owner, "NotAuthorized");
+    this.require(managed || id === packedId(this.sender), "ForeignAccountId");
+    this.create(id, managed, { name, description }, owner);
+  }
+
+  newChainSecuredAccount(name: string, description: string): void {
+    this.create(packedId(this.sender), false, { name, description }, this.sender);
+  }
+
+  private create(id: bigint, managed: boolean, labels: Labels, owner: string): void {
+    this.require(id !== 0n, "ZeroId");
+    this.ownable(owner);
+    this.require(!managed || !this.state.keys.has(id), "KeyIdTaken");
+    this.require(!this.state.accounts.has(id), "AccountIdTaken");
+    this.shortEnough(labels);
+    this.state.accounts.set(id, newAccountState(owner, managed, labels));
+    this.emit("AccountCreated", id, owner, managed, labels.name, labels.description, id);
+  }
+
+  private ownable(owner: string): void {
+    this.require(owner !== ANY_PKP, "ZeroAddress");
+    this.require(owner !== this.contract, "OwnerIsThisContract");
+  }
+
+  convertToChainSecuredAccount(id: bigint, newOwner: string): void {
+    const account = this.door(id, "ownerOnly");
+    this.require(account.managed, "AccountChainSecured");
+    this.ownable(newOwner);
+    this.emit("AccountConvertedToChainSecured", id, account.owner, newOwner, id);
+    Object.assign(account, { owner: newOwner, managed: false });
+  }
+
+  transferOwnership(id: bigint, newOwner: string): void {
+    const account = this.door(id, "ownerOnly");
+    this.ownable(newOwner);
+    this.require(newOwner !== account.owner, "SameOwner");
+    this.emit("AccountOwnershipTransferred", id, account.owner, newOwner, id);
+    Object.assign(account, { owner: newOwner, managed: false });
+  }
+
+  updateAccountMetadata(id: bigint, name: string, description: string): void {
+    const account = this.door(id, "ownerOnly");
+    if (this.relabel(account, name, description)) this.emit("AccountUpdated", id, name, description, id);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------- usage keys
+
+  setUsageApiKey(
+    id: bigint,
+    keyId: bigint,
+    expiration: bigint,
+    balance: bigint,
+    name: string,
+    description: string,
+    createGroups: boolean,
+    deleteGroups: boolean,
+    createPKPs: boolean,
+    ...lists: bigint[][]
+  ): void {
+    const account = this.door(id, "ownerOnly");
+    this.require(keyId !== 0n, "ZeroId");
+    this.require(expiration < 1n << 40n && balance < 1n << 64n, "ValueTooLarge");
+    const before = this.state.keys.get(keyId);
+    this.require(before === undefined || before.accountId === id, "KeyIdTaken");
+    this.shortEnough({ name, description });
+    for (const list of lists)
+      this.require(
+        list.every((groupId) => groupId <= account.lastGroupId),
+        "UnknownGroup",
+      );
+    const flags = (createGroups ? 1 : 0) | (deleteGroups ? 2 : 0) | (createPKPs ? 4 : 0);
+    const sets = Object.fromEntries(LISTS.map((list, i) => [list, new Set(lists[i])])) as Record<ListName, Set<bigint>>;
+    const key: KeyState = { accountId: id, isSet: true, expiration, balance, name, description, flags, lists: sets };
+    const isNew = !before?.isSet;
+    if (isNew) account.keys.push(keyId);
+    const values = ({ expiration, balance, name, description, flags }: KeyState) => [expiration, balance, name, description, flags].join("\0");
+    if (isNew || values(before) !== values(key)) {
+      this.emit("UsageApiKeySet", id, keyId, expiration, balance, name, description, BigInt(flags), id);
+    }
+    if (isNew || LISTS.some((list) => !sameSet(before.lists[list], sets[list]))) this.emit("UsageApiKeyScopesSet", id, keyId, ...lists, id);
+    this.state.keys.set(keyId, key);
+  }
+
+  private usageKey(id: bigint, keyId: bigint): KeyState {
+    const key = this.state.keys.get(keyId);
+    this.require(key !== undefined && key.accountId === id && key.isSet, "UnknownUsageKey");
+    return key;
+  }
+
+  updateUsageApiKeyMetadata(id: bigint, keyId: bigint, name: string, description: string): void {
+    this.door(id, "ownerOnly");
+    if (this.relabel(this.usageKey(id, keyId), name, description)) this.emit("UsageApiKeyUpdated", id, keyId, name, description, id);
+  }
+
+  removeUsageApiKey(id: bigint, keyId: bigint): void {
+    const account = this.door(id, "ownerOnly");
+    Object.assign(this.usageKey(id, keyId), { isSet: false, expiration: 0n, balance: 0n, flags: 0, lists: emptyLists() });
+    unlistKey(account, keyId);
+    this.emit("UsageApiKeyRemoved", id, keyId, id);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- PKPs
+
+  registerWalletDerivation(actor: bigint, wallet: string, path: bigint, name: string, description: string): void {
+    const account = this.door(actor, "createPkps");
+    const id = this.accountOf(actor);
+    this.require(wallet !== ANY_PKP, "ZeroAddress");
+    const kind = path >> 248n;
+    this.require(kind === 1n || kind === 2n, "UnknownPathKind");
+    this.require((path & LOW_16_BYTES) === (id & LOW_16_BYTES), "ForeignDerivationPath");
+    this.shortEnough({ name, description });
+    const known = this.state.wallets.get(wallet);
+    if (known) {
+      const labels = account.pkps.get(wallet);
+      const same = known.accountId === id && known.path === path;
+      this.require(same && (!labels || (labels.name === name && labels.description === description)), "PkpTaken");
+      return;
+    }
+    this.state.wallets.set(wallet, { accountId: id, path });
+    if (kind === 1n) account.pkps.set(wallet, { name, description });
+    this.emit("WalletDerivationRegistered", id, wallet, path, name, description, actor);
+  }
+
+  updatePkpMetadata(id: bigint, wallet: string, name: string, description: string): void {
+    const pkp = this.door(id, "ownerOnly").pkps.get(wallet);
+    this.require(pkp !== undefined, "UnknownPkp");
+    if (this.relabel(pkp, name, description)) this.emit("PkpUpdated", id, wallet, name, description, id);
+  }
+
+  // -------------------------------------------------------------------------------------------------------------- groups
+
+  private doorForMembers(actor: bigint, scope: Scope, groupId: bigint, isAny: boolean): AccountState {
+    return this.door(actor, isAny ? "ownerOnly" : scope, groupId);
+  }
+
+  addGroup(actor: bigint, name: string, description: string, cids: bigint[], pkps: string[]): void {
+    const account = this.door(actor, "createGroups");
+    if (cids.length > 0) this.doorForMembers(actor, "manageActions", 0n, cids.includes(ANY_ACTION));
+    if (pkps.length > 0) this.doorForMembers(actor, "addPkp", 0n, pkps.includes(ANY_PKP));
+    this.shortEnough({ name, description });
+    const groupId = ++account.lastGroupId;
+    account.groups.set(groupId, newGroupState({ name, description }));
+    this.emit("GroupAdded", this.accountOf(actor), groupId, name, description, actor);
+    for (const cid of cids) this.list(account, actor, groupId, cid);
+    for (const pkp of pkps) this.listPkp(account, actor, groupId, pkp);
+  }
+
+  updateGroup(id: bigint, groupId: bigint, name: string, description: string, cids: bigint[], pkps: string[]): void {
+    this.updateGroupMetadata(id, groupId, name, description);
+    const account = this.state.accounts.get(id)!;
+    const group = account.groups.get(groupId)!;
+    for (const cid of cids) this.list(account, id, groupId, cid);
+    const actions = [ANY_ACTION, ...account.actions.keys()].filter((cid) => group.actions.has(cid) && !cids.includes(cid));
+    for (const cid of actions) this.unlist(account, id, groupId, cid);
+    for (const pkp of pkps) this.listPkp(account, id, groupId, pkp);
+    const gone = [ANY_PKP, ...account.pkps.keys()].filter((pkp) => group.pkps.has(pkp) && !pkps.includes(pkp));
+    for (const pkp of gone) this.unlistPkp(account, id, groupId, pkp);
+  }
+
+  updateGroupMetadata(id: bigint, groupId: bigint, name: string, description: string): void {
+    const group = this.group(this.door(id, "ownerOnly"), groupId);
+    if (this.relabel(group, name, description)) this.emit("GroupUpdated", id, groupId, name, description, id);
+  }
+
+  removeGroup(actor: bigint, groupId: bigint): void {
+    const account = this.door(actor, "deleteGroups");
+    this.group(account, groupId);
+    account.groups.delete(groupId);
+    this.emit("GroupRemoved", this.accountOf(actor), groupId, actor);
+  }
+
+  changeGroupMembers(actor: bigint, groupId: bigint, addActions: bigint[], removeActions: bigint[], addPkps: string[], removePkps: string[]): void {
+    for (const cids of [addActions, removeActions]) {
+      if (cids.length > 0) this.doorForMembers(actor, "manageActions", groupId, cids.includes(ANY_ACTION));
+    }
+    if (addPkps.length > 0) this.doorForMembers(actor, "addPkp", groupId, addPkps.includes(ANY_PKP));
+    if (removePkps.length > 0) this.doorForMembers(actor, "removePkp", groupId, removePkps.includes(ANY_PKP));
+    if ([addActions, removeActions, addPkps, removePkps].every((list) => list.length === 0)) this.door(actor, "ownerOnly");
+    const account = this.state.accounts.get(this.accountOf(actor))!;
+    this.group(account, groupId);
+    for (const cid of addActions) this.list(account, actor, groupId, cid);
+    for (const cid of removeActions) {
+      this.require(!addActions.includes(cid), "MemberInBothLists");
+      this.unlist(account, actor, groupId, cid);
+    }
+    for (const pkp of addPkps) this.listPkp(account, actor, groupId, pkp);
+    for (const pkp of removePkps) {
+      this.require(!addPkps.includes(pkp), "MemberInBothLists");
+      this.unlistPkp(account, actor, groupId, pkp);
+    }
+  }
+
+  addActionToGroup(actor: bigint, groupId: bigint, cid: bigint): void {
+    const account = this.doorForMembers(actor, "manageActions", groupId, cid === ANY_ACTION);
+    this.group(account, groupId);
+    this.list(account, actor, groupId, cid);
+  }
+
+  removeActionFromGroup(actor: bigint, groupId: bigint, cid: bigint): void {
+    const account = this.doorForMembers(actor, "manageActions", groupId, cid === ANY_ACTION);
+    this.group(account, groupId);
+    this.unlist(account, actor, groupId, cid);
+  }
+
+  addPkpToGroup(actor: bigint, groupId: bigint, pkp: string): void {
+    const account = this.doorForMembers(actor, "addPkp", groupId, pkp === ANY_PKP);
+    this.group(account, groupId);
+    this.listPkp(account, actor, groupId, pkp);
+  }
+
+  removePkpFromGroup(actor: bigint, groupId: bigint, pkp: string): void {
+    const account = this.doorForMembers(actor, "removePkp", groupId, pkp === ANY_PKP);
+    this.group(account, groupId);
+    this.unlistPkp(account, actor, groupId, pkp);
+  }
+
+  private list(account: AccountState, actor: bigint, groupId: bigint, cid: bigint): void {
+    const group = account.groups.get(groupId)!;
+    if (cid !== ANY_ACTION && !account.actions.has(cid)) account.actions.set(cid, { name: "", description: "" });
+    if (group.actions.has(cid)) return;
+    group.actions.add(cid);
+    this.emit("ActionAddedToGroup", this.accountOf(actor), groupId, cid, actor);
+  }
+
+  private unlist(account: AccountState, actor: bigint, groupId: bigint, cid: bigint): void {
+    this.require(account.groups.get(groupId)!.actions.delete(cid), "NotInGroup");
+    this.emit("ActionRemovedFromGroup", this.accountOf(actor), groupId, cid, actor);
+  }
+
+  private listPkp(account: AccountState, actor: bigint, groupId: bigint, pkp: string): void {
+    this.require(pkp === ANY_PKP || account.pkps.has(pkp), "UnknownPkp");
+    const group = account.groups.get(groupId)!;
+    if (group.pkps.has(pkp)) return;
+    group.pkps.add(pkp);
+    this.emit("PkpAddedToGroup", this.accountOf(actor), groupId, pkp, actor);
+  }
+
+  private unlistPkp(account: AccountState, actor: bigint, groupId: bigint, pkp: string): void {
+    this.require(account.groups.get(groupId)!.pkps.delete(pkp), "NotInGroup");
+    this.emit("PkpRemovedFromGroup", this.accountOf(actor), groupId, pkp, actor);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- actions
+
+  addAction(id: bigint, name: string, description: string, cid: bigint): void {
+    const account = this.door(id, "ownerOnly");
+    this.require(cid !== ANY_ACTION, "ActionZero");
+    this.shortEnough({ name, description });
+    const known = account.actions.get(cid);
+    if (known) {
+      if (this.relabel(known, name, description)) this.emit("ActionUpdated", id, cid, name, description, id);
+      return;
+    }
+    account.actions.set(cid, { name, description });
+    this.emit("ActionAdded", id, cid, name, description, id);
+  }
+
+  removeAction(id: bigint, cid: bigint): void {
+    const account = this.door(id, "ownerOnly");
+    this.require(account.actions.has(cid), "UnknownAction");
+    removeActionEverywhere(account, cid);
+    this.emit("ActionRemoved", id, cid, id);
+  }
+
+  updateActionMetadata(id: bigint, cid: bigint, groupId: bigint, name: string, description: string): void {
+    const account = this.door(id, "ownerOnly");
+    if (groupId !== 0n) this.group(account, groupId);
+    const action = account.actions.get(cid);
+    this.require(action !== undefined, "UnknownAction");
+    if (this.relabel(action, name, description)) this.emit("ActionUpdated", id, cid, name, description, id);
+  }
+
+  // ------------------------------------------------------------------------------------------------------ contract admin
+
+  private onlyAdmin(): void {
+    this.require(this.sender === this.state.admin, "NotAdmin");
+  }
+
+  proposeAdmin(next: string): void {
+    this.onlyAdmin();
+    this.require(next !== ANY_PKP, "ZeroAddress");
+    if (next !== this.state.pendingAdmin) this.emit("AdminProposed", next);
+    this.state.pendingAdmin = next;
+  }
+
+  acceptAdmin(): void {
+    this.require(this.sender === this.state.pendingAdmin, "NotPendingAdmin");
+    this.emit("AdminChanged", this.state.admin, this.sender);
+    [this.state.admin, this.state.pendingAdmin] = [this.sender, ANY_PKP];
+  }
+
+  addApiPayer(payer: string): void {
+    this.onlyAdmin();
+    this.require(payer !== ANY_PKP, "ZeroAddress");
+    if (!this.state.payers.has(payer)) this.emit("ApiPayerAdded", payer);
+    this.state.payers.add(payer);
+  }
+
+  removeApiPayer(payer: string): void {
+    this.onlyAdmin();
+    this.require(this.state.payers.delete(payer), "UnknownApiPayer");
+    this.emit("ApiPayerRemoved", payer);
+  }
+
+  setAdminApiPayer(payer: string): void {
+    this.onlyAdmin();
+    this.require(payer !== ANY_PKP, "ZeroAddress");
+    if (payer !== this.state.adminApiPayer) this.emit("AdminApiPayerSet", payer);
+    this.state.adminApiPayer = payer;
+  }
+}

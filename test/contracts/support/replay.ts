@@ -1,0 +1,99 @@
+import type { LogDescription } from "ethers";
+import {
+  LISTS,
+  State,
+  emptyLists,
+  newAccountState,
+  newGroupState,
+  removeActionEverywhere,
+  unlistKey,
+  type AccountState,
+  type Labels,
+  type ListName,
+} from "./state";
+
+type Args = Record<string, unknown>;
+
+const labels = ({ name, description }: Args): Labels => ({ name: name as string, description: description as string });
+
+/** Rebuilds everything the contract remembers from its events alone, as an integrator would. */
+export function replay(logs: readonly LogDescription[]): State {
+  const state = new State();
+  for (const log of logs) {
+    const args = log.args.toObject() as Args;
+    (handlers[log.name] ?? unknownEvent(log.name))(state, args);
+  }
+  return state;
+}
+
+const unknownEvent = (name: string) => (): never => {
+  throw new Error(`No handler for the event ${name}`);
+};
+
+const accountOf = (state: State, { id }: Args): AccountState => state.accounts.get(id as bigint)!;
+const groupOf = (state: State, args: Args) => accountOf(state, args).groups.get(args.groupId as bigint)!;
+const keyOf = (state: State, { keyId }: Args) => state.keys.get(keyId as bigint)!;
+
+const handlers: Record<string, (state: State, args: Args) => void> = {
+  AccountCreated: (state, args) => state.accounts.set(args.id as bigint, newAccountState(args.admin as string, args.managed as boolean, labels(args))),
+  AccountUpdated: (state, args) => Object.assign(accountOf(state, args), labels(args)),
+  AccountConvertedToChainSecured: (state, args) => Object.assign(accountOf(state, args), { owner: args.newAdmin, managed: false }),
+  AccountOwnershipTransferred: (state, args) => Object.assign(accountOf(state, args), { owner: args.newOwner, managed: false }),
+
+  UsageApiKeySet: (state, args) => {
+    const before = state.keys.get(args.keyId as bigint);
+    if (!before?.isSet) accountOf(state, args).keys.push(args.keyId as bigint);
+    state.keys.set(args.keyId as bigint, {
+      ...labels(args),
+      accountId: args.id as bigint,
+      isSet: true,
+      expiration: args.expiration as bigint,
+      balance: args.balance as bigint,
+      flags: Number(args.flags),
+      lists: before?.isSet ? before.lists : emptyLists(),
+    });
+  },
+  UsageApiKeyScopesSet: (state, args) => {
+    const sets = LISTS.map((list) => [list, new Set(args[list] as bigint[])]);
+    keyOf(state, args).lists = Object.fromEntries(sets) as Record<ListName, Set<bigint>>;
+  },
+  UsageApiKeyUpdated: (state, args) => Object.assign(keyOf(state, args), labels(args)),
+  UsageApiKeyRemoved: (state, args) => {
+    Object.assign(keyOf(state, args), { isSet: false, expiration: 0n, balance: 0n, flags: 0, lists: emptyLists() });
+    unlistKey(accountOf(state, args), args.keyId as bigint);
+  },
+
+  GroupAdded: (state, args) => {
+    const account = accountOf(state, args);
+    account.lastGroupId = args.groupId as bigint;
+    account.groups.set(account.lastGroupId, newGroupState(labels(args)));
+  },
+  GroupUpdated: (state, args) => Object.assign(groupOf(state, args), labels(args)),
+  GroupRemoved: (state, args) => accountOf(state, args).groups.delete(args.groupId as bigint),
+  ActionAddedToGroup: (state, args) => {
+    const { actions } = accountOf(state, args);
+    const action = args.action as bigint;
+    if (action !== 0n && !actions.has(action)) actions.set(action, { name: "", description: "" });
+    groupOf(state, args).actions.add(action);
+  },
+  ActionRemovedFromGroup: (state, args) => groupOf(state, args).actions.delete(args.action as bigint),
+  PkpAddedToGroup: (state, args) => groupOf(state, args).pkps.add(args.pkpId as string),
+  PkpRemovedFromGroup: (state, args) => groupOf(state, args).pkps.delete(args.pkpId as string),
+
+  ActionAdded: (state, args) => accountOf(state, args).actions.set(args.action as bigint, labels(args)),
+  ActionUpdated: (state, args) => Object.assign(accountOf(state, args).actions.get(args.action as bigint)!, labels(args)),
+  ActionRemoved: (state, args) => removeActionEverywhere(accountOf(state, args), args.action as bigint),
+
+  WalletDerivationRegistered: (state, args) => {
+    const path = args.derivationPath as bigint;
+    state.wallets.set(args.pkpId as string, { accountId: args.id as bigint, path });
+    if (path >> 248n === 1n) accountOf(state, args).pkps.set(args.pkpId as string, labels(args));
+  },
+  PkpUpdated: (state, args) => Object.assign(accountOf(state, args).pkps.get(args.pkpId as string)!, labels(args)),
+
+  AdminProposed: (state, args) => (state.pendingAdmin = args.newAdmin as string),
+  AdminChanged: (state, args) => Object.assign(state, { admin: args.newAdmin, pendingAdmin: new State().pendingAdmin }),
+  ApiPayerAdded: (state, args) => state.payers.add(args.payer as string),
+  ApiPayerRemoved: (state, args) => state.payers.delete(args.payer as string),
+  AdminApiPayerSet: (state, args) => (state.adminApiPayer = args.payer as string),
+};

@@ -1,0 +1,84 @@
+/** Everything the contract remembers, in plain words. Rules live in model.ts; replay.ts fills the same shape from events alone. */
+export interface Labels {
+  name: string;
+  description: string;
+}
+
+export interface GroupState extends Labels {
+  actions: Set<bigint>; // 0n: any action
+  pkps: Set<string>; // address zero: any PKP
+}
+
+export interface AccountState extends Labels {
+  owner: string;
+  managed: boolean;
+  lastGroupId: bigint;
+  groups: Map<bigint, GroupState>;
+  actions: Map<bigint, Labels>; // in the order of first sight
+  pkps: Map<string, Labels>; // in the order of their numbers
+  keys: bigint[];
+}
+
+export const LISTS = ["manageIPFSIdsInGroups", "addPkpToGroups", "removePkpFromGroups", "executeInGroups"] as const;
+export type ListName = (typeof LISTS)[number];
+
+export interface KeyState extends Labels {
+  accountId: bigint;
+  isSet: boolean;
+  expiration: bigint;
+  balance: bigint;
+  flags: number; // bit 0 createGroups, bit 1 deleteGroups, bit 2 createPKPs
+  lists: Record<ListName, Set<bigint>>;
+}
+
+export interface WalletState {
+  accountId: bigint;
+  path: bigint;
+}
+
+export class State {
+  accounts = new Map<bigint, AccountState>();
+  keys = new Map<bigint, KeyState>();
+  wallets = new Map<string, WalletState>();
+  payers = new Set<string>();
+  admin = "";
+  pendingAdmin = ANY_PKP;
+  adminApiPayer = ANY_PKP;
+}
+
+export const ANY_ACTION = 0n;
+export const ANY_PKP = `0x${"0".repeat(40)}`;
+
+export const emptyLists = (): Record<ListName, Set<bigint>> => ({
+  manageIPFSIdsInGroups: new Set(),
+  addPkpToGroups: new Set(),
+  removePkpFromGroups: new Set(),
+  executeInGroups: new Set(),
+});
+
+export const newAccountState = (owner: string, managed: boolean, labels: Labels): AccountState => ({
+  ...labels,
+  owner,
+  managed,
+  lastGroupId: 0n,
+  groups: new Map(),
+  actions: new Map(),
+  pkps: new Map(),
+  keys: [],
+});
+
+export const newGroupState = (labels: Labels): GroupState => ({ ...labels, actions: new Set(), pkps: new Set() });
+
+/** The list of keys closes a gap with its last item. */
+export function unlistKey(account: AccountState, key: bigint): void {
+  const last = account.keys[account.keys.length - 1]!;
+  account.keys[account.keys.indexOf(key)] = last;
+  account.keys.pop();
+}
+
+export function removeActionEverywhere(account: AccountState, action: bigint): void {
+  account.actions.delete(action);
+  for (const group of account.groups.values()) group.actions.delete(action);
+}
+
+export const sameSet = <T>(a: Set<T>, b: Set<T>): boolean => a.size === b.size && [...a].every((item) => b.has(item));

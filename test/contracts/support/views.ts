@@ -1,0 +1,81 @@
+import { expect } from "chai";
+import type { AccountManager } from "../../../typechain-types";
+import { ANY_ACTION, ANY_PKP, LISTS, type AccountState, type GroupState, type KeyState, type Labels, type State } from "./state";
+
+const ascending = (set: Iterable<bigint>): bigint[] => [...set].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+const labels = ({ name, description }: Labels): [string, string] => [name, description];
+
+type Plain = unknown;
+/** ethers' results as nested arrays. */
+const plain = (value: unknown): Plain => (Array.isArray(value) ? Array.from(value as unknown[], plain) : value);
+
+const keyTuple = (id: bigint, key: KeyState): Plain => [
+  id,
+  key.accountId,
+  key.expiration,
+  key.balance,
+  ...labels(key),
+  ...[1, 2, 4].map((flag) => (key.flags & flag) !== 0),
+  ...LISTS.map((list) => ascending(key.lists[list])),
+];
+
+const groupTuple = ([id, group]: [bigint, GroupState]): Plain => [id, ...labels(group), BigInt(group.pkps.size), BigInt(group.actions.size)];
+
+const NO_LABELS: Labels = { name: "", description: "" };
+
+/** Every record and list of the contract says what the state says. */
+export async function expectViews(manager: AccountManager, state: State): Promise<void> {
+  expect(new Set(await manager.apiPayers())).to.deep.equal(state.payers);
+  expect(await manager.admin()).to.equal(state.admin);
+  expect(await manager.pendingAdmin()).to.equal(state.pendingAdmin);
+  expect(await manager.adminApiPayer()).to.equal(state.adminApiPayer);
+  for (const [id, account] of state.accounts) await expectAccount(manager, state, id, account);
+  for (const [id, key] of state.keys) {
+    if (!key.isSet) await expect(manager.getUsageApiKey(id)).to.be.revertedWithCustomError(manager, "UnknownUsageKey");
+    expect(await manager.accountOf(id)).to.equal(state.accounts.has(id) ? id : key.accountId);
+  }
+  for (const [wallet, { accountId, path }] of state.wallets) {
+    expect(await manager.getWalletDerivation(accountId, wallet)).to.equal(path);
+    expect(await manager.getWalletDerivation(accountId + 1n, wallet)).to.equal(0n);
+  }
+}
+
+async function expectAccount(manager: AccountManager, state: State, id: bigint, account: AccountState): Promise<void> {
+  const { owner, managed, groups, actions, pkps, keys, lastGroupId } = account;
+  const counts = [groups.size, actions.size, pkps.size, keys.length].map(BigInt);
+  expect(plain(await manager.getAccount(id))).to.deep.equal([id, owner, managed, ...labels(account), ...counts, lastGroupId]);
+  await expectList(
+    (o, l) => manager.listUsageApiKeys(id, o, l),
+    keys.map((key) => keyTuple(key, state.keys.get(key)!)),
+  );
+  await expectList((o, l) => manager.listGroups(id, o, l), [...groups].map(groupTuple));
+  await expectList(
+    (o, l) => manager.listActions(id, o, l),
+    [...actions].map(([action, texts]) => [action, ...labels(texts)]),
+  );
+  const pkpTuples = [...pkps].map(([wallet, texts], i) => [BigInt(i + 1), wallet, state.wallets.get(wallet)!.path, ...labels(texts)]);
+  await expectList((o, l) => manager.listPkps(id, o, l), pkpTuples);
+  for (const [i, wallet] of [...pkps.keys()].entries()) expect(await manager.pkpByNumber(id, i + 1)).to.equal(wallet);
+  for (const [groupId, group] of groups) {
+    expect(plain(await manager.getGroup(id, groupId))).to.deep.equal(groupTuple([groupId, group]));
+    const listed = [[ANY_ACTION, NO_LABELS] as const, ...actions].filter(([action]) => group.actions.has(action));
+    await expectList(
+      (o, l) => manager.listActionsInGroup(id, groupId, o, l),
+      listed.map(([action, texts]) => [action, ...labels(texts)]),
+    );
+    const anyPkp: Plain[] = group.pkps.has(ANY_PKP) ? [[0n, ANY_PKP, 0n, "", ""]] : [];
+    const listedPkps = pkpTuples.filter(([, wallet]) => group.pkps.has(wallet as string));
+    await expectList((o, l) => manager.listPkpsInGroup(id, groupId, o, l), [...anyPkp, ...listedPkps]);
+  }
+}
+
+/** The whole list, and the same in two pages. */
+async function expectList(page: (offset: number, limit: number) => Promise<{ items: unknown; total: bigint }>, items: Plain[]): Promise<void> {
+  const whole = await page(0, 200);
+  expect(whole.total).to.equal(BigInt(items.length));
+  expect(plain(whole.items)).to.deep.equal(items);
+  if (items.length < 2) return;
+  const half = Math.floor(items.length / 2);
+  expect(plain((await page(half, 1)).items)).to.deep.equal(items.slice(half, half + 1));
+  expect(plain((await page(items.length, 5)).items)).to.deep.equal([]);
+}

@@ -1,0 +1,101 @@
+import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
+import { time } from "@nomicfoundation/hardhat-network-helpers";
+import { expect } from "chai";
+import { ethers } from "hardhat";
+import type { ContractTransactionReceipt, LogDescription } from "ethers";
+import type { AccountManager } from "../../../typechain-types";
+import { Broken, Model, type Emitted } from "./model";
+
+export const NEVER = 0n;
+export const number = (text: string): bigint => BigInt(ethers.id(text));
+export const cid = (i: number): bigint => number(`action ${i}`);
+export const walletOf = (text: string): string => ethers.getAddress(ethers.dataSlice(ethers.id(text), 12));
+
+/** A path as the executor makes it: kind, 15 random bytes, the low 16 bytes of the account id. */
+export const pathFor = (id: bigint, label: string, kind = 1n): bigint =>
+  (kind << 248n) | ((number(label) & ((1n << 120n) - 1n)) << 128n) | (id & ((1n << 128n) - 1n));
+
+export interface Cast {
+  admin: HardhatEthersSigner;
+  payer: HardhatEthersSigner;
+  otherPayer: HardhatEthersSigner;
+  alice: HardhatEthersSigner;
+  bob: HardhatEthersSigner;
+  carol: HardhatEthersSigner;
+  stranger: HardhatEthersSigner;
+}
+
+/** The contract, its model, and everybody who calls it. A call is made on both and must end the same way, with the same events. */
+export class World {
+  private constructor(
+    readonly manager: AccountManager,
+    readonly model: Model,
+    readonly cast: Cast,
+  ) {}
+
+  static async create(): Promise<World> {
+    const [admin, payer, otherPayer, alice, bob, carol, stranger] = await ethers.getSigners();
+    const manager = await ethers.deployContract("AccountManager", [admin!.address]);
+    const model = new Model(admin!.address, await manager.getAddress());
+    const cast = { admin, payer, otherPayer, alice, bob, carol, stranger } as Cast;
+    return new World(manager as unknown as AccountManager, model, cast);
+  }
+
+  /** Says the error that both ended with, or undefined. */
+  async call(sender: HardhatEthersSigner, name: string, args: readonly unknown[], secondsLater = 1): Promise<string | undefined> {
+    const now = BigInt((await time.latest()) + secondsLater);
+    await time.setNextBlockTimestamp(now);
+    const expected = predicted(() => this.model.call(sender.address, name, args, now));
+    const actual = await this.send(sender, name, args);
+    expect(actual, `${name}(${show(args)}) by ${sender.address}`).to.deep.equal(expected);
+    return typeof expected === "string" ? expected : undefined;
+  }
+
+  /** As `call`, for what must succeed. */
+  async do(sender: HardhatEthersSigner, name: string, ...args: unknown[]): Promise<void> {
+    expect(await this.call(sender, name, args), name).to.equal(undefined);
+  }
+
+  /** The error's name, or the events. */
+  private async send(sender: HardhatEthersSigner, name: string, args: readonly unknown[]): Promise<string | Emitted[]> {
+    try {
+      const response = await this.manager.connect(sender).getFunction(name)(...args, { gasLimit: 20_000_000 });
+      return this.decode((await response.wait()) as ContractTransactionReceipt).map((log) => [log.name, ...log.args.toArray(true)]);
+    } catch (error) {
+      return this.errorName(error);
+    }
+  }
+
+  decode(receipt: ContractTransactionReceipt): LogDescription[] {
+    return receipt.logs.map((log) => this.manager.interface.parseLog(log)!);
+  }
+
+  errorName(error: unknown): string {
+    const data = /0x[0-9a-f]{8,}/.exec(revertData(error))?.[0];
+    const parsed = data ? this.manager.interface.parseError(data) : null;
+    if (!parsed) throw error as Error;
+    return parsed.name;
+  }
+
+  async allLogs(): Promise<LogDescription[]> {
+    const logs = await ethers.provider.getLogs({ address: await this.manager.getAddress(), fromBlock: 0 });
+    return logs.map((log) => this.manager.interface.parseLog(log)!);
+  }
+}
+
+function predicted(run: () => Emitted[]): string | Emitted[] {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof Broken) return error.message;
+    throw error;
+  }
+}
+
+/** Where the node put the data of a revert: in the error, or only in its text. */
+function revertData(error: unknown): string {
+  const { data, message } = error as { data?: unknown; message?: string };
+  return typeof data === "string" ? data : (message ?? "");
+}
+
+export const show = (value: unknown): string => JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v));
