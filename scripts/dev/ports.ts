@@ -1,7 +1,16 @@
+import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
+/** Below the range systems take the ports of outgoing connections from: one of those could take the port between this look and its use. */
+const [FIRST_PORT, LAST_PORT] = [15_000, 32_000] as const;
+const TRIES = 50;
+
 /** A port nobody listens on at this moment. */
-export function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const port = await tryListen(randomInt(FIRST_PORT, LAST_PORT)).catch(() => undefined);
+    if (port !== undefined) return port;
+  }
   return tryListen(0);
 }
 
