@@ -40,14 +40,24 @@ export interface SendingOptions {
 
 /** Sends from the signer's own wallet. */
 export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeoutMs = 180_000 }: SendingOptions): SendTransaction {
+  let lastMined: number | undefined;
   return async ({ to, data }) => {
-    const sent = await signer.sendTransaction({ to, data }).catch((cause: unknown) => {
-      throw walletErrorOf(cause);
-    });
+    const sent = await nonceAfter(signer, lastMined)
+      .then((nonce) => signer.sendTransaction({ to, data, ...nonce }))
+      .catch((cause: unknown) => {
+        throw walletErrorOf(cause);
+      });
     const receipt = await sent.wait(confirmations, confirmationTimeoutMs).catch((cause: unknown) => receiptAfter(cause, sent.hash));
     if (receipt === null) throw new ClientError("transaction_failed", "The wallet's provider gave no receipt.", { facts: { transaction_hash: sent.hash } });
+    lastMined = sent.nonce;
     return receipt;
   };
+}
+
+/** A provider may answer from memory, or from a node that is behind: a nonce that is known to be used is not taken again. Otherwise the choice is the wallet's. */
+async function nonceAfter(signer: Signer, lastMined: number | undefined): Promise<{ nonce?: number }> {
+  if (lastMined === undefined || (await signer.getNonce("pending")) > lastMined) return {};
+  return { nonce: lastMined + 1 };
 }
 
 /** A transaction that the user sped up is the same write under another hash; anything else did not happen or is not known to have. */

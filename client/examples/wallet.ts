@@ -1,0 +1,98 @@
+/** The snippets of docs/chain-secured.md for an owner with a wallet, in one piece: test/e2e/documentation.test.ts runs it and compares it with the page. */
+import { Wallet, verifyMessage, type Provider, type Signer } from "ethers";
+import { convertAccount, createChainSecuredClient, createClient, everyItem, type UsageKeyPermissions } from "..";
+import { cidOfCode } from "../cid";
+
+const ACTION = `async function main({ pkpId, message }) {
+  return { signature: await Actions.signMessage({ pkpId, message }) };
+}`;
+
+export async function ownerWithWallet(baseUrl: string, provider: Provider, privateKey: string, store: (name: string, value: string) => Promise<void>) {
+  // snippet: connect
+  const signer = new Wallet(privateKey, provider);
+  const owner = await createChainSecuredClient({ baseUrl, signer });
+  // end
+
+  // snippet: account
+  await owner.createAccount({ account_name: "Acme", account_description: "Treasury" });
+  // end
+
+  // snippet: pkp
+  const pkp = await owner.createPkp({ name: "treasury", description: "signs payouts" });
+  // end
+
+  // snippet: group
+  const cid = await cidOfCode(ACTION); // here, not by asking: it decides what may use the PKP
+  const { group_id } = await owner.addGroup({
+    group_name: "payouts",
+    group_description: "",
+    pkp_ids_permitted: [pkp.pkp_id],
+  });
+  await owner.addActionToGroup({ group_id, action_ipfs_cid: cid });
+  // end
+
+  // snippet: key
+  const { usage_api_key, api_key_hash } = await owner.createUsageKey(
+    {
+      name: "payout bot",
+      description: "",
+      can_create_groups: false,
+      can_delete_groups: false,
+      can_create_pkps: false,
+      manage_ipfs_ids_in_groups: [],
+      add_pkp_to_groups: [],
+      remove_pkp_from_groups: [],
+      execute_in_groups: [group_id],
+    },
+    {
+      onProgress: async (progress) => {
+        // The secret is here before anything is sent, and nowhere again.
+        if (progress.step === "minted" && progress.usage_api_key !== undefined) await store("payout-bot", progress.usage_api_key);
+      },
+    },
+  );
+  // end
+
+  // snippet: run
+  const bot = createClient({ baseUrl, apiKey: usage_api_key });
+  const run = await bot.runAction({ code: ACTION, js_params: { pkpId: pkp.wallet_address, message: "hello" } });
+  const { signature } = run.response as { signature: string };
+  if (verifyMessage("hello", signature) !== pkp.wallet_address) throw new Error("somebody else signed");
+  // end
+
+  // snippet: look
+  const { name, owner: ownerAddress, managed } = await owner.account();
+  const keyNames: string[] = [];
+  for await (const key of everyItem(owner.listApiKeys)) keyNames.push(key.name);
+  const [action] = (await owner.listActions({ group_id })).items;
+  const may = action && (await owner.mayRun({ usage_api_key: api_key_hash, hashed_cid: action.hashed_cid, pkp_id: pkp.pkp_id }));
+  // end
+
+  // snippet: credit
+  const { balance_display } = await owner.balance();
+  const { client_secret } = await owner.createPaymentIntent({ amount_cents: 2000 });
+  // end
+
+  // snippet: revoke
+  await owner.removeUsageApiKey({ usage_api_key: api_key_hash });
+  // end
+  return { owner, name, ownerAddress, managed, keyNames, may, balance_display, client_secret, usage_api_key };
+}
+
+export async function halves(baseUrl: string, signer: Signer, permissions: UsageKeyPermissions): Promise<string> {
+  const owner = await createChainSecuredClient({ baseUrl, signer });
+  // snippet: halves
+  const { usage_api_key, minted } = await owner.mintUsageKey(); // the secret: keep it; `minted`: no secret, store it anywhere
+  const later = JSON.parse(JSON.stringify(minted)) as typeof minted;
+  await owner.attachUsageKey(later, permissions); // may be sent again: nothing happens twice
+  // end
+  return usage_api_key;
+}
+
+export async function convert(baseUrl: string, apiKey: string, signer: Signer): Promise<string> {
+  // snippet: convert
+  const { owner } = await convertAccount({ baseUrl, apiKey, signer });
+  await owner.updateAccount({ name: "Acme", description: "self-sovereign now" });
+  // end
+  return owner.accountId;
+}

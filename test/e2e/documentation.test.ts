@@ -1,0 +1,88 @@
+/** docs/chain-secured.md shows what the examples do, and the examples do it: the page's snippets are cut from them, and they run against a whole stack. */
+import { expect } from "chai";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Wallet, type JsonRpcProvider } from "ethers";
+import { createClient } from "../../client";
+import { handOver, ownerIsSafe } from "../../client/examples/safe";
+import { convert, halves, ownerWithWallet } from "../../client/examples/wallet";
+import { connect, fundedWallet } from "../support/chain";
+import { NO_RIGHTS, SIGN, expectSigned, makeAccount, refused } from "../support/journey";
+import { deploySafe, type TestSafe } from "../support/safe";
+import { useStack } from "../support/stack";
+
+const ROOT = join(__dirname, "..", "..");
+const PAGE = join(ROOT, "docs", "chain-secured.md");
+const BLOCK = /<!-- snippet: (\S+) (\S+) -->\n\n```ts\n([\s\S]*?)```/g;
+
+/** The lines between `// snippet: name` and `// end`, moved to the margin. */
+function snippet(file: string, name: string): string {
+  const source = readFileSync(join(ROOT, "client", "examples", file), "utf8");
+  const found = new RegExp(`\\n( *)// snippet: ${name}\\n([\\s\\S]*?)\\n *// end\\n`).exec(source);
+  if (found === null) throw new Error(`${file} has no snippet ${name}`);
+  const [, margin = "", lines = ""] = found;
+  return (
+    lines
+      .split("\n")
+      .map((line) => line.replace(new RegExp(`^${margin}`), ""))
+      .join("\n") + "\n"
+  );
+}
+
+describe("docs/chain-secured.md", () => {
+  it("shows the examples as they are (KEYWRIGHT_UPDATE=1 puts them in)", () => {
+    const page = readFileSync(PAGE, "utf8");
+    const fresh = page.replace(BLOCK, (_, file: string, name: string) => `<!-- snippet: ${file} ${name} -->\n\n\`\`\`ts\n${snippet(file, name)}\`\`\``);
+    if (process.env["KEYWRIGHT_UPDATE"] === "1") writeFileSync(PAGE, fresh);
+    else expect(page).to.equal(fresh);
+    expect(page.match(/```ts/g)?.length).to.equal([...page.matchAll(BLOCK)].length);
+  });
+
+  describe("does what it says", () => {
+    const stack = useStack();
+    let provider: JsonRpcProvider;
+    let safe: TestSafe;
+
+    before(async () => {
+      provider = connect(stack().rpcUrl);
+      const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
+      safe = await deploySafe(await fundedWallet(provider), seats, 2);
+    });
+    after(() => provider.destroy());
+
+    it("for an owner with a wallet", async () => {
+      const { baseUrl } = stack();
+      const wallet = await fundedWallet(provider);
+      const stored: Record<string, string> = {};
+      const seen = await ownerWithWallet(baseUrl, provider, wallet.privateKey, async (name, value) => {
+        stored[name] = value;
+      });
+      expect(seen).to.include({ name: "Acme", managed: false, ownerAddress: wallet.address, may: true });
+      expect(seen.keyNames).to.deep.equal(["payout bot"]);
+      expect(stored).to.deep.equal({ "payout-bot": seen.usage_api_key });
+      expect(await createClient({ baseUrl, apiKey: seen.usage_api_key }).accountExists()).to.equal(false);
+
+      const key = await halves(baseUrl, wallet, { ...NO_RIGHTS, execute_in_groups: [1] });
+      expect(await createClient({ baseUrl, apiKey: key }).accountExists()).to.equal(true);
+    });
+
+    it("for an owner that is a Safe", async () => {
+      const { baseUrl } = stack();
+      const cid = await createClient({ baseUrl }).getActionIpfsId(SIGN);
+      const seen = await ownerIsSafe(baseUrl, provider, safe.address, cid, { ...NO_RIGHTS, execute_in_groups: [1] }, (file) => safe.execute(file.transactions));
+      expect(seen).to.include({ ownerAddress: safe.address, wallet_count: 1 });
+      await expectSigned(seen.bot, seen.pkp);
+      await safe.execute([seen.single]);
+      expect(await refused(seen.bot.listGroups())).to.equal("401 unknown_key");
+    });
+
+    it("for an account that comes from API mode", async () => {
+      const { baseUrl } = stack();
+      const [first, second] = [await makeAccount(baseUrl), await makeAccount(baseUrl)];
+      const wallet = await fundedWallet(provider);
+      expect(await convert(baseUrl, first.apiKey, wallet)).to.equal(first.accountId);
+      await handOver(baseUrl, second.apiKey, safe.address);
+      expect(await refused(second.client.account())).to.equal("403 account_chain_secured");
+    });
+  });
+});
