@@ -6,7 +6,8 @@ import { KeywrightError, type ErrorCode } from "../protocol/errors";
 import { actionHashOf } from "../protocol/ids";
 import type { AccountId, Cid, KeyId, PkpId } from "../protocol/ids";
 import type { Caller } from "./callers";
-import type { Chain, Decision, DenialReason } from "./chain/chain";
+import type { Chain } from "./chain/chain";
+import type { Decision, DenialReason } from "./chain/decision";
 
 /** What a run is allowed; `keyId` is the reading of the credential that the contract knows. */
 export interface Authorization {

@@ -4,16 +4,16 @@
  */
 import { KeywrightError } from "../protocol/errors";
 import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey } from "../protocol/ids";
-import type { AccountId, Address, KeyId } from "../protocol/ids";
+import type { AccountId, Address, ApiKey, KeyId } from "../protocol/ids";
 import type { Credential } from "../protocol/executor";
 import type { IdentityVerifier } from "./identity";
 import type { Keyring } from "./keys/keyring";
 import { addressOf } from "./keys/secp256k1";
 
-/** `ids`: what the contract may know the caller by, the usual reading first. `wallet`: the caller's own address. */
+/** `ids`: what the contract may know the caller by, the usual reading first. `wallet`: the caller's own address, computed when it is asked for. */
 export type Caller =
-  | { readonly type: "key"; readonly ids: readonly [KeyId, KeyId]; readonly wallet: Address }
-  | { readonly type: "identity"; readonly ids: readonly [AccountId]; readonly wallet: Address };
+  | { readonly type: "key"; readonly ids: readonly [KeyId, KeyId]; wallet(): Address }
+  | { readonly type: "identity"; readonly ids: readonly [AccountId]; wallet(): Address };
 
 export class Callers {
   constructor(
@@ -30,16 +30,20 @@ export class Callers {
   async callerOfToken(token: string): Promise<Caller & { type: "identity" }> {
     const { issuer, subject } = await this.identities.verify(token);
     const wallet = this.keyring.ownerWallet(issuer, subject);
-    return { type: "identity", ids: [packedAccountId(wallet)], wallet };
+    return { type: "identity", ids: [packedAccountId(wallet)], wallet: () => wallet };
   }
 }
 
 function callerOfKey(text: string): Caller {
   const key = parseApiKey(text);
   if (key === undefined) throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters.");
+  return { type: "key", ids: [keyIdOf(key), decodedKeyIdOf(key)], wallet: () => walletOf(key) };
+}
+
+function walletOf(key: ApiKey): Address {
   const secret = Buffer.from(key, "base64");
   try {
-    return { type: "key", ids: [keyIdOf(key), decodedKeyIdOf(key)], wallet: addressOf(secret) };
+    return addressOf(secret);
   } finally {
     secret.fill(0);
   }

@@ -39,7 +39,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
     ownerWallet: async ({ token }) => {
       const { wallet, ids } = await callers.callerOfToken(token);
-      return { walletAddress: wallet, accountId: ids[0] };
+      return { walletAddress: wallet(), accountId: ids[0] };
     },
     authorizeWrite: (request) => writes.authorizeWrite(request),
     signAsPayer: (request) => writes.signAsPayer(request),

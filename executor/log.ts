@@ -10,14 +10,15 @@ const SECRET_MEMBERS = ["key", "token", "credential", "apiKey", "usageApiKey", "
 const MAX_MESSAGE_CHARS = 500;
 const MAX_CAUSES = 4;
 
-export function createLogger(level: string, destination?: DestinationStream): Logger {
+/** Lines are written without holding up the event loop; what is still to be written is written at the end of the process. */
+export function createLogger(level: string, destination: DestinationStream = pino.destination({ sync: false })): Logger {
   const options = {
     level,
     base: { process: "keyholder" },
     serializers: { err: describeError },
     redact: { paths: SECRET_MEMBERS.flatMap((name) => [`request.${name}`, `*.request.${name}`, `body.${name}`]), censor: "[redacted]" },
   };
-  return destination === undefined ? pino(options) : pino(options, destination);
+  return pino(options, destination);
 }
 
 interface ErrorLine {

@@ -103,7 +103,7 @@ export class ExecutorServer {
       status = refusal.status;
       send(response, status, { code: refusal.code, detail: refusal.detail, facts: refusal.facts, retryAfterSeconds: refusal.retryAfterSeconds });
     } finally {
-      log.info({ path: request.url?.slice(0, 64), status, ms: Math.round((performance.now() - startedAt) * 100) / 100 }, "call");
+      log[request.url === EXECUTOR_CALLS.ready.path ? "debug" : "info"]({ path: request.url?.slice(0, 64), status, ms: Math.round((performance.now() - startedAt) * 100) / 100 }, "call");
       if (--this.#open === 0) this.#onIdle?.();
     }
   }
@@ -150,15 +150,19 @@ function isAlive(socketPath: string): Promise<boolean> {
   });
 }
 
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes) throw new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    request.on("data", (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > maxBytes) reject(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
+      else chunks.push(chunk);
+    });
+    request.once("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
+    request.once("error", reject);
+    request.once("close", () => reject(HUNG_UP));
+  });
 }
 
 function parseJson(text: string): unknown {

@@ -2,39 +2,12 @@
  * The keyholder's own eyes on the contract. One `eth_call` per decision at the latest block, nothing remembered from one decision to the next,
  * and no answer at all when the head is old, goes backwards, or cannot be agreed on. Source: design of the executor, "Keyholder".
  */
-import { Interface } from "ethers";
-import { IAccountManager__factory } from "../../typechain-types";
-import { KeywrightError } from "../../protocol/errors";
-import { ZERO_ADDRESS, ZERO_HASH, hash32FromUint } from "../../protocol/ids";
-import type { AccountId, ActionHash, Address, DerivationPath, Hash32, KeyId, PkpId } from "../../protocol/ids";
+import { ZERO_HASH } from "../../protocol/ids";
+import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
+import { KEY_NAMESPACE_CALL, decodeDecision, encodeQuestion, type Decision } from "./decision";
 import { agreed, unavailable } from "./quorum";
 import { RpcEndpoint, type BlockTag } from "./rpc";
 
-/** Why the contract denies a run, in the order of its enum. */
-export const DENIAL_REASONS = [
-  "None",
-  "UnknownKey",
-  "KeyExpired",
-  "AccountChainSecured",
-  "NoExecuteScope",
-  "ActionNotPermitted",
-  "UnknownPkp",
-  "PkpNotPermitted",
-] as const;
-export type DenialReason = (typeof DENIAL_REASONS)[number];
-
-/** The contract's answer to "may this key run this action (with this PKP)?". */
-export interface Decision {
-  readonly allowed: boolean;
-  readonly reason: DenialReason;
-  /** Some group that allows it lists the action itself, not "any action". */
-  readonly actionByName: boolean;
-  readonly accountId: AccountId;
-  /** Undefined when the PKP is none of the account's, or none was asked for. */
-  readonly derivationPath: DerivationPath | undefined;
-  readonly blockNumber: bigint;
-  readonly blockTimestamp: bigint;
-}
 
 export interface ChainOptions {
   readonly rpcUrls: readonly string[];
@@ -47,7 +20,6 @@ export interface ChainOptions {
   readonly nowSeconds?: () => number;
 }
 
-const CONTRACT: Interface = IAccountManager__factory.createInterface();
 /** A head from the future means a wrong clock here or there; decisions about expiry would be wrong. */
 const MAX_CLOCK_SKEW_SECONDS = 60;
 /** An endpoint behind a load balancer may answer from a node one block back: it gets a moment to catch up. */
@@ -67,7 +39,7 @@ export class Chain {
 
   /** May the key run the action, with the PKP if one is named? @throws KeywrightError `chain_unavailable`. */
   async explain(key: KeyId | AccountId, action: ActionHash, pkp: PkpId | undefined): Promise<Decision> {
-    const data = CONTRACT.encodeFunctionData("explainExecution", [key, action, pkp ?? ZERO_ADDRESS]);
+    const data = encodeQuestion(key, action, pkp);
     for (const delay of CATCH_UP_DELAYS_MS) {
       const floor = this.#highestBlock;
       const decision = await this.#read(data);
@@ -119,7 +91,7 @@ export class Chain {
     const { chainId, contractAddress } = this.#options;
     const actual = await endpoint.chainId();
     if (actual !== chainId) throw new WrongChain(`an RPC endpoint is on chain ${actual}, but CHAIN_ID is ${chainId}`);
-    const namespace = await endpoint.call(contractAddress, CONTRACT.encodeFunctionData("keyNamespace"), "latest");
+    const namespace = await endpoint.call(contractAddress, KEY_NAMESPACE_CALL, "latest");
     if (namespace.length !== expected.length) throw new WrongChain(`there is no AccountManager at ${contractAddress} on chain ${chainId}`);
     if (namespace.toLowerCase() !== expected) {
       throw new WrongChain(`the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: it would derive other keys`);
@@ -130,39 +102,6 @@ export class Chain {
 /** Not a matter of waiting: the configuration names another chain or contract. */
 export class WrongChain extends Error {
   override readonly name = "WrongChain";
-}
-
-function decodeDecision(data: string): Decision {
-  const fields = decodeFields(data);
-  const reason = DENIAL_REASONS[Number(fields.reason)];
-  if (reason === undefined) throw new KeywrightError("chain_unavailable", "The contract gave a reason this executor does not know.");
-  return {
-    allowed: fields.allowed,
-    reason,
-    actionByName: fields.actionByName,
-    accountId: hash32FromUint(fields.accountId) as AccountId,
-    derivationPath: fields.derivationPath === 0n ? undefined : (hash32FromUint(fields.derivationPath) as DerivationPath),
-    blockNumber: fields.blockNumber,
-    blockTimestamp: fields.blockTimestamp,
-  };
-}
-
-interface DecisionFields {
-  allowed: boolean;
-  reason: bigint;
-  actionByName: boolean;
-  accountId: bigint;
-  derivationPath: bigint;
-  blockNumber: bigint;
-  blockTimestamp: bigint;
-}
-
-function decodeFields(data: string): DecisionFields {
-  try {
-    return CONTRACT.decodeFunctionResult("explainExecution", data).toObject() as DecisionFields;
-  } catch {
-    throw new KeywrightError("chain_unavailable", "The contract's answer could not be read; is CONTRACT_ADDRESS right and the RPC endpoint whole?");
-  }
 }
 
 function reasons(answers: readonly PromiseSettledResult<void>[]): string {

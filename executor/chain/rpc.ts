@@ -1,7 +1,7 @@
 /**
  * The least JSON-RPC a decision needs: one kept-alive connection pool per endpoint, a deadline on every call, answers checked for shape and size.
  */
-import { Agent, request } from "undici";
+import { Pool } from "undici";
 import { z } from "zod";
 
 /** The endpoint gave no usable answer: unreachable, too slow, too large, or not JSON-RPC. The message never holds the endpoint's URL (it may carry a key). */
@@ -32,15 +32,20 @@ const answerSchema = z.union([
 export type BlockTag = "latest" | bigint;
 
 export class RpcEndpoint {
-  readonly #agent = new Agent({ connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: 30_000, maxResponseSize: MAX_ANSWER_BYTES });
-  readonly #url: string;
+  readonly #pool: Pool;
+  readonly #path: string;
+  readonly #headers: Record<string, string>;
   #nextId = 1;
 
   constructor(
     url: string,
     private readonly timeoutMs: number,
   ) {
-    this.#url = url;
+    const { origin, pathname, search, username, password } = new URL(url);
+    this.#pool = new Pool(origin, { connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: 30_000, maxResponseSize: MAX_ANSWER_BYTES });
+    this.#path = pathname + search;
+    const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
+    this.#headers = { "content-type": "application/json", ...(username === "" ? {} : { authorization: `Basic ${basic}` }) };
   }
 
   /** Return data of a call, as hex. Throws RpcFailure or RpcErrorAnswer. */
@@ -53,7 +58,7 @@ export class RpcEndpoint {
   }
 
   close(): Promise<void> {
-    return this.#agent.destroy();
+    return this.#pool.destroy();
   }
 
   async #send(method: string, params: unknown[]): Promise<string> {
@@ -67,10 +72,10 @@ export class RpcEndpoint {
 
   async #post(body: string): Promise<string> {
     try {
-      const answer = await request(this.#url, {
-        dispatcher: this.#agent,
+      const answer = await this.#pool.request({
+        path: this.#path,
         method: "POST",
-        headers: { "content-type": "application/json" },
+        headers: this.#headers,
         body,
         signal: AbortSignal.timeout(this.timeoutMs),
       });

@@ -5,7 +5,8 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
 import { authorizePkp, type Authorization } from "../authorize";
-import type { Chain, Decision } from "../chain/chain";
+import type { Chain } from "../chain/chain";
+import type { Decision } from "../chain/decision";
 import type { Keyring } from "../keys/keyring";
 import { addressOf, publicKeyOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";

@@ -28,7 +28,7 @@ const aboutOneself: Rule = ({ functionName, args }, { ids }) => {
 /** A new account is managed, and of the presented key (or verified identity) in id and owner. */
 const ownNewAccount: Rule = ({ args }, caller) => {
   const [id, managed, , , owner] = args as unknown as [bigint, boolean, string, string, string];
-  if (hash32FromUint(id) !== caller.ids[0] || owner !== caller.wallet || !managed) {
+  if (hash32FromUint(id) !== caller.ids[0] || owner !== caller.wallet() || !managed) {
     throw refuse("A new account must be managed and have the id and owner of the credential that came with it.");
   }
 };

@@ -1,9 +1,14 @@
 /** The keyholder's eyes on the chain: old heads, backward heads, lying, silent and broken endpoints. When in doubt nothing is allowed. */
 import { expect } from "chai";
+import { getAddress, hexlify, type Interface } from "ethers";
+import fc from "fast-check";
 import { keyNamespaceOf } from "../../protocol/namespace";
-import type { ActionHash, Address, KeyId } from "../../protocol/ids";
-import { Chain, WrongChain, type ChainOptions, type Decision } from "../../executor/chain/chain";
+import { ZERO_ADDRESS, hash32FromUint, type ActionHash, type Address, type KeyId, type PkpId } from "../../protocol/ids";
+import { IAccountManager__factory } from "../../typechain-types";
+import { Chain, WrongChain, type ChainOptions } from "../../executor/chain/chain";
+import { DENIAL_REASONS, decodeDecision, encodeQuestion, type Decision } from "../../executor/chain/decision";
 import { KeywrightError } from "../../protocol/errors";
+import { SEED, count } from "../support/counts";
 import { RpcDouble } from "../support/rpcDouble";
 
 const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
@@ -131,6 +136,31 @@ describe("reading the chain", () => {
     expect(await codeOf(chain)).to.equal("allowed");
     first.world.head = second.world.head = 101n;
     expect(await codeOf(chain)).to.equal("allowed");
+  });
+
+  it("writes its question and reads the answer exactly as the contract's ABI says", () => {
+    const abi: Interface = IAccountManager__factory.createInterface();
+    const word = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
+    const pkp = fc.option(fc.uint8Array({ minLength: 20, maxLength: 20 }).map((bytes) => getAddress(hexlify(bytes)) as PkpId), { nil: undefined });
+    fc.assert(
+      fc.property(word, word, pkp, fc.boolean(), fc.nat(7), word, word, (key, action, pkpId, allowed, reason, path, block) => {
+        const question = encodeQuestion(hash32FromUint(key) as KeyId, hash32FromUint(action) as ActionHash, pkpId);
+        expect(question).to.equal(abi.encodeFunctionData("explainExecution", [key, action, pkpId ?? ZERO_ADDRESS]));
+        expect(decodeDecision(abi.encodeFunctionResult("explainExecution", [allowed, reason, !allowed, key, path, block, action]))).to.deep.equal({
+          allowed,
+          reason: DENIAL_REASONS[reason],
+          actionByName: !allowed,
+          accountId: hash32FromUint(key),
+          derivationPath: path === 0n ? undefined : hash32FromUint(path),
+          blockNumber: block,
+          blockTimestamp: action,
+        });
+      }),
+      { seed: SEED, numRuns: count(100, 5_000), examples: [[0n, 0n, undefined, true, 0, 0n, 0n]] },
+    );
+    for (const bad of ["0x", `0x${"00".repeat(7 * 32 - 1)}`, `0x${"00".repeat(7 * 32 + 1)}`, `0x${"00".repeat(31)}02${"00".repeat(6 * 32)}`, `0x${"00".repeat(63)}08${"00".repeat(5 * 32)}`]) {
+      expect(() => decodeDecision(bad), bad).to.throw();
+    }
   });
 
   it("starts only on the configured chain, at a contract whose key namespace is the one computed here", async () => {
