@@ -1,0 +1,129 @@
+/** Two relayers behind one service: one chain, one executor, one PostgreSQL. Whoever is asked, there is one truth about money. */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { createClient, type Client } from "../../client";
+import { openStore, type Store } from "../../relayer/store/index";
+import { freePort } from "../../scripts/dev/ports";
+import { startProcess, waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
+import { startStack, type Stack } from "../../scripts/dev/stack";
+import { expectBalancedBooks } from "../support/books";
+import { HELLO, makeAccount, makeRoom, type TestAccount } from "../support/journey";
+import { startPostgres, type TestPostgres } from "../support/postgres";
+
+const SIGNUP_CENTS = 20;
+
+describe("two relayers on one PostgreSQL", function () {
+  this.timeout(120_000);
+  let postgres: TestPostgres;
+  let databaseUrl: string;
+  let stack: Stack;
+  let second: { readonly baseUrl: string; readonly process: ManagedProcess };
+  let store: Store;
+  let account: TestAccount;
+  /** The same account through either relayer. */
+  let doors: [Client, Client];
+
+  before(async () => {
+    postgres = await startPostgres();
+    databaseUrl = await postgres.database("shared");
+    stack = await startStack({ env: { DATABASE_URL: databaseUrl, SIGNUP_CREDIT_CENTS: String(SIGNUP_CENTS) } });
+    second = await startSecond(stack, databaseUrl);
+    store = await openStore({ databaseUrl });
+  });
+  after(async () => {
+    await second?.process.stop();
+    await stack?.stop();
+    await store?.close();
+    await postgres?.stop();
+  });
+  beforeEach(async () => {
+    account = await makeAccount(stack.baseUrl);
+    doors = [account.client, createClient({ baseUrl: second.baseUrl, apiKey: account.apiKey })];
+  });
+  afterEach(() => expectBalancedBooks(store.db));
+
+  const door = (index: number): Client => doors[index % 2] as Client;
+  const ok = <T>(outcomes: PromiseSettledResult<T>[]): T[] => outcomes.filter((one) => one.status === "fulfilled").map((one) => one.value);
+  const codes = (outcomes: PromiseSettledResult<unknown>[]): Set<unknown> =>
+    new Set(outcomes.filter((one) => one.status === "rejected").map((one) => (one.reason as { code?: string }).code));
+
+  it("let forty parallel runs drain the last cents to exactly zero", async () => {
+    await makeRoom(account.client, HELLO);
+    const { balance_cents: left } = await account.client.balance();
+    const runs = await Promise.allSettled(
+      Array.from({ length: 40 }, (_, index) => door(index).runAction({ code: HELLO, js_params: { name: String(index) }, timeout_ms: 1000 })),
+    );
+    expect(ok(runs).reduce((sum, { usage }) => sum + usage.cost_cents, 0)).to.equal(left);
+    expect(ok(runs)).to.have.length(left);
+    expect(codes(runs)).to.deep.equal(new Set(["insufficient_credit"]));
+    for (const client of doors) expect(await client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
+  });
+
+  it("credit a payment once that both confirm fifty times while its webhook arrives", async () => {
+    const { payment_intent_id: intent, client_secret: secret } = await account.client.createPaymentIntent({ amount_cents: 700 });
+    expect(secret).to.be.a("string");
+    await fetch(`${stack.stripeUrl}/v1/payment_intents/${intent}/confirm`, {
+      method: "POST",
+      headers: { authorization: "Bearer sk_test_any" },
+      body: new URLSearchParams({ payment_method: "pm_card_visa" }),
+    });
+    const confirmed = await Promise.all(Array.from({ length: 50 }, (_, index) => door(index).confirmPayment({ payment_intent_id: intent })));
+    expect(confirmed.filter((one) => one.already_credited !== true).length).to.be.at.most(1);
+    for (const client of doors) expect((await client.balance()).balance_cents).to.equal(SIGNUP_CENTS + 700);
+  });
+
+  it("charge writes of one account that go through both at once, each once, and carry out all that were paid", async () => {
+    const writes = await Promise.allSettled(
+      Array.from({ length: 30 }, (_, index) => door(index).addGroup({ group_name: `group ${index}`, group_description: "" })),
+    );
+    expect(ok(writes)).to.have.length(SIGNUP_CENTS);
+    expect(codes(writes)).to.deep.equal(new Set(["insufficient_credit"]));
+    expect(new Set(ok(writes).map(({ group_id: id }) => id)).size).to.equal(SIGNUP_CENTS);
+    expect((await account.client.listGroups()).total).to.equal(SIGNUP_CENTS);
+    expect(await account.client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
+  });
+
+  it("give back what a killed one held, once its lease has run out, and not what the living one holds", async () => {
+    await makeRoom(account.client, HELLO);
+    const sleeper = "async function main() { await new Promise((done) => setTimeout(done, 3000)); return 1; }";
+    await account.client.addActionToGroup({ group_id: "1", action_ipfs_cid: await account.client.getActionIpfsId(sleeper) });
+    const { balance_cents: start } = await account.client.balance();
+    const dying = doors[1].runAction({ code: sleeper, timeout_ms: 5000 }).catch(() => undefined);
+    const living = doors[0].runAction({ code: sleeper, timeout_ms: 6000 });
+    while ((await doors[0].balance()).reserved_cents < 11) await sleep(20);
+    second.process.child.kill("SIGKILL");
+    await dying;
+    const { usage } = await living;
+    expect((await doors[0].balance()).reserved_cents, "still held: its lease runs").to.equal(5);
+    const deadline = Date.now() + 30_000;
+    while ((await doors[0].balance()).reserved_cents > 0 && Date.now() < deadline) await sleep(200);
+    expect(await doors[0].balance()).to.include({ balance_cents: start - usage.cost_cents, reserved_cents: 0 });
+  });
+});
+
+async function startSecond(stack: Stack, databaseUrl: string): Promise<{ baseUrl: string; process: ManagedProcess }> {
+  const port = await freePort();
+  const { chainId, contractAddress } = stack.deployment;
+  const env = {
+    PATH: process.env.PATH,
+    NODE_ENV: "development",
+    PORT: String(port),
+    METRICS_PORT: String(await freePort()),
+    RPC_URLS: stack.rpcUrl,
+    CHAIN_ID: String(chainId),
+    CONTRACT_ADDRESS: contractAddress,
+    EXECUTOR_SOCKET: stack.executorSocket,
+    DATABASE_URL: databaseUrl,
+    SIGNUP_CREDIT_CENTS: String(SIGNUP_CENTS),
+    STRIPE_API_BASE: stack.stripeUrl,
+    STRIPE_SECRET_KEY: "sk_test_second",
+    STRIPE_PUBLISHABLE_KEY: "pk_test_second",
+    STRIPE_WEBHOOK_SECRET: "whsec_development",
+  };
+  const main = join(__dirname, "..", "..", "dist", "relayer", "main.js");
+  const second = startProcess({ name: "second relayer", command: process.execPath, args: [main], env, onLine: () => undefined });
+  const baseUrl = `http://127.0.0.1:${port}`;
+  await waitUntil("the second relayer", async () => (await fetch(`${baseUrl}/ready`)).ok, { timeoutMs: 60_000, died: second.died });
+  return { baseUrl, process: second };
+}
