@@ -97,7 +97,7 @@ function answerOf(child: ChildProcess, request: AgentRequest, timeoutMs: number)
       if (answer.id === request.id) finish(() => resolveAnswer(answer));
     });
     child.on("error", () => fail("unreachable", "the SDK's process could not be used"));
-    child.on("exit", (_code, signal) => fail("too_large", `the SDK's process ended before it answered (${signal ?? "exit"})`));
+    child.on("exit", (_code, signal) => fail("ended", `the SDK's process ended before it answered (${signal ?? "exit"})`));
     child.send(request, (error) => error && fail("unreachable", "the SDK's process could not be used"));
   });
 }

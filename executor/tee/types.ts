@@ -33,7 +33,7 @@ export interface TeeSource {
 export class TeeError extends Error {
   override readonly name = "TeeError";
   constructor(
-    readonly reason: "unreachable" | "timed_out" | "too_large" | "malformed" | "refused" | "busy" | "not_configured",
+    readonly reason: "unreachable" | "timed_out" | "too_large" | "malformed" | "ended" | "busy" | "not_configured",
     message: string,
     options?: { cause?: unknown },
   ) {

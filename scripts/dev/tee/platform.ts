@@ -6,12 +6,11 @@ import type { webcrypto } from "node:crypto";
 import { createHash } from "node:crypto";
 import { type Authority, generateSigningKey, issueCertificate, issueCrl, pem, publicPoint, signP256, x509 } from "./certificates";
 import { enumerated, objectId, octets, sequence, smallInteger } from "./der";
-import { QE_MRSIGNER, qeReport } from "./quote";
+import { QE_MRSIGNER, qeReport, SVN } from "./quotingEnclave";
 
 const SGX_EXTENSION = "1.2.840.113741.1.13.1";
 const FMSPC = Buffer.from("00906ed50000", "hex");
 const PCE_ID = Buffer.alloc(2);
-const SVN = 2;
 const DAY_MS = 24 * 3600 * 1000;
 
 /** The collateral a quote is verified against, in the field names of the verification library. */

@@ -1,7 +1,7 @@
 /** TDX quotes, version 4, with every field at the offset Intel gives it (Intel TDX DCAP Quoting Library API, appendix A.3). */
-import { createHash } from "node:crypto";
 import { publicPoint, signP256 } from "./certificates";
 import { type Platform } from "./platform";
+import { SVN, u16, u32 } from "./quotingEnclave";
 
 export interface Measurements {
   /** 48 bytes each. */
@@ -14,17 +14,8 @@ const ECDSA_P256 = 2;
 const INTEL_QE_VENDOR = Buffer.from("939a7233f79c4ca9940a0db3957f0607", "hex");
 const CERTIFICATION_QE_REPORT = 6;
 const CERTIFICATION_PCK_CHAIN = 5;
-const SVN = 2;
 /** SEPT_VE_DISABLE and nothing else: no debugging. */
 const TD_ATTRIBUTES = Buffer.from("0000001000000000", "hex");
-export const QE_MRSIGNER = createHash("sha256").update("simulated quoting enclave").digest();
-
-const u16 = (value: number): Buffer => Buffer.from([value & 0xff, value >> 8]);
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
 
 export async function buildQuote(platform: Platform, measurements: Measurements, reportData: Buffer): Promise<Buffer> {
   const signed = Buffer.concat([header(), tdReport(measurements, reportData)]);
@@ -58,25 +49,5 @@ function tdReport({ mrtd, rtmrs }: Measurements, reportData: Buffer): Buffer {
     Buffer.alloc(48 * 3), // MRCONFIGID, MROWNER, MROWNERCONFIG
     ...rtmrs,
     reportData,
-  ]);
-}
-
-/** The quoting enclave's own report, 384 bytes; `bound` is the hash over the attestation key. */
-export function qeReport(bound: Buffer): Buffer {
-  const attributes = Buffer.from("11000000000000000000000000000000", "hex");
-  return Buffer.concat([
-    Buffer.alloc(16, SVN), // CPUSVN
-    u32(0), // MISCSELECT
-    Buffer.alloc(28),
-    attributes,
-    Buffer.alloc(32, 0x9e), // MRENCLAVE
-    Buffer.alloc(32),
-    QE_MRSIGNER,
-    Buffer.alloc(96),
-    u16(2), // ISVPRODID
-    u16(SVN), // ISVSVN
-    Buffer.alloc(60),
-    bound,
-    Buffer.alloc(32),
   ]);
 }
