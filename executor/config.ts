@@ -76,7 +76,7 @@ const VARIABLES = {
   FETCH_PORTS: list.pipe(z.array(integer(1, 65_535)).min(1)).optional().describe("ports that actions may reach; default 80 and 443"),
   MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
   MAX_TOP_UP_WEI: wei.default(1_000_000_000_000_000_000n).describe("the most one top-up moves from the admin payer to a payer"),
-  PRICE_MANAGEMENT_WRITE_CENTS: integer(0, 1_000_000).default(PRICES.managementWriteCents).describe("what the relayer charges for a write; shown in the attested config document"),
+  PRICE_WRITE_CENTS: integer(0, 1_000_000).default(PRICES.managementWriteCents).describe("what the relayer charges for a write; shown in the attested config document"),
   PRICE_RUN_SECOND_CENTS: integer(0, 1_000_000).default(PRICES.runSecondCents).describe("what the relayer charges for a started second of a run; shown in the attested config document"),
   FETCHER_UID: integer(1_000, 4_000_000_000).default(61_199).describe("user id of the fetcher, the only process that talks to the outside; used when the executor is started as root"),
   SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000).default(61_200).describe("first of the user ids of the children that run actions, one id each; used when the executor is started as root"),
@@ -171,7 +171,7 @@ function assemble(values: Values, network: Network, limits: RunLimits): Config {
     production: values.NODE_ENV === "production",
     maxHeadAgeSeconds: values.MAX_HEAD_AGE_SECONDS ?? headAge,
     limits,
-    prices: { managementWriteCents: values.PRICE_MANAGEMENT_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
+    prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
   };
 }
 
