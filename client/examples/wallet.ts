@@ -3,9 +3,11 @@ import { Wallet, verifyMessage, type Provider, type Signer } from "ethers";
 import { convertAccount, createChainSecuredClient, createClient, everyItem, type UsageKeyPermissions } from "..";
 import { cidOfCode } from "../cid";
 
+// snippet: action
 const ACTION = `async function main({ pkpId, message }) {
   return { signature: await Actions.signMessage({ pkpId, message }) };
 }`;
+// end
 
 export async function ownerWithWallet(baseUrl: string, provider: Provider, privateKey: string, store: (name: string, value: string) => Promise<void>) {
   // snippet: connect
@@ -46,7 +48,7 @@ export async function ownerWithWallet(baseUrl: string, provider: Provider, priva
     },
     {
       onProgress: async (progress) => {
-        // The secret is here before anything is sent, and nowhere again.
+        // The secret, before anything is sent: whatever happens next, you have it.
         if (progress.step === "minted" && progress.usage_api_key !== undefined) await store("payout-bot", progress.usage_api_key);
       },
     },
