@@ -355,7 +355,8 @@ describe("verification, step by step", () => {
       "/info#config": (body, change) => inJson(body, (info: { config: unknown }) => (info.config = JSON.parse(change(JSON.stringify(info.config))))),
       "/info#app_compose": (body, change) =>
         inJson(body, (info: { tcb_info: { app_compose: string } }) => (info.tcb_info.app_compose = change(info.tcb_info.app_compose))),
-      "/attestation#event_log": (body, change) => inJson(body, (answer: { event_log: string }) => (answer.event_log = change(answer.event_log))),
+      "/attestation#event_log": (body, change) =>
+        inJson(body, (answer: { event_log: string }) => (answer.event_log = changedRuntimeEvents(answer.event_log, change))),
     };
     const change = fc.record({ place: fc.constantFrom(...Object.keys(places)), at: fc.nat(), digit: fc.constantFrom(..."0123456789") });
     await fc.assert(
@@ -384,4 +385,10 @@ function inJson(body: string, edit: (value: never) => void): string {
   } catch {
     return `${body}0`;
   }
+}
+
+/** Of boot events only the digest is measured; of run-time events everything. */
+function changedRuntimeEvents(log: string, change: (text: string) => string): string {
+  const start = log.indexOf('{"imr":3');
+  return log.slice(0, start) + change(log.slice(start));
 }
