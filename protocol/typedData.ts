@@ -30,7 +30,7 @@ export function verifyTypedData(
   expected: { primaryType: PrimaryType; domain: TypedDataDomain; nowSeconds: number },
 ): Address {
   const typedData = parseEnvelope(input);
-  requireCanonicalTypes(typedData, expected.primaryType);
+  requireCanonicalTypes(typedData, typeNames(input), expected.primaryType);
   requireDomain(typedData, expected.domain);
   const address = requireMessage(typedData, expected.nowSeconds);
   requireSignature(typedData, expected.primaryType, signature, address);
@@ -50,12 +50,14 @@ function parseEnvelope(input: unknown): TypedData {
   return parsed.data;
 }
 
-function requireCanonicalTypes(typedData: TypedData, primaryType: PrimaryType): void {
+/** As sent: the parser leaves out a member called `__proto__`. */
+const typeNames = (input: unknown): string[] => Object.keys((input as { types: object }).types);
+
+function requireCanonicalTypes(typedData: TypedData, names: readonly string[], primaryType: PrimaryType): void {
   if (typedData.primaryType !== primaryType) {
     throw new KeywrightError("typed_data_wrong_primary_type", `primaryType must be ${primaryType} here.`);
   }
   const canonical = { EIP712Domain: DOMAIN_FIELDS, [primaryType]: MESSAGE_FIELDS };
-  const names = Object.keys(typedData.types);
   const same =
     names.length === 2 &&
     Object.entries(canonical).every(([name, fields]) => JSON.stringify(normalised(typedData.types[name])) === JSON.stringify(normalised(fields)));

@@ -92,20 +92,23 @@ export class Authentication {
   /** Who owns what is asked of the contract itself: the followed events, which name the other accounts of a wallet, may be a block behind. */
   async #byWallet(encoded: string, picked: AccountId | undefined): Promise<Caller> {
     const wallet = this.#walletOf(encoded);
-    const account = picked === undefined ? await this.#firstAccountOf(wallet) : await this.deps.chain.account(picked);
-    if (picked !== undefined && account?.owner !== wallet) {
-      throw new KeywrightError("account_not_owned", `${wallet} does not own the account named in X-Account.`);
-    }
-    if (account === undefined) throw new KeywrightError("account_not_found", `${wallet} owns no account.`);
-    return ownerOf(account.id, { managed: account.managed, retired: false, wallet });
+    const account = picked === undefined ? await this.#mainAccountOf(wallet) : await this.#ownedBy(wallet, picked);
+    if (account !== undefined) return ownerOf(account.id, { managed: account.managed, retired: false, wallet });
+    if (picked === undefined) throw new KeywrightError("account_not_found", `${wallet} owns no account.`);
+    throw new KeywrightError("account_not_owned", `${wallet} does not own the account named in X-Account.`);
   }
 
-  /** The wallet's own account if it still owns it, else the oldest of those it owns. */
-  async #firstAccountOf(wallet: Address): Promise<AccountView | undefined> {
-    const own = await this.deps.chain.account(packedAccountId(wallet));
-    if (own?.owner === wallet) return own;
+  /** The wallet's own account if it still is its owner, else the oldest it owns. The first is read from the contract, where it is seen at once. */
+  async #mainAccountOf(wallet: Address): Promise<AccountView | undefined> {
+    const own = await this.#ownedBy(wallet, packedAccountId(wallet));
+    if (own !== undefined) return own;
     const [oldest] = await this.deps.chain.accountsOwnedBy(wallet);
-    return oldest === undefined ? undefined : this.deps.chain.account(oldest);
+    return oldest === undefined ? undefined : this.#ownedBy(wallet, oldest);
+  }
+
+  async #ownedBy(wallet: Address, id: AccountId): Promise<AccountView | undefined> {
+    const account = await this.deps.chain.account(id);
+    return account?.owner === wallet ? account : undefined;
   }
 
   #walletOf(encoded: string): Address {
