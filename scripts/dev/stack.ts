@@ -55,6 +55,7 @@ export interface Stack {
   readonly contractAddress: string;
   readonly deployment: Deployment;
   readonly dataDir: string;
+  readonly chain: ManagedProcess;
   service(name: ServiceName): ManagedProcess;
   /** Stops and starts one service again with the same configuration; `signal` says how it ends. */
   restart(service: ServiceName, signal?: NodeJS.Signals): Promise<void>;
@@ -115,16 +116,17 @@ async function startInOrder(options: StackOptions, teardown: Teardown): Promise<
     contractAddress: deployment.contractAddress,
     deployment,
     dataDir,
+    chain: surroundings.chain,
     service: (name) => services.get(name),
     restart: (name, signal) => services.restart(name, signal),
-    died: Promise.race([surroundings.chainDied, services.get("executor").died, services.get("relayer").died]),
+    died: Promise.race([surroundings.chain.died, services.get("executor").died, services.get("relayer").died]),
     stop: () => teardown.run(),
   };
 }
 
 interface Surroundings {
   readonly rpcUrl: string;
-  readonly chainDied: Promise<never>;
+  readonly chain: ManagedProcess;
   readonly deployment: Deployment;
   readonly guestAgentSocket: string;
   readonly evidenceDir: string;
@@ -152,7 +154,7 @@ async function startSurroundings(options: StackOptions, ports: Ports, dataDir: s
   const stripe = await startStripeDouble({ port: ports.stripe, webhookUrl, webhookSecret: STRIPE_WEBHOOK_SECRET });
   teardown.add(() => stripe.stop());
   progress(`stripe    ${stripe.url} (a double)`);
-  return { rpcUrl: chain.rpcUrl, chainDied: chain.process.died, deployment, guestAgentSocket, evidenceDir, stripeUrl: stripe.url };
+  return { rpcUrl: chain.rpcUrl, chain: chain.process, deployment, guestAgentSocket, evidenceDir, stripeUrl: stripe.url };
 }
 
 type ServiceName = "executor" | "relayer";
