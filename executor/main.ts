@@ -21,11 +21,13 @@ async function main(): Promise<void> {
     });
   }
   const stopped = stopOnSignal();
-  try {
-    const service = await startService(config, logger);
+  const service = startService(config, logger);
+  const readyOrStopped = service.started.then(() => {
     logger.info({ socket: config.EXECUTOR_SOCKET, chainId: config.chainId.toString(), contract: config.contractAddress, tee: config.TEE }, "executor ready");
-    const signal = await stopped;
-    logger.info({ signal }, "stopping");
+    return stopped;
+  });
+  try {
+    logger.info({ signal: await Promise.race([readyOrStopped, stopped]) }, "stopping");
     setTimeout(() => process.exit(1), LAST_CALL_MS).unref();
     await service.stop();
     logger.info("stopped");

@@ -22,7 +22,6 @@ export interface ServerOptions {
   readonly socketPath: string;
   /** Numeric id of the group that may connect; without it the owner alone may. */
   readonly group?: number | undefined;
-  readonly handlers: Handlers;
   readonly logger: Logger;
 }
 
@@ -38,6 +37,7 @@ const CALLS = new Map<string, ExecutorCall>(Object.entries(EXECUTOR_CALLS).map((
 
 export class ExecutorServer {
   readonly #server: Server;
+  #handlers: Handlers | undefined;
   #isDraining = false;
   #open = 0;
   #onIdle: (() => void) | undefined;
@@ -48,7 +48,10 @@ export class ExecutorServer {
     });
   }
 
-  /** Listens with the right mode from the first moment on. Throws when another executor listens there. */
+  /**
+   * Listens with the right mode from the first moment on, and answers 503 until `serve`: the socket is there before the children are, so that their
+   * self-test tries a real one. Throws when another executor listens there.
+   */
   static async listen(options: ServerOptions): Promise<ExecutorServer> {
     await prepareSocket(options.socketPath);
     const server = new ExecutorServer(options);
@@ -56,8 +59,13 @@ export class ExecutorServer {
     return server;
   }
 
+  serve(handlers: Handlers): void {
+    this.#handlers = handlers;
+  }
+
   /** Takes no new calls, lets the open ones finish for `drainMs`, then closes every connection. */
   async close(drainMs: number): Promise<void> {
+    if (!this.#server.listening) return;
     this.#isDraining = true;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
@@ -124,7 +132,8 @@ export class ExecutorServer {
       const fields = parsed.error.issues.map(({ path }) => path.join(".") || "body");
       throw new KeywrightError("invalid_body", `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`);
     }
-    return answer.parse(await this.options.handlers[name](parsed.data as ExecutorRequest<C>, context));
+    if (this.#handlers === undefined) throw new KeywrightError("executor_unavailable", "The executor is starting.", {}, { retryAfterSeconds: 2 });
+    return answer.parse(await this.#handlers[name](parsed.data as ExecutorRequest<C>, context));
   }
 }
 

@@ -40,34 +40,41 @@ const CHILD_MIB = 100;
 const MAX_DEFAULT_POOL = 32;
 
 export interface Service {
+  /** Rejects with what keeps the service from starting; everything begun until then has been undone. */
+  readonly started: Promise<void>;
+  /** Also in the middle of a start. */
   stop(): Promise<void>;
 }
 
-/** Steps to undo, last first, each even when another one fails. */
+/** Steps to undo, last first, each even when another one fails. A step that comes after the end is undone at once. */
 class Undo {
   readonly #steps: (() => unknown)[] = [];
+  #isOver = false;
+
   add(step: () => unknown): void {
     this.#steps.unshift(step);
+    if (this.#isOver) void this.run();
   }
+
   async run(): Promise<void> {
+    this.#isOver = true;
     for (const step of this.#steps.splice(0)) await Promise.resolve(step()).catch(() => undefined);
   }
 }
 
-/** Throws what keeps the service from starting; everything begun until then has been undone. */
-export async function startService(config: Config, logger: Logger): Promise<Service> {
+export function startService(config: Config, logger: Logger): Service {
   const undo = new Undo();
-  try {
-    await start(config, logger, undo);
-  } catch (error) {
+  const started = start(config, logger, undo).catch(async (error: unknown) => {
     await undo.run();
     throw error;
-  }
-  return { stop: () => undo.run() };
+  });
+  return { started, stop: () => undo.run() };
 }
 
 async function start(config: Config, logger: Logger, undo: Undo): Promise<void> {
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
+  const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, logger });
+  undo.add(() => server.close(0));
   const chain = openChain(config, undo);
   await waitForContract(chain, keyNamespace, logger);
   const tee = openTee({ kind: config.TEE, ...(config.DSTACK_ENDPOINT === undefined ? {} : { endpoint: config.DSTACK_ENDPOINT }) });
@@ -86,20 +93,22 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, fetcher));
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
-  const handlers = createHandlers({
-    config,
-    keyNamespace,
-    chain,
-    callers,
-    mint: new Mint(keyring, domain),
-    writes: openWrites(config, keyring, callers, domain),
-    runner,
-    pool,
-    tee,
-    configDocument: configDocumentOf(config, keyNamespace, pool),
-    logger,
-  });
-  const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, handlers, logger });
+  server.serve(
+    createHandlers({
+      config,
+      keyNamespace,
+      chain,
+      callers,
+      mint: new Mint(keyring, domain),
+      writes: openWrites(config, keyring, callers, domain),
+      runner,
+      pool,
+      tee,
+      configDocument: configDocumentOf(config, keyNamespace, pool),
+      logger,
+    }),
+  );
+  // Added last, so it comes first: open calls finish while everything they need is still there.
   undo.add(() => server.close(DRAIN_MS));
 }
 

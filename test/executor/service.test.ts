@@ -5,8 +5,9 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { request } from "undici";
+import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
 import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
 
 const HELLO = `async function main() { return "hello"; }`;
@@ -192,6 +193,37 @@ describe("the keyholder process", function () {
   });
 });
 
+describe("a production start", function () {
+  this.timeout(60_000);
+  let chain: TestChain;
+  let agent: GuestAgentDouble;
+  let folder: string;
+  before(async () => {
+    chain = await TestChain.start();
+    folder = mkdtempSync(join(tmpdir(), "keywright-production-"));
+    agent = await startGuestAgentDouble({ socketPath: join(folder, "dstack.sock") });
+    chmodSync(agent.socketPath, 0o600);
+  });
+  after(async () => {
+    await agent?.stop();
+    await chain?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("reaches full isolation of its children, or does not happen and says what is missing", async function () {
+    await chain.provider.send("evm_mine", []);
+    const env = { NODE_ENV: "production", TEE: "dstack", DSTACK_ENDPOINT: agent.socketPath, EXECUTOR_SOCKET_GROUP: String(process.getgid?.() ?? 0) };
+    const started = await TestExecutor.start(chain, env).catch((error: unknown) => error as Error);
+    if (started instanceof Error) {
+      expect(started.message).to.contain("does not reach full isolation");
+      return this.skip();
+    }
+    const { sandbox, tee } = await started.call("info", {});
+    await started.stop();
+    expect({ ...sandbox, tee }).to.deep.equal({ level: "full", missing: [], tee: "dstack" });
+  });
+});
+
 describe("a start that must not be", function () {
   this.timeout(60_000);
   let chain: TestChain;
@@ -218,6 +250,18 @@ describe("a start that must not be", function () {
     expect([nowhere.status, nowhere.output]).to.satisfy(([status, output]: [number, string]) => status === 1 && output.includes("there is no AccountManager"));
     const elsewhere = start({ CHAIN_ID: "1" });
     expect([elsewhere.status, elsewhere.output]).to.satisfy(([status, output]: [number, string]) => status === 1 && output.includes("CHAIN_ID is 1"));
+  });
+
+  it("ends at once when it is asked to stop while it waits for the chain", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "keywright-start-"));
+    const env = { PATH: process.env.PATH, RPC_URLS: "http://127.0.0.1:9", CHAIN_ID: "31337", CONTRACT_ADDRESS: chain.contractAddress, EXECUTOR_SOCKET: join(folder, "executor.sock") };
+    const child = spawn(process.execPath, [join(__dirname, "../../dist/executor/main.js")], { env, stdio: "ignore" });
+    const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+    while (!existsSync(env.EXECUTOR_SOCKET)) await sleep(20);
+    child.kill("SIGTERM");
+    expect(await ended).to.equal(0);
+    expect(existsSync(env.EXECUTOR_SOCKET)).to.equal(false);
+    rmSync(folder, { recursive: true });
   });
 
   it("ends when the root key file may be read by others", () => {
