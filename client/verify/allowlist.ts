@@ -1,5 +1,6 @@
 /** Asks the allow-list contract the question dstack's KMS asks before it gives an application its keys. */
-import { Interface, JsonRpcProvider, FetchRequest, isError } from "ethers";
+import { Interface } from "ethers";
+import { z } from "zod";
 import { Unavailable } from "./material";
 import { Malformed } from "./types";
 
@@ -45,17 +46,21 @@ function bootInfoOf({ appId, composeHash, instanceId, deviceId }: BootFacts): ob
   };
 }
 
+const answerSchema = z.object({ result: z.string().optional(), error: z.object({ code: z.number(), message: z.string() }).optional() });
+const REVERTED = 3;
+
 async function call(rpcUrl: string, to: string, data: string, timeoutMs: number): Promise<string> {
-  const request = new FetchRequest(rpcUrl);
-  request.timeout = timeoutMs;
-  request.setThrottleParams({ maxAttempts: 1 });
-  const provider = new JsonRpcProvider(request, undefined, { staticNetwork: true, batchMaxCount: 1 });
+  const { result, error } = await post(rpcUrl, { jsonrpc: "2.0", id: 1, method: "eth_call", params: [{ to, data }, "latest"] }, timeoutMs);
+  if (result !== undefined) return result;
+  if (error !== undefined && (error.code === REVERTED || /revert/i.test(error.message))) throw new Malformed(`the contract at ${to} refuses the question`);
+  throw new Unavailable(`the allow-list's chain could not be asked: ${error?.message ?? "its RPC endpoint gave no answer"}`);
+}
+
+async function post(rpcUrl: string, body: object, timeoutMs: number): Promise<z.infer<typeof answerSchema>> {
   try {
-    return await provider.send("eth_call", [{ to, data }, "latest"]).then(String);
-  } catch (error) {
-    if (isError(error, "CALL_EXCEPTION") || isError(error, "UNKNOWN_ERROR")) throw new Malformed(`the contract at ${to} refuses the question`);
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: AbortSignal.timeout(timeoutMs) };
+    return answerSchema.parse(await (await fetch(rpcUrl, init)).json());
+  } catch {
     throw new Unavailable("the allow-list's chain could not be asked: its RPC endpoint gave no usable answer");
-  } finally {
-    provider.destroy();
   }
 }

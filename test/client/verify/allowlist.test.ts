@@ -1,0 +1,100 @@
+/** The allow-list step against the real contract on a real node: the application id measured into the quote is the contract's address, as in dstack. */
+import { expect } from "chai";
+import { toBeHex } from "ethers";
+import { verifyService, type Report, type Step } from "../../../client/verify";
+import { defaultAppCompose } from "../../../scripts/dev/tee/appCompose";
+import { composeHash } from "../../../protocol/attestation";
+import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../../typechain-types";
+import { startAttestedService, type AttestedService } from "../../support/attestedService";
+import { startTestChain, type TestChain } from "../../support/chain";
+
+const DELAY_SECONDS = 3 * 24 * 3600;
+const ANY_DEVICE = toBeHex(0, 32);
+const COMPOSE_HASH = `0x${composeHash(defaultAppCompose())}`;
+
+describe("the allow-list step", () => {
+  let chain: TestChain;
+  let allowlist: ApplicationAllowlist;
+  let address: string;
+  let service: AttestedService;
+
+  const verify = (options: { rpcUrl?: string; allowlist?: string }): Promise<Report> =>
+    verifyService(service.baseUrl, {
+      ca: service.evidences.certificatePem,
+      collateral: service.agent.platform.collateral,
+      trustedRoot: service.agent.platform.rootDer,
+      measurements: {
+        mrtd: service.agent.measurements.mrtd.toString("hex"),
+        rtmr0: service.agent.measurements.rtmrs[0].toString("hex"),
+        rtmr1: service.agent.measurements.rtmrs[1].toString("hex"),
+        rtmr2: service.agent.measurements.rtmrs[2].toString("hex"),
+      },
+      ...options,
+    });
+  const step = async (options: { rpcUrl?: string; allowlist?: string } = {}): Promise<Step | undefined> =>
+    (await verify({ rpcUrl: chain.rpcUrl, ...options })).steps.find(({ id }) => id === "allowlist");
+
+  before(async function () {
+    this.timeout(60_000);
+    chain = await startTestChain();
+    allowlist = await new ApplicationAllowlist__factory(chain.deployer).deploy(await chain.deployer.getAddress(), DELAY_SECONDS, [], [ANY_DEVICE]);
+    await allowlist.waitForDeployment();
+    address = await allowlist.getAddress();
+    service = await startAttestedService({ says: "dstack", agent: { appId: Buffer.from(address.slice(2), "hex") } });
+  });
+  after(async () => {
+    await service?.stop();
+    await chain?.stop();
+  });
+
+  it("fails for an image that is not listed, and nothing else does", async () => {
+    const report = await verify({ rpcUrl: chain.rpcUrl });
+    expect(report.steps.filter(({ status }) => status !== "passed").map(({ id, status }) => [id, status])).to.deep.equal([["allowlist", "failed"]]);
+    expect(report.exitCode).to.equal(1);
+    expect((await step())?.detail).to.contain("not on the allow-list");
+  });
+
+  it("fails for an image that is listed but does not count yet", async () => {
+    await (await allowlist.addComposeHash(COMPOSE_HASH)).wait();
+    expect(await step()).to.include({
+      status: "failed",
+      detail: "the contract does not allow this compose hash: The compose hash is listed but does not count yet.",
+    });
+  });
+
+  it("passes once the delay is over: and then every step has, which is the only success there is", async () => {
+    await chain.provider.send("evm_increaseTime", [DELAY_SECONDS]);
+    await chain.provider.send("evm_mine", []);
+    const report = await verify({ rpcUrl: chain.rpcUrl });
+    expect(
+      report.steps.filter(({ status }) => status !== "passed"),
+      JSON.stringify(report.steps),
+    ).to.deep.equal([]);
+    expect(report).to.include({ outcome: "verified", exitCode: 0 });
+    expect(report.steps.find(({ id }) => id === "allowlist")?.detail).to.equal(`allowed by ${address}`);
+  });
+
+  it("fails at once when the image is taken off the list", async () => {
+    await (await allowlist.removeComposeHash(COMPOSE_HASH)).wait();
+    expect(await step()).to.include({ status: "failed" });
+  });
+
+  it("fails where there is no contract, and where there is another one", async () => {
+    expect((await step({ allowlist: "0x00000000000000000000000000000000000000ff" }))?.detail).to.contain("there is no allow-list contract");
+    expect((await step({ allowlist: chain.contractAddress }))?.status).to.equal("failed");
+    expect((await step({ allowlist: "nonsense" }))?.status).to.equal("failed");
+  });
+
+  it("is not checked without an RPC endpoint of the user's own, or when that does not answer", async () => {
+    expect((await verify({})).steps.find(({ id }) => id === "allowlist")).to.include({ status: "not_checked" });
+    expect(await step({ rpcUrl: "http://127.0.0.1:1" })).to.include({ status: "not_checked" });
+  });
+
+  it("is not the service's to choose: an application id that was not measured changes nothing", async () => {
+    service.tamper("/info", (body) => body.replace(address.slice(2).toLowerCase(), "00".repeat(20)));
+    const report = await verify({ rpcUrl: chain.rpcUrl });
+    expect(report.steps.find(({ id }) => id === "composeHash")?.status).to.equal("failed");
+    expect(report.steps.find(({ id }) => id === "allowlist")?.detail).not.to.contain("0x0000000000");
+    service.honest();
+  });
+});
