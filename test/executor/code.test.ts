@@ -1,0 +1,128 @@
+/** Code by CID: nothing runs that was not hashed again, whoever gave it; the store keeps to its size and survives a restart. */
+import { expect } from "chai";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CidComputer } from "../../executor/code/cid";
+import { Code } from "../../executor/code/code";
+import { CodeStore } from "../../executor/code/store";
+import { FetchFailed } from "../../executor/fetcher/types";
+import { cidOfCode } from "../../protocol/cid";
+import { KeywrightError } from "../../protocol/errors";
+import type { Cid } from "../../protocol/ids";
+
+const MAX_BYTES = 1_000;
+const text = (name: string, bytes = 100): Buffer => Buffer.from(`// ${name} `.padEnd(bytes, "x"));
+
+describe("code by CID", () => {
+  let folder: string;
+  const cids = new CidComputer();
+  let gateway: (cid: string) => Promise<Buffer>;
+  let fetches = 0;
+  const fetcher = { fetchCode: (cid: string): Promise<Buffer> => (fetches++, gateway(cid)) };
+  const open = async (storeBytes = 10_000): Promise<{ code: Code; store: CodeStore }> => {
+    const store = await CodeStore.open(folder, storeBytes);
+    return { store, code: new Code(cids, store, fetcher, MAX_BYTES) };
+  };
+  const codeOf = (promise: Promise<unknown>): Promise<string> =>
+    promise.then(
+      () => "loaded",
+      (error: unknown) => (error instanceof KeywrightError ? error.code : String(error)),
+    );
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "keywright-code-"));
+    fetches = 0;
+    gateway = () => Promise.reject(new FetchFailed("not_found", "no"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  after(() => cids.close());
+
+  it("comes from the gateway once and from the store afterwards, also after a restart", async () => {
+    const bytes = text("published");
+    const cid = await cidOfCode(bytes);
+    gateway = () => Promise.resolve(bytes);
+    const { code } = await open();
+    expect(await code.load({ cid })).to.equal(bytes.toString());
+    await sleep(50);
+    expect(await code.load({ cid })).to.equal(bytes.toString());
+    expect(await (await open()).code.load({ cid })).to.equal(bytes.toString());
+    expect(fetches).to.equal(1);
+  });
+
+  it("is refused when a gateway gives other bytes", async () => {
+    gateway = () => Promise.resolve(text("other bytes"));
+    const { code, store } = await open();
+    const cid = await cidOfCode(text("wanted"));
+    expect(await codeOf(code.load({ cid }))).to.equal("code_unavailable");
+    expect(store.has(cid)).to.equal(false);
+  });
+
+  it("is fetched again when the file on disk is not what its name says", async () => {
+    const bytes = text("original");
+    const cid = await cidOfCode(bytes);
+    const { code } = await open();
+    await code.load({ cid, bytes });
+    await sleep(50);
+    writeFileSync(join(folder, cid), text("tampered"));
+    expect(await codeOf(code.load({ cid }))).to.equal("code_not_found");
+    gateway = () => Promise.resolve(bytes);
+    expect(await code.load({ cid })).to.equal(bytes.toString());
+  });
+
+  it("says whether it was not found, too large, not text, or not to be had at the moment", async () => {
+    const { code } = await open();
+    const cid = await cidOfCode(text("wanted"));
+    expect(await codeOf(code.load({ cid }))).to.equal("code_not_found");
+    gateway = () => Promise.reject(new FetchFailed("timed_out", "slow"));
+    expect(await codeOf(code.load({ cid }))).to.equal("code_unavailable");
+    gateway = () => Promise.reject(new FetchFailed("too_large", "large"));
+    expect(await codeOf(code.load({ cid }))).to.equal("code_too_large");
+    const noText = Buffer.from([0xff, 0xfe, 0x00]);
+    gateway = () => Promise.resolve(noText);
+    expect(await codeOf(code.load({ cid: await cidOfCode(noText) }))).to.equal("code_not_found");
+  });
+
+  it("may have exactly the greatest size and not one byte more", async () => {
+    const { code } = await open();
+    const identify = (bytes: number): Promise<string> => codeOf(code.identify({ code: "x".repeat(bytes) }));
+    expect(await identify(MAX_BYTES)).to.equal("loaded");
+    expect(await identify(MAX_BYTES + 1)).to.equal("code_too_large");
+    expect(await codeOf(code.identify({ code: "é".repeat(MAX_BYTES / 2 + 1) }))).to.equal("code_too_large");
+  });
+
+  it("is dropped least recently used first when the store is full, across restarts too", async () => {
+    const names = ["a", "b", "c"];
+    const contents = new Map<Cid, Buffer>(await Promise.all(names.map(async (name) => [await cidOfCode(text(name)), text(name)] as const)));
+    const [a, b, c] = [...contents.keys()] as [Cid, Cid, Cid];
+    const { store } = await open(250);
+    for (const cid of [a, b]) {
+      await store.keep(cid, contents.get(cid) as Buffer);
+      await sleep(20);
+    }
+    await store.read(a);
+    await sleep(20);
+    await store.keep(c, contents.get(c) as Buffer);
+    expect([store.has(a), store.has(b), store.has(c)]).to.deep.equal([true, false, true]);
+    await sleep(20);
+    await store.read(a);
+    await sleep(50);
+    const smaller = (await open(150)).store;
+    expect([smaller.has(a), smaller.has(c)]).to.deep.equal([true, false]);
+    expect(readdirSync(folder)).to.deep.equal([a]);
+  });
+
+  it("leaves nothing of a write that was cut off, and ignores what is not code by CID", async () => {
+    writeFileSync(join(folder, ".half-written"), "x");
+    writeFileSync(join(folder, "a stranger's file"), "x");
+    await open();
+    expect(readdirSync(folder)).to.deep.equal([]);
+  });
+
+  it("gives many large texts at once each its own CID", async () => {
+    const texts = Array.from({ length: 4 }, (_, index) => text(`large ${index}`, 300_000 + index));
+    const computed = await Promise.all(texts.map((each) => cids.of(each)));
+    expect(computed).to.deep.equal(await Promise.all(texts.map((each) => cidOfCode(each))));
+  });
+});
