@@ -2,45 +2,20 @@
 pragma solidity ^0.8.30;
 
 import {EnumerableSet} from "@openzeppelin/contracts/utils/structs/EnumerableSet.sol";
+import {TwoStepAdmin} from "./TwoStepAdmin.sol";
 import {IAccountManager} from "./interfaces/IAccountManager.sol";
 
-/// @title The contract admin and the API payers
-/// @notice Not OpenZeppelin's Ownable: its `transferOwnership` and `OwnershipTransferred` would read like an account's.
-abstract contract ApiPayers is IAccountManager {
+/// @title The API payers and who appoints them
+abstract contract ApiPayers is TwoStepAdmin, IAccountManager {
     using EnumerableSet for EnumerableSet.AddressSet;
 
-    address public admin;
-    address public pendingAdmin;
     address public adminApiPayer;
     EnumerableSet.AddressSet private _payers;
 
-    constructor(address firstAdmin) {
-        if (firstAdmin == address(0)) revert ZeroAddress();
-        admin = firstAdmin;
-        emit AdminChanged(address(0), firstAdmin);
-    }
-
-    modifier onlyAdmin() {
-        if (msg.sender != admin) revert NotAdmin(msg.sender);
-        _;
-    }
-
-    function proposeAdmin(address newAdmin) external onlyAdmin {
-        if (newAdmin == address(0)) revert ZeroAddress();
-        if (newAdmin == pendingAdmin) return;
-        pendingAdmin = newAdmin;
-        emit AdminProposed(newAdmin);
-    }
-
-    function acceptAdmin() external {
-        if (msg.sender != pendingAdmin) revert NotPendingAdmin(msg.sender);
-        emit AdminChanged(admin, msg.sender);
-        admin = msg.sender;
-        pendingAdmin = address(0);
-    }
+    constructor(address firstAdmin) TwoStepAdmin(firstAdmin) {}
 
     function addApiPayer(address payer) external onlyAdmin {
-        if (payer == address(0)) revert ZeroAddress();
+        _requireAddress(payer);
         if (_payers.add(payer)) emit ApiPayerAdded(payer);
     }
 
@@ -50,7 +25,7 @@ abstract contract ApiPayers is IAccountManager {
     }
 
     function setAdminApiPayer(address payer) external onlyAdmin {
-        if (payer == address(0)) revert ZeroAddress();
+        _requireAddress(payer);
         if (payer == adminApiPayer) return;
         adminApiPayer = payer;
         emit AdminApiPayerSet(payer);

@@ -22,6 +22,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.Errors__factory>;
     getContractFactory(
+      name: "IERC165",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.IERC165__factory>;
+    getContractFactory(
       name: "SafeCast",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.SafeCast__factory>;
@@ -29,6 +33,10 @@ declare module "hardhat/types/runtime" {
       name: "Multicall",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.Multicall__factory>;
+    getContractFactory(
+      name: "EnumerableMap",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.EnumerableMap__factory>;
     getContractFactory(
       name: "AccountDecisions",
       signerOrOptions?: ethers.Signer | FactoryOptions
@@ -46,9 +54,29 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ApiPayers__factory>;
     getContractFactory(
+      name: "ApplicationAllowlist",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.ApplicationAllowlist__factory>;
+    getContractFactory(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.IAccountManager__factory>;
+    getContractFactory(
+      name: "IAppAuth",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.IAppAuth__factory>;
+    getContractFactory(
+      name: "IApplicationAllowlist",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.IApplicationAllowlist__factory>;
+    getContractFactory(
+      name: "ITwoStepAdmin",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.ITwoStepAdmin__factory>;
+    getContractFactory(
+      name: "TwoStepAdmin",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.TwoStepAdmin__factory>;
 
     getContractAt(
       name: "Address",
@@ -61,6 +89,11 @@ declare module "hardhat/types/runtime" {
       signer?: ethers.Signer
     ): Promise<Contracts.Errors>;
     getContractAt(
+      name: "IERC165",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.IERC165>;
+    getContractAt(
       name: "SafeCast",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
@@ -70,6 +103,11 @@ declare module "hardhat/types/runtime" {
       address: string | ethers.Addressable,
       signer?: ethers.Signer
     ): Promise<Contracts.Multicall>;
+    getContractAt(
+      name: "EnumerableMap",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.EnumerableMap>;
     getContractAt(
       name: "AccountDecisions",
       address: string | ethers.Addressable,
@@ -91,10 +129,35 @@ declare module "hardhat/types/runtime" {
       signer?: ethers.Signer
     ): Promise<Contracts.ApiPayers>;
     getContractAt(
+      name: "ApplicationAllowlist",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.ApplicationAllowlist>;
+    getContractAt(
       name: "IAccountManager",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
     ): Promise<Contracts.IAccountManager>;
+    getContractAt(
+      name: "IAppAuth",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.IAppAuth>;
+    getContractAt(
+      name: "IApplicationAllowlist",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.IApplicationAllowlist>;
+    getContractAt(
+      name: "ITwoStepAdmin",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.ITwoStepAdmin>;
+    getContractAt(
+      name: "TwoStepAdmin",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.TwoStepAdmin>;
 
     deployContract(
       name: "Address",
@@ -105,6 +168,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.Errors>;
     deployContract(
+      name: "IERC165",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.IERC165>;
+    deployContract(
       name: "SafeCast",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.SafeCast>;
@@ -112,6 +179,10 @@ declare module "hardhat/types/runtime" {
       name: "Multicall",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.Multicall>;
+    deployContract(
+      name: "EnumerableMap",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.EnumerableMap>;
     deployContract(
       name: "AccountDecisions",
       signerOrOptions?: ethers.Signer | DeployContractOptions
@@ -129,9 +200,29 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApiPayers>;
     deployContract(
+      name: "ApplicationAllowlist",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.ApplicationAllowlist>;
+    deployContract(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.IAccountManager>;
+    deployContract(
+      name: "IAppAuth",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.IAppAuth>;
+    deployContract(
+      name: "IApplicationAllowlist",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.IApplicationAllowlist>;
+    deployContract(
+      name: "ITwoStepAdmin",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.ITwoStepAdmin>;
+    deployContract(
+      name: "TwoStepAdmin",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.TwoStepAdmin>;
 
     deployContract(
       name: "Address",
@@ -144,6 +235,11 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.Errors>;
     deployContract(
+      name: "IERC165",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.IERC165>;
+    deployContract(
       name: "SafeCast",
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
@@ -153,6 +249,11 @@ declare module "hardhat/types/runtime" {
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.Multicall>;
+    deployContract(
+      name: "EnumerableMap",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.EnumerableMap>;
     deployContract(
       name: "AccountDecisions",
       args: any[],
@@ -174,10 +275,35 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApiPayers>;
     deployContract(
+      name: "ApplicationAllowlist",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.ApplicationAllowlist>;
+    deployContract(
       name: "IAccountManager",
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.IAccountManager>;
+    deployContract(
+      name: "IAppAuth",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.IAppAuth>;
+    deployContract(
+      name: "IApplicationAllowlist",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.IApplicationAllowlist>;
+    deployContract(
+      name: "ITwoStepAdmin",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.ITwoStepAdmin>;
+    deployContract(
+      name: "TwoStepAdmin",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.TwoStepAdmin>;
 
     // default types
     getContractFactory(

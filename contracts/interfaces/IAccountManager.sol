@@ -2,6 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {Scope, DenialReason, AccountInfo, KeyInfo, UsageApiKeyInfo, GroupInfo, ActionInfo, PkpInfo} from "../types/AccountTypes.sol";
+import {ITwoStepAdmin} from "./ITwoStepAdmin.sol";
 
 /// @title Who may use which key through which code
 /// @notice Accounts own PKPs, groups, actions and usage keys. A group binds PKPs to actions; a key's scopes say in which groups it may
@@ -31,7 +32,7 @@ import {Scope, DenialReason, AccountInfo, KeyInfo, UsageApiKeyInfo, GroupInfo, A
 /// Several calls in one transaction: the contract also has OpenZeppelin's `multicall(bytes[] data)`; each inner call passes the door itself.
 ///
 /// Events carry as their last field the actor: the account id or usage key id that the door accepted.
-interface IAccountManager {
+interface IAccountManager is ITwoStepAdmin {
     // ------------------------------------------------------------------------------------------------------------ events
 
     /// @notice An account was made. `admin` is its owner.
@@ -106,10 +107,6 @@ interface IAccountManager {
     /// @notice A PKP has another name or description.
     event PkpUpdated(uint256 indexed id, address indexed pkpId, string name, string description, uint256 actor);
 
-    /// @notice The contract admin named a successor, who has to accept.
-    event AdminProposed(address indexed newAdmin);
-    /// @notice The contract has another admin (the first one comes from address zero).
-    event AdminChanged(address indexed oldAdmin, address indexed newAdmin);
     /// @notice An address may act as an API payer.
     event ApiPayerAdded(address indexed payer);
     /// @notice An address may no longer act as an API payer.
@@ -157,8 +154,6 @@ interface IAccountManager {
     error StringTooLong(uint256 length, uint256 max);
     /// @notice A number is larger than the contract can store.
     error ValueTooLarge(uint256 value, uint256 max);
-    /// @notice An address must not be zero.
-    error ZeroAddress();
     /// @notice An account id or key id must not be zero.
     error ZeroId();
     /// @notice Group 0 is a word in lists of scopes ("every group"), never a group to act on.
@@ -173,10 +168,6 @@ interface IAccountManager {
     error MemberInBothLists(uint256 member);
     /// @notice A page may hold at most `max` items.
     error PageTooLarge(uint256 limit, uint256 max);
-    /// @notice The caller is not the contract admin.
-    error NotAdmin(address caller);
-    /// @notice The caller is not the proposed admin.
-    error NotPendingAdmin(address caller);
     /// @notice The address is no API payer.
     error UnknownApiPayer(address payer);
 
@@ -581,19 +572,7 @@ interface IAccountManager {
     ) external;
 
     // ---------------------------------------------------------------------------------------------------- contract admin
-
-    /// @notice Names a successor of the contract admin, who has to accept. A later proposal replaces an earlier one.
-    /// @dev Emits {AdminProposed}.
-    ///
-    /// Requirements: the caller is the admin (`NotAdmin`); the address is not zero (`ZeroAddress`).
-    /// @param newAdmin The successor.
-    function proposeAdmin(address newAdmin) external;
-
-    /// @notice Makes the caller, who was proposed, the contract admin.
-    /// @dev Emits {AdminChanged}.
-    ///
-    /// Requirements: the caller is the proposed admin (`NotPendingAdmin`).
-    function acceptAdmin() external;
+    // The contract admin (see ITwoStepAdmin) appoints the API payers, and so reaches managed accounts, never unmanaged ones.
 
     /// @notice Lets an address act as an API payer, on every managed account.
     /// @dev Emits {ApiPayerAdded}.
@@ -790,10 +769,4 @@ interface IAccountManager {
 
     /// @notice The address that funds the API payers; zero until it is set.
     function adminApiPayer() external view returns (address);
-
-    /// @notice The contract admin: grants and revokes API payers, and so reaches managed accounts, never unmanaged ones.
-    function admin() external view returns (address);
-
-    /// @notice The proposed admin, zero if there is none.
-    function pendingAdmin() external view returns (address);
 }

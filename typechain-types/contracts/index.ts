@@ -7,3 +7,5 @@ export type { AccountDecisions } from "./AccountDecisions";
 export type { AccountManager } from "./AccountManager";
 export type { AccountViews } from "./AccountViews";
 export type { ApiPayers } from "./ApiPayers";
+export type { ApplicationAllowlist } from "./ApplicationAllowlist";
+export type { TwoStepAdmin } from "./TwoStepAdmin";
