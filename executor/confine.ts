@@ -23,8 +23,8 @@ const works = new Map<Confinement, boolean>();
 export function confine(...wanted: Confinement[]): string[] {
   const wrappers = process.getuid?.() === 0 ? AS_ROOT : AS_USER;
   return wanted.flatMap((confinement) => {
-    const [command, ...args] = wrappers[confinement];
-    const isUsable = works.get(confinement) ?? spawnSync(command!, [...args, "true"], { stdio: "ignore" }).status === 0;
+    const [command = "", ...args] = wrappers[confinement];
+    const isUsable = works.get(confinement) ?? spawnSync(command, [...args, "true"], { stdio: "ignore" }).status === 0;
     works.set(confinement, isUsable);
     return isUsable ? wrappers[confinement] : [];
   });
@@ -41,7 +41,7 @@ export function confineMemory(bytes: number): string[] {
  */
 export function becomeUser(uid: number | undefined): void {
   if (!uid || process.getuid?.() !== 0) return;
-  process.setgroups!([uid]);
-  process.setgid!(uid);
-  process.setuid!(uid);
+  process.setgroups?.([uid]);
+  process.setgid?.(uid);
+  process.setuid?.(uid);
 }

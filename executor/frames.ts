@@ -37,12 +37,7 @@ export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
 }
 
 /** Calls `onFrame` for every whole frame that arrives; `onViolation` once, and nothing after it, when the peer breaks the form. */
-export function readFrames(
-  stream: Readable,
-  onFrame: (frame: Frame) => void,
-  onViolation: (reason: string) => void,
-  caps: FrameCaps = DEFAULT_CAPS,
-): void {
+export function readFrames(stream: Readable, onFrame: (frame: Frame) => void, onViolation: (reason: string) => void, caps: FrameCaps = DEFAULT_CAPS): void {
   const reader = new FrameReader(caps);
   const onData = (chunk: Buffer): void => {
     const { frames, violation } = reader.push(chunk);
@@ -100,7 +95,8 @@ class FrameReader {
   }
 
   private merge(): Buffer {
-    const all = this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
+    const [only] = this.chunks;
+    const all = only && this.chunks.length === 1 ? only : Buffer.concat(this.chunks);
     this.chunks = [all];
     return all;
   }

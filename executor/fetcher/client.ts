@@ -51,8 +51,8 @@ class FetcherClient implements Fetcher {
   constructor(private readonly options: FetcherOptions) {}
 
   async start(): Promise<void> {
-    const command = [...confine("files", "privileges"), process.execPath, "--disallow-code-generation-from-strings", PROGRAM];
-    const child = spawn(command[0]!, command.slice(1), { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", "ignore", "pipe", "pipe"] });
+    const [command = "", ...args] = [...confine("files", "privileges"), process.execPath, "--disallow-code-generation-from-strings", PROGRAM];
+    const child = spawn(command, args, { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", "ignore", "pipe", "pipe"] });
     child.stderr?.setEncoding("utf8").on("data", (text: string) => this.options.logger.error({ text }, "the fetcher complains"));
     const channel = child.stdio[3] as Duplex;
     this.child = child;
@@ -61,7 +61,11 @@ class FetcherClient implements Fetcher {
     const ended = new Promise<never>((_resolve, reject) => child.once("close", () => reject(new Error("the fetcher ended before it was ready"))));
     child.once("close", () => this.onEnd());
     child.once("error", (error) => this.options.logger.error({ err: error }, "the fetcher cannot be started"));
-    readFrames(channel, (frame) => this.onFrame(frame), () => child.kill("SIGKILL"));
+    readFrames(
+      channel,
+      (frame) => this.onFrame(frame),
+      () => child.kill("SIGKILL"),
+    );
     const ready = new Promise<void>((resolve) => (this.onReady = resolve));
     this.write({ type: "configure", configuration: this.configuration() });
     await Promise.race([ready, ended]);
@@ -105,10 +109,12 @@ class FetcherClient implements Fetcher {
       if (!this.channel || this.isClosing) return reject(new FetchFailed("unavailable", "the fetcher is not running"));
       if (signal?.aborted) return reject(new FetchFailed("failed", "the fetch was cancelled"));
       const onAbort = () => this.write({ type: "cancel", call });
-      const settled = <T>(settle: (value: T) => void) => (value: T) => {
-        signal?.removeEventListener("abort", onAbort);
-        settle(value);
-      };
+      const settled =
+        <T>(settle: (value: T) => void) =>
+        (value: T) => {
+          signal?.removeEventListener("abort", onAbort);
+          settle(value);
+        };
       signal?.addEventListener("abort", onAbort, { once: true });
       this.calls.set(call, { resolve: settled(resolve), reject: settled(reject) });
       this.write({ ...message, call } as Ask, body);

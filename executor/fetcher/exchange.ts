@@ -55,7 +55,14 @@ async function follow(request: GuestRequest, body: Buffer, rules: Rules, signal:
   for (let redirects = 0; ; redirects++) {
     const agent = await pinnedAgent(hop.url, rules, signal);
     try {
-      const answer = await fetch(hop.url, { method: hop.method, headers: hop.headers, body: hop.body.length > 0 ? hop.body : undefined, redirect: "manual", dispatcher: agent, signal });
+      const answer = await fetch(hop.url, {
+        method: hop.method,
+        headers: hop.headers,
+        body: hop.body.length > 0 ? hop.body : undefined,
+        redirect: "manual",
+        dispatcher: agent,
+        signal,
+      });
       const location = REDIRECTS.has(answer.status) ? answer.headers.get("location") : null;
       if (location === null || request.redirect === "manual") return await collect(answer, hop.url, redirects > 0, request.maxBytes);
       if (request.redirect === "error") throw new FetchFailed("refused", `${hop.url.host} answered with a redirect`);
@@ -72,9 +79,7 @@ function nextHop(hop: Hop, status: number, url: URL): Hop {
   if (hop.url.protocol === "https:" && url.protocol === "http:") throw new FetchFailed("refused", `${hop.url.host} redirects from https to http`);
   const dropsBody = (status === 303 && hop.method !== "HEAD") || ((status === 301 || status === 302) && hop.method === "POST");
   const isSameOrigin = url.origin === hop.url.origin;
-  const headers = hop.headers
-    .filter(([name]) => isSameOrigin || HARMLESS.has(name.toLowerCase()))
-    .filter(([name]) => !dropsBody || !/^content-/i.test(name));
+  const headers = hop.headers.filter(([name]) => isSameOrigin || HARMLESS.has(name.toLowerCase())).filter(([name]) => !dropsBody || !/^content-/i.test(name));
   return dropsBody ? { url, method: "GET", headers, body: Buffer.alloc(0) } : { ...hop, url, headers };
 }
 
@@ -82,7 +87,8 @@ function parseUrl(text: string, base?: URL): URL {
   if (text.length > MAX_URL_CHARS || !URL.canParse(text, base?.href)) throw new FetchFailed("refused", `${text.slice(0, 200)} is not a URL`);
   const url = new URL(text, base);
   if (url.protocol !== "http:" && url.protocol !== "https:") throw new FetchFailed("refused", `${url.protocol} is not fetched, only http: and https:`);
-  if (url.username !== "" || url.password !== "") throw new FetchFailed("refused", "a URL with a user name or password is not fetched; send an Authorization header");
+  if (url.username !== "" || url.password !== "")
+    throw new FetchFailed("refused", "a URL with a user name or password is not fetched; send an Authorization header");
   return url;
 }
 
@@ -94,8 +100,9 @@ async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise
     connect: {
       timeout: 10_000,
       lookup: (_host, options, callback) => {
+        const [first] = addresses;
         if (options.all) callback(null, addresses);
-        else callback(null, addresses[0]!.address, addresses[0]!.family);
+        else callback(null, first?.address ?? "", first?.family);
       },
     },
     maxHeaderSize: MAX_HEADER_BYTES,

@@ -33,11 +33,7 @@ export class FetchFailed extends Error {
 
 export interface Fetcher {
   /** A guest's fetch: address rules, redirects, caps. Throws FetchFailed. */
-  fetchGuest(
-    request: GuestRequest,
-    body: Buffer,
-    signal?: AbortSignal,
-  ): Promise<{ response: GuestResponse; body: Buffer }>;
+  fetchGuest(request: GuestRequest, body: Buffer, signal?: AbortSignal): Promise<{ response: GuestResponse; body: Buffer }>;
   /** The bytes of a module at a normalised URL below the configured module origin. The caller checks the hash. */
   fetchModule(url: string, maxBytes: number): Promise<Buffer>;
   /** Code by CIDv0 from the gateways or the Kubo RPC, CID recomputed here; the keyholder recomputes it again. */

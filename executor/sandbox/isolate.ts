@@ -115,7 +115,9 @@ export class Guest {
 
   /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body. */
   answer(call: number, ok: boolean, text: string, body: Buffer | undefined): void {
-    void this.deliver("answer", call, ok, text, body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true })).catch((error: unknown) => this.finish(this.failureOf(error)));
+    void this.deliver("answer", call, ok, text, body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true })).catch(
+      (error: unknown) => this.finish(this.failureOf(error)),
+    );
   }
 
   dispose(): void {
@@ -216,7 +218,8 @@ export class Guest {
 
   private failureOf(error: unknown): GuestEnd {
     if (this.isolate.isDisposed) return failure("out_of_memory", `the action used more than its heap of ${this.heapMiB} MiB`);
-    if (error instanceof Error && error.message.includes("was not an instance of `Error`")) return failure("threw", "the action threw something that is not an Error");
+    if (error instanceof Error && error.message.includes("was not an instance of `Error`"))
+      return failure("threw", "the action threw something that is not an Error");
     if (!(error instanceof Error)) return failure("threw", String(error).slice(0, MAX_TEXT));
     if (error.message === "Script execution timed out.") return timedOut();
     if (!this.isRunning) return failure("invalid_code", error.message.slice(0, MAX_TEXT));

@@ -24,8 +24,14 @@ const dataCapBytes = (heapMiB: number): number => residentCapBytes(heapMiB) + 12
 /** Starts a child; descriptor 3 is its channel, descriptor 2 what its engine says when it dies. */
 export function launchChild({ heapMiB, uid }: LaunchOptions): ChildProcess {
   const node = [process.execPath, "--no-node-snapshot", "--disallow-code-generation-from-strings", "--max-old-space-size=256", CHILD_SCRIPT];
-  const [command, ...args] = [...confine("network", "files", "privileges"), ...confineMemory(dataCapBytes(heapMiB)), ...node, String(heapMiB), String(uid)];
-  const child = spawn(command!, args, { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", "ignore", "pipe", "pipe"] });
+  const [command = "", ...args] = [
+    ...confine("network", "files", "privileges"),
+    ...confineMemory(dataCapBytes(heapMiB)),
+    ...node,
+    String(heapMiB),
+    String(uid),
+  ];
+  const child = spawn(command, args, { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", "ignore", "pipe", "pipe"] });
   lowerPriority(child.pid);
   return child;
 }

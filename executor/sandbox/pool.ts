@@ -179,8 +179,11 @@ class Pool implements SandboxPool {
 
   /** The warm child of this owner, else one that has served nobody. */
   private async acquire(affinity: string): Promise<Worker> {
-    const at = this.idle.findLastIndex((worker) => worker.affinity === affinity && worker.isAlive);
-    if (at !== -1) return this.idle.splice(at, 1)[0]!;
+    const warm = this.idle.findLast((worker) => worker.affinity === affinity && worker.isAlive);
+    if (warm) {
+      this.idle.splice(this.idle.indexOf(warm), 1);
+      return warm;
+    }
     for (let attempt = 1; ; attempt++) {
       try {
         const worker = await (this.blanks.shift() ?? this.startWorker());

@@ -66,7 +66,9 @@ export class RunSession {
     worker.events = { onMessage: (message, payload) => this.onMessage(message, payload), onExit: (exit) => this.onExit(exit) };
     job.signal?.addEventListener("abort", this.onAbort, { once: true });
     this.startedAt = performance.now();
-    this.timers.push(setTimeout(() => this.endByForce({ code: "timed_out", message: "the action ran longer than its time limit" }), job.limits.wallMs + GRACE_MS));
+    this.timers.push(
+      setTimeout(() => this.endByForce({ code: "timed_out", message: "the action ran longer than its time limit" }), job.limits.wallMs + GRACE_MS),
+    );
     this.timers.push(setInterval(() => this.checkMemory(), MEMORY_CHECK_MS));
     worker.send({ type: "run", run: this.run, params: job.params, limits: job.limits }, Buffer.from(job.code));
   }

@@ -16,7 +16,8 @@ export class Tripwire {
   watch(keyHex: string): void {
     const hex = keyHex.replace(/^0x/i, "").toLowerCase();
     const raw = Buffer.from(hex, "hex");
-    if (raw.length > 0 && !this.patterns.some((known) => known.hex === hex)) this.patterns.push({ hex, raw, base64: [0, 1, 2].map((shift) => alignedBase64(raw, shift)) });
+    if (raw.length > 0 && !this.patterns.some((known) => known.hex === hex))
+      this.patterns.push({ hex, raw, base64: [0, 1, 2].map((shift) => alignedBase64(raw, shift)) });
   }
 
   /** True when a text carries a watched key. */

@@ -47,7 +47,11 @@ export class Worker {
     // Writes to a child that has just died fail here; its exit is what counts.
     this.channel.on("error", () => undefined);
     this.child.stderr?.setEncoding("utf8").on("data", (text: string) => (this.stderr = (this.stderr + text).slice(-STDERR_TAIL)));
-    readFrames(this.channel, (frame) => this.onFrame(frame), (reason) => this.kill(`broke the channel: ${reason}`));
+    readFrames(
+      this.channel,
+      (frame) => this.onFrame(frame),
+      (reason) => this.kill(`broke the channel: ${reason}`),
+    );
     this.exited = new Promise((resolve) => {
       this.child.once("error", (error) => resolve(this.onEnd(null, null, error.message)));
       this.child.once("close", (code, signal) => resolve(this.onEnd(code, signal)));

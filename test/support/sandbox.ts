@@ -75,7 +75,8 @@ export async function responseOf(code: string, options?: RunOptions): Promise<un
 }
 
 /** The value of an expression in the sandbox. */
-export const valueOf = (expression: string, options?: RunOptions): Promise<unknown> => responseOf(`async function main(params) { return ${expression}; }`, options);
+export const valueOf = (expression: string, options?: RunOptions): Promise<unknown> =>
+  responseOf(`async function main(params) { return ${expression}; }`, options);
 
 /** An op handler that answers one name with one value. */
 export const answering =

@@ -66,8 +66,7 @@ export function createBridge(hostOp: Host["op"]): Bridge {
     waiting.reject(error);
   }
 
-  const codeOf = (error: unknown): string | undefined =>
-    typeof error === "object" && error !== null ? hostErrors.get(error) : undefined;
+  const codeOf = (error: unknown): string | undefined => (typeof error === "object" && error !== null ? hostErrors.get(error) : undefined);
 
   return { call, answer, codeOf };
 }

@@ -31,7 +31,7 @@ function shadowConstructor(prototype: object, stub: () => never, name: string): 
 }
 
 function remove(name: string): void {
-  delete (globalThis as Record<string, unknown>)[name];
+  Reflect.deleteProperty(globalThis, name);
 }
 
 /**

@@ -25,14 +25,7 @@ export interface Setting {
  */
 export type Deliver = (kind: "begin" | "finish" | "answer" | "timer", id: number, ...rest: unknown[]) => void;
 
-export function install(
-  op: Host["op"],
-  log: Host["log"],
-  random: Host["random"],
-  convert: Host["convert"],
-  timer: Host["timer"],
-  end: Host["end"],
-): Deliver {
+export function install(op: Host["op"], log: Host["log"], random: Host["random"], convert: Host["convert"], timer: Host["timer"], end: Host["end"]): Deliver {
   const { parse } = JSON;
   const bridge = createBridge(op);
   const timers = createTimers(timer);
@@ -103,7 +96,12 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     ended = true;
     const hostCode = bridge.codeOf(error);
     const code = hostCode === "permission_denied" || hostCode === "limit_exceeded" ? hostCode : "threw";
-    if (error instanceof BaseError) return end(code, describe(error), textOf(() => error.stack));
+    if (error instanceof BaseError)
+      return end(
+        code,
+        describe(error),
+        textOf(() => error.stack),
+      );
     end(code, textOf(() => show(error)) ?? "an error that cannot be shown", undefined);
   }
 

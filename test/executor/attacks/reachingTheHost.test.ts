@@ -10,8 +10,24 @@ describe("attack: reaching the host's objects", () => {
   });
 
   it("finds nothing through the constructor chain of anything it was given", async () => {
-    const values = ["Actions", "console", "crypto", "crypto.subtle", "fetch", "setTimeout", "new Headers()", "performance", "Lit", "jsParams", "params", "AbortSignal.abort()", "new URL('http://a')"];
-    const escapes = values.map((value) => `(() => { try { return typeof ${value}.constructor.constructor("return process")(); } catch { return "refused"; } })()`);
+    const values = [
+      "Actions",
+      "console",
+      "crypto",
+      "crypto.subtle",
+      "fetch",
+      "setTimeout",
+      "new Headers()",
+      "performance",
+      "Lit",
+      "jsParams",
+      "params",
+      "AbortSignal.abort()",
+      "new URL('http://a')",
+    ];
+    const escapes = values.map(
+      (value) => `(() => { try { return typeof ${value}.constructor.constructor("return process")(); } catch { return "refused"; } })()`,
+    );
     expect(await valueOf(`[${escapes.join(",")}]`)).to.deep.equal(values.map(() => "refused"));
   });
 
@@ -41,7 +57,12 @@ describe("attack: reaching the host's objects", () => {
   });
 
   it("keeps the host's lines out of the error of a run", async () => {
-    for (const code of [`throw new Error("top")`, `async function main() { throw new Error("in main"); }`, `async function main() { await Actions.signMessage({ pkpId: 1, message: 2 }); }`, `const x = ;`]) {
+    for (const code of [
+      `throw new Error("top")`,
+      `async function main() { throw new Error("in main"); }`,
+      `async function main() { await Actions.signMessage({ pkpId: 1, message: 2 }); }`,
+      `const x = ;`,
+    ]) {
       const { error } = await run(code);
       expect(JSON.stringify(error)).to.not.match(/\/dist\/|\/executor\/|node_modules|node:|isolated-vm|keywright:/);
     }
@@ -82,7 +103,10 @@ describe("attack: reaching the host's objects", () => {
     const outcome = await run(code, { ops: () => ({ ok: true, value: '"0x"' }) });
     // The only native functions that pass through patched code are the language's own resolvers.
     const leaked = (JSON.parse(outcome.response) as string[] | null) ?? [];
-    expect(leaked.every((text) => /^function \(\) \{ \[native code\] \}$/.test(text)), outcome.response).to.equal(true);
+    expect(
+      leaked.every((text) => /^function \(\) \{ \[native code\] \}$/.test(text)),
+      outcome.response,
+    ).to.equal(true);
   });
 
   it("is not fooled by subclasses and species on the way out", async () => {

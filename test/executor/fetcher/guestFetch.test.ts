@@ -21,7 +21,7 @@ async function serve(answer: RequestListener): Promise<{ server: Server; port: n
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      seen.push({ method: request.method!, url: request.url!, headers: request.headers, body: Buffer.concat(chunks).toString() });
+      seen.push({ method: request.method ?? "", url: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks).toString() });
       answer(request, response);
     });
   }).listen(0, "127.0.0.1");
@@ -29,11 +29,22 @@ async function serve(answer: RequestListener): Promise<{ server: Server; port: n
   return { server, port: (server.address() as AddressInfo).port, seen };
 }
 
-const request = (url: string, more: Partial<GuestRequest> = {}): GuestRequest => ({ url, method: "GET", headers: [], redirect: "follow", timeoutMs: 3_000, maxBytes: 1_000, ...more });
+const request = (url: string, more: Partial<GuestRequest> = {}): GuestRequest => ({
+  url,
+  method: "GET",
+  headers: [],
+  redirect: "follow",
+  timeoutMs: 3_000,
+  maxBytes: 1_000,
+  ...more,
+});
 const nothing = Buffer.alloc(0);
 
 async function failure(promise: Promise<unknown>): Promise<FetchFailed> {
-  const error = await promise.then(() => undefined, (reason: unknown) => reason);
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
   expect(error).to.be.instanceOf(FetchFailed);
   return error as FetchFailed;
 }
@@ -50,7 +61,7 @@ describe("a guest's fetch, through the fetcher process", () => {
     forbidden = await serve((_, response) => response.end("the inside"));
     other = await serve((_, response) => response.end("other"));
     main = await serve((incoming, response) => {
-      const [, kind, rest = ""] = incoming.url!.split("/");
+      const [, kind, rest = ""] = (incoming.url ?? "").split("/");
       const target = decodeURIComponent(rest);
       if (kind === "redirect") return response.writeHead(Number(incoming.headers["x-status"] ?? 302), { location: target }).end();
       if (kind === "gzip") return response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("a".repeat(Number(rest))));
@@ -78,16 +89,28 @@ describe("a guest's fetch, through the fetcher process", () => {
   });
 
   it("sends method, own headers and body, and sets what is ours to set", async () => {
-    const headers: [string, string][] = [["X-Own", "1"], ["Host", "evil.test"], ["Connection", "upgrade"], ["Content-Length", "9999"], ["Proxy-Authorization", "x"], ["Transfer-Encoding", "chunked"], ["Upgrade", "h2c"], ["Expect", "100-continue"]];
+    const headers: [string, string][] = [
+      ["X-Own", "1"],
+      ["Host", "evil.test"],
+      ["Connection", "upgrade"],
+      ["Content-Length", "9999"],
+      ["Proxy-Authorization", "x"],
+      ["Transfer-Encoding", "chunked"],
+      ["Upgrade", "h2c"],
+      ["Expect", "100-continue"],
+    ];
     await fetcher.fetchGuest(request(`${here}/x`, { method: "PUT", headers }), Buffer.from("text"));
     const [seen] = main.seen;
     expect(seen).to.include({ method: "PUT", body: "text" });
-    expect(seen!.headers).to.include({ "x-own": "1", host: `127.0.0.1:${main.port}`, "content-length": "4" });
-    for (const name of ["proxy-authorization", "upgrade", "expect", "transfer-encoding"]) expect(seen!.headers).to.not.have.property(name);
+    expect(seen?.headers).to.include({ "x-own": "1", host: `127.0.0.1:${main.port}`, "content-length": "4" });
+    for (const name of ["proxy-authorization", "upgrade", "expect", "transfer-encoding"]) expect(seen?.headers).to.not.have.property(name);
   });
 
   it("keeps a header from smuggling another", async () => {
-    for (const header of [["x-a", "1\r\nx-b: 2"], ["x-a: 1\r\nx-b", "2"]] as [string, string][]) {
+    for (const header of [
+      ["x-a", "1\r\nx-b: 2"],
+      ["x-a: 1\r\nx-b", "2"],
+    ] as [string, string][]) {
       await failure(fetcher.fetchGuest(request(`${here}/x`, { headers: [header] }), nothing));
     }
     expect(main.seen).to.deep.equal([]);
@@ -97,8 +120,26 @@ describe("a guest's fetch, through the fetcher process", () => {
     const inside = (): string[] => {
       const { port } = forbidden;
       return [
-        `http://127.0.0.1:${port}/`, `http://127.0.0.1/`, `http://localhost/`, `http://[::1]/`, `http://0.0.0.0/`, `http://0/`, `http://2130706433/`, `http://0x7f000001/`, `http://0177.0.0.1/`,
-        `http://127.1/`, `http://[::ffff:127.0.0.1]/`, `http://[::ffff:7f00:1]/`, `http://[64:ff9b::7f00:1]/`, `http://[2002:7f00:1::]/`, `http://169.254.169.254/latest/meta-data/`, `http://10.0.0.1/`, `http://192.168.1.1/`, `http://[fd00::1]/`, `http://[fe80::1]/`, `http://１２７.０.０.１/`,
+        `http://127.0.0.1:${port}/`,
+        `http://127.0.0.1/`,
+        `http://localhost/`,
+        `http://[::1]/`,
+        `http://0.0.0.0/`,
+        `http://0/`,
+        `http://2130706433/`,
+        `http://0x7f000001/`,
+        `http://0177.0.0.1/`,
+        `http://127.1/`,
+        `http://[::ffff:127.0.0.1]/`,
+        `http://[::ffff:7f00:1]/`,
+        `http://[64:ff9b::7f00:1]/`,
+        `http://[2002:7f00:1::]/`,
+        `http://169.254.169.254/latest/meta-data/`,
+        `http://10.0.0.1/`,
+        `http://192.168.1.1/`,
+        `http://[fd00::1]/`,
+        `http://[fe80::1]/`,
+        `http://１２７.０.０.１/`,
       ];
     };
     it("by any spelling of an address", async () => {
@@ -107,12 +148,22 @@ describe("a guest's fetch, through the fetcher process", () => {
     });
 
     it("by a redirect to any of them", async () => {
-      for (const url of inside().map((text) => new URL(text).href)) expect((await failure(fetcher.fetchGuest(request(`${here}/redirect/${encodeURIComponent(url)}`), nothing))).code, url).to.equal("refused");
+      for (const url of inside().map((text) => new URL(text).href))
+        expect((await failure(fetcher.fetchGuest(request(`${here}/redirect/${encodeURIComponent(url)}`), nothing))).code, url).to.equal("refused");
       expect(forbidden.seen).to.deep.equal([]);
     });
 
     it("by another scheme, port or a password in the URL", async () => {
-      for (const url of ["file:///etc/passwd", "ftp://example.com/", "data:text/plain,x", "gopher://example.com/", "http://example.com:22/", "http://user:password@example.com/", "nonsense", ""]) {
+      for (const url of [
+        "file:///etc/passwd",
+        "ftp://example.com/",
+        "data:text/plain,x",
+        "gopher://example.com/",
+        "http://example.com:22/",
+        "http://user:password@example.com/",
+        "nonsense",
+        "",
+      ]) {
         const error = await failure(fetcher.fetchGuest(request(url), nothing));
         expect(error.code, url).to.equal("refused");
         expect(error.message).to.not.contain("password@");
@@ -124,7 +175,10 @@ describe("a guest's fetch, through the fetcher process", () => {
     const rules = { allowHosts: [], ports: [80, 443] };
     const resolving = (...answers: string[][]) => {
       const asked: string[] = [];
-      const resolve = async (host: string) => (asked.push(host), (answers.length > 1 ? answers.shift()! : answers[0]!).map((address) => ({ address, family: address.includes(":") ? 6 : 4 })));
+      const resolve = async (host: string) => (
+        asked.push(host),
+        ((answers.length > 1 ? answers.shift() : answers[0]) ?? []).map((address) => ({ address, family: address.includes(":") ? 6 : 4 }))
+      );
       return { asked, resolve };
     };
 
@@ -137,10 +191,14 @@ describe("a guest's fetch, through the fetcher process", () => {
 
     it("are resolved once a hop, and the connection goes to that very address", async () => {
       const { asked, resolve } = resolving(["127.0.0.1"], ["10.9.9.9"]);
-      const { body } = await exchange(request(`http://pinned.test:${main.port}/size/3`), nothing, { allowHosts: [`pinned.test:${main.port}`], ports: [], resolve });
+      const { body } = await exchange(request(`http://pinned.test:${main.port}/size/3`), nothing, {
+        allowHosts: [`pinned.test:${main.port}`],
+        ports: [],
+        resolve,
+      });
       expect(body.toString()).to.equal("aaa");
       expect(asked).to.deep.equal(["pinned.test"]);
-      expect(main.seen[0]!.headers.host).to.equal(`pinned.test:${main.port}`);
+      expect(main.seen[0]?.headers.host).to.equal(`pinned.test:${main.port}`);
     });
 
     it("are resolved again after a redirect, so that a name that changes is caught", async () => {
@@ -161,17 +219,38 @@ describe("a guest's fetch, through the fetcher process", () => {
     });
 
     it("lose every credential when they leave the origin, and keep it when they stay", async () => {
-      const headers: [string, string][] = [["Authorization", "Bearer secret"], ["Cookie", "a=secret"], ["X-Api-Key", "secret"], ["X-Anything", "secret"], ["Accept", "application/json"]];
+      const headers: [string, string][] = [
+        ["Authorization", "Bearer secret"],
+        ["Cookie", "a=secret"],
+        ["X-Api-Key", "secret"],
+        ["X-Anything", "secret"],
+        ["Accept", "application/json"],
+      ];
       await fetcher.fetchGuest(request(to(`${there}/end`), { headers }), nothing);
-      expect(JSON.stringify(other.seen[0]!.headers)).to.not.contain("secret");
-      expect(other.seen[0]!.headers.accept).to.equal("application/json");
+      expect(JSON.stringify(other.seen[0]?.headers)).to.not.contain("secret");
+      expect(other.seen[0]?.headers.accept).to.equal("application/json");
       await fetcher.fetchGuest(request(to(`/same`), { headers }), nothing);
-      expect(main.seen.at(-1)!.headers.authorization).to.equal("Bearer secret");
+      expect(main.seen.at(-1)?.headers.authorization).to.equal("Bearer secret");
     });
 
-    for (const [status, method, arrives, body] of [[301, "POST", "GET", ""], [302, "POST", "GET", ""], [303, "PUT", "GET", ""], [307, "POST", "POST", "text"], [308, "PUT", "PUT", "text"]] as const) {
+    for (const [status, method, arrives, body] of [
+      [301, "POST", "GET", ""],
+      [302, "POST", "GET", ""],
+      [303, "PUT", "GET", ""],
+      [307, "POST", "POST", "text"],
+      [308, "PUT", "PUT", "text"],
+    ] as const) {
       it(`${status} of a ${method} arrives as ${arrives}`, async () => {
-        await fetcher.fetchGuest(request(to(`${there}/end`), { method, headers: [["x-status", String(status)], ["content-type", "text/plain"]] }), Buffer.from("text"));
+        await fetcher.fetchGuest(
+          request(to(`${there}/end`), {
+            method,
+            headers: [
+              ["x-status", String(status)],
+              ["content-type", "text/plain"],
+            ],
+          }),
+          Buffer.from("text"),
+        );
         expect(other.seen[0]).to.include({ method: arrives, body });
       });
     }

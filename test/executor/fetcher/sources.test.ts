@@ -7,11 +7,11 @@ import { balanced } from "ipfs-unixfs-importer/layout";
 import { CID } from "multiformats/cid";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { execFileSync } from "node:child_process";
 import { createFetcher, type FetcherOptions } from "../../../executor/fetcher/client";
 import { ownRules, Sources } from "../../../executor/fetcher/sources";
 import { FetchFailed, type Fetcher } from "../../../executor/fetcher/types";
 import { cidOfCode } from "../../../protocol/cid";
+import { childrenOf } from "../../support/children";
 import { silent } from "../../support/sandbox";
 
 const MIB = 2 ** 20;
@@ -30,11 +30,18 @@ type Own = Pick<Fetcher, "fetchCode" | "fetchModule" | "fetchJwks">;
 function fetcherWith(options: Omit<FetcherOptions, "logger">): Own {
   const endpoints = { gateways: [], jwksUrls: [], ...options };
   const sources = new Sources(endpoints, ownRules(endpoints));
-  return { fetchCode: (cid, maxBytes) => sources.code(cid, maxBytes), fetchModule: (url, maxBytes) => sources.module(url, maxBytes), fetchJwks: (url) => sources.jwks(url) };
+  return {
+    fetchCode: (cid, maxBytes) => sources.code(cid, maxBytes),
+    fetchModule: (url, maxBytes) => sources.module(url, maxBytes),
+    fetchJwks: (url) => sources.jwks(url),
+  };
 }
 
 async function codeOf(promise: Promise<unknown>): Promise<string> {
-  const error = await promise.then(() => undefined, (reason: unknown) => reason);
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
   expect(error).to.be.instanceOf(FetchFailed);
   return (error as FetchFailed).code;
 }
@@ -70,7 +77,7 @@ describe("code by CID", function () {
       const asked: string[] = [];
       const gateway = await serve(async (request, response) => {
         asked.push(request.headers.accept ?? "");
-        const name = /^\/ipfs\/(\w+)\?format=raw$/.exec(request.url!)![1]!;
+        const name = /^\/ipfs\/(\w+)\?format=raw$/.exec(request.url ?? "")?.[1] ?? "";
         response.end(await get(name));
       });
       const fetcher = fetcherWith({ gateways: [gateway] });
@@ -94,7 +101,7 @@ describe("code by CID", function () {
       (_, response) => response.end("other code"),
       async (_, response) => response.end(await other.get(other.cid)),
       // The root is true, the leaves are not.
-      async (request, response) => response.end(request.url!.includes(cid) ? await get(cid) : "leaf"),
+      async (request, response) => response.end(request.url?.includes(cid) ? await get(cid) : "leaf"),
       (_, response) => response.writeHead(500).end(),
       (_, response) => response.writeHead(302, { location: "http://169.254.169.254/" }).end(),
       (_, response) => response.destroy(),
@@ -162,7 +169,7 @@ describe("the fetcher process", () => {
     expect(await codeOf(fetcher.fetchCode(await cidOfCode("other"), 10))).to.equal("not_found");
     await fetcher.close();
     expect(await codeOf(fetcher.fetchJwks(`${server}/jwks`))).to.equal("unavailable");
-    servers.at(-1)!.close();
+    servers.at(-1)?.close();
   });
 
   it("is started again when it ends, and answers what was open with unavailable", async () => {
@@ -174,10 +181,7 @@ describe("the fetcher process", () => {
     const request = { url, method: "GET", headers: [], redirect: "follow" as const, timeoutMs: 5_000, maxBytes: 10 };
     const open = codeOf(fetcher.fetchGuest(request, Buffer.alloc(0)));
     await new Promise((resolve) => hanging.once("request", resolve));
-    const pids = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)], { encoding: "utf8" })
-      .split("\n")
-      .filter((line) => line.includes("fetcher/main.js"))
-      .map((line) => Number(line.trim().split(/\s+/)[0]));
+    const pids = childrenOf(process.pid, "fetcher/main.js").map(({ pid }) => pid);
     process.kill(Math.max(...pids), "SIGKILL");
     expect(await open).to.equal("unavailable");
     let after = "unavailable";

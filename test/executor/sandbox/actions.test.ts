@@ -41,7 +41,17 @@ describe("the Actions SDK", () => {
     });
   }
 
-  for (const name of ["signEcdsa", "signAndCombineEcdsa", "ethPersonalSignMessageEcdsa", "decryptAndCombine", "checkConditions", "runOnce", "getRpcUrl", "claimKey", "encrypt"]) {
+  for (const name of [
+    "signEcdsa",
+    "signAndCombineEcdsa",
+    "ethPersonalSignMessageEcdsa",
+    "decryptAndCombine",
+    "checkConditions",
+    "runOnce",
+    "getRpcUrl",
+    "claimKey",
+    "encrypt",
+  ]) {
     it(`${name} of older systems names its replacement`, async () => {
       const { error } = await run(`async function main() { await LitActions.${name}({}); }`);
       expect(error?.code).to.equal("threw");
@@ -53,7 +63,9 @@ describe("the Actions SDK", () => {
     const refusing = (code: string) => () => ({ ok: false as const, code, message: "no group lists it" });
 
     it("is permission_denied when the action lets it pass", async () => {
-      const { error } = await run(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "m" }); }`, { ops: refusing("permission_denied") });
+      const { error } = await run(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "m" }); }`, {
+        ops: refusing("permission_denied"),
+      });
       expect(error).to.include({ code: "permission_denied", message: "no group lists it" });
     });
 

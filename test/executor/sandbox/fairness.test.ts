@@ -27,7 +27,10 @@ describe("the fair queue", () => {
             const item = queue.take();
             const mayRun = waiting.filter(({ account }) => running.length < slots && of(running, account) < Math.max(1, Math.floor(slots / 2)));
             if (!item) return expect(mayRun).to.deep.equal([]);
-            expect(mayRun.find(({ account }) => account === item.account), "its account's oldest").to.equal(item);
+            expect(
+              mayRun.find(({ account }) => account === item.account),
+              "its account's oldest",
+            ).to.equal(item);
             waiting.splice(waiting.indexOf(item), 1);
             running.push(item);
           },
@@ -42,7 +45,7 @@ describe("the fair queue", () => {
           },
         };
         steps.forEach(({ kind, account }, id) => {
-          act[kind]!(account, id);
+          act[kind]?.(account, id);
           expect([queue.waiting, queue.running]).to.deep.equal([waiting.length, running.length]);
         });
       }),
@@ -61,7 +64,9 @@ describe("the fair queue", () => {
   it("says when to come back, between 1 and 60 seconds", () => {
     const queue = new FairQueue<number>({ slots: 1, capacity: 2 });
     queue.add("a", 1);
-    expect(() => queue.add("a", 2)).to.throw(QueueFull).with.property("retryAfterSeconds", 1);
+    expect(() => queue.add("a", 2))
+      .to.throw(QueueFull)
+      .with.property("retryAfterSeconds", 1);
   });
 });
 
@@ -74,7 +79,11 @@ describe("a pool under load", function () {
   afterEach(() => pool.close(0));
 
   const sleeping = (ms: number) => `async function main() { await new Promise((resolve) => setTimeout(resolve, ${ms})); }`;
-  const settled = (promise: Promise<unknown>) => promise.then(() => "done", (error: Error) => error.name);
+  const settled = (promise: Promise<unknown>) =>
+    promise.then(
+      () => "done",
+      (error: Error) => error.name,
+    );
 
   it("a flood gets QueueFull beyond its share, and another account runs at once all the same", async () => {
     const flood = Array.from({ length: 20 }, () => settled(pool.run(jobOf(sleeping(150), { account: "flood" }))));
@@ -88,7 +97,9 @@ describe("a pool under load", function () {
 
   it("one account never holds more than half of the slots", async () => {
     let most = 0;
-    const runs = Array.from({ length: 5 }, () => pool.run(jobOf(sleeping(30), { account: "one", onStarted: () => (most = Math.max(most, pool.stats().busy)) })));
+    const runs = Array.from({ length: 5 }, () =>
+      pool.run(jobOf(sleeping(30), { account: "one", onStarted: () => (most = Math.max(most, pool.stats().busy)) })),
+    );
     await Promise.all(runs);
     expect(most).to.equal(1);
   });

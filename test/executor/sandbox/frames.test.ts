@@ -9,7 +9,12 @@ function read(bytes: Buffer, cuts: number[] = [], caps?: Parameters<typeof readF
   const stream = new PassThrough();
   const frames: Frame[] = [];
   const violations: string[] = [];
-  readFrames(stream, (frame) => frames.push(frame), (reason) => violations.push(reason), caps);
+  readFrames(
+    stream,
+    (frame) => frames.push(frame),
+    (reason) => violations.push(reason),
+    caps,
+  );
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
   for (let i = 1; i < places.length; i++) stream.emit("data", bytes.subarray(places[i - 1], places[i]));
   return { frames, violations };
@@ -23,7 +28,9 @@ describe("frames", () => {
         const bytes = Buffer.concat(sent.map(({ header, payload }) => encodeFrame(header, Buffer.from(payload))));
         const { frames, violations } = read(bytes, cuts);
         expect(violations).to.deep.equal([]);
-        expect(frames.map(({ header, payload }) => [JSON.stringify(header), [...payload]])).to.deep.equal(sent.map(({ header, payload }) => [JSON.stringify(header), [...payload]]));
+        expect(frames.map(({ header, payload }) => [JSON.stringify(header), [...payload]])).to.deep.equal(
+          sent.map(({ header, payload }) => [JSON.stringify(header), [...payload]]),
+        );
       }),
       { seed: SEED, numRuns: count(100, 3_000) },
     );
@@ -37,7 +44,11 @@ describe("frames", () => {
       bytes.writeUInt32BE(payload, 4);
       return bytes;
     };
-    for (const lengths of [[11, 0], [0, 11], [0xffffffff, 0xffffffff]] as const) {
+    for (const lengths of [
+      [11, 0],
+      [0, 11],
+      [0xffffffff, 0xffffffff],
+    ] as const) {
       const { frames, violations } = read(Buffer.concat([prefix(lengths), encodeFrame({}, Buffer.alloc(0))]), [8], caps);
       expect([frames.length, violations]).to.deep.equal([0, ["a frame is too large"]]);
     }

@@ -5,27 +5,72 @@ import { run, valueOf } from "../../support/sandbox";
 
 describe("globals of an action", () => {
   const checks: Record<string, [expression: string, value: unknown]> = {
-    URL: [`(() => { const url = new URL("../x?a=1#h", "https://user@EXAMPLE.com:443/a/b/"); url.searchParams.append("b", "ä&"); return [url.href, url.origin, url.port]; })()`, ["https://user@example.com/a/x?a=1&b=%C3%A4%26#h", "https://example.com", ""]],
+    URL: [
+      `(() => { const url = new URL("../x?a=1#h", "https://user@EXAMPLE.com:443/a/b/"); url.searchParams.append("b", "ä&"); return [url.href, url.origin, url.port]; })()`,
+      ["https://user@example.com/a/x?a=1&b=%C3%A4%26#h", "https://example.com", ""],
+    ],
     URLSearchParams: [`new URLSearchParams({ a: "1 2", b: "ü" }).toString()`, "a=1+2&b=%C3%BC"],
     "TextEncoder and TextDecoder": [`new TextDecoder().decode(new TextEncoder().encode("aé€😀"))`, "aé€😀"],
-    "TextDecoder in pieces": [`(() => { const d = new TextDecoder(); const bytes = new TextEncoder().encode("aé€😀"); return Array.from(bytes, (byte) => d.decode(new Uint8Array([byte]), { stream: true })).join("") + d.decode(); })()`, "aé€😀"],
-    "TextDecoder, fatal": [`(() => { try { return new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array([255])); } catch (error) { return error.name; } })()`, "TypeError"],
-    "TextEncoder.encodeInto": [`(() => { const into = new Uint8Array(4); return [new TextEncoder().encodeInto("a€€", into), Array.from(into)]; })()`, [{ read: 2, written: 4 }, [97, 226, 130, 172]]],
-    "atob and btoa": [`[btoa("\\u00ff\\u0000a"), atob("/wBh").length, (() => { try { atob("*"); } catch (e) { return "refused"; } })()]`, ["/wBh", 3, "refused"]],
-    structuredClone: [`(() => { const copy = structuredClone({ d: new Date(5), m: new Map([[1, new Set([2])]]), b: new Uint8Array([3]) }); return [copy.d.getTime(), [...copy.m.get(1)], copy.b[0]]; })()`, [5, [2], 3]],
-    "timers in order": [`await new Promise((resolve) => { const seen = []; setTimeout(() => seen.push("b"), 20); setTimeout(() => seen.push("a"), 1); clearTimeout(setTimeout(() => seen.push("never"), 5)); queueMicrotask(() => seen.push("micro")); setTimeout(() => resolve(seen), 40); })`, ["micro", "a", "b"]],
-    setInterval: [`await new Promise((resolve) => { let n = 0; const id = setInterval((step) => { n += step; if (n === 6) { clearInterval(id); resolve(n); } }, 1, 2); })`, 6],
-    AbortController: [`(() => { const c = new AbortController(); let heard = 0; c.signal.addEventListener("abort", () => heard++, { once: true }); c.signal.onabort = () => heard++; c.abort("why"); c.abort("again"); return [c.signal.aborted, c.signal.reason, heard]; })()`, [true, "why", 2]],
-    "AbortSignal.timeout": [`await new Promise((resolve) => { const s = AbortSignal.timeout(5); s.addEventListener("abort", () => resolve(s.reason.name)); })`, "TimeoutError"],
-    "AbortSignal.any": [`(() => { const c = new AbortController(); const any = AbortSignal.any([new AbortController().signal, c.signal]); c.abort(1); return any.reason; })()`, 1],
+    "TextDecoder in pieces": [
+      `(() => { const d = new TextDecoder(); const bytes = new TextEncoder().encode("aé€😀"); return Array.from(bytes, (byte) => d.decode(new Uint8Array([byte]), { stream: true })).join("") + d.decode(); })()`,
+      "aé€😀",
+    ],
+    "TextDecoder, fatal": [
+      `(() => { try { return new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array([255])); } catch (error) { return error.name; } })()`,
+      "TypeError",
+    ],
+    "TextEncoder.encodeInto": [
+      `(() => { const into = new Uint8Array(4); return [new TextEncoder().encodeInto("a€€", into), Array.from(into)]; })()`,
+      [{ read: 2, written: 4 }, [97, 226, 130, 172]],
+    ],
+    "atob and btoa": [
+      `[btoa("\\u00ff\\u0000a"), atob("/wBh").length, (() => { try { atob("*"); } catch (e) { return "refused"; } })()]`,
+      ["/wBh", 3, "refused"],
+    ],
+    structuredClone: [
+      `(() => { const copy = structuredClone({ d: new Date(5), m: new Map([[1, new Set([2])]]), b: new Uint8Array([3]) }); return [copy.d.getTime(), [...copy.m.get(1)], copy.b[0]]; })()`,
+      [5, [2], 3],
+    ],
+    "timers in order": [
+      `await new Promise((resolve) => { const seen = []; setTimeout(() => seen.push("b"), 20); setTimeout(() => seen.push("a"), 1); clearTimeout(setTimeout(() => seen.push("never"), 5)); queueMicrotask(() => seen.push("micro")); setTimeout(() => resolve(seen), 40); })`,
+      ["micro", "a", "b"],
+    ],
+    setInterval: [
+      `await new Promise((resolve) => { let n = 0; const id = setInterval((step) => { n += step; if (n === 6) { clearInterval(id); resolve(n); } }, 1, 2); })`,
+      6,
+    ],
+    AbortController: [
+      `(() => { const c = new AbortController(); let heard = 0; c.signal.addEventListener("abort", () => heard++, { once: true }); c.signal.onabort = () => heard++; c.abort("why"); c.abort("again"); return [c.signal.aborted, c.signal.reason, heard]; })()`,
+      [true, "why", 2],
+    ],
+    "AbortSignal.timeout": [
+      `await new Promise((resolve) => { const s = AbortSignal.timeout(5); s.addEventListener("abort", () => resolve(s.reason.name)); })`,
+      "TimeoutError",
+    ],
+    "AbortSignal.any": [
+      `(() => { const c = new AbortController(); const any = AbortSignal.any([new AbortController().signal, c.signal]); c.abort(1); return any.reason; })()`,
+      1,
+    ],
     Headers: [`(() => { const h = new Headers({ "X-A": "1" }); h.append("x-a", "2"); return [h.get("X-a"), [...h.keys()]]; })()`, ["1, 2", ["x-a"]]],
-    Request: [`(() => { const r = new Request("https://example.com/", { method: "post", body: new URLSearchParams({ a: "b" }) }); return [r.method, r.headers.get("content-type")]; })()`, ["POST", "application/x-www-form-urlencoded;charset=UTF-8"]],
-    Response: [`await (async () => { const r = new Response('{"a":1}', { status: 201 }); const copy = r.clone(); return [r.ok, await r.json(), r.bodyUsed, (await copy.arrayBuffer()).byteLength, await Response.json([1]).text()]; })()`, [true, { a: 1 }, true, 7, "[1]"]],
-    "crypto.getRandomValues": [`(() => { const a = crypto.getRandomValues(new Uint32Array(64)); const b = crypto.getRandomValues(new Uint32Array(64)); return [new Set(a).size > 60, a.join() !== b.join()]; })()`, [true, true]],
+    Request: [
+      `(() => { const r = new Request("https://example.com/", { method: "post", body: new URLSearchParams({ a: "b" }) }); return [r.method, r.headers.get("content-type")]; })()`,
+      ["POST", "application/x-www-form-urlencoded;charset=UTF-8"],
+    ],
+    Response: [
+      `await (async () => { const r = new Response('{"a":1}', { status: 201 }); const copy = r.clone(); return [r.ok, await r.json(), r.bodyUsed, (await copy.arrayBuffer()).byteLength, await Response.json([1]).text()]; })()`,
+      [true, { a: 1 }, true, 7, "[1]"],
+    ],
+    "crypto.getRandomValues": [
+      `(() => { const a = crypto.getRandomValues(new Uint32Array(64)); const b = crypto.getRandomValues(new Uint32Array(64)); return [new Set(a).size > 60, a.join() !== b.join()]; })()`,
+      [true, true],
+    ],
     "crypto.randomUUID": [`/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(crypto.randomUUID())`, true],
     console: [`typeof console.log + typeof console.table`, "functionfunction"],
     performance: [`performance.now() >= 0`, true],
-    "what is left out": [`[typeof eval, typeof WebAssembly, typeof SharedArrayBuffer, typeof Atomics, typeof process, typeof require]`, Array(6).fill("undefined")],
+    "what is left out": [
+      `[typeof eval, typeof WebAssembly, typeof SharedArrayBuffer, typeof Atomics, typeof process, typeof require]`,
+      Array(6).fill("undefined"),
+    ],
     globalThis: [`self === globalThis && global === globalThis`, true],
   };
   for (const [name, [expression, value]] of Object.entries(checks)) {
@@ -69,7 +114,11 @@ describe("globals of an action", () => {
       const [sealed, opened, refused] = JSON.parse((await run(code)).response) as [number[], string, string];
       expect([opened, refused]).to.deep.equal([text, "refused"]);
       const key = await webcrypto.subtle.importKey("raw", new Uint8Array(32).fill(7), "AES-GCM", false, ["decrypt"]);
-      const plain = await webcrypto.subtle.decrypt({ name: "AES-GCM", iv: new Uint8Array(12).fill(1), additionalData: new Uint8Array([9]) }, key, new Uint8Array(sealed));
+      const plain = await webcrypto.subtle.decrypt(
+        { name: "AES-GCM", iv: new Uint8Array(12).fill(1), additionalData: new Uint8Array([9]) },
+        key,
+        new Uint8Array(sealed),
+      );
       expect(Buffer.from(plain).toString()).to.equal(text);
     });
 
@@ -90,7 +139,10 @@ describe("globals of an action", () => {
           secret: await crypto.subtle.exportKey("jwk", pair.privateKey).catch((error) => error.message),
         };
       }`;
-      const result = JSON.parse((await run(code, { params: { jwk: publicKey.export({ format: "jwk" }), signature: [...signature] } })).response) as Record<string, unknown>;
+      const result = JSON.parse((await run(code, { params: { jwk: publicKey.export({ format: "jwk" }), signature: [...signature] } })).response) as Record<
+        string,
+        unknown
+      >;
       expect(result).to.include({ node: true, other: false, secret: "the key is not extractable" });
       const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
       const key = await webcrypto.subtle.importKey("jwk", result.ownJwk as webcrypto.JsonWebKey, algorithm, true, ["verify"]);
@@ -133,7 +185,11 @@ describe("globals of an action", () => {
 
     it("is version 6", async () => {
       expect(await valueOf(`ethers.verifyMessage("m", await new ethers.Wallet("${secret}").signMessage("m"))`)).to.equal(expected);
-      expect(await valueOf(`[ethers.parseEther("1.5").toString(), typeof ethers.JsonRpcProvider, ethers.version]`)).to.deep.equal(["1500000000000000000", "function", ethers.version]);
+      expect(await valueOf(`[ethers.parseEther("1.5").toString(), typeof ethers.JsonRpcProvider, ethers.version]`)).to.deep.equal([
+        "1500000000000000000",
+        "function",
+        ethers.version,
+      ]);
     });
 
     it("is version 5 where the code reads what only 5 has", async () => {

@@ -47,19 +47,25 @@ describe("imports", () => {
   it("an exact version with its hash is fetched, checked and there for main", async () => {
     const specifier = publish("lib@1.2.3", "export const twice = (n) => n * 2; export default 'lib';");
     const outcome = await here(`import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), Actions.showImportDetails()]; }`);
-    expect(JSON.parse(outcome.response)).to.deep.equal(["lib", 42, [{ specifier, url: `${ORIGIN}lib@1.2.3/+esm`, integrity: specifier.split("#")[1], bytes: 56 }]]);
+    expect(JSON.parse(outcome.response)).to.deep.equal([
+      "lib",
+      42,
+      [{ specifier, url: `${ORIGIN}lib@1.2.3/+esm`, integrity: specifier.split("#")[1], bytes: 56 }],
+    ]);
     expect(outcome.logs).to.contain("lib@1.2.3");
   });
 
   it("a module is fetched once, whoever imports it later", async () => {
     const specifier = publish("once@1.0.0", "export default 1;");
-    for (const key of ["a", "b"]) expect((await pool.run(jobOf(`import one from "${specifier}"; function main() { return one; }`, { key }))).response).to.equal("1");
+    for (const key of ["a", "b"])
+      expect((await pool.run(jobOf(`import one from "${specifier}"; function main() { return one; }`, { key }))).response).to.equal("1");
     expect(fetched).to.have.lengthOf(1);
   });
 
   it("paths, scopes and full URLs below the origin are the same thing", async () => {
     const specifier = publish("@scope/pkg@2.0.0-rc.1", "export default 'deep';", "/dist/index.js");
-    for (const form of [specifier, `${ORIGIN}${specifier}`]) expect((await here(`import x from "${form}"; function main() { return x; }`)).response).to.equal('"deep"');
+    for (const form of [specifier, `${ORIGIN}${specifier}`])
+      expect((await here(`import x from "${form}"; function main() { return x; }`)).response).to.equal('"deep"');
   });
 
   it("modules may import others that are named with version and hash", async () => {

@@ -1,6 +1,6 @@
 /** What stands between a child that was taken over and the keys. Tried for real: as root every barrier must hold. */
 import { expect } from "chai";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { confine } from "../../../executor/confine";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { IsolationTooWeak } from "../../../executor/sandbox/types";
 import { RUN_LIMITS } from "../../../protocol/limits";
+import { childrenOf } from "../../support/children";
 import { noFetcher, silent } from "../../support/sandbox";
 
 const isRoot = process.getuid?.() === 0;
@@ -17,8 +18,8 @@ const options = { limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetche
 /** Runs a script as a child would be run, and gives what it prints. */
 function asChild(script: string): Promise<string> {
   const drop = "process.setgroups([61999]); process.setgid(61999); process.setuid(61999);";
-  const command = [...confine("network", "files", "privileges"), process.execPath, "-e", drop + script];
-  const child = spawn(command[0]!, command.slice(1), { cwd: "/", env: {}, stdio: ["ignore", "pipe", "pipe"] });
+  const [command = "", ...args] = [...confine("network", "files", "privileges"), process.execPath, "-e", drop + script];
+  const child = spawn(command, args, { cwd: "/", env: {}, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   return new Promise((resolve) => child.once("close", () => resolve(output.trim())));
@@ -73,12 +74,18 @@ describe("isolation of children", function () {
     ["reads /etc/shadow", `fs.readFileSync("/etc/shadow")`, /EACCES/],
     ["becomes root again", `process.setuid(0)`, /EPERM/],
     ["writes a file", `fs.writeFileSync("/tmp/sandbox-attempt-" + process.pid, "x")`, /EFBIG|EACCES/],
-    ["uses a setuid program", `(() => { const out = child_process.spawnSync("/bin/su", ["-c", "id -u"], { input: "" }); if (String(out.stdout).trim() === "0") return "root"; throw Object.assign(new Error(), { code: "EACCES" }); })()`, /EACCES/],
+    [
+      "uses a setuid program",
+      `(() => { const out = child_process.spawnSync("/bin/su", ["-c", "id -u"], { input: "" }); if (String(out.stdout).trim() === "0") return "root"; throw Object.assign(new Error(), { code: "EACCES" }); })()`,
+      /EACCES/,
+    ],
   ];
   for (const [what, expression, code] of attempts) {
     it(`a child that was taken over never ${what}`, async function () {
       if (!isRoot) this.skip();
-      const output = await asChild(`const fs = require("node:fs"), child_process = require("node:child_process"); try { ${expression}; console.log("done"); } catch (error) { console.log(error.code); }`);
+      const output = await asChild(
+        `const fs = require("node:fs"), child_process = require("node:child_process"); try { ${expression}; console.log("done"); } catch (error) { console.log(error.code); }`,
+      );
       expect(output).to.match(code);
     });
   }
@@ -88,7 +95,9 @@ describe("isolation of children", function () {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as { port: number };
-    const output = await asChild(`require("node:net").connect(${port}, "127.0.0.1").on("connect", () => console.log("connected")).on("error", (error) => console.log(error.code))`);
+    const output = await asChild(
+      `require("node:net").connect(${port}, "127.0.0.1").on("connect", () => console.log("connected")).on("error", (error) => console.log(error.code))`,
+    );
     server.close();
     expect(output).to.equal("ENETUNREACH");
   });
@@ -96,8 +105,7 @@ describe("isolation of children", function () {
   it("a child is given no environment: a canary in the keyholder's never arrives", async () => {
     process.env.CANARY_SECRET = "canary-6f1b";
     const pool = await createSandboxPool(options);
-    const children = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(process.pid)], { encoding: "utf8" });
-    const pids = children.split("\n").filter((line) => line.includes("sandbox/child.js")).map((line) => line.trim().split(/\s+/)[0]!);
+    const pids = childrenOf(process.pid, "sandbox/child.js").map(({ pid }) => pid);
     const environments = pids.map((pid) => readFileSync(`/proc/${pid}/environ`, "utf8"));
     await pool.close(0);
     delete process.env.CANARY_SECRET;

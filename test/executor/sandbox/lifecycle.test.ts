@@ -4,25 +4,19 @@ import { join } from "node:path";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import type { SandboxPool } from "../../../executor/sandbox/types";
 import { RUN_LIMITS } from "../../../protocol/limits";
+import { childrenOf } from "../../support/children";
 import { count } from "../../support/counts";
 import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
 
-/** Children of a process, oldest first. */
-function childrenOf(pid: number): { pid: number; state: string; residentMiB: number }[] {
-  const lines = execFileSync("ps", ["-o", "pid=,stat=,rss=,args=", "--ppid", String(pid)], { encoding: "utf8" }).split("\n");
-  return lines
-    .filter((line) => line.includes("sandbox/child.js") || line.includes("defunct"))
-    .map((line) => line.trim().split(/\s+/))
-    .map(([id, state, rss]) => ({ pid: Number(id), state: state ?? "", residentMiB: Number(rss) / 1024 }));
-}
+const MARKER = "sandbox/child.js";
 
 describe("the life of children", function () {
   this.timeout(60_000);
   let pool: SandboxPool;
   let others: Set<number>;
-  const own = () => childrenOf(process.pid).filter(({ pid }) => !others.has(pid));
+  const own = () => childrenOf(process.pid, MARKER).filter(({ pid }) => !others.has(pid));
   const start = async (options: object = {}) => {
-    others = new Set(childrenOf(process.pid).map(({ pid }) => pid));
+    others = new Set(childrenOf(process.pid, MARKER).map(({ pid }) => pid));
     pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, logger: silent, fetcher: noFetcher, ...options });
   };
   afterEach(() => pool.close(0));
@@ -88,10 +82,11 @@ describe("the life of children", function () {
       "async function main() { throw new Error('x'.repeat(1e6)); }",
     ];
     const runs = count(16, 1_000);
-    const memory: number[] = [];
+    let [early, late] = [0, 0];
     for (let i = 0; i < runs; i++) {
       await here({ key: `k${i % 3}`, limits: { wallMs: 150 } }, hostile[i % hostile.length]);
-      if (i === Math.floor(runs / 4) || i === runs - 1) memory.push(process.memoryUsage().rss / 2 ** 20);
+      late = process.memoryUsage().rss / 2 ** 20;
+      if (i === Math.floor(runs / 4)) early = late;
     }
     expect((await here({ key: "k0" })).response).to.equal("1");
     const left = own();
@@ -99,7 +94,7 @@ describe("the life of children", function () {
     expect(left.length).to.equal(pool.stats().children);
     expect(pool.stats().children).to.be.at.most(6);
     expect(Math.max(...left.map(({ residentMiB }) => residentMiB))).to.be.below(400);
-    expect(memory[1]! - memory[0]!, "growth of the keyholder's process in MiB").to.be.below(count(100, 150));
+    expect(late - early, "growth of the keyholder's process in MiB").to.be.below(count(100, 150));
   }).timeout(count(60_000, 1_200_000));
 
   it("children end with the process that started them, also when it is killed and a guest loops", async () => {
@@ -111,7 +106,7 @@ describe("the life of children", function () {
       });`;
     const parent = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "inherit"] });
     await new Promise((resolve) => parent.stdout.once("data", resolve));
-    const children = childrenOf(parent.pid!).map(({ pid }) => pid);
+    const children = childrenOf(parent.pid ?? 0, MARKER).map(({ pid }) => pid);
     expect(children.length).to.be.at.least(2);
     parent.kill("SIGKILL");
     await new Promise((resolve) => setTimeout(resolve, 1_500));

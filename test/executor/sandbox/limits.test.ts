@@ -47,7 +47,8 @@ describe("limits of a run", function () {
   });
 
   it("heapMiB: what fits passes, what does not is out_of_memory", async () => {
-    const fill = (mib: number) => `async function main() { const kept = []; for (let i = 0; i < ${mib}; i++) kept.push(new Array(131072).fill(i)); return kept.length; }`;
+    const fill = (mib: number) =>
+      `async function main() { const kept = []; for (let i = 0; i < ${mib}; i++) kept.push(new Array(131072).fill(i)); return kept.length; }`;
     passes(await here(fill(64)));
     fails(await here(fill(256)), "out_of_memory", "128 MiB");
     fails(await here(fill(64), { limits: { heapMiB: 32 } }), "out_of_memory", "32 MiB");
@@ -86,7 +87,8 @@ describe("limits of a run", function () {
     const get = (size: number) => `async function main() { return (await (await fetch("http://a.test/${size}")).text()).length; }`;
     expect((await here(get(RUN_LIMITS.fetchBytes))).response).to.equal(String(RUN_LIMITS.fetchBytes));
     fails(await here(get(RUN_LIMITS.fetchBytes + 1)), "limit_exceeded", "larger than 10485760 bytes");
-    const post = (size: number) => `async function main() { return (await fetch("http://a.test/1", { method: "POST", body: new Uint8Array(${size}) })).status; }`;
+    const post = (size: number) =>
+      `async function main() { return (await fetch("http://a.test/1", { method: "POST", body: new Uint8Array(${size}) })).status; }`;
     expect((await here(post(RUN_LIMITS.fetchBytes))).response).to.equal("200");
     fails(await here(post(RUN_LIMITS.fetchBytes + 1)), "limit_exceeded", "larger than 10485760 bytes");
   });
@@ -94,13 +96,15 @@ describe("limits of a run", function () {
   const answerAll = () => ({ ok: true as const, value: '"0x"' });
 
   it("keyOps: all kinds count together", async () => {
-    const code = (count: number) => `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.Encrypt({ pkpId: "0x1", message: "" }) : Actions.signMessage({ pkpId: "0x1", message: "m" })); }`;
+    const code = (count: number) =>
+      `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.Encrypt({ pkpId: "0x1", message: "" }) : Actions.signMessage({ pkpId: "0x1", message: "m" })); }`;
     passes(await here(code(RUN_LIMITS.keyOps), { ops: answerAll }));
     fails(await here(code(RUN_LIMITS.keyOps + 1), { ops: answerAll }), "limit_exceeded", `more than ${RUN_LIMITS.keyOps} key`);
   });
 
   it("privateKeyReads", async () => {
-    const code = (count: number) => `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.getLitActionPrivateKey() : Actions.getPrivateKey({ pkpId: "0x1" })); }`;
+    const code = (count: number) =>
+      `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.getLitActionPrivateKey() : Actions.getPrivateKey({ pkpId: "0x1" })); }`;
     passes(await here(code(RUN_LIMITS.privateKeyReads), { ops: answerAll }));
     fails(await here(code(RUN_LIMITS.privateKeyReads + 1), { ops: answerAll }), "limit_exceeded", `more than ${RUN_LIMITS.privateKeyReads} private key reads`);
   });
@@ -108,12 +112,15 @@ describe("limits of a run", function () {
   it("an op beyond its count is not served at all", async () => {
     let served = 0;
     const ops = () => (served++, answerAll());
-    await here(`async function main() { await Promise.all(Array.from({ length: 500 }, () => Actions.getPrivateKey({ pkpId: "0x1" }).catch(() => 0))); }`, { ops });
+    await here(`async function main() { await Promise.all(Array.from({ length: 500 }, () => Actions.getPrivateKey({ pkpId: "0x1" }).catch(() => 0))); }`, {
+      ops,
+    });
     expect(served).to.equal(RUN_LIMITS.privateKeyReads);
   });
 
   it("imports", async () => {
-    const code = (count: number) => `${Array.from({ length: count }, (_, i) => `import m${i} from "pkg${i}@1.0.0#${integrity(MODULE)}";`).join("\n")}\nasync function main() { return m0; }`;
+    const code = (count: number) =>
+      `${Array.from({ length: count }, (_, i) => `import m${i} from "pkg${i}@1.0.0#${integrity(MODULE)}";`).join("\n")}\nasync function main() { return m0; }`;
     expect((await here(code(RUN_LIMITS.imports))).response).to.equal("1");
     fails(await here(code(RUN_LIMITS.imports + 1)), "limit_exceeded", `more than ${RUN_LIMITS.imports} imports`);
   });
@@ -134,8 +141,16 @@ describe("limits of a run", function () {
 
   it("holds what the deployment sets, not only the defaults", async () => {
     const limits: Partial<RunLimits> = { fetches: 1, keyOps: 0, responseBytes: 10 };
-    fails(await here(`async function main() { await fetch("http://a.test/1"); await fetch("http://a.test/1"); }`, { limits }), "limit_exceeded", "more than 1 fetches");
-    fails(await here(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "" }); }`, { limits, ops: answerAll }), "limit_exceeded", "more than 0 key");
+    fails(
+      await here(`async function main() { await fetch("http://a.test/1"); await fetch("http://a.test/1"); }`, { limits }),
+      "limit_exceeded",
+      "more than 1 fetches",
+    );
+    fails(
+      await here(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "" }); }`, { limits, ops: answerAll }),
+      "limit_exceeded",
+      "more than 0 key",
+    );
     fails(await run(`async function main() { return "12345678 "; }`, { limits }), "response_too_large", "11");
   });
 });

@@ -17,7 +17,9 @@ describe("running an action", () => {
     });
 
     it("may be set instead of returned, and the last one set counts", async () => {
-      expect(await responseOf(`async function main() { Actions.setResponse({ response: "1" }); Actions.setResponse({ response: { two: 2 } }); }`)).to.deep.equal({ two: 2 });
+      expect(
+        await responseOf(`async function main() { Actions.setResponse({ response: "1" }); Actions.setResponse({ response: { two: 2 } }); }`),
+      ).to.deep.equal({ two: 2 });
     });
 
     it("is what main returns when it does both", async () => {
@@ -91,7 +93,17 @@ describe("running an action", () => {
       });
     }
 
-    const oddities = ["undefined", "null", "0", `"text"`, "{}", "Symbol('s')", "() => {}", "new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 2; } })", "Object.assign(new Error(), { get message() { throw 1; } })"];
+    const oddities = [
+      "undefined",
+      "null",
+      "0",
+      `"text"`,
+      "{}",
+      "Symbol('s')",
+      "() => {}",
+      "new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 2; } })",
+      "Object.assign(new Error(), { get message() { throw 1; } })",
+    ];
     for (const value of oddities) {
       it(`throwing ${value} is an error like any other`, async () => {
         for (const code of [`throw ${value};`, `async function main() { throw ${value}; }`]) expect((await run(code)).error?.code).to.equal("threw");
@@ -101,7 +113,9 @@ describe("running an action", () => {
 
   describe("logs", () => {
     it("are lines, strings as they are and values readable", async () => {
-      const { logs } = await run(`console.log("a", 1, { b: [1n, null] }); console.warn("w"); console.error(new Error("e").message); console.info(undefined); console.debug();`);
+      const { logs } = await run(
+        `console.log("a", 1, { b: [1n, null] }); console.warn("w"); console.error(new Error("e").message); console.info(undefined); console.debug();`,
+      );
       expect(logs).to.equal("a 1 { b: [ 1n, null ] }\nw\ne\nundefined\n\n");
     });
 
@@ -135,6 +149,11 @@ describe("running an action", () => {
 
   it("gets answers of ops with their types", async () => {
     const ops = answering({ Encrypt: "0x01", Decrypt: "" });
-    expect(await responseOf(`async function main() { return [await Actions.Encrypt({ pkpId: "0x1", message: "" }), await Actions.Decrypt({ pkpId: "0x1", ciphertext: "c" })]; }`, { ops })).to.deep.equal(["0x01", ""]);
+    expect(
+      await responseOf(
+        `async function main() { return [await Actions.Encrypt({ pkpId: "0x1", message: "" }), await Actions.Decrypt({ pkpId: "0x1", ciphertext: "c" })]; }`,
+        { ops },
+      ),
+    ).to.deep.equal(["0x01", ""]);
   });
 });

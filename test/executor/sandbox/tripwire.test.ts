@@ -22,7 +22,14 @@ describe("the key tripwire", () => {
       fc.property(bytes(32), around, around, fc.string(), fc.string(), (key, before, after, left, right) => {
         const tripwire = watching(key.toString("hex"));
         const inside = Buffer.concat([before, key, after]);
-        const forms = [key.toString("hex"), key.toString("hex").toUpperCase(), `0x${key.toString("hex")}`, inside.toString("base64"), inside.toString("base64url"), encodeURIComponent(inside.toString("base64"))];
+        const forms = [
+          key.toString("hex"),
+          key.toString("hex").toUpperCase(),
+          `0x${key.toString("hex")}`,
+          inside.toString("base64"),
+          inside.toString("base64url"),
+          encodeURIComponent(inside.toString("base64")),
+        ];
         for (const form of forms) if (!tripwire.isIn(`${left}${form}${right}`)) return false;
         return tripwire.isInBytes(inside);
       }),

@@ -19,8 +19,9 @@ export function createCrypto(random: Host["random"], encoding: Encoding): object
 
   function randomUUID(): string {
     const id = bytes(16);
-    id[6] = (id[6]! & 0x0f) | 0x40;
-    id[8] = (id[8]! & 0x3f) | 0x80;
+    const [version = 0, variant = 0] = [id[6], id[8]];
+    id[6] = (version & 0x0f) | 0x40;
+    id[8] = (variant & 0x3f) | 0x80;
     const hex = Array.from(id, (byte) => byte.toString(16).padStart(2, "0")).join("");
     return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
   }

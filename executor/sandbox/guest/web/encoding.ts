@@ -16,7 +16,8 @@ export function createEncoding(convert: Host["convert"]) {
     const size = typeof input === "string" ? input.length : input.byteLength;
     if (size > MAX_CHARS) throw new RangeError("the text is larger than 64 MiB");
     const { output, problem } = convert(kind, input, label, fatal, ignoreBOM);
-    if (output === undefined) throw problem === "label" ? new RangeError(`the encoding ${label} is unknown`) : new TypeError(`the input is not valid ${label || "base64"}`);
+    if (output === undefined)
+      throw problem === "label" ? new RangeError(`the encoding ${label} is unknown`) : new TypeError(`the input is not valid ${label || "base64"}`);
     return output;
   }
 
@@ -87,7 +88,7 @@ function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
 /** How many bytes at the end belong to a UTF-8 character that is not whole yet. */
 function unfinishedTail(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes[bytes.length - back]!;
+    const byte = bytes[bytes.length - back] ?? 0;
     if ((byte & 0xc0) === 0x80) continue;
     const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
     return length > back ? back : 0;

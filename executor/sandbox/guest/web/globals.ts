@@ -1,12 +1,18 @@
-/** The web's globals, each made from its library when it is first read. */
+/** The web's globals, each made from its library when it is first read: what is required here, the bundler wraps and runs only then. */
 import type { Bridge, Host } from "../bridge";
+import type * as Abort from "./abort";
+import type * as Clone from "./clone";
+import type * as Crypto from "./crypto";
+import type * as Encoding from "./encoding";
+import type * as Http from "./http";
+import type * as Url from "./url";
 
 export function webGlobals(bridge: Bridge, random: Host["random"], convert: Host["convert"]): Record<string, () => unknown> {
-  const url = () => require("./url") as typeof import("./url");
-  const encoding = once(() => (require("./encoding") as typeof import("./encoding")).createEncoding(convert));
-  const abort = () => require("./abort") as typeof import("./abort");
-  const http = once(() => (require("./http") as typeof import("./http")).createHttp(bridge, encoding(), abort()));
-  const crypto = once(() => (require("./crypto") as typeof import("./crypto")).createCrypto(random, encoding()));
+  const url = () => require("./url") as typeof Url;
+  const encoding = once(() => (require("./encoding") as typeof Encoding).createEncoding(convert));
+  const abort = () => require("./abort") as typeof Abort;
+  const http = once(() => (require("./http") as typeof Http).createHttp(bridge, encoding(), abort()));
+  const crypto = once(() => (require("./crypto") as typeof Crypto).createCrypto(random, encoding()));
   return {
     URL: () => url().URL,
     URLSearchParams: () => url().URLSearchParams,
@@ -14,7 +20,7 @@ export function webGlobals(bridge: Bridge, random: Host["random"], convert: Host
     TextDecoder: () => encoding().TextDecoder,
     atob: () => encoding().atob,
     btoa: () => encoding().btoa,
-    structuredClone: () => (require("./clone") as typeof import("./clone")).structuredClone,
+    structuredClone: () => (require("./clone") as typeof Clone).structuredClone,
     AbortController: () => abort().AbortController,
     AbortSignal: () => abort().AbortSignal,
     DOMException: () => abort().DOMException,

@@ -70,6 +70,13 @@ class Body {
   }
 }
 
+function bodyOf(method: string, input: unknown, init: RequestInit): BodyInit {
+  const inherited = input instanceof Request && input.content().length > 0 ? input.content() : undefined;
+  const body = init.body ?? inherited;
+  if (body !== undefined && (method === "GET" || method === "HEAD")) throw new TypeError(`a ${method} request has no body`);
+  return body;
+}
+
 class Request extends Body {
   readonly url: string;
   readonly method: string;
@@ -77,19 +84,13 @@ class Request extends Body {
   readonly signal: abortModule.AbortSignal | null;
 
   constructor(input: unknown, init: RequestInit = {}) {
-    const base = input instanceof Request ? input : undefined;
-    const method = String(init.method ?? base?.method ?? "GET").toUpperCase();
-    const body = init.body ?? (base && base.hasBody ? base.peek() : undefined);
-    if (body !== undefined && body !== null && (method === "GET" || method === "HEAD")) throw new TypeError(`a ${method} request has no body`);
-    super(body, init.headers ?? base?.headers);
-    this.url = base?.url ?? String(input);
+    const base: Partial<Request> = input instanceof Request ? input : { url: String(input) };
+    const method = String(init.method ?? base.method ?? "GET").toUpperCase();
+    super(bodyOf(method, input, init), init.headers ?? base.headers);
+    this.url = String(base.url);
     this.method = method;
-    this.redirect = init.redirect ?? base?.redirect ?? "follow";
-    this.signal = init.signal ?? base?.signal ?? null;
-  }
-
-  get hasBody(): boolean {
-    return this.peek().length > 0;
+    this.redirect = init.redirect ?? base.redirect ?? "follow";
+    this.signal = init.signal ?? base.signal ?? null;
   }
 
   clone(): Request {

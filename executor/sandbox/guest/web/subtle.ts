@@ -3,6 +3,7 @@
  * Keys are opaque objects; their bytes live in a WeakMap, so `extractable: false` holds against `exportKey`.
  */
 import { gcm } from "@noble/ciphers/aes";
+import { mapHashToField } from "@noble/curves/abstract/modular";
 import { ed25519 } from "@noble/curves/ed25519";
 import { p256 } from "@noble/curves/nist";
 import { hmac } from "@noble/hashes/hmac";
@@ -103,6 +104,32 @@ function checkPoint(type: KeyType, bytes: Uint8Array, name: string): void {
   if (name === "Ed25519" && bytes.length !== 32) throw new TypeError("an Ed25519 public key has 32 bytes");
 }
 
+interface CryptoKeyPair {
+  privateKey: CryptoKey;
+  publicKey: CryptoKey;
+}
+
+function generatePair(entropy: Uint8Array, algorithm: Algorithm, extractable: boolean, usages: string[]): CryptoKeyPair {
+  requireP256(algorithm);
+  const secret = mapHashToField(entropy, p256.CURVE.n);
+  const only = (usage: string): string[] => usages.filter((other) => other === usage);
+  return {
+    privateKey: makeKey("private", secret, algorithm, extractable, only("sign")),
+    publicKey: makeKey("public", p256.getPublicKey(secret, false), algorithm, true, only("verify")),
+  };
+}
+
+const macHash = (key: CryptoKey) => HASHES[key.algorithm.hash?.name ?? "SHA-256"];
+
+/** A signature that cannot even be read is not valid. */
+function holds(check: () => boolean): boolean {
+  try {
+    return check();
+  } catch {
+    return false;
+  }
+}
+
 export function createSubtle(random: (count: number) => Uint8Array, encoding: Encoding) {
   return {
     async digest(algorithm: unknown, data: unknown): Promise<ArrayBuffer> {
@@ -126,16 +153,9 @@ export function createSubtle(random: (count: number) => Uint8Array, encoding: En
       throw new TypeError(`key format ${format} is not offered for this key`);
     },
 
-    async generateKey(given: unknown, extractable: boolean, usages: string[]): Promise<CryptoKey | { privateKey: CryptoKey; publicKey: CryptoKey }> {
+    async generateKey(given: unknown, extractable: boolean, usages: string[]): Promise<CryptoKey | CryptoKeyPair> {
       const algorithm = algorithmOf(given);
-      if (algorithm.name === "ECDSA") {
-        requireP256(algorithm);
-        const secret = p256.utils.normPrivateKeyToScalar(hmac(sha256, random(32), random(32)));
-        const privateBytes = Uint8Array.from(secret.toString(16).padStart(64, "0").match(/../g)!, (pair) => parseInt(pair, 16));
-        const privateKey = makeKey("private", privateBytes, algorithm, extractable, usages.filter((usage) => usage === "sign"));
-        const publicKey = makeKey("public", p256.getPublicKey(privateBytes, false), algorithm, true, usages.filter((usage) => usage === "verify"));
-        return { privateKey, publicKey };
-      }
+      if (algorithm.name === "ECDSA") return generatePair(random(48), algorithm, extractable, usages);
       if (algorithm.name !== "AES-GCM" && algorithm.name !== "HMAC") throw new TypeError(`${algorithm.name} keys are not generated here`);
       const defaultBits = algorithm.name === "AES-GCM" ? 256 : HASHES[hashOf(algorithm.hash)].blockLen * 8;
       return makeKey("secret", random((algorithm.length ?? defaultBits) / 8), algorithm, extractable, usages);
@@ -144,7 +164,7 @@ export function createSubtle(random: (count: number) => Uint8Array, encoding: En
     async sign(given: unknown, key: CryptoKey, data: unknown): Promise<ArrayBuffer> {
       const { name, hash } = algorithmOf(given);
       const bytes = material(key, "sign", name);
-      if (name === "HMAC") return bufferOf(hmac(HASHES[key.algorithm.hash!.name], bytes, bytesOf(data)));
+      if (name === "HMAC") return bufferOf(hmac(macHash(key), bytes, bytesOf(data)));
       if (name !== "ECDSA" || key.type !== "private") throw new TypeError(`${name} does not sign here`);
       return bufferOf(p256.sign(HASHES[hashOf(hash)](bytesOf(data)), bytes, { lowS: false }).toCompactRawBytes());
     },
@@ -153,14 +173,11 @@ export function createSubtle(random: (count: number) => Uint8Array, encoding: En
       const { name, hash } = algorithmOf(given);
       const bytes = material(key, "verify", name);
       const claimed = bytesOf(signature);
-      if (name === "HMAC") return isEqual(claimed, hmac(HASHES[key.algorithm.hash!.name], bytes, bytesOf(data)));
-      try {
-        if (name === "Ed25519") return ed25519.verify(claimed, bytesOf(data), bytes, { zip215: false });
-        if (name === "ECDSA") return claimed.length === 64 && p256.verify(claimed, HASHES[hashOf(hash)](bytesOf(data)), bytes, { lowS: false });
-      } catch {
-        return false;
-      }
-      throw new TypeError(`${name} does not verify`);
+      if (name === "HMAC") return isEqual(claimed, hmac(macHash(key), bytes, bytesOf(data)));
+      if (name === "Ed25519") return holds(() => ed25519.verify(claimed, bytesOf(data), bytes, { zip215: false }));
+      if (name !== "ECDSA") throw new TypeError(`${name} does not verify`);
+      const digest = HASHES[hashOf(hash)](bytesOf(data));
+      return claimed.length === 64 && holds(() => p256.verify(claimed, digest, bytes, { lowS: false }));
     },
 
     async encrypt(given: unknown, key: CryptoKey, data: unknown): Promise<ArrayBuffer> {
@@ -182,6 +199,6 @@ function cipherOf(algorithm: Algorithm, key: CryptoKey, usage: string): ReturnTy
 
 function isEqual(a: Uint8Array, b: Uint8Array): boolean {
   let difference = a.length ^ b.length;
-  for (let i = 0; i < b.length; i++) difference |= (a[i] ?? 0) ^ b[i]!;
+  for (let i = 0; i < b.length; i++) difference |= (a[i] ?? 0) ^ (b[i] ?? 0);
   return difference === 0;
 }
