@@ -1,28 +1,53 @@
 /**
- * One whole stack for all tests of a mocha process that take it as it comes: chain, contract, executor, relayer, doubles. Started by the first file that asks,
- * stopped after the last of all. Tests that kill services or need other settings start their own with `startStack`.
+ * One whole stack for all tests of a mocha process that take it as it comes: chain, contract, executor, relayer, doubles, an identity provider. Started by the first
+ * file that asks, stopped after the last of all. Tests that kill services or need other settings start their own with `startStack`.
  */
 import { startStack, type Stack } from "../../scripts/dev/stack";
+import { startIdentityProvider, type IdentityProvider } from "./identityProvider";
 
-let shared: Promise<Stack> | undefined;
+interface Shared {
+  readonly stack: Stack;
+  readonly identity: IdentityProvider;
+}
 
-/** Call inside `describe`; the answer gives the stack once the tests run. */
-export function useStack(): () => Stack {
-  let stack: Stack | undefined;
+/** All tests of a process come from one address: what they do together is no flood. */
+const GENEROUS = { RATE_LIMIT_MINTS_PER_MINUTE: "1000000", RATE_LIMIT_KEY_PER_SECOND: "100000" };
+
+let shared: Promise<Shared> | undefined;
+
+async function startShared(): Promise<Shared> {
+  const identity = await startIdentityProvider();
+  try {
+    return { stack: await startStack({ env: { IDENTITY_ISSUERS: JSON.stringify([identity.issuer]), ...GENEROUS } }), identity };
+  } catch (error) {
+    identity.stop();
+    throw error;
+  }
+}
+
+function useShared<T>(part: (all: Shared) => T): () => T {
+  let all: Shared | undefined;
   before(async function () {
     this.timeout(120_000);
-    shared ??= startStack();
-    stack = await shared;
+    shared ??= startShared();
+    all = await shared;
   });
   return () => {
-    if (stack === undefined) throw new Error("the stack is there once the tests run, not while they are described");
-    return stack;
+    if (all === undefined) throw new Error("the stack is there once the tests run, not while they are described");
+    return part(all);
   };
 }
+
+/** Call inside `describe`; the answer gives the stack once the tests run. */
+export const useStack = (): (() => Stack) => useShared(({ stack }) => stack);
+
+/** The identity provider the shared stack trusts; call inside `describe`. */
+export const useIdentityProvider = (): (() => IdentityProvider) => useShared(({ identity }) => identity);
 
 // Imported at the top of a test file, this is a hook of mocha's root suite.
 after(async function () {
   this.timeout(20_000);
-  const stack = await shared?.catch(() => undefined);
-  await stack?.stop();
+  const all = await shared?.catch(() => undefined);
+  await all?.stack.stop();
+  all?.identity.stop();
 });

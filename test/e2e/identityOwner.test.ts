@@ -1,0 +1,127 @@
+/**
+ * Owners who sign in with an identity provider: a token makes an account, stands for its owner, and hands the account to a multisig, after which it stands for nothing.
+ * Source: specification §2 "Account", §3 last row; wire "Who is asking".
+ */
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { Wallet, type JsonRpcProvider } from "ethers";
+import { createChainSecuredClient, createClient, type Client } from "../../client";
+import { packedAccountId, type Address } from "../../protocol/ids";
+import { connect, fundedWallet } from "../support/chain";
+import { NO_RIGHTS, SIGN, expectSigned, makeAccount, makeRoom, makeUsageKey, refused } from "../support/journey";
+import { deploySafe } from "../support/safe";
+import { useIdentityProvider, useStack } from "../support/stack";
+
+describe("an owner with an identity token", () => {
+  const stack = useStack();
+  const provider = useIdentityProvider();
+  let chain: JsonRpcProvider;
+  before(() => {
+    chain = connect(stack().rpcUrl);
+  });
+  after(() => chain.destroy());
+
+  /** A client whose every call carries a fresh token of this person. */
+  const ownerClient = (subject: string): Client => createClient({ baseUrl: stack().baseUrl, identityToken: () => provider().token(subject) });
+  const person = (): string => `person-${randomBytes(6).toString("hex")}`;
+  async function newOwner(): Promise<{ subject: string; client: Client; accountId: string; wallet: string }> {
+    const subject = person();
+    const client = ownerClient(subject);
+    const made = await client.newAccount({ account_name: "Ann", account_description: "" });
+    expect(made).not.to.have.property("api_key");
+    return { subject, client, accountId: made.api_key_hash, wallet: made.wallet_address };
+  }
+
+  it("gets a managed account of the wallet that belongs to issuer and subject, once", async () => {
+    const { client, accountId, wallet, subject } = await newOwner();
+    expect(accountId).to.equal(packedAccountId(wallet as Address));
+    expect(await client.account()).to.include({ id: accountId, owner: wallet, managed: true });
+    expect(await refused(ownerClient(subject).newAccount({ account_name: "again", account_description: "" }))).to.equal("409 account_id_taken");
+    expect((await newOwner()).wallet).not.to.equal(wallet);
+  });
+
+  it("does the main job without any account key", async () => {
+    const { client } = await newOwner();
+    const room = await makeRoom(client);
+    await expectSigned(client, room.pkp);
+    const bot = await makeUsageKey(client, stack().baseUrl, { execute_in_groups: [room.group] });
+    await expectSigned(bot.client, room.pkp);
+    await client.removeUsageApiKey({ usage_api_key: bot.key });
+    expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
+    expect((await client.balance()).balance_cents).to.be.lessThan(2000);
+  });
+
+  it("is refused with a token that is forged, stale, for somebody else's audience, or of an unknown issuer", async () => {
+    const { subject, accountId } = await newOwner();
+    const now = Math.floor(Date.now() / 1000);
+    const bad = {
+      forged: provider().token(subject, {}, "stranger"),
+      "another audience": provider().token(subject, { aud: "another-service" }),
+      "another issuer": provider().token(subject, { iss: "https://accounts.example" }),
+      expired: provider().token(subject, { exp: now - 60 }),
+      "issued long ago": provider().token(subject, { iat: now - 3600 }),
+      "for another party": provider().token(subject, { azp: "another-client" }),
+      "without a subject": provider().token(""),
+      "no token": Promise.resolve("no.token.atall"),
+    };
+    for (const [name, token] of Object.entries(bad)) {
+      const client = createClient({ baseUrl: stack().baseUrl, identityToken: await token });
+      for (const call of [
+        client.account(),
+        client.addGroup({ group_name: "g", group_description: "" }),
+        client.newAccount({ account_name: "a", account_description: "" }),
+      ]) {
+        expect(await refused(call), name).to.equal("401 invalid_identity_token");
+      }
+    }
+    expect(await ownerClient(subject).account()).to.include({ id: accountId, group_count: 0 });
+  });
+
+  it("cannot touch another person's account", async () => {
+    const [ann, bob] = [await newOwner(), await newOwner()];
+    const { group } = await makeRoom(ann.client);
+    expect((await bob.client.listGroups()).total).to.equal(0);
+    expect(await refused(bob.client.removeGroup({ group_id: group }))).to.equal("404 unknown_group");
+    const key = await makeUsageKey(ann.client, stack().baseUrl, {});
+    expect(await refused(bob.client.removeUsageApiKey({ usage_api_key: key.keyId }))).to.equal("404 unknown_usage_key");
+  });
+
+  it("cannot convert with the token, and cannot use it beside a key", async () => {
+    const { client } = await newOwner();
+    const { apiKey } = await makeAccount(stack().baseUrl);
+    const body = { typed_data: {}, signature: "0x", new_admin_wallet_address: Wallet.createRandom().address };
+    expect(await refused(client.convertToChainSecuredAccount(body))).to.match(/^40[013] /);
+    const both = { "x-api-key": apiKey, "x-identity-token": await provider().token(person()) };
+    expect((await fetch(`${stack().baseUrl}/core/v1/account`, { headers: both })).status).to.equal(400);
+  });
+
+  it("hands the account to a multisig, which then revokes the old keys; the token stands for nothing any more", async () => {
+    const { baseUrl } = stack();
+    const { client, accountId } = await newOwner();
+    const room = await makeRoom(client);
+    const broad = await makeUsageKey(client, baseUrl, { execute_in_groups: [0], can_create_groups: true, can_create_pkps: true });
+    const seats = [Wallet.createRandom(chain), Wallet.createRandom(chain)];
+    const safe = await deploySafe(await fundedWallet(chain), seats, 2);
+
+    expect(await refused(broad.client.transferOwnership({ new_owner_address: safe.address }))).to.equal("403 owner_only");
+    const { transaction_hash } = await client.transferOwnership({ new_owner_address: safe.address });
+    expect(transaction_hash).to.match(/^0x[0-9a-f]{64}$/);
+    for (const call of [
+      client.listGroups(),
+      client.addGroup({ group_name: "g", group_description: "" }),
+      client.addUsageApiKey(NO_RIGHTS),
+      client.balance(),
+      client.runAction({ code: SIGN }),
+    ]) {
+      expect(await refused(call)).to.equal("403 account_chain_secured");
+    }
+    expect(await refused(broad.client.addGroup({ group_name: "g", group_description: "" }))).to.equal("403 account_chain_secured");
+    await expectSigned(broad.client, room.pkp);
+
+    const owner = await createChainSecuredClient({ baseUrl, signer: Wallet.createRandom(chain), owner: safe.address, accountId });
+    const revoke = owner.safeFile([await owner.prepare.removeUsageApiKey({ usage_api_key: broad.keyId })], { name: "Revoke what the old owner gave" });
+    await safe.execute(revoke.transactions);
+    expect(await refused(broad.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
+    expect(await owner.account()).to.include({ id: accountId, owner: safe.address, managed: false, usage_api_key_count: 0 });
+  });
+});
