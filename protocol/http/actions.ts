@@ -36,7 +36,7 @@ const deleteAction = defineRoute({
   summary: "Delete an action from the account and from every group, by its hashed CID.",
   request: { body: z.strictObject({ hashed_cid: actionHash }) },
   response: writeAnswer,
-  errors: ["unknown_action", "action_zero"],
+  errors: ["unknown_action"],
   example: { body: { hashed_cid: hashed }, response: written },
 });
 
@@ -46,7 +46,7 @@ const updateActionMetadata = defineRoute({
   summary: "Change an action's name and description, by its hashed CID.",
   request: { body: z.strictObject({ hashed_cid: actionHash, name: nameText, description: descriptionText }) },
   response: writeAnswer,
-  errors: ["unknown_action", "action_zero", "string_too_long"],
+  errors: ["unknown_action", "string_too_long"],
   example: { body: { hashed_cid: hashed, name: "sign", description: "" }, response: written },
 });
 

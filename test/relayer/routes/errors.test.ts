@@ -63,6 +63,7 @@ describe("error codes", () => {
       "unknown_api_payer",
       "foreign_account_id",
       "zero_id",
+      "action_zero",
       "foreign_derivation_path",
       "unknown_path_kind",
     ]);
