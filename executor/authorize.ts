@@ -25,7 +25,11 @@ interface Denial {
 const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
   UnknownKey: { code: "unknown_key", failed: "key", detail: "The contract knows no such key, or it was revoked." },
   KeyExpired: { code: "unknown_key", failed: "key", detail: "The key has expired." },
-  AccountChainSecured: { code: "account_chain_secured", failed: "key", detail: "The account is ChainSecured: its account key is no credential any more; use a usage key." },
+  AccountChainSecured: {
+    code: "account_chain_secured",
+    failed: "key",
+    detail: "The account is ChainSecured: its account key is no credential any more; use a usage key.",
+  },
   NoExecuteScope: { code: "no_execute_scope", failed: "group", detail: "The key may not execute in any existing group of its account." },
   ActionNotPermitted: { code: "action_not_permitted", failed: "action", detail: "No group in which the key may execute lists this action." },
   UnknownPkp: { code: "unknown_pkp", failed: "pkp", detail: "The key's account has no such PKP." },
@@ -61,4 +65,3 @@ function denial(decision: Decision): KeywrightError {
   const { code, failed, detail } = DENIALS[decision.reason];
   return new KeywrightError(code, detail, { failed });
 }
-

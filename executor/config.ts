@@ -36,7 +36,12 @@ const wei = z
   .transform(BigInt);
 const flag = z.enum(["true", "false"], "must be true or false").transform((value) => value === "true");
 const absolutePath = z.string().refine(isAbsolute, "must be an absolute path");
-const list = z.string().transform((text) => text.split(",").map((item) => item.trim()).filter((item) => item !== ""));
+const list = z.string().transform((text) =>
+  text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== ""),
+);
 const httpUrl = z.string().refine(isHttpUrl, "must be an http(s) URL");
 const httpUrls = list.refine((urls) => urls.length > 0 && urls.every(isHttpUrl), "must be http(s) URLs, separated by commas");
 const issuer = z.strictObject({ issuer: z.url(), jwksUrl: z.url(), audience: z.string().min(1) });
@@ -45,12 +50,18 @@ export type IdentityIssuer = Readonly<z.infer<typeof issuer>>;
 /** Every variable with its check. The sentence is what an operator reads when the value is wrong, and what docs/operations.md says. */
 const VARIABLES = {
   NODE_ENV: z.enum(["development", "production", "test"]).default("development").describe("production refuses everything that is only for development"),
-  SERVICE_NAME: z.string().regex(SERVICE_NAME_PATTERN).default(DEFAULT_SERVICE_NAME).describe("the service's name: letters and digits; part of the typed-data domain"),
+  SERVICE_NAME: z
+    .string()
+    .regex(SERVICE_NAME_PATTERN)
+    .default(DEFAULT_SERVICE_NAME)
+    .describe("the service's name: letters and digits; part of the typed-data domain"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace"]).default("info").describe("how much is logged; no level logs a secret"),
   EXECUTOR_SOCKET: absolutePath
     .refine((path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES, `must be at most ${MAX_SOCKET_PATH_BYTES} bytes long`)
     .describe("path of the Unix socket the executor listens on; there is no TCP"),
-  EXECUTOR_SOCKET_GROUP: integer(0, 2 ** 31).optional().describe("numeric id of the group shared with the relayer alone; the socket is then of mode 0660, else 0600"),
+  EXECUTOR_SOCKET_GROUP: integer(0, 2 ** 31)
+    .optional()
+    .describe("numeric id of the group shared with the relayer alone; the socket is then of mode 0660, else 0600"),
   RPC_URLS: httpUrls.describe("JSON-RPC endpoints of the chain, separated by commas, in order of preference"),
   RPC_QUORUM: integer(1, 16).default(1).describe("how many endpoints must agree on every decision, at the same block"),
   RPC_TIMEOUT_MS: integer(50, 60_000).default(5_000).describe("deadline of one call to one endpoint, in milliseconds"),
@@ -64,27 +75,55 @@ const VARIABLES = {
   DSTACK_ENDPOINT: z.string().optional().describe("the guest agent's Unix socket or http(s) address"),
   TLS_CERT_FILE: absolutePath.optional().describe("the PEM file the TLS ingress serves; its leaf is bound into quotes"),
   ROOT_KEY_FILE: absolutePath.optional().describe("development only: the root key, made with mode 0600 at the first start"),
-  DATA_DIR: absolutePath.optional().describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
+  DATA_DIR: absolutePath
+    .optional()
+    .describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
   ALLOW_PRIVATE_KEYS: flag.default(true).describe("whether getPrivateKey may hand a PKP's key to an action that a group lists by name"),
-  IDENTITY_ISSUERS: z.string().default("[]").transform(parseJson).pipe(z.array(issuer).max(16)).describe('identity providers: a JSON list of {"issuer", "jwksUrl", "audience"}'),
+  IDENTITY_ISSUERS: z
+    .string()
+    .default("[]")
+    .transform(parseJson)
+    .pipe(z.array(issuer).max(16))
+    .describe('identity providers: a JSON list of {"issuer", "jwksUrl", "audience"}'),
   MODULE_ORIGIN: httpUrl.optional().describe("where actions' imports are fetched from"),
   IPFS_GATEWAYS: httpUrls.optional().describe("trustless gateways for code by CID, separated by commas"),
   KUBO_RPC_URL: httpUrl.optional().describe("a Kubo node's RPC for code by CID"),
   FETCH_ALLOW_HOSTS: list.optional().describe("hosts that actions may reach although their addresses are not public, separated by commas"),
-  FETCH_PORTS: list.pipe(z.array(integer(1, 65_535)).min(1)).optional().describe("ports that actions may reach; default 80 and 443"),
+  FETCH_PORTS: list
+    .pipe(z.array(integer(1, 65_535)).min(1))
+    .optional()
+    .describe("ports that actions may reach; default 80 and 443"),
   MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
   MAX_TOP_UP_WEI: wei.default(1_000_000_000_000_000_000n).describe("the most one top-up moves from the admin payer to a payer"),
-  PRICE_WRITE_CENTS: integer(0, 1_000_000).default(PRICES.managementWriteCents).describe("what the relayer charges for a write; shown in the attested config document"),
-  PRICE_RUN_SECOND_CENTS: integer(0, 1_000_000).default(PRICES.runSecondCents).describe("what the relayer charges for a started second of a run; shown in the attested config document"),
-  FETCHER_UID: integer(1_000, 4_000_000_000).default(61_199).describe("user id of the fetcher, the only process that talks to the outside; used when the executor is started as root"),
-  SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000).default(61_200).describe("first of the user ids of the children that run actions, one id each; used when the executor is started as root"),
+  PRICE_WRITE_CENTS: integer(0, 1_000_000)
+    .default(PRICES.managementWriteCents)
+    .describe("what the relayer charges for a write; shown in the attested config document"),
+  PRICE_RUN_SECOND_CENTS: integer(0, 1_000_000)
+    .default(PRICES.runSecondCents)
+    .describe("what the relayer charges for a started second of a run; shown in the attested config document"),
+  FETCHER_UID: integer(1_000, 4_000_000_000)
+    .default(61_199)
+    .describe("user id of the fetcher, the only process that talks to the outside; used when the executor is started as root"),
+  SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000)
+    .default(61_200)
+    .describe("first of the user ids of the children that run actions, one id each; used when the executor is started as root"),
 };
 type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> };
 
 /** Carry a provider's key, or tell a child what it has no business with. */
-const REMOVED_AFTER_READING = ["RPC_URLS", "DSTACK_ENDPOINT", "ROOT_KEY_FILE", "KUBO_RPC_URL", "IPFS_GATEWAYS", "MODULE_ORIGIN", "IDENTITY_ISSUERS", "EXECUTOR_SOCKET", "DATA_DIR"];
+const REMOVED_AFTER_READING = [
+  "RPC_URLS",
+  "DSTACK_ENDPOINT",
+  "ROOT_KEY_FILE",
+  "KUBO_RPC_URL",
+  "IPFS_GATEWAYS",
+  "MODULE_ORIGIN",
+  "IDENTITY_ISSUERS",
+  "EXECUTOR_SOCKET",
+  "DATA_DIR",
+];
 
 export interface Config extends Omit<Values, "CHAIN_ID" | "CONTRACT_ADDRESS" | "DEPLOYMENT_FILE" | "MAX_HEAD_AGE_SECONDS"> {
   readonly production: boolean;
@@ -100,7 +139,7 @@ export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
   const values = readVariables(environment, problems);
   const limits = readLimits(environment, problems);
-  for (const name of REMOVED_AFTER_READING) delete environment[name];
+  for (const name of REMOVED_AFTER_READING) Reflect.deleteProperty(environment, name);
   if (values === undefined) throw new ConfigError(problems);
   const network = readNetwork(values, problems);
   if (network === undefined || problems.length > 0) throw new ConfigError(problems);
@@ -198,7 +237,8 @@ function notForProduction(config: Config): string[] {
   if (config.maxHeadAgeSeconds === 0) problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
   if (config.EXECUTOR_SOCKET_GROUP === undefined) problems.push("production needs EXECUTOR_SOCKET_GROUP: the group shared with the relayer alone");
   if (config.FETCH_ALLOW_HOSTS !== undefined) problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
-  if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:"))) problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
+  if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:")))
+    problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
   if (config.RPC_URLS.some((url) => !isTrustedTransport(url))) problems.push("production needs https (or loopback) for every one of RPC_URLS");
   return problems;
 }

@@ -25,7 +25,10 @@ export const LIMIT_CEILINGS: RunLimits = {
 
 /** `wallMs` → `RUN_LIMIT_WALL_MS`, `heapMiB` → `RUN_LIMIT_HEAP_MIB`. */
 export function limitVariable(name: LimitName): string {
-  return `RUN_LIMIT_${name.replace("MiB", "Mib").replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+  return `RUN_LIMIT_${name
+    .replace("MiB", "Mib")
+    .replace(/[A-Z]/g, (letter) => `_${letter}`)
+    .toUpperCase()}`;
 }
 
 /** A run's limits: the deployment's, with the wall time lowered to what the caller pays for. */

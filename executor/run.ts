@@ -41,10 +41,7 @@ export class Runner {
     const code = await this.parts.code.load(source);
     const limits = limitsOfRun(this.parts.limits, request.limitMs);
     const outcome = await this.#runCode({ code, authorization, pkpId, limits, params: request.params, signal });
-    log.debug(
-      { authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid },
-      "ran",
-    );
+    log.debug({ authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid }, "ran");
     return answerOf(outcome, limits.wallMs, authorization);
   }
 

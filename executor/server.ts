@@ -111,7 +111,10 @@ export class ExecutorServer {
       status = refusal.status;
       send(response, status, { code: refusal.code, detail: refusal.detail, facts: refusal.facts, retryAfterSeconds: refusal.retryAfterSeconds });
     } finally {
-      log[request.url === EXECUTOR_CALLS.ready.path ? "debug" : "info"]({ path: request.url?.slice(0, 64), status, ms: Math.round((performance.now() - startedAt) * 100) / 100 }, "call");
+      log[request.url === EXECUTOR_CALLS.ready.path ? "debug" : "info"](
+        { path: request.url?.slice(0, 64), status, ms: Math.round((performance.now() - startedAt) * 100) / 100 },
+        "call",
+      );
       if (--this.#open === 0) this.#onIdle?.();
     }
   }

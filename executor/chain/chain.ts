@@ -8,7 +8,6 @@ import { KEY_NAMESPACE_CALL, decodeDecision, encodeQuestion, type Decision } fro
 import { agreed, unavailable } from "./quorum";
 import { RpcEndpoint, type BlockTag } from "./rpc";
 
-
 export interface ChainOptions {
   readonly rpcUrls: readonly string[];
   readonly quorum: number;
@@ -81,8 +80,10 @@ export class Chain {
   #requireFresh(decision: Decision): Decision {
     const age = this.#nowSeconds() - Number(decision.blockTimestamp);
     const { maxHeadAgeSeconds } = this.#options;
-    if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds) throw unavailable(`The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`);
-    if (maxHeadAgeSeconds > 0 && age < -MAX_CLOCK_SKEW_SECONDS) throw unavailable(`The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`);
+    if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds)
+      throw unavailable(`The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`);
+    if (maxHeadAgeSeconds > 0 && age < -MAX_CLOCK_SKEW_SECONDS)
+      throw unavailable(`The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`);
     if (decision.blockNumber > this.#highestBlock) this.#highestBlock = decision.blockNumber;
     return decision;
   }

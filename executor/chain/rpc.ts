@@ -23,10 +23,7 @@ export class RpcErrorAnswer extends Error {
 const MAX_ANSWER_BYTES = 1 << 20;
 const CONNECTIONS = 16;
 
-const answerSchema = z.union([
-  z.object({ result: z.string() }),
-  z.object({ error: z.object({ code: z.number(), message: z.string() }) }),
-]);
+const answerSchema = z.union([z.object({ result: z.string() }), z.object({ error: z.object({ code: z.number(), message: z.string() }) })]);
 
 /** `latest`, or a block number. */
 export type BlockTag = "latest" | bigint;

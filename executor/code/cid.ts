@@ -1,8 +1,8 @@
 /** The CID of code, computed off the main thread when the code is large, so that a large run does not hold up the small ones. */
-import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { cidOfCode } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
+import { built } from "../built";
 
 const INLINE_BYTES = 256 * 1024;
 
@@ -37,10 +37,8 @@ export class CidComputer {
     });
   }
 
-  /** The file beside this one in the build; the worker runs from there also when this source is run directly. */
   #start(): Worker {
-    const folder = __filename.endsWith(".ts") ? join(__dirname, "..", "..", "dist", "executor", "code") : __dirname;
-    const worker = new Worker(join(folder, "cidWorker.js"), { env: {}, execArgv: [] });
+    const worker = new Worker(built("code/cidWorker.js"), { env: {}, execArgv: [] });
     worker.unref();
     worker.on("message", (answer: Answer) => this.#settle(answer));
     worker.on("error", (error) => this.#fail(error));

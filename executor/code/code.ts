@@ -61,7 +61,8 @@ export class Code {
     const bytes = await this.fetcher.fetchCode(cid, this.maxBytes).catch((error: unknown) => {
       throw notFetched(cid, error);
     });
-    if ((await this.cids.of(bytes)) !== cid) throw new KeywrightError("code_unavailable", "The bytes a gateway gave are not those of the CID.", {}, { retryAfterSeconds: 5 });
+    if ((await this.cids.of(bytes)) !== cid)
+      throw new KeywrightError("code_unavailable", "The bytes a gateway gave are not those of the CID.", {}, { retryAfterSeconds: 5 });
     return bytes;
   }
 

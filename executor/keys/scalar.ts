@@ -3,9 +3,7 @@
  * these words are zero-filled at once.
  */
 /** n − 1, the order of secp256k1 less one, as eight 32-bit words, most significant first. */
-const ORDER_MINUS_ONE = Uint32Array.from([
-  0xffffffff, 0xffffffff, 0xffffffff, 0xfffffffe, 0xbaaedce6, 0xaf48a03b, 0xbfd25e8c, 0xd0364140,
-]);
+const ORDER_MINUS_ONE = Uint32Array.from([0xffffffff, 0xffffffff, 0xffffffff, 0xfffffffe, 0xbaaedce6, 0xaf48a03b, 0xbfd25e8c, 0xd0364140]);
 const WORDS = ORDER_MINUS_ONE.length;
 
 /** 1 + (material mod (n − 1)) as 32 big-endian bytes: never zero, never n or above. */

@@ -94,7 +94,8 @@ class RunOps {
 
   /** For code that cannot do without: the deployment allows it, and a group lists this very action by name. */
   async #privateKey(pkpId: PkpId): Promise<Exposed> {
-    if (!this.parts.privateKeysAllowed) throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
+    if (!this.parts.privateKeysAllowed)
+      throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
     const { account, path, actionByName } = await this.#granted(pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
     return this.parts.keyring.withPkp(account, path, pkpId, exposedKey);

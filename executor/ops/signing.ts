@@ -51,7 +51,8 @@ function typedDataHash(
 }
 
 function unsignedTransaction({ from, to, accessList, ...fields }: TransactionFields, pkpId: PkpId): Transaction {
-  if (from !== undefined && from !== null && parseAddress(from) !== pkpId) throw new OpRefusal("invalid_arguments", "transaction.from is not the PKP's address");
+  if (from !== undefined && from !== null && parseAddress(from) !== pkpId)
+    throw new OpRefusal("invalid_arguments", "transaction.from is not the PKP's address");
   try {
     return Transaction.from({
       ...fields,

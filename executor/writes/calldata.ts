@@ -18,7 +18,9 @@ export interface DecodedWrite {
 
 /** Every function of the contract that changes state, by name. */
 export function writeFunctions(): string[] {
-  return CONTRACT.fragments.flatMap((fragment) => ("stateMutability" in fragment && "name" in fragment && fragment.stateMutability === "nonpayable" ? [String(fragment.name)] : []));
+  return CONTRACT.fragments.flatMap((fragment) =>
+    "stateMutability" in fragment && "name" in fragment && fragment.stateMutability === "nonpayable" ? [String(fragment.name)] : [],
+  );
 }
 
 /** @throws KeywrightError `invalid_value` when the arguments do not fit the function. */

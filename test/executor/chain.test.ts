@@ -141,7 +141,10 @@ describe("reading the chain", () => {
   it("writes its question and reads the answer exactly as the contract's ABI says", () => {
     const abi: Interface = IAccountManager__factory.createInterface();
     const word = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
-    const pkp = fc.option(fc.uint8Array({ minLength: 20, maxLength: 20 }).map((bytes) => getAddress(hexlify(bytes)) as PkpId), { nil: undefined });
+    const pkp = fc.option(
+      fc.uint8Array({ minLength: 20, maxLength: 20 }).map((bytes) => getAddress(hexlify(bytes)) as PkpId),
+      { nil: undefined },
+    );
     fc.assert(
       fc.property(word, word, pkp, fc.boolean(), fc.nat(7), word, word, (key, action, pkpId, allowed, reason, path, block) => {
         const question = encodeQuestion(hash32FromUint(key) as KeyId, hash32FromUint(action) as ActionHash, pkpId);
@@ -158,7 +161,13 @@ describe("reading the chain", () => {
       }),
       { seed: SEED, numRuns: count(100, 5_000), examples: [[0n, 0n, undefined, true, 0, 0n, 0n]] },
     );
-    for (const bad of ["0x", `0x${"00".repeat(7 * 32 - 1)}`, `0x${"00".repeat(7 * 32 + 1)}`, `0x${"00".repeat(31)}02${"00".repeat(6 * 32)}`, `0x${"00".repeat(63)}08${"00".repeat(5 * 32)}`]) {
+    for (const bad of [
+      "0x",
+      `0x${"00".repeat(7 * 32 - 1)}`,
+      `0x${"00".repeat(7 * 32 + 1)}`,
+      `0x${"00".repeat(31)}02${"00".repeat(6 * 32)}`,
+      `0x${"00".repeat(63)}08${"00".repeat(5 * 32)}`,
+    ]) {
       expect(() => decodeDecision(bad), bad).to.throw();
     }
   });
@@ -177,13 +186,22 @@ describe("reading the chain", () => {
     expect(await starts(await double({ keyNamespace: "0x" }))).to.be.instanceOf(WrongChain);
     const silent = await double();
     silent.fault = "hang";
-    expect(await starts(silent)).to.be.instanceOf(Error).and.not.instanceOf(WrongChain);
+    expect(await starts(silent))
+      .to.be.instanceOf(Error)
+      .and.not.instanceOf(WrongChain);
   });
 
   it("never puts an endpoint's URL, which may hold a key, into an error", async () => {
     const endpoint = await double();
     endpoint.fault = "refuse";
-    const chain = new Chain({ rpcUrls: [`${endpoint.url}/v2/canary-provider-key`], quorum: 1, chainId: 31_337n, contractAddress: CONTRACT, timeoutMs: 300, maxHeadAgeSeconds: 60 });
+    const chain = new Chain({
+      rpcUrls: [`${endpoint.url}/v2/canary-provider-key`],
+      quorum: 1,
+      chainId: 31_337n,
+      contractAddress: CONTRACT,
+      timeoutMs: 300,
+      maxHeadAgeSeconds: 60,
+    });
     chains.push(chain);
     const error = await ask(chain).catch((caught: unknown) => caught);
     const startError = await chain.requireNamespace(NAMESPACE).catch((caught: unknown) => caught);

@@ -104,7 +104,10 @@ describe("the executor's configuration", () => {
     "a socket without a group": [{ EXECUTOR_SOCKET_GROUP: "" }, /needs EXECUTOR_SOCKET_GROUP/],
     "guests that reach private hosts": [{ FETCH_ALLOW_HOSTS: "10.0.0.1" }, /refuses FETCH_ALLOW_HOSTS/],
     "an RPC endpoint in clear text": [{ RPC_URLS: "https://one.example,http://two.example" }, /needs https/],
-    "an issuer's keys in clear text": [{ IDENTITY_ISSUERS: '[{"issuer":"https://a.example","jwksUrl":"http://a.example/j","audience":"x"}]' }, /needs https for every jwksUrl/],
+    "an issuer's keys in clear text": [
+      { IDENTITY_ISSUERS: '[{"issuer":"https://a.example","jwksUrl":"http://a.example/j","audience":"x"}]' },
+      /needs https for every jwksUrl/,
+    ],
   };
   for (const [name, [environment, message]] of Object.entries(notInProduction)) {
     it(`refuses ${name} in production`, () => expect(problemsOf({ ...PRODUCTION, ...environment })).to.match(message));
@@ -114,6 +117,7 @@ describe("the executor's configuration", () => {
     const environment: Record<string, string | undefined> = { ...PRODUCTION };
     readConfig(environment);
     expect(Object.keys(environment)).to.not.include.members(["RPC_URLS"]);
-    for (const name of ["RPC_URLS", "DSTACK_ENDPOINT", "EXECUTOR_SOCKET", "DATA_DIR", "ROOT_KEY_FILE", "KUBO_RPC_URL"]) expect(environment[name]).to.equal(undefined);
+    for (const name of ["RPC_URLS", "DSTACK_ENDPOINT", "EXECUTOR_SOCKET", "DATA_DIR", "ROOT_KEY_FILE", "KUBO_RPC_URL"])
+      expect(environment[name]).to.equal(undefined);
   });
 });

@@ -13,10 +13,16 @@ const DOMAIN = { name: "Keywright ChainSecured", version: "1", chainId: 31_337n 
 const SIGN = `async function main({ pkpId }) { return await Actions.signMessage({ pkpId, message: "hi" }); }`;
 const now = (): number => Math.floor(Date.now() / 1000);
 
-async function envelope(wallet: { address: string; signTypedData: Wallet["signTypedData"] }, primaryType: PrimaryType): Promise<{ typed_data: unknown; signature: string }> {
+async function envelope(
+  wallet: { address: string; signTypedData: Wallet["signTypedData"] },
+  primaryType: PrimaryType,
+): Promise<{ typed_data: unknown; signature: string }> {
   const typedData = buildTypedData(primaryType, DOMAIN, wallet.address as Address, now());
   const { EIP712Domain: _domain, ...types } = typedData.types;
-  return { typed_data: typedData, signature: await wallet.signTypedData(typedData.domain, types as Record<string, { name: string; type: string }[]>, typedData.message) };
+  return {
+    typed_data: typedData,
+    signature: await wallet.signTypedData(typedData.domain, types as Record<string, { name: string; type: string }[]>, typedData.message),
+  };
 }
 
 describe("credentials", function () {
@@ -44,7 +50,14 @@ describe("credentials", function () {
     provider?.close();
   });
   const token = (subject: string): Promise<string> =>
-    new SignJWT({}).setProtectedHeader({ alg: "ES256", kid: "one" }).setIssuer(issuer).setAudience("keywright").setSubject(subject).setIssuedAt().setExpirationTime("5m").sign(signingKey);
+    new SignJWT({})
+      .setProtectedHeader({ alg: "ES256", kid: "one" })
+      .setIssuer(issuer)
+      .setAudience("keywright")
+      .setSubject(subject)
+      .setIssuedAt()
+      .setExpirationTime("5m")
+      .sign(signingKey);
 
   it("a minted account key is a wallet's secret, known by the hash of its text, and never the same twice", async () => {
     const [first, second] = [await executor.call("mintAccountKey", {}), await executor.call("mintAccountKey", {})];
@@ -120,7 +133,14 @@ describe("credentials", function () {
 
   it("an identity token of another issuer, or forged, is nobody", async () => {
     const stranger = await generateKeyPair("ES256");
-    const forged = await new SignJWT({}).setProtectedHeader({ alg: "ES256", kid: "one" }).setIssuer(issuer).setAudience("keywright").setSubject("ann").setIssuedAt().setExpirationTime("5m").sign(stranger.privateKey);
+    const forged = await new SignJWT({})
+      .setProtectedHeader({ alg: "ES256", kid: "one" })
+      .setIssuer(issuer)
+      .setAudience("keywright")
+      .setSubject("ann")
+      .setIssuedAt()
+      .setExpirationTime("5m")
+      .sign(stranger.privateKey);
     expect(await executor.codeOf("ownerWallet", { token: forged })).to.equal("invalid_identity_token");
     expect(await executor.codeOf("ownerWallet", { token: "nonsense" })).to.equal("invalid_identity_token");
   });

@@ -111,7 +111,8 @@ describe("an identity token", () => {
     expect(await codeOf(await provider.token({}, { typ: "at+jwt" }))).to.equal("invalid_identity_token");
     const [header = "", , signature = ""] = (await provider.token()).split(".");
     const forged = Buffer.from(JSON.stringify({ iss: ISSUER, aud: AUDIENCE, sub: "bob", iat: now, exp: now + 300 })).toString("base64url");
-    for (const text of [`${header}.${forged}.${signature}`, "", "a.b.c", "{}", "x".repeat(20_000)]) expect(await codeOf(text)).to.equal("invalid_identity_token");
+    for (const text of [`${header}.${forged}.${signature}`, "", "a.b.c", "{}", "x".repeat(20_000)])
+      expect(await codeOf(text)).to.equal("invalid_identity_token");
   });
 
   it("signed with a key the provider does not publish is refused after one more look at the key set, and strangers cannot make us look again and again", async () => {

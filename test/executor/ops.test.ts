@@ -84,7 +84,13 @@ describe("signing ops", () => {
 
   it("signTypedData signs EIP-712, with or without EIP712Domain among the types", async () => {
     const domain = { name: "A test", version: "1", chainId: "31337", verifyingContract: UNKNOWN };
-    const types = { Mail: [{ name: "to", type: "Person" }, { name: "value", type: "uint256" }], Person: [{ name: "name", type: "string" }] };
+    const types = {
+      Mail: [
+        { name: "to", type: "Person" },
+        { name: "value", type: "uint256" },
+      ],
+      Person: [{ name: "name", type: "string" }],
+    };
     const message = { to: { name: "Ann" }, value: "12345678901234567890" };
     const EIP712Domain = [{ name: "name", type: "string" }];
     for (const given of [types, { EIP712Domain, ...types }]) {
@@ -106,7 +112,9 @@ describe("signing ops", () => {
   for (const [name, transaction] of Object.entries(kinds)) {
     it(`signTransaction gives a raw transaction ${name}, from the PKP and unchanged`, async () => {
       const parsed = Transaction.from(await value("signTransaction", { pkpId: PKP, transaction }));
-      const expected = Transaction.from(Object.fromEntries(Object.entries(transaction).map(([key, item]) => [key, key === "to" && typeof item === "string" ? UNKNOWN : item])));
+      const expected = Transaction.from(
+        Object.fromEntries(Object.entries(transaction).map(([key, item]) => [key, key === "to" && typeof item === "string" ? UNKNOWN : item])),
+      );
       expect(parsed.from).to.equal(PKP);
       expect(parsed.unsignedSerialized).to.equal(expected.unsignedSerialized);
       expect(parsed.signature?.serialized.length).to.equal(132);
@@ -117,7 +125,17 @@ describe("signing ops", () => {
     const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
     expect(await refusal("signTransaction", { pkpId: PKP, transaction: { ...fee, from: PKP } })).to.equal("allowed");
     const { chainId: _chainId, ...chainless } = fee;
-    for (const transaction of [{ ...fee, from: UNKNOWN }, chainless, { ...fee, chainId: 0 }, { ...fee, type: 3 }, { ...fee, type: 4 }, { ...fee, gas: 1 }, { ...fee, nonce: 1.5 }, { ...fee, to: "nobody" }, { ...fee, value: "1e18" }]) {
+    for (const transaction of [
+      { ...fee, from: UNKNOWN },
+      chainless,
+      { ...fee, chainId: 0 },
+      { ...fee, type: 3 },
+      { ...fee, type: 4 },
+      { ...fee, gas: 1 },
+      { ...fee, nonce: 1.5 },
+      { ...fee, to: "nobody" },
+      { ...fee, value: "1e18" },
+    ]) {
       expect(await refusal("signTransaction", { pkpId: PKP, transaction })).to.equal("invalid_arguments");
     }
   });
@@ -224,7 +242,18 @@ describe("what an op is allowed", () => {
   });
 
   it("never throws anything else and never signs on nonsense", async () => {
-    const names = fc.constantFrom("signMessage", "signTypedData", "signTransaction", "signDigest", "Encrypt", "Decrypt", "getPrivateKey", "getActionPublicKey", "constructor", "__proto__");
+    const names = fc.constantFrom(
+      "signMessage",
+      "signTypedData",
+      "signTransaction",
+      "signDigest",
+      "Encrypt",
+      "Decrypt",
+      "getPrivateKey",
+      "getActionPublicKey",
+      "constructor",
+      "__proto__",
+    );
     await fc.assert(
       fc.asyncProperty(names, fc.oneof(fc.json(), fc.string()), async (name, args) => {
         const given = await ops({ name, args });

@@ -106,7 +106,15 @@ describe("a run", function () {
   it("takes neither a hash nor raw bytes nor another spelling for a key", async () => {
     const id = account.id;
     const respelled = account.key.replace(/.=$/, (end) => `${String.fromCharCode(end.charCodeAt(0) + 1)}=`);
-    for (const key of [id, id.slice(2), Buffer.from(id.slice(2), "hex").toString("base64").slice(0, 43), account.key.trimEnd().slice(0, 43), ` ${account.key}`, respelled, ""]) {
+    for (const key of [
+      id,
+      id.slice(2),
+      Buffer.from(id.slice(2), "hex").toString("base64").slice(0, 43),
+      account.key.trimEnd().slice(0, 43),
+      ` ${account.key}`,
+      respelled,
+      "",
+    ]) {
       expect((await executor.run(key, HELLO)).refusal?.code).to.be.oneOf(["malformed_key", "unknown_key"]);
     }
   });
@@ -185,7 +193,8 @@ describe("a run", function () {
 
   it("takes params of exactly the limit and not one byte more", async () => {
     const ofBytes = (bytes: number): string => JSON.stringify({ a: "x".repeat(bytes - 8) });
-    const ask = (params: string): Promise<string> => executor.codeOf("run", { credential: { type: "key", key: account.key }, code: HELLO, params, limitMs: 5_000 });
+    const ask = (params: string): Promise<string> =>
+      executor.codeOf("run", { credential: { type: "key", key: account.key }, code: HELLO, params, limitMs: 5_000 });
     expect(ofBytes(65_536).length).to.equal(65_536);
     expect(await ask(ofBytes(65_536))).to.equal("allowed");
     expect(await ask(ofBytes(65_537))).to.equal("params_too_large");

@@ -123,7 +123,15 @@ describe("the keyholder process", function () {
     const log = executor.logs.join("\n");
     expect(log).to.contain("/run");
     const { apiKey } = await executor.call("mintAccountKey", {});
-    const secrets = [...Object.values(places), account.key, usageApiKey, apiKey, Buffer.from(account.key, "base64").toString("hex"), rootKey.toString("hex"), rootKey.toString("base64")];
+    const secrets = [
+      ...Object.values(places),
+      account.key,
+      usageApiKey,
+      apiKey,
+      Buffer.from(account.key, "base64").toString("hex"),
+      rootKey.toString("hex"),
+      rootKey.toString("base64"),
+    ];
     for (const secret of secrets) expect(executor.logs.join("\n")).to.not.contain(secret);
   });
 
@@ -139,7 +147,9 @@ describe("the keyholder process", function () {
 
   it("ends a run whose caller hung up, and serves the next", async () => {
     const gone = new AbortController();
-    const run = executor.ask("run", { credential: { type: "key", key: account.key }, code: SLOW, params: `{"ms":9000}`, limitMs: 10_000 }, gone.signal).catch(() => "hung up");
+    const run = executor
+      .ask("run", { credential: { type: "key", key: account.key }, code: SLOW, params: `{"ms":9000}`, limitMs: 10_000 }, gone.signal)
+      .catch(() => "hung up");
     await sleep(300);
     gone.abort();
     expect(await run).to.equal("hung up");
@@ -149,7 +159,13 @@ describe("the keyholder process", function () {
   });
 
   it("refuses to start where another one listens, and takes over a socket that a killed one left", async () => {
-    const env = { PATH: process.env.PATH, RPC_URLS: chain.rpcUrl, CHAIN_ID: "31337", CONTRACT_ADDRESS: chain.contractAddress, EXECUTOR_SOCKET: executor.socketPath };
+    const env = {
+      PATH: process.env.PATH,
+      RPC_URLS: chain.rpcUrl,
+      CHAIN_ID: "31337",
+      CONTRACT_ADDRESS: chain.contractAddress,
+      EXECUTOR_SOCKET: executor.socketPath,
+    };
     const second = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], { env, encoding: "utf8", timeout: 30_000 });
     expect(second.status).to.equal(1);
     expect(second.stdout).to.contain("another executor listens on");
@@ -234,7 +250,11 @@ describe("a start that must not be", function () {
   const start = (env: Record<string, string>): { status: number | null; output: string } => {
     const socket = join(mkdtempSync(join(tmpdir(), "keywright-start-")), "executor.sock");
     const base = { PATH: process.env.PATH ?? "", RPC_URLS: chain.rpcUrl, CHAIN_ID: "31337", CONTRACT_ADDRESS: chain.contractAddress, EXECUTOR_SOCKET: socket };
-    const { status, stdout, stderr } = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], { env: { ...base, ...env }, encoding: "utf8", timeout: 20_000 });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], {
+      env: { ...base, ...env },
+      encoding: "utf8",
+      timeout: 20_000,
+    });
     rmSync(join(socket, ".."), { recursive: true, force: true });
     return { status, output: stdout + stderr };
   };
@@ -254,7 +274,13 @@ describe("a start that must not be", function () {
 
   it("ends at once when it is asked to stop while it waits for the chain", async () => {
     const folder = mkdtempSync(join(tmpdir(), "keywright-start-"));
-    const env = { PATH: process.env.PATH, RPC_URLS: "http://127.0.0.1:9", CHAIN_ID: "31337", CONTRACT_ADDRESS: chain.contractAddress, EXECUTOR_SOCKET: join(folder, "executor.sock") };
+    const env = {
+      PATH: process.env.PATH,
+      RPC_URLS: "http://127.0.0.1:9",
+      CHAIN_ID: "31337",
+      CONTRACT_ADDRESS: chain.contractAddress,
+      EXECUTOR_SOCKET: join(folder, "executor.sock"),
+    };
     const child = spawn(process.execPath, [join(__dirname, "../../dist/executor/main.js")], { env, stdio: "ignore" });
     const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
     while (!existsSync(env.EXECUTOR_SOCKET)) await sleep(20);

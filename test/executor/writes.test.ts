@@ -25,7 +25,16 @@ const NOW = 1_800_000_000;
 const DOMAIN = { name: "Keywright ChainSecured", version: "1", chainId: 31_337n } as const;
 const ABI: Interface = IAccountManager__factory.createInterface();
 /** Writes of the contract that no payer signs: an account of the payer's own, and the contract admin's. */
-const NEVER_SIGNED = ["newChainSecuredAccount", "addApiPayer", "removeApiPayer", "setAdminApiPayer", "proposeAdmin", "transferAdmin", "acceptAdmin", "multicall"];
+const NEVER_SIGNED = [
+  "newChainSecuredAccount",
+  "addApiPayer",
+  "removeApiPayer",
+  "setAdminApiPayer",
+  "proposeAdmin",
+  "transferAdmin",
+  "acceptAdmin",
+  "multicall",
+];
 const HOLDER = { issuer: "https://identity.example", subject: "holder" };
 const TOKEN = "a verified token";
 
@@ -72,10 +81,17 @@ async function codeOf(request: ExecutorRequest<"authorizeWrite">, by: Writes = w
     throw error;
   }
 }
-async function envelope(wallet: { address: string; signTypedData: Wallet["signTypedData"] }, primaryType: PrimaryType = "ConvertAccount", issuedAt = NOW): Promise<{ typed_data: unknown; signature: string }> {
+async function envelope(
+  wallet: { address: string; signTypedData: Wallet["signTypedData"] },
+  primaryType: PrimaryType = "ConvertAccount",
+  issuedAt = NOW,
+): Promise<{ typed_data: unknown; signature: string }> {
   const typedData = buildTypedData(primaryType, DOMAIN, wallet.address as Address, issuedAt);
   const { EIP712Domain: _domain, ...types } = typedData.types;
-  return { typed_data: typedData, signature: await wallet.signTypedData(typedData.domain, types as Record<string, { name: string; type: string }[]>, typedData.message) };
+  return {
+    typed_data: typedData,
+    signature: await wallet.signTypedData(typedData.domain, types as Record<string, { name: string; type: string }[]>, typedData.message),
+  };
 }
 
 describe("authorizeWrite", () => {
@@ -88,7 +104,8 @@ describe("authorizeWrite", () => {
   const ordinary = Object.keys(WRITE_RULES).filter((name) => !["newAccount", "convertToChainSecuredAccount", "registerWalletDerivation"].includes(name));
   for (const functionName of ordinary) {
     it(`allows ${functionName} about the presented key, by either reading, and about nothing else`, async () => {
-      const about = (id: string, who: Credential): Promise<string> => codeOf({ credential: who, write: { functionName, args: argumentsFor(functionName, id) } });
+      const about = (id: string, who: Credential): Promise<string> =>
+        codeOf({ credential: who, write: { functionName, args: argumentsFor(functionName, id) } });
       expect(await about(keyIdOf(MINE), credential(MINE))).to.equal("allowed");
       expect(await about(decodedKeyIdOf(MINE), credential(MINE))).to.equal("allowed");
       expect(await about(keyIdOf(THEIRS), credential(MINE))).to.equal("not_authorized");
@@ -103,10 +120,20 @@ describe("authorizeWrite", () => {
 
   it("gives a relayer without the account's key no calldata that names the account, whatever it writes", async () => {
     const victim = keyIdOf(THEIRS);
-    const argument = fc.oneof(fc.constant(victim), fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => hexlify(bytes)), fc.string(), fc.nat().map(String));
-    const anyWrite = fc.record({ functionName: fc.oneof(fc.constantFrom(...writeFunctions(), "multicall"), fc.string()), args: fc.array(argument, { maxLength: 4 }) });
+    const argument = fc.oneof(
+      fc.constant(victim),
+      fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => hexlify(bytes)),
+      fc.string(),
+      fc.nat().map(String),
+    );
+    const anyWrite = fc.record({
+      functionName: fc.oneof(fc.constantFrom(...writeFunctions(), "multicall"), fc.string()),
+      args: fc.array(argument, { maxLength: 4 }),
+    });
     const subject = fc.constantFrom(victim, keyIdOf(MINE), packedAccountId(keyring.ownerWallet(HOLDER.issuer, HOLDER.subject)));
-    const wellFormed = fc.tuple(fc.constantFrom(...writeFunctions()), subject).map(([functionName, id]): SimpleWrite => ({ functionName, args: argumentsFor(functionName, id) }));
+    const wellFormed = fc
+      .tuple(fc.constantFrom(...writeFunctions()), subject)
+      .map(([functionName, id]): SimpleWrite => ({ functionName, args: argumentsFor(functionName, id) }));
     let allowed = 0;
     const simple = fc.oneof(wellFormed, anyWrite);
     const batch = fc.record({ functionName: fc.constant("multicall" as const), calls: fc.array(simple, { minLength: 1, maxLength: 3 }) });
@@ -187,7 +214,14 @@ describe("authorizeWrite", () => {
   });
 
   it("says so when arguments do not fit the function", async () => {
-    for (const args of [[], [keyIdOf(MINE)], [keyIdOf(MINE), "not a number"], [keyIdOf(MINE), "1", "2"], [keyIdOf(MINE), "-1"], [keyIdOf(MINE), String(2n ** 256n)]]) {
+    for (const args of [
+      [],
+      [keyIdOf(MINE)],
+      [keyIdOf(MINE), "not a number"],
+      [keyIdOf(MINE), "1", "2"],
+      [keyIdOf(MINE), "-1"],
+      [keyIdOf(MINE), String(2n ** 256n)],
+    ]) {
       expect(await codeOf({ credential: credential(MINE), write: { functionName: "removeGroup", args } })).to.equal("invalid_value");
     }
   });

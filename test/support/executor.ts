@@ -178,11 +178,7 @@ export class TestAccount {
   }
 
   /** A write of this account through payer 1: authorised, signed, sent, mined. */
-  async write(
-    functionName: string,
-    args: WriteArgument[],
-    key = this.key,
-  ): Promise<void> {
+  async write(functionName: string, args: WriteArgument[], key = this.key): Promise<void> {
     const credential = { type: "key", key } as const;
     const { calldata, tag } = await this.executor.call("authorizeWrite", { credential, write: { functionName, args } });
     await sendAsPayer(this.chain, this.executor, calldata, tag);

@@ -1,7 +1,7 @@
 /** A JSON-RPC endpoint that says what it is told to say: the truth about a chain of its own making, or a lie. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Interface } from "ethers";
+import { type Interface } from "ethers";
 import { IAccountManager__factory } from "../../typechain-types";
 
 const ABI: Interface = IAccountManager__factory.createInterface();
@@ -27,7 +27,14 @@ export class RpcDouble {
 
   static async start(world: Partial<World> = {}): Promise<RpcDouble> {
     const server = createServer();
-    const double = new RpcDouble(server, { chainId: 31_337n, keyNamespace: `0x${"00".repeat(32)}`, head: 100n, headTime: Math.floor(Date.now() / 1000), allowed: true, ...world });
+    const double = new RpcDouble(server, {
+      chainId: 31_337n,
+      keyNamespace: `0x${"00".repeat(32)}`,
+      head: 100n,
+      headTime: Math.floor(Date.now() / 1000),
+      allowed: true,
+      ...world,
+    });
     server.on("request", (request, response) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
