@@ -1,7 +1,9 @@
 /** A guest agent that lies, stalls, stops in the middle or never ends costs an attestation, never the keyholder. */
-import { createServer, type Server, type Socket } from "node:net";
+import { spawn } from "node:child_process";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -9,6 +11,7 @@ import { openTee, TeeError, type TeeSource } from "../../../executor/tee";
 import { KeywrightError } from "../../../protocol/errors";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../../scripts/dev/tee/guestAgent";
 
+const DIST = join(__dirname, "../../../dist");
 const MIB = 1024 * 1024;
 const TIMEOUT_MS = 1_500;
 
@@ -150,6 +153,60 @@ describe("the keyholder and a guest agent that misbehaves", () => {
     }
   });
 });
+
+describe("the process that speaks to the guest agent", () => {
+  const directory = mkdtempSync(join(tmpdir(), "sdk-"));
+  after(() => rmSync(directory, { recursive: true, force: true }));
+
+  it("speaks to an agent over the network as well, which development may use", async () => {
+    const double = await startGuestAgentDouble({ socketPath: join(directory, "agent.sock") });
+    const wire = createServer((socket) => void socket.pipe(connect(double.socketPath)).pipe(socket)).listen(0, "127.0.0.1");
+    await once(wire, "listening");
+    const tee = openTee({ kind: "simulated", endpoint: `http://127.0.0.1:${(wire.address() as AddressInfo).port}` });
+    try {
+      expect(await tee.rootKey()).to.have.length(32);
+      expect((await tee.quote(Buffer.alloc(64, 4))).quote).to.contain("04".repeat(64));
+      expect(await tee.info()).to.have.property("compose_hash", double.composeHash);
+    } finally {
+      await tee.close();
+      wire.close();
+      await double.stop();
+    }
+  });
+
+  it("has no environment, and ends with the keyholder even when that is killed in the middle of a call", async () => {
+    const silent = createServer(() => undefined).listen(join(directory, "silent.sock"));
+    await once(silent, "listening");
+    const program = `require(${JSON.stringify(join(DIST, "executor/tee"))}).openTee({ kind: "dstack", endpoint: ${JSON.stringify(join(directory, "silent.sock"))} }).quote(Buffer.alloc(64, 1)).catch(() => {}); setInterval(() => {}, 1000)`;
+    const keyholder = spawn(process.execPath, ["-e", program], { env: { SECRET_OF_THE_KEYHOLDER: "canary" }, stdio: "ignore" });
+    try {
+      const [pid = 0] = await eventually(
+        () => childrenOf(keyholder.pid ?? 0),
+        (children) => children.length > 0,
+      );
+      expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.to.contain("canary");
+      keyholder.kill("SIGKILL");
+      await eventually(
+        () => existsSync(`/proc/${pid}`),
+        (alive) => !alive,
+      );
+    } finally {
+      keyholder.kill("SIGKILL");
+      silent.close();
+    }
+  });
+});
+
+const childrenOf = (pid: number): number[] => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+
+async function eventually<T>(look: () => T, holds: (value: T) => boolean): Promise<T> {
+  for (let tries = 0; tries < 100; tries++) {
+    const value = look();
+    if (holds(value)) return value;
+    await sleep(50);
+  }
+  throw new Error("it did not happen within five seconds");
+}
 
 describe("the root key from the TEE", () => {
   const directory = mkdtempSync(join(tmpdir(), "root-"));
