@@ -1,4 +1,4 @@
-/** docs/first-run.md, typed in as it stands. */
+/** The README's first run by curl, typed in as it stands. */
 import { expect } from "chai";
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { useStack } from "../support/stack";
 const ROOT = join(__dirname, "..", "..");
 
 function scriptFor(baseUrl: string): string {
-  const page = readFileSync(join(ROOT, "docs", "first-run.md"), "utf8");
+  const page = readFileSync(join(ROOT, "README.md"), "utf8");
   const blocks = [...page.matchAll(/```bash\n([\s\S]*?)```/g)].map(([, lines = ""]) => lines);
   return ["set -euo pipefail", ...blocks].join("\necho\n").replace("http://127.0.0.1:8000", baseUrl);
 }
@@ -22,7 +22,7 @@ async function bash(script: string): Promise<{ status: number | null; output: st
   return { status, output };
 }
 
-describe("docs/first-run.md", () => {
+describe("the README's first run by curl", () => {
   const stack = useStack();
 
   it("leads from nothing to a signature of the PKP, and to a refused key", async function () {
