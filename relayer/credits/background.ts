@@ -1,4 +1,9 @@
-/** Repeats a piece of work: the next turn begins a while after the last has ended, a failure is told and does not end it, `stop` waits for the turn under way. */
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** How long `stop` waits for a turn under way; one that hangs on another service is cut off by what it uses being closed. */
+const LONGEST_FAREWELL_MS = 5_000;
+
+/** Repeats a piece of work: the next turn begins a while after the last has ended, a failure is told and does not end it. */
 export class Repeating {
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
@@ -31,6 +36,6 @@ export class Repeating {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    await this.#turn;
+    await Promise.race([this.#turn, sleep(LONGEST_FAREWELL_MS, undefined, { ref: false })]);
   }
 }

@@ -19,14 +19,18 @@ export class Intents {
     private readonly deployment: string,
   ) {}
 
-  async create(request: IntentRequest): Promise<Intent> {
-    const { accountId, amountCents, attemptKey } = request;
+  async create({ accountId, amountCents, attemptKey }: IntentRequest): Promise<Intent> {
     checkAmount(amountCents);
     await ensureAccount(this.db, accountId);
-    if (attemptKey === undefined) return this.#createAtProcessor(accountId, amountCents, `${this.deployment}:${randomUUID()}`);
+    if (attemptKey === undefined) return this.#createAtProcessor(accountId, amountCents, randomUUID());
     const earlier = await this.#beginAttempt(accountId, amountCents, attemptKey);
-    if (earlier !== undefined) return intentOf(await ask(() => this.stripe.paymentIntents.retrieve(earlier)));
-    const intent = await this.#createAtProcessor(accountId, amountCents, digest(this.deployment, accountId, attemptKey));
+    const known = earlier === undefined ? undefined : await this.#retrieve(earlier);
+    return known ?? this.#createForAttempt({ accountId, amountCents, attemptKey }, earlier);
+  }
+
+  /** `forgotten` is the intent an earlier press has made and the processor knows no longer. */
+  async #createForAttempt({ accountId, amountCents, attemptKey }: IntentRequest & { readonly attemptKey: string }, forgotten = ""): Promise<Intent> {
+    const intent = await this.#createAtProcessor(accountId, amountCents, `${attemptKey}:${forgotten}`);
     await this.db
       .updateTable("payment_attempts")
       .set({ intent_id: intent.paymentIntentId })
@@ -34,6 +38,17 @@ export class Intents {
       .where("attempt_key", "=", attemptKey)
       .execute();
     return intent;
+  }
+
+  /** Undefined when the processor knows it no longer (a test account that was emptied). */
+  async #retrieve(intentId: string): Promise<Intent | undefined> {
+    const gone = notFound();
+    try {
+      return intentOf(await ask(() => this.stripe.paymentIntents.retrieve(intentId), gone));
+    } catch (error) {
+      if (error === gone) return undefined;
+      throw error;
+    }
   }
 
   /** Writes the attempt down before the processor hears of it; returns the intent an earlier press has made. */
@@ -73,7 +88,7 @@ export class Intents {
       allowed_payment_method_types: ["card"],
       metadata: metadataOf(this.deployment, accountId),
     };
-    const idempotencyKey = digest(attempt, customer);
+    const idempotencyKey = digest(this.deployment, accountId, attempt, customer);
     return intentOf(await ask(() => this.stripe.paymentIntents.create(parameters, { idempotencyKey }), CUSTOMER_GONE));
   }
 
@@ -94,6 +109,7 @@ export class Intents {
   }
 
   async confirm(accountId: AccountId, intentId: string): Promise<Confirmation> {
+    if (!INTENT_ID.test(intentId)) throw notFound();
     const known = await this.db.selectFrom("payments").select(["account_id", "credited_cents"]).where("intent_id", "=", intentId).executeTakeFirst();
     if (known !== undefined && known.credited_cents > 0) {
       if (known.account_id !== accountId) throw notFound();
@@ -105,7 +121,6 @@ export class Intents {
   }
 
   async #retrieveOwn(accountId: AccountId, intentId: string): Promise<Stripe.PaymentIntent> {
-    if (!INTENT_ID.test(intentId)) throw notFound();
     const intent = await ask(() => this.stripe.paymentIntents.retrieve(intentId), notFound());
     if (accountOf(intent.metadata, this.deployment) !== accountId) throw notFound();
     return intent;

@@ -39,6 +39,10 @@ async function ledger(db: Kysely<unknown>): Promise<void> {
   await sql`create index ledger_entries_by_kind on ledger_entries (kind, created_at)`.execute(db);
   await sql`create function refuse_ledger_change() returns trigger language plpgsql as
     $$ begin raise exception 'the ledger is append-only: correct it with a further entry'; end $$`.execute(db);
+  // Both legs of every entry, for accountants: the totals of all books together are zero.
+  await sql`create view ledger_postings as
+    select id as entry_id, account_id as book, amount_cents, created_at from ledger_entries
+    union all select id, contra, -amount_cents, created_at from ledger_entries`.execute(db);
   await sql`create trigger ledger_is_append_only before update or delete or truncate on ledger_entries
     for each statement execute function refuse_ledger_change()`.execute(db);
 }

@@ -101,7 +101,19 @@ describe("payment intents", () => {
     await pay(elsewhere.id);
     const bare = await stripe.paymentIntents.create({ amount: 500, currency: "usd" });
     await pay(bare.id);
-    for (const id of [elsewhere.id, bare.id, "pi_unknown", "", "../customers", "pi_1/confirm", "cus_1", `pi_${"x".repeat(300)}`, "pi_1?expand[]=customer"]) {
+    for (const id of [
+      elsewhere.id,
+      bare.id,
+      "pi_unknown",
+      "",
+      "pi_\u0000",
+      "pi_1' or 1=1",
+      "../customers",
+      "pi_1/confirm",
+      "cus_1",
+      `pi_${"x".repeat(300)}`,
+      "pi_1?expand[]=customer",
+    ]) {
       await expectRejection(bench.credits.confirmIntent(accountId, id), "payment_intent_not_found");
     }
     await nothingMoved();
@@ -127,6 +139,17 @@ describe("payment intents", () => {
     const attempt = randomUUID();
     await create(900, attempt);
     await expectRejection(create(901, attempt), "idempotency_conflict");
+  });
+
+  it("begun with an attempt key whose intent the processor has forgotten are begun anew", async () => {
+    const attempt = randomUUID();
+    const forgotten = await create(900, attempt);
+    const customer = double.objects.intents.get(forgotten)?.customer ?? "";
+    double.objects.intents.delete(forgotten);
+    double.objects.customers.delete(customer);
+    const fresh = await create(900, attempt);
+    expect(fresh).to.not.equal(forgotten);
+    expect(await create(900, attempt)).to.equal(fresh);
   });
 
   it("with the same attempt key of two accounts are two", async () => {

@@ -44,6 +44,25 @@ describe("the ledger", () => {
     }
   });
 
+  it("has two legs to every entry: what accounts have is what the house's books have given", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 7000 });
+    const before = await books();
+    await bench.credits.settleRun(reservationId, 7000);
+    const after = await books();
+    expect((after.get("revenue") ?? 0) - (before.get("revenue") ?? 0)).to.equal(7);
+    expect((after.get(accountId) ?? 0) - (before.get(accountId) ?? 0)).to.equal(-7);
+    expect([...after.values()].reduce((sum, cents) => sum + cents, 0)).to.equal(0);
+  });
+
+  const books = async (): Promise<Map<string, number>> => {
+    const { rows } = await sql<{ book: string; cents: number }>`select book, sum(amount_cents)::int8 as cents from ledger_postings group by book`.execute(
+      bench.db,
+    );
+    return new Map(rows.map(({ book, cents }) => [book, cents]));
+  };
+
   it("shows an account that was never seen as zero, with an empty history", async () => {
     const accountId = freshAccount();
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
