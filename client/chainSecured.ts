@@ -12,7 +12,7 @@ import { operations, type Operations } from "./operations";
 import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
-import { sendWith, signEnvelope, tryWrite, type SendTransaction, type SendingOptions } from "./wallet";
+import { sendWith, signEnvelope, tryWrite, walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
 import { ownerWrites, type MintedUsageKey, type MintedWallet, type OwnerWrite, type OwnerWrites } from "./writes";
 import { ownerFlows, type OwnerFlows } from "./ownerFlows";
 
@@ -92,7 +92,8 @@ interface Parts extends Deployment {
   readonly accountId: AccountId;
   readonly signerAddress: Address;
   readonly signer: Signer;
-  readonly send: SendTransaction;
+  /** Undefined when the owner is somebody else and the caller gave no way to reach it. */
+  readonly send: SendTransaction | undefined;
 }
 
 async function deploymentOf(transport: Transport, options: ChainSecuredOptions): Promise<Deployment> {
@@ -111,18 +112,15 @@ async function deploymentOf(transport: Transport, options: ChainSecuredOptions):
   return { provider, contractAddress, chainId, domain: { name: config.typed_data_domain.name, version: "1", chainId } };
 }
 
-function sendingOf(options: ChainSecuredOptions, owner: Address, signerAddress: Address): SendTransaction {
-  if (options.send !== undefined) return options.send;
-  if (owner === signerAddress) return sendWith(options.signer, options);
-  return () =>
-    Promise.reject(new ClientError("not_the_owner", `The owner is ${owner}: give \`send\`, or export the prepared write with transaction() or safeFile().`));
+function sendingOf(options: ChainSecuredOptions, owner: Address, signerAddress: Address): SendTransaction | undefined {
+  return options.send ?? (owner === signerAddress ? sendWith(options.signer, options) : undefined);
 }
 
 function assemble(parts: Parts): ChainSecuredClient {
   const { accountId, owner, contractAddress, chainId, provider, domain: typedDataDomain } = parts;
   const ask = contractReader(contractAddress, provider);
   const prepare = ownerWrites({ accountId, owner, ask });
-  const { send, check, transaction } = sending(parts);
+  const { send, check, transaction, sender } = sending(parts);
   const mints = mintsOf(parts);
   return {
     accountId,
@@ -138,22 +136,31 @@ function assemble(parts: Parts): ChainSecuredClient {
     ...sendingWrites(prepare, send),
     ...ownerReads(accountId, ask),
     ...mints,
-    ...ownerFlows(mints, prepare, send),
+    ...ownerFlows({ ...mints, prepare, send, sender }),
     ...operations(BILLING, parts.transport, walletAuth(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };
 }
 
-function sending({ contractAddress, accountId, owner, provider, send: sendTransaction }: Parts): Pick<ChainSecuredClient, "send" | "check" | "transaction"> {
+function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "transaction"> & { sender: () => SendTransaction } {
+  const { contractAddress, accountId, owner, provider } = parts;
   const transaction = (write: OwnerWrite): OwnerTransaction => ({ to: contractAddress, value: "0", data: write.data });
   const check = (write: OwnerWrite): Promise<void> => tryWrite(provider, owner, transaction(write));
+  const sender = (): SendTransaction => parts.send ?? notTheOwner(owner);
   const send = async <Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>> => {
+    const sendTransaction = sender();
     await check(write);
-    const receipt = await sendTransaction(transaction(write));
+    const receipt = await sendTransaction(transaction(write)).catch((cause: unknown) => {
+      throw walletErrorOf(cause);
+    });
     const result = write.resultOf(new AccountEvents(receipt.logs, contractAddress, accountId));
     return { ...result, success: true, transaction_hash: receipt.hash, block_number: receipt.blockNumber };
   };
-  return { send, check, transaction };
+  return { send, check, transaction, sender };
+}
+
+function notTheOwner(owner: Address): never {
+  throw new ClientError("not_the_owner", `The owner is ${owner}: give \`send\`, or export the prepared write with transaction() or safeFile().`);
 }
 
 function sendingWrites(prepare: OwnerWrites, send: ChainSecuredClient["send"]): SendingWrites {

@@ -2,6 +2,7 @@
  * Every operation of the route table as a typed method. The types come from the schemas themselves; at run time only the slim table of
  * routes.ts is needed, so no schema library reaches a browser.
  */
+import { ClientError } from "./errors";
 import { refuse } from "./fields";
 import { CLIENT_ROUTES, type ClientRoute } from "./routes";
 import type { CallOptions, HttpCall, Transport } from "./transport";
@@ -49,8 +50,14 @@ function operation(route: ClientRoute, transport: Transport, credential: Credent
   return async (input: unknown = {}, options: CallOptions = {}): Promise<unknown> => {
     const headers = await credential();
     const { body, headers: answered } = await transport.call({ ...httpCall(route, input), headers }, options);
-    return route.paged === true ? { items: body, total: Number(answered.get("x-total-count")) } : body;
+    return route.paged === true ? { items: body, total: totalOf(answered) } : body;
   };
+}
+
+function totalOf(headers: Headers): number {
+  const total = headers.get("x-total-count");
+  if (total === null) throw new ClientError("unexpected_answer", "The list came without X-Total-Count: something on the way takes headers out.");
+  return Number(total);
 }
 
 function httpCall(route: ClientRoute, input: unknown): HttpCall {

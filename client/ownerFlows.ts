@@ -11,7 +11,7 @@ import type { MintedUsageKey, MintedWallet, NamedThing, OwnerWrite, OwnerWrites,
 export type Progress<Minted> =
   /** The first half is done. `usage_api_key` comes with a usage key's: store it now, it is shown nowhere else. */
   | { readonly step: "minted"; readonly minted: Minted; readonly usage_api_key?: string }
-  /** The contract would accept the second half; it is being sent. */
+  /** The second half is tried and sent. */
   | { readonly step: "sending" }
   | { readonly step: "done"; readonly transaction_hash: string };
 
@@ -27,22 +27,27 @@ export interface OwnerFlows {
   createUsageKey(permissions: UsageKeyPermissions, options?: FlowOptions<MintedUsageKey>): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
 }
 
-interface Mints {
+interface FlowParts {
+  readonly prepare: OwnerWrites;
   mintPkp(options?: CallOptions): Promise<MintedWallet>;
   mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
+  send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
+  /** Throws when there is no way to send: then nothing is minted in vain. */
+  sender(): unknown;
 }
-type Send = <Result extends object>(write: OwnerWrite<Result>) => Promise<Sent<Result>>;
 
-export function ownerFlows(mints: Mints, prepare: OwnerWrites, send: Send): OwnerFlows {
+export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, sender }: FlowParts): OwnerFlows {
   return {
     createPkp: async (strings = {}, { onProgress, ...options } = {}) => {
-      const minted = await mints.mintPkp(options);
+      sender();
+      const minted = await mintPkp(options);
       await onProgress?.({ step: "minted", minted });
       const sent = await secondHalf(minted, onProgress, async () => send(await prepare.registerPkp(minted, strings)));
       return { ...minted, ...sent };
     },
     createUsageKey: async (permissions, { onProgress, ...options } = {}) => {
-      const { usage_api_key, minted } = await mints.mintUsageKey(options);
+      sender();
+      const { usage_api_key, minted } = await mintUsageKey(options);
       await onProgress?.({ step: "minted", minted, usage_api_key });
       const sent = await secondHalf(minted, onProgress, async () => send(await prepare.attachUsageKey(minted, permissions)));
       return { ...minted, ...sent, usage_api_key };

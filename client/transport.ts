@@ -107,6 +107,7 @@ function requestFor(settings: Settings, call: HttpCall, options: CallOptions): {
   if (call.body !== undefined) headers["content-type"] = "application/json";
   if (call.mutates === true) headers["idempotency-key"] = options.idempotencyKey ?? randomToken();
   if (options.correlationId !== undefined) headers["x-correlation-id"] = options.correlationId;
+  requireHeaderText(headers);
   const init: RequestInit = {
     method: call.method,
     headers,
@@ -116,6 +117,12 @@ function requestFor(settings: Settings, call: HttpCall, options: CallOptions): {
     credentials: "omit",
   };
   return { url: settings.origin + call.path + queryText(call.query), init };
+}
+
+/** Checked here, since fetch repeats in its error a value it cannot send, and the value may be a token. */
+function requireHeaderText(headers: Readonly<Record<string, string>>): void {
+  const bad = Object.keys(headers).find((name) => !/^[\x20-\x7e]*$/.test(headers[name] ?? ""));
+  if (bad !== undefined) throw new ClientError("invalid_argument", `The value for ${bad} holds characters that a header cannot.`);
 }
 
 function queryText(query: HttpCall["query"]): string {

@@ -219,6 +219,25 @@ describe("the SDK's calls", () => {
     for (const shown of [client(), ...errors]) expect(inspect(shown, { depth: 10, showHidden: true }) + JSON.stringify(shown)).not.to.include(KEY);
   });
 
+  it("sends nothing that a header cannot hold, and does not repeat it", async () => {
+    const token = "eyJ\r\nx-api-key: stolen";
+    for (const call of [
+      createClient({ baseUrl: origin(), identityToken: token }).accountExists(),
+      client().accountExists({}, { correlationId: token }),
+      client().removeGroup({ group_id: 1 }, { idempotencyKey: token }),
+    ]) {
+      const error = await failure(call);
+      expect(error.code).to.equal("invalid_argument");
+      expect(inspect(error, { depth: 10 })).not.to.include("eyJ");
+    }
+    expect(seen).to.have.length(0);
+  });
+
+  it("does not guess how long a list is", async () => {
+    replies = [json(200, [])];
+    expect((await failure(client().listGroups())).code).to.equal("unexpected_answer");
+  });
+
   it("asks for a fresh identity token at each call", async () => {
     replies = [json(200, true), json(200, true)];
     let tokens = 0;
@@ -230,7 +249,7 @@ describe("the SDK's calls", () => {
 
   it("walks a list to its end", async () => {
     const items = Array.from({ length: 5 }, (_, at) => ({ id: String(at) }));
-    replies = [json(200, items.slice(0, 2)), json(200, items.slice(2, 4)), json(200, items.slice(4))];
+    replies = [items.slice(0, 2), items.slice(2, 4), items.slice(4)].map((page) => json(200, page, { "x-total-count": "5" }));
     const all: string[] = [];
     for await (const group of everyItem(client().listGroups, {}, 2)) all.push(group.id);
     expect(all).to.deep.equal(["0", "1", "2", "3", "4"]);

@@ -83,14 +83,13 @@ describe("a ChainSecured owner", () => {
     const broken = await ownerOf(wallet, { send: () => Promise.reject(new Error("the wallet went away")) });
     const seen: Progress<MintedUsageKey>[] = [];
     const permissions = { ...NO_RIGHTS, execute_in_groups: [group_id] };
-    await broken.createUsageKey(permissions, { onProgress: (progress) => void seen.push(progress) }).then(
-      () => expect.fail("the wallet went away"),
-      () => undefined,
-    );
+    const error = await refusal(broken.createUsageKey(permissions, { onProgress: (progress) => void seen.push(progress) }));
+    expect(error.code).to.equal("transaction_failed");
     const [first] = seen;
     if (first?.step !== "minted" || first.usage_api_key === undefined) throw new Error("the mint was not told");
     const stored = JSON.stringify(first.minted);
     expect(stored).not.to.include(first.usage_api_key);
+    expect(error.facts["minted"]).to.deep.equal(first.minted);
     expect(await keyClient(first.usage_api_key).accountExists()).to.equal(false);
 
     await owner.attachUsageKey(JSON.parse(stored) as MintedUsageKey, permissions);
@@ -158,6 +157,12 @@ describe("a ChainSecured owner", () => {
       const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
       safe = await deploySafe(await fundedWallet(provider), seats, 2);
       owner = await ownerOf(Wallet.createRandom(provider), { owner: safe.address });
+    });
+
+    it("is told at once that a delegate cannot send, before anything is minted", async () => {
+      const steps: string[] = [];
+      const error = await refusal(owner.createUsageKey(NO_RIGHTS, { onProgress: ({ step }) => void steps.push(step) }));
+      expect([error.code, steps]).to.deep.equal(["not_the_owner", []]);
     });
 
     it("does the whole job through files for its signers", async () => {

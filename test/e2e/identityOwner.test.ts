@@ -67,11 +67,11 @@ describe("an owner with an identity token", () => {
     for (const [name, token] of Object.entries(bad)) {
       const client = createClient({ baseUrl: stack().baseUrl, identityToken: await token });
       for (const call of [
-        client.account(),
-        client.addGroup({ group_name: "g", group_description: "" }),
-        client.newAccount({ account_name: "a", account_description: "" }),
+        () => client.account(),
+        () => client.addGroup({ group_name: "g", group_description: "" }),
+        () => client.newAccount({ account_name: "a", account_description: "" }),
       ]) {
-        expect(await refused(call), name).to.equal("401 invalid_identity_token");
+        expect(await refused(call()), name).to.equal("401 invalid_identity_token");
       }
     }
     expect(await ownerClient(subject).account()).to.include({ id: accountId, group_count: 0 });
@@ -107,13 +107,13 @@ describe("an owner with an identity token", () => {
     const { transaction_hash } = await client.transferOwnership({ new_owner_address: safe.address });
     expect(transaction_hash).to.match(/^0x[0-9a-f]{64}$/);
     for (const call of [
-      client.listGroups(),
-      client.addGroup({ group_name: "g", group_description: "" }),
-      client.addUsageApiKey(NO_RIGHTS),
-      client.balance(),
-      client.runAction({ code: SIGN }),
+      () => client.listGroups(),
+      () => client.addGroup({ group_name: "g", group_description: "" }),
+      () => client.addUsageApiKey(NO_RIGHTS),
+      () => client.balance(),
+      () => client.runAction({ code: SIGN }),
     ]) {
-      expect(await refused(call)).to.equal("403 account_chain_secured");
+      expect(await refused(call())).to.equal("403 account_chain_secured");
     }
     expect(await refused(broad.client.addGroup({ group_name: "g", group_description: "" }))).to.equal("403 account_chain_secured");
     await expectSigned(broad.client, room.pkp);
