@@ -10,8 +10,10 @@ const SECRET_MEMBERS = ["key", "token", "credential", "apiKey", "usageApiKey", "
 const MAX_MESSAGE_CHARS = 500;
 const MAX_CAUSES = 4;
 
-/** Lines are written without holding up the event loop; what is still to be written is written at the end of the process. */
-export function createLogger(level: string, destination: DestinationStream = pino.destination({ sync: false })): Logger {
+/** Lines wait this long at most: one write for many of them. The end of the process, also by a fault of its own, writes what is left. */
+const FLUSH_MS = 100;
+
+export function createLogger(level: string, destination: DestinationStream = bufferedStdout()): Logger {
   const options = {
     level,
     base: { process: "keyholder" },
@@ -48,4 +50,10 @@ function cut(message: string): string {
 function frames(error: Error): string[] {
   const lines = (error.stack ?? "").split("\n").map((line) => line.trim());
   return lines.filter((line) => line.startsWith("at ")).slice(0, 12);
+}
+
+function bufferedStdout(): DestinationStream {
+  const stdout = pino.destination({ sync: false, minLength: 4_096 });
+  setInterval(() => stdout.flush(), FLUSH_MS).unref();
+  return stdout;
 }

@@ -100,7 +100,9 @@ export class ExecutorServer {
     const startedAt = performance.now();
     const log = this.options.logger.child({ requestId: requestIdOf(request) });
     const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    response.once("close", () => {
+      if (!response.writableFinished) gone.abort();
+    });
     this.#open++;
     let status = 200;
     try {

@@ -10,6 +10,8 @@ import { request } from "undici";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
 import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
 
+/** The log is written in batches. */
+const LOG_FLUSH_MS = 300;
 const HELLO = `async function main() { return "hello"; }`;
 const ENDLESS = `async function main() { for (;;); }`;
 const SLOW = `async function main({ ms }) { await new Promise((resolve) => setTimeout(resolve, ms)); return "done"; }`;
@@ -119,10 +121,9 @@ describe("the keyholder process", function () {
     await executor.ask("mintPkpWithSignature", { typed_data: { types: places.typed }, signature: places.typed });
     await executor.ask("authorizeWrite", { credential: { type: "key", key: account.key }, write: { functionName: "removeGroup", args: [places.field ?? ""] } });
     const { usageApiKey } = await executor.call("mintApiUsageKey", {});
-    await sleep(50);
-    const log = executor.logs.join("\n");
-    expect(log).to.contain("/run");
     const { apiKey } = await executor.call("mintAccountKey", {});
+    await sleep(LOG_FLUSH_MS);
+    expect(executor.logs.join("\n")).to.contain("/run");
     const secrets = [
       ...Object.values(places),
       account.key,
@@ -140,7 +141,7 @@ describe("the keyholder process", function () {
     const dispatcher = new Agent({ connect: { socketPath: executor.socketPath } });
     await (await request("http://executor/ready", { method: "POST", body: "{}", headers: { "x-request-id": "11112222-3333" }, dispatcher })).body.dump();
     await dispatcher.close();
-    await sleep(50);
+    await sleep(LOG_FLUSH_MS);
     const lines = executor.logs.filter((line) => line.includes("/ready") && line.includes("11112222-3333"));
     expect(lines.length).to.equal(1);
   });
