@@ -3,7 +3,9 @@
  * database and the other files of the services hold, and the bodies of errors. Each secret is also searched for in the other ways it may be written.
  */
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -51,6 +53,17 @@ describe("secrets", () => {
   const errorBodies: string[] = [];
   const planted: Planted[] = [];
   let stack: Stack;
+  let chainPort = 0;
+  const sockets = new Set<Socket>();
+  /** Between the services and the chain, so that the chain can be cut off at the end. */
+  const wire = createServer((socket) => {
+    const chain = connect(chainPort, "127.0.0.1");
+    for (const end of [socket, chain]) {
+      sockets.add(end);
+      end.on("error", () => undefined);
+    }
+    socket.pipe(chain).pipe(socket);
+  });
 
   const plant = (name: string, value: string, ...allowed: Sink[]): string => {
     planted.push({ name, value, allowed });
@@ -65,18 +78,25 @@ describe("secrets", () => {
 
   before(async function () {
     this.timeout(180_000);
+    wire.listen(0, "127.0.0.1");
+    await once(wire, "listening");
     stack = await startStack({
       dataDir,
       env: { LOG_LEVEL: "trace" },
-      servicesRpcUrl: (url) => `${url}/?key=${RPC_SECRET}`,
+      servicesRpcUrl: (url) => {
+        chainPort = Number(new URL(url).port);
+        return `http://user:${RPC_SECRET}@127.0.0.1:${(wire.address() as AddressInfo).port}/?key=${RPC_SECRET}`;
+      },
       onLog: (service, line) => void (logs[service] += `${line}\n`),
     });
     await useEverything();
     await breakThings();
+    await cutTheChainOff();
   });
   after(async function () {
     this.timeout(30_000);
     await stack?.stop();
+    wire.close();
     rmSync(dataDir, { recursive: true, force: true });
   });
 
@@ -130,6 +150,20 @@ describe("secrets", () => {
     plant("second account key", account.apiKey);
     await refusal(account.client.runAction({ code: TALKER, js_params: { say: plant("params of a refused run", canary("refused")) } }));
     await refusal(account.client.removeUsageApiKey({ usage_api_key: plant("key that is not there", Buffer.from(randomBytes(32)).toString("base64")) }));
+  }
+
+  async function cutTheChainOff(): Promise<void> {
+    const account = await makeAccount(stack.baseUrl);
+    wire.close();
+    sockets.forEach((socket) => socket.destroy());
+    const body = json(
+      { code: TALKER, js_params: { say: plant("params while the chain is away", canary("away")) } },
+      { "x-api-key": plant("third account key", account.apiKey) },
+    );
+    await send("/core/v1/run_action", body);
+    await send("/core/v1/create_wallet", json({}, { "x-api-key": account.apiKey }));
+    await send("/ready");
+    expect(errorBodies.join()).to.contain("chain_unavailable");
   }
 
   it("are in no sink, however they are spelt", async () => {
