@@ -1,0 +1,81 @@
+/** A bad environment stops the start with what to fix; production refuses the conveniences of development. Source: house rule 6. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { ConfigError, loadConfig } from "../../../relayer/config";
+
+const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
+const GOOD = {
+  NODE_ENV: "development",
+  RPC_URLS: "http://127.0.0.1:8545",
+  CHAIN_ID: "31337",
+  CONTRACT_ADDRESS: CONTRACT,
+  EXECUTOR_SOCKET: "/run/executor.sock",
+};
+const STRIPE = { STRIPE_SECRET_KEY: "sk_live_1", STRIPE_PUBLISHABLE_KEY: "pk_live_1", STRIPE_WEBHOOK_SECRET: "whsec_1" };
+const PRODUCTION = { ...GOOD, ...STRIPE, NODE_ENV: "production", DATABASE_URL: "postgres://db/keywright" };
+
+function problems(env: Record<string, string | undefined>): string {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.join("\n");
+    throw error;
+  }
+  return "";
+}
+
+describe("the relayer's configuration", () => {
+  it("takes development with little, and its generous defaults", () => {
+    const config = loadConfig(GOOD);
+    expect(config).to.deep.include({ production: false, chainId: 31_337n, contractAddress: CONTRACT, serviceName: "Keywright", host: "127.0.0.1", port: 8000 });
+    expect(config.signup).to.deep.equal({ creditCents: 2_000, dailyCapCents: undefined });
+    expect(config.rateLimits.mintsPerMinutePerAddress).to.equal(120);
+  });
+
+  it("takes production when everything that protects is there", () => {
+    const config = loadConfig(PRODUCTION);
+    expect(config).to.include({ production: true, databaseUrl: "postgres://db/keywright" });
+    expect(config.signup.creditCents).to.equal(0);
+    expect(config.rateLimits).to.deep.equal({ mintsPerMinutePerAddress: 10, mintsPerDay: 1_000, keyRequestsPerSecond: 50 });
+  });
+
+  it("is production unless it says otherwise", () => expect(problems({ ...GOOD, NODE_ENV: undefined })).to.include("DATABASE_URL"));
+
+  const wrong: [string, Record<string, string | undefined>, string][] = [
+    ["no RPC endpoint", { ...GOOD, RPC_URLS: undefined }, "RPC_URLS"],
+    ["an RPC endpoint that is no URL", { ...GOOD, RPC_URLS: "localhost:8545" }, "RPC_URLS"],
+    ["no contract", { ...GOOD, CONTRACT_ADDRESS: undefined }, "CONTRACT_ADDRESS"],
+    ["half an address", { ...GOOD, CONTRACT_ADDRESS: "0x1234" }, "CONTRACT_ADDRESS"],
+    ["no chain", { ...GOOD, CHAIN_ID: undefined }, "CHAIN_ID"],
+    ["a port too high", { ...GOOD, PORT: "70000" }, "PORT"],
+    ["a port in words", { ...GOOD, PORT: "http" }, "PORT"],
+    ["a name with a blank", { ...GOOD, SERVICE_NAME: "Key wright" }, "SERVICE_NAME"],
+    ["some of the payment keys", { ...GOOD, STRIPE_SECRET_KEY: "sk_test_1" }, "STRIPE_WEBHOOK_SECRET"],
+    ["an unknown mode", { ...GOOD, NODE_ENV: "staging" }, "NODE_ENV"],
+    ["production on the embedded database", { ...PRODUCTION, DATABASE_URL: undefined }, "DATABASE_URL"],
+    ["production with unbounded signup credit", { ...PRODUCTION, SIGNUP_CREDIT_CENTS: "100" }, "SIGNUP_DAILY_CAP_CENTS"],
+    ["production with a payment double", { ...PRODUCTION, STRIPE_API_BASE: "http://127.0.0.1:12111" }, "STRIPE_API_BASE"],
+    ["a deployment file that is not there", { ...GOOD, DEPLOYMENT_FILE: "/nowhere.json" }, "DEPLOYMENT_FILE"],
+  ];
+  for (const [what, env, variable] of wrong) it(`with ${what} names ${variable}`, () => expect(problems(env)).to.match(new RegExp(`^${variable}[.:]`, "m")));
+
+  it("names everything that is wrong at once", () => {
+    const all = problems({ NODE_ENV: "development", PORT: "x" });
+    for (const variable of ["PORT", "RPC_URLS", "EXECUTOR_SOCKET"]) expect(all).to.include(variable);
+  });
+
+  it("takes chain and contract from a deployment file, and refuses two that differ", () => {
+    const folder = mkdtempSync(join(tmpdir(), "deployment-"));
+    const file = join(folder, "local.json");
+    writeFileSync(file, JSON.stringify({ network: "local", chainId: "31337", contractAddress: CONTRACT, blockNumber: 7 }));
+    try {
+      const { CHAIN_ID: _, CONTRACT_ADDRESS: __, ...rest } = GOOD;
+      expect(loadConfig({ ...rest, DEPLOYMENT_FILE: file })).to.deep.include({ chainId: 31_337n, contractAddress: CONTRACT, contractBlock: 7 });
+      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CHAIN_ID: "1" })).to.include("differ");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

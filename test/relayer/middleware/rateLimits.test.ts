@@ -1,0 +1,81 @@
+/** Rate limits: per address (IPv6 by /64), over all, per key; in memory and in the store. Source: wire "Development", "Errors". */
+import { expect } from "chai";
+import { randomUUID } from "node:crypto";
+import { KeywrightError } from "../../../protocol/errors";
+import { clientGroup } from "../../../relayer/middleware/clientAddress";
+import { RequestLimits } from "../../../relayer/middleware/rateLimits";
+import { storeLimiter } from "../../../relayer/store/rateLimits";
+import { sharedStore } from "../../support/store";
+
+const FEW = { mintsPerMinutePerAddress: 2, mintsPerDay: 3, keyRequestsPerSecond: 2 };
+
+async function refusal(act: () => Promise<void>): Promise<KeywrightError | undefined> {
+  try {
+    await act();
+  } catch (error) {
+    if (error instanceof KeywrightError) return error;
+    throw error;
+  }
+  return undefined;
+}
+
+describe("rate limits", () => {
+  it("count an IPv6 customer by its /64, and an IPv4 address in either form as one", () => {
+    expect(clientGroup("2001:db8:1:2:3:4:5:6")).to.equal(clientGroup("2001:db8:1:2:ffff::1"));
+    expect(clientGroup("2001:db8:1:2::1")).to.not.equal(clientGroup("2001:db8:1:3::1"));
+    expect(clientGroup("::ffff:203.0.113.7")).to.equal("203.0.113.7");
+    expect(clientGroup("203.0.113.7")).to.not.equal(clientGroup("203.0.113.8"));
+    expect(clientGroup("not an address")).to.equal("unknown");
+  });
+
+  for (const where of ["memory", "store"] as const) {
+    describe(`in ${where}`, () => {
+      const open = async (limits = FEW): Promise<RequestLimits> => {
+        if (where === "memory") return new RequestLimits(limits);
+        return new RequestLimits(limits, storeLimiter((await sharedStore()).db));
+      };
+
+      it("mints are refused from the one too many on, with the seconds to wait", async () => {
+        const [limits, address] = [await open(), randomUUID()];
+        await limits.mintBy(address);
+        await limits.mintBy(address);
+        const refused = await refusal(() => limits.mintBy(address));
+        expect(refused?.code).to.equal("rate_limited");
+        expect(refused?.retryAfterSeconds).to.be.within(50, 60);
+        expect(await refusal(() => limits.mintBy(randomUUID())), "another address").to.equal(undefined);
+      });
+
+      it("twenty at once: exactly as many pass as may", async () => {
+        const [limits, address] = [await open(), randomUUID()];
+        const outcomes = await Promise.all(Array.from({ length: 20 }, () => refusal(() => limits.mintBy(address))));
+        expect(outcomes.filter((outcome) => outcome === undefined)).to.have.length(2);
+      });
+    });
+  }
+
+  it("in the store hold over several relayers and over a restart", async () => {
+    const { db } = await sharedStore();
+    const [one, other] = [new RequestLimits(FEW, storeLimiter(db)), new RequestLimits(FEW, storeLimiter(db))];
+    const address = randomUUID();
+    await one.mintBy(address);
+    await other.mintBy(address);
+    expect((await refusal(() => one.mintBy(address)))?.code).to.equal("rate_limited");
+  });
+
+  it("over all addresses end a day's budget", async () => {
+    const limits = new RequestLimits(FEW);
+    for (let i = 0; i < FEW.mintsPerDay; i++) await limits.mintAtAll();
+    expect((await refusal(() => limits.mintAtAll()))?.code).to.equal("rate_limited");
+  });
+
+  it("per key open again after a second", async () => {
+    const limits = new RequestLimits(FEW);
+    await limits.requestBy("key");
+    await limits.requestBy("key");
+    const refused = await refusal(() => limits.requestBy("key"));
+    expect(refused?.retryAfterSeconds).to.be.at.most(1);
+    expect(await refusal(() => limits.requestBy("other"))).to.equal(undefined);
+    await new Promise((resolve) => setTimeout(resolve, 1_050));
+    expect(await refusal(() => limits.requestBy("key"))).to.equal(undefined);
+  });
+});
