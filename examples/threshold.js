@@ -1,0 +1,26 @@
+// Signs when at least `needed` of several independent conditions hold, and says which did.
+const CONDITIONS = {
+  "approved by the first keeper": ({ message, approvals }, [first]) => isApprovedBy(first, message, approvals),
+  "approved by the second keeper": ({ message, approvals }, [, second]) => isApprovedBy(second, message, approvals),
+  "inside office hours (UTC)": () => new Date().getUTCHours() >= 8 && new Date().getUTCHours() < 18,
+  "the amount is small": ({ amount }) => amount <= 100,
+};
+
+function isApprovedBy(keeper, message, approvals) {
+  return approvals.some((signature) => {
+    try {
+      return ethers.verifyMessage(message, signature) === ethers.getAddress(keeper);
+    } catch {
+      return false;
+    }
+  });
+}
+
+async function main({ pkpId, message, amount, approvals, keepers, needed = 2 }) {
+  const met = Object.entries(CONDITIONS)
+    .filter(([, holds]) => holds({ message, amount, approvals }, keepers))
+    .map(([name]) => name);
+  console.log(`${met.length} of ${needed} conditions met: ${met.join(", ")}`);
+  if (met.length < needed) return { signed: false, met };
+  return { signed: true, met, signature: await Actions.signMessage({ pkpId, message }) };
+}

@@ -1,0 +1,71 @@
+/**
+ * Runs an action in the real sandbox with the real ops, over a throw-away root key and without a chain: the one account
+ * there is has one PKP, and a group that lists it together with every action.
+ */
+import { createHash } from "node:crypto";
+import pino from "pino";
+import type { Authorization } from "../../executor/authorize";
+import type { Chain } from "../../executor/chain/chain";
+import type { Decision } from "../../executor/chain/decision";
+import { createFetcher } from "../../executor/fetcher/client";
+import { Keyring } from "../../executor/keys/keyring";
+import { ephemeralRootKey } from "../../executor/keys/rootKey";
+import { createOps } from "../../executor/ops/ops";
+import { createSandboxPool } from "../../executor/sandbox/pool";
+import type { RunOutcome, SandboxLevel } from "../../executor/sandbox/types";
+import { cidOfCode } from "../../protocol/cid";
+import { derivationPath, packedAccountId, PathKind, ZERO_ADDRESS, ZERO_HASH, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
+import { RUN_LIMITS } from "../../protocol/limits";
+
+export interface LocalOptions {
+  /** The same text gives the same keys again, for example to decrypt what an earlier run encrypted. Without it keys live as long as the process. */
+  seed?: string;
+  /** Hosts, or host:port, the action may fetch from although they are not public. */
+  allowHosts?: readonly string[];
+  moduleOrigin?: string;
+}
+
+export interface LocalRun extends RunOutcome {
+  cid: Cid;
+}
+
+export interface LocalRunner {
+  /** The address of the one PKP. */
+  readonly pkpId: PkpId;
+  readonly level: SandboxLevel;
+  /** Runs code with parameters; `pkpId` is among them unless they name another. */
+  run(code: string, params: Record<string, unknown>, wallMs?: number): Promise<LocalRun>;
+  close(): Promise<void>;
+}
+
+const ACCOUNT = packedAccountId(ZERO_ADDRESS);
+
+export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): Promise<LocalRunner> {
+  const logger = pino({ level: "silent" });
+  const keyring = new Keyring(seed === undefined ? ephemeralRootKey() : digest(`root ${seed}`), ZERO_HASH);
+  const path = derivationPath(PathKind.pkp, digest(`path ${seed ?? ""}`).subarray(0, 15), ACCOUNT);
+  const pkpId = keyring.addressAt(ACCOUNT, path) as PkpId;
+  const grant: Decision = { allowed: true, reason: "None", actionByName: true, accountId: ACCOUNT, derivationPath: path, blockNumber: 0n, blockTimestamp: 0n };
+  const chain = { explain: async () => ({ ...grant, allowed: false, reason: "UnknownPkp", derivationPath: undefined }) } as unknown as Chain;
+  const fetcher = await createFetcher({ logger, ...reach });
+  const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, logger, fetcher, ...(reach.moduleOrigin && { moduleOrigin: reach.moduleOrigin }) });
+
+  async function run(code: string, params: Record<string, unknown>, wallMs: number = RUN_LIMITS.wallMs): Promise<LocalRun> {
+    const cid = await cidOfCode(code);
+    const authorization: Authorization = { keyId: ZERO_HASH as KeyId, cid, decision: grant };
+    const ops = createOps({ chain, keyring, privateKeysAllowed: true }, authorization, pkpId);
+    const limits = { ...RUN_LIMITS, wallMs };
+    const outcome = await pool.run({ account: ACCOUNT, key: "local", code, cid, params: JSON.stringify({ pkpId, ...params }), limits, ops });
+    return { ...outcome, cid };
+  }
+
+  async function close(): Promise<void> {
+    await pool.close();
+    await fetcher.close();
+    keyring.destroy();
+  }
+
+  return { pkpId, level: pool.stats().level, run, close };
+}
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
