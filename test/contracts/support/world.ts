@@ -1,10 +1,11 @@
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
-import { time } from "@nomicfoundation/hardhat-network-helpers";
+import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ethers } from "hardhat";
 import type { ContractTransactionReceipt, LogDescription } from "ethers";
 import type { AccountManager } from "../../../typechain-types";
 import { Broken, Model, type Emitted } from "./model";
+import type { State } from "./state";
 
 export const NEVER = 0n;
 export const number = (text: string): bigint => BigInt(ethers.id(text));
@@ -27,6 +28,8 @@ export interface Cast {
 
 /** The contract, its model, and everybody who calls it. A call is made on both and must end the same way, with the same events. */
 export class World {
+  private atStart: State | undefined;
+
   private constructor(
     readonly manager: AccountManager,
     readonly model: Model,
@@ -39,6 +42,12 @@ export class World {
     const model = new Model(admin!.address, await manager.getAddress());
     const cast = { admin, payer, otherPayer, alice, bob, carol, stranger } as Cast;
     return new World(manager as unknown as AccountManager, model, cast);
+  }
+
+  /** Puts the model back to where it was when this was first called; `staged` puts back the chain. */
+  rewind(): void {
+    this.atStart ??= structuredClone(this.model.state);
+    Object.assign(this.model.state, structuredClone(this.atStart));
   }
 
   /** Says the error that both ended with, or undefined. */
@@ -99,3 +108,10 @@ function revertData(error: unknown): string {
 }
 
 export const show = (value: unknown): string => JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v));
+
+/** `loadFixture` for stages with a world in them: chain and model both start where the fixture left them. */
+export async function staged<T extends { world: World }>(fixture: () => Promise<T>): Promise<T> {
+  const stage = await loadFixture(fixture);
+  stage.world.rewind();
+  return stage;
+}

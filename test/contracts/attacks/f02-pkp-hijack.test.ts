@@ -1,0 +1,46 @@
+// F2: somebody registers a victim's PKP or derivation path under an account of their own and signs with the victim's key.
+import { expect } from "chai";
+import { ALICE_ID, ALICE_PKP, BOB_PKP, twoAccounts } from "../support/stages";
+import { cid, pathFor, walletOf, staged } from "../support/world";
+
+describe("F2 PKP hijack", () => {
+  it("a registered address belongs to its account for ever", async () => {
+    const { world, bobId } = await staged(twoAccounts);
+    expect(await world.call(world.cast.bob, "registerWalletDerivation", [bobId, ALICE_PKP, pathFor(bobId, "x"), "", ""])).to.equal("PkpTaken");
+    expect(await world.manager.getWalletDerivation(ALICE_ID, ALICE_PKP)).to.equal(pathFor(ALICE_ID, "pkp"));
+    expect(await world.manager.getWalletDerivation(bobId, ALICE_PKP)).to.equal(0n);
+  });
+
+  it("a victim's path is refused under any other account, whatever the address", async () => {
+    const { world, bobId } = await staged(twoAccounts);
+    const stolen = pathFor(ALICE_ID, "pkp");
+    expect(await world.call(world.cast.bob, "registerWalletDerivation", [bobId, walletOf("alias"), stolen, "", ""])).to.equal("ForeignDerivationPath");
+  });
+
+  it("a path of no known kind is refused; the wallet of a usage key is no PKP", async () => {
+    const { world, bobId } = await staged(twoAccounts);
+    const { bob } = world.cast;
+    for (const kind of [0n, 3n, 255n]) {
+      expect(await world.call(bob, "registerWalletDerivation", [bobId, walletOf("new"), pathFor(bobId, "x", kind), "", ""])).to.equal("UnknownPathKind");
+    }
+    const wallet = walletOf("usage key's wallet");
+    await world.do(bob, "registerWalletDerivation", bobId, wallet, pathFor(bobId, "x", 2n), "", "");
+    expect(await world.manager.getWalletDerivation(bobId, wallet)).to.equal(pathFor(bobId, "x", 2n));
+    expect((await world.manager.listPkps(bobId, 0, 10)).total).to.equal(1n);
+    expect(await world.call(bob, "addPkpToGroup", [bobId, 1n, wallet])).to.equal("UnknownPkp");
+    expect(await world.call(bob, "registerWalletDerivation", [bobId, wallet, pathFor(bobId, "x"), "", ""])).to.equal("PkpTaken");
+  });
+
+  it("another account's PKP cannot be listed, used, renamed or removed", async () => {
+    const { world, bobId } = await staged(twoAccounts);
+    const { bob } = world.cast;
+    expect(await world.call(bob, "addPkpToGroup", [bobId, 1n, ALICE_PKP])).to.equal("UnknownPkp");
+    expect(await world.call(bob, "addGroup", [bobId, "", "", [], [BOB_PKP, ALICE_PKP]])).to.equal("UnknownPkp");
+    expect(await world.call(bob, "updateGroup", [bobId, 1n, "", "", [], [ALICE_PKP]])).to.equal("UnknownPkp");
+    expect(await world.call(bob, "removePkpFromGroup", [bobId, 1n, ALICE_PKP])).to.equal("NotInGroup"); // Alice's group 1 lists it
+    expect(await world.call(bob, "changeGroupMembers", [bobId, 1n, [], [], [], [ALICE_PKP]])).to.equal("NotInGroup");
+    expect(await world.call(bob, "updatePkpMetadata", [bobId, ALICE_PKP, "", ""])).to.equal("UnknownPkp");
+    await world.do(bob, "addGroup", bobId, "", "", [cid(1)], ["0x0000000000000000000000000000000000000000"]);
+    expect((await world.manager.explainExecution(bobId, cid(1), ALICE_PKP)).allowed).to.equal(false);
+  });
+});
