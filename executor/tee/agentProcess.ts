@@ -78,6 +78,11 @@ export class AgentProcess {
     });
     child.unref();
     child.channel?.unref();
+    // A late failure of a process that was killed is nobody's unhandled error, and one that ends while idle is not asked again.
+    child.on("error", () => undefined);
+    child.once("exit", () => {
+      if (this.#child === child) this.#child = undefined;
+    });
     return child;
   }
 }
@@ -86,19 +91,18 @@ function answerOf(child: ChildProcess, request: AgentRequest, timeoutMs: number)
   return new Promise((resolveAnswer, reject) => {
     const finish = (act: () => void): void => {
       clearTimeout(deadline);
-      child.removeAllListeners();
-      // Kept so that a late failure of a killed process is nobody's unhandled error.
-      child.on("error", () => undefined);
+      child.off("message", onMessage).off("error", onError).off("exit", onExit);
       act();
     };
     const fail = (reason: TeeError["reason"], message: string): void => finish(() => reject(new TeeError(reason, `${request.call}: ${message}`)));
-    const deadline = setTimeout(() => fail("timed_out", `no answer within ${timeoutMs} ms`), timeoutMs);
-    child.on("message", (answer: AgentAnswer) => {
+    const onMessage = (answer: AgentAnswer): void => {
       if (answer.id === request.id) finish(() => resolveAnswer(answer));
-    });
-    child.on("error", () => fail("unreachable", "the SDK's process could not be used"));
-    child.on("exit", (_code, signal) => fail("ended", `the SDK's process ended before it answered (${signal ?? "exit"})`));
-    child.send(request, (error) => error && fail("unreachable", "the SDK's process could not be used"));
+    };
+    const onError = (): void => fail("unreachable", "the SDK's process could not be used");
+    const onExit = (_code: number | null, signal: string | null): void => fail("ended", `the SDK's process ended before it answered (${signal ?? "exit"})`);
+    const deadline = setTimeout(() => fail("timed_out", `no answer within ${timeoutMs} ms`), timeoutMs);
+    child.on("message", onMessage).on("error", onError).on("exit", onExit);
+    child.send(request, (error) => error && onError());
   });
 }
 
