@@ -55,8 +55,9 @@ const ALWAYS = ["rate_limited", "internal_error", "database_unavailable", "timed
 
 /** Every code this route may answer with, in the order of the error table. */
 export function errorsOf(route: Route): ErrorCode[] {
-  const fields = route.request.params ?? route.request.query;
-  const fieldErrors: readonly ErrorCode[] = fields === undefined ? [] : ["invalid_value", "invalid_body", "group_zero", "page_too_large"];
+  const fieldErrors: readonly ErrorCode[] =
+    (route.request.params ?? route.request.query) === undefined ? [] : ["invalid_value", "invalid_body", "page_too_large"];
+  const groupErrors: readonly ErrorCode[] = namesGroup(route) ? ["group_zero"] : [];
   const mintErrors: readonly ErrorCode[] = route.mints ? ["executor_unavailable", "no_payer_available", "submission_pending", "queue_full"] : [];
   const codes = new Set<ErrorCode>([
     ...route.errors,
@@ -66,7 +67,14 @@ export function errorsOf(route: Route): ErrorCode[] {
     ...(route.effect ? IDEMPOTENT : []),
     ...mintErrors,
     ...fieldErrors,
+    ...groupErrors,
     ...ALWAYS,
   ]);
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code));
+}
+
+/** A group is the target: as path parameter, in the query or in the body. */
+function namesGroup({ path, example }: Route): boolean {
+  const fields = Object.keys({ ...example.query, ...(example.body as object | undefined) });
+  return path.startsWith("/groups/") || fields.includes("group_id");
 }
