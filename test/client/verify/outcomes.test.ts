@@ -101,6 +101,17 @@ describe("the verdict of npm run verify", () => {
     expect(out).not.to.contain(String.fromCharCode(27));
   });
 
+  it("is a report, not a crash, when the service sends documents of absurd depth", async () => {
+    const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
+    for (const path of ["/info", "/attestation", "/core/v1/limits", "/evidences/quote.json"]) {
+      service.tamper(path, (body) => body.replace(/^\{/, `{"deep":${deep},`).replace('"config":{', `"config":{"deep":${deep},`));
+      const report = await verifyService(service.baseUrl);
+      expect(report.exitCode, path).to.be.oneOf([1, 2]);
+      expect(report.steps).to.have.length(12);
+      service.honest();
+    }
+  });
+
   it("ends within its time-outs when the service trickles or floods", async () => {
     const flood = createServer((_request, response) => {
       response.writeHead(200);
