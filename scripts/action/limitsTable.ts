@@ -1,0 +1,45 @@
+/** The table of limits in docs/actions.md, made from the one table of the code: `node dist/scripts/action/limitsTable.js` writes it. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { MAX_WALL_MS, RUN_LIMITS } from "../../protocol/limits";
+
+const MARKERS = /<!-- limits -->[\s\S]*<!-- \/limits -->/;
+const KIB = 1024;
+const MIB = KIB * KIB;
+
+const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number) => string, beyond: string]> = {
+  wallMs: [
+    "time from start to end",
+    (ms) => `${ms / 1_000} s (an operator may allow up to ${MAX_WALL_MS / 60_000} min; \`timeout_ms\` lowers it)`,
+    "`timed_out`",
+  ],
+  heapMiB: ["memory", (mib) => `${mib} MiB`, "`out_of_memory`"],
+  codeBytes: ["code", bytes, "refused: 413 `code_too_large`"],
+  paramsBytes: ["`js_params`, as JSON", bytes, "refused: 413 `params_too_large`"],
+  responseBytes: ["response, as JSON", bytes, "`response_too_large`"],
+  logsBytes: ["logs", bytes, "`logs_too_large`"],
+  fetches: ["fetches", String, "`limit_exceeded`"],
+  fetchTimeoutMs: ["time of one fetch", (ms) => `${ms / 1_000} s`, "the fetch fails, with the code `limit_exceeded`"],
+  fetchBytes: ["body of one fetch, each way, decompressed", bytes, "the fetch fails, with the code `limit_exceeded`"],
+  keyOps: ["key and signature operations", String, "`limit_exceeded`"],
+  privateKeyReads: ["of these, reads of a private key", String, "`limit_exceeded`"],
+  imports: ["imports", String, "`limit_exceeded`"],
+  importBytes: ["one imported module", bytes, "`limit_exceeded`"],
+};
+
+function bytes(value: number): string {
+  return value % MIB === 0 ? `${value / MIB} MiB` : `${value / KIB} KiB`;
+}
+
+export function limitsTable(): string {
+  const rows = Object.entries(ROWS).map(([name, [what, show, beyond]]) => [what, show(RUN_LIMITS[name as keyof typeof RUN_LIMITS]), beyond, `\`${name}\``]);
+  const table = [["What", "Limit", "Beyond it", "In `/limits`"], ["---", "---", "---", "---"], ...rows];
+  return table.map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+/** The page with its table as the code has it. */
+export const withLimits = (page: string): string => page.replace(MARKERS, `<!-- limits -->\n\n${limitsTable()}\n\n<!-- /limits -->`);
+
+if (require.main === module) {
+  const [, , file = "docs/actions.md"] = process.argv;
+  writeFileSync(file, withLimits(readFileSync(file, "utf8")));
+}

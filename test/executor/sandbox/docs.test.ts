@@ -1,0 +1,230 @@
+/** docs/actions.md and examples/ are true: every snippet with a result is run, every example too, and every name there is has its place on the page. */
+import { expect } from "chai";
+import { ethers } from "ethers";
+import { execFileSync } from "node:child_process";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { keyOps } from "../../../executor/sandbox/types";
+import { withLimits } from "../../../scripts/action/limitsTable";
+import { createLocalRunner, type LocalRun, type LocalRunner } from "../../../scripts/action/localRun";
+
+const ROOT = join(__dirname, "../../..");
+const page = readFileSync(join(ROOT, "docs/actions.md"), "utf8");
+const SNIPPET = /```js\n((?:(?!```)[\s\S])*)```\n\n```json\n([\s\S]*?)```/g;
+
+/** Equal, where "abc…" stands for any text that starts so. */
+function matches(actual: unknown, expected: unknown): boolean {
+  if (typeof expected === "string" && expected.endsWith("…")) return typeof actual === "string" && actual.startsWith(expected.slice(0, -1));
+  if (typeof expected !== "object" || expected === null) return actual === expected;
+  if (typeof actual !== "object" || actual === null || Array.isArray(actual) !== Array.isArray(expected)) return false;
+  const [a, b] = [Object.entries(actual), Object.entries(expected)];
+  return a.length === b.length && b.every(([key, value]) => matches((actual as Record<string, unknown>)[key], value));
+}
+
+describe("docs/actions.md and examples/", function () {
+  this.timeout(30_000);
+  let runner: LocalRunner;
+  let server: Server;
+  let origin: string;
+  const answers: Record<string, unknown> = {
+    "/value": { value: 7 },
+    "/a": { price: 100 },
+    "/b": { price: 101 },
+    "/c": { price: 102 },
+    "/wild": { price: 200 },
+  };
+
+  before(async () => {
+    server = createServer((request, response) => {
+      if (request.url === "/rpc") return void answerRpc(request, response);
+      const answer = answers[request.url ?? ""];
+      response.writeHead(answer ? 200 : 404).end(JSON.stringify(answer ?? {}));
+    }).listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.once("listening", resolve));
+    const { port } = server.address() as AddressInfo;
+    origin = `http://127.0.0.1:${port}`;
+    runner = await createLocalRunner({ allowHosts: [`127.0.0.1:${port}`] });
+  });
+  after(async () => {
+    await runner.close();
+    server.close();
+  });
+
+  describe("snippets", () => {
+    const snippets = [...page.matchAll(SNIPPET)].map(([, code = "", result = ""]) => ({ code, result }));
+    for (const { code, result } of snippets) {
+      const title = code.split("\n").find((line) => line.includes("Actions.") || line.includes("return")) ?? code.slice(0, 60);
+      it(title.trim(), async () => {
+        const params = JSON.parse(/^\/\/ params: (.*)$/m.exec(code)?.[1] ?? "{}") as Record<string, unknown>;
+        const outcome = await runner.run(code, params);
+        expect(outcome.error, JSON.stringify(outcome.error)).to.equal(undefined);
+        expect(matches(JSON.parse(outcome.response), JSON.parse(result)), outcome.response).to.equal(true);
+      });
+    }
+  });
+
+  it("shows every ability in a snippet that is run, and names every global", () => {
+    const code = [...page.matchAll(SNIPPET)].map(([, snippet]) => snippet).join("\n");
+    for (const name of [...keyOps, "setResponse", "showImportDetails"]) expect(code).to.contain(`Actions.${name}(`);
+    const globals =
+      "ethers fetch Headers Request Response AbortController URL URLSearchParams TextEncoder TextDecoder atob btoa structuredClone setTimeout crypto console jsParams".split(
+        " ",
+      );
+    for (const name of globals) expect(code).to.match(new RegExp(`\\b${name}\\b`));
+  });
+
+  it("has the limits the code has (else: node dist/scripts/action/limitsTable.js)", () => {
+    expect(page).to.equal(withLimits(page));
+  });
+
+  describe("examples", () => {
+    const run = (name: string, params: Record<string, unknown> = {}): Promise<LocalRun> =>
+      runner.run(readFileSync(join(ROOT, "examples", name), "utf8"), params);
+    const responseOf = async (name: string, params?: Record<string, unknown>): Promise<Record<string, string>> => {
+      const outcome = await run(name, params);
+      expect(outcome.error, JSON.stringify(outcome.error)).to.equal(undefined);
+      return JSON.parse(outcome.response) as Record<string, string>;
+    };
+    const keepers = [ethers.Wallet.createRandom(), ethers.Wallet.createRandom()] as const;
+
+    const checks: Record<string, () => Promise<void>> = {
+      "hello.js": async () => {
+        expect(await responseOf("hello.js", { name: "you" })).to.deep.equal({ greeting: "Hello, you!" });
+      },
+      "sign-message.js": async () => {
+        expect((await responseOf("sign-message.js")).signer).to.equal(runner.pkpId);
+      },
+      "sign-typed-data.js": async () => {
+        expect((await responseOf("sign-typed-data.js")).signer).to.equal(runner.pkpId);
+      },
+      "sign-transaction.js": async () => {
+        const to = ethers.ZeroAddress;
+        expect((await responseOf("sign-transaction.js", { to, valueWei: "100" })).from).to.equal(runner.pkpId);
+        expect((await run("sign-transaction.js", { to, valueWei: String(10n ** 18n) })).error?.message).to.contain("more than this action signs");
+      },
+      "encrypt-secret.js": async () => {
+        const { ciphertext } = await responseOf("encrypt-secret.js", { secret: "key" });
+        const { mac } = await responseOf("encrypt-secret.js", { ciphertext, challenge: "c" });
+        expect(mac).to.equal(ethers.computeHmac("sha256", Buffer.from("key"), Buffer.from("c")));
+      },
+      "gate-on-fetch.js": async () => {
+        const params = { url: `${origin}/value`, message: "go" };
+        const open = await responseOf("gate-on-fetch.js", { ...params, atLeast: 7 });
+        expect(ethers.verifyMessage("go", open.signature ?? "")).to.equal(runner.pkpId);
+        expect(await responseOf("gate-on-fetch.js", { ...params, atLeast: 8 })).to.deep.equal({ signed: false, value: 7 });
+      },
+      "price-oracle.js": async () => {
+        const ask = (...paths: string[]) => run("price-oracle.js", { pair: "A/B", urls: paths.map((path) => origin + path) });
+        const { report, hash, signature } = JSON.parse((await ask("/a", "/b", "/c")).response) as {
+          report: { price: string };
+          hash: string;
+          signature: string;
+        };
+        expect(report.price).to.equal("10100000000");
+        expect(ethers.recoverAddress(hash, signature)).to.equal(runner.pkpId);
+        expect((await ask("/a", "/missing", "/gone")).error?.message).to.equal("only 1 of 3 sources answered");
+        expect((await ask("/a", "/b", "/wild")).error?.message).to.contain("the sources disagree");
+      },
+      "action-identity.js": async () => {
+        const { statement, signature, address } = await responseOf("action-identity.js", { statement: "s" });
+        expect(ethers.verifyMessage(statement ?? "", signature ?? "")).to.equal(address);
+        const { cid } = await run("action-identity.js");
+        const elsewhere = await runner.run("async function main({ ipfsId }) { return Actions.getActionWalletAddress({ ipfsId }); }", { ipfsId: cid });
+        expect(JSON.parse(elsewhere.response)).to.equal(address);
+      },
+      "threshold.js": async () => {
+        const approvals = await Promise.all(keepers.map((keeper) => keeper.signMessage("m")));
+        const params = { message: "m", amount: 1_000, keepers: keepers.map(({ address }) => address) };
+        const met = await responseOf("threshold.js", { ...params, approvals });
+        expect(ethers.verifyMessage("m", met.signature ?? "")).to.equal(runner.pkpId);
+        expect(await responseOf("threshold.js", { ...params, approvals: ["0x"], needed: 3 })).to.include({ signed: false });
+      },
+      "verify-token.js": async () => {
+        const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+        const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+        const head = `${encode({ alg: "ES256" })}.${encode({ sub: "ann", aud: "us", exp: Math.floor(Date.now() / 1000) + 60 })}`;
+        const token = `${head}.${sign("sha256", Buffer.from(head), { key: privateKey, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+        const params = { token, jwk: publicKey.export({ format: "jwk" }), audience: "us" };
+        const { subject, signature } = await responseOf("verify-token.js", params);
+        expect(ethers.verifyMessage(`login of ${subject}`, signature ?? "")).to.equal(runner.pkpId);
+        expect((await run("verify-token.js", { ...params, audience: "them" })).error?.message).to.equal("the token is not acceptable");
+      },
+      "read-contract.js": async () => {
+        const holder = ethers.ZeroAddress;
+        const { statement, signature } = await responseOf("read-contract.js", { rpcUrl: `${origin}/rpc`, token: holder, holder });
+        expect(statement).to.equal(`${holder} holds 42 TOK at block 9`);
+        expect(ethers.verifyMessage(statement ?? "", signature ?? "")).to.equal(runner.pkpId);
+      },
+    };
+    for (const [name, check] of Object.entries(checks)) it(`${name} does what it says`, check);
+
+    it("are all here and all on the page", () => {
+      const files = readdirSync(join(ROOT, "examples")).filter((name) => name.endsWith(".js"));
+      expect(Object.keys(checks).sort()).to.deep.equal(files.sort());
+      for (const name of files) expect(page).to.contain(`(../examples/${name})`);
+    });
+  });
+
+  describe("npm run action", () => {
+    const action = (...args: string[]) => {
+      try {
+        return {
+          code: 0,
+          output: execFileSync(process.execPath, [join(ROOT, "dist/scripts/action.js"), ...args], {
+            encoding: "utf8",
+            cwd: ROOT,
+            stdio: ["ignore", "pipe", "pipe"],
+          }),
+        };
+      } catch (error) {
+        const { status, stdout, stderr } = error as { status: number; stdout: string; stderr: string };
+        return { code: status, output: stdout + stderr };
+      }
+    };
+
+    it("prints response, logs, CID, PKP and usage", () => {
+      const { code, output } = action("examples/hello.js", "--params", '{"name":"you"}');
+      expect(code).to.equal(0);
+      for (const part of [`"greeting": "Hello, you!"`, "greeting you", "CID    Qm", "PKP    0x", "usage  "]) expect(output).to.contain(part);
+    });
+
+    it("exits with 1 when the action fails and with 2 when it is used wrongly", () => {
+      expect(action("examples/sign-transaction.js", "--json")).to.include({ code: 1 });
+      for (const args of [
+        [],
+        ["missing.js"],
+        ["examples/hello.js", "--params", "[1]"],
+        ["examples/hello.js", "--params", "{"],
+        ["examples/hello.js", "--timeout", "0"],
+      ]) {
+        const { code, output } = action(...args);
+        expect(code, args.join(" ")).to.equal(2);
+        expect(output).to.contain("npm run action -- <file.js>");
+      }
+    });
+
+    it("keeps its keys for a seed", () => {
+      const once = () => (JSON.parse(action("examples/hello.js", "--seed", "s", "--json").output) as { pkp_id: string }).pkp_id;
+      expect(once()).to.equal(once());
+    });
+  });
+});
+
+/** An ERC-20 with 42 of everything. */
+function answerRpc(request: IncomingMessage, response: ServerResponse): void {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => chunks.push(chunk));
+  request.on("end", () => {
+    const calls = [JSON.parse(Buffer.concat(chunks).toString()) as unknown].flat() as { id: number; method: string; params: [{ data?: string }] }[];
+    const coder = ethers.AbiCoder.defaultAbiCoder();
+    const results = calls.map(({ id, method, params }) => {
+      const call = params[0]?.data?.startsWith("0x70a08231") ? coder.encode(["uint256"], [42]) : coder.encode(["string"], ["TOK"]);
+      const result = { eth_chainId: "0x1", eth_blockNumber: "0x9", eth_call: call }[method];
+      return { jsonrpc: "2.0", id, result };
+    });
+    response.end(JSON.stringify(results.length === 1 ? results[0] : results));
+  });
+}
