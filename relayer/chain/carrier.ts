@@ -36,6 +36,8 @@ interface Cargo {
   attempts: AttemptRow[];
   /** Hash of the attempt that was handed to a node last, and when. */
   handed: { readonly hash: string; readonly at: number } | undefined;
+  /** A node accepted it or knows it. */
+  isKnownToNode: boolean;
   lookedAt: number;
   misses: number;
   refusals: number;
@@ -78,7 +80,7 @@ export class Carrier {
     const { log, head, tuning } = this.options;
     try {
       const attempts = wasNeverSigned(row.state) ? [] : await this.options.records.attempts(row.id);
-      const cargo: Cargo = { row, attempts, handed: undefined, lookedAt: 0, misses: 0, refusals: 0, nonceGoneSince: undefined };
+      const cargo: Cargo = { row, attempts, handed: undefined, isKnownToNode: false, lookedAt: 0, misses: 0, refusals: 0, nonceGoneSince: undefined };
       while (!this.#stopping && !(await this.#stepSafely(cargo))) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
     } catch (error) {
       // The store failed, or another instance took over: the sweep brings the submission back to somebody.
@@ -106,6 +108,7 @@ export class Carrier {
       await this.#hand(cargo);
     }
     if (await this.#landed(cargo)) return true;
+    await this.#noteSent(cargo);
     if (Date.now() - cargo.lookedAt >= this.options.tuning.lookEveryMs) await this.#lookAfter(cargo);
     return hasOutcome(cargo.row.state);
   }
@@ -152,14 +155,19 @@ export class Carrier {
     cargo.handed = { hash: newest.hash, at: Date.now() };
     cargo.lookedAt = Date.now();
     cargo.misses = 0;
-    if (failure === undefined) await this.#accepted(cargo);
+    if (failure === undefined) this.#accepted(cargo);
     else await this.#refused(cargo, newest, failure);
   }
 
-  async #accepted(cargo: Cargo): Promise<void> {
+  #accepted(cargo: Cargo): void {
     cargo.refusals = 0;
     cargo.nonceGoneSince = undefined;
-    if (cargo.row.state !== "signed") return;
+    cargo.isKnownToNode = true;
+  }
+
+  /** Written down only for a transaction that has to wait for its block: one that is mined at once goes from signed to mined. */
+  async #noteSent(cargo: Cargo): Promise<void> {
+    if (!cargo.isKnownToNode || cargo.row.state !== "signed") return;
     cargo.row = { ...cargo.row, state: "sent" };
     await this.options.records.markSent(cargo.row.id);
   }
@@ -239,7 +247,7 @@ export class Carrier {
     const found = await Promise.all(cargo.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash])));
     if (!found.some((transaction) => transaction !== null)) return false;
     cargo.misses = 0;
-    await this.#accepted(cargo);
+    this.#accepted(cargo);
     return true;
   }
 

@@ -10,7 +10,7 @@ import { leaseExpired } from "../store/instance";
 import type { KeptFailure, SubmissionAttemptsTable, SubmissionsTable } from "../store/tables/chain";
 import { cancelSubmission } from "./operations";
 import { sameResult } from "./results";
-import { OPEN_STATES, type SubmissionState } from "./states";
+import { hasOutcome, OPEN_STATES } from "./states";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionView, WriteResult } from "./types";
 
 export type SubmissionRow = Selectable<SubmissionsTable>;
@@ -69,9 +69,10 @@ export class SubmissionRecords {
    */
   async begin(beginning: Beginning): Promise<SubmissionRow | undefined> {
     try {
+      if (!beginning.billed) return await this.#takeNonce(this.db, beginning);
       return await this.db.transaction().execute(async (trx) => {
         const row = await this.#takeNonce(trx, beginning);
-        if (row !== undefined && beginning.billed) await this.hooks.onBegin(beginning.id, trx);
+        if (row !== undefined) await this.hooks.onBegin(beginning.id, trx);
         return row;
       });
     } catch (error) {
@@ -80,7 +81,7 @@ export class SubmissionRecords {
     }
   }
 
-  async #takeNonce(trx: Trx, beginning: Beginning): Promise<SubmissionRow | undefined> {
+  async #takeNonce(trx: Db | Trx, beginning: Beginning): Promise<SubmissionRow | undefined> {
     const { id, accountId, kind, payer, turn, calldata, tag, gasLimit, idempotencyKey = null, billed, requestId = null } = beginning;
     const { rows } = await sql<SubmissionRow>`
       with turn as (
@@ -153,33 +154,39 @@ export class SubmissionRecords {
    * After a reorg an outcome other than the one answered makes it `changed`, and the books are not told twice.
    */
   async end(row: SubmissionRow, ending: Ending): Promise<SubmissionRow> {
-    return this.db.transaction().execute(async (trx) => {
-      const current = await trx.selectFrom("submissions").selectAll().where("id", "=", row.id).forUpdate().executeTakeFirstOrThrow();
-      if (!(OPEN_STATES as readonly SubmissionState[]).includes(current.state)) return current;
-      const ended = await this.#writeEnding(trx, current, ending);
-      if (current.account_id !== null && ending.block !== undefined) await raiseLastBlock(trx, current.account_id, ending.block.number);
-      if (current.before === null) await this.#tellBooks(trx, ended);
-      return ended;
-    });
+    // A single statement is a transaction by itself; the books need one around theirs, too.
+    const ended = row.billed
+      ? await this.db.transaction().execute(async (trx) => {
+          const written = await this.#writeEnding(trx, row, ending);
+          if (written !== undefined && written.before === null) await this.#tellBooks(trx, written);
+          return written;
+        })
+      : await this.#writeEnding(this.db, row, ending);
+    return ended ?? (await this.#overtaken(row, ending));
   }
 
-  #writeEnding(trx: Trx, row: SubmissionRow, { state, transactionHash, block, result, error, charged }: Ending): Promise<SubmissionRow> {
-    return trx
-      .updateTable("submissions")
-      .set({
-        state: row.before === null || isSameAnswer(row.before, { result, error }) ? state : "changed",
-        transaction_hash: transactionHash ?? null,
-        block_number: block?.number ?? null,
-        block_hash: block?.hash ?? null,
-        result: result === undefined ? null : JSON.stringify(result),
-        error: error === undefined ? null : JSON.stringify(error),
-        charged: row.charged || charged,
-        instance_id: null,
-        updated_at: sql`now()`,
-      })
-      .where("id", "=", row.id)
-      .returningAll()
-      .executeTakeFirstOrThrow();
+  async #writeEnding(trx: Db | Trx, row: SubmissionRow, { state, transactionHash, block, result, error, charged }: Ending): Promise<SubmissionRow | undefined> {
+    const final = row.before === null || isSameAnswer(row.before, { result, error }) ? state : "changed";
+    const { rows } = await sql<SubmissionRow>`
+      with ended as (
+        update submissions set state = ${final}, transaction_hash = ${transactionHash ?? null}, block_number = ${block?.number ?? null}::int8,
+          block_hash = ${block?.hash ?? null}, result = ${jsonOrNull(result)}::jsonb, error = ${jsonOrNull(error)}::jsonb, charged = charged or ${charged}::boolean,
+          instance_id = null, updated_at = now()
+        where id = ${row.id} and state in (${sql.join(OPEN_STATES)}) and (before is null) = ${row.before === null}::boolean
+        returning *
+      ), seen as (
+        update account_turns set last_block = greatest(last_block, ended.block_number) from ended
+        where account_turns.account_id = ended.account_id and ended.block_number is not null
+      )
+      select * from ended`.execute(trx);
+    return rows[0];
+  }
+
+  /** Somebody else wrote its outcome, or a reorg came between: as it stands now, and once more if it is still open. */
+  async #overtaken(row: SubmissionRow, ending: Ending): Promise<SubmissionRow> {
+    const current = await this.load(row.id);
+    if (current === undefined) throw new LostSubmission();
+    return hasOutcome(current.state) ? current : this.end(current, ending);
   }
 
   /**
@@ -272,13 +279,7 @@ export class SubmissionRecords {
   }
 }
 
-async function raiseLastBlock(trx: Trx, accountId: string, block: number): Promise<void> {
-  await trx
-    .updateTable("account_turns")
-    .set({ last_block: sql`greatest(last_block, ${block})` })
-    .where("account_id", "=", accountId)
-    .execute();
-}
+const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 type Answered = NonNullable<SubmissionRow["before"]>;
 

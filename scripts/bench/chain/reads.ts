@@ -1,0 +1,53 @@
+/** A list route against the bare call of the same view. */
+import { AccountManager__factory } from "../../../typechain-types";
+import { Pool } from "undici";
+import { BenchClient, benchStack, median, rounded } from "./client";
+
+export interface ReadResult {
+  readonly items: number;
+  readonly samples: number;
+  readonly callMs: number;
+  readonly routeMs: number;
+  readonly ratio: number;
+}
+
+const ITEMS = 50;
+const SAMPLES = 400;
+
+export async function reads(say: (line: string) => void): Promise<ReadResult> {
+  const stack = await benchStack({});
+  const client = new BenchClient(stack.baseUrl);
+  const node = new Pool(stack.rpcUrl, { connections: 1 });
+  try {
+    const { id, key } = await client.account();
+    for (let made = 0; made < ITEMS; made++) await client.post("add_group", { group_name: `group ${made}`, group_description: "a description" }, key);
+    const data = AccountManager__factory.createInterface().encodeFunctionData("listGroups", [id, 0, ITEMS]);
+    const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_call", params: [{ to: stack.contractAddress, data }, "latest"] });
+    const bare = async (): Promise<void> => {
+      const { body } = await node.request({ path: "/", method: "POST", headers: { "content-type": "application/json" }, body: call });
+      await body.json();
+    };
+    const route = async (): Promise<unknown> => client.get(`list_groups?page_size=${ITEMS}`, key);
+    const [callMs, routeMs] = await alternately(bare, route);
+    const result = { items: ITEMS, samples: SAMPLES, callMs: rounded(callMs, 2), routeMs: rounded(routeMs, 2), ratio: rounded(routeMs / callMs, 2) };
+    say(`list_groups ${result.routeMs} ms, eth_call ${result.callMs} ms`);
+    return result;
+  } finally {
+    await node.close();
+    await client.close();
+    await stack.stop();
+  }
+}
+
+/** In turns, so that whatever else the machine does meets both. */
+async function alternately(first: () => Promise<unknown>, second: () => Promise<unknown>): Promise<[number, number]> {
+  const times: [number[], number[]] = [[], []];
+  for (let sample = -50; sample < SAMPLES; sample++) {
+    for (const [index, work] of [first, second].entries()) {
+      const started = process.hrtime.bigint();
+      await work();
+      if (sample >= 0) times[index]?.push(Number(process.hrtime.bigint() - started) / 1e6);
+    }
+  }
+  return [median(times[0]), median(times[1])];
+}

@@ -1,0 +1,152 @@
+/** Writes per second: the bare node and the relayer, on the same node, with as many payers each, one after the other. */
+import { readFileSync } from "node:fs";
+import { Interface, JsonRpcProvider, keccak256, randomBytes, toBeHex, Transaction, Wallet } from "ethers";
+import { Pool } from "undici";
+import { AccountManager__factory } from "../../../typechain-types";
+import { DEVELOPMENT_CHAIN_ID, DEVELOPMENT_DEPLOYER_KEY } from "../../dev/chain";
+import type { Stack } from "../../dev/stack";
+import { BenchClient, benchStack, median, rounded, type BenchAccount } from "./client";
+
+export interface ThroughputRow {
+  readonly chain: string;
+  readonly payers: number;
+  readonly accounts: number;
+  readonly bare: number;
+  readonly relayer: number;
+  readonly ratio: number;
+  readonly medianMs: number;
+  /** CPU time per write, in ms. */
+  readonly cpu: { readonly relayer: number; readonly executor: number; readonly node: number };
+}
+
+const CHAINS = [
+  { name: "mines at once", args: [] as string[], accounts: 64, seconds: 8, bareWrites: 1_500 },
+  { name: "a block each second", args: ["--block-time", "1"], accounts: 400, seconds: 12, bareWrites: 3_000 },
+];
+const BARE_CONNECTIONS = 32;
+const CONTRACT = new Interface(AccountManager__factory.abi);
+
+export async function throughput(payerCounts: readonly number[], say: (line: string) => void): Promise<ThroughputRow[]> {
+  const rows: ThroughputRow[] = [];
+  for (const chain of CHAINS) {
+    for (const payers of payerCounts) {
+      const stack = await benchStack({ payerCount: payers, chainArgs: chain.args });
+      try {
+        const bare = await bareRate(stack, payers, chain.bareWrites);
+        const through = await relayerRate(stack, chain.accounts, chain.seconds);
+        const row = { chain: chain.name, payers, accounts: chain.accounts, bare: rounded(bare), ...through, ratio: rounded(through.relayer / bare, 2) };
+        say(`${row.chain}, ${payers} payers: bare ${row.bare}/s, relayer ${row.relayer}/s, ratio ${row.ratio}`);
+        rows.push(row);
+      } finally {
+        await stack.stop();
+      }
+    }
+  }
+  return rows;
+}
+
+/** Signed beforehand by payers of the bench's own, on accounts of its own; from the first send to the last one mined. */
+async function bareRate(stack: Stack, payerCount: number, writes: number): Promise<number> {
+  const provider = new JsonRpcProvider(stack.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 50 });
+  const node = new Pool(stack.rpcUrl, { connections: BARE_CONNECTIONS });
+  try {
+    const payers = Array.from({ length: payerCount }, () => new Wallet(keccak256(randomBytes(32))));
+    const accounts = await prepare(provider, stack.contractAddress, payers);
+    const perPayer = Math.ceil(writes / payerCount);
+    const raws = Array.from({ length: perPayer }, (_, nonce) => payers.map((payer) => signed(payer, stack.contractAddress, accounts, nonce))).flat();
+    const started = process.hrtime.bigint();
+    let next = 0;
+    const sender = async (): Promise<void> => {
+      for (let raw = raws[next++]; raw !== undefined; raw = raws[next++]) await send(node, raw);
+    };
+    await Promise.all(Array.from({ length: BARE_CONNECTIONS }, sender));
+    for (const { address } of payers)
+      while ((await provider.getTransactionCount(address, "latest")) < perPayer) await new Promise((resolve) => setTimeout(resolve, 10));
+    return raws.length / (Number(process.hrtime.bigint() - started) / 1e9);
+  } finally {
+    provider.destroy();
+    await node.close();
+  }
+}
+
+async function prepare(provider: JsonRpcProvider, address: string, payers: readonly Wallet[]): Promise<readonly string[]> {
+  const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
+  const contract = AccountManager__factory.connect(address, admin);
+  for (const payer of payers) {
+    await provider.send("anvil_setBalance", [payer.address, toBeHex(10n ** 21n)]);
+    await (await contract.addApiPayer(payer.address)).wait();
+  }
+  await (await contract.addApiPayer(admin.address)).wait();
+  const accounts = Array.from({ length: 64 }, () => keccak256(randomBytes(32)));
+  const calls = accounts.map((id) => CONTRACT.encodeFunctionData("newAccount", [id, true, "bench", "", admin.address]));
+  await (await contract.multicall(calls)).wait();
+  return accounts;
+}
+
+function signed(payer: Wallet, to: string, accounts: readonly string[], nonce: number): string {
+  const data = CONTRACT.encodeFunctionData("addGroup", [accounts[nonce % accounts.length], "group", "", [], []]);
+  const transaction = Transaction.from({
+    type: 2,
+    chainId: DEVELOPMENT_CHAIN_ID,
+    to,
+    data,
+    nonce,
+    gasLimit: 250_000,
+    maxFeePerGas: 10n ** 11n,
+    maxPriorityFeePerGas: 1n,
+  });
+  transaction.signature = payer.signingKey.sign(transaction.unsignedHash);
+  return transaction.serialized;
+}
+
+async function send(node: Pool, raw: string): Promise<void> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
+  const { body: stream } = await node.request({ path: "/", method: "POST", headers: { "content-type": "application/json" }, body });
+  const { error } = (await stream.json()) as { error?: { message: string } };
+  if (error !== undefined) throw new Error(error.message);
+}
+
+type Through = Pick<ThroughputRow, "relayer" | "medianMs" | "cpu">;
+
+async function relayerRate(stack: Stack, accountCount: number, seconds: number): Promise<Through> {
+  const client = new BenchClient(stack.baseUrl);
+  const pids = { relayer: pidOf(stack, "relayer"), executor: pidOf(stack, "executor"), node: stack.chain.child.pid ?? 0 };
+  try {
+    const accounts = await Promise.all(Array.from({ length: accountCount }, () => client.account()));
+    await writeFor(client, accounts, 2_000);
+    const before = { relayer: cpuMs(pids.relayer), executor: cpuMs(pids.executor), node: cpuMs(pids.node) };
+    const times = await writeFor(client, accounts, seconds * 1_000);
+    const perWrite = (name: keyof typeof pids): number => rounded((cpuMs(pids[name]) - before[name]) / times.length, 2);
+    return {
+      relayer: rounded(times.length / seconds),
+      medianMs: rounded(median(times)),
+      cpu: { relayer: perWrite("relayer"), executor: perWrite("executor"), node: perWrite("node") },
+    };
+  } finally {
+    await client.close();
+  }
+}
+
+/** Each account one write after another; the times of those answered within `ms`. */
+async function writeFor(client: BenchClient, accounts: readonly BenchAccount[], ms: number): Promise<readonly number[]> {
+  const until = Date.now() + ms;
+  const times: number[] = [];
+  const write = async ({ key }: BenchAccount): Promise<void> => {
+    while (Date.now() < until) {
+      const started = Date.now();
+      const { status, answer } = await client.post("add_group", { group_name: "group", group_description: "" }, key);
+      if (status !== 200) throw new Error(`add_group answered ${status}: ${JSON.stringify(answer)}`);
+      if (Date.now() <= until) times.push(Date.now() - started);
+    }
+  };
+  await Promise.all(accounts.map(write));
+  return times;
+}
+
+const pidOf = (stack: Stack, name: "relayer" | "executor"): number => stack.service(name).child.pid ?? 0;
+
+/** User and system time of a process so far (Linux counts in hundredths of a second). */
+function cpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
