@@ -13,7 +13,7 @@ const CONTRA: Readonly<Record<EntryKind, HouseBook>> = {
   top_up: "payments",
   refund: "payments",
   dispute: "payments",
-  dispute_reversal: "payments",
+  reversal: "payments",
   write: "revenue",
   run: "revenue",
 };

@@ -5,7 +5,6 @@
 import { sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
-import type { EntryKind } from "../../store/tables/credits";
 import { ensureAccount } from "../accounts";
 import { post } from "../ledger";
 
@@ -15,11 +14,14 @@ export interface PaidIntent {
   readonly amountCents: number;
 }
 
-export interface Dispute {
-  readonly disputeId: string;
+/** A refund or a dispute: somebody wants the payment, or a part of it, back. */
+export interface Claim {
+  readonly claimId: string;
+  readonly kind: "refund" | "dispute";
   readonly intentId: string;
   readonly amountCents: number;
-  readonly reinstated: boolean;
+  /** The refund failed; the dispute's money came back, or was never taken. */
+  readonly withdrawn: boolean;
 }
 
 /** Credits a succeeded intent, and takes back at once what was refunded or disputed before we heard of it. Returns whether this call credited. */
@@ -42,8 +44,8 @@ export async function creditIntent(db: Db, paid: PaidIntent): Promise<boolean> {
   });
 }
 
-/** `refundedCents` is cumulative and only grows, so the largest figure heard is the newest. */
-export async function recordRefund(db: Db, intentId: string, refundedCents: number): Promise<void> {
+/** The cumulative sum of a payment's refunds, as the processor tells it: the largest figure heard is the newest. */
+export async function recordRefunded(db: Db, intentId: string, refundedCents: number): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockPayment(trx, intentId);
     await trx
@@ -55,15 +57,15 @@ export async function recordRefund(db: Db, intentId: string, refundedCents: numb
   });
 }
 
-export async function recordDispute(db: Db, dispute: Dispute): Promise<void> {
+export async function recordClaim(db: Db, claim: Claim): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    await lockPayment(trx, dispute.intentId);
+    await lockPayment(trx, claim.intentId);
     await trx
-      .insertInto("payment_disputes")
-      .values({ dispute_id: dispute.disputeId, intent_id: dispute.intentId, amount_cents: dispute.amountCents, reinstated: dispute.reinstated })
-      .onConflict((conflict) => conflict.column("dispute_id").doUpdateSet({ reinstated: sql`payment_disputes.reinstated or excluded.reinstated` }))
+      .insertInto("payment_claims")
+      .values({ claim_id: claim.claimId, kind: claim.kind, intent_id: claim.intentId, amount_cents: claim.amountCents, withdrawn: claim.withdrawn })
+      .onConflict((conflict) => conflict.column("claim_id").doUpdateSet({ withdrawn: sql`payment_claims.withdrawn or excluded.withdrawn` }))
       .execute();
-    await settleDebit(trx, dispute.intentId);
+    await settleDebit(trx, claim.intentId);
   });
 }
 
@@ -81,13 +83,13 @@ async function lockPayment(trx: Trx, intentId: string): Promise<void> {
 async function settleDebit(trx: Trx, intentId: string): Promise<void> {
   const payment = await trx.selectFrom("payments").selectAll().where("intent_id", "=", intentId).executeTakeFirstOrThrow();
   if (payment.account_id === null) return;
-  const disputed = await openDisputes(trx, intentId);
-  const debit = Math.min(payment.credited_cents, Math.max(payment.refunded_cents, disputed));
+  const { refunded, disputed } = await claimedBack(trx, intentId, payment.refunded_cents);
+  const debit = Math.min(payment.credited_cents, Math.max(refunded, disputed));
   const change = debit - payment.debited_cents;
   if (change === 0) return;
   const number = payment.adjustments + 1;
   await trx.updateTable("payments").set({ debited_cents: debit, adjustments: number }).where("intent_id", "=", intentId).execute();
-  const kind: EntryKind = change < 0 ? "dispute_reversal" : disputed > payment.refunded_cents ? "dispute" : "refund";
+  const kind = change < 0 ? "reversal" : disputed > refunded ? "dispute" : "refund";
   await post(trx, {
     accountId: payment.account_id as AccountId,
     kind,
@@ -97,12 +99,14 @@ async function settleDebit(trx: Trx, intentId: string): Promise<void> {
   });
 }
 
-async function openDisputes(trx: Trx, intentId: string): Promise<number> {
-  const { cents } = await trx
-    .selectFrom("payment_disputes")
-    .select(sql<number>`coalesce(sum(amount_cents), 0)::int8`.as("cents"))
-    .where("intent_id", "=", intentId)
-    .where("reinstated", "=", false)
-    .executeTakeFirstOrThrow();
-  return cents;
+/**
+ * What is out at this moment. The cumulative sum counts as long as no refund is known to have failed: after that it may be smaller or larger than the truth,
+ * and the refunds one by one are what counts.
+ */
+async function claimedBack(trx: Trx, intentId: string, cumulativeCents: number): Promise<{ refunded: number; disputed: number }> {
+  const claims = await trx.selectFrom("payment_claims").selectAll().where("intent_id", "=", intentId).execute();
+  const standing = (kind: Claim["kind"]): number =>
+    claims.filter((claim) => claim.kind === kind && !claim.withdrawn).reduce((sum, claim) => sum + claim.amount_cents, 0);
+  const oneFailed = claims.some((claim) => claim.kind === "refund" && claim.withdrawn);
+  return { refunded: oneFailed ? standing("refund") : Math.max(cumulativeCents, standing("refund")), disputed: standing("dispute") };
 }

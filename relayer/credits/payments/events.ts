@@ -5,13 +5,16 @@
 import type Stripe from "stripe";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Db } from "../../store/database";
-import { creditIntent, recordDispute, recordRefund } from "./books";
+import { creditIntent, recordClaim, recordRefunded } from "./books";
 import { paidCents } from "./intents";
 import { accountOf, CURRENCY, idOf } from "./ours";
 
 export const EVENT_TYPES = [
   "payment_intent.succeeded",
   "charge.refunded",
+  "refund.created",
+  "refund.updated",
+  "refund.failed",
   "charge.dispute.created",
   "charge.dispute.funds_withdrawn",
   "charge.dispute.funds_reinstated",
@@ -33,7 +36,11 @@ export async function applyEvent(db: Db, deployment: string, event: Stripe.Event
     case "payment_intent.succeeded":
       return applySuccess(db, deployment, event.data.object);
     case "charge.refunded":
-      return applyRefund(db, deployment, event.data.object);
+      return applyRefunded(db, deployment, event.data.object);
+    case "refund.created":
+    case "refund.updated":
+    case "refund.failed":
+      return applyRefund(db, event.data.object);
     case "charge.dispute.created":
     case "charge.dispute.funds_withdrawn":
     case "charge.dispute.funds_reinstated":
@@ -51,10 +58,17 @@ async function applySuccess(db: Db, deployment: string, intent: Stripe.PaymentIn
   return true;
 }
 
-async function applyRefund(db: Db, deployment: string, charge: Stripe.Charge): Promise<boolean> {
+async function applyRefunded(db: Db, deployment: string, charge: Stripe.Charge): Promise<boolean> {
   const intentId = idOf(charge.payment_intent);
   if (intentId === undefined || accountOf(charge.metadata, deployment) === undefined) return false;
-  await recordRefund(db, intentId, charge.amount_refunded);
+  await recordRefunded(db, intentId, charge.amount_refunded);
+  return true;
+}
+
+async function applyRefund(db: Db, { id, payment_intent: intent, amount, status }: Stripe.Refund): Promise<boolean> {
+  const intentId = idOf(intent);
+  if (intentId === undefined) return false;
+  await recordClaim(db, { claimId: id, kind: "refund", intentId, amountCents: amount, withdrawn: status === "failed" || status === "canceled" });
   return true;
 }
 
@@ -65,6 +79,6 @@ async function applyDispute(db: Db, dispute: Stripe.Dispute, type: Stripe.Event[
   const reinstated = type === "charge.dispute.funds_reinstated" || dispute.status === "won" || dispute.status === "warning_closed";
   const withdrawn = type === "charge.dispute.funds_withdrawn" || !dispute.status.startsWith("warning_");
   if (!reinstated && !withdrawn) return false;
-  await recordDispute(db, { disputeId: dispute.id, intentId, amountCents: dispute.amount, reinstated });
+  await recordClaim(db, { claimId: dispute.id, kind: "dispute", intentId, amountCents: dispute.amount, withdrawn: reinstated });
   return true;
 }

@@ -74,13 +74,14 @@ async function payments(db: Kysely<unknown>): Promise<void> {
     adjustments int8 not null default 0,
     created_at timestamptz not null default now()
   )`.execute(db);
-  await sql`create table payment_disputes (
-    dispute_id text primary key,
+  await sql`create table payment_claims (
+    claim_id text primary key,
+    kind text not null check (kind in ('refund', 'dispute')),
     intent_id text not null,
     amount_cents int8 not null check (amount_cents >= 0),
-    reinstated boolean not null
+    withdrawn boolean not null
   )`.execute(db);
-  await sql`create index payment_disputes_by_intent on payment_disputes (intent_id)`.execute(db);
+  await sql`create index payment_claims_by_intent on payment_claims (intent_id)`.execute(db);
   await sql`create table payment_attempts (
     account_id text not null references credit_accounts,
     attempt_key text not null,

@@ -20,7 +20,7 @@ export interface KeySpendingTable {
   reserved_cents: Generated<Int8>;
 }
 
-export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "dispute_reversal" | "write" | "run";
+export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "reversal" | "write" | "run";
 
 /** The house's side of every entry. */
 export type HouseBook = "promotions" | "payments" | "revenue";
@@ -71,7 +71,7 @@ export interface PaymentsTable {
   account_id: string | null;
   /** Zero until the intent has succeeded and was credited, exactly once. */
   credited_cents: Generated<Int8>;
-  /** Cumulative, as the processor counts. */
+  /** The largest cumulative sum the processor has told. */
   refunded_cents: Generated<Int8>;
   /** What refunds and open disputes have taken back from the account so far. */
   debited_cents: Generated<Int8>;
@@ -80,13 +80,14 @@ export interface PaymentsTable {
   created_at: Timestamp;
 }
 
-/** The disputes of an intent, so that their events may come in any order. */
-export interface PaymentDisputesTable {
-  dispute_id: string;
+/** The refunds and disputes of an intent one by one, so that their events may come in any order. */
+export interface PaymentClaimsTable {
+  claim_id: string;
+  kind: "refund" | "dispute";
   intent_id: string;
   amount_cents: Int8;
-  /** Once true, never false again: the money came back, or was never taken. */
-  reinstated: boolean;
+  /** Once true, never false again: the refund failed, the dispute's money came back or was never taken. */
+  withdrawn: boolean;
 }
 
 /** Intents asked for under a client's attempt key: a second press of the button gives the first one's intent. */
@@ -110,7 +111,7 @@ export interface CreditTables {
   ledger_entries: LedgerEntriesTable;
   credit_reservations: CreditReservationsTable;
   payments: PaymentsTable;
-  payment_disputes: PaymentDisputesTable;
+  payment_claims: PaymentClaimsTable;
   payment_attempts: PaymentAttemptsTable;
   credit_settings: CreditSettingsTable;
 }

@@ -2,7 +2,7 @@
 import { StripeHttpError } from "./errors";
 
 export type CardOutcome =
-  | { readonly kind: "succeeds"; readonly then?: "dispute" | "inquiry" }
+  | { readonly kind: "succeeds"; readonly then?: "dispute" | "inquiry" | "failing refunds" }
   | { readonly kind: "declined"; readonly code: string; readonly declineCode?: string; readonly message: string }
   | { readonly kind: "authenticates"; readonly then: CardOutcome };
 
@@ -44,6 +44,7 @@ const TEST_CARDS: readonly TestCard[] = [
   card("pm_card_threeDSecure2Required", "4000000000003220", { kind: "authenticates", then: succeeds }),
   card("pm_card_authenticationRequired", "4000002760003184", { kind: "authenticates", then: succeeds }),
   card("pm_card_threeDSecureRequiredChargeDeclined", "4000008400001629", { kind: "authenticates", then: declined("generic_decline") }),
+  card("pm_card_refundFail", "4000000000005126", { kind: "succeeds", then: "failing refunds" }),
   card("pm_card_createDispute", "4000000000000259", { kind: "succeeds", then: "dispute" }),
   card("pm_card_createDisputeInquiry", "4000000000001976", { kind: "succeeds", then: "inquiry" }),
 ];

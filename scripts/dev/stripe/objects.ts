@@ -62,7 +62,7 @@ export interface Refund extends StripeObject {
   readonly charge: string;
   readonly currency: string;
   readonly payment_intent: string;
-  readonly status: "succeeded";
+  status: "succeeded" | "failed";
 }
 
 export type DisputeStatus = "warning_needs_response" | "warning_closed" | "needs_response" | "under_review" | "won" | "lost";
@@ -94,6 +94,8 @@ export class Objects {
   readonly paymentMethods = new Map<string, { readonly object: PaymentMethod; readonly outcome: CardOutcome }>();
   readonly authentications = new Map<string, CardOutcome>();
   readonly charges = new Map<string, Charge>();
+  /** Charges whose refunds the bank will send back. */
+  readonly failingRefunds = new Set<string>();
   readonly refunds = new Map<string, Refund>();
   readonly disputes = new Map<string, Dispute>();
   readonly events = new Map<string, Event>();

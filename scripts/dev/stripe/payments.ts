@@ -81,7 +81,7 @@ export class PaymentDesk {
     return this.#succeed(intent, outcome.then);
   }
 
-  #succeed(intent: PaymentIntent, then: "dispute" | "inquiry" | undefined): PaymentIntent {
+  #succeed(intent: PaymentIntent, then: Extract<CardOutcome, { kind: "succeeds" }>["then"]): PaymentIntent {
     const charge: Charge = {
       id: newId("ch"),
       object: "charge",
@@ -102,7 +102,8 @@ export class PaymentDesk {
     Object.assign(intent, { status: "succeeded", amount_received: intent.amount, latest_charge: charge.id, next_action: null });
     this.emit("charge.succeeded", charge);
     this.emit("payment_intent.succeeded", intent);
-    if (then !== undefined) this.dispute(charge, then === "inquiry" ? "warning_needs_response" : "needs_response");
+    if (then === "failing refunds") this.objects.failingRefunds.add(charge.id);
+    else if (then !== undefined) this.dispute(charge, then === "inquiry" ? "warning_needs_response" : "needs_response");
     return intent;
   }
 
@@ -164,7 +165,17 @@ export class PaymentDesk {
     this.objects.refunds.set(refund.id, refund);
     this.emit("refund.created", refund);
     this.emit("charge.refunded", charge);
+    if (this.objects.failingRefunds.has(charge.id)) this.#sendBack(refund, charge);
     return refund;
+  }
+
+  /** A refund that was announced as done and could not be: the money is the merchant's again. */
+  #sendBack(refund: Refund, charge: Charge): void {
+    refund.status = "failed";
+    charge.amount_refunded -= refund.amount;
+    charge.refunded = false;
+    this.emit("refund.updated", refund);
+    this.emit("refund.failed", refund);
   }
 
   dispute(charge: Charge, status: "needs_response" | "warning_needs_response"): Dispute {

@@ -21,7 +21,7 @@ const CAP_CENTS = 40;
 
 type End = "settle" | "release" | "vanish";
 type Act =
-  | { kind: "topUp"; account: number; cents: number; confirms: number; disputed: boolean }
+  | { kind: "topUp"; account: number; cents: number; confirms: number; card: string }
   | { kind: "run"; account: number; capped: boolean; limitSeconds: number; durationMs: number; end: End }
   | { kind: "write"; account: number; capped: boolean; cents: number; bind: boolean; end: End }
   | { kind: "refund"; payment: number; cents: number }
@@ -39,7 +39,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       account,
       cents: fc.integer({ min: 500, max: 600 }),
       confirms: fc.nat(3),
-      disputed: fc.boolean(),
+      card: fc.constantFrom("pm_card_visa", "pm_card_createDispute", "pm_card_refundFail"),
     }),
   },
   {
@@ -163,10 +163,10 @@ class World {
     }
   }
 
-  async #topUp({ account: index, cents, confirms, disputed }: Extract<Act, { kind: "topUp" }>): Promise<void> {
+  async #topUp({ account: index, cents, confirms, card }: Extract<Act, { kind: "topUp" }>): Promise<void> {
     const accountId = this.#accounts[index] as AccountId;
     const { paymentIntentId: id } = await this.#any().credits.createIntent({ accountId, amountCents: cents });
-    await this.stripe.paymentIntents.confirm(id, { payment_method: disputed ? "pm_card_createDispute" : "pm_card_visa" });
+    await this.stripe.paymentIntents.confirm(id, { payment_method: card });
     this.#payments.push({ id, account: index, cents });
     await Promise.all(Array.from({ length: confirms }, () => this.#any().credits.confirmIntent(accountId, id)));
   }

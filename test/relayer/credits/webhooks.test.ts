@@ -158,6 +158,16 @@ describe("webhooks", () => {
       expect(await settled()).to.equal(600);
     });
 
+    it("give back what a refund that failed had taken, and count the later ones that did not", async () => {
+      const intent = await paidIntent(1000, "pm_card_refundFail");
+      await stripe.refunds.create({ payment_intent: intent, amount: 300 });
+      await stripe.refunds.create({ payment_intent: intent, amount: 200 });
+      expect(await settled()).to.equal(1000);
+      double.objects.failingRefunds.clear();
+      await stripe.refunds.create({ payment_intent: intent, amount: 150 });
+      expect(await settled()).to.equal(850);
+    });
+
     it("do not count an inquiry, which has taken no money", async () => {
       const intent = await paidIntent(1000, "pm_card_createDisputeInquiry");
       expect(await settled()).to.equal(1000);
@@ -181,6 +191,9 @@ describe("webhooks", () => {
     it("come to the same in every order, also before the payment itself", async () => {
       const intent = await paidIntent(1000, "pm_card_createDispute");
       await stripe.refunds.create({ payment_intent: intent, amount: 100 });
+      double.objects.failingRefunds.add(double.objects.intents.get(intent)?.latest_charge ?? "");
+      await stripe.refunds.create({ payment_intent: intent, amount: 400 });
+      double.objects.failingRefunds.clear();
       await stripe.refunds.create({ payment_intent: intent, amount: 150 });
       await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
       await double.webhooks.idle();
