@@ -58,6 +58,8 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   const chain = await openChain(chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }));
   running.add("chain", () => chain.close());
   metrics.watchChain(chain);
+  metrics.watchLedger(store.db);
+  metrics.watchPool(async () => (await executor.call("info", {})).pool);
   running.add("housekeeping", startHousekeeping(store, log));
 
   const typedDataDomain = { name: domainName(config.serviceName), version: TYPED_DATA_VERSION, chainId: config.chainId } as const;

@@ -3,9 +3,11 @@ import { createServer, type Server } from "node:http";
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import type { Chain } from "./chain/types";
 import type { RequestFacts } from "./middleware/context";
+import type { Db } from "./store/database";
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const WEI_PER_ETHER = 1e18;
+const SOURCE_DEADLINE_MS = 2_000;
 
 export class Metrics {
   readonly #registry = new Registry();
@@ -22,7 +24,8 @@ export class Metrics {
     labelNames: ["outcome"],
     registers: [this.#registry],
   });
-  #refresh: () => Promise<void> = () => Promise.resolve();
+  readonly #sources: { readonly name: string; readonly read: () => Promise<void> }[] = [];
+  readonly #sourceUp = this.#gauge("relayer_source_up", "1 while the source of these figures answers", ["source"]);
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry });
@@ -36,36 +39,65 @@ export class Metrics {
     this.#writes.inc({ outcome: charged ? "mined" : "given_up" });
   }
 
-  /** Reads the chain room's figures whenever somebody asks for metrics. */
+  /** Lanes, submissions and heads, read whenever somebody asks for metrics. */
   watchChain(chain: Pick<Chain, "stats">): void {
-    const gauge = (name: string, help: string, labelNames: string[] = []): Gauge => new Gauge({ name, help, labelNames, registers: [this.#registry] });
-    const balance = gauge("relayer_payer_balance_ether", "Gas money of each payer", ["payer"]);
-    const inFlight = gauge("relayer_lane_in_flight", "Transactions under way per lane", ["payer"]);
-    const nonce = gauge("relayer_lane_next_nonce", "Next nonce of each lane", ["payer"]);
-    const open = gauge("relayer_submissions_open", "Writes without an outcome, by state", ["state"]);
-    const waiting = gauge("relayer_writes_waiting", "Writes that wait for their account's turn");
-    const headAge = gauge("relayer_chain_head_age_seconds", "Seconds since a new head was seen");
-    const headBlock = gauge("relayer_chain_head_block", "Newest block seen");
-    const followed = gauge("relayer_chain_followed_block", "Newest block whose events are stored");
-    this.#refresh = async () => {
+    const lanes = {
+      balance: this.#gauge("relayer_payer_balance_ether", "Gas money of each payer", ["payer"]),
+      inFlight: this.#gauge("relayer_lane_in_flight", "Transactions under way per lane", ["payer"]),
+      nonce: this.#gauge("relayer_lane_next_nonce", "Next nonce of each lane", ["payer"]),
+      usable: this.#gauge("relayer_lane_usable", "1 while the payer is registered, has gas and is not draining", ["payer"]),
+    };
+    const open = this.#gauge("relayer_submissions_open", "Writes without an outcome, by state", ["state"]);
+    const waiting = this.#gauge("relayer_writes_waiting", "Writes that wait for their account's turn");
+    const headAge = this.#gauge("relayer_chain_head_age_seconds", "Seconds since an RPC endpoint last answered");
+    const headBlock = this.#gauge("relayer_chain_head_block", "Newest block seen");
+    const followed = this.#gauge("relayer_chain_followed_block", "Newest block whose events are stored");
+    this.#watch("chain", async () => {
       const stats = await chain.stats();
-      for (const lane of stats.lanes) {
-        const payer = String(lane.payer);
-        balance.set({ payer }, Number(lane.balanceWei) / WEI_PER_ETHER);
-        inFlight.set({ payer }, lane.inFlight);
-        nonce.set({ payer }, lane.nextNonce);
+      for (const gauge of Object.values(lanes)) gauge.reset();
+      for (const { payer, balanceWei, inFlight, nextNonce, usable } of stats.lanes) {
+        lanes.balance.set({ payer }, Number(balanceWei) / WEI_PER_ETHER);
+        lanes.inFlight.set({ payer }, inFlight);
+        lanes.nonce.set({ payer }, nextNonce);
+        lanes.usable.set({ payer }, usable ? 1 : 0);
       }
-      open.reset();
-      for (const [state, count] of Object.entries(stats.open)) open.set({ state }, count);
+      showEach(open, "state", { reserved: 0, signed: 0, sent: 0, ...stats.open });
       waiting.set(stats.waiting);
       headAge.set(stats.headAgeSeconds);
       headBlock.set(stats.headBlock);
       followed.set(stats.followedBlock);
-    };
+    });
   }
-  /** The text Prometheus scrapes; figures that cannot be read at the moment stay as they were. */
+
+  /** Runs at work and in the queue. */
+  watchPool(pool: () => Promise<{ size: number; busy: number; queued: number }>): void {
+    const children = this.#gauge("relayer_executor_pool", "The executor's children, and runs waiting for one", ["state"]);
+    this.#watch("executor", async () => {
+      const { size, busy, queued } = await pool();
+      showEach(children, "state", { size, busy, queued });
+    });
+  }
+
+  /** What is owed to accounts, and how much of it is held: the books' view of everything under way. */
+  watchLedger(db: Db): void {
+    const ledger = this.#gauge("relayer_ledger_cents", "Credit over all accounts", ["kind"]);
+    this.#watch("ledger", async () => {
+      const { balance, reserved } = await db
+        .selectFrom("credit_accounts")
+        .select((eb) => [eb.fn.sum<string>("balance_cents").as("balance"), eb.fn.sum<string>("reserved_cents").as("reserved")])
+        .executeTakeFirstOrThrow();
+      showEach(ledger, "kind", { balance: Number(balance), reserved: Number(reserved) });
+    });
+  }
+
+  /** The text Prometheus scrapes; figures that cannot be read at the moment stay as they were, and `relayer_source_up` says so. */
   async text(): Promise<string> {
-    await this.#refresh().catch(() => undefined);
+    await Promise.all(
+      this.#sources.map(async ({ name, read }) => {
+        const isUp = await within(SOURCE_DEADLINE_MS, read()).catch(() => false);
+        this.#sourceUp.set({ source: name }, isUp ? 1 : 0);
+      }),
+    );
     return this.#registry.metrics();
   }
 
@@ -78,4 +110,23 @@ export class Metrics {
       );
     });
   }
+
+  #watch(name: string, read: () => Promise<void>): void {
+    this.#sources.push({ name, read });
+  }
+
+  #gauge(name: string, help: string, labelNames: string[] = []): Gauge {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  }
+}
+
+function showEach(gauge: Gauge, label: string, values: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(values)) gauge.set({ [label]: name }, value);
+}
+
+/** True when it was done in time. */
+async function within(ms: number, work: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), ms)));
+  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer));
 }

@@ -1,0 +1,58 @@
+/** What operators watch: figures of each source, and a source that fails leaves the rest standing. */
+import { expect } from "chai";
+import type { Chain, ChainStats } from "../../relayer/chain/types";
+import { Metrics } from "../../relayer/metrics";
+
+const STATS: ChainStats = {
+  lanes: [{ payer: 1, address: `0x${"1".repeat(40)}` as never, balanceWei: 25n * 10n ** 17n, nextNonce: 7, inFlight: 2, usable: true }],
+  open: { sent: 2 },
+  waiting: 3,
+  headBlock: 90,
+  headAgeSeconds: 0.5,
+  followedBlock: 89,
+};
+
+const chainOf = (stats: () => Promise<ChainStats>): Pick<Chain, "stats"> => ({ stats });
+
+describe("metrics", () => {
+  it("show requests, lanes, open submissions and heads", async () => {
+    const metrics = new Metrics();
+    metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
+    metrics.countRequest({ route: "addGroup", method: "POST", status: 200, seconds: 0.03 });
+    const text = await metrics.text();
+    for (const line of [
+      'relayer_payer_balance_ether{payer="1"} 2.5',
+      'relayer_lane_next_nonce{payer="1"} 7',
+      'relayer_lane_usable{payer="1"} 1',
+      'relayer_submissions_open{state="sent"} 2',
+      'relayer_submissions_open{state="signed"} 0',
+      "relayer_writes_waiting 3",
+      "relayer_chain_followed_block 89",
+      'relayer_source_up{source="chain"} 1',
+      'relayer_request_seconds_count{route="addGroup",method="POST",status="200"} 1',
+    ]) {
+      expect(text.split("\n")).to.include(line);
+    }
+  });
+
+  it("forget a lane that is gone, and what is no longer open", async () => {
+    const metrics = new Metrics();
+    let stats = STATS;
+    metrics.watchChain(chainOf(() => Promise.resolve(stats)));
+    await metrics.text();
+    stats = { ...STATS, lanes: [], open: {} };
+    const text = await metrics.text();
+    expect(text).not.to.contain('relayer_lane_usable{payer="1"}');
+    expect(text).to.contain('relayer_submissions_open{state="sent"} 0');
+  });
+
+  it("say which source fails or is late, and show the others", async () => {
+    const metrics = new Metrics();
+    metrics.watchChain(chainOf(() => Promise.reject(new Error("no database"))));
+    metrics.watchPool(() => Promise.resolve({ size: 4, busy: 1, queued: 0 }));
+    const text = await metrics.text();
+    expect(text).to.contain('relayer_source_up{source="chain"} 0');
+    expect(text).to.contain('relayer_source_up{source="executor"} 1');
+    expect(text).to.contain('relayer_executor_pool{state="busy"} 1');
+  });
+});
