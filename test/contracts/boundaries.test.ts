@@ -1,0 +1,247 @@
+// Where sets change words: groups are kept 224 to a word, members of a group 256 to a page. At each side of each edge every view, decision and scope
+// must be the model's; and the same for pages, strings and limits.
+import { setStorageAt } from "@nomicfoundation/hardhat-network-helpers";
+import { expect } from "chai";
+import { ethers } from "hardhat";
+import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, fullKey, twoAccounts } from "./support/stages";
+import { ANY_PKP } from "./support/state";
+import { expectViews } from "./support/views";
+import { cid, number, pathFor, staged, walletOf, type World } from "./support/world";
+
+const EDGES = [223n, 224n, 225n, 255n, 256n, 257n, 447n, 448n, 449n];
+const LAST = 450n;
+
+/** Adds groups on chain by the dozen and in the model one by one. */
+async function growTo(world: World, last: bigint): Promise<void> {
+  const { manager, model, cast } = world;
+  const payer = manager.connect(cast.payer);
+  const encoded = manager.interface.encodeFunctionData("addGroup", [ALICE_ID, "", "", [], []]);
+  for (let at = model.state.accounts.get(ALICE_ID)!.lastGroupId; at < last;) {
+    const step = last - at < 50n ? last - at : 50n;
+    await payer.multicall(Array<string>(Number(step)).fill(encoded));
+    for (let i = 0n; i < step; i++) model.call(cast.payer.address, "addGroup", [ALICE_ID, "", "", [], []], 1n);
+    at += step;
+  }
+}
+
+async function manyGroups() {
+  const { world } = await twoAccounts();
+  await growTo(world, LAST);
+  return { world, payer: world.cast.payer };
+}
+
+describe("Boundaries of group words", () => {
+  for (const groupId of EDGES) {
+    it(`group ${groupId}: listed, permitted by name, by list and by wildcard, and removed`, async () => {
+      const { world, payer } = await staged(manyGroups);
+      const { manager } = world;
+      const [named, wildcard] = [number("named"), number("wildcard")];
+      await world.do(payer, "addActionToGroup", ALICE_ID, groupId, cid(2));
+      await world.do(payer, "addPkpToGroup", ALICE_ID, groupId, ALICE_PKP);
+      await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, named, [groupId]));
+      await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, wildcard, ALL));
+      await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, ALICE_KEY, [groupId - 1n, groupId + 1n, groupId - 1n]));
+      const may = (key: bigint) => manager.canUseWalletInAction(key, cid(2), ALICE_PKP);
+      expect([await may(named), await may(wildcard), await may(ALICE_ID), await may(ALICE_KEY)]).to.deep.equal([true, true, true, false]);
+      for (const other of [groupId - 1n, groupId, groupId + 1n]) {
+        for (const scope of [0, 4, 5, 6]) expect(await manager.hasScope(named, scope, other)).to.equal(other === groupId);
+      }
+      const key = await manager.getUsageApiKey(ALICE_KEY);
+      expect([...key.executeInGroups]).to.deep.equal([groupId - 1n, groupId + 1n]);
+      await world.do(payer, "addActionToGroup", named, groupId, cid(3));
+      expect(await world.call(payer, "addActionToGroup", [named, groupId - 1n, cid(3)])).to.equal("MissingScope");
+      await world.do(payer, "removeGroup", named, groupId);
+      expect([await may(named), await may(wildcard), await may(ALICE_ID)]).to.deep.equal([false, false, false]);
+      expect(await manager.hasScope(named, 0, groupId)).to.equal(false);
+      expect(await world.call(payer, "removeGroup", [named, groupId])).to.equal("UnknownGroup");
+      const { items, total } = await manager.listGroups(ALICE_ID, 0, 1000);
+      expect(total).to.equal(LAST - 1n);
+      expect(items.some((group) => group.id === groupId)).to.equal(false);
+    });
+  }
+
+  it("any action and any PKP work across words, alone and together", async () => {
+    const { world, payer } = await staged(manyGroups);
+    await world.do(payer, "addActionToGroup", ALICE_ID, 256n, 0n);
+    await world.do(payer, "addPkpToGroup", ALICE_ID, 256n, ANY_PKP);
+    await world.do(payer, "addPkpToGroup", ALICE_ID, 448n, ANY_PKP);
+    await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, ALICE_KEY, [448n]));
+    const key = number("all");
+    await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, key, ALL));
+    expect(await world.manager.canUseWalletInAction(key, cid(77), ALICE_PKP)).to.equal(true);
+    expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(77), ALICE_PKP)).to.equal(false);
+  });
+
+  it("replacing a key's lists leaves nothing of the old ones, in any word", async () => {
+    const { world, payer } = await staged(manyGroups);
+    const { manager } = world;
+    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, EDGES));
+    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [1n]));
+    for (const groupId of EDGES) expect(await manager.hasScope(ALICE_KEY, 0, groupId)).to.equal(false);
+    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [...EDGES].reverse()));
+    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [...EDGES, ...EDGES])); // the same set: no event
+    await world.do(payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
+    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, [2n]));
+    for (const groupId of [1n, ...EDGES]) expect(await manager.hasScope(ALICE_KEY, 5, groupId)).to.equal(false);
+  });
+});
+
+describe("Boundaries of member pages", () => {
+  const MEMBERS = 520;
+
+  it("a group with members on both sides of each page edge lists, drops and counts them", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer } = world.cast;
+    const numbers = Array.from({ length: MEMBERS }, (_, i) => i + 2);
+    for (let i = 0; i < MEMBERS; i += 130) {
+      await world.do(payer, "changeGroupMembers", ALICE_ID, 1n, numbers.slice(i, i + 130).map(cid), [], [], []);
+    }
+    for (const i of [254, 255, 256, 257, 258]) await world.do(payer, "removeActionFromGroup", ALICE_ID, 1n, cid(i));
+    for (const i of [510, 511, 512, 513]) await world.do(payer, "removeAction", ALICE_ID, cid(i));
+    const wanted = [...world.model.state.accounts.get(ALICE_ID)!.groups.get(1n)!.actions];
+    const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
+    expect(total).to.equal(BigInt(wanted.length));
+    expect(items.map((item) => item.actionHash)).to.deep.equal(wanted);
+    const pages = await Promise.all([0, 200, 400].map((offset) => world.manager.listActionsInGroup(ALICE_ID, 1n, offset, 200)));
+    expect(pages.flatMap((page) => page.items.map((item) => item.actionHash))).to.deep.equal(wanted);
+    await world.do(payer, "updateGroup", ALICE_ID, 1n, "", "", [cid(600), cid(256)], []);
+    expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(2n);
+    await expectViewsOfSmall(world);
+  }).timeout(60_000);
+
+  it("an account with more actions than the pages of a group can tell apart still lists and drops them", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer } = world.cast;
+    const address = await world.manager.getAddress();
+    const slot = await accountSlot(world);
+    const word = BigInt(await ethers.provider.getStorage(address, slot));
+    const at = 192n; // owner 160, managed 8, lengths 24: then lastAction
+    expect((word >> at) & 0xffffffffn).to.equal(1n);
+    for (const lastAction of [28_415n, 28_671n, 28_672n, 60_000n]) {
+      await setStorageAt(address, slot, (word & ~(0xffffffffn << at)) | (lastAction << at));
+      const fresh = number(`action after ${lastAction}`);
+      await world.do(payer, "addActionToGroup", ALICE_ID, 1n, fresh);
+      expect(await world.manager.canUseWalletInAction(ALICE_KEY, fresh, ALICE_PKP)).to.equal(true);
+    }
+    const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
+    expect(total).to.equal(5n);
+    expect(items.map((item) => item.actionHash)).to.deep.equal([...world.model.state.accounts.get(ALICE_ID)!.groups.get(1n)!.actions]);
+    await world.do(payer, "updateGroup", ALICE_ID, 1n, "", "", [cid(1)], []);
+    expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(1n);
+  });
+
+  /** The slot of Alice's account record: the one mapping entry whose first word carries her address. */
+  async function accountSlot(world: World): Promise<string> {
+    const address = await world.manager.getAddress();
+    for (let position = 0; position < 20; position++) {
+      const slot = ethers.keccak256(ethers.AbiCoder.defaultAbiCoder().encode(["uint256", "uint256"], [ALICE_ID, position]));
+      const word = await ethers.provider.getStorage(address, slot);
+      if (word.toLowerCase().endsWith(world.cast.alice.address.slice(2).toLowerCase())) return slot;
+    }
+    throw new Error("The account's record was not found.");
+  }
+
+  /** `expectViews` asks for pages of 200: what is larger is left out. */
+  async function expectViewsOfSmall(world: World): Promise<void> {
+    const state = structuredClone(world.model.state);
+    state.accounts.delete(ALICE_ID);
+    await expectViews(world.manager, state);
+  }
+});
+
+describe("Boundaries of pages, strings and ids", () => {
+  it("pages hold 1,000 items, 200 for keys, and no more; past the end they are empty", async () => {
+    const { world } = await staged(twoAccounts);
+    const { manager } = world;
+    const lists: [string, bigint, (offset: bigint, limit: bigint) => Promise<{ items: unknown[] }>][] = [
+      ["groups", 1000n, (o, l) => manager.listGroups(ALICE_ID, o, l)],
+      ["actions", 1000n, (o, l) => manager.listActions(ALICE_ID, o, l)],
+      ["actions in a group", 1000n, (o, l) => manager.listActionsInGroup(ALICE_ID, 1, o, l)],
+      ["PKPs", 1000n, (o, l) => manager.listPkps(ALICE_ID, o, l)],
+      ["PKPs in a group", 1000n, (o, l) => manager.listPkpsInGroup(ALICE_ID, 1, o, l)],
+      ["usage keys", 200n, (o, l) => manager.listUsageApiKeys(ALICE_ID, o, l)],
+    ];
+    const huge = (1n << 256n) - 1n;
+    for (const [what, max, list] of lists) {
+      expect((await list(0n, max)).items.length, what).to.equal(1);
+      await expect(list(0n, max + 1n), what)
+        .to.be.revertedWithCustomError(manager, "PageTooLarge")
+        .withArgs(max + 1n, max);
+      for (const offset of [1n, 2n, huge]) expect((await list(offset, max)).items.length, what).to.equal(0);
+      expect((await list(0n, 0n)).items.length, what).to.equal(0);
+    }
+  });
+
+  it("names of 128 and descriptions of 1,024 bytes come back whole, one byte more is refused, counted in bytes", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer } = world.cast;
+    const long = (length: number) => Array.from({ length }, (_, i) => String.fromCharCode(97 + (i % 26))).join("");
+    for (const [name, description] of [
+      [long(128), long(1024)],
+      ["", long(1024)],
+      [long(128), ""],
+      ["é".repeat(64), "😀".repeat(256)],
+      [long(33), long(31)],
+    ]) {
+      await world.do(payer, "updateAccountMetadata", ALICE_ID, name, description);
+      await world.do(payer, "addGroup", ALICE_ID, name, description, [], []);
+      const account = await world.manager.getAccount(ALICE_ID);
+      expect([account.name, account.description]).to.deep.equal([name, description]);
+    }
+    await world.do(payer, "updateAccountMetadata", ALICE_ID, "a", "b"); // over longer text
+    await world.do(payer, "updateAccountMetadata", ALICE_ID, "ab", ""); // same bytes, other split
+    expect((await world.manager.getAccount(ALICE_ID)).name).to.equal("ab");
+    for (const [name, description] of [
+      [long(129), ""],
+      ["", long(1025)],
+      ["é".repeat(65), ""],
+    ]) {
+      const labels = [name, description];
+      const calls: [string, ...unknown[]][] = [
+        ["newAccount", number("new"), true, ...labels, payer.address],
+        ["newChainSecuredAccount", ...labels],
+        ["updateAccountMetadata", ALICE_ID, ...labels],
+        ["setUsageApiKey", ALICE_ID, number("k"), 0n, 0n, ...labels, false, false, false, [], [], [], []],
+        ["updateUsageApiKeyMetadata", ALICE_ID, ALICE_KEY, ...labels],
+        ["registerWalletDerivation", ALICE_ID, walletOf("w"), pathFor(ALICE_ID, "w"), ...labels],
+        ["registerWalletDerivation", ALICE_ID, walletOf("w"), pathFor(ALICE_ID, "w", 2n), ...labels],
+        ["updatePkpMetadata", ALICE_ID, ALICE_PKP, ...labels],
+        ["addGroup", ALICE_ID, ...labels, [], []],
+        ["updateGroup", ALICE_ID, 1n, ...labels, [], []],
+        ["updateGroupMetadata", ALICE_ID, 1n, ...labels],
+        ["addAction", ALICE_ID, ...labels, cid(1)],
+        ["updateActionMetadata", ALICE_ID, cid(1), 0n, ...labels],
+      ];
+      for (const [call, ...args] of calls) expect(await world.call(payer, call, args), call).to.equal("StringTooLong");
+    }
+    await expectViews(world.manager, world.model.state);
+  });
+
+  it("zero is never an id: accounts, keys, wallets, actions, groups and PKP numbers", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer, alice } = world.cast;
+    const { manager } = world;
+    expect(await world.call(payer, "newAccount", [0n, true, "", "", alice.address])).to.equal("ZeroId");
+    expect(await world.call(payer, "newAccount", [1n, true, "", "", ANY_PKP])).to.equal("ZeroAddress");
+    expect(await world.call(payer, "newAccount", [1n, true, "", "", await manager.getAddress()])).to.equal("OwnerIsThisContract");
+    expect(await world.call(payer, "setUsageApiKey", executeKey(ALICE_ID, 0n, ALL))).to.equal("ZeroId");
+    expect(await world.call(payer, "registerWalletDerivation", [ALICE_ID, ANY_PKP, pathFor(ALICE_ID, "x"), "", ""])).to.equal("ZeroAddress");
+    expect(await world.call(payer, "addAction", [ALICE_ID, "", "", 0n])).to.equal("ActionZero");
+    expect(await world.call(payer, "removeAction", [ALICE_ID, 0n])).to.equal("UnknownAction");
+    expect(await world.call(payer, "transferOwnership", [ALICE_ID, ANY_PKP])).to.equal("ZeroAddress");
+    for (const number of [0, 2]) await expect(manager.pkpByNumber(ALICE_ID, number)).to.be.revertedWithCustomError(manager, "UnknownPkpNumber");
+    expect(await manager.pkpByNumber(ALICE_ID, 1)).to.equal(ALICE_PKP);
+    await expect(manager.getGroup(ALICE_ID, 0)).to.be.revertedWithCustomError(manager, "GroupZero");
+    const { accountId, live, owner } = await manager.getKey(0);
+    expect([accountId, live, owner]).to.deep.equal([0n, false, ANY_PKP]);
+    expect(await manager.accountOf(0)).to.equal(0n);
+  });
+
+  it("a question asked from address zero, as nodes do by default, opens no door", async () => {
+    const { world } = await staged(twoAccounts);
+    const { manager } = world;
+    const from = ANY_PKP;
+    const data = manager.interface.encodeFunctionData("addGroup", [number("nobody"), "", "", [], []]);
+    await expect(ethers.provider.call({ to: await manager.getAddress(), from, data })).to.be.revertedWithCustomError(manager, "NotAuthorized");
+  });
+});
