@@ -18,6 +18,8 @@ export const LIMIT_CEILINGS: RunLimits = {
   fetchTimeoutMs: MAX_WALL_MS,
   fetchBytes: 16 * MIB,
   keyOps: 10_000,
+  signBytes: 256 * 1024,
+  typedDataBytes: 64 * 1024,
   privateKeyReads: 1_000,
   imports: 100,
   importBytes: 16 * MIB,

@@ -17,6 +17,10 @@ export const RUN_LIMITS = {
   fetchTimeoutMs: 30_000,
   fetchBytes: 10 * MIB,
   keyOps: 100,
+  /** Of the arguments of signMessage or signTransaction, as JSON: hashing holds up everybody's ops. */
+  signBytes: 64 * KIB,
+  /** Of the arguments of signTypedData, as JSON. */
+  typedDataBytes: 16 * KIB,
   privateKeyReads: 10,
   imports: 20,
   importBytes: 5 * MIB,

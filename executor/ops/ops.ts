@@ -4,6 +4,7 @@
  */
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
+import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, type Authorization } from "../authorize";
 import type { Chain } from "../chain/chain";
 import type { Decision } from "../chain/decision";
@@ -20,6 +21,7 @@ export interface OpsParts {
   readonly keyring: Keyring;
   /** Whether getPrivateKey is served at all. */
   readonly privateKeysAllowed: boolean;
+  readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes">;
 }
 
 /** `pkpId` is the PKP the run was already authorised for, if it named one. */
@@ -27,6 +29,9 @@ export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId): O
   const ops = new RunOps(parts, run, pkpId);
   return (call) => ops.answer(call);
 }
+
+/** Ops that hash what they are given. */
+const HASHED: ReadonlySet<OpName> = new Set<OpName>(["signMessage", "signTypedData", "signTransaction"]);
 
 interface Granted {
   readonly account: AccountId;
@@ -77,9 +82,18 @@ class RunOps {
 
   async #perform(name: string, args: string): Promise<Exposed> {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
+    this.#requireSize(name, args);
     const parsed = OP_ARGUMENTS[name].safeParse(parseJson(args));
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
     return (this.#ops[name] as (args: unknown) => Promise<Exposed> | Exposed)(parsed.data);
+  }
+
+  /** Hashing runs on the one thread that serves everybody's ops, so a run may not make it hash much at a time. */
+  #requireSize(name: OpName, args: string): void {
+    const { signBytes, typedDataBytes } = this.parts.limits;
+    const most = name === "signTypedData" ? typedDataBytes : signBytes;
+    if (!HASHED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
+    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; hash them in the action and use signDigest`);
   }
 
   async #withPkp(pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {

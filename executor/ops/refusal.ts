@@ -2,7 +2,7 @@
 export class OpRefusal extends Error {
   override readonly name = "OpRefusal";
   constructor(
-    readonly code: "permission_denied" | "invalid_arguments" | "decryption_failed",
+    readonly code: "permission_denied" | "limit_exceeded" | "invalid_arguments" | "decryption_failed",
     message: string,
   ) {
     super(message);

@@ -53,7 +53,7 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   async function run(code: string, params: Record<string, unknown>, wallMs: number = RUN_LIMITS.wallMs): Promise<LocalRun> {
     const cid = await cidOfCode(code);
     const authorization: Authorization = { keyId: ZERO_HASH as KeyId, cid, decision: grant };
-    const ops = createOps({ chain, keyring, privateKeysAllowed: true }, authorization, pkpId);
+    const ops = createOps({ chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS }, authorization, pkpId);
     const limits = { ...RUN_LIMITS, wallMs };
     const outcome = await pool.run({ account: ACCOUNT, key: "local", code, cid, params: JSON.stringify({ pkpId, ...params }), limits, ops });
     return { ...outcome, cid };

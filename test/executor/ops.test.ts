@@ -10,6 +10,7 @@ import type { Decision } from "../../executor/chain/decision";
 import { Keyring } from "../../executor/keys/keyring";
 import { createOps } from "../../executor/ops/ops";
 import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";
+import { RUN_LIMITS } from "../../protocol/limits";
 import { SEED, count } from "../support/counts";
 
 const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
@@ -46,7 +47,7 @@ const known = (pkp: PkpId | undefined): Decision =>
   pkp === undefined || pkp === PKP ? decision() : decision({ allowed: false, reason: "UnknownPkp", derivationPath: undefined });
 const run: Authorization = { keyId: `0x${"b2".repeat(32)}` as KeyId, cid: CID, decision: decision() };
 function opsOver(chain: ScriptedChain, options: { privateKeysAllowed?: boolean; pkpId?: PkpId } = {}): OpHandler {
-  const parts = { chain: chain as unknown as Chain, keyring, privateKeysAllowed: options.privateKeysAllowed ?? true };
+  const parts = { chain: chain as unknown as Chain, keyring, privateKeysAllowed: options.privateKeysAllowed ?? true, limits: RUN_LIMITS };
   return createOps(parts, run, options.pkpId);
 }
 const ops = opsOver(new ScriptedChain(known));
@@ -229,6 +230,24 @@ describe("what an op is allowed", () => {
     for (const derivationPath of [undefined, `0x${"00".repeat(32)}` as DerivationPath, usage, elsewhere, foreign]) {
       expect(await refusal("signMessage", { pkpId: PKP, message: "" }, lying({ derivationPath }))).to.equal("permission_denied");
     }
+  });
+
+  it("is at most so much to hash at a time: exactly the limit, and not one byte more", async () => {
+    const ofBytes = (bytes: number, make: (filler: string) => object): string => {
+      const empty = Buffer.byteLength(JSON.stringify(make("")));
+      return JSON.stringify(make("x".repeat(bytes - empty)));
+    };
+    const typed = (filler: string): object => ({ pkpId: PKP, domain: {}, types: { M: [{ name: "text", type: "string" }] }, message: { text: filler } });
+    const codeOf = async (name: string, args: string): Promise<string> => {
+      const given = await ops({ name, args });
+      return given.ok ? "allowed" : given.code;
+    };
+    const message = (bytes: number): string => ofBytes(bytes, (filler) => ({ pkpId: PKP, message: filler }));
+    expect(await codeOf("signMessage", message(RUN_LIMITS.signBytes))).to.equal("allowed");
+    expect(await codeOf("signMessage", message(RUN_LIMITS.signBytes + 1))).to.equal("limit_exceeded");
+    expect(await codeOf("signTypedData", ofBytes(RUN_LIMITS.typedDataBytes, typed))).to.equal("allowed");
+    expect(await codeOf("signTypedData", ofBytes(RUN_LIMITS.typedDataBytes + 1, typed))).to.equal("limit_exceeded");
+    expect(await codeOf("Encrypt", message(RUN_LIMITS.signBytes + 1))).to.equal("allowed");
   });
 
   it("is our fault, not the action's, when the chain cannot be read; the next op asks again", async () => {
