@@ -3,7 +3,7 @@ import { Interface, isCallException, type Log, type LogDescription } from "ether
 import { codeOfSolidityError, type ErrorCode } from "../protocol/errors";
 import type { AccountId, Address } from "../protocol/ids";
 import { hash32FromUint } from "../protocol/ids";
-import { IAccountManager__factory } from "../typechain-types";
+import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";
 import { ClientError } from "./errors";
 
 export const contractInterface = IAccountManager__factory.createInterface();

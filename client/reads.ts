@@ -4,7 +4,8 @@
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
 import type { Provider } from "ethers";
-import { IAccountManager__factory, type IAccountManager } from "../typechain-types";
+import type { IAccountManager } from "../typechain-types/contracts/interfaces/IAccountManager";
+import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";
 import { toActionHash, toAddress, toGroupId, toKeyId } from "./fields";
 import type { Page } from "./operations";
 import { walletErrorOf } from "./wallet";

@@ -1,0 +1,104 @@
+/** `npm run sdk`: the package as a program of somebody else would use it, in TypeScript and in plain Node, installed and nothing of this repository beside it. */
+import { expect } from "chai";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { useStack } from "../support/stack";
+
+const ROOT = join(__dirname, "..", "..");
+const CONSUMER = `
+import { Wallet } from "ethers";
+import { ClientError, createAccount, createChainSecuredClient, createClient, everyItem, type MintedUsageKey } from "keywright";
+import { cidOfCode } from "keywright/cid";
+
+const CODE = "async function main({ name }: never) { return 'hello ' + name; }".replace(": never", "");
+
+export async function journey(baseUrl: string): Promise<string> {
+  const { account, client } = await createAccount({ baseUrl }, { account_name: "Consumer", account_description: "" });
+  const { group_id } = await client.addGroup({ group_name: "g", group_description: "" });
+  await client.addActionToGroup({ group_id, action_ipfs_cid: await cidOfCode(CODE) });
+  const names: string[] = [];
+  for await (const group of everyItem(client.listGroups)) names.push(group.name);
+  const run = await createClient({ baseUrl, apiKey: account.api_key }).runAction({ code: CODE, js_params: { name: names.join() } });
+  try {
+    await createClient({ baseUrl }).listGroups();
+  } catch (error) {
+    if (error instanceof ClientError && error.code === "missing_credential") return String(run.response);
+  }
+  throw new Error("a stranger may list groups");
+}
+
+export async function typesAreThere(baseUrl: string, signer: Wallet): Promise<void> {
+  const client = createClient({ baseUrl });
+  // @ts-expect-error the field is called group_id
+  await client.removeGroup({ groupId: 1 });
+  // @ts-expect-error a list of groups has no such member
+  (await client.listGroups()).items[0]?.colour;
+  const { usage_api_key } = await client.addUsageApiKey({} as never);
+  usage_api_key.toUpperCase();
+  const owner = await createChainSecuredClient({ baseUrl, signer });
+  const minted: MintedUsageKey = (await owner.mintUsageKey()).minted;
+  const made = await owner.addGroup({ group_name: "g", group_description: "" });
+  made.group_id.toUpperCase();
+  // @ts-expect-error a key's permissions are needed
+  await owner.attachUsageKey(minted);
+  // @ts-expect-error there is no such error code
+  if ((new ClientError("aborted", "")).code === "no_such_code") return;
+}
+`;
+const OPTIONS = { target: "es2022", lib: ["es2023"], module: "nodenext", moduleResolution: "nodenext", strict: true, noEmitOnError: true, types: ["node"] };
+
+describe("the SDK as a package", function () {
+  this.timeout(120_000);
+  const stack = useStack();
+  let folder: string;
+
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "sdk-consumer-"));
+    const modules = join(folder, "node_modules");
+    mkdirSync(join(modules, "@types"), { recursive: true });
+    // What its peers would bring, and what every TypeScript program for Node has.
+    for (const name of ["ethers", "zod", "@types/node", "undici-types"]) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+    expect(run(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")])).to.equal("");
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+    writeFileSync(join(folder, "consumer.ts"), CONSUMER);
+    writeFileSync(
+      join(folder, "tsconfig.json"),
+      JSON.stringify({ compilerOptions: { ...OPTIONS, typeRoots: [join(modules, "@types")] }, files: ["consumer.ts"] }),
+    );
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** What the program printed; it must end well. */
+  function run(command: string, args: string[], cwd: string = ROOT): string {
+    const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: "utf8" });
+    expect(status, stdout + stderr).to.equal(0);
+    return stdout.trim();
+  }
+
+  it("type-checks a consumer in strict mode, its own declarations included, and knows wrong fields", () => {
+    expect(run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder])).to.equal("");
+  });
+
+  it("runs in plain Node", async () => {
+    const { journey } = (await import(join(folder, "consumer.js"))) as { journey: (baseUrl: string) => Promise<string> };
+    expect(await journey(stack().baseUrl)).to.equal("hello g");
+  });
+
+  it("brings nothing along and needs nothing, not even ethers, where no wallet is", async () => {
+    const alone = mkdtempSync(join(tmpdir(), "sdk-alone-"));
+    try {
+      const installed = join(folder, "node_modules", "keywright");
+      for (const file of ["package.json", "keywright.mjs", "cid.mjs"]) copyFileSync(join(installed, file), join(alone, file));
+      const { dependencies, scripts } = JSON.parse(readFileSync(join(alone, "package.json"), "utf8")) as Record<string, unknown>;
+      expect([dependencies, scripts]).to.deep.equal([undefined, undefined]);
+      const sdk = (await import(join(alone, "keywright.mjs"))) as typeof import("../../client");
+      const { cidOfCode } = (await import(join(alone, "cid.mjs"))) as typeof import("../../client/cid");
+      const client = sdk.createClient({ baseUrl: stack().baseUrl });
+      expect(await client.getActionIpfsId("1")).to.equal(await cidOfCode("1"));
+    } finally {
+      rmSync(alone, { recursive: true, force: true });
+    }
+  });
+});
