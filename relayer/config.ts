@@ -169,6 +169,8 @@ const deploymentFile = z.object({
   blockNumber: z.coerce.number().int().nonnegative().optional(),
 });
 
+type DeploymentFile = z.infer<typeof deploymentFile>;
+
 /** Chain and contract from the variables, else from the deployment file; both given must agree. */
 function readDeployment(values: Environment, problems: string[]): Deployment | undefined {
   const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeploymentFile(values.DEPLOYMENT_FILE, problems);
@@ -176,14 +178,16 @@ function readDeployment(values: Environment, problems: string[]): Deployment | u
   const contractAddress = parseAddress(values.CONTRACT_ADDRESS ?? file?.contractAddress ?? "");
   if (chainId === undefined) problems.push("CHAIN_ID: needed, or DEPLOYMENT_FILE");
   if (contractAddress === undefined) problems.push("CONTRACT_ADDRESS: needed, or DEPLOYMENT_FILE");
-  if (file !== undefined && (chainId !== file.chainId || contractAddress !== parseAddress(file.contractAddress))) {
-    problems.push("CHAIN_ID, CONTRACT_ADDRESS: differ from DEPLOYMENT_FILE; give one or the other");
-  }
   if (chainId === undefined || contractAddress === undefined) return undefined;
+  if (file !== undefined && !agrees(file, chainId, contractAddress))
+    problems.push("CHAIN_ID, CONTRACT_ADDRESS: differ from DEPLOYMENT_FILE; give one or the other");
   return { chainId: BigInt(chainId), contractAddress, contractBlock: file?.blockNumber ?? 0 };
 }
 
-function readDeploymentFile(path: string, problems: string[]): z.infer<typeof deploymentFile> | undefined {
+const agrees = (file: DeploymentFile, chainId: number, contractAddress: string): boolean =>
+  file.chainId === chainId && parseAddress(file.contractAddress) === contractAddress;
+
+function readDeploymentFile(path: string, problems: string[]): DeploymentFile | undefined {
   try {
     return deploymentFile.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {

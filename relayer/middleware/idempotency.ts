@@ -68,14 +68,11 @@ export class Idempotency {
 
 /** What may be kept of an answer: all but its secrets, and of a run only what it used. */
 function withoutSecrets(route: RouteName, answer: unknown): unknown {
-  const kept = { ...(answer as Record<string, unknown>) };
-  if (route === "runAction") return { has_error: kept["has_error"], usage: kept["usage"] };
-  for (const secret of routeOf(route).secrets ?? []) {
-    if (!(secret in kept)) continue;
-    delete kept[secret];
-    kept["secret_returned_before"] = true;
-  }
-  return kept;
+  const members = answer as Record<string, unknown>;
+  if (route === "runAction") return { has_error: members["has_error"], usage: members["usage"] };
+  const secrets = routeOf(route).secrets ?? [];
+  const kept = Object.fromEntries(Object.entries(members).filter(([name]) => !secrets.includes(name)));
+  return secrets.some((name) => name in members) ? { ...kept, secret_returned_before: true } : kept;
 }
 
 function replay(kept: Extract<KeptAnswer, { state: "done" }>): unknown {

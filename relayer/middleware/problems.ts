@@ -12,7 +12,9 @@ export function problems(log: Logger): RelayerMiddleware {
       const error = namedError(thrown);
       ctx.state.errorCode = error.code;
       const level = isOurBug(error) ? "error" : error.status >= 500 ? "warn" : "debug";
-      log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, error: error.code, err: thrown }, "refused");
+      // A refusal's sentence may quote the client (a field's name, say): the log gets its code only.
+      const cause = error.status >= 500 ? { err: thrown } : {};
+      log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, error: error.code, ...cause }, "refused");
       const retryAfter = retryAfterOf(error);
       if (retryAfter !== undefined) ctx.set("Retry-After", String(retryAfter));
       if (error.status === 401) ctx.set("WWW-Authenticate", "Bearer");

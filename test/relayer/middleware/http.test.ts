@@ -110,12 +110,13 @@ describe("the HTTP face", () => {
     const good = Buffer.from(JSON.stringify({ group_name: "", group_description: "" }));
 
     it("are JSON by type, else 415; charset and encoding are UTF-8 and none", async () => {
-      for (const headers of [
+      const refused: Record<string, string>[] = [
         { "content-type": "text/plain" },
         { "content-type": "application/x-www-form-urlencoded" },
         { "content-type": "application/json; charset=latin1" },
         { "content-type": "application/json", "content-encoding": "gzip" },
-      ]) {
+      ];
+      for (const headers of refused) {
         const answer = await post(headers["content-encoding"] === undefined ? good : gzipSync(good), headers);
         expect([answer.status, codeOf(answer)], JSON.stringify(headers)).to.deep.equal([415, "unsupported_media_type"]);
       }
@@ -208,12 +209,13 @@ describe("the HTTP face", () => {
 
     it("come in either header, in both when equal", async () => {
       const bearer = `Bearer ${account.key}`;
-      for (const headers of [
+      const forms: Record<string, string>[] = [
         { "x-api-key": account.key },
         { authorization: bearer },
         { authorization: `bearer ${account.key}` },
         { "x-api-key": account.key, authorization: bearer },
-      ]) {
+      ];
+      for (const headers of forms) {
         expect((await list(headers)).status).to.equal(200);
       }
     });

@@ -1,6 +1,6 @@
 /** The description is complete and true: every endpoint of the router is in it, and its examples fit the schemas the guard uses. */
 import { expect } from "chai";
-import Router from "@koa/router";
+import type Router from "@koa/router";
 import { allEndpoints, routerOf, type AppOptions } from "../../../relayer/app";
 import { buildOpenApi } from "../../../relayer/openapi";
 import { ERRORS } from "../../../protocol/errors";

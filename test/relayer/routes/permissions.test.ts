@@ -3,7 +3,7 @@
  * computed from one table of operations; nothing here is written down per case.
  */
 import { expect } from "chai";
-import { Api, NO_PERMISSIONS, codeOf, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
+import { type Api, NO_PERMISSIONS, codeOf, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
 import { useStack } from "../../support/stack";
 
 type Flag = "can_create_groups" | "can_delete_groups" | "can_create_pkps";
