@@ -26,7 +26,7 @@ import { Runner } from "./run";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
-import { buildConfigDocument, openTee, type ConfigDocument, type TeeSource } from "./tee";
+import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
 import { Writes } from "./writes/writes";
 
 const MIB = 2 ** 20;
@@ -79,6 +79,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   await waitForContract(chain, keyNamespace, logger);
   const tee = openTee({ kind: config.TEE, ...(config.DSTACK_ENDPOINT === undefined ? {} : { endpoint: config.DSTACK_ENDPOINT }) });
   undo.add(() => tee.close());
+  if (config.production) await requireGenuineQuote(tee);
   const keyring = await openKeyring(config, tee, keyNamespace, logger);
   undo.add(() => keyring.destroy());
 

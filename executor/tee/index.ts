@@ -11,6 +11,7 @@ import { tlsLeafDigest } from "./tlsLeaf";
 import { TeeError, type TeeKind, type TeeSource } from "./types";
 
 export { buildConfigDocument, type ConfigDocument, type ConfigFacts } from "./configDocument";
+export { requireGenuineQuote } from "./genuine";
 export { TeeError, type TeeKind, type TeeQuote, type TeeSource } from "./types";
 
 export interface TeeOptions {
