@@ -10,6 +10,7 @@ export type KeyKind = "pkp" | "usage-key" | "owner" | "payer" | "action" | "encr
 
 export const ROOT_KEY_BYTES = 32;
 const OKM_BYTES = 48;
+const SYMMETRIC_BYTES = 32;
 const VERSION = Buffer.from("v1", "ascii");
 const NO_SALT = Buffer.alloc(0);
 
@@ -30,7 +31,8 @@ export function deriveSecret(root: Buffer, namespace: Buffer, kind: KeyKind, pat
 /** A symmetric key, the first 32 bytes of the material. The caller zero-fills it. */
 export function deriveSymmetric(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
   const material = deriveMaterial(root, namespace, kind, path);
-  const key = Buffer.from(material.subarray(0, 32));
+  // Buffer.alloc and not Buffer.from: small copies come out of a pool that other buffers share.
+  const key = Buffer.alloc(SYMMETRIC_BYTES, material.subarray(0, SYMMETRIC_BYTES));
   material.fill(0);
   return key;
 }
