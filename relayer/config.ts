@@ -174,8 +174,8 @@ type DeploymentFile = z.infer<typeof deploymentFile>;
 /** Chain and contract from the variables, else from the deployment file; both given must agree. */
 function readDeployment(values: Environment, problems: string[]): Deployment | undefined {
   const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeploymentFile(values.DEPLOYMENT_FILE, problems);
-  const chainId = values.CHAIN_ID ?? file?.chainId;
-  const contractAddress = parseAddress(values.CONTRACT_ADDRESS ?? file?.contractAddress ?? "");
+  const { CHAIN_ID: chainId = file?.chainId, CONTRACT_ADDRESS: address = file?.contractAddress } = values;
+  const contractAddress = address === undefined ? undefined : parseAddress(address);
   if (chainId === undefined) problems.push("CHAIN_ID: needed, or DEPLOYMENT_FILE");
   if (contractAddress === undefined) problems.push("CONTRACT_ADDRESS: needed, or DEPLOYMENT_FILE");
   if (chainId === undefined || contractAddress === undefined) return undefined;
