@@ -13,7 +13,7 @@ import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
 import { sendWith, signEnvelope, tryWrite, walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
-import { ownerWrites, type MintedUsageKey, type MintedWallet, type OwnerWrite, type OwnerWrites } from "./writes";
+import { ownerWrites, type MintedUsageKey, type MintedWallet, type OwnerWrite, type OwnerWrites, type Sent } from "./writes";
 import { ownerFlows, type OwnerFlows } from "./ownerFlows";
 
 export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
@@ -34,9 +34,6 @@ export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
 type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (...args: infer Args) => Promise<OwnerWrite<infer Result>>
   ? (...args: Args) => Promise<Sent<Result>>
   : never;
-
-/** A write that is on chain. */
-export type Sent<Result extends object = object> = Result & { readonly success: true; readonly transaction_hash: string; readonly block_number: number };
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 

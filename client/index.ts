@@ -1,6 +1,6 @@
 /** The SDK: `createClient` for API mode and usage keys, `createChainSecuredClient` for owners with a wallet or a multisig. docs/chain-secured.md walks through the latter. */
 export { createAccount, createClient, everyItem, type Client, type ClientOptions, type NewAccount } from "./api";
-export { createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions, type Sent } from "./chainSecured";
+export { createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions } from "./chainSecured";
 export { convertAccount, type ConvertProgress } from "./convert";
 export { ClientError, type ClientErrorCode, type ClientErrorOptions } from "./errors";
 export type { Page, Result } from "./operations";
@@ -9,4 +9,4 @@ export type { OwnerTransaction, SafeBatchFile, SafeBatchMeta } from "./safe";
 export type { CallOptions, TransportOptions } from "./transport";
 export { signEnvelope, type Receipt, type SendTransaction, type SignedEnvelope } from "./wallet";
 export type { Answer, Body, Input } from "./wire";
-export type { MintedUsageKey, MintedWallet, OwnerWrite, OwnerWrites, UsageKeyPermissions } from "./writes";
+export type { MintedUsageKey, MintedWallet, OwnerWrite, OwnerWrites, Sent, UsageKeyPermissions } from "./writes";

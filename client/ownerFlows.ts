@@ -4,9 +4,8 @@
  * Source: specification §3; house, "Attach a usage key in ChainSecured mode".
  */
 import { ClientError } from "./errors";
-import type { Sent } from "./chainSecured";
 import type { CallOptions } from "./transport";
-import type { MintedUsageKey, MintedWallet, NamedThing, OwnerWrite, OwnerWrites, UsageKeyPermissions } from "./writes";
+import type { MintedUsageKey, MintedWallet, NamedThing, OwnerWrite, OwnerWrites, Sent, UsageKeyPermissions } from "./writes";
 
 export type Progress<Minted> =
   /** The first half is done. `usage_api_key` comes with a usage key's: store it now, it is shown nowhere else. */

@@ -20,6 +20,9 @@ export interface OwnerWrite<Result extends object = object> {
   readonly resultOf: (events: AccountEvents) => Result;
 }
 
+/** What a write gave once it is on chain. */
+export type Sent<Result extends object = object> = Result & { readonly success: true; readonly transaction_hash: string; readonly block_number: number };
+
 /** What a ChainSecured mint gave, without the secret: all it takes to attach it. Plain JSON, safe to store. */
 export interface MintedWallet {
   readonly wallet_address: string;

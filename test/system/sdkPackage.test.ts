@@ -4,6 +4,8 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type * as Sdk from "../../client";
+import type * as Cid from "../../client/cid";
 import { useStack } from "../support/stack";
 
 const ROOT = join(__dirname, "..", "..");
@@ -93,8 +95,8 @@ describe("the SDK as a package", function () {
       for (const file of ["package.json", "keywright.mjs", "cid.mjs"]) copyFileSync(join(installed, file), join(alone, file));
       const { dependencies, scripts } = JSON.parse(readFileSync(join(alone, "package.json"), "utf8")) as Record<string, unknown>;
       expect([dependencies, scripts]).to.deep.equal([undefined, undefined]);
-      const sdk = (await import(join(alone, "keywright.mjs"))) as typeof import("../../client");
-      const { cidOfCode } = (await import(join(alone, "cid.mjs"))) as typeof import("../../client/cid");
+      const sdk = (await import(join(alone, "keywright.mjs"))) as typeof Sdk;
+      const { cidOfCode } = (await import(join(alone, "cid.mjs"))) as typeof Cid;
       const client = sdk.createClient({ baseUrl: stack().baseUrl });
       expect(await client.getActionIpfsId("1")).to.equal(await cidOfCode("1"));
     } finally {
