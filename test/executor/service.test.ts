@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { spawn, spawnSync } from "node:child_process";
 import { request } from "undici";
-import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
 import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
 
 /** The log is written in batches. */
@@ -102,7 +101,7 @@ describe("the keyholder process", function () {
     const info = await executor.call("info", {});
     expect(info).to.include({ chainId: "31337", tee: "none", privateKeysAllowed: true });
     expect(info.limits.keyOps).to.equal(100);
-    expect(info.sandbox.level).to.be.oneOf(["full", "partial", "none"]);
+    expect(info.sandbox.level === "full").to.equal(info.sandbox.missing.length === 0);
     expect(info.pool.size).to.equal(2);
     expect(info.config).to.include({ chain_id: 31_337, key_namespace: info.keyNamespace });
     expect(await executor.codeOf("attestation", {})).to.equal("attestation_unavailable");
@@ -144,6 +143,17 @@ describe("the keyholder process", function () {
     await sleep(LOG_FLUSH_MS);
     const lines = executor.logs.filter((line) => line.includes("/ready") && line.includes("11112222-3333"));
     expect(lines.length).to.equal(1);
+  });
+
+  it("started as root has its children fully isolated, its own socket and root key among what they tried to open", async function () {
+    if (process.getuid?.() !== 0) return this.skip();
+    expect((await executor.call("info", {})).sandbox).to.deep.equal({ level: "full", missing: [] });
+  });
+
+  it("opens no debugger when it is signalled to", async () => {
+    executor.process.child.kill("SIGUSR1");
+    await sleep(LOG_FLUSH_MS);
+    expect(executor.logs.join("\n")).to.contain("takes no debugger").and.to.not.contain("Debugger listening");
   });
 
   it("ends a run whose caller hung up, and serves the next", async () => {
@@ -207,37 +217,6 @@ describe("the keyholder process", function () {
     expect(Date.now() - startedAt).to.be.lessThan(4_000);
     expect(await untilGone([pid, ...family], 500)).to.deep.equal([]);
     expect(existsSync(executor.socketPath)).to.equal(false);
-  });
-});
-
-describe("a production start", function () {
-  this.timeout(60_000);
-  let chain: TestChain;
-  let agent: GuestAgentDouble;
-  let folder: string;
-  before(async () => {
-    chain = await TestChain.start();
-    folder = mkdtempSync(join(tmpdir(), "keywright-production-"));
-    agent = await startGuestAgentDouble({ socketPath: join(folder, "dstack.sock") });
-    chmodSync(agent.socketPath, 0o600);
-  });
-  after(async () => {
-    await agent?.stop();
-    await chain?.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  it("reaches full isolation of its children, or does not happen and says what is missing", async function () {
-    await chain.provider.send("evm_mine", []);
-    const env = { NODE_ENV: "production", TEE: "dstack", DSTACK_ENDPOINT: agent.socketPath, EXECUTOR_SOCKET_GROUP: String(process.getgid?.() ?? 0) };
-    const started = await TestExecutor.start(chain, env).catch((error: unknown) => error as Error);
-    if (started instanceof Error) {
-      expect(started.message).to.contain("does not reach full isolation");
-      return this.skip();
-    }
-    const { sandbox, tee } = await started.call("info", {});
-    await started.stop();
-    expect({ ...sandbox, tee }).to.deep.equal({ level: "full", missing: [], tee: "dstack" });
   });
 });
 
