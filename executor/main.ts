@@ -20,6 +20,8 @@ async function main(): Promise<void> {
       process.exit(1);
     });
   }
+  // Node opens a debugger on SIGUSR1, and a debugger reads the root key; a listener takes its place.
+  process.on("SIGUSR1", () => logger.warn("SIGUSR1 does nothing: this process takes no debugger"));
   const stopped = stopOnSignal();
   const service = startService(config, logger);
   const readyOrStopped = service.started.then(() => {
