@@ -1,0 +1,139 @@
+/** Runs over HTTP against a whole stack, with authorisation and billing; and the same run asked of the executor itself. */
+import { Agent, Pool } from "undici";
+import { createAccount } from "../../../client";
+import { EXECUTOR_CALLS } from "../../../protocol/executor";
+import { startStack, type Stack } from "../../dev/stack";
+import { HELLO, SIGN } from "./codes";
+
+export const STACK_SETTINGS = { SIGNUP_CREDIT_CENTS: "1000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", RATE_LIMIT_MINTS_PER_MINUTE: "1000000" };
+export const MANY_ACCOUNTS = 8;
+
+export interface BenchAccount {
+  apiKey: string;
+  pkpId: string;
+}
+
+export interface Bed {
+  stack: Stack;
+  accounts: BenchAccount[];
+  close(): Promise<void>;
+}
+
+export async function startBed(): Promise<Bed> {
+  const stack = await startStack({ env: STACK_SETTINGS });
+  const accounts: BenchAccount[] = [];
+  for (let i = 0; i < MANY_ACCOUNTS; i++) accounts.push(await furnish(stack.baseUrl));
+  return { stack, accounts, close: () => stack.stop() };
+}
+
+/** An account whose one group lists both actions and a PKP. */
+async function furnish(baseUrl: string): Promise<BenchAccount> {
+  const { account, client } = await createAccount({ baseUrl }, { account_name: "bench", account_description: "" });
+  const { wallet_address: pkpId } = await client.createWallet({});
+  const { group_id } = await client.addGroup({ group_name: "bench", group_description: "", pkp_ids_permitted: [pkpId] });
+  for (const code of [HELLO, SIGN]) await client.addActionToGroup({ group_id, action_ipfs_cid: await client.getActionIpfsId(code) });
+  return { apiKey: account.api_key, pkpId };
+}
+
+export type Task = "hello" | "sign";
+const paramsOf = (task: Task, { pkpId }: BenchAccount): Record<string, string> => (task === "hello" ? { name: "bench" } : { pkpId, message: "m" });
+const codeOf = (task: Task): string => (task === "hello" ? HELLO : SIGN);
+
+export interface HttpRun {
+  ms: number;
+  /** The executor's own figure for the execution. */
+  executionMs: number;
+}
+
+/** One caller with a connection of its own. */
+export class Caller {
+  private readonly pool: Pool;
+
+  constructor(
+    baseUrl: string,
+    private readonly account: BenchAccount,
+  ) {
+    this.pool = new Pool(baseUrl, { connections: 1 });
+  }
+
+  async run(task: Task): Promise<HttpRun> {
+    const start = performance.now();
+    const { statusCode, body } = await this.pool.request({
+      method: "POST",
+      path: "/core/v1/run_action",
+      headers: { "content-type": "application/json", "x-api-key": this.account.apiKey },
+      body: JSON.stringify({ code: codeOf(task), js_params: paramsOf(task, this.account) }),
+    });
+    const answer = (await body.json()) as { has_error?: boolean; usage?: { duration_ms: number } };
+    if (statusCode !== 200 || answer.has_error) throw new Error(`a run failed: ${statusCode} ${JSON.stringify(answer)}`);
+    return { ms: performance.now() - start, executionMs: answer.usage?.duration_ms ?? NaN };
+  }
+
+  close(): Promise<void> {
+    return this.pool.close();
+  }
+}
+
+/** The same run, asked of the executor on its socket. */
+export async function measureExecutor({ stack, accounts: [account] }: Bed, task: Task, count: number): Promise<number[]> {
+  if (!account) throw new Error("the bench has no account");
+  const dispatcher = new Agent({ connect: { socketPath: stack.executorSocket } });
+  const body = JSON.stringify({
+    credential: { type: "key", key: account.apiKey },
+    code: codeOf(task),
+    params: JSON.stringify(paramsOf(task, account)),
+    limitMs: 60_000,
+  });
+  const times: number[] = [];
+  for (let i = 0; i < count + 10; i++) {
+    const start = performance.now();
+    const response = await dispatcher.request({
+      origin: "http://executor",
+      method: "POST",
+      path: EXECUTOR_CALLS.run.path,
+      headers: { "content-type": "application/json" },
+      body,
+    });
+    if (response.statusCode !== 200) throw new Error(`the executor answered ${response.statusCode}: ${await response.body.text()}`);
+    await response.body.dump();
+    if (i >= 10) times.push(performance.now() - start);
+  }
+  await dispatcher.close();
+  return times;
+}
+
+export async function measureHttp({ stack, accounts: [account] }: Bed, task: Task, count: number): Promise<HttpRun[]> {
+  if (!account) throw new Error("the bench has no account");
+  const caller = new Caller(stack.baseUrl, account);
+  const runs: HttpRun[] = [];
+  for (let i = 0; i < count + 20; i++) {
+    const run = await caller.run(task);
+    if (i >= 20) runs.push(run);
+  }
+  await caller.close();
+  return runs;
+}
+
+export interface Throughput {
+  callers: number;
+  accounts: number;
+  runsPerSecond: number;
+  latencies: number[];
+}
+
+/** Callers that ask again as soon as they are answered. */
+export async function measureThroughput({ stack, accounts }: Bed, callers: number, many: boolean, durationMs: number): Promise<Throughput> {
+  const used = many ? accounts : accounts.slice(0, 1);
+  const crowd = Array.from({ length: callers }, (_, i) => new Caller(stack.baseUrl, used[i % used.length] as BenchAccount));
+  await Promise.all(crowd.map((caller) => caller.run("hello")));
+  const latencies: number[] = [];
+  const start = performance.now();
+  await Promise.all(
+    crowd.map(async (caller) => {
+      while (performance.now() - start < durationMs) latencies.push((await caller.run("hello")).ms);
+    }),
+  );
+  const seconds = (performance.now() - start) / 1_000;
+  await Promise.all(crowd.map((caller) => caller.close()));
+  return { callers, accounts: used.length, runsPerSecond: Math.round(latencies.length / seconds), latencies };
+}
