@@ -1,0 +1,17 @@
+// docs/events.md shows every event as the contract emits it, decoded.
+import { loadFixture } from "@nomicfoundation/hardhat-network-helpers";
+import { expect } from "chai";
+import { readFileSync, writeFileSync } from "node:fs";
+import prettier from "prettier";
+import { everyEvent, eventsPage } from "./support/eventsDoc";
+
+const PAGE = "docs/events.md";
+
+describe("docs/events.md", () => {
+  it("shows every event of the contract with a sample that the contract really emitted", async () => {
+    const config = await prettier.resolveConfig(PAGE);
+    const page = await prettier.format(await eventsPage(await loadFixture(everyEvent)), { ...config, parser: "markdown", plugins: [] });
+    if (process.env.KEYWRIGHT_WRITE_DOCS === "1") writeFileSync(PAGE, page);
+    expect(readFileSync(PAGE, "utf8")).to.equal(page);
+  });
+});

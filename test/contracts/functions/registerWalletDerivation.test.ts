@@ -1,0 +1,42 @@
+import { expect } from "chai";
+import { ALICE_ID, ALICE_PKP } from "../support/stages";
+import { ANY_PKP } from "../support/state";
+import { pathFor, walletOf } from "../support/world";
+import { describeFunction } from "../support/tree";
+
+const NEW = walletOf("new");
+const path = (kind?: bigint) => pathFor(ALICE_ID, "new", kind);
+const args = (wallet: string, derivationPath: bigint, name = "", description = "") => [ALICE_ID, wallet, derivationPath, name, description];
+
+describeFunction("registerWalletDerivation", {
+  "a new wallet": {
+    "of kind 1: the account's next PKP": async ({ world, ends }) => {
+      await ends("payer", "registerWalletDerivation", args(NEW, path(), "n", "d"), "ok");
+      expect(await world.manager.pkpByNumber(ALICE_ID, 2)).to.equal(NEW);
+    },
+    "of kind 2: recorded, not listed": async ({ world, ends }) => {
+      await ends("payer", "registerWalletDerivation", args(NEW, path(2n)), "ok");
+      expect(await world.manager.getWalletDerivation(ALICE_ID, NEW)).to.equal(path(2n));
+      expect((await world.manager.listPkps(ALICE_ID, 0, 9)).total).to.equal(1n);
+    },
+    "of another kind: UnknownPathKind": ({ ends }) => ends("payer", "registerWalletDerivation", args(NEW, path(3n)), "UnknownPathKind"),
+    "path zero: UnknownPathKind": ({ ends }) => ends("payer", "registerWalletDerivation", args(NEW, 0n), "UnknownPathKind"),
+    "a path for another account: ForeignDerivationPath": ({ bobId, ends }) =>
+      ends("payer", "registerWalletDerivation", args(NEW, pathFor(bobId, "new")), "ForeignDerivationPath"),
+    "address zero: ZeroAddress": ({ ends }) => ends("payer", "registerWalletDerivation", args(ANY_PKP, path()), "ZeroAddress"),
+  },
+  "a registered wallet": {
+    "same account, path and strings: nothing happens": ({ ends }) =>
+      ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp")), "silent"),
+    "other strings: PkpTaken": ({ ends }) => ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp"), "other"), "PkpTaken"),
+    "other path or kind: PkpTaken": async ({ ends }) => {
+      await ends("payer", "registerWalletDerivation", args(ALICE_PKP, path()), "PkpTaken");
+      await ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp", 2n)), "PkpTaken");
+    },
+    "the wallet of a usage key again, whatever its strings: nothing happens": async ({ ends }) => {
+      await ends("payer", "registerWalletDerivation", args(NEW, path(2n), "a"), "ok");
+      await ends("payer", "registerWalletDerivation", args(NEW, path(2n), "b"), "silent");
+    },
+    "by another account: PkpTaken": ({ bobId, ends }) => ends("bob", "registerWalletDerivation", [bobId, ALICE_PKP, pathFor(bobId, "x"), "", ""], "PkpTaken"),
+  },
+});

@@ -1,0 +1,26 @@
+import { expect } from "chai";
+import { ALICE_ID, ALICE_KEY, ALICE_PKP } from "../support/stages";
+import { ANY_PKP } from "../support/state";
+import { cid } from "../support/world";
+import { describeFunction } from "../support/tree";
+
+describeFunction("transferOwnership", {
+  "of an unmanaged account: the new owner has every right, the old one none": async ({ world, bobId, ends }) => {
+    await ends("bob", "transferOwnership", [bobId, world.cast.carol.address], "ok");
+    await ends("bob", "updateAccountMetadata", [bobId, "x", ""], "NotAuthorized");
+    await ends("carol", "updateAccountMetadata", [bobId, "x", ""], "ok");
+  },
+  "of a managed account, by the owner or a payer: it becomes ChainSecured, its usage keys go on": async ({ world, ends }) => {
+    await ends("payer", "transferOwnership", [ALICE_ID, world.cast.carol.address], "ok");
+    expect((await world.manager.getAccount(ALICE_ID)).managed).to.equal(false);
+    expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(1), ALICE_PKP)).to.equal(true);
+    await ends("payer", "transferOwnership", [ALICE_ID, world.cast.payer.address], "AccountChainSecured");
+  },
+  "to zero: ZeroAddress": ({ bobId, ends }) => ends("bob", "transferOwnership", [bobId, ANY_PKP], "ZeroAddress"),
+  "to the contract: OwnerIsThisContract": async ({ world, bobId, ends }) =>
+    ends("bob", "transferOwnership", [bobId, await world.manager.getAddress()], "OwnerIsThisContract"),
+  "to the present owner: SameOwner, managed or not": async ({ world, bobId, ends }) => {
+    await ends("bob", "transferOwnership", [bobId, world.cast.bob.address], "SameOwner");
+    await ends("payer", "transferOwnership", [ALICE_ID, world.cast.alice.address], "SameOwner");
+  },
+});

@@ -1,0 +1,127 @@
+import { readFileSync } from "node:fs";
+import { ethers } from "hardhat";
+import type { EventFragment, LogDescription, ParamType } from "ethers";
+import { packedId } from "./model";
+import { ALICE_ID, ALICE_KEY, ALICE_PKP, twoAccounts } from "./stages";
+import { cid, walletOf, type World } from "./world";
+
+const SOURCES = ["contracts/interfaces/IAccountManager.sol", "contracts/interfaces/ITwoStepAdmin.sol"];
+
+/** A short life in which everything happens once. */
+export async function everyEvent(): Promise<World> {
+  const { world } = await twoAccounts();
+  const { admin, payer, bob, carol } = world.cast;
+  await world.do(admin, "setAdminApiPayer", walletOf("funding"));
+  await world.do(payer, "updateAccountMetadata", ALICE_ID, "acme", "card payments");
+  await world.do(payer, "updateUsageApiKeyMetadata", ALICE_ID, ALICE_KEY, "web shop", "");
+  await world.do(payer, "updatePkpMetadata", ALICE_ID, ALICE_PKP, "hot wallet", "");
+  await world.do(payer, "addAction", ALICE_ID, "sign order", "", cid(2));
+  await world.do(payer, "updateActionMetadata", ALICE_ID, cid(2), 0n, "sign order v2", "");
+  await world.do(payer, "updateGroupMetadata", ALICE_ID, 1n, "orders", "");
+  await world.do(payer, "changeGroupMembers", ALICE_ID, 1n, [cid(2)], [cid(1)], [], [ALICE_PKP]);
+  await world.do(payer, "removeAction", ALICE_ID, cid(2));
+  await world.do(payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
+  await world.do(payer, "removeGroup", ALICE_ID, 1n);
+  await world.do(payer, "convertToChainSecuredAccount", ALICE_ID, carol.address);
+  await world.do(bob, "transferOwnership", packedId(bob.address), carol.address);
+  await world.do(admin, "removeApiPayer", payer.address);
+  await world.do(admin, "proposeAdmin", carol.address);
+  await world.do(carol, "acceptAdmin");
+  return world;
+}
+
+const hex = (value: bigint): string => ethers.toBeHex(value, 32);
+const isHash = (param: ParamType): boolean => /^(id|keyId|action|actor|derivationPath)$/.test(param.name);
+
+function shown(param: ParamType, value: unknown): unknown {
+  if (Array.isArray(value)) return (value as unknown[]).map(String);
+  if (typeof value === "bigint") return isHash(param) ? hex(value) : String(value);
+  return value;
+}
+
+const sample = ({ fragment, args }: LogDescription): string =>
+  JSON.stringify(Object.fromEntries(fragment.inputs.map((param, i) => [param.name, shown(param, args[i])])), null, 2);
+
+/** Indexed fields can be given or left out as null. */
+function filter(fragment: EventFragment): string {
+  const indexed = fragment.inputs.filter((param) => param.indexed).map((param) => param.name);
+  return `manager.filters.${fragment.name}(${indexed.join(", ")})`;
+}
+
+/** The sentence above an event in the interface. */
+function meaning(name: string): string {
+  const source = SOURCES.map((file) => readFileSync(file, "utf8")).join("\n");
+  const above = new RegExp(`((?: *///.*\\n)+) *event ${name}\\(`).exec(source)?.[1];
+  if (!above) throw new Error(`The event ${name} has no description.`);
+  const lines = above.split("\n").map((line) => line.trim().replace(/^\/\/\/ ?/, ""));
+  return lines
+    .join(" ")
+    .replace("@notice ", "")
+    .replace(/ @param (\w+) /, " `$1`: ")
+    .trim();
+}
+
+/** Where the interfaces declare an event: the order of the page. */
+const place = (name: string): number =>
+  SOURCES.map((file) => readFileSync(file, "utf8"))
+    .join("")
+    .search(new RegExp(`event ${name}\\(`));
+
+const section = (log: LogDescription): string =>
+  [
+    `### ${log.name}`,
+    "",
+    meaning(log.name),
+    "",
+    "```",
+    log.fragment.format("full"),
+    "```",
+    "",
+    `Filter: \`${filter(log.fragment)}\`. Decoded:`,
+    "",
+    "```json",
+    sample(log),
+    "```",
+    "",
+  ].join("\n");
+
+const INTRODUCTION = `# Events of the account contract
+
+For integrators who follow accounts from the chain. The events are complete: names, owners, members, scopes and expirations of every account can be
+rebuilt from them alone, in the order of the logs (a test of the contract does so). Nothing is emitted when nothing changed.
+
+- \`id\` is the account id, always the first indexed field; the thing that changed is the second.
+- \`actor\`, the last field, is the id the contract accepted for the call: the account id (the owner, or an API payer acting for it) or a usage key id. Who
+  sent the transaction is in the transaction.
+- One call may emit several events: a group with members is \`GroupAdded\` and one event for each member.
+- \`GroupRemoved\` and \`ActionRemoved\` end memberships without an event for each of them. An action first seen in \`ActionAddedToGroup\` is an action of the
+  account with empty strings. A usage key that was not set before \`UsageApiKeySet\` starts with empty lists.
+- A usage key stops acting at its expiration without any event: compare it with the block's time.
+- The allow-list of images is another contract, with \`ComposeHashAdded\`, \`ComposeHashRemoved\`, \`DeviceAdded\`, \`DeviceRemoved\` (\`IApplicationAllowlist\`).
+
+\`\`\`ts
+import { AccountManager__factory } from "./typechain-types";
+
+const manager = AccountManager__factory.connect(contractAddress, provider); // both from GET /core/v1/get_node_chain_config and your own node
+const logs = await manager.queryFilter(manager.filters.GroupAdded(accountId), deploymentBlock);
+for (const { args } of logs) console.log(args.groupId, args.name);
+\`\`\`
+
+This page is written by \`KEYWRIGHT_WRITE_DOCS=1 npx hardhat test test/contracts/eventsDoc.test.ts\`, from a short life in which everything happens once; the same
+test fails when the page is stale.
+`;
+
+/** The page, one section for each event in the order of the interface. */
+export async function eventsPage(world: World): Promise<string> {
+  const logs = await world.allLogs();
+  const sections = world.manager.interface.fragments
+    .filter((fragment): fragment is EventFragment => fragment.type === "event")
+    .map((fragment) => logs.findLast((log) => log.name === fragment.name) ?? missing(fragment.name))
+    .sort((a, b) => place(a.name) - place(b.name))
+    .map(section);
+  return `${INTRODUCTION}\n## Events\n\n${sections.join("\n")}`;
+}
+
+function missing(name: string): never {
+  throw new Error(`Nothing emitted the event ${name}.`);
+}
