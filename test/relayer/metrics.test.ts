@@ -1,4 +1,6 @@
 /** What operators watch: figures of each source, and a source that fails leaves the rest standing. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import type { Chain, ChainStats } from "../../relayer/chain/types";
 import { Metrics } from "../../relayer/metrics";
@@ -54,5 +56,16 @@ describe("metrics", () => {
     expect(text).to.contain('relayer_source_up{source="chain"} 0');
     expect(text).to.contain('relayer_source_up{source="executor"} 1');
     expect(text).to.contain('relayer_executor_pool{state="busy"} 1');
+  });
+
+  it("are the ones that docs/operations.md tells operators to watch", async () => {
+    const metrics = new Metrics();
+    metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
+    metrics.watchPool(() => Promise.resolve({ size: 1, busy: 0, queued: 0 }));
+    metrics.watchLedger({} as never);
+    const text = await metrics.text();
+    const documented = readFileSync(join(__dirname, "..", "..", "docs", "operations.md"), "utf8").match(/relayer_[a-z_]+/g) ?? [];
+    expect(documented.length).to.be.greaterThan(10);
+    for (const name of new Set(documented)) expect(text, name).to.contain(`# HELP ${name} `);
   });
 });

@@ -1,0 +1,82 @@
+/** The operator's commands about payers, as an operator types them. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Interface, JsonRpcProvider, Wallet } from "ethers";
+import { DEVELOPMENT_DEPLOYER_KEY } from "../../scripts/dev/chain";
+import { AccountManager__factory } from "../../typechain-types";
+import { useStack } from "../support/stack";
+
+const OPERATOR = join(__dirname, "..", "..", "dist", "scripts", "operator.js");
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function operator(args: readonly string[], env: Record<string, string>, input = ""): Promise<Ended> {
+  const child = spawn(process.execPath, [OPERATOR, ...args], { env: { PATH: process.env.PATH, ...env } });
+  let [out, err] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  child.stdin.end(input);
+  return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err })));
+}
+
+describe("operator commands", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  const environment = (): Record<string, string> => ({
+    RPC_URLS: stack().rpcUrl,
+    CONTRACT_ADDRESS: stack().contractAddress,
+    EXECUTOR_SOCKET: stack().executorSocket,
+  });
+
+  it("list payers with their balances", async () => {
+    const { code, out } = await operator(["payers"], environment());
+    expect(code).to.equal(0);
+    const lines = out.trim().split("\n");
+    expect(lines[1]).to.match(/^0 +0x[0-9a-fA-F]{40} +\S+ +admin payer$/);
+    expect(lines.slice(2).every((line) => /^\d+ +0x[0-9a-fA-F]{40} +\S+ +registered$/.test(line))).to.equal(true);
+  });
+
+  it("print the transaction for a multisig and send nothing", async () => {
+    const stranger = Wallet.createRandom().address;
+    const { code, out } = await operator(["add-payer", stranger], environment());
+    expect(code).to.equal(0);
+    const data = /data +(0x[0-9a-f]+)/.exec(out)?.[1] ?? "";
+    expect(out).to.contain(stack().contractAddress);
+    expect(new Interface(AccountManager__factory.abi).parseTransaction({ data })?.args[0]).to.equal(stranger);
+    expect((await operator(["payers"], environment())).out).not.to.contain(stranger);
+  });
+
+  it("sign with the admin's key from the prompt, and with no other", async () => {
+    const stranger = Wallet.createRandom().address;
+    const wrong = await operator(["add-payer", stranger, "--sign"], environment(), `${Wallet.createRandom().privateKey}\n`);
+    expect(wrong.code).to.equal(1);
+    expect(wrong.err).to.contain("admin is");
+    const added = await operator(["add-payer", stranger, "--sign"], environment(), `${DEVELOPMENT_DEPLOYER_KEY}\n`);
+    expect(added.out, added.err).to.contain("done");
+    expect(added.out + added.err).not.to.contain(DEVELOPMENT_DEPLOYER_KEY);
+    const provider = new JsonRpcProvider(stack().rpcUrl, undefined, { staticNetwork: true });
+    const contract = AccountManager__factory.connect(stack().contractAddress, provider);
+    expect(await contract.apiPayers()).to.include(stranger);
+    const removed = await operator(["remove-payer", stranger, "--sign"], environment(), `${DEVELOPMENT_DEPLOYER_KEY}\n`);
+    expect(removed.out).to.contain("done");
+    expect(await contract.apiPayers()).not.to.include(stranger);
+    provider.destroy();
+  });
+
+  it("say that nothing is missing when all payers are registered, and name what is", async () => {
+    expect((await operator(["register-payers", "2"], environment())).out).to.contain("All of them are registered");
+    expect((await operator(["register-payers", "50"], environment())).out.match(/addApiPayer\(/g)?.length).to.be.greaterThan(20);
+  });
+
+  it("explain wrong use", async () => {
+    expect(await operator([], environment())).to.include({ code: 2 });
+    expect((await operator(["add-payer", "somebody"], environment())).err).to.contain("takes an address");
+    expect((await operator(["stuck"], environment())).err).to.contain("DATABASE_URL is not set");
+    expect((await operator(["payers"], {})).err).to.contain("RPC_URLS is not set");
+  });
+});
