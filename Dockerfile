@@ -11,7 +11,8 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
 COPY . .
-RUN node scripts/build.mjs && npm prune --omit=dev
+# The doubles of development are no part of an image.
+RUN node scripts/build.mjs && rm -rf dist/scripts/dev/tee dist/scripts/dev/stripe && npm prune --omit=dev
 
 FROM ${NODE_IMAGE} AS service
 ENV NODE_ENV=production
