@@ -175,10 +175,11 @@ type DeploymentFile = z.infer<typeof deploymentFile>;
 function readDeployment(values: Environment, problems: string[]): Deployment | undefined {
   const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeploymentFile(values.DEPLOYMENT_FILE, problems);
   const { CHAIN_ID: chainId = file?.chainId, CONTRACT_ADDRESS: address = file?.contractAddress } = values;
-  const contractAddress = address === undefined ? undefined : parseAddress(address);
-  if (chainId === undefined) problems.push("CHAIN_ID: needed, or DEPLOYMENT_FILE");
-  if (contractAddress === undefined) problems.push("CONTRACT_ADDRESS: needed, or DEPLOYMENT_FILE");
-  if (chainId === undefined || contractAddress === undefined) return undefined;
+  const contractAddress = parseAddress(address ?? "");
+  if (chainId === undefined || contractAddress === undefined) {
+    problems.push("CHAIN_ID, CONTRACT_ADDRESS: both are needed, or DEPLOYMENT_FILE");
+    return undefined;
+  }
   if (file !== undefined && !agrees(file, chainId, contractAddress))
     problems.push("CHAIN_ID, CONTRACT_ADDRESS: differ from DEPLOYMENT_FILE; give one or the other");
   return { chainId: BigInt(chainId), contractAddress, contractBlock: file?.blockNumber ?? 0 };

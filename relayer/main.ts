@@ -29,6 +29,7 @@ import { openViewer } from "./viewer";
 
 const API_VERSION = "1.0.0";
 const DRAIN_MS = 8_000;
+const DRAIN_SWEEP_MS = 50;
 const HOUSEKEEPING_MS = 60 * 60_000;
 
 /** What is running, and how each part ends: last started, first stopped. */
@@ -186,12 +187,14 @@ function listen(server: Server, host: string, port: number): Promise<() => Promi
   });
 }
 
-/** No new connections; requests under way may end, then everything is cut. */
+/** No new connections; requests under way may end, their connections are closed as they fall idle; what is left in the end is cut. */
 function drain(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+    const sweep = setInterval(() => server.closeIdleConnections(), DRAIN_SWEEP_MS);
     server.close(() => {
       clearTimeout(cut);
+      clearInterval(sweep);
       resolve();
     });
     server.closeIdleConnections();

@@ -1,0 +1,121 @@
+/** Runs over HTTP: what may be sent, what is refused and why, what is paid. Source: wire, row "run action"; design "Credits". */
+import { expect } from "chai";
+import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+const ECHO = "async function main(params) { return params; }";
+const SLEEP = "async function main({ ms }) { await new Promise((resolve) => setTimeout(resolve, ms)); return 'slept'; }";
+const THROW = "async function main() { console.log('before'); throw new TypeError('no such luck'); }";
+
+describe("runs over HTTP", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let account: ApiAccount;
+  let cids: string[];
+
+  const run = (body: unknown, api = account.api): Promise<HttpAnswer> => api.post("/run_action", body);
+  const credit = async (): Promise<number> => Number(members(await account.api.get("/billing/balance"))["balance_cents"]);
+
+  before(async () => {
+    account = await newApiAccount(stack().baseUrl);
+    await account.api.must("/create_wallet", {});
+    await account.api.must("/add_group", { group_name: "g", group_description: "", pkp_ids_permitted: [1] });
+    cids = await Promise.all([ECHO, SLEEP, THROW].map(async (code) => String((await account.api.post("/get_lit_action_ipfs_id", code)).body)));
+    await account.api.must("/groups/1/actions", { add: cids });
+  });
+
+  it("take code, or its CID once it has run, under each of its names", async () => {
+    expect(members(await run({ code: ECHO, js_params: { a: [1, "42", null] } }))).to.deep.include({
+      response: { a: [1, "42", null] },
+      has_error: false,
+      logs: "",
+    });
+    for (const field of ["action_ipfs_cid", "ipfs_id"])
+      expect(members(await run({ [field]: cids[0], js_params: { n: 1 } }))["response"], field).to.deep.equal({ n: 1 });
+    const alias = await account.api.post("/lit_action", { code: ECHO, js_params: null });
+    expect(members(alias)["response"]).to.deep.equal({});
+  });
+
+  it("take exactly one of code and CID, and params that are an object", async () => {
+    for (const body of [
+      {},
+      { code: ECHO, ipfs_id: cids[0] },
+      { action_ipfs_cid: cids[0], ipfs_id: cids[0] },
+      { code: ECHO, js_params: [1] },
+      { code: ECHO, js_params: "x" },
+    ]) {
+      expect([(await run(body)).status, codeOf(await run(body))], JSON.stringify(body)).to.deep.equal([422, "invalid_body"]);
+    }
+  });
+
+  it("hand params on as they are, __proto__ included, without setting anything", async () => {
+    const code = "async function main(p) { return [Object.keys(p), ({}).polluted ?? null]; }";
+    await account.api.must("/groups/1/actions", { add: [(await account.api.post("/get_lit_action_ipfs_id", code)).body] });
+    const again = await account.api.post("/run_action", Buffer.from(`{"code":${JSON.stringify(code)},"js_params":{"__proto__":{"polluted":1},"b":2}}`));
+    const [keys, polluted] = members(again)["response"] as [string[], unknown];
+    expect(keys).to.include("b");
+    expect(polluted).to.equal(null);
+  });
+
+  it("that are refused say which of key, group, action and PKP failed, and cost nothing", async () => {
+    const before = await credit();
+    const other = await newApiAccount(stack().baseUrl);
+    const { wallet_address: foreign } = await other.api.must("/create_wallet", {});
+    const powerless = account.api.with(String((await account.api.must("/add_usage_api_key", NO_PERMISSIONS))["usage_api_key"]));
+    const refusals: [HttpAnswer, number, string, string][] = [
+      [await run({ code: "1" }), 403, "action_not_permitted", "action"],
+      [await run({ code: ECHO }, powerless), 403, "no_execute_scope", "group"],
+      [await run({ code: ECHO, pkp_id: foreign }), 404, "unknown_pkp", "pkp"],
+      [await run({ action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" }), 403, "action_not_permitted", "action"],
+    ];
+    for (const [answer, status, code, failed] of refusals)
+      expect([answer.status, codeOf(answer), members(answer)["failed"]]).to.deep.equal([status, code, failed]);
+    expect(codeOf(await run({ code: ECHO, pkp_id: 99 }))).to.equal("unknown_pkp_number");
+    expect(await credit(), "only the key was paid for").to.equal(before - 1);
+  });
+
+  it("that fail are 200 with has_error, keep their logs and are charged", async () => {
+    const before = await credit();
+    const answer = members(await run({ code: THROW }));
+    expect(answer).to.include({ has_error: true, logs: "before\n", response: null });
+    expect(answer["error"]).to.include({ code: "threw" });
+    expect(members(await run({ code: THROW }))["usage"]).to.include({ cost_cents: 1 });
+    expect(await credit()).to.equal(before - 2);
+  });
+
+  it("are ended by timeout_ms and charged by the started second", async () => {
+    const answer = members(await run({ code: SLEEP, js_params: { ms: 5_000 }, timeout_ms: 1_200 }));
+    expect(answer["error"]).to.include({ code: "timed_out" });
+    expect(answer["usage"]).to.include({ limit_ms: 1_200, cost_cents: 2 });
+  });
+
+  it("cannot last longer than there is credit for", async () => {
+    const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: [0], balance: 1 });
+    const capped = account.api.with(String(made["usage_api_key"]));
+    const first = members(await run({ code: SLEEP, js_params: { ms: 1 } }, capped));
+    expect(first["usage"]).to.include({ limit_ms: 1_000, cost_cents: 1 });
+    const second = await run({ code: SLEEP, js_params: { ms: 1 } }, capped);
+    expect([second.status, codeOf(second)]).to.deep.equal([402, "key_cap_spent"]);
+    const listed = (await account.api.get("/list_api_keys?page_size=1000")).body as { id: string; spent_cents: number }[];
+    expect(listed.find(({ id }) => id === made["api_key_hash"])?.spent_cents).to.equal(1);
+  });
+
+  it("go on and are paid for when the client leaves", async () => {
+    const before = await credit();
+    const left = AbortSignal.timeout(400);
+    const url = `${stack().baseUrl}/core/v1/run_action`;
+    const body = JSON.stringify({ code: SLEEP, js_params: { ms: 1_300 } });
+    const gone = await fetch(url, { method: "POST", headers: { "x-api-key": account.key, "content-type": "application/json" }, body, signal: left }).catch(
+      (error: Error) => error.name,
+    );
+    expect(gone).to.be.oneOf(["TimeoutError", "AbortError"]);
+    for (let tries = 0; tries < 60 && (await credit()) !== before - 2; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(members(await account.api.get("/billing/balance"))).to.include({ balance_cents: before - 2, reserved_cents: 0 });
+  });
+
+  it("with js_params of 64 KiB are taken, of one byte more 413", async () => {
+    const params = (bytes: number) => ({ a: "x".repeat(bytes - '{"a":""}'.length) });
+    expect((await run({ code: ECHO, js_params: params(65_536) })).status).to.equal(200);
+    expect(codeOf(await run({ code: ECHO, js_params: params(65_537) }))).to.equal("params_too_large");
+  });
+});
