@@ -7,6 +7,7 @@ import { join } from "node:path";
 import hre, { artifacts } from "hardhat";
 import { accountManagerRows, type Row } from "./gas/accountManager";
 import { allowlistRows } from "./gas/allowlist";
+import { must } from "./gas/must";
 
 interface Figures {
   bytecode: Record<string, number>;
@@ -24,7 +25,7 @@ const TABLE_FILE = join(__dirname, "../bench/gas.md");
 const CONTRACTS = ["AccountManager", "ApplicationAllowlist"];
 const MAX_BYTECODE = 24_576;
 
-const ratio = (row: Row): number => row.gas / row.baseline!;
+const ratio = (row: Row): number => row.gas / must(row.baseline);
 const compared = (rows: Row[]): Row[] => rows.filter((row) => row.baseline !== undefined);
 const geometricMean = (rows: Row[]): number => Math.exp(rows.reduce((sum, row) => sum + Math.log(ratio(row)), 0) / rows.length);
 const gasOf = (rows: Row[], name: RegExp): number => Math.max(...rows.filter((row) => name.test(row.name)).map((row) => row.gas));

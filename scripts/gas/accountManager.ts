@@ -2,6 +2,7 @@ import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signer
 import { ethers } from "hardhat";
 import type { AccountManager } from "../../typechain-types";
 import { measure, type Measure } from "./measure";
+import { must } from "./must";
 
 /** One row: a call, what the nearest public contract of this kind pays for it, and the means it counts in. */
 export interface Row {
@@ -35,12 +36,12 @@ class Bench {
 
   static async create(): Promise<Bench> {
     const [admin, payer] = await ethers.getSigners();
-    const manager = await ethers.deployContract("AccountManager", [admin!.address]);
-    const deployment = Number((await manager.deploymentTransaction()!.wait())!.gasUsed);
-    await manager.addApiPayer(payer!.address);
+    const manager = await ethers.deployContract("AccountManager", [must(admin).address]);
+    const deployment = Number(must(await must(manager.deploymentTransaction()).wait()).gasUsed);
+    await manager.addApiPayer(must(payer).address);
     const id = number("account");
     await manager.connect(payer).newAccount(id, true, NAME, DESCRIPTION, wallet(0));
-    return new Bench(manager.connect(payer) as unknown as AccountManager, payer!, id, deployment);
+    return new Bench(manager.connect(payer) as unknown as AccountManager, must(payer), id, deployment);
   }
 
   path(index: number): bigint {
@@ -116,9 +117,9 @@ async function members(): Promise<Row[]> {
   const { manager, id } = bench;
   await bench.registerMany(1, 2);
   await bench.addGroup(actions(1, 2), pkps(1, 2));
-  await manager.addAction(id, NAME, DESCRIPTION, actions(1, 1)[0]!);
-  const addAction = await measure(manager.addAction(id, NAME, DESCRIPTION, actions(2, 1)[0]!));
-  const update = await measure(manager.updateActionMetadata(id, actions(1, 1)[0]!, 1, OTHER_NAME, OTHER_DESCRIPTION));
+  await manager.addAction(id, NAME, DESCRIPTION, must(actions(1, 1)[0]));
+  const addAction = await measure(manager.addAction(id, NAME, DESCRIPTION, must(actions(2, 1)[0])));
+  const update = await measure(manager.updateActionMetadata(id, must(actions(1, 1)[0]), 1, OTHER_NAME, OTHER_DESCRIPTION));
   await bench.addGroup();
   const [a1, a2] = actions(1, 2) as [bigint, bigint];
   const [p1, p2] = pkps(1, 2) as [string, string];
@@ -164,8 +165,8 @@ async function usageKeys(): Promise<Row[]> {
 
 /** The gas of a decision sent as a transaction: base cost and calldata included. */
 async function decide(bench: Bench, key: bigint): Promise<number> {
-  const data = bench.manager.interface.encodeFunctionData("canUseWalletInAction", [key, actions(1, 1)[0]!, wallet(1)]);
-  if (!(await bench.manager.canUseWalletInAction(key, actions(1, 1)[0]!, wallet(1)))) throw new Error("The decision measured must be a yes.");
+  const data = bench.manager.interface.encodeFunctionData("canUseWalletInAction", [key, must(actions(1, 1)[0]), wallet(1)]);
+  if (!(await bench.manager.canUseWalletInAction(key, must(actions(1, 1)[0]), wallet(1)))) throw new Error("The decision measured must be a yes.");
   return measure(bench.payer.sendTransaction({ to: await bench.manager.getAddress(), data }));
 }
 
@@ -187,7 +188,7 @@ async function decisions(): Promise<Row[]> {
     await bench.setKey("named", groups(1, count));
     rows.push({ name: `decision, last of ${count}, key naming all`, gas: await decide(bench, number("named")), group: "alone" });
     if (count < 1000) continue;
-    const removed = await measure(bench.manager.removeAction(bench.id, actions(1, 1)[0]!));
+    const removed = await measure(bench.manager.removeAction(bench.id, must(actions(1, 1)[0])));
     rows.push({ name: "removeAction, account with 1,000 groups", gas: removed, baseline: 4_739_655, group: "alone" });
   }
   return rows;
@@ -197,7 +198,7 @@ async function decisions(): Promise<Row[]> {
 async function pages(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
-  const encode = manager.interface.encodeFunctionData.bind(manager.interface) as (name: string, values: unknown[]) => string;
+  const encode = (name: string, values: unknown[]): string => manager.interface.encodeFunctionData(name as "multicall", values as never);
   await bench.batch(groups(1, 1000).map((i) => encode("registerWalletDerivation", [id, wallet(i), bench.path(i), NAME, DESCRIPTION])));
   await bench.batch(actions(1, 1000).map((action) => encode("addAction", [id, NAME, DESCRIPTION, action])));
   await bench.batch(groups(1, 1000).map((i) => encode("addGroup", [id, NAME, DESCRIPTION, actions(i, 1), pkps(i, 1)])));

@@ -13,6 +13,7 @@ import { ethers } from "hardhat";
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
 import type { ApplicationAllowlist } from "../../typechain-types";
 import { count, SEED } from "../support/counts";
+import { must } from "../support/must";
 
 const DELAY = 7n * 24n * 3600n;
 const [FIRST, SECOND, THIRD] = ["first", "second", "third"].map((name) => ethers.sha256(ethers.toUtf8Bytes(name))) as [string, string, string];
@@ -55,9 +56,9 @@ describe("ApplicationAllowlist", () => {
 
   it("counts an added compose hash from the second the event names, not one earlier", async () => {
     const { list } = await loadFixture(deployed);
-    const { timestamp } = (await (await list.addComposeHash(SECOND)).getBlock())!;
+    const { timestamp } = must(await (await list.addComposeHash(SECOND)).getBlock());
     const activeFrom = BigInt(timestamp) + DELAY;
-    expect(await list.queryFilter(list.filters.ComposeHashAdded(SECOND)).then((logs) => logs[0]!.args.activeFrom)).to.equal(activeFrom);
+    expect(await list.queryFilter(list.filters.ComposeHashAdded(SECOND)).then((logs) => must(logs[0]).args.activeFrom)).to.equal(activeFrom);
     await time.increaseTo(activeFrom - 1n);
     expect(await ask(list, SECOND)).to.deep.equal(WAITS);
     await time.increaseTo(activeFrom);
@@ -70,8 +71,8 @@ describe("ApplicationAllowlist", () => {
     await list.addComposeHash(SECOND);
     const before = await list.composeHashes();
     await time.increase(1000);
-    for (const hash of [FIRST, SECOND]) expect((await (await list.addComposeHash(hash)).wait())!.logs).to.deep.equal([]);
-    expect((await (await list.addDevice(DEVICE)).wait())!.logs).to.deep.equal([]);
+    for (const hash of [FIRST, SECOND]) expect(must(await (await list.addComposeHash(hash)).wait()).logs).to.deep.equal([]);
+    expect(must(await (await list.addDevice(DEVICE)).wait()).logs).to.deep.equal([]);
     expect(await list.composeHashes()).to.deep.equal(before);
   });
 
@@ -174,7 +175,7 @@ describe("ApplicationAllowlist", () => {
       }
       const maps = { ComposeHash: new Map<string, bigint>(), Device: new Map<string, bigint>() };
       for (const log of await list.queryFilter("*" as never)) {
-        const event = list.interface.parseLog(log as never)!;
+        const event = must(list.interface.parseLog(log as never));
         const map = maps[event.name.replace(/Added|Removed/, "") as "Device"];
         if (event.name.endsWith("Added")) map.set(event.args[0] as string, event.args[1] as bigint);
         else map?.delete(event.args[0] as string);
@@ -182,7 +183,7 @@ describe("ApplicationAllowlist", () => {
       const listed = async (entries: Promise<ApplicationAllowlistEntries>) => new Map((await entries).map(({ value, activeFrom }) => [value, activeFrom]));
       expect(await listed(list.composeHashes())).to.deep.equal(maps.ComposeHash);
       expect(await listed(list.devices())).to.deep.equal(maps.Device);
-      const now = BigInt((await ethers.provider.getBlock("latest"))!.timestamp);
+      const now = BigInt(must(await ethers.provider.getBlock("latest")).timestamp);
       for (const value of [FIRST, SECOND, THIRD]) {
         expect(await list.isComposeHashAllowed(value)).to.equal((maps.ComposeHash.get(value) ?? now + 1n) <= now);
         expect(await list.isDeviceAllowed(value)).to.equal((maps.Device.get(value) ?? now + 1n) <= now);

@@ -7,6 +7,7 @@ import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, fullKey, twoAccounts }
 import { ANY_PKP } from "./support/state";
 import { expectViews } from "./support/views";
 import { cid, number, pathFor, staged, walletOf, type World } from "./support/world";
+import { must } from "../support/must";
 
 const EDGES = [223n, 224n, 225n, 255n, 256n, 257n, 447n, 448n, 449n];
 const LAST = 450n;
@@ -16,7 +17,7 @@ async function growTo(world: World, last: bigint): Promise<void> {
   const { manager, model, cast } = world;
   const payer = manager.connect(cast.payer);
   const encoded = manager.interface.encodeFunctionData("addGroup", [ALICE_ID, "", "", [], []]);
-  for (let at = model.state.accounts.get(ALICE_ID)!.lastGroupId; at < last;) {
+  for (let at = must(model.state.accounts.get(ALICE_ID)).lastGroupId; at < last;) {
     const step = last - at < 50n ? last - at : 50n;
     await payer.multicall(Array<string>(Number(step)).fill(encoded));
     for (let i = 0n; i < step; i++) model.call(cast.payer.address, "addGroup", [ALICE_ID, "", "", [], []], 1n);
@@ -98,7 +99,7 @@ describe("Boundaries of member pages", () => {
     }
     for (const i of [254, 255, 256, 257, 258]) await world.do(payer, "removeActionFromGroup", ALICE_ID, 1n, cid(i));
     for (const i of [510, 511, 512, 513]) await world.do(payer, "removeAction", ALICE_ID, cid(i));
-    const wanted = [...world.model.state.accounts.get(ALICE_ID)!.groups.get(1n)!.actions];
+    const wanted = [...must(must(world.model.state.accounts.get(ALICE_ID)).groups.get(1n)).actions];
     const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
     expect(total).to.equal(BigInt(wanted.length));
     expect(items.map((item) => item.actionHash)).to.deep.equal(wanted);
@@ -125,7 +126,7 @@ describe("Boundaries of member pages", () => {
     }
     const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
     expect(total).to.equal(5n);
-    expect(items.map((item) => item.actionHash)).to.deep.equal([...world.model.state.accounts.get(ALICE_ID)!.groups.get(1n)!.actions]);
+    expect(items.map((item) => item.actionHash)).to.deep.equal([...must(must(world.model.state.accounts.get(ALICE_ID)).groups.get(1n)).actions]);
     await world.do(payer, "updateGroup", ALICE_ID, 1n, "", "", [cid(1)], []);
     expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(1n);
   });

@@ -11,6 +11,7 @@ import { replay } from "./support/replay";
 import { ANY_PKP } from "./support/state";
 import { expectViews } from "./support/views";
 import { World, cid, number, pathFor, walletOf, type Cast } from "./support/world";
+import { must } from "../support/must";
 
 const HISTORIES = count(5, 150);
 const CALLS = count(140, 400);
@@ -28,7 +29,7 @@ function vocabulary(cast: Cast) {
   const ids = [...managedIds, ...packed];
   const oneOf = <T>(items: T[]) => fc.constantFrom(...items);
   const id = fc.oneof(
-    { weight: 5, arbitrary: oneOf([managedIds[0]!, packed[1]!]) },
+    { weight: 5, arbitrary: oneOf([must(managedIds[0]), must(packed[1])]) },
     { weight: 3, arbitrary: oneOf(ids) },
     { weight: 1, arbitrary: oneOf([0n, number("nobody")]) },
   );
@@ -108,7 +109,7 @@ async function furnished(): Promise<World> {
   await world.do(payer, "newAccount", managedIds[0], true, "first", "", carol.address);
   await world.do(bob, "newChainSecuredAccount", "bob's", "");
   for (const [id, signer, pkp] of [
-    [managedIds[0]!, payer, "pkp 1"],
+    [must(managedIds[0]), payer, "pkp 1"],
     [packedId(bob.address), bob, "pkp 2"],
   ] as const) {
     await world.do(signer, "registerWalletDerivation", id, walletOf(pkp), pathFor(id, "a"), pkp, "");
@@ -138,7 +139,7 @@ function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
   const args = [...thrown];
   if (model.accountOf(args[0] as bigint) === 0n) args[0] = managedIds[0];
   const accountId = model.accountOf(args[0] as bigint);
-  const account = model.state.accounts.get(accountId)!;
+  const account = must(model.state.accounts.get(accountId));
   const at = GROUP_ARGUMENT[name] ?? (/Group/.test(name) && name !== "addGroup" ? 1 : undefined);
   const groups = [...account.groups.keys()];
   if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint)) args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
@@ -153,7 +154,7 @@ const REASONS = ["None", "UnknownKey", "KeyExpired", "AccountChainSecured", "NoE
 /** Every key × action × PKP, and every key × scope × group. */
 async function expectDecisions(world: World): Promise<void> {
   const { manager, model } = world;
-  const { timestamp } = (await ethers.provider.getBlock("latest"))!;
+  const { timestamp } = must(await ethers.provider.getBlock("latest"));
   model.at(BigInt(timestamp));
   const keys = [...keyIds, ...model.state.accounts.keys(), number("nobody")];
   const at = { blockTag: "latest" } as const;

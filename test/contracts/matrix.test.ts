@@ -2,11 +2,12 @@
 // every kind of group. A new external function without a row fails the first test.
 import { expect } from "chai";
 import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
-import { ethers } from "hardhat";
+import { type ethers } from "hardhat";
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
 import { packedId } from "./support/model";
 import { ANY_PKP } from "./support/state";
 import { World, cid, number, pathFor, walletOf } from "./support/world";
+import { must } from "../support/must";
 
 /** What an account has in this test; groups: 1 in every key's lists, 2 in none, 3 in the lists and removed. */
 interface Things {
@@ -170,9 +171,9 @@ async function furnish(world: World, signer: HardhatEthersSigner, id: bigint): P
       list("execute"),
     );
   }
-  await world.do(signer, "removeUsageApiKey", id, keys[keys.length - 1]!.id);
+  await world.do(signer, "removeUsageApiKey", id, must(keys[keys.length - 1]).id);
   await world.do(signer, "removeGroup", id, 3n);
-  return { id, pkp: pkp, otherPkp: otherPkp, key: keys[keys.length - 3]!.id };
+  return { id, pkp: pkp, otherPkp: otherPkp, key: must(keys[keys.length - 3]).id };
 }
 
 async function stage() {

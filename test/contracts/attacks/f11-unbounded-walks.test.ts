@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, twoAccounts } from "../support/stages";
 import { cid, number, pathFor, walletOf, staged } from "../support/world";
+import { must } from "../../support/must";
 
 const GROUPS = 200; // within the first word: not one unit of gas may be added
 const OTHERS = 250;
@@ -43,7 +44,7 @@ describe("F11 no write and no decision walks an account", () => {
     await grow(4, OTHERS);
     const large = await prices(stage);
     for (const name of Object.keys(small)) {
-      const more = large[name]! - small[name]!;
+      const more = must(large[name]) - must(small[name]);
       expect(more, `${name}: ${small[name]} → ${large[name]}`).to.be.lessThan(200n); // calldata and counters have other bytes, no more
     }
   }).timeout(60_000);

@@ -3,15 +3,16 @@ import { expect } from "chai";
 import { artifacts, ethers } from "hardhat";
 import { twoAccounts } from "../support/stages";
 import { staged } from "../support/world";
+import { must } from "../../support/must";
 
 const PUSH1 = 0x60;
 const PUSH32 = 0x7f;
 
 function opcodes(code: Uint8Array): Map<number, number> {
   const counts = new Map<number, number>();
-  const metadata = 2 + (code[code.length - 2]! << 8) + code[code.length - 1]!;
+  const metadata = 2 + (must(code[code.length - 2]) << 8) + must(code[code.length - 1]);
   for (let i = 0; i < code.length - metadata; i++) {
-    const op = code[i]!;
+    const op = must(code[i]);
     counts.set(op, (counts.get(op) ?? 0) + 1);
     if (op >= PUSH1 && op <= PUSH32) i += op - PUSH1 + 1;
   }

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { ALICE_ID } from "../support/stages";
 import { cid } from "../support/world";
 import { describeFunction } from "../support/tree";
+import { must } from "../../support/must";
 
 describeFunction("addActionToGroup", {
   "known to the account or not: listed": async ({ world, ends }) => {
@@ -14,7 +15,7 @@ describeFunction("addActionToGroup", {
   "any action, by the owner: listed first": async ({ world, ends }) => {
     await ends("payer", "addActionToGroup", [ALICE_ID, 1n, 0n], "ok");
     const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1, 0, 1);
-    expect([items[0]!.actionHash, total]).to.deep.equal([0n, 2n]);
+    expect([must(items[0]).actionHash, total]).to.deep.equal([0n, 2n]);
   },
   "listed already: nothing happens": ({ ends }) => ends("payer", "addActionToGroup", [ALICE_ID, 1n, cid(1)], "silent"),
   "group 0: GroupZero; no such group: UnknownGroup": async ({ ends }) => {

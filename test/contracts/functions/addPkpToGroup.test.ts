@@ -3,6 +3,7 @@ import { ALICE_ID, ALICE_PKP, BOB_PKP } from "../support/stages";
 import { ANY_PKP } from "../support/state";
 import { walletOf } from "../support/world";
 import { describeFunction } from "../support/tree";
+import { must } from "../../support/must";
 
 describeFunction("addPkpToGroup", {
   "the account's own, in several groups: listed in each": async ({ world, ends }) => {
@@ -12,7 +13,7 @@ describeFunction("addPkpToGroup", {
   },
   "any PKP, by the owner: listed first": async ({ world, ends }) => {
     await ends("payer", "addPkpToGroup", [ALICE_ID, 1n, ANY_PKP], "ok");
-    expect((await world.manager.listPkpsInGroup(ALICE_ID, 1, 0, 1)).items[0]!.pkpId).to.equal(ANY_PKP);
+    expect(must((await world.manager.listPkpsInGroup(ALICE_ID, 1, 0, 1)).items[0]).pkpId).to.equal(ANY_PKP);
   },
   "listed already: nothing happens": ({ ends }) => ends("payer", "addPkpToGroup", [ALICE_ID, 1n, ALICE_PKP], "silent"),
   "another account's or nobody's: UnknownPkp": async ({ ends }) => {

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, executeKey, fullKey } from "../support/stages";
 import { number } from "../support/world";
 import { describeFunction } from "../support/tree";
+import { must } from "../../support/must";
 
 const KEY = number("new key");
 
@@ -24,7 +25,7 @@ describeFunction("setUsageApiKey", {
         [0, 5],
       ]; // scope, group
       for (const [scope, groupId] of held)
-        for (const other of [2, 3, 4, 5]) expect(await world.manager.hasScope(KEY, scope!, other)).to.equal(other === groupId);
+        for (const other of [2, 3, 4, 5]) expect(await world.manager.hasScope(KEY, must(scope), other)).to.equal(other === groupId);
       for (const [scope, holds] of [
         [1, false],
         [2, false],

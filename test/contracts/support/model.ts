@@ -16,6 +16,7 @@ import {
   type Labels,
   type ListName,
 } from "./state";
+import { must } from "../../support/must";
 
 /** What the contract must do, written down a second time without its tricks: one call in, a named error or the expected events out. */
 export class Broken extends Error {}
@@ -31,7 +32,6 @@ const LIST: Record<string, ListName> = {
 };
 const LOW_16_BYTES = (1n << 128n) - 1n;
 const bytes = (text: string): number => ethers.toUtf8Bytes(text).length;
-const member = (pkp: string): bigint => BigInt(pkp);
 
 export const packedId = (wallet: string): bigint => BigInt(ethers.solidityPackedKeccak256(["address"], [wallet]));
 
@@ -52,9 +52,9 @@ export class Model {
   call(sender: string, name: string, args: readonly unknown[], now: bigint): Emitted[] {
     const before = structuredClone(this.state);
     [this.events, this.now, this.sender] = [[], now, sender];
-    const run = this[name as keyof this] as unknown as (...args: readonly unknown[]) => void;
+    const run = this[name as keyof this] as unknown as (...args: unknown[]) => void;
     try {
-      run.apply(this, args);
+      run.apply(this, [...args]);
     } catch (error) {
       Object.assign(this.state, before);
       throw error;
@@ -94,36 +94,41 @@ export class Model {
   holds(key: KeyState, scope: Scope, groupId: bigint): boolean {
     if (scope === "ownerOnly") return false;
     if (scope in FLAG) return (key.flags & FLAG[scope as keyof typeof FLAG]) !== 0;
-    const list = key.lists[LIST[scope]!];
+    const list = key.lists[must(LIST[scope])];
     return list.has(0n) || (groupId !== 0n && list.has(groupId));
   }
 
   hasScope(id: bigint, scope: Scope, groupId: bigint): boolean {
     if (!this.acts(id)) return false;
-    const account = this.state.accounts.get(this.accountOf(id))!;
+    const account = must(this.state.accounts.get(this.accountOf(id)));
     const perGroup = !(scope in FLAG);
     if (perGroup && groupId !== 0n && !account.groups.has(groupId)) return false;
-    return this.state.accounts.has(id) || this.holds(this.state.keys.get(id)!, scope, groupId);
+    return this.state.accounts.has(id) || this.holds(must(this.state.keys.get(id)), scope, groupId);
   }
 
   /** The groups in which a key executes. */
   private executable(id: bigint): GroupState[] {
-    const account = this.state.accounts.get(this.accountOf(id))!;
-    const mayRun = (groupId: bigint) => this.state.accounts.has(id) || this.holds(this.state.keys.get(id)!, "execute", groupId);
+    const account = must(this.state.accounts.get(this.accountOf(id)));
+    const mayRun = (groupId: bigint) => this.state.accounts.has(id) || this.holds(must(this.state.keys.get(id)), "execute", groupId);
     return [...account.groups].filter(([groupId]) => mayRun(groupId)).map(([, group]) => group);
+  }
+
+  /** Why a key does not act at all, if so. */
+  private inactivity(id: bigint): string | undefined {
+    const account = this.state.accounts.get(id);
+    if (account) return account.managed ? undefined : "AccountChainSecured";
+    const key = this.state.keys.get(id);
+    if (!key?.isSet) return "UnknownKey";
+    return this.isLive(key) ? undefined : "KeyExpired";
   }
 
   explain(id: bigint, cid: bigint, pkp: string): { reason: string; byName: boolean; path: bigint } {
     const accountId = this.accountOf(id);
     const account = this.state.accounts.get(accountId);
-    const path = account?.pkps.has(pkp) ? this.state.wallets.get(pkp)!.path : 0n;
+    const path = account?.pkps.has(pkp) ? must(this.state.wallets.get(pkp)).path : 0n;
     const denied = (reason: string) => ({ reason, byName: false, path });
-    if (this.state.accounts.has(id) && !account!.managed) return denied("AccountChainSecured");
-    if (!this.state.accounts.has(id)) {
-      const key = this.state.keys.get(id);
-      if (!key?.isSet) return denied("UnknownKey");
-      if (!this.isLive(key)) return denied("KeyExpired");
-    }
+    const inactive = this.inactivity(id);
+    if (inactive) return denied(inactive);
     const groups = this.executable(id);
     if (groups.length === 0) return denied("NoExecuteScope");
     const listing = cid === 0n ? [] : groups.filter(({ actions }) => actions.has(cid) || actions.has(ANY_ACTION));
@@ -138,13 +143,13 @@ export class Model {
 
   private door(id: bigint, scope: Scope, groupId = 0n): AccountState {
     const { accounts, keys, payers } = this.state;
-    if (accounts.get(id)?.owner === this.sender) return accounts.get(id)!;
+    if (accounts.get(id)?.owner === this.sender) return must(accounts.get(id));
     this.require(payers.has(this.sender), "NotAuthorized");
     const account = accounts.get(this.accountOf(id));
     this.require(account !== undefined, "UnknownAccount");
     this.require(account.managed, "AccountChainSecured");
     if (accounts.has(id)) return account;
-    const key = keys.get(id)!;
+    const key = must(keys.get(id));
     this.require(key.isSet, "UnknownUsageKey");
     this.require(this.isLive(key), "KeyExpired");
     this.require(this.holds(key, scope, groupId), "MissingScope");
@@ -321,8 +326,8 @@ export class Model {
 
   updateGroup(id: bigint, groupId: bigint, name: string, description: string, cids: bigint[], pkps: string[]): void {
     this.updateGroupMetadata(id, groupId, name, description);
-    const account = this.state.accounts.get(id)!;
-    const group = account.groups.get(groupId)!;
+    const account = must(this.state.accounts.get(id));
+    const group = must(account.groups.get(groupId));
     for (const cid of cids) this.list(account, id, groupId, cid);
     const actions = [ANY_ACTION, ...account.actions.keys()].filter((cid) => group.actions.has(cid) && !cids.includes(cid));
     for (const cid of actions) this.unlist(account, id, groupId, cid);
@@ -350,7 +355,7 @@ export class Model {
     if (addPkps.length > 0) this.doorForMembers(actor, "addPkp", groupId, addPkps.includes(ANY_PKP));
     if (removePkps.length > 0) this.doorForMembers(actor, "removePkp", groupId, removePkps.includes(ANY_PKP));
     if ([addActions, removeActions, addPkps, removePkps].every((list) => list.length === 0)) this.door(actor, "ownerOnly");
-    const account = this.state.accounts.get(this.accountOf(actor))!;
+    const account = must(this.state.accounts.get(this.accountOf(actor)));
     this.group(account, groupId);
     for (const cid of addActions) this.list(account, actor, groupId, cid);
     for (const cid of removeActions) {
@@ -389,7 +394,7 @@ export class Model {
   }
 
   private list(account: AccountState, actor: bigint, groupId: bigint, cid: bigint): void {
-    const group = account.groups.get(groupId)!;
+    const group = must(account.groups.get(groupId));
     if (cid !== ANY_ACTION && !account.actions.has(cid)) account.actions.set(cid, { name: "", description: "" });
     if (group.actions.has(cid)) return;
     group.actions.add(cid);
@@ -397,20 +402,20 @@ export class Model {
   }
 
   private unlist(account: AccountState, actor: bigint, groupId: bigint, cid: bigint): void {
-    this.require(account.groups.get(groupId)!.actions.delete(cid), "NotInGroup");
+    this.require(must(account.groups.get(groupId)).actions.delete(cid), "NotInGroup");
     this.emit("ActionRemovedFromGroup", this.accountOf(actor), groupId, cid, actor);
   }
 
   private listPkp(account: AccountState, actor: bigint, groupId: bigint, pkp: string): void {
     this.require(pkp === ANY_PKP || account.pkps.has(pkp), "UnknownPkp");
-    const group = account.groups.get(groupId)!;
+    const group = must(account.groups.get(groupId));
     if (group.pkps.has(pkp)) return;
     group.pkps.add(pkp);
     this.emit("PkpAddedToGroup", this.accountOf(actor), groupId, pkp, actor);
   }
 
   private unlistPkp(account: AccountState, actor: bigint, groupId: bigint, pkp: string): void {
-    this.require(account.groups.get(groupId)!.pkps.delete(pkp), "NotInGroup");
+    this.require(must(account.groups.get(groupId)).pkps.delete(pkp), "NotInGroup");
     this.emit("PkpRemovedFromGroup", this.accountOf(actor), groupId, pkp, actor);
   }
 

@@ -11,6 +11,7 @@ import {
   type Labels,
   type ListName,
 } from "./state";
+import { must } from "../../support/must";
 
 type Args = Record<string, unknown>;
 
@@ -30,9 +31,9 @@ const unknownEvent = (name: string) => (): never => {
   throw new Error(`No handler for the event ${name}`);
 };
 
-const accountOf = (state: State, { id }: Args): AccountState => state.accounts.get(id as bigint)!;
-const groupOf = (state: State, args: Args) => accountOf(state, args).groups.get(args.groupId as bigint)!;
-const keyOf = (state: State, { keyId }: Args) => state.keys.get(keyId as bigint)!;
+const accountOf = (state: State, { id }: Args): AccountState => must(state.accounts.get(id as bigint));
+const groupOf = (state: State, args: Args) => must(accountOf(state, args).groups.get(args.groupId as bigint));
+const keyOf = (state: State, { keyId }: Args) => must(state.keys.get(keyId as bigint));
 
 const handlers: Record<string, (state: State, args: Args) => void> = {
   AccountCreated: (state, args) => state.accounts.set(args.id as bigint, newAccountState(args.admin as string, args.managed as boolean, labels(args))),
@@ -81,7 +82,7 @@ const handlers: Record<string, (state: State, args: Args) => void> = {
   PkpRemovedFromGroup: (state, args) => groupOf(state, args).pkps.delete(args.pkpId as string),
 
   ActionAdded: (state, args) => accountOf(state, args).actions.set(args.action as bigint, labels(args)),
-  ActionUpdated: (state, args) => Object.assign(accountOf(state, args).actions.get(args.action as bigint)!, labels(args)),
+  ActionUpdated: (state, args) => Object.assign(must(accountOf(state, args).actions.get(args.action as bigint)), labels(args)),
   ActionRemoved: (state, args) => removeActionEverywhere(accountOf(state, args), args.action as bigint),
 
   WalletDerivationRegistered: (state, args) => {
@@ -89,7 +90,7 @@ const handlers: Record<string, (state: State, args: Args) => void> = {
     state.wallets.set(args.pkpId as string, { accountId: args.id as bigint, path });
     if (path >> 248n === 1n) accountOf(state, args).pkps.set(args.pkpId as string, labels(args));
   },
-  PkpUpdated: (state, args) => Object.assign(accountOf(state, args).pkps.get(args.pkpId as string)!, labels(args)),
+  PkpUpdated: (state, args) => Object.assign(must(accountOf(state, args).pkps.get(args.pkpId as string)), labels(args)),
 
   AdminProposed: (state, args) => (state.pendingAdmin = args.newAdmin as string),
   AdminChanged: (state, args) => Object.assign(state, { admin: args.newAdmin, pendingAdmin: new State().pendingAdmin }),

@@ -1,4 +1,5 @@
 /** Everything the contract remembers, in plain words. Rules live in model.ts; replay.ts fills the same shape from events alone. */
+import { must } from "../../support/must";
 export interface Labels {
   name: string;
   description: string;
@@ -71,7 +72,7 @@ export const newGroupState = (labels: Labels): GroupState => ({ ...labels, actio
 
 /** The list of keys closes a gap with its last item. */
 export function unlistKey(account: AccountState, key: bigint): void {
-  const last = account.keys[account.keys.length - 1]!;
+  const last = must(account.keys[account.keys.length - 1]);
   account.keys[account.keys.indexOf(key)] = last;
   account.keys.pop();
 }

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { AccountManager } from "../../../typechain-types";
 import { ANY_ACTION, ANY_PKP, LISTS, type AccountState, type GroupState, type KeyState, type Labels, type State } from "./state";
+import { must } from "../../support/must";
 
 const ascending = (set: Iterable<bigint>): bigint[] => [...set].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
 const labels = ({ name, description }: Labels): [string, string] => [name, description];
@@ -46,14 +47,14 @@ async function expectAccount(manager: AccountManager, state: State, id: bigint, 
   expect(plain(await manager.getAccount(id))).to.deep.equal([id, owner, managed, ...labels(account), ...counts, lastGroupId]);
   await expectList(
     (o, l) => manager.listUsageApiKeys(id, o, l),
-    keys.map((key) => keyTuple(key, state.keys.get(key)!)),
+    keys.map((key) => keyTuple(key, must(state.keys.get(key)))),
   );
   await expectList((o, l) => manager.listGroups(id, o, l), [...groups].map(groupTuple));
   await expectList(
     (o, l) => manager.listActions(id, o, l),
     [...actions].map(([action, texts]) => [action, ...labels(texts)]),
   );
-  const pkpTuples = [...pkps].map(([wallet, texts], i) => [BigInt(i + 1), wallet, state.wallets.get(wallet)!.path, ...labels(texts)]);
+  const pkpTuples = [...pkps].map(([wallet, texts], i) => [BigInt(i + 1), wallet, must(state.wallets.get(wallet)).path, ...labels(texts)]);
   await expectList((o, l) => manager.listPkps(id, o, l), pkpTuples);
   for (const [i, wallet] of [...pkps.keys()].entries()) expect(await manager.pkpByNumber(id, i + 1)).to.equal(wallet);
   for (const [groupId, group] of groups) {

@@ -6,6 +6,7 @@ import type { ContractTransactionReceipt, LogDescription } from "ethers";
 import type { AccountManager } from "../../../typechain-types";
 import { Broken, Model, type Emitted } from "./model";
 import type { State } from "./state";
+import { must } from "../../support/must";
 
 export const NEVER = 0n;
 export const number = (text: string): bigint => BigInt(ethers.id(text));
@@ -38,8 +39,8 @@ export class World {
 
   static async create(): Promise<World> {
     const [admin, payer, otherPayer, alice, bob, carol, stranger] = await ethers.getSigners();
-    const manager = await ethers.deployContract("AccountManager", [admin!.address]);
-    const model = new Model(admin!.address, await manager.getAddress());
+    const manager = await ethers.deployContract("AccountManager", [must(admin).address]);
+    const model = new Model(must(admin).address, await manager.getAddress());
     const cast = { admin, payer, otherPayer, alice, bob, carol, stranger } as Cast;
     return new World(manager as unknown as AccountManager, model, cast);
   }
@@ -76,7 +77,7 @@ export class World {
   }
 
   decode(receipt: ContractTransactionReceipt): LogDescription[] {
-    return receipt.logs.map((log) => this.manager.interface.parseLog(log)!);
+    return receipt.logs.map((log) => must(this.manager.interface.parseLog(log)));
   }
 
   errorName(error: unknown): string {
@@ -88,7 +89,7 @@ export class World {
 
   async allLogs(): Promise<LogDescription[]> {
     const logs = await ethers.provider.getLogs({ address: await this.manager.getAddress(), fromBlock: 0 });
-    return logs.map((log) => this.manager.interface.parseLog(log)!);
+    return logs.map((log) => must(this.manager.interface.parseLog(log)));
   }
 }
 

@@ -1,0 +1,5 @@
+/** For what a measurement knows to be there: the value, or a failure that says so. */
+export function must<T>(value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error("Something this measurement takes for granted is not there.");
+  return value;
+}
