@@ -7,7 +7,15 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { AbstractSigner, Wallet, makeError, type HDNodeWallet, type Signer, type TransactionRequest, type TransactionResponse } from "ethers";
-import { ClientError, createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions, type MintedUsageKey, type MintedWallet } from "../../client";
+import {
+  ClientError,
+  createChainSecuredClient,
+  type ChainSecuredClient,
+  type ChainSecuredOptions,
+  type MintedUsageKey,
+  type MintedWallet,
+  type OwnerWrite,
+} from "../../client";
 import { keyIdOf, packedAccountId, derivationPath, PathKind, actionHashOf, type Address, type ApiKey, type Cid } from "../../protocol/ids";
 import { startTestChain, type TestChain } from "../support/chain";
 import { deploySafe, type TestSafe } from "../support/safe";
@@ -259,6 +267,56 @@ describe("a ChainSecured owner's writes", () => {
       expect((await owner.listGroups()).items.at(-1)).to.include({ id: group_id, name: "second" });
       await owner.removeGroup({ group_id });
       expect(await codeOf(owner.removeGroup({ group_id }))).to.equal("unknown_group");
+    });
+
+    it("can do whatever a wallet can: every operation there is goes through its files", async () => {
+      const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(chain.provider));
+      const fresh = await deploySafe(chain.deployer, seats, 2);
+      const owner = await ownerOf(delegate, { owner: fresh.address });
+      const { prepare } = owner;
+      const done = new Set<string>();
+      const execute = async (writes: Record<string, Promise<OwnerWrite> | OwnerWrite>): Promise<void> => {
+        const prepared = await Promise.all(Object.values(writes));
+        const calls = await fresh.execute(owner.safeFile(prepared, { name: "all" }).transactions);
+        expect(calls.status).to.equal(1);
+        Object.keys(writes).forEach((name) => done.add(name));
+      };
+      const [pkp, key, successor] = [minted(owner, PathKind.pkp), mintedKey(owner), Wallet.createRandom().address];
+      const one = { group_id: 1, pkp_id: pkp.wallet_address, action_ipfs_cid: CID, hashed_cid: HASH };
+      await execute({
+        createAccount: prepare.createAccount({ account_name: "DAO", account_description: "" }),
+        registerPkp: prepare.registerPkp(pkp),
+        addGroup: prepare.addGroup({ group_name: "g", group_description: "" }),
+        attachUsageKey: prepare.attachUsageKey(key, permissions([1])),
+      });
+      await execute({
+        updateAccount: prepare.updateAccount({ name: "New", description: "" }),
+        updatePkp: prepare.updatePkp({ pkp_id: 1, name: "p", description: "" }),
+        updateGroup: prepare.updateGroup({ group_id: 1, name: "h", description: "", cid_hashes_permitted: [], pkp_ids_permitted: [] }),
+        addActionToGroup: prepare.addActionToGroup(one),
+        removeActionFromGroup: prepare.removeActionFromGroup(one),
+        addPkpToGroup: prepare.addPkpToGroup(one),
+        removePkpFromGroup: prepare.removePkpFromGroup(one),
+        changeGroupActions: prepare.changeGroupActions({ id: 1, add: [OTHER_CID], remove: [] }),
+        changeGroupPkps: prepare.changeGroupPkps({ id: 1, add: [pkp.wallet_address], remove: [] }),
+        addAction: prepare.addAction({ action_ipfs_cid: CID, name: "a", description: "" }),
+        updateActionMetadata: prepare.updateActionMetadata({ hashed_cid: HASH, name: "b", description: "" }),
+        updateUsageApiKey: prepare.updateUsageApiKey({ usage_api_key: key.api_key_hash, ...permissions([0]) }),
+        updateUsageApiKeyMetadata: prepare.updateUsageApiKeyMetadata({ usage_api_key: key.api_key_hash, name: "k", description: "" }),
+      });
+      expect(await owner.account()).to.include({ name: "New", group_count: 1, wallet_count: 1, action_count: 2, usage_api_key_count: 1 });
+      expect((await owner.listGroups()).items[0]).to.include({ name: "h", pkp_count: 1, action_count: 1 });
+      expect((await owner.listActions()).items.map(({ name }) => name)).to.have.members(["b", ""]);
+      expect((await owner.listApiKeys()).items[0]).to.deep.include({ name: "k", execute_in_groups: ["0"] });
+      await execute({
+        deleteAction: prepare.deleteAction(one),
+        removeUsageApiKey: prepare.removeUsageApiKey({ usage_api_key: key.api_key_hash }),
+        batch: prepare.batch([await prepare.addGroup({ group_name: "i", group_description: "" })]),
+        removeGroup: prepare.removeGroup(one),
+        transferOwnership: prepare.transferOwnership({ new_owner_address: successor }),
+      });
+      expect(await owner.account()).to.include({ owner: successor, group_count: 1, action_count: 1, usage_api_key_count: 0 });
+      expect([...done]).to.have.members(Object.keys(prepare));
     });
 
     it("tells a delegate that it is not the owner instead of sending", async () => {
