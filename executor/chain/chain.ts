@@ -6,7 +6,7 @@ import { ZERO_HASH } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import { KEY_NAMESPACE_CALL, decodeDecision, encodeQuestion, type Decision } from "./decision";
 import { agreed, unavailable } from "./quorum";
-import { RpcEndpoint, type BlockTag } from "./rpc";
+import { RpcEndpoint, RpcFailure, type BlockTag } from "./rpc";
 
 export interface ChainOptions {
   readonly rpcUrls: readonly string[];
@@ -39,13 +39,14 @@ export class Chain {
   /** May the key run the action, with the PKP if one is named? @throws KeywrightError `chain_unavailable`. */
   async explain(key: KeyId | AccountId, action: ActionHash, pkp: PkpId | undefined): Promise<Decision> {
     const data = encodeQuestion(key, action, pkp);
-    for (const delay of CATCH_UP_DELAYS_MS) {
-      const floor = this.#highestBlock;
+    for (const delayMs of CATCH_UP_DELAYS_MS) {
       const decision = await this.#read(data);
-      if (decision.blockNumber >= floor) return this.#requireFresh(decision);
-      await new Promise((resolve) => setTimeout(resolve, delay));
+      if (decision !== "behind") return this.#requireFresh(decision);
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
     }
-    throw unavailable("The chain's head is behind a block that was seen before.");
+    const last = await this.#read(data);
+    if (last === "behind") throw unavailable("The chain's head is behind a block that was seen before.");
+    return this.#requireFresh(last);
   }
 
   /**
@@ -71,10 +72,20 @@ export class Chain {
     await Promise.all(this.#endpoints.map((endpoint) => endpoint.close()));
   }
 
-  #read(data: string): Promise<Decision> {
-    return agreed(this.#endpoints, this.#options.quorum, async (endpoint: RpcEndpoint, block: BlockTag) =>
-      decodeDecision(await endpoint.call(this.#options.contractAddress, data, block)),
-    );
+  /** An endpoint behind the newest block seen before the question was sent counts as one that failed; "behind" when that left too few. */
+  async #read(data: string): Promise<Decision | "behind"> {
+    const floor = this.#highestBlock;
+    let isBehind = false;
+    const ask = async (endpoint: RpcEndpoint, block: BlockTag): Promise<Decision> => {
+      const decision = decodeDecision(await endpoint.call(this.#options.contractAddress, data, block));
+      if (decision.blockNumber >= floor) return decision;
+      isBehind = true;
+      throw new RpcFailure("the endpoint is behind a block that was seen before");
+    };
+    return agreed(this.#endpoints, this.#options.quorum, ask).catch((error: unknown) => {
+      if (isBehind) return "behind";
+      throw error;
+    });
   }
 
   #requireFresh(decision: Decision): Decision {

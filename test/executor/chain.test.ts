@@ -78,6 +78,16 @@ describe("reading the chain", () => {
     expect(await codeOf(chain)).to.equal("allowed");
   });
 
+  it("asks the next endpoint at once when the first one lags", async () => {
+    const [first, second] = [await double(), await double()];
+    const chain = over([first, second]);
+    expect(await codeOf(chain)).to.equal("allowed");
+    first.world.head = 99n;
+    const before = first.calls;
+    expect(await codeOf(chain)).to.equal("allowed");
+    expect([first.calls - before, second.calls]).to.deep.equal([1, 1]);
+  });
+
   it("does not let an old head that it refused set the mark", async () => {
     const endpoint = await double({ head: 1_000_000n, headTime: 5 });
     const chain = over([endpoint]);
