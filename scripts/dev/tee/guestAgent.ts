@@ -5,7 +5,7 @@
 import { createHash, hkdfSync, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { chmod, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { composeHash } from "../../../protocol/attestation";
 import { defaultAppCompose } from "./appCompose";
@@ -50,6 +50,7 @@ export async function startGuestAgentDouble(options: GuestAgentOptions): Promise
   await rm(options.socketPath, { force: true });
   server.listen(options.socketPath);
   await once(server, "listening");
+  await chmod(options.socketPath, 0o600);
   return {
     ...machine,
     socketPath: options.socketPath,
