@@ -1,9 +1,10 @@
-/** docs/chain-secured.md shows what the examples do, and the examples do it: the page's snippets are cut from them, and they run against a whole stack. */
+/** docs/sdk.md and docs/chain-secured.md show what the examples do, and the examples do it: the snippets are cut from them, and they run against a whole stack. */
 import { expect } from "chai";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Wallet, type JsonRpcProvider } from "ethers";
 import { createClient } from "../../client";
+import { apiMode } from "../../client/examples/api";
 import { handOver, ownerIsSafe } from "../../client/examples/safe";
 import { convert, halves, ownerWithWallet } from "../../client/examples/wallet";
 import { connect, fundedWallet } from "../support/chain";
@@ -12,7 +13,7 @@ import { deploySafe, type TestSafe } from "../support/safe";
 import { useStack } from "../support/stack";
 
 const ROOT = join(__dirname, "..", "..");
-const PAGE = join(ROOT, "docs", "chain-secured.md");
+const PAGES = ["sdk.md", "chain-secured.md"];
 const BLOCK = /<!-- snippet: (\S+) (\S+) -->\n\n```ts\n([\s\S]*?)```/g;
 
 /** The lines between `// snippet: name` and `// end`, moved to the margin. */
@@ -29,13 +30,24 @@ function snippet(file: string, name: string): string {
   );
 }
 
-describe("docs/chain-secured.md", () => {
-  it("shows the examples as they are (KEYWRIGHT_UPDATE=1 puts them in)", () => {
-    const page = readFileSync(PAGE, "utf8");
-    const fresh = page.replace(BLOCK, (_, file: string, name: string) => `<!-- snippet: ${file} ${name} -->\n\n\`\`\`ts\n${snippet(file, name)}\`\`\``);
-    if (process.env["KEYWRIGHT_UPDATE"] === "1") writeFileSync(PAGE, fresh);
-    else expect(page).to.equal(fresh);
-    expect(page.match(/```ts/g)?.length).to.equal([...page.matchAll(BLOCK)].length);
+describe("the pages about the SDK", () => {
+  for (const name of PAGES) {
+    it(`docs/${name} shows the examples as they are (KEYWRIGHT_UPDATE=1 puts them in)`, () => {
+      const file = join(ROOT, "docs", name);
+      const page = readFileSync(file, "utf8");
+      const fresh = page.replace(BLOCK, (_, source: string, part: string) => `<!-- snippet: ${source} ${part} -->\n\n\`\`\`ts\n${snippet(source, part)}\`\`\``);
+      if (process.env["KEYWRIGHT_UPDATE"] === "1") writeFileSync(file, fresh);
+      else expect(page).to.equal(fresh);
+      expect(page.match(/```ts/g)?.length).to.equal([...page.matchAll(BLOCK)].length);
+    });
+  }
+
+  it("docs/sdk.md explains every code of the SDK's own", () => {
+    const source = readFileSync(join(ROOT, "client", "errors.ts"), "utf8");
+    const codes = [...source.matchAll(/^ {2}\| "([a-z_]+)"/gm)].map(([, code = ""]) => code);
+    expect(codes).to.have.length.greaterThan(5);
+    const page = readFileSync(join(ROOT, "docs", "sdk.md"), "utf8");
+    for (const code of codes) expect(page).to.include(`\`${code}\``);
   });
 
   describe("does what it says", () => {
@@ -49,6 +61,17 @@ describe("docs/chain-secured.md", () => {
       safe = await deploySafe(await fundedWallet(provider), seats, 2);
     });
     after(() => provider.destroy());
+
+    it("for a client in API mode", async () => {
+      const stored: Record<string, string> = {};
+      const store = async (name: string, value: string): Promise<void> => {
+        stored[name] = value;
+      };
+      const seen = await apiMode(stack().baseUrl, store, async () => undefined);
+      expect(seen.run.response).to.equal("hello world");
+      expect([seen.total, seen.items.length, seen.same]).to.deep.equal([1, 1, true]);
+      expect(stored).to.have.keys("account-key", "treasury", "gone already");
+    });
 
     it("for an owner with a wallet", async () => {
       const { baseUrl } = stack();
