@@ -13,8 +13,8 @@ import { expectViews } from "./support/views";
 import { World, cid, number, pathFor, walletOf, type Cast } from "./support/world";
 import { must } from "../support/must";
 
-const HISTORIES = count(5, 150);
-const CALLS = count(140, 400);
+const HISTORIES = count(4, 150);
+const CALLS = count(160, 400);
 
 type Call = [sender: keyof Cast | "rightful", name: string, args: unknown[], secondsLater: number];
 
@@ -90,7 +90,7 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
     [1, "removeApiPayer", v.person],
     [1, "setAdminApiPayer", v.person],
     [1, "proposeAdmin", v.person],
-    [1, "acceptAdmin"],
+    [2, "acceptAdmin"],
   ];
   const someone = fc.constantFrom<Call[0]>("payer", "otherPayer", "alice", "bob", "carol", "stranger", "admin");
   const sender = fc.oneof({ weight: 4, arbitrary: fc.constant<Call[0]>("rightful") }, { weight: 1, arbitrary: someone });
@@ -208,7 +208,7 @@ describe("Histories", () => {
       await ethers.provider.send("evm_revert", [snapshot]);
     });
     await fc.assert(property, { numRuns: HISTORIES, seed: SEED, endOnFailure: true });
-    const succeeded = [...ends].filter((end) => end.endsWith(" ok"));
-    expect(succeeded.length, "functions that succeeded at least once").to.equal(27);
+    const neverSucceeded = [...new Set([...ends].map((end) => must(end.split(" ")[0])))].filter((name) => !ends.has(`${name} ok`));
+    expect(neverSucceeded, "functions that never succeeded").to.deep.equal([]);
   });
 });
