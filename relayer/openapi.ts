@@ -55,6 +55,7 @@ const PRICE_WORDS: Record<Price, string> = {
 export function buildOpenApi(serviceName: string, version: string): OpenApiDocument {
   const registry = new OpenAPIRegistry();
   for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) registry.registerComponent("securitySchemes", name, scheme);
+  for (const code of Object.keys(ERRORS) as ErrorCode[]) registry.registerComponent("examples", code, { value: exampleProblem(code) });
   for (const name of ROUTE_NAMES) endpointsOf(name, serviceName).forEach((endpoint, index) => registry.registerPath(pathOf(endpoint, index)));
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
@@ -120,7 +121,7 @@ function problemsOf(route: Route): Record<string, ResponseConfig> {
 }
 
 function problemResponse(codes: readonly ErrorCode[]): ResponseConfig {
-  const examples = Object.fromEntries(codes.map((code) => [code, { value: exampleProblem(code) }]));
+  const examples = Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
   return {
     description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join("\n"),
     content: { [PROBLEM_TYPE]: { schema: problemSchema, examples } },

@@ -18,6 +18,7 @@ interface Operation {
 const SERVICE = "Keywright";
 const document = buildOpenApi(SERVICE, "1.0.0");
 const paths = document.paths as Record<string, Record<string, Operation>>;
+const shared = document.components?.examples as Record<string, { value: object } | undefined>;
 const operationAt = (method: string, path: string): Operation | undefined => paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
 
 /** The routes koa really answers, read from the router itself. */
@@ -63,6 +64,7 @@ describe("the OpenAPI document", () => {
       for (const code of errorsOf(routeOf(name))) {
         const response = operation?.responses[String(ERRORS[code].status)]?.content["application/problem+json"];
         expect(response?.examples, `${name} ${code}`).to.have.property(code);
+        expect(shared[code]?.value, code).to.include({ code, status: ERRORS[code].status });
       }
     }
   });

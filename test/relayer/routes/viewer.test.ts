@@ -1,0 +1,42 @@
+/** The interactive viewer, self-hosted: a real browser draws every operation from our own files, with nothing from elsewhere. Source: specification §9. */
+import { expect } from "chai";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { members, send } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+describe("the viewer", function () {
+  this.timeout(90_000);
+  const stack = useStack();
+  let browser: Browser;
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser?.close());
+
+  it("shows every operation and asks nobody else", async () => {
+    const page = await browser.newPage();
+    const [problems, elsewhere]: [string[], string[]] = [[], []];
+    page.on("pageerror", (error) => problems.push(String(error)));
+    page.on("console", (message) => void (message.type() === "error" && problems.push(message.text())));
+    page.on("request", (request) => void (/^(data|blob):/.test(request.url()) || request.url().startsWith(stack().baseUrl) || elsewhere.push(request.url())));
+    await page.goto(`${stack().baseUrl}/core/v1/swagger-ui`);
+    await page.waitForSelector(".opblock");
+    const document = members(await send(`${stack().baseUrl}/core/v1/openapi.json`));
+    const operations = Object.values(document["paths"] as object).flatMap((item) => Object.keys(item as object));
+    expect(await page.locator(".opblock").count()).to.equal(operations.length);
+    expect({ problems, elsewhere }).to.deep.equal({ problems: [], elsewhere: [] });
+    await page.close();
+  });
+
+  it("is the same page with a slash at the end and at the origin", async () => {
+    const { text } = await send(`${stack().baseUrl}/core/v1/swagger-ui`);
+    for (const path of ["/core/v1/swagger-ui/", "/"]) expect((await send(stack().baseUrl + path)).text, path).to.equal(text);
+  });
+
+  it("has no file but its own", async () => {
+    for (const file of ["package.json", "..%2fpackage.json", "%2e%2e%2f%2e%2e%2fpackage.json", "index.html", "constructor", "__proto__"]) {
+      expect((await send(`${stack().baseUrl}/core/v1/swagger-ui/${file}`)).status, file).to.equal(404);
+    }
+  });
+});
