@@ -35,6 +35,11 @@ function analysisOf(code: string): Analysis {
   return analysis;
 }
 
+/** Once the answer is out: the next run finds its isolate made. */
+function prepareSpare(heapMiB: number, ethers: Analysis["ethers"]): void {
+  if (!current) spare ??= new Guest(heapMiB, ethers);
+}
+
 /** A fresh isolate with the library the code reads. */
 function takeGuest(heapMiB: number, ethers: Analysis["ethers"]): Guest {
   const ready = spare;
@@ -74,7 +79,7 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
       current = undefined;
       logs.flush();
       sendEnd(run, end, limits);
-      spare = new Guest(limits.heapMiB, analysis.ethers);
+      setImmediate(() => prepareSpare(limits.heapMiB, analysis.ethers));
     },
   };
 }
