@@ -72,7 +72,15 @@ async function createMachine({ stateFile, appCompose = defaultAppCompose(), appI
   const eventLog = buildEventLog(identity);
   const mrtd = createHash("sha384").update("simulated firmware").digest();
   const measurements: Measurements = { mrtd, rtmrs: registersOf(eventLog) };
-  return { seed, appCompose, composeHash: hash, identity, eventLog, measurements, platform: await createPlatform(tcbStatus) };
+  return {
+    seed,
+    appCompose,
+    composeHash: hash,
+    identity,
+    eventLog,
+    measurements,
+    platform: await createPlatform(tcbStatus === undefined ? {} : { tcbStatus }),
+  };
 }
 
 function seedFrom(stateFile: string | undefined): Buffer {

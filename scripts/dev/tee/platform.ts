@@ -38,9 +38,15 @@ export interface Platform {
   revokingCrl(): Promise<string>;
 }
 
-export async function createPlatform(tcbStatus = "UpToDate"): Promise<Platform> {
+export interface PlatformOptions {
+  readonly tcbStatus?: string;
+  /** False: the platform's certificate comes from one that may not issue any, as if a stolen end certificate had signed it. */
+  readonly authorityMayIssue?: boolean;
+}
+
+export async function createPlatform({ tcbStatus = "UpToDate", authorityMayIssue = true }: PlatformOptions = {}): Promise<Platform> {
   const root = await issueCertificate({ name: "Simulated SGX Root CA", isAuthority: true });
-  const authority = await issueCertificate({ name: "Simulated SGX PCK Platform CA", issuer: root, isAuthority: true });
+  const authority = await issueCertificate({ name: "Simulated SGX PCK Platform CA", issuer: root, isAuthority: authorityMayIssue });
   const pck = await issueCertificate({ name: "Simulated SGX PCK Certificate", issuer: authority, extensions: [sgxExtension()] });
   const tcbSigner = await issueCertificate({ name: "Simulated SGX TCB Signing", issuer: root });
   const attestationKey = await generateSigningKey();

@@ -7,6 +7,10 @@ export interface Measurements {
   /** 48 bytes each. */
   readonly mrtd: Buffer;
   readonly rtmrs: readonly [Buffer, Buffer, Buffer, Buffer];
+  /** Who signed the TDX module; zero for Intel. */
+  readonly mrSignerSeam?: Buffer;
+  /** 8 bytes; bit 0 is debugging. */
+  readonly tdAttributes?: Buffer;
 }
 
 const TDX = 0x81;
@@ -37,13 +41,13 @@ function header(): Buffer {
 }
 
 /** 584 bytes. */
-function tdReport({ mrtd, rtmrs }: Measurements, reportData: Buffer): Buffer {
+function tdReport({ mrtd, rtmrs, mrSignerSeam = Buffer.alloc(48), tdAttributes = TD_ATTRIBUTES }: Measurements, reportData: Buffer): Buffer {
   return Buffer.concat([
     Buffer.alloc(16, SVN), // TEE_TCB_SVN
     Buffer.alloc(48, 0x5e), // MRSEAM
-    Buffer.alloc(48), // MRSIGNERSEAM: zero for Intel's own module
+    mrSignerSeam,
     Buffer.alloc(8), // SEAMATTRIBUTES
-    TD_ATTRIBUTES,
+    tdAttributes,
     Buffer.from("e702060000000000", "hex"), // XFAM
     mrtd,
     Buffer.alloc(48 * 3), // MRCONFIGID, MROWNER, MROWNERCONFIG

@@ -1,4 +1,5 @@
 /** Whatever a service sends, the parsers answer with a value or `Malformed`: no other error, no crash, no unbounded memory or time. */
+import { QuoteVerifier } from "@phala/dcap-qvl";
 import { expect } from "chai";
 import fc from "fast-check";
 import { pinnedImages } from "../../../client/verify/compose";
@@ -9,8 +10,8 @@ import { verifySignature } from "../../../client/verify/signature";
 import { Malformed } from "../../../client/verify/types";
 import { issueCertificate, pem } from "../../../scripts/dev/tee/certificates";
 import { buildEventLog, registersOf } from "../../../scripts/dev/tee/eventLog";
-import { createPlatform, type Platform } from "../../../scripts/dev/tee/platform";
-import { buildQuote } from "../../../scripts/dev/tee/quote";
+import { createPlatform, type Collateral, type Platform } from "../../../scripts/dev/tee/platform";
+import { buildQuote, type Measurements } from "../../../scripts/dev/tee/quote";
 import { count, SEED } from "../../support/counts";
 
 const RUNS = { seed: SEED, numRuns: count(400, 20_000) };
@@ -101,6 +102,47 @@ describe("parsers of what a service sends", () => {
         }),
         { seed: SEED, numRuns: count(60, 3_000) },
       );
+    });
+  });
+
+  describe("what the verification library leaves to us", () => {
+    const now = (): number => Math.floor(Date.now() / 1000);
+    const judged = async (by: Platform, measurements: Partial<Measurements> = {}, change: Partial<Collateral> = {}): Promise<string> => {
+      const bytes = await buildQuote(by, { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements }, Buffer.alloc(64));
+      const options = { collateral: { ...by.collateral, ...change }, trustedRoot: by.rootDer, nowSeconds: now(), timeoutMs: 1_000 };
+      return verifySignature(readQuote(bytes.toString("hex")), options).catch((error: unknown) => {
+        if (error instanceof Malformed) return `refused: ${error.message}`;
+        throw error;
+      });
+    };
+    /** What the library alone says of the same. */
+    const library = async (by: Platform, measurements: Partial<Measurements> = {}, change: Partial<Collateral> = {}): Promise<string> => {
+      const bytes = await buildQuote(by, { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements }, Buffer.alloc(64));
+      return QuoteVerifier.newWithRootCa(by.rootDer).verify(bytes, { ...by.collateral, ...change } as never, now()).status;
+    };
+
+    it("a TDX module that is not Intel's own", async () => {
+      const foreign = { mrSignerSeam: Buffer.alloc(48, 1) };
+      expect(await library(platform, foreign)).to.equal("UpToDate");
+      expect(await judged(platform, foreign)).to.equal("refused: the TDX module is not Intel's own");
+    });
+
+    it("a platform certificate issued by one that may not issue", async () => {
+      const forged = await createPlatform({ authorityMayIssue: false });
+      expect(await library(forged)).to.equal("UpToDate");
+      expect(await judged(forged)).to.match(/^refused: .*(certificate authority|trusted root)/);
+    });
+
+    it("a revocation list that nobody signed, or that is noise", async () => {
+      const foreign = { pck_crl: (await createPlatform()).collateral.pck_crl };
+      expect(await library(platform, {}, foreign)).to.equal("UpToDate");
+      expect(await judged(platform, {}, foreign)).to.match(/^refused: the PCK revocation list is not signed/);
+      expect(await library(platform, {}, { root_ca_crl: "00ff" })).to.equal("UpToDate");
+      expect(await judged(platform, {}, { root_ca_crl: "00ff" })).to.match(/^refused: .*cannot be read/);
+    });
+
+    it("and what it does itself: a machine that may be debugged", async () => {
+      expect(await judged(platform, { tdAttributes: Buffer.from("0100001000000000", "hex") })).to.match(/^refused: .*[Dd]ebug/);
     });
   });
 
