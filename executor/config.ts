@@ -12,6 +12,8 @@ import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable, type LimitName } from "./li
 
 export const DEVELOPMENT_CHAIN_ID = 31_337n;
 const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
+/** Whoever stops a development stack waits seven seconds or ten; in production a run's usual limit. */
+const DEFAULT_DRAIN_SECONDS = { development: 5, production: 60 };
 /** Longest path a Unix socket may have on Linux, less the closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
 
@@ -80,6 +82,9 @@ const VARIABLES = {
     .describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
+  DRAIN_SECONDS: integer(0, 900)
+    .optional()
+    .describe("how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production"),
   ALLOW_PRIVATE_KEYS: flag.default(true).describe("whether getPrivateKey may hand a PKP's key to an action that a group lists by name"),
   IDENTITY_ISSUERS: z
     .string()
@@ -125,11 +130,12 @@ const REMOVED_AFTER_READING = [
   "DATA_DIR",
 ];
 
-export interface Config extends Omit<Values, "CHAIN_ID" | "CONTRACT_ADDRESS" | "DEPLOYMENT_FILE" | "MAX_HEAD_AGE_SECONDS"> {
+export interface Config extends Omit<Values, "CHAIN_ID" | "CONTRACT_ADDRESS" | "DEPLOYMENT_FILE" | "MAX_HEAD_AGE_SECONDS" | "DRAIN_SECONDS"> {
   readonly production: boolean;
   readonly chainId: bigint;
   readonly contractAddress: Address;
   readonly maxHeadAgeSeconds: number;
+  readonly drainMs: number;
   readonly limits: RunLimits;
   readonly prices: Prices;
 }
@@ -209,6 +215,7 @@ function assemble(values: Values, network: Network, limits: RunLimits): Config {
     ...network,
     production: values.NODE_ENV === "production",
     maxHeadAgeSeconds: values.MAX_HEAD_AGE_SECONDS ?? headAge,
+    drainMs: 1_000 * (values.DRAIN_SECONDS ?? DEFAULT_DRAIN_SECONDS[values.NODE_ENV === "production" ? "production" : "development"]),
     limits,
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
   };

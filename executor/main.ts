@@ -4,7 +4,7 @@ import { createLogger } from "./log";
 import { startService } from "./service";
 
 /** Whatever hangs at the end is left behind; children end by themselves when this process is gone. */
-const LAST_CALL_MS = 6_500;
+const AFTER_DRAIN_MS = 1_500;
 const SUPPORTED_NODE_LINES = [20, 22, 24];
 
 async function main(): Promise<void> {
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   });
   try {
     logger.info({ signal: await Promise.race([readyOrStopped, stopped]) }, "stopping");
-    setTimeout(() => process.exit(1), LAST_CALL_MS).unref();
+    setTimeout(() => process.exit(1), config.drainMs + AFTER_DRAIN_MS).unref();
     await service.stop();
     logger.info("stopped");
     process.exit(0);

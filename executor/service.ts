@@ -30,8 +30,6 @@ import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument,
 import { Writes } from "./writes/writes";
 
 const MIB = 2 ** 20;
-/** Open calls get this long; whoever stops us usually waits ten seconds. */
-const DRAIN_MS = 5_000;
 const POOL_DRAIN_MS = 500;
 const CHAIN_WAIT_MS = 30_000;
 const CHAIN_RETRY_MS = 500;
@@ -110,7 +108,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
     }),
   );
   // Added last, so it comes first: open calls finish while everything they need is still there.
-  undo.add(() => server.close(DRAIN_MS));
+  undo.add(() => server.close(config.drainMs));
 }
 
 function openChain(config: Config, undo: Undo): Chain {

@@ -90,6 +90,12 @@ describe("the executor's configuration", () => {
     rmSync(folder, { recursive: true });
   });
 
+  it("lets runs end for five seconds in development and for a minute in production", () => {
+    expect(readConfig({ ...DEVELOPMENT }).drainMs).to.equal(5_000);
+    expect(readConfig({ ...PRODUCTION }).drainMs).to.equal(60_000);
+    expect(readConfig({ ...DEVELOPMENT, DRAIN_SECONDS: "0" }).drainMs).to.equal(0);
+  });
+
   it("checks the age of the head everywhere but on the development chain", () => {
     expect(readConfig({ ...DEVELOPMENT }).maxHeadAgeSeconds).to.equal(0);
     expect(readConfig({ ...DEVELOPMENT, CHAIN_ID: "8453" }).maxHeadAgeSeconds).to.equal(60);
