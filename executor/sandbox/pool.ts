@@ -152,12 +152,20 @@ class Pool implements SandboxPool {
     try {
       resolve(await this.runOn(await this.acquire(affinityOf(job)), job));
     } catch (error) {
-      reject(error instanceof Error ? error : new Error(String(error)));
+      if (error instanceof RunCancelled || error instanceof PoolClosed) reject(error);
+      else resolve(this.notStarted(error));
     } finally {
       this.queue.done(job.account, performance.now() - startedAt);
       this.dispatch();
       if (this.queue.running + this.queue.waiting === 0) this.onIdle?.();
     }
+  }
+
+  /** No child could be had: our fault, and no code ran. */
+  private notStarted(error: unknown): RunOutcome {
+    this.options.logger.error({ err: error }, "no sandbox child could be started");
+    const message = "the sandbox could not be started";
+    return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, startedGuest: false, fault: "ours" };
   }
 
   private async runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
@@ -190,7 +198,8 @@ class Pool implements SandboxPool {
         this.fillBlanks();
         if (worker.isAlive) return worker;
       } catch (error) {
-        if (attempt >= START_ATTEMPTS || this.isClosing) throw error;
+        if (this.isClosing) throw new PoolClosed();
+        if (attempt >= START_ATTEMPTS) throw error;
       }
     }
   }
