@@ -3,8 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { convertAccount } from "../../client";
+import { connect, fundedWallet } from "../support/chain";
 import { useStack } from "../support/stack";
 
 const CHROMIUM = "/usr/bin/chromium";
@@ -88,7 +91,12 @@ describe("the checkout page", function () {
     await page.check("input[value=other]");
     await page.fill("#other-amount", dollars);
   };
-  const shows = (id: string, text: string | RegExp): Promise<void> => page.locator(`#${id}`).filter({ hasText: text }).waitFor();
+  const shows = (id: string, text: string | RegExp): Promise<void> =>
+    page
+      .locator(`#${id}`)
+      .filter({ hasText: text })
+      .waitFor({ timeout: 20_000 })
+      .catch(async () => expect.fail(`#${id} never showed ${text}; the page says: ${await page.locator("main").innerText()}`));
 
   it("shows balance and history, sells a package, and keeps the key out of every storage", async () => {
     const key = await newAccount();
@@ -139,6 +147,34 @@ describe("the checkout page", function () {
     await page.click("#pay");
     await shows("balance", "$26.01");
     expect(await intentsOf(601)).to.deep.equal(["succeeded"]);
+  });
+
+  it("lets the owner of a ChainSecured account sign in with the wallet, and the old key no more", async () => {
+    const provider = connect(stack().rpcUrl);
+    const wallet = await fundedWallet(provider);
+    const key = await newAccount();
+    await convertAccount({ baseUrl: stack().baseUrl, apiKey: key, signer: wallet });
+    provider.destroy();
+    await signIn(key);
+    await shows("failure", /no longer a credential/);
+    await page.exposeFunction("askWallet", async ({ method, params }: { method: string; params: string[] }) => {
+      if (method === "eth_requestAccounts") return [wallet.address];
+      const { types, domain, message } = JSON.parse(params[1] ?? "");
+      return wallet.signTypedData(domain, { BillingAuth: types.BillingAuth }, message);
+    });
+    await page.addInitScript("window.ethereum = { request: (call) => window.askWallet(call) }");
+    await page.reload();
+    // Whose accounts are whose is read from the chain's events, which are followed a moment behind.
+    while (!(await page.isVisible("#account"))) {
+      await page.click("#wallet-sign-in");
+      await sleep(200);
+    }
+    await shows("balance", /\$(20\.00|19\.99)/);
+    await choose("6.05");
+    await fillCard(GOOD_CARD);
+    await page.click("#pay");
+    await shows("notice", "$6.05 has been credited");
+    expect(await page.locator("#history tr").count()).to.be.at.least(2);
   });
 
   it("asks the payer where the bank wants it, and takes no for an answer", async () => {

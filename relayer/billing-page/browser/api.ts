@@ -1,17 +1,8 @@
-/** The billing routes as this page uses them. The key lives in the instance and nowhere else. */
-const PREFIX = "/core/v1/billing";
-const TIMEOUT_MS = 30_000;
+/** The billing routes as this page uses them. */
+import type { Credentials } from "./credentials";
+import { Failure, reach } from "./failures";
 
-/** A failure in words for the person in front of the page. */
-export class Failure extends Error {
-  constructor(
-    message: string,
-    /** The service's error code; `unreachable` when there was no answer. */
-    readonly code: string,
-  ) {
-    super(message);
-  }
-}
+const PREFIX = "/core/v1/billing";
 
 export interface Balance {
   readonly balance_display: string;
@@ -31,7 +22,7 @@ export interface PaymentIntent {
 }
 
 export class BillingApi {
-  constructor(private readonly key: string) {}
+  constructor(private readonly credentials: Credentials) {}
 
   balance(): Promise<Balance> {
     return this.#ask("GET", "/balance");
@@ -55,19 +46,10 @@ export class BillingApi {
 
   async #ask<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
     const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-    const answer = await reach(PREFIX + path, { method, ...sent, headers: { ...sent.headers, ...headers, Authorization: `Bearer ${this.key}` } });
+    const answer = await reach(PREFIX + path, { method, ...sent, headers: { ...sent.headers, ...headers, ...(await this.credentials()) } });
     const value: unknown = await answer.json().catch(() => undefined);
     if (answer.ok) return value as T;
     throw failureOf(answer.status, value);
-  }
-}
-
-/** One request with a deadline; no answer is a failure in words, too. */
-export async function reach(url: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
-  } catch {
-    throw new Failure("There was no answer. Nothing is paid twice: press again to carry on where it stopped.", "unreachable");
   }
 }
 

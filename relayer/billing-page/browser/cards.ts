@@ -1,6 +1,7 @@
 /** Paying an intent with a card: through Stripe.js, or in development through a form of our own that talks to the double as Stripe.js talks to Stripe. */
-import { Failure, reach } from "./api";
+
 import { element } from "./elements";
+import { Failure, reach } from "./failures";
 
 export interface CardFields {
   /** Resolves when the payment has succeeded; a declined card is a Failure in the bank's words. */

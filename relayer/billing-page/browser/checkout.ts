@@ -1,8 +1,10 @@
 /** The checkout page: sign in with a key, see the credit, buy some, look at the history. */
-import { BillingApi, Failure, type Entry } from "./api";
+import { BillingApi, type Entry } from "./api";
 import { attemptFor, forgetAttempt, openAttempt, remember, type Attempt } from "./attempt";
 import { openCardFields, type CardFields } from "./cards";
+import { hasWallet, keyCredentials, walletCredentials, type Credentials } from "./credentials";
 import { element } from "./elements";
+import { Failure } from "./failures";
 
 const PAGE_SIZE = 20;
 const CENTS_MIN = 500;
@@ -16,7 +18,9 @@ interface Session {
 let session: Session | undefined;
 let cards: CardFields | undefined;
 
-element("sign-in").onsubmit = act(signIn);
+element("sign-in").onsubmit = act(signInWithKey);
+element("wallet-sign-in").onclick = act(async () => signIn(await walletCredentials()));
+element("wallet-sign-in").hidden = !hasWallet();
 element("top-up").onsubmit = act(topUp);
 element("newer").onclick = act(() => turnPage(-1));
 element("older").onclick = act(() => turnPage(1));
@@ -51,13 +55,18 @@ function setBusy(busy: boolean): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>("main form button, main section button")) button.disabled = busy;
 }
 
-async function signIn(): Promise<string | undefined> {
+async function signInWithKey(): Promise<string | undefined> {
   const input = element<HTMLInputElement>("api-key");
-  const api = new BillingApi(input.value.trim());
+  const resumed = await signIn(keyCredentials(input.value.trim()));
+  input.value = "";
+  return resumed;
+}
+
+async function signIn(credentials: Credentials): Promise<string | undefined> {
+  const api = new BillingApi(credentials);
   await showBalance(api);
   cards ??= openCardFields(await api.publishableKey());
   session = { api, cards, page: 0 };
-  input.value = "";
   element("sign-in").hidden = true;
   element("account").hidden = false;
   const resumed = await resume(session);
