@@ -58,6 +58,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ApplicationAllowlist__factory>;
     getContractFactory(
+      name: "GroupMembers",
+      signerOrOptions?: ethers.Signer | FactoryOptions
+    ): Promise<Contracts.GroupMembers__factory>;
+    getContractFactory(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.IAccountManager__factory>;
@@ -134,6 +138,11 @@ declare module "hardhat/types/runtime" {
       signer?: ethers.Signer
     ): Promise<Contracts.ApplicationAllowlist>;
     getContractAt(
+      name: "GroupMembers",
+      address: string | ethers.Addressable,
+      signer?: ethers.Signer
+    ): Promise<Contracts.GroupMembers>;
+    getContractAt(
       name: "IAccountManager",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
@@ -204,6 +213,10 @@ declare module "hardhat/types/runtime" {
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
     deployContract(
+      name: "GroupMembers",
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.GroupMembers>;
+    deployContract(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.IAccountManager>;
@@ -279,6 +292,11 @@ declare module "hardhat/types/runtime" {
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
+    deployContract(
+      name: "GroupMembers",
+      args: any[],
+      signerOrOptions?: ethers.Signer | DeployContractOptions
+    ): Promise<Contracts.GroupMembers>;
     deployContract(
       name: "IAccountManager",
       args: any[],

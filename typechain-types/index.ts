@@ -28,6 +28,8 @@ export type { ApiPayers } from "./contracts/ApiPayers";
 export { ApiPayers__factory } from "./factories/contracts/ApiPayers__factory";
 export type { ApplicationAllowlist } from "./contracts/ApplicationAllowlist";
 export { ApplicationAllowlist__factory } from "./factories/contracts/ApplicationAllowlist__factory";
+export type { GroupMembers } from "./contracts/GroupMembers";
+export { GroupMembers__factory } from "./factories/contracts/GroupMembers__factory";
 export type { IAccountManager } from "./contracts/interfaces/IAccountManager";
 export { IAccountManager__factory } from "./factories/contracts/interfaces/IAccountManager__factory";
 export type { IAppAuth } from "./contracts/interfaces/IAppAuth";

@@ -23,7 +23,7 @@ import {ITwoStepAdmin} from "./ITwoStepAdmin.sol";
 ///  - an API payer on an unmanaged account: `AccountChainSecured`;
 ///  - anybody else: `NotAuthorized`.
 /// An id means the account of that id if there is one, else the usage key. "Owner only" below means that a usage key is refused with
-/// `MissingScope(OwnerOnly, 0)` before anything else is looked at; "scope X" that it needs that scope. The door's errors come first
+/// `MissingScope(OwnerOnly, …)` before anything else is looked at; "scope X" that it needs that scope. The door's errors come first
 /// in every function: `NotAuthorized`, `UnknownAccount`, `AccountChainSecured`, `UnknownUsageKey` (removed), `KeyExpired`, `MissingScope`.
 ///
 /// Adding what is there and setting equal values succeeds and emits nothing. Removing what is not there reverts.

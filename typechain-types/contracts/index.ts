@@ -8,4 +8,5 @@ export type { AccountManager } from "./AccountManager";
 export type { AccountViews } from "./AccountViews";
 export type { ApiPayers } from "./ApiPayers";
 export type { ApplicationAllowlist } from "./ApplicationAllowlist";
+export type { GroupMembers } from "./GroupMembers";
 export type { TwoStepAdmin } from "./TwoStepAdmin";

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {AccountViews} from "./AccountViews.sol";
+import {Bits, NumberSet} from "./libraries/Bits.sol";
+import {Column, GroupSets} from "./libraries/GroupSets.sol";
+import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
+import {Account, Group} from "./types/AccountStorage.sol";
+
+/// @title What groups list
+/// @notice Membership is written both ways: item → groups for decisions, group → items for lists. Who may do so was asked before.
+/// @dev `id` is the account, `actor` the id that the door let in.
+abstract contract GroupMembers is AccountViews {
+    using Bits for NumberSet;
+    using GroupSets for Column;
+    using Rows for mapping(uint256 => uint256);
+
+    /// @dev Lists an action in an existing group. Says its index.
+    function _addAction(uint256 id, uint256 actor, uint256 groupId, uint256 action) internal returns (uint256 index) {
+        Column storage column = _accounts[id].actions[action];
+        (index, ) = _know(id, action);
+        if (column.has(groupId)) return index;
+        column.flip(groupId);
+        Group storage group = _accounts[id].groups[groupId];
+        group.actionPages = group.actionRow.add(group.actionPages, index);
+        emit ActionAddedToGroup(id, groupId, action, actor);
+    }
+
+    function _removeAction(uint256 id, uint256 actor, uint256 groupId, uint256 action) internal returns (uint256 index) {
+        Column storage column = _accounts[id].actions[action];
+        if (!column.has(groupId)) revert NotInGroup(groupId, action);
+        column.flip(groupId);
+        index = column.index;
+        _accounts[id].groups[groupId].actionRow.remove(index);
+        emit ActionRemovedFromGroup(id, groupId, action, actor);
+    }
+
+    function _addPkp(uint256 id, uint256 actor, uint256 groupId, address pkpId) internal returns (uint256 number) {
+        if (pkpId != address(0) && !_isPkpOf(pkpId, id)) revert UnknownPkp(pkpId);
+        Column storage column = _pkpColumn(id, pkpId);
+        number = column.index;
+        if (column.has(groupId)) return number;
+        column.flip(groupId);
+        Group storage group = _accounts[id].groups[groupId];
+        group.pkpPages = group.pkpRow.add(group.pkpPages, number);
+        emit PkpAddedToGroup(id, groupId, pkpId, actor);
+    }
+
+    function _removePkp(uint256 id, uint256 actor, uint256 groupId, address pkpId) internal returns (uint256 number) {
+        Column storage column = _pkpColumn(id, pkpId);
+        bool isOurs = pkpId == address(0) || _isPkpOf(pkpId, id); // another account's PKP has a column of its own groups
+        if (!isOurs || !column.has(groupId)) revert NotInGroup(groupId, uint160(pkpId));
+        column.flip(groupId);
+        number = column.index;
+        _accounts[id].groups[groupId].pkpRow.remove(number);
+        emit PkpRemovedFromGroup(id, groupId, pkpId, actor);
+    }
+
+    function _pkpColumn(uint256 id, address pkpId) private view returns (Column storage) {
+        return pkpId == address(0) ? _accounts[id].anyPkp : _wallets[pkpId].column;
+    }
+
+    /// @dev Lists actions in an existing group. Says which, as a set of indexes.
+    function _addActions(uint256 id, uint256 actor, uint256 groupId, uint256[] calldata actions) internal returns (NumberSet memory set) {
+        set = Bits.empty(INDEXES_PER_WORD, _accounts[id].lastAction + actions.length);
+        for (uint256 i = 0; i < actions.length; i++) set.put(_addAction(id, actor, groupId, actions[i]));
+    }
+
+    function _addPkps(uint256 id, uint256 actor, uint256 groupId, address[] calldata pkps) internal returns (NumberSet memory set) {
+        set = Bits.empty(INDEXES_PER_WORD, _accounts[id].lastPkp);
+        for (uint256 i = 0; i < pkps.length; i++) set.put(_addPkp(id, actor, groupId, pkps[i]));
+    }
+
+    /// @dev The indexes in a group that are not wanted there.
+    function _without(NumberSet memory listed, NumberSet memory wanted) internal pure returns (uint256[] memory) {
+        listed.subtract(wanted);
+        return listed.page(0, listed.size());
+    }
+
+    /// @dev Gives an action that the account has not the next index. "Any action" has index 0 from the start.
+    function _know(uint256 id, uint256 action) internal returns (uint256 index, bool isNew) {
+        Account storage account = _accounts[id];
+        index = account.actions[action].index;
+        if (index != 0 || action == 0) return (index, false);
+        index = ++account.lastAction;
+        account.actions[action].index = uint32(index);
+        account.actionAt[index].hash = action;
+        account.liveActions[index / INDEXES_PER_WORD] |= 1 << (index % INDEXES_PER_WORD);
+        return (index, true);
+    }
+}
