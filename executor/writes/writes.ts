@@ -36,6 +36,8 @@ type Signed = ExecutorAnswer<"signAsPayer">;
 const ADMIN_PAYER = 0;
 /** As many payers as the pool can ever have; numbers above are refused, so that no other address is ever signed for. */
 const MAX_PAYER = 1_024;
+/** A tag is good for one to two of these: longer than any write that still has a chance, shorter than the memory of a database. */
+const TAG_PERIOD_SECONDS = 12 * 3_600;
 const TRANSFER_GAS = 21_000n;
 const MAX_GAS = 30_000_000n;
 
@@ -60,14 +62,12 @@ export class Writes {
     };
     for (const call of calls) requireAllowed(call, caller, facts);
     const calldata = write.functionName === "multicall" ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
-    return { calldata, tag: this.#tagOf(calldata) };
+    return { calldata, tag: this.#tagOf(calldata, this.#period()) };
   }
 
   /** @throws KeywrightError `not_authorized` for calldata without its tag, `invalid_value`. */
   signAsPayer({ payer, calldata, tag, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
-    if (!timingSafeEqual(getBytes(this.#tagOf(calldata)), getBytes(tag))) {
-      throw new KeywrightError("not_authorized", "The tag is not that of this calldata: no credential allowed this write here.");
-    }
+    this.#requireTag(calldata, getBytes(tag));
     return this.#sign(payer, { to: this.options.contractAddress, value: 0n, data: calldata, nonce, gasLimit: BigInt(gasLimit) }, fees);
   }
 
@@ -98,10 +98,22 @@ export class Writes {
     return verifyTypedData(convert.typed_data, convert.signature, expected);
   }
 
-  /** HMAC over chain id ‖ contract ‖ calldata: a tag made for one chain or contract is worth nothing on another. */
-  #tagOf(calldata: string): string {
+  /** A tag of this period or of the one before: whoever kept an older one cannot have a write of long ago made again. */
+  #requireTag(calldata: string, tag: Uint8Array): void {
+    const now = this.#period();
+    const isOurs = [now, now - 1].some((period) => timingSafeEqual(getBytes(this.#tagOf(calldata, period)), tag));
+    if (isOurs) return;
+    throw new KeywrightError("not_authorized", "The tag is not that of this calldata, or older than a day: no credential allowed this write here.");
+  }
+
+  #period(): number {
+    return Math.floor(this.#nowSeconds() / TAG_PERIOD_SECONDS);
+  }
+
+  /** HMAC over chain id ‖ contract ‖ period ‖ calldata: a tag made for one chain or contract is worth nothing on another. */
+  #tagOf(calldata: string, period: number): string {
     const { chainId, contractAddress } = this.options;
-    const where = Buffer.concat([getBytes(toBeHex(chainId, 32)), getBytes(contractAddress)]);
+    const where = Buffer.concat([getBytes(toBeHex(chainId, 32)), getBytes(contractAddress), getBytes(toBeHex(period, 8))]);
     return this.keyring.withTagKey((key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`);
   }
 

@@ -276,6 +276,18 @@ describe("a payer's signature", () => {
     }
   });
 
+  it("does not come for a tag of the day before, whoever kept it", async () => {
+    const { calldata, tag } = await authorized();
+    const periodStart = NOW - (NOW % 43_200);
+    const at = (nowSeconds: number): string => refusal(() => signed({ calldata, tag }, makeWrites({ nowSeconds: () => nowSeconds })));
+    expect([at(NOW), at(periodStart + 86_399), at(periodStart + 86_400), at(periodStart - 1)]).to.deep.equal([
+      "allowed",
+      "allowed",
+      "not_authorized",
+      "not_authorized",
+    ]);
+  });
+
   it("fills a nonce with a transaction to itself that moves nothing", () => {
     const transaction = Transaction.from(writes.signNoop({ payer: 2, nonce: 4, ...fees }).rawTransaction);
     expect(transaction.to).to.equal(transaction.from);
