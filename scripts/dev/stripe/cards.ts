@@ -7,6 +7,12 @@ export type CardOutcome =
   | { readonly kind: "authenticates"; readonly then: CardOutcome };
 
 const declined = (declineCode: string): CardOutcome => ({ kind: "declined", code: "card_declined", declineCode, message: "Your card was declined." });
+const insufficientFunds: CardOutcome = {
+  kind: "declined",
+  code: "card_declined",
+  declineCode: "insufficient_funds",
+  message: "Your card has insufficient funds.",
+};
 const succeeds: CardOutcome = { kind: "succeeds" };
 
 interface TestCard {
@@ -22,12 +28,8 @@ const TEST_CARDS: readonly TestCard[] = [
   card("pm_card_mastercard", "5555555555554444", succeeds),
   card("pm_card_visa_chargeDeclined", "4000000000000002", declined("generic_decline")),
   card("pm_card_chargeDeclined", "4000000000000002", declined("generic_decline")),
-  card("pm_card_visa_chargeDeclinedInsufficientFunds", "4000000000009995", {
-    kind: "declined",
-    code: "card_declined",
-    declineCode: "insufficient_funds",
-    message: "Your card has insufficient funds.",
-  }),
+  card("pm_card_visa_chargeDeclinedInsufficientFunds", "4000000000009995", insufficientFunds),
+  card("pm_card_chargeDeclinedInsufficientFunds", "4000000000009995", insufficientFunds),
   card("pm_card_visa_chargeDeclinedLostCard", "4000000000009987", declined("lost_card")),
   card("pm_card_visa_chargeDeclinedStolenCard", "4000000000009979", declined("stolen_card")),
   card("pm_card_chargeDeclinedExpiredCard", "4000000000000069", { kind: "declined", code: "expired_card", message: "Your card has expired." }),
@@ -43,6 +45,7 @@ const TEST_CARDS: readonly TestCard[] = [
   }),
   card("pm_card_threeDSecure2Required", "4000000000003220", { kind: "authenticates", then: succeeds }),
   card("pm_card_authenticationRequired", "4000002760003184", { kind: "authenticates", then: succeeds }),
+  card("pm_card_authenticationRequiredOnSetup", "4000002500003155", { kind: "authenticates", then: succeeds }),
   card("pm_card_threeDSecureRequiredChargeDeclined", "4000008400001629", { kind: "authenticates", then: declined("generic_decline") }),
   card("pm_card_refundFail", "4000000000005126", { kind: "succeeds", then: "failing refunds" }),
   card("pm_card_createDispute", "4000000000000259", { kind: "succeeds", then: "dispute" }),
