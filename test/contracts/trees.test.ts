@@ -1,0 +1,19 @@
+// Every function that changes something has a file with its tree.
+import { expect } from "chai";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { ethers } from "hardhat";
+
+const ADMIN = ["acceptAdmin", "addApiPayer", "proposeAdmin", "removeApiPayer", "setAdminApiPayer"]; // one tree, admin.test.ts
+
+describe("Trees", () => {
+  it("there is one for every function that changes something, and none for a function that is gone", async () => {
+    const { interface: abi } = await ethers.getContractFactory("AccountManager");
+    const writes: string[] = [];
+    abi.forEachFunction((fragment) => {
+      if (!fragment.constant && !ADMIN.includes(fragment.name)) writes.push(fragment.name);
+    });
+    const files = readdirSync(join(__dirname, "functions")).map((file) => file.replace(".test.ts", ""));
+    expect(files.sort()).to.deep.equal([...writes, "admin"].sort());
+  });
+});
