@@ -45,6 +45,12 @@ describe("a run", function () {
     expect(verifyMessage("hello", signature as string)).to.equal(pkp);
   });
 
+  it("signs text only: bytes are refused, not signed as the text of their hex", async () => {
+    const bytes = `async function main({ pkpId }) { return await Actions.signMessage({ pkpId, message: new Uint8Array([1, 2]) }); }`;
+    const { answer } = await executor.run(account.key, bytes, { pkpId: otherPkp });
+    expect(answer?.error?.message).to.contain("message must be a string");
+  });
+
   it("is decided for the account key in every group of its account", async () => {
     expect(response(await executor.run(account.key, HELLO))).to.equal("hello");
     expect(response(await executor.run(account.key, UNLISTED))).to.equal("in no group");

@@ -28,6 +28,9 @@ const OPS: Record<string, Shape> = {
   getActionWalletAddress: { required: ["ipfsId"] },
 };
 
+/** The field that is taken as text and as nothing else. */
+const TEXTS: Record<string, string | undefined> = { signMessage: "message", Encrypt: "message", Decrypt: "ciphertext" };
+
 const ALIASES: Record<string, string> = {
   getLitActionPrivateKey: "getActionPrivateKey",
   getLitActionPublicKey: "getActionPublicKey",
@@ -113,6 +116,9 @@ function checked(name: string, { required, optional = [] }: Shape, args: unknown
   if (!isObject(args)) throw new TypeError(`${usage} takes one object`);
   for (const field of required) if (args[field] === undefined) throw new TypeError(`${usage}: ${field} is missing`);
   for (const field of Object.keys(args)) if (!fields.includes(field)) throw new TypeError(`${usage}: unknown field ${field}`);
+  // Bytes would arrive as the text of their hex, and something else than meant would be signed.
+  const text = TEXTS[name];
+  if (text !== undefined && typeof args[text] !== "string") throw new TypeError(`${usage}: ${text} must be a string`);
   return Object.fromEntries(fields.filter((field) => args[field] !== undefined).map((field) => [field, portable(args[field])]));
 }
 
