@@ -5,6 +5,7 @@
 import { expect } from "chai";
 import { ERRORS, type ErrorCode } from "../../../protocol/errors";
 import { ROUTE_NAMES, endpointsOf, errorsOf, routeOf, type Endpoint, type Route } from "../../../protocol/http";
+import { count } from "../../support/counts";
 import { codeOf, members, newApiAccount, send, type ApiAccount, type HttpAnswer, type HttpRequest } from "../../support/http";
 import { useStack } from "../../support/stack";
 
@@ -29,6 +30,9 @@ const WITH_OBJECT = PLACES.filter(takesObject);
 
 /** Values of every JSON type that no field of ours takes everywhere. */
 const WRONG_TYPES: unknown[] = [null, true, 1.5, -1, "", "0x", "ж".repeat(3), [], {}, [[[]]], { a: { b: 1 } }, 1e300, "0xzz", "9".repeat(80)];
+
+/** In a quick run every field meets a third of the values, each another third; in a deep one all. */
+const someOf = <T>(values: readonly T[], turn: number): readonly T[] => values.filter((_, at) => (at + turn) % count(3, 1) === 0);
 
 describe("bad input on every route", function () {
   this.timeout(120_000);
@@ -78,8 +82,8 @@ describe("bad input on every route", function () {
   });
 
   it("malformed JSON: 400", async () => {
-    for (const place of WITH_BODY) {
-      for (const body of ["{", "{'a':1}", "\u0000", '{"a":1}}', "undefined", "NaN", '{"a":}', '"half', "[1,]"]) {
+    for (const [index, place] of WITH_BODY.entries()) {
+      for (const body of someOf(["{", "{'a':1}", "\u0000", '{"a":1}}', "undefined", "NaN", '{"a":}', '"half', "[1,]"], index)) {
         const answer = await ask(place, { body: Buffer.from(body) });
         expectProblem(answer, place, [400], body);
         expect(codeOf(answer)).to.equal("malformed_json");
@@ -122,8 +126,8 @@ describe("bad input on every route", function () {
   it("each field of every wrong type or an impossible value: 400, 413 or 422, naming it", async () => {
     for (const place of WITH_OBJECT) {
       const example = place.route.example.body as Record<string, unknown>;
-      for (const field of Object.keys(example)) {
-        for (const wrong of WRONG_TYPES) {
+      for (const [index, field] of Object.keys(example).entries()) {
+        for (const wrong of someOf(WRONG_TYPES, index)) {
           const body = { ...example, [field]: wrong };
           if (place.route.request.body?.safeParse(body).success && field !== "typed_data" && field !== "signature") continue;
           expectProblem(await ask(place, { body }), place, [400, 413, 422], `${field} = ${JSON.stringify(wrong)}`);

@@ -17,7 +17,8 @@ type Loose = {
 } & Record<string, unknown>;
 
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-const wallet = new Wallet("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
+/** New every time: in a shared stack a known wallet may own accounts of other tests. */
+const wallet = new Wallet(Wallet.createRandom().privateKey);
 const now = (): number => Math.floor(Date.now() / 1000);
 
 const own = (t: Loose): { name: string; type: string }[] => t.types[t.primaryType] ?? [];
