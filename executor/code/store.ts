@@ -12,6 +12,8 @@ export class CodeStore {
   /** Sizes in order of use, oldest first. */
   readonly #sizes = new Map<Cid, number>();
   #totalBytes = 0;
+  /** On its way to the disk; read from here until it is there. */
+  readonly #pending = new Map<Cid, Buffer>();
 
   private constructor(
     private readonly folder: string,
@@ -31,7 +33,8 @@ export class CodeStore {
 
   /** The bytes kept under this CID, unverified; undefined when there are none. */
   async read(cid: Cid): Promise<Buffer | undefined> {
-    if (!this.#sizes.has(cid)) return undefined;
+    const pending = this.#pending.get(cid);
+    if (pending !== undefined || !this.#sizes.has(cid)) return pending;
     try {
       const bytes = await readFile(this.#file(cid));
       this.#touch(cid, bytes.length);
@@ -44,16 +47,17 @@ export class CodeStore {
 
   /** Keeps code under its CID; a failing disk loses the copy, never the run. */
   async keep(cid: Cid, code: Buffer): Promise<void> {
-    if (this.#sizes.has(cid) || code.length > this.maxBytes) return;
+    if (this.#sizes.has(cid) || this.#pending.has(cid) || code.length > this.maxBytes) return;
+    this.#pending.set(cid, code);
     const temporary = join(this.folder, `.${randomBytes(8).toString("hex")}`);
     try {
       await writeFile(temporary, code, { mode: 0o600 });
       await rename(temporary, this.#file(cid));
-    } catch (error) {
+      this.#record(cid, code.length);
+    } finally {
+      this.#pending.delete(cid);
       await rm(temporary, { force: true });
-      throw error;
     }
-    this.#record(cid, code.length);
     await this.#evict();
   }
 

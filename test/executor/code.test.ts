@@ -51,6 +51,15 @@ describe("code by CID", () => {
     expect(fetches).to.equal(1);
   });
 
+  it("is there at once after a run brought it, before the disk has it", async () => {
+    const bytes = text("brought along");
+    const cid = await cidOfCode(bytes);
+    const { code } = await open();
+    await code.load({ cid, bytes });
+    expect(await code.load({ cid })).to.equal(bytes.toString());
+    expect(fetches).to.equal(0);
+  });
+
   it("is refused when a gateway gives other bytes", async () => {
     gateway = () => Promise.resolve(text("other bytes"));
     const { code, store } = await open();
