@@ -13,7 +13,7 @@ import { expectViews } from "./support/views";
 import { World, cid, number, pathFor, walletOf, type Cast } from "./support/world";
 import { must } from "../support/must";
 
-const HISTORIES = count(4, 150);
+const HISTORIES = count(4, 100);
 const CALLS = count(160, 400);
 
 type Call = [sender: keyof Cast | "rightful", name: string, args: unknown[], secondsLater: number];
