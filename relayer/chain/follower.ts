@@ -1,6 +1,6 @@
 /**
- * Follows the contract's events block by block. The newest blocks' hashes are kept; when one is no longer on the chain, everything above the last common
- * block is taken back: its events by entries of their own, its submissions by making them open again, so that they are carried to an outcome once more.
+ * Follows the contract's events block by block. The newest blocks' hashes are kept; when one is no longer on the chain, the events above the last
+ * common block are taken back by entries of their own; submissions whose block is not on the chain are made open again and carried to an outcome once more.
  */
 import { sql } from "kysely";
 import type { Logger } from "pino";
@@ -41,6 +41,7 @@ export class Follower {
   async follow(): Promise<void> {
     try {
       while (await this.#advance());
+      await reopenOrphans(this.options.db);
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
     }
@@ -145,7 +146,7 @@ export class Follower {
     await this.options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);
       await retractEvents(trx, fork);
-      await reopenSubmissions(trx, fork);
+      await trx.updateTable("account_turns").set({ last_block: fork }).where("last_block", ">", fork).execute();
       await trx.deleteFrom("followed_blocks").where("number", ">", fork).execute();
     });
   }
@@ -174,14 +175,19 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
   if (entries.length > 0) await trx.insertInto("chain_events").values(entries).execute();
 }
 
-/** What had been answered is kept, so that another outcome is noticed; the first answer of all stays when the chain changes its mind twice. */
-async function reopenSubmissions(trx: Trx, fork: number): Promise<void> {
+/**
+ * Submissions whose block is not on the chain are open again: a reorg took it, whether the follower had seen that block or not (a receipt may be quicker than
+ * the follower, and its outcome may be written after the follower went on). What had been answered is kept, so that another outcome is noticed; the first
+ * answer of all stays when the chain changes its mind twice.
+ */
+async function reopenOrphans(db: Db): Promise<void> {
   await sql`
     update submissions set
       before = coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))),
       state = 'sent', transaction_hash = null, block_number = null, block_hash = null, result = null, error = null, instance_id = null, updated_at = now()
-    where block_number > ${fork} and state in ('mined', 'failed', 'expired', 'changed')`.execute(trx);
-  await trx.updateTable("account_turns").set({ last_block: fork }).where("last_block", ">", fork).execute();
+    where state in ('mined', 'failed', 'expired', 'changed')
+      and block_number between (select min(number) from followed_blocks) and (select max(number) from followed_blocks)
+      and not exists (select from followed_blocks where number = submissions.block_number and hash = submissions.block_hash)`.execute(db);
 }
 
 const hex = (number: number): string => `0x${number.toString(16)}`;

@@ -4,7 +4,7 @@
  */
 import { KeywrightError } from "../../../protocol/errors";
 import { Endpoint, type RpcCall, type RpcResult } from "./endpoint";
-import { blamesEndpoint, mayAnswerElsewhere, RpcError, type RpcFailure } from "./errors";
+import { blamesEndpoint, isAboutTheCall, mayAnswerElsewhere, RpcError, type RpcFailure } from "./errors";
 
 export interface RpcOptions {
   /** An endpoint that serves another chain is never asked. */
@@ -43,7 +43,7 @@ export class RpcClient {
     }));
   }
 
-  /** Asks the endpoints in turn until one answers. Throws RpcError for a refusal, `chain_unavailable` when nobody could answer in time. */
+  /** Asks the endpoints in turn until one answers. Throws RpcError when the contract refuses, `chain_unavailable` when nobody could answer in time. */
   async call<T>(method: string, params: readonly unknown[]): Promise<T> {
     return this.#untilAnswered(async (member) => (await member.endpoint.call(method, params)) as T);
   }
@@ -110,7 +110,7 @@ export class RpcClient {
           return await this.#ask(member, ask);
         } catch (error) {
           last = asRpcError(error);
-          if (!mayAnswerElsewhere(last.failure)) throw last;
+          if (isAboutTheCall(last.failure)) throw last;
         }
       }
     } while (await this.#pause(deadline));

@@ -79,6 +79,9 @@ export function classifyRpcError(error: unknown): RpcError {
 /** Marks the endpoint as bad for a while; everything else says nothing about it. */
 export const blamesEndpoint = (failure: RpcFailure): boolean => failure === "transport" || failure === "rate_limited";
 
+/** The chain's own answer to a read: every endpoint would give it. Other refusals of a read say something about the endpoint that makes them. */
+export const isAboutTheCall = (failure: RpcFailure): boolean => failure === "reverted" || failure === "needs_too_much_gas";
+
 /** Worth asking another endpoint: this one could not answer. */
 export const mayAnswerElsewhere = (failure: RpcFailure): boolean => blamesEndpoint(failure) || failure === "stale";
 
