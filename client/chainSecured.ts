@@ -147,9 +147,7 @@ function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "tra
   const send = async <Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>> => {
     const sendTransaction = sender();
     await check(write);
-    const receipt = await sendTransaction(transaction(write)).catch((cause: unknown) => {
-      throw walletErrorOf(cause);
-    });
+    const receipt = await sendTransaction(transaction(write)).catch((cause: unknown) => Promise.reject(walletErrorOf(cause)));
     const result = write.resultOf(new AccountEvents(receipt.logs, contractAddress, accountId));
     return { ...result, success: true, transaction_hash: receipt.hash, block_number: receipt.blockNumber };
   };

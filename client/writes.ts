@@ -2,7 +2,7 @@
  * Every write an owner can make, prepared and not sent: the same operations and fields as the HTTP interface in API mode, as calldata for the contract.
  * Source: specification §3, §4; the contract's interface.
  */
-import { type AccountId, type Address, type KeyId } from "../protocol/ids";
+import { packedAccountId, type AccountId, type Address, type KeyId } from "../protocol/ids";
 import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
 import type { AskContract } from "./reads";
@@ -58,6 +58,15 @@ export function ownerWrites(context: OwnerContext) {
   };
 }
 
+/** Calldata; values that no contract could be given are refused as arguments are, whoever wrote them. */
+const encode: typeof iface.encodeFunctionData = (name: string, values?: readonly unknown[]) => {
+  try {
+    return iface.encodeFunctionData(name as never, values as never);
+  } catch {
+    return refuse(`${name}: a field is missing or of the wrong type; names and descriptions are strings of whole characters.`);
+  }
+};
+
 const nothing = (): object => ({});
 
 function ownerWrite(data: string): OwnerWrite;
@@ -77,18 +86,19 @@ function batch<const Writes extends readonly OwnerWrite[]>(writes: Writes): Owne
 
 function accountWrites({ accountId, owner }: OwnerContext) {
   return {
-    /** Makes the owner's own ChainSecured account. Its id is the packed keccak256 of the sending wallet. */
-    createAccount: async ({ account_name, account_description }: { account_name: string; account_description: string }) =>
-      ownerWrite(iface.encodeFunctionData("newChainSecuredAccount", [account_name, account_description]), () => ({
-        api_key_hash: accountId,
-        wallet_address: owner,
-      })),
+    /** Makes the owner's own ChainSecured account. Its id is the packed keccak256 of the sending wallet: a client for another account refuses. */
+    createAccount: async ({ account_name, account_description }: { account_name: string; account_description: string }) => {
+      const own = packedAccountId(owner);
+      if (accountId !== own) refuse(`this client is for the account ${accountId}; the owner's own would be ${own}: make a client without accountId.`);
+      const data = encode("newChainSecuredAccount", [account_name, account_description]);
+      return ownerWrite(data, () => ({ api_key_hash: own, wallet_address: owner }));
+    },
 
-    updateAccount: async ({ name, description }: NamedThing) => ownerWrite(iface.encodeFunctionData("updateAccountMetadata", [accountId, name, description])),
+    updateAccount: async ({ name, description }: NamedThing) => ownerWrite(encode("updateAccountMetadata", [accountId, name, description])),
 
     /** Gives the account to another owner. The sender's rights end with this transaction; usage keys stay. */
     transferOwnership: async ({ new_owner_address }: Body<"transferOwnership">) =>
-      ownerWrite(iface.encodeFunctionData("transferOwnership", [accountId, toAddress(new_owner_address, "new_owner_address")])),
+      ownerWrite(encode("transferOwnership", [accountId, toAddress(new_owner_address, "new_owner_address")])),
   };
 }
 
@@ -97,17 +107,11 @@ function pkpWrites({ accountId, ask }: OwnerContext) {
     /** The second half of a PKP: makes what `mintPkp` answered a PKP of the account. Repeating it changes nothing. */
     registerPkp: async (minted: MintedWallet, { name = "", description = "" }: Partial<NamedThing> = {}) => {
       const wallet = toAddress(minted.wallet_address, "wallet_address");
-      const data = iface.encodeFunctionData("registerWalletDerivation", [
-        accountId,
-        wallet,
-        toAccountId(minted.derivation_path, "derivation_path"),
-        name,
-        description,
-      ]);
+      const data = encode("registerWalletDerivation", [accountId, wallet, toAccountId(minted.derivation_path, "derivation_path"), name, description]);
       return ownerWrite(data, () => ({ wallet_address: wallet, pkp_id: wallet, derivation_path: minted.derivation_path }));
     },
     updatePkp: async ({ pkp_id, name, description }: NamedThing & { pkp_id: string | number }) =>
-      ownerWrite(iface.encodeFunctionData("updatePkpMetadata", [accountId, await pkpAddress(ask, accountId, pkp_id), name, description])),
+      ownerWrite(encode("updatePkpMetadata", [accountId, await pkpAddress(ask, accountId, pkp_id), name, description])),
   };
 }
 
@@ -125,25 +129,19 @@ function groupWrites({ accountId, ask }: OwnerContext) {
   const actions = (hashes: readonly string[]) => hashes.map((hash) => toActionHash(hash, "cid_hashes_permitted"));
   return {
     addGroup: async ({ group_name, group_description, cid_hashes_permitted = [], pkp_ids_permitted = [] }: Body<"addGroup">) => {
-      const data = iface.encodeFunctionData("addGroup", [
-        accountId,
-        group_name,
-        group_description,
-        actions(cid_hashes_permitted),
-        await pkps(pkp_ids_permitted),
-      ]);
+      const data = encode("addGroup", [accountId, group_name, group_description, actions(cid_hashes_permitted), await pkps(pkp_ids_permitted)]);
       return ownerWrite(data, (events) => ({ group_id: String(events.take("GroupAdded")?.args["groupId"] ?? "") }));
     },
 
     /** Sets the strings. A given list replaces that list; give both lists or none: one alone is for `changeGroupActions` or `changeGroupPkps`. */
     updateGroup: async ({ group_id, name, description, cid_hashes_permitted: cids, pkp_ids_permitted: ids }: Body<"updateGroup">) => {
       const group = toGroupId(group_id);
-      if (cids === undefined && ids === undefined) return ownerWrite(iface.encodeFunctionData("updateGroupMetadata", [accountId, group, name, description]));
+      if (cids === undefined && ids === undefined) return ownerWrite(encode("updateGroupMetadata", [accountId, group, name, description]));
       if (cids === undefined || ids === undefined) return refuse("give both cid_hashes_permitted and pkp_ids_permitted, or neither.");
-      return ownerWrite(iface.encodeFunctionData("updateGroup", [accountId, group, name, description, actions(cids), await pkps(ids)]));
+      return ownerWrite(encode("updateGroup", [accountId, group, name, description, actions(cids), await pkps(ids)]));
     },
 
-    removeGroup: async ({ group_id }: Body<"removeGroup">) => ownerWrite(iface.encodeFunctionData("removeGroup", [accountId, toGroupId(group_id)])),
+    removeGroup: async ({ group_id }: Body<"removeGroup">) => ownerWrite(encode("removeGroup", [accountId, toGroupId(group_id)])),
   };
 }
 
@@ -152,35 +150,34 @@ function memberWrites({ accountId, ask }: OwnerContext) {
   const pkps = (references: readonly (string | number)[] = []) => Promise.all(references.map(pkp));
   return {
     addActionToGroup: async ({ group_id, action_ipfs_cid }: Body<"addActionToGroup">) =>
-      ownerWrite(iface.encodeFunctionData("addActionToGroup", [accountId, toGroupId(group_id), actionOfCid(action_ipfs_cid)])),
+      ownerWrite(encode("addActionToGroup", [accountId, toGroupId(group_id), actionOfCid(action_ipfs_cid)])),
 
     removeActionFromGroup: async ({ group_id, hashed_cid }: Body<"removeActionFromGroup">) =>
-      ownerWrite(iface.encodeFunctionData("removeActionFromGroup", [accountId, toGroupId(group_id), toActionHash(hashed_cid, "hashed_cid")])),
+      ownerWrite(encode("removeActionFromGroup", [accountId, toGroupId(group_id), toActionHash(hashed_cid, "hashed_cid")])),
 
     addPkpToGroup: async ({ group_id, pkp_id }: Body<"addPkpToGroup">) =>
-      ownerWrite(iface.encodeFunctionData("addPkpToGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
+      ownerWrite(encode("addPkpToGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
 
     removePkpFromGroup: async ({ group_id, pkp_id }: Body<"removePkpFromGroup">) =>
-      ownerWrite(iface.encodeFunctionData("removePkpFromGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
+      ownerWrite(encode("removePkpFromGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
 
     changeGroupActions: async ({ id, add = [], remove = [] }: GroupTarget & Body<"changeGroupActions">) =>
-      ownerWrite(iface.encodeFunctionData("changeGroupMembers", [accountId, toGroupId(id), add.map(actionOfCid), remove.map(actionOfCid), [], []])),
+      ownerWrite(encode("changeGroupMembers", [accountId, toGroupId(id), add.map(actionOfCid), remove.map(actionOfCid), [], []])),
 
     changeGroupPkps: async ({ id, add, remove }: GroupTarget & Body<"changeGroupPkps">) =>
-      ownerWrite(iface.encodeFunctionData("changeGroupMembers", [accountId, toGroupId(id), [], [], await pkps(add), await pkps(remove)])),
+      ownerWrite(encode("changeGroupMembers", [accountId, toGroupId(id), [], [], await pkps(add), await pkps(remove)])),
   };
 }
 
 function actionWrites({ accountId }: OwnerContext) {
   return {
     addAction: async ({ action_ipfs_cid, name, description }: Body<"addAction">) =>
-      ownerWrite(iface.encodeFunctionData("addAction", [accountId, name, description, actionOfCid(action_ipfs_cid)])),
+      ownerWrite(encode("addAction", [accountId, name, description, actionOfCid(action_ipfs_cid)])),
 
-    deleteAction: async ({ hashed_cid }: Body<"deleteAction">) =>
-      ownerWrite(iface.encodeFunctionData("removeAction", [accountId, toActionHash(hashed_cid, "hashed_cid")])),
+    deleteAction: async ({ hashed_cid }: Body<"deleteAction">) => ownerWrite(encode("removeAction", [accountId, toActionHash(hashed_cid, "hashed_cid")])),
 
     updateActionMetadata: async ({ hashed_cid, name, description }: Body<"updateActionMetadata">) =>
-      ownerWrite(iface.encodeFunctionData("updateActionMetadata", [accountId, toActionHash(hashed_cid, "hashed_cid"), 0, name, description])),
+      ownerWrite(encode("updateActionMetadata", [accountId, toActionHash(hashed_cid, "hashed_cid"), 0, name, description])),
   };
 }
 
@@ -196,7 +193,7 @@ function usageKeyWrites({ accountId, ask }: OwnerContext) {
       const path = toAccountId(minted.derivation_path, "derivation_path");
       const wallet = toAddress(minted.wallet_address, "wallet_address");
       const keyId = toKeyId(minted.api_key_hash);
-      const register = iface.encodeFunctionData("registerWalletDerivation", [accountId, wallet, path, permissions.name, permissions.description]);
+      const register = encode("registerWalletDerivation", [accountId, wallet, path, permissions.name, permissions.description]);
       const write = batch([ownerWrite(register), ownerWrite(setUsageApiKey(accountId, keyId, permissions, noTerms))]);
       return { ...write, resultOf: () => ({ wallet_address: wallet, api_key_hash: keyId }) };
     },
@@ -208,11 +205,10 @@ function usageKeyWrites({ accountId, ask }: OwnerContext) {
     },
 
     updateUsageApiKeyMetadata: async ({ usage_api_key, name, description }: Body<"updateUsageApiKeyMetadata">) =>
-      ownerWrite(iface.encodeFunctionData("updateUsageApiKeyMetadata", [accountId, toKeyId(usage_api_key), name, description])),
+      ownerWrite(encode("updateUsageApiKeyMetadata", [accountId, toKeyId(usage_api_key), name, description])),
 
     /** Revokes the key at once. */
-    removeUsageApiKey: async ({ usage_api_key }: Body<"removeUsageApiKey">) =>
-      ownerWrite(iface.encodeFunctionData("removeUsageApiKey", [accountId, toKeyId(usage_api_key)])),
+    removeUsageApiKey: async ({ usage_api_key }: Body<"removeUsageApiKey">) => ownerWrite(encode("removeUsageApiKey", [accountId, toKeyId(usage_api_key)])),
   };
 }
 
@@ -221,7 +217,7 @@ const noTerms = { expiration: 0n, balance: 0n };
 function setUsageApiKey(account: AccountId, keyId: KeyId, permissions: UsageKeyPermissions, terms: typeof noTerms): string {
   const { name, description, can_create_groups, can_delete_groups, can_create_pkps } = permissions;
   const groups = (list: readonly (string | number)[], field: string) => list.map((id) => toU64(id, field));
-  return iface.encodeFunctionData("setUsageApiKey", [
+  return encode("setUsageApiKey", [
     account,
     keyId,
     permissions.expiration === undefined ? terms.expiration : toU64(permissions.expiration, "expiration"),
