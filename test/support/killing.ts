@@ -37,7 +37,8 @@ export async function killAgainAndAgain({ store: storeOptions, kills, processes,
     const options: SpenderOptions = { ...(storeOptions as object), stripeUrl: double.url, deployment: DEPLOYMENT, accounts, parallel: 6 };
     for (let kill = 0; kill < kills; kill++) {
       const spenders = await Promise.all(Array.from({ length: processes }, () => startSpender(options, told)));
-      await sleep(Math.random() * 400);
+      await untilTold(told, told.length + 10 + Math.random() * 60);
+      await sleep(Math.random() * 20);
       await Promise.all(spenders.map(kill9));
       await onKill?.();
     }
@@ -51,6 +52,12 @@ export async function killAgainAndAgain({ store: storeOptions, kills, processes,
     await double.stop();
   }
   return { acts: told.length };
+}
+
+/** By acts rather than by time, so that a slow machine is hurt as often as a fast one. */
+async function untilTold(told: readonly Told[], acts: number): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while (told.length < acts && Date.now() < deadline) await sleep(1);
 }
 
 async function withStore(options: StoreOptions, work: (store: Store) => Promise<void>): Promise<void> {

@@ -2,7 +2,7 @@
  * One store for all tests of a mocha process (PGlite takes a second to start and 350 MB to keep): tests stay apart by using fresh accounts.
  * KEYWRIGHT_TEST_DATABASE_URL makes the same tests run on a real PostgreSQL (`npm run test:system`).
  */
-import { after } from "mocha";
+import { after, before } from "mocha";
 import { openStore, type Store } from "../../relayer/store/index";
 
 let shared: Promise<Store> | undefined;
@@ -14,6 +14,11 @@ export function sharedStore(): Promise<Store> {
   return shared;
 }
 
+// Opened before the first test, with time enough for a busy machine, so that no test's own time goes into it.
+before(async function () {
+  this.timeout(120_000);
+  await sharedStore();
+});
 after(async () => {
   await (await shared)?.close();
 });

@@ -65,7 +65,7 @@ describe("the embedded store", () => {
   after(() => folder && rm(folder, { recursive: true, force: true }));
 
   it("keeps its folder across a restart, and brings its schema up to date only once", async function () {
-    this.timeout(60_000);
+    this.timeout(120_000);
     for (let time = 0; time < 2; time++) {
       const { db, close, kind } = await openStore({ dataDir: join(folder, "relayer") });
       expect(kind).to.equal("pglite");
@@ -79,9 +79,9 @@ describe("the embedded store", () => {
   });
 
   it("lets one process at a time into its folder, and says so to the second", async function () {
-    this.timeout(60_000);
-    const first = await openStore({ dataDir: join(folder, "shared") });
-    const second = await openStore({ dataDir: join(folder, "shared") }).then(
+    this.timeout(120_000);
+    const first = await openStore({ dataDir: join(folder, "relayer") });
+    const second = await openStore({ dataDir: join(folder, "relayer") }).then(
       () => undefined,
       (error: unknown) => String(error),
     );
