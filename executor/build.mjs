@@ -1,6 +1,7 @@
 // What a file-by-file translation does not give: the child as one file (it starts in half the time), and the scripts that run inside isolates.
 import { build } from "esbuild";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 /** Scripts of the guest. Each is one expression statement, so that nothing of a bundler lands in the guest's global scope. */
 const GUEST = { target: "es2022", format: "iife", bundle: true, platform: "browser", minify: true, legalComments: "none", logLevel: "warning" };
@@ -9,7 +10,7 @@ export default async function buildExecutor({ root, outdir }) {
   const sandbox = join(root, "executor", "sandbox");
   const out = join(outdir, "sandbox");
   await Promise.all([
-    build({
+    bundle({
       entryPoints: [join(sandbox, "child.ts")],
       outfile: join(out, "child.js"),
       bundle: true,
@@ -20,7 +21,7 @@ export default async function buildExecutor({ root, outdir }) {
       sourcemap: "linked",
       logLevel: "warning",
     }),
-    build({
+    bundle({
       ...GUEST,
       entryPoints: [join(sandbox, "guest", "prelude.ts")],
       outfile: join(out, "guest", "prelude.js"),
@@ -33,9 +34,21 @@ export default async function buildExecutor({ root, outdir }) {
   ]);
 }
 
+/** Replaces a file in one step and only when it differs: a running service may be starting a child from it. */
+async function bundle(options) {
+  const { outputFiles } = await build({ ...options, write: false });
+  for (const { path, contents } of outputFiles) {
+    if (existsSync(path) && readFileSync(path).equals(contents)) continue;
+    mkdirSync(dirname(path), { recursive: true });
+    const temporary = `${path}.${process.pid}`;
+    writeFileSync(temporary, contents);
+    renameSync(temporary, path);
+  }
+}
+
 /** A library as a script whose value is the library; the host defines it as a global. */
 function library(root, from, name, out) {
-  return build({
+  return bundle({
     ...GUEST,
     stdin: { contents: `export { ethers } from ${JSON.stringify(from)};`, resolveDir: root },
     outfile: join(out, "guest", `${name}.js`),
