@@ -23,7 +23,7 @@ export function attack(name: string, { code, ends, logs = "before\n", and, ...op
 
     it("ends as it should, harms no other run and leaves the pool whole", async () => {
       const pool = await sharedPool();
-      await honestRun("before");
+      const usualMs = await everySlot();
       const attacking = run(code, { account: "attacker", ...options, limits: { wallMs: ATTACK_WALL_MS, ...options.limits } });
       const beside = honestRun("beside");
       const outcome = await attacking;
@@ -32,7 +32,7 @@ export function attack(name: string, { code, ends, logs = "before\n", and, ...op
       if (typeof logs === "string") expect(outcome.logs).to.equal(logs);
       else logs(outcome.logs);
       and?.(outcome);
-      await wholeWithinASecond();
+      expect(await everySlot(), "whole again within a second (and what a busy machine adds)").to.be.below(1_000 + 4 * usualMs);
       expect(pool.stats().level.level).to.not.equal("none");
     });
   });
@@ -50,10 +50,9 @@ function checkEnd(outcome: RunOutcome, ends: Attack["ends"]): void {
   if (outcome.error) expect(outcome.response).to.equal("null");
 }
 
-/** Every slot takes a run again. */
-async function wholeWithinASecond(): Promise<void> {
+/** Milliseconds until every slot has taken a run. */
+async function everySlot(): Promise<number> {
   const startedAt = Date.now();
-  const runs = Array.from({ length: POOL_SIZE }, (_, i) => honestRun(`after-${i % 2}`));
-  await Promise.all(runs);
-  expect(Date.now() - startedAt, "whole again within a second").to.be.below(1_000);
+  await Promise.all(Array.from({ length: POOL_SIZE }, (_, i) => honestRun(`slot-${i % 2}`)));
+  return Date.now() - startedAt;
 }
