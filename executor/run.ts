@@ -13,7 +13,7 @@ import type { Callers } from "./callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
 import { createOps, type OpsParts } from "./ops/ops";
-import { PoolClosed, QueueFull, type RunOutcome, type SandboxPool } from "./sandbox/types";
+import { PoolClosed, QueueFull, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
 
 export interface RunnerParts extends OpsParts {
   readonly callers: Callers;
@@ -23,6 +23,40 @@ export interface RunnerParts extends OpsParts {
 }
 
 type RunRequest = ExecutorRequest<"run">;
+
+interface QueuedRun {
+  readonly code: string;
+  readonly authorization: Authorization;
+  readonly authorize: () => Promise<Authorization>;
+  readonly pkpId: PkpId | undefined;
+  readonly limits: RunLimits;
+  readonly params: string;
+  readonly signal: AbortSignal;
+}
+
+/** A permission is as old as the question: a run that stood in the queue for longer than this is asked about again when it starts. */
+const FRESH_MS = 1_000;
+
+/**
+ * A run's permission at the moment it starts. While the second question is open the run gets no op served; a refusal ends it, and is what its caller is told.
+ */
+class StartPermission {
+  readonly #askedAt = performance.now();
+  readonly #revoked = new AbortController();
+  granted: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly authorize: () => Promise<unknown>) {}
+
+  get revoked(): AbortSignal {
+    return this.#revoked.signal;
+  }
+
+  start(): void {
+    if (performance.now() - this.#askedAt < FRESH_MS) return;
+    this.granted = this.authorize();
+    this.granted.catch(() => this.#revoked.abort());
+  }
+}
 
 export class Runner {
   constructor(private readonly parts: RunnerParts) {}
@@ -36,29 +70,40 @@ export class Runner {
     this.#requireParams(request.params);
     const pkpId = pkpOf(request);
     const [caller, source] = await Promise.all([this.parts.callers.resolve(request.credential), this.parts.code.identify(request)]);
-    const authorization = await authorizeRun(this.parts.chain, caller, source.cid, pkpId);
+    const authorize = (): Promise<Authorization> => authorizeRun(this.parts.chain, caller, source.cid, pkpId);
+    const authorization = await authorize();
     const authorizedAt = performance.now();
     const code = await this.parts.code.load(source);
     const limits = limitsOfRun(this.parts.limits, request.limitMs);
-    const outcome = await this.#runCode({ code, authorization, pkpId, limits, params: request.params, signal });
+    const outcome = await this.#runCode({ code, authorization, authorize, pkpId, limits, params: request.params, signal });
     log.debug({ authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid }, "ran");
     return answerOf(outcome, limits.wallMs, authorization);
   }
 
-  async #runCode(run: {
-    code: string;
-    authorization: Authorization;
-    pkpId: PkpId | undefined;
-    limits: RunLimits;
-    params: string;
-    signal: AbortSignal;
-  }): Promise<RunOutcome> {
+  async #runCode(run: QueuedRun): Promise<RunOutcome> {
     const { code, authorization, pkpId, limits, params, signal } = run;
     const { keyId, cid, decision } = authorization;
     const ops = createOps(this.parts, authorization, pkpId);
-    return this.parts.pool.run({ account: decision.accountId, key: keyId, code, cid, params, limits, ops, signal }).catch((error: unknown) => {
+    const permission = new StartPermission(run.authorize);
+    const job: RunJob = {
+      account: decision.accountId,
+      key: keyId,
+      code,
+      cid,
+      params,
+      limits,
+      ops: async (call) => (await permission.granted, ops(call)),
+      signal: AbortSignal.any([signal, permission.revoked]),
+      onStarted: () => permission.start(),
+    };
+    try {
+      const outcome = await this.parts.pool.run(job);
+      await permission.granted;
+      return outcome;
+    } catch (error) {
+      await permission.granted;
       throw notRun(error);
-    });
+    }
   }
 
   #requireParams(params: string): void {

@@ -82,6 +82,17 @@ describe("a run", function () {
     expect(failure(await executor.run(key, HELLO))).to.equal("unknown_key/key");
   });
 
+  it("is refused when its key was revoked while it stood in the queue", async () => {
+    const { key, id } = await account.addUsageKey([1, 2]);
+    const slow = `async function main() { await new Promise((resolve) => setTimeout(resolve, 2500)); return "ran"; }`;
+    const first = executor.run(key, slow);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const queued = [HELLO, slow].map((code) => executor.run(key, code));
+    await account.write("removeUsageApiKey", [account.id, id]);
+    expect(response(await first)).to.equal("ran");
+    expect((await Promise.all(queued)).map(failure)).to.deep.equal(["unknown_key/key", "unknown_key/key"]);
+  });
+
   it("is refused on the very next request after the action left the group", async () => {
     const { key } = await account.addUsageKey([1]);
     const action = actionHashOf(await cidOfCode(HELLO));
