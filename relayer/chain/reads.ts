@@ -11,7 +11,7 @@ import type {
   PkpInfoStructOutput as PkpInfo,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../typechain-types/contracts/interfaces/IAccountManager";
-import { CONTRACT } from "./abi";
+import { CONTRACT, RAW_CONTRACT, textOf } from "./abi";
 import { namedError } from "./reverts";
 import type { RpcClient } from "./rpc/client";
 import { DENIAL_REASONS } from "./types";
@@ -163,7 +163,7 @@ function decode(name: string | undefined, value: unknown): readonly unknown[] {
   if (name === undefined || typeof value !== "string" || value === "0x") {
     throw new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
   }
-  return CONTRACT.decodeFunctionResult(name, value);
+  return RAW_CONTRACT.decodeFunctionResult(name, value);
 }
 
 async function orUndefined<T>(code: string, answer: Promise<T>): Promise<T | undefined> {
@@ -193,8 +193,8 @@ function accountView(info: AccountInfo): AccountView {
     id: hash32FromUint(info.id) as AccountId,
     owner: info.adminWalletAddress as Address,
     managed: info.managed,
-    name: info.name,
-    description: info.description,
+    name: textOf(info.name),
+    description: textOf(info.description),
     groupCount: Number(info.groupCount),
     actionCount: Number(info.actionCount),
     pkpCount: Number(info.pkpCount),
@@ -203,12 +203,17 @@ function accountView(info: AccountInfo): AccountView {
 }
 
 function groupView(info: GroupInfo): GroupView {
-  const { name, description } = info;
-  return { id: info.id as GroupId, name, description, pkpCount: Number(info.pkpCount), actionCount: Number(info.actionCount) };
+  return {
+    id: info.id as GroupId,
+    name: textOf(info.name),
+    description: textOf(info.description),
+    pkpCount: Number(info.pkpCount),
+    actionCount: Number(info.actionCount),
+  };
 }
 
 function actionView(info: ActionInfo): ActionView {
-  return { hash: hash32FromUint(info.actionHash) as ActionHash, name: info.name, description: info.description };
+  return { hash: hash32FromUint(info.actionHash) as ActionHash, name: textOf(info.name), description: textOf(info.description) };
 }
 
 function pkpView(info: PkpInfo): PkpView {
@@ -216,8 +221,8 @@ function pkpView(info: PkpInfo): PkpView {
     number: Number(info.number),
     walletAddress: info.pkpId as PkpId,
     derivationPath: toBeHex(info.derivationPath, 32) as DerivationPath,
-    name: info.name,
-    description: info.description,
+    name: textOf(info.name),
+    description: textOf(info.description),
   };
 }
 
@@ -227,8 +232,8 @@ function usageKeyView(info: UsageApiKeyInfo): UsageKeyView {
     accountId: hash32FromUint(info.accountId) as AccountId,
     expiresAtSeconds: info.expiration,
     capCents: info.balance,
-    name: info.name,
-    description: info.description,
+    name: textOf(info.name),
+    description: textOf(info.description),
     canCreateGroups: info.createGroups,
     canDeleteGroups: info.deleteGroups,
     canCreatePkps: info.createPKPs,

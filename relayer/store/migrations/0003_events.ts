@@ -10,7 +10,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     block_hash text not null,
     transaction_hash text not null,
     log_index int4 not null,
-    args jsonb not null,
+    -- json, not jsonb: a name may hold any character, U+0000 and half surrogates included, which jsonb refuses
+    args json not null,
     owner text,
     removed boolean not null default false,
     retracted boolean not null default false

@@ -9,7 +9,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     instance_id text not null,
     attempt_id text not null,
     status int4,
-    answer jsonb,
+    answer json,
     created_at timestamptz not null default now(),
     primary key (scope, key),
     check ((state = 'done') = (status is not null))
