@@ -2,7 +2,7 @@
  * `npm run bench:chain`: writes per second against the bare node, list reads against the bare call, recovery after an outage of the node, and what one account
  * costs as it grows. Its own stack, rate limits raised by the environment. Writes bench/chain.json and bench/chain.md.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { growth, type GrowthRow } from "./chain/growth";
@@ -13,89 +13,87 @@ import { throughput, type ThroughputRow } from "./chain/throughput";
 const ROOT = join(__dirname, "..", "..", "..");
 const PAYER_COUNTS = [1, 4, 16];
 
-interface Results {
-  readonly machine: string;
-  readonly throughput: readonly ThroughputRow[];
-  readonly reads: ReadResult;
-  readonly outage: OutageResult;
-  readonly growth: readonly GrowthRow[];
+/** Each part on its own stack; `npm run bench:chain -- reads outage` makes only these anew. */
+const PARTS = {
+  throughput: (say: Say): Promise<readonly ThroughputRow[]> => throughput(PAYER_COUNTS, say),
+  reads: (say: Say): Promise<ReadResult> => reads(say),
+  outage: (say: Say): Promise<OutageResult> => outage(say),
+  growth: (say: Say): Promise<readonly GrowthRow[]> => growth(say),
+};
+type Say = (line: string) => void;
+type PartName = keyof typeof PARTS;
+type Part<N extends PartName> = Awaited<ReturnType<(typeof PARTS)[N]>>;
+/** Where and when a part was measured, for other work on the machine weighs on its figures. */
+type Results = { readonly [N in PartName]: { readonly on: string; readonly result: Part<N> } };
+
+const table = (head: readonly string[], rows: readonly (readonly unknown[])[]): string =>
+  [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+
+const SECTIONS: { readonly [N in PartName]: (result: Part<N>) => string } = {
+  throughput: (rows) => `## Writes per second
+
+\`addGroup\` (name, no members) by as many payers as given. Bare: signed beforehand, sent to the node as fast as it takes them. Relayer: \`POST /add_group\`,
+each account one write after another, every answer after its receipt.
+
+${table(
+  ["chain", "payers", "accounts", "bare node /s", "relayer /s", "ratio", "median answer ms", "CPU per write: relayer ms", "executor ms", "node ms"],
+  rows.map((row) => [row.chain, row.payers, row.accounts, row.bare, row.relayer, row.ratio, row.medianMs, row.cpu.relayer, row.cpu.executor, row.cpu.node]),
+)}`,
+  reads: ({ items, samples, callMs, routeMs, ratio }) => `## List reads
+
+\`GET /list_groups\` of ${items} groups against \`eth_call\` of the same view, in turns, one at a time, median of ${samples}.
+
+${table(["eth_call ms", "list_groups ms", "ratio"], [[callMs, routeMs, ratio]])}`,
+  outage: ({ outageMs, accounts, recoveryMs, asked, landed, refused, wrong }) => `## Outage
+
+The node's connections cut for ${outageMs / 1000} s under the load of ${accounts} accounts.
+
+${table(
+  ["first write landed after the node was back, ms", "writes asked", "landed", "answered with nothing spent", "accounts with a write lost or doubled"],
+  [[recoveryMs, asked, landed, refused, wrong]],
+)}`,
+  growth: (rows) => `## One account as it grows
+
+Gas includes 21,000 and calldata.
+
+${table(
+  ["groups, PKPs, keys each", "addGroup", "registerWalletDerivation", "setUsageApiKey", "decision", "first page of 50 groups, ms", "last page, ms"],
+  rows.map((row) => [row.size, row.addGroup, row.registerPkp, row.setKey, row.decision, row.firstPageMs, row.lastPageMs]),
+)}`,
+};
+
+function section<N extends PartName>(name: N, measured: Partial<Results>): string {
+  const part = measured[name];
+  return part === undefined ? "" : `\n${SECTIONS[name](part.result)}\n\n*${part.on}*\n`;
 }
 
-function markdown({ machine, throughput, reads, outage, growth }: Results): string {
-  const table = (head: readonly string[], rows: readonly (readonly unknown[])[]): string =>
-    [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+function markdown(measured: Partial<Results>): string {
+  const sections = (Object.keys(PARTS) as PartName[]).map((name) => section(name, measured));
   return `# Writes and reads through the relayer
 
-${machine}. Node, executor, relayer with its embedded database and the load all share this machine. Made by \`npm run bench:chain\`.
+Made by \`npm run bench:chain\`. Node, executor, relayer with its embedded database and the load all share one machine; what else it did is given as the load at
+the start of each part. Compare only what was measured in the same part.
+${sections.join("")}`;
+}
 
-## Writes per second
-
-\`addGroup\` (name, no members) by as many payers as given. Bare: signed beforehand, sent to the node as fast as it takes them. Relayer: \`POST /add_group\`, ${throughput[0]?.accounts} accounts, each
-one write after another; every answer after its receipt.
-
-${table(
-  ["chain", "payers", "bare node /s", "relayer /s", "ratio", "median answer ms", "CPU of a write: relayer ms", "executor ms", "node ms"],
-  throughput.map((row) => [row.chain, row.payers, row.bare, row.relayer, row.ratio, row.medianMs, row.cpu.relayer, row.cpu.executor, row.cpu.node]),
-)}
-
-## List reads
-
-\`GET /list_groups\` of ${reads.items} groups against \`eth_call\` of the same view, one at a time, median of ${reads.samples}.
-
-${table(
-  ["", "ms"],
-  [
-    ["eth_call", reads.callMs],
-    ["list_groups", reads.routeMs],
-    ["ratio", reads.ratio],
-  ],
-)}
-
-## Outage
-
-The node's connections cut for ${outage.outageMs / 1000} s under load of ${outage.accounts} accounts.
-
-${table(
-  ["", ""],
-  [
-    ["first write landed after the node was back, ms", outage.recoveryMs],
-    ["writes asked", outage.asked],
-    ["landed", outage.landed],
-    ["answered without effect", outage.refused],
-    ["doubled or lost", outage.wrong],
-  ],
-)}
-
-## One account as it grows
-
-${table(
-  [
-    "groups, PKPs, keys each",
-    "addGroup gas",
-    "registerWalletDerivation gas",
-    "setUsageApiKey gas",
-    "decision gas",
-    "first page of 50 groups ms",
-    "last page ms",
-  ],
-  growth.map((row) => [row.size, row.addGroup, row.registerPkp, row.setKey, row.decision, row.firstPageMs, row.lastPageMs]),
-)}
-`;
+function describeMachine(): string {
+  return `${cpus().length} cores (${cpus()[0]?.model.trim()}), load ${loadavg()[0]?.toFixed(1)} at the start, Node ${process.version}`;
 }
 
 async function main(): Promise<void> {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
-  const results: Results = {
-    machine: `${cpus().length} cores (${cpus()[0]?.model.trim()}), load ${loadavg()[0]?.toFixed(1)} at the start, Node ${process.version}`,
-    throughput: await throughput(PAYER_COUNTS, say),
-    reads: await reads(say),
-    outage: await outage(say),
-    growth: await growth(say),
-  };
+  const file = join(ROOT, "bench", "chain.json");
+  const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Partial<Results>) : {};
+  const asked = process.argv.slice(2);
+  const names = (Object.keys(PARTS) as PartName[]).filter((name) => asked.length === 0 || asked.includes(name));
+  const measured: Partial<Record<PartName, unknown>> = { ...earlier };
   mkdirSync(join(ROOT, "bench"), { recursive: true });
-  writeFileSync(join(ROOT, "bench", "chain.json"), `${JSON.stringify(results, undefined, 2)}\n`);
-  writeFileSync(join(ROOT, "bench", "chain.md"), markdown(results));
-  process.stdout.write(markdown(results));
+  for (const name of names) {
+    const on = describeMachine();
+    measured[name] = { on, result: await PARTS[name](say) };
+    writeFileSync(file, `${JSON.stringify(measured, undefined, 2)}\n`);
+    writeFileSync(join(ROOT, "bench", "chain.md"), markdown(measured as Partial<Results>));
+  }
 }
 
 main().then(

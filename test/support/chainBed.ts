@@ -14,11 +14,11 @@ import { Instance } from "../../relayer/store/instance";
 import { LocalExecutor } from "./localExecutor";
 import { RpcProxy } from "./rpcProxy";
 
-/** Quick enough for tests; everything else as in service. */
+/** Looks often enough for tests; patient where only a slow machine would notice. */
 export const TEST_TUNING: Partial<ChainTuning> = {
-  rpcTimeoutMs: 500,
-  rpcDeadlineMs: 3_000,
-  answerWithinMs: 10_000,
+  rpcTimeoutMs: 5_000,
+  rpcDeadlineMs: 20_000,
+  answerWithinMs: 30_000,
   slowestPollMs: 100,
   lookEveryMs: 150,
   stuckAfterMs: 400,
@@ -26,6 +26,9 @@ export const TEST_TUNING: Partial<ChainTuning> = {
   keepEveryMs: 150,
   sweepEveryMs: 100,
 };
+
+/** For tests in which endpoints hang: given up soon. */
+export const IMPATIENT: Partial<ChainTuning> = { rpcTimeoutMs: 500, rpcDeadlineMs: 3_500, answerWithinMs: 10_000 };
 
 export interface BedOptions {
   readonly payers?: number;

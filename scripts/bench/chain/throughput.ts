@@ -20,8 +20,8 @@ export interface ThroughputRow {
 }
 
 const CHAINS = [
-  { name: "mines at once", args: [] as string[], accounts: 64, seconds: 8, bareWrites: 1_500 },
-  { name: "a block each second", args: ["--block-time", "1"], accounts: 400, seconds: 12, bareWrites: 3_000 },
+  { name: "mines at once", args: [] as string[], accounts: 64, seconds: 8, bareWrites: 600 },
+  { name: "a block each second", args: ["--block-time", "1"], accounts: 300, seconds: 10, bareWrites: 1_200 },
 ];
 const BARE_CONNECTIONS = 32;
 const CONTRACT = new Interface(AccountManager__factory.abi);

@@ -9,7 +9,7 @@ import type { AccountId } from "../../../protocol/ids";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Chain } from "../../../relayer/chain/types";
 import { parseSubmissionId } from "../../../relayer/chain";
-import { addGroup, ChainBed, eventually, freshAccountId, newAccount, request, type Room } from "../../support/chainBed";
+import { addGroup, ChainBed, eventually, freshAccountId, IMPATIENT, newAccount, request, type Room } from "../../support/chainBed";
 import { refusal } from "../../support/refusal";
 import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../support/rpcProxy";
 
@@ -22,7 +22,7 @@ describe("faults between relayer and chain", function () {
 
   before(async () => {
     bed = await ChainBed.start({ payers: 1 });
-    room = await bed.open();
+    room = await bed.open({ tuning: IMPATIENT });
     chain = room.chain;
     account = freshAccountId();
     await chain.submit(newAccount(account));

@@ -91,4 +91,20 @@ describe("writes of the relayer", function () {
     expect(third.replayed).to.equal(true);
     expect(await bed.groupCount(id)).to.equal(1);
   });
+
+  it("A14: one account cannot fill the queue: what is too much is refused, and others go on", async () => {
+    const small = await bed.open({ tuning: { maxWaitingPerAccount: 3 } });
+    const [greedy, other] = [freshAccountId(), freshAccountId()];
+    await small.chain.submit(newAccount(greedy));
+    const writes = Array.from({ length: 10 }, (_, index) => small.chain.submit(addGroup(greedy, `g${index}`)).then(() => "landed", codeOf));
+    const between = await small.chain.submit(newAccount(other));
+    expect(between.result.api_key_hash).to.equal(other);
+    const ends = await Promise.all(writes);
+    expect(ends.filter((end) => end === "landed")).to.have.length(3);
+    expect(ends.filter((end) => end === "queue_full")).to.have.length(7);
+    expect(await bed.groupCount(greedy)).to.equal(3);
+    await small.close();
+  });
 });
+
+const codeOf = (error: { code: string }): string => error.code;
