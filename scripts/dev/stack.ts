@@ -23,6 +23,9 @@ type Ports = Record<keyof typeof DEFAULT_PORTS, number>;
 /** Services run as built, also when this file itself runs from its source, as in tests. */
 const DIST = __filename.endsWith(".ts") ? join(__dirname, "..", "..", "dist") : join(__dirname, "..", "..");
 
+/** Besides a block for each transaction at once, one a second: without it the chain's clock stands still, and keys would not expire until somebody writes. */
+const TICKING = ["--block-time", "1", "--mixed-mining"];
+
 const STRIPE_SECRET_KEY = "sk_test_development";
 const STRIPE_PUBLISHABLE_KEY = "pk_test_development";
 const STRIPE_WEBHOOK_SECRET = "whsec_development";
@@ -137,7 +140,7 @@ interface Surroundings {
 async function startSurroundings(options: StackOptions, ports: Ports, dataDir: string, teardown: Teardown): Promise<Surroundings> {
   const progress = options.onProgress ?? (() => undefined);
   const state = options.dataDir === undefined ? {} : { stateFile: join(dataDir, "chain.json") };
-  const chain = await startChain({ port: ports.chain, extraArgs: options.chainArgs ?? [], ...state });
+  const chain = await startChain({ port: ports.chain, extraArgs: options.chainArgs ?? TICKING, ...state });
   teardown.add(() => chain.process.stop());
   progress(`chain     ${chain.rpcUrl}`);
 
