@@ -32,13 +32,13 @@ const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
   },
   NoExecuteScope: { code: "no_execute_scope", failed: "group", detail: "The key may not execute in any existing group of its account." },
   ActionNotPermitted: { code: "action_not_permitted", failed: "action", detail: "No group in which the key may execute lists this action." },
-  UnknownPkp: { code: "unknown_pkp", failed: "pkp", detail: "The key's account has no such PKP." },
+  UnknownPkp: { code: "pkp_not_permitted", failed: "pkp", detail: "The key's account has no such PKP." },
   PkpNotPermitted: { code: "pkp_not_permitted", failed: "pkp", detail: "No single group in which the key may execute lists both this action and this PKP." },
 };
 
 /**
  * May the caller run this code (with this PKP)? One call to the contract; a second only for a key known by its decoded bytes.
- * @throws KeywrightError 401, 403 or 404 with the fact `failed`: key, group, action or pkp; `chain_unavailable`.
+ * @throws KeywrightError 401 or 403 with the fact `failed`: key, group, action or pkp; `chain_unavailable`.
  */
 export async function authorizeRun(chain: Chain, caller: Caller, cid: Cid, pkpId?: PkpId): Promise<Authorization> {
   const action = actionHashOf(cid);

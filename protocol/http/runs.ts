@@ -61,7 +61,6 @@ const runAction = defineRoute({
     "no_execute_scope",
     "action_not_permitted",
     "pkp_not_permitted",
-    "unknown_pkp",
     "unknown_pkp_number",
     "code_not_found",
     "code_unavailable",

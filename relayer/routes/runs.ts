@@ -42,7 +42,7 @@ const DENIALS: Record<DenialReason, readonly [code: ErrorCode, failed: "key" | "
   account_chain_secured: ["account_chain_secured", "key", "This key is no longer a credential of the account."],
   no_execute_scope: ["no_execute_scope", "group", "The key may not execute in any group of the account: give it execute_in_groups."],
   action_not_permitted: ["action_not_permitted", "action", "No group where the key executes lists this action: add its CID to one."],
-  unknown_pkp: ["unknown_pkp", "pkp", "The account has no such PKP."],
+  unknown_pkp: ["pkp_not_permitted", "pkp", "The account has no such PKP."],
   pkp_not_permitted: ["pkp_not_permitted", "pkp", "No group where the key executes lists both this action and this PKP."],
 };
 

@@ -65,7 +65,7 @@ describe("runs over HTTP", function () {
     const refusals: [HttpAnswer, number, string, string][] = [
       [await run({ code: "1" }), 403, "action_not_permitted", "action"],
       [await run({ code: ECHO }, powerless), 403, "no_execute_scope", "group"],
-      [await run({ code: ECHO, pkp_id: foreign }), 404, "unknown_pkp", "pkp"],
+      [await run({ code: ECHO, pkp_id: foreign }), 403, "pkp_not_permitted", "pkp"],
       [await run({ action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" }), 403, "action_not_permitted", "action"],
     ];
     for (const [answer, status, code, failed] of refusals)
