@@ -72,7 +72,7 @@ describe("a run", function () {
     expect(failure(await executor.run(nowhere.key, HELLO))).to.equal("no_execute_scope/group");
     expect(failure(await executor.run(first.key, UNLISTED))).to.equal("action_not_permitted/action");
     expect(failure(await executor.run(first.key, HELLO, {}, otherPkp))).to.equal("pkp_not_permitted/pkp");
-    expect(failure(await executor.run(first.key, HELLO, {}, `0x${"12".repeat(20)}`))).to.equal("unknown_pkp/pkp");
+    expect(failure(await executor.run(first.key, HELLO, {}, `0x${"12".repeat(20)}`))).to.equal("pkp_not_permitted/pkp");
   });
 
   it("is refused on the very next request after its key was revoked", async () => {
