@@ -88,6 +88,8 @@ async function main(): Promise<void> {
   const names = (Object.keys(PARTS) as PartName[]).filter((name) => asked.length === 0 || asked.includes(name));
   const measured: Partial<Record<PartName, unknown>> = { ...earlier };
   mkdirSync(join(ROOT, "bench"), { recursive: true });
+  // Renders what there is when no part is asked for by that name.
+  writeFileSync(join(ROOT, "bench", "chain.md"), markdown(earlier));
   for (const name of names) {
     const on = describeMachine();
     measured[name] = { on, result: await PARTS[name](say) };

@@ -1,11 +1,20 @@
-/** What the benches share: a stack with open limits, its HTTP client, accounts made through the API. */
+/** What the benches share: a stack with open limits (on an empty PostgreSQL when DATABASE_URL names one), its HTTP client, accounts made through the API. */
 import { Pool } from "undici";
 import { startStack, type Stack, type StackOptions } from "../../dev/stack";
+
+const database: Readonly<Record<string, string>> = process.env.DATABASE_URL ? { DATABASE_URL: process.env.DATABASE_URL } : {};
 
 export const benchStack = (options: StackOptions): Promise<Stack> =>
   startStack({
     ...options,
-    env: { RATE_LIMIT_MINTS_PER_MINUTE: "1000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", SIGNUP_CREDIT_CENTS: "1000000", LOG_LEVEL: "warn", ...options.env },
+    env: {
+      RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
+      RATE_LIMIT_KEY_PER_SECOND: "1000000",
+      SIGNUP_CREDIT_CENTS: "1000000",
+      LOG_LEVEL: "warn",
+      ...database,
+      ...options.env,
+    },
   });
 
 export interface BenchAccount {
