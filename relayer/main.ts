@@ -110,6 +110,7 @@ interface ChainNeeds {
 function chainOptions(config: Config, log: Logger, { store, instanceId, executor, credits, metrics }: ChainNeeds): ChainOptions {
   return {
     db: store.db,
+    storeIsOurs: store.kind === "pglite",
     instanceId,
     executor,
     log: log.child({ room: "chain" }),

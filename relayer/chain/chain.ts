@@ -53,7 +53,7 @@ class ChainRoom extends Reads implements Chain {
   ) {
     const { db, instanceId, executor, hooks, log, rpcUrls, chainId, contractAddress, confirmationsBeforeAnswer = 1, deploymentBlock = 0 } = given;
     const rpc = new RpcClient({ urls: rpcUrls, chainId, timeoutMs: tuning.rpcTimeoutMs, deadlineMs: tuning.rpcDeadlineMs });
-    const lastWrites = new LastWrites(db);
+    const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
     this.network = networkFacts(chainId, contractAddress);
@@ -64,11 +64,18 @@ class ChainRoom extends Reads implements Chain {
     this.#records = new SubmissionRecords(db, instanceId, hooks);
     const fees = new FeeOracle(rpc, tuning.maxFeeCapWei);
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
-    this.#carrier = new Carrier({ ...shared, log, onEnd: (row) => this.#submitter.noteEnd(row) });
+    this.#carrier = new Carrier({
+      ...shared,
+      log,
+      onEnd: (row) => {
+        lastWrites.note(row.block_number ?? 0);
+        this.#submitter.noteEnd(row);
+      },
+    });
     this.#submitter = new Submitter({ ...shared, carrier: this.#carrier, hooks, lanes: this.#lanes, turns: this.#turns, minBlock, confirmationsBeforeAnswer });
     this.#duties = new Duties(db, instanceId);
     this.#keeper = new Keeper({ db, rpc, executor, records: this.#records, carrier: this.#carrier, log, tuning, apiPayers: () => this.apiPayers() });
-    this.#follower = new Follower({ db, rpc, contractAddress, deploymentBlock, finalityDepth: tuning.finalityDepth, log });
+    this.#follower = new Follower({ db, rpc, contractAddress, deploymentBlock, finalityDepth: tuning.finalityDepth, log, onReorg: () => lastWrites.forget() });
     this.#events = new Events(db);
     this.#work = [
       new Repeated("look after the lanes", tuning.keepEveryMs, log, () => this.#onDuty("keep_lanes", () => this.#keeper.keep())),

@@ -17,6 +17,8 @@ export interface FollowerOptions {
   /** Blocks this deep are taken as final. */
   readonly finalityDepth: number;
   readonly log: Logger;
+  /** Told when a reorg has been written down. */
+  readonly onReorg: () => void;
 }
 
 interface Block {
@@ -149,6 +151,7 @@ export class Follower {
       await trx.updateTable("account_turns").set({ last_block: fork }).where("last_block", ">", fork).execute();
       await trx.deleteFrom("followed_blocks").where("number", ">", fork).execute();
     });
+    this.options.onReorg();
   }
 
   /** Below the oldest block kept if none is common any more: deeper than what is taken as final. */

@@ -1,20 +1,19 @@
 /** Reads of the contract, each from a block at or after the last answered write. */
 import { toBeHex } from "ethers";
 import { KeywrightError } from "../../protocol/errors";
-import { hash32FromUint, MAX_U64, ZERO_ADDRESS } from "../../protocol/ids";
+import { hash32FromUint, MAX_U64 } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, KeyId, PkpId } from "../../protocol/ids";
 import type {
   AccountInfoStructOutput as AccountInfo,
   ActionInfoStructOutput as ActionInfo,
   GroupInfoStructOutput as GroupInfo,
-  KeyInfoStructOutput as KeyInfo,
   PkpInfoStructOutput as PkpInfo,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../typechain-types/contracts/interfaces/IAccountManager";
 import { CONTRACT, RAW_CONTRACT, textOf } from "./abi";
+import { executionAnswer, executionQuestion, keyAnswer, keyQuestion } from "./hotReads";
 import { namedError } from "./reverts";
 import type { RpcClient } from "./rpc/client";
-import { DENIAL_REASONS } from "./types";
 import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageRequest, PkpView, UsageKeyView } from "./types";
 
 const USAGE_KEYS_PER_CALL = 200;
@@ -53,10 +52,12 @@ export class Reads implements ReadMethods {
   constructor(private readonly options: ReadsOptions) {}
 
   async key(ids: readonly KeyId[]): Promise<KeyState | undefined> {
-    const answers = await this.#askAll(ids.map((id) => ({ name: "getKey", args: [id] })));
-    const index = answers.findIndex(([info]) => (info as KeyInfo).accountId !== 0n);
-    const keyId = ids[index];
-    return keyId === undefined ? undefined : keyState(keyId, answers[index]?.[0] as KeyInfo);
+    for (const id of ids) {
+      const [answer] = await this.#call([keyQuestion(id)]);
+      const state = keyAnswer(id, answer);
+      if (state !== undefined) return state;
+    }
+    return undefined;
   }
 
   async account(id: AccountId): Promise<AccountView | undefined> {
@@ -120,8 +121,8 @@ export class Reads implements ReadMethods {
   }
 
   async explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): ReturnType<Chain["explainExecution"]> {
-    const [allowed, reason] = await this.#ask("explainExecution", [key, action, pkpId ?? ZERO_ADDRESS]);
-    return { allowed: allowed as boolean, reason: DENIAL_REASONS[Number(reason)] ?? "none" };
+    const [answer] = await this.#call([executionQuestion(key, action, pkpId)]);
+    return executionAnswer(answer);
   }
 
   async apiPayers(): Promise<readonly Address[]> {
@@ -145,14 +146,16 @@ export class Reads implements ReadMethods {
   }
 
   async #askAll(questions: readonly Question[]): Promise<readonly (readonly unknown[])[]> {
+    const answers = await this.#call(questions.map(({ name, args }) => CONTRACT.encodeFunctionData(name, args)));
+    return answers.map((answer, index) => decode(questions[index]?.name, answer));
+  }
+
+  /** Calldata in, raw answers out, all from one node. */
+  async #call(questions: readonly string[]): Promise<readonly unknown[]> {
     const { rpc, contractAddress, minBlock } = this.options;
-    const calls = questions.map(({ name, args }) => ({
-      method: "eth_call",
-      params: [{ to: contractAddress, data: CONTRACT.encodeFunctionData(name, args) }, "latest"],
-    }));
+    const calls = questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, "latest"] }));
     try {
-      const { values } = await rpc.callAt(await minBlock(), calls);
-      return values.map((value, index) => decode(questions[index]?.name, value));
+      return (await rpc.callAt(await minBlock(), calls)).values;
     } catch (error) {
       throw namedError(error);
     }
@@ -173,19 +176,6 @@ async function orUndefined<T>(code: string, answer: Promise<T>): Promise<T | und
     if (error instanceof KeywrightError && error.code === code) return undefined;
     throw error;
   }
-}
-
-function keyState(keyId: KeyId, info: KeyInfo): KeyState {
-  return {
-    keyId,
-    accountId: hash32FromUint(info.accountId) as AccountId,
-    isAccountKey: info.isAccountKey,
-    live: info.live,
-    managed: info.managed,
-    owner: info.owner as Address,
-    expiresAtSeconds: info.expiration,
-    capCents: info.balance,
-  };
 }
 
 function accountView(info: AccountInfo): AccountView {

@@ -65,6 +65,8 @@ export const CHAIN_TUNING: ChainTuning = {
 
 export interface ChainOptions {
   readonly db: Db;
+  /** No other relayer can be on this store: what this one knows of its own writes is all there is to know. Default false. */
+  readonly storeIsOurs?: boolean | undefined;
   /** Of the store's `Instance`: what this process holds carries it. */
   readonly instanceId: string;
   readonly executor: ExecutorPort;
