@@ -237,7 +237,7 @@ export interface Chain {
   usageKeys(id: AccountId, page: PageRequest): Promise<Page<UsageKeyView>>;
   /** A set usage key, live or expired, of any account. */
   usageKey(id: KeyId): Promise<UsageKeyView | undefined>;
-  /** The PKP of a number (from 1). Throws `unknown_pkp`. */
+  /** The PKP of a number (from 1). Throws `unknown_pkp_number`. */
   pkpByNumber(id: AccountId, number: bigint): Promise<PkpId>;
   /** Why a run would be refused, as the contract's enum; allowed is true when it would not. `pkpId` absent asks for key and action only. */
   explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): Promise<{ readonly allowed: boolean; readonly reason: DenialReason }>;
