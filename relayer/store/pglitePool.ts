@@ -8,6 +8,7 @@ import { PGlite, types } from "@electric-sql/pglite";
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import { lockFolder } from "./folderLock";
+import { PreparedStatements } from "./preparedStatements";
 import { parseBytea, parseInt8 } from "./values";
 
 const LONGEST_WAIT_MS = 20_000;
@@ -18,9 +19,10 @@ export async function openPglitePool(dataDir: string | undefined): Promise<Postg
     ...(dataDir === undefined ? {} : { dataDir: join(dataDir, "pglite") }),
     parsers: { [types.INT8]: parseInt8, [types.BYTEA]: parseBytea },
   });
+  const statements = new PreparedStatements(lite);
   const line = new WaitingLine();
   return {
-    connect: async () => clientOf(lite, await line.enter()),
+    connect: async () => clientOf(statements, await line.enter()),
     end: async () => {
       await lite.close();
       await unlock?.();
@@ -28,8 +30,8 @@ export async function openPglitePool(dataDir: string | undefined): Promise<Postg
   };
 }
 
-function clientOf(lite: PGlite, leave: () => void): PostgresPoolClient {
-  const query = (sql: string, parameters: readonly unknown[]): Promise<unknown> => lite.query(sql, [...parameters]);
+function clientOf(statements: PreparedStatements, leave: () => void): PostgresPoolClient {
+  const query = (sql: string, parameters: readonly unknown[]): Promise<unknown> => statements.query(sql, parameters);
   return { query: query as PostgresPoolClient["query"], release: leave };
 }
 

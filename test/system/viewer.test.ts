@@ -1,9 +1,9 @@
 /** The interactive viewer, self-hosted: a real browser draws every operation from our own files, with nothing from elsewhere. Source: specification §9. */
 import { expect } from "chai";
 import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
-import { members, send } from "../../support/http";
-import { useStack } from "../../support/stack";
+import { launchBrowser } from "../support/browser";
+import { members, send } from "../support/http";
+import { useStack } from "../support/stack";
 
 describe("the viewer", function () {
   this.timeout(90_000);

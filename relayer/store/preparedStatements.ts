@@ -1,0 +1,85 @@
+/**
+ * Statements of the embedded database, prepared once by their text: afterwards a statement is one message there and back, without parsing and planning.
+ * That is most of what a small statement costs there.
+ */
+import { protocol, type messages, type PGlite } from "@electric-sql/pglite";
+
+const { serialize } = protocol;
+/** More texts than the relayer has; the oldest goes when lists of many lengths make more. */
+const MOST_STATEMENTS = 400;
+
+interface Statement {
+  readonly name: string;
+  readonly parameterTypes: readonly number[];
+  readonly columns: readonly { readonly name: string; readonly dataTypeID: number }[];
+}
+
+/** What `pg` answers, as far as Kysely reads it. */
+export interface QueryAnswer {
+  readonly command: string;
+  readonly rowCount: number;
+  readonly rows: readonly Record<string, unknown>[];
+}
+
+export class PreparedStatements {
+  readonly #statements = new Map<string, Statement>();
+  #made = 0;
+
+  constructor(private readonly lite: PGlite) {}
+
+  async query(sql: string, parameters: readonly unknown[]): Promise<QueryAnswer> {
+    const statement = this.#statements.get(sql) ?? (await this.#prepare(sql));
+    const values = parameters.map((value, index) => this.#serialized(value, statement.parameterTypes[index] ?? 0));
+    const answers = await this.#send(serialize.bind({ statement: statement.name, values }), serialize.execute({}));
+    return this.#answer(statement, answers);
+  }
+
+  async #prepare(text: string): Promise<Statement> {
+    const name = `s${++this.#made}`;
+    const answers = await this.#send(serialize.parse({ name, text }), serialize.describe({ type: "S", name }));
+    const parameters = find<messages.ParameterDescriptionMessage>(answers, "parameterDescription");
+    const columns = find<messages.RowDescriptionMessage>(answers, "rowDescription");
+    const statement = { name, parameterTypes: parameters?.dataTypeIDs ?? [], columns: columns?.fields ?? [] };
+    this.#statements.set(text, statement);
+    await this.#forgetOldest();
+    return statement;
+  }
+
+  async #forgetOldest(): Promise<void> {
+    const [oldest] = this.#statements;
+    if (oldest === undefined || this.#statements.size <= MOST_STATEMENTS) return;
+    this.#statements.delete(oldest[0]);
+    await this.#send(serialize.close({ type: "S", name: oldest[1].name }));
+  }
+
+  /** One trip; throws the database's error. */
+  async #send(...parts: Uint8Array[]): Promise<messages.BackendMessage[]> {
+    const answer = await this.lite.execProtocol(Buffer.concat([...parts, serialize.sync()]));
+    return answer.messages;
+  }
+
+  #serialized(value: unknown, type: number): string | null {
+    if (value === null || value === undefined) return null;
+    const serializer = this.lite.serializers[type];
+    return serializer === undefined ? String(value) : (serializer(value) as string);
+  }
+
+  #answer({ columns }: Statement, answers: readonly messages.BackendMessage[]): QueryAnswer {
+    const rows = answers.filter((message): message is messages.DataRowMessage => message.name === "dataRow").map(({ fields }) => this.#row(columns, fields));
+    const words = find<messages.CommandCompleteMessage>(answers, "commandComplete")?.text.split(" ") ?? [];
+    return { command: words[0] ?? "", rowCount: Number(words.at(-1)) || 0, rows };
+  }
+
+  #row(columns: Statement["columns"], fields: readonly (string | null)[]): Record<string, unknown> {
+    return Object.fromEntries(columns.map(({ name, dataTypeID }, index) => [name, this.#parsed(fields[index] ?? null, dataTypeID)]));
+  }
+
+  #parsed(text: string | null, type: number): unknown {
+    const parser = this.lite.parsers[type];
+    return text === null || parser === undefined ? text : (parser(text, type) as unknown);
+  }
+}
+
+function find<T extends messages.BackendMessage>(answers: readonly messages.BackendMessage[], name: T["name"]): T | undefined {
+  return answers.find((message): message is T => message.name === name);
+}
