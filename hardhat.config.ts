@@ -23,6 +23,6 @@ const config: HardhatUserConfig = {
   networks: { hardhat: { hardfork: "prague" } },
   typechain: { outDir: "typechain-types", target: "ethers-v6" },
   paths: { tests: "test/contracts" },
-  mocha: { timeout: 60_000 },
+  mocha: process.env.KEYWRIGHT_FIGURES ? { timeout: 1_200_000, reporter: `${__dirname}/scripts/figuresReporter.cjs` } : { timeout: 60_000 },
 };
 export default config;
