@@ -1,5 +1,5 @@
 /** The relayer's log: JSON lines by pino. Bodies, headers, keys and e-mail addresses are never given to it; what slips through by name is redacted. */
-import { pino, type Logger } from "pino";
+import { destination, pino, type DestinationStream, type Logger } from "pino";
 
 const SECRET_NAMES = [
   "authorization",
@@ -19,15 +19,25 @@ const SECRET_NAMES = [
   "credential",
 ];
 
+/** Lines wait this long at most, so that many share one write; an orderly end writes out what is left. */
+const FLUSH_MS = 100;
+
 export type { Logger };
 
 export function createLogger(options: { level: string; service?: string }): Logger {
-  return pino({
+  const settings = {
     level: options.level,
     base: { service: options.service ?? "relayer" },
     redact: { paths: SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: "[redacted]" },
     serializers: { err: serializeError },
-  });
+  };
+  return pino(settings, bufferedStdout());
+}
+
+function bufferedStdout(): DestinationStream {
+  const stdout = destination({ sync: false, minLength: 4_096 });
+  setInterval(() => stdout.flush(), FLUSH_MS).unref();
+  return stdout;
 }
 
 /** Name, message and stack of an error and its causes; not its own properties, which libraries fill with requests and responses. */

@@ -36,6 +36,11 @@ export interface Call<N extends RouteName> {
   readonly body: PartOf<RouteOf<N>, "body">;
   /** Present unless the route asks for no credential or an optional one. */
   readonly caller: N extends AnonymousRoute ? Caller | undefined : Caller;
+  /**
+   * Settles when the contract has confirmed the caller. A route that is anticipated (reads, runs) may ask before that, and must wait for it before it
+   * changes anything; for all others it is settled already.
+   */
+  readonly confirmed: Promise<void>;
   /** The verified key of `account_exists`, the token of `new_account`. */
   readonly presented: Presented;
   readonly requestId: string;

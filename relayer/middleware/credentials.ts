@@ -4,7 +4,7 @@
  */
 import type { AuthKind } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
-import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey, parseHash32, type AccountId, type Address, type ApiKey } from "../../protocol/ids";
+import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey, parseHash32, type AccountId, type Address, type ApiKey, type KeyId } from "../../protocol/ids";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
 import type { AccountView, Chain, KeyState } from "../chain/types";
 import type { Executor } from "../executorClient";
@@ -62,8 +62,19 @@ function pickedAccount(ctx: RelayerContext): { account?: AccountId } {
   return { account };
 }
 
+/** Keys remembered; the oldest goes when there are more. */
+const MOST_REMEMBERED = 10_000;
+
 export class Authentication {
+  readonly #remembered = new Map<KeyId, Omit<Caller, "key" | "credential">>();
+
   constructor(private readonly deps: CredentialDeps) {}
+
+  /** The caller as the contract described this key the last time: a guess, good for nothing that `callerOf` has not confirmed. */
+  remembered({ key }: Presented): Caller | undefined {
+    const role = key === undefined ? undefined : this.#remembered.get(keyIdOf(key));
+    return key === undefined || role === undefined ? undefined : { ...role, key, credential: { type: "key", key } };
+  }
 
   /** The caller behind a credential; undefined where none is needed and none was sent. */
   async callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
@@ -75,10 +86,20 @@ export class Authentication {
   }
 
   async #byKey(key: ApiKey): Promise<Caller> {
-    const state = await this.deps.chain.key([keyIdOf(key), decodedKeyIdOf(key)]);
+    const keyId = keyIdOf(key);
+    const state = (await this.deps.chain.key([keyId])) ?? (await this.deps.chain.key([decodedKeyIdOf(key)]));
+    this.#remembered.delete(keyId);
     if (state === undefined) throw unknownKey();
     if (!state.isAccountKey && !state.live) throw state.expiresAtSeconds > 0n ? new KeywrightError("key_expired", "This key has expired.") : unknownKey();
-    return { ...roleOf(state), key, credential: { type: "key", key } };
+    const role = roleOf(state);
+    this.#remember(keyId, role);
+    return { ...role, key, credential: { type: "key", key } };
+  }
+
+  #remember(keyId: KeyId, role: Omit<Caller, "key" | "credential">): void {
+    const [oldest] = this.#remembered.keys();
+    if (oldest !== undefined && this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(oldest);
+    this.#remembered.set(keyId, role);
   }
 
   async #byToken(token: string, requestId: string): Promise<Caller> {

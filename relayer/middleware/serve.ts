@@ -2,6 +2,7 @@
  * One route of the table as koa middleware, with the checks in the order the wire promises: rate by address, type and size, credential, JSON, fields, rate by key,
  * idempotency, permission; then the handler. Source: wire "Order of checks".
  */
+import { isDeepStrictEqual } from "node:util";
 import { routeOf, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { MAX_WALL_MS } from "../../protocol/limits";
@@ -25,9 +26,12 @@ export interface ServeDeps {
 const REQUEST_DEADLINE_MS = 120_000;
 const RUN_DEADLINE_MS = MAX_WALL_MS + REQUEST_DEADLINE_MS;
 
+/** A request whose form is good, and who it is from. */
 interface Asked {
   readonly presented: Presented;
   readonly caller: Caller | undefined;
+  /** Set while `caller` is only remembered: what the contract says now. */
+  readonly confirmation: Promise<Caller | undefined> | undefined;
   readonly rawBody: Buffer;
   readonly input: GuardedRequest;
 }
@@ -36,51 +40,101 @@ export function serve<N extends RouteName>(name: N, handler: Handler<N>, deps: S
   const route = routeOf(name);
   return async (ctx) => {
     ctx.state.route = name;
-    const asked = await ask(ctx, route, deps);
-    if (asked.caller !== undefined) await deps.limits.requestBy(asked.caller.actorId);
+    const asked = await ask(ctx, name, deps);
     if (route.mints) await deps.limits.mintAtAll();
-    const answer = await withDeadline(ctx, name, (signal) => act(ctx, name, asked, deps, (call) => handler(call), signal));
-    send(ctx, route, answer);
+    const given = await withDeadline(ctx, name, (signal) => asConfirmed(asked, (sure) => act(ctx, name, sure, deps, handler, signal)));
+    note(ctx, given.caller);
+    ctx.set({ ...given.headers });
+    send(ctx, route, given.answer);
   };
 }
 
-async function ask(ctx: RelayerContext, route: Route, deps: ServeDeps): Promise<Asked> {
+async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps): Promise<Asked> {
+  const route = routeOf(name);
   if (route.mints) await deps.limits.mintBy(clientGroup(ctx.ip));
   requireAcceptableBody(ctx, route.body);
   const early = hasUnknownLength(ctx) ? await readBody(ctx, route.body) : undefined;
   const presented = presentedCredentials(ctx, route.auth);
-  const caller = await deps.authentication.callerOf(route.auth, presented, ctx.state.requestId);
-  if (caller !== undefined) ctx.state.accountId = caller.accountId;
-  if (caller?.wallet !== undefined) ctx.set("X-Account", caller.accountId);
-  const rawBody = early ?? (await readBody(ctx, route.body));
-  const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body: route.body === "raw" ? undefined : parseBody(rawBody) });
-  return { presented, caller, rawBody, input };
+  const confirmation = deps.authentication.callerOf(route.auth, presented, ctx.state.requestId);
+  const remembered = isAnticipated(name, route) ? deps.authentication.remembered(presented) : undefined;
+  const caller = remembered ?? (await confirmation);
+  const rest = readRest(ctx, route, early, caller, deps);
+  if (remembered === undefined) return { presented, caller, confirmation: undefined, ...(await rest) };
+  // Whoever turns out not to be the caller hears that first, whatever else is wrong with the request.
+  confirmation.catch(() => undefined);
+  const read = await rest.catch((error: unknown) => confirmation.then(() => raise(error)));
+  return { presented, caller, confirmation, ...read };
 }
 
-async function act<N extends RouteName>(
+/** Asking and being told can go on at once where nothing is changed before the caller is confirmed. */
+const isAnticipated = (name: RouteName, { method }: Route): boolean => method === "GET" || name === "runAction";
+
+async function readRest(
   ctx: RelayerContext,
-  name: N,
-  asked: Asked,
-  deps: ServeDeps,
-  handler: Handler<N>,
-  signal: AbortSignal,
-): Promise<unknown> {
+  route: Route,
+  early: Buffer | undefined,
+  caller: Caller | undefined,
+  { limits }: ServeDeps,
+): Promise<Pick<Asked, "rawBody" | "input">> {
+  note(ctx, caller);
+  const rawBody = early ?? (await readBody(ctx, route.body));
+  const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body: route.body === "raw" ? undefined : parseBody(rawBody) });
+  if (caller !== undefined) await limits.requestBy(caller.actorId);
+  return { rawBody, input };
+}
+
+function note(ctx: RelayerContext, caller: Caller | undefined): void {
+  if (caller === undefined) return;
+  ctx.state.accountId = caller.accountId;
+  if (caller.wallet !== undefined) ctx.set("X-Account", caller.accountId);
+}
+
+interface Given {
+  readonly caller: Caller | undefined;
+  readonly answer: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+}
+type Sure = Omit<Asked, "confirmation"> & { readonly confirmed: Promise<void> };
+
+/**
+ * Where the caller is remembered, the work begins while the contract is asked who that is now. Its outcome counts only if the contract says the same; else
+ * it is forgotten and the work is done for the caller there is, or refused.
+ */
+async function asConfirmed(asked: Asked, work: (asked: Sure) => Promise<Given>): Promise<Given> {
+  const { confirmation } = asked;
+  if (confirmation === undefined) return work({ ...asked, confirmed: Promise.resolve() });
+  const confirmed = confirmation.then((caller) => {
+    if (!isDeepStrictEqual(caller, asked.caller)) throw new Error("the caller is not who was remembered");
+  });
+  const early = work({ ...asked, confirmed });
+  // Both are looked at below, or not at all.
+  early.catch(() => undefined);
+  confirmed.catch(() => undefined);
+  const caller = await confirmation;
+  return isDeepStrictEqual(caller, asked.caller) ? early : work({ ...asked, caller, confirmed: Promise.resolve() });
+}
+
+async function act<N extends RouteName>(ctx: RelayerContext, name: N, asked: Sure, deps: ServeDeps, handler: Handler<N>, signal: AbortSignal): Promise<Given> {
+  const headers: Record<string, string> = {};
   const attemptKey = idempotencyKeyOf(ctx, name);
   const run = async (idempotencyKey?: string): Promise<Answer<N>> => {
     permit(routeOf(name), asked.caller);
-    return handler(callOf(ctx, name, asked, { signal, attemptKey, idempotencyKey }));
+    return handler(callOf(ctx, name, asked, headers, { signal, attemptKey, idempotencyKey }));
   };
-  if (attemptKey === undefined) return run();
-  if (routeOf(name).idempotentByItself) return run(attemptKey);
+  const given = (answer: unknown): Given => ({ caller: asked.caller, answer, headers });
+  if (attemptKey === undefined) return given(await run());
+  if (routeOf(name).idempotentByItself) return given(await run(attemptKey));
   const who = asked.caller?.actorId ?? hashedAddress(ctx.ip);
   const request = requestName(name, who, attemptKey, { params: ctx["params"], body: asked.rawBody });
-  return deps.idempotency.once(name, request, (attemptId) => run(attemptId));
+  await asked.confirmed;
+  return given(await deps.idempotency.once(name, request, (attemptId) => run(attemptId)));
 }
 
 function callOf<N extends RouteName>(
   ctx: RelayerContext,
   route: N,
-  { input, caller, presented, rawBody }: Asked,
+  { input, caller, presented, rawBody, confirmed }: Sure,
+  headers: Record<string, string>,
   rest: Pick<Call<N>, "signal" | "attemptKey" | "idempotencyKey">,
 ): Call<N> {
   const call = {
@@ -89,17 +143,18 @@ function callOf<N extends RouteName>(
     caller,
     presented,
     rawBody,
+    confirmed,
     requestId: ctx.state.requestId,
     header: (name: string) => ctx.get(name) || undefined,
-    setHeader: (name: string, value: string) => ctx.set(name, value),
-    setTotal: (total: number) => ctx.set("X-Total-Count", String(total)),
+    setHeader: (name: string, value: string) => void (headers[name] = value),
+    setTotal: (total: number) => void (headers["X-Total-Count"] = String(total)),
     ...rest,
   };
   return call as unknown as Call<N>;
 }
 
 /** Runs `work` until it ends or the deadline passes; the signal also tells it that the client has gone. */
-async function withDeadline(ctx: RelayerContext, name: RouteName, work: (signal: AbortSignal) => Promise<unknown>): Promise<unknown> {
+async function withDeadline<T>(ctx: RelayerContext, name: RouteName, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const gone = new AbortController();
   const deadlineMs = name === "runAction" ? RUN_DEADLINE_MS : REQUEST_DEADLINE_MS;
   const onClose = (): void => gone.abort();
@@ -129,4 +184,8 @@ function send(ctx: RelayerContext, route: Route, answer: unknown): void {
   guardAnswer(route, answer);
   ctx.type = "application/json";
   ctx.body = JSON.stringify(answer);
+}
+
+function raise(error: unknown): never {
+  throw error;
 }

@@ -19,6 +19,7 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
       const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await cidOfCode(call.body.code ?? ""));
       const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
       await requirePermission(deps, call, cid, pkpId);
+      await call.confirmed;
       return paidRun(deps, call, pkpId);
     },
   };

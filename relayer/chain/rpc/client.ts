@@ -103,7 +103,7 @@ export class RpcClient {
 
   async #untilAnswered<T>(ask: (member: Member) => Promise<T>): Promise<T> {
     const deadline = Date.now() + this.options.deadlineMs;
-    let last: RpcError = new RpcError("transport", "not asked");
+    let last: RpcError | undefined;
     do {
       for (const member of this.#inOrder()) {
         try {
@@ -114,7 +114,7 @@ export class RpcClient {
         }
       }
     } while (await this.#pause(deadline));
-    throw chainUnavailable(last);
+    throw chainUnavailable(last ?? new RpcError("transport", "not asked"));
   }
 
   async #ask<T>(member: Member, ask: (member: Member) => Promise<T>): Promise<T> {

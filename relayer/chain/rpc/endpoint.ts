@@ -10,8 +10,10 @@ export interface RpcCall {
 }
 export type RpcResult = { readonly value: unknown } | { readonly error: RpcError };
 
-interface Queued extends RpcCall {
-  readonly resolve: (result: RpcResult) => void;
+/** Calls that one node answers, in order and in one exchange. */
+interface Queued {
+  readonly calls: readonly RpcCall[];
+  readonly resolve: (results: readonly RpcResult[]) => void;
 }
 
 const MAX_BATCH = 50;
@@ -29,34 +31,40 @@ export class Endpoint {
   }
 
   async call(method: string, params: readonly unknown[]): Promise<unknown> {
-    const result = await new Promise<RpcResult>((resolve) => this.#enqueue({ method, params, resolve }));
+    const [result = missing()] = await this.callTogether([{ method, params }]);
     if ("error" in result) throw result.error;
     return result.value;
   }
 
-  /** Several calls that one node answers, in order: they travel in one exchange and in no other's. */
-  async callTogether(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
-    return this.#exchange(calls);
+  /** Several calls that one node answers, in order, in one exchange. Never throws. */
+  callTogether(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
+    return new Promise((resolve) => {
+      this.#queue.push({ calls, resolve });
+      if (this.#queue.length === 1) setImmediate(() => this.#flush());
+    });
   }
 
   async close(): Promise<void> {
     await this.#agent.destroy();
   }
 
-  #enqueue(queued: Queued): void {
-    this.#queue.push(queued);
-    if (this.#queue.length === 1) setImmediate(() => this.#flush());
-  }
-
   #flush(): void {
-    const queue = this.#queue;
+    let batch: Queued[] = [];
+    for (const queued of this.#queue) {
+      if (batch.length > 0 && sizeOf(batch) + queued.calls.length > MAX_BATCH) {
+        void this.#send(batch);
+        batch = [];
+      }
+      batch.push(queued);
+    }
     this.#queue = [];
-    for (let start = 0; start < queue.length; start += MAX_BATCH) void this.#send(queue.slice(start, start + MAX_BATCH));
+    void this.#send(batch);
   }
 
   async #send(batch: readonly Queued[]): Promise<void> {
-    const results = await this.#exchange(batch);
-    batch.forEach((queued, index) => queued.resolve(results[index] ?? missing()));
+    const results = await this.#exchange(batch.flatMap(({ calls }) => calls));
+    let start = 0;
+    for (const { calls, resolve } of batch) resolve(results.slice(start, (start += calls.length)));
   }
 
   /** Never throws: what went wrong with the exchange is the result of each of its calls. */
@@ -86,6 +94,8 @@ export class Endpoint {
     return answer;
   }
 }
+
+const sizeOf = (batch: readonly Queued[]): number => batch.reduce((total, { calls }) => total + calls.length, 0);
 
 function parseJson(text: string): unknown {
   try {
