@@ -2,12 +2,12 @@
  * The execution check: the keyholder asks the contract itself, at the newest block, and turns a denial into the code that names what failed.
  * Source: specification §1 "Execution check"; design of the executor, "Keyholder".
  */
+import type { Decision, DenialReason } from "../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../protocol/errors";
 import { actionHashOf } from "../protocol/ids";
 import type { AccountId, Cid, KeyId, PkpId } from "../protocol/ids";
 import type { Caller } from "./callers";
 import type { Chain } from "./chain/chain";
-import type { Decision, DenialReason } from "./chain/decision";
 
 /** What a run is allowed; `keyId` is the reading of the credential that the contract knows. */
 export interface Authorization {

@@ -65,7 +65,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
 
   const typedDataDomain = { name: domainName(config.serviceName), version: TYPED_DATA_VERSION, chainId: config.chainId } as const;
   const app = createApp({
-    handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, typedDataDomain })),
+    handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, metrics, typedDataDomain })),
     authentication: new Authentication({ chain, executor, typedDataDomain }),
     limits: new RequestLimits(config.rateLimits, storeLimiter(store.db)),
     idempotency: new Idempotency(createIdempotencyStore(store.db, instance.id)),
@@ -136,10 +136,11 @@ interface HandlerNeeds {
   readonly executor: ExecutorClient;
   readonly credits: Credits;
   readonly chain: Chain;
+  readonly metrics: Metrics;
   readonly typedDataDomain: HandlerDeps["typedDataDomain"];
 }
 
-function handlerDeps(config: Config, log: Logger, { store, executor, credits, chain, typedDataDomain }: HandlerNeeds): HandlerDeps {
+function handlerDeps(config: Config, log: Logger, { store, executor, credits, chain, metrics, typedDataDomain }: HandlerNeeds): HandlerDeps {
   const { serviceName, prices, rateLimits, evidenceDir, stripe } = config;
   const known = new KnownCids(store.db);
   return {
@@ -152,6 +153,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
       remember: (cids) => known.remember(cids).catch((error: unknown) => log.warn({ err: error }, "CIDs were not remembered")),
       lookUp: (hashes) => known.lookUp(hashes),
     },
+    onRan: (facts) => metrics.countRun(facts),
     log,
     serviceName,
     typedDataDomain,

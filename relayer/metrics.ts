@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import type { Chain } from "./chain/types";
 import type { RequestFacts } from "./middleware/context";
+import type { RunFacts } from "./routes/deps";
 import type { Db } from "./store/database";
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -24,6 +25,18 @@ export class Metrics {
     labelNames: ["outcome"],
     registers: [this.#registry],
   });
+  readonly #runs = new Counter({
+    name: "relayer_runs_total",
+    help: "Runs that were started, by how they ended: ok, or the code of the run's error",
+    labelNames: ["outcome"],
+    registers: [this.#registry],
+  });
+  readonly #runSeconds = new Histogram({
+    name: "relayer_run_seconds",
+    help: "Execution time of runs, without the queue",
+    buckets: SECONDS,
+    registers: [this.#registry],
+  });
   readonly #sources: { readonly name: string; readonly read: () => Promise<void> }[] = [];
   readonly #sourceUp = this.#gauge("relayer_source_up", "1 while the source of these figures answers", ["source"]);
 
@@ -37,6 +50,11 @@ export class Metrics {
 
   countOutcome(charged: boolean): void {
     this.#writes.inc({ outcome: charged ? "mined" : "given_up" });
+  }
+
+  countRun({ error, seconds }: RunFacts): void {
+    this.#runs.inc({ outcome: error ?? "ok" });
+    this.#runSeconds.observe(seconds);
   }
 
   /** Lanes, submissions and heads, read whenever somebody asks for metrics. */

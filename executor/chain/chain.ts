@@ -2,9 +2,9 @@
  * The keyholder's own eyes on the contract. One `eth_call` per decision at the latest block, nothing remembered from one decision to the next,
  * and no answer at all when the head is old, goes backwards, or cannot be agreed on. Source: design of the executor, "Keyholder".
  */
+import { KEY_NAMESPACE_CALL, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
 import { ZERO_HASH } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
-import { KEY_NAMESPACE_CALL, decodeDecision, encodeQuestion, type Decision } from "./decision";
 import { agreed, unavailable } from "./quorum";
 import { RpcEndpoint, RpcFailure, type BlockTag } from "./rpc";
 
@@ -77,7 +77,7 @@ export class Chain {
     const floor = this.#highestBlock;
     let isBehind = false;
     const ask = async (endpoint: RpcEndpoint, block: BlockTag): Promise<Decision> => {
-      const decision = decodeDecision(await endpoint.call(this.#options.contractAddress, data, block));
+      const decision = readDecision(await endpoint.call(this.#options.contractAddress, data, block));
       if (decision.blockNumber >= floor) return decision;
       isBehind = true;
       throw new RpcFailure("the endpoint is behind a block that was seen before");
@@ -108,6 +108,14 @@ export class Chain {
     if (namespace.toLowerCase() !== expected) {
       throw new WrongChain(`the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: it would derive other keys`);
     }
+  }
+}
+
+function readDecision(data: string): Decision {
+  try {
+    return decodeDecision(data);
+  } catch (error) {
+    throw new RpcFailure((error as Error).message);
   }
 }
 

@@ -7,7 +7,7 @@ import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, type Authorization } from "../authorize";
 import type { Chain } from "../chain/chain";
-import type { Decision } from "../chain/decision";
+import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
 import { addressOf, publicKeyOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";

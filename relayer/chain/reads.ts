@@ -1,5 +1,6 @@
 /** Reads of the contract, each from a block at or after the last answered write. */
 import { toBeHex } from "ethers";
+import { NotTheContract, decodeDecision, encodeQuestion } from "../../protocol/decision";
 import { KeywrightError } from "../../protocol/errors";
 import { hash32FromUint, MAX_U64 } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, KeyId, PkpId } from "../../protocol/ids";
@@ -11,7 +12,7 @@ import type {
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../typechain-types/contracts/interfaces/IAccountManager";
 import { CONTRACT, RAW_CONTRACT, textOf } from "./abi";
-import { executionAnswer, executionQuestion, keyAnswer, keyQuestion } from "./hotReads";
+import { keyAnswer, keyQuestion } from "./keyState";
 import { namedError } from "./reverts";
 import type { RpcClient } from "./rpc/client";
 import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageRequest, PkpView, UsageKeyView } from "./types";
@@ -54,7 +55,7 @@ export class Reads implements ReadMethods {
   async key(ids: readonly KeyId[]): Promise<KeyState | undefined> {
     for (const id of ids) {
       const [answer] = await this.#call([keyQuestion(id)]);
-      const state = keyAnswer(id, answer);
+      const state = ofTheContract(() => keyAnswer(id, answer));
       if (state !== undefined) return state;
     }
     return undefined;
@@ -121,8 +122,8 @@ export class Reads implements ReadMethods {
   }
 
   async explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): ReturnType<Chain["explainExecution"]> {
-    const [answer] = await this.#call([executionQuestion(key, action, pkpId)]);
-    return executionAnswer(answer);
+    const [answer] = await this.#call([encodeQuestion(key, action, pkpId)]);
+    return ofTheContract(() => decodeDecision(answer));
   }
 
   async apiPayers(): Promise<readonly Address[]> {
@@ -163,10 +164,18 @@ export class Reads implements ReadMethods {
 }
 
 function decode(name: string | undefined, value: unknown): readonly unknown[] {
-  if (name === undefined || typeof value !== "string" || value === "0x") {
-    throw new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
-  }
+  if (name === undefined || typeof value !== "string" || value === "0x") throw noContract();
   return RAW_CONTRACT.decodeFunctionResult(name, value);
+}
+
+const noContract = (): KeywrightError => new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
+
+function ofTheContract<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof NotTheContract ? noContract() : error;
+  }
 }
 
 async function orUndefined<T>(code: string, answer: Promise<T>): Promise<T | undefined> {

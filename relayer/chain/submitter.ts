@@ -35,6 +35,14 @@ export interface SubmitterOptions {
 
 const BETWEEN_LOOKS_MS = 250;
 
+/** Simulated with success, at this turn of its account. */
+interface Ready {
+  readonly turn: Turn;
+  readonly write: ContractWrite;
+  readonly lane: Lane;
+  readonly gasLimit: bigint;
+}
+
 export class Submitter {
   readonly #awaited = new Map<string, Set<(row: SubmissionRow) => void>>();
   #stopping = false;
@@ -117,21 +125,18 @@ export class Submitter {
     }
   }
 
-  async #simulateInTurn({ accountId, write }: SubmitRequest, deadline: number): Promise<{ turn: Turn; lane: Lane; gasLimit: bigint }> {
+  async #simulateInTurn(request: SubmitRequest, deadline: number): Promise<Ready> {
     const { turns, lanes, fees } = this.options;
-    const turn = await turns.whenFree(accountId, deadline, busyAccount);
+    const turn = await turns.whenFree(request.accountId, deadline, busyAccount);
+    const write = typeof request.write === "function" ? await request.write() : request.write;
     const gasLimit = withMargin(await this.simulate(write));
     const { maxFeePerGas } = await fees.now();
-    return { turn, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
+    return { turn, write, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
   }
 
-  async #writeDown(
-    request: SubmitRequest,
-    id: SubmissionId,
-    { turn, lane, gasLimit }: { turn: Turn; lane: Lane; gasLimit: bigint },
-  ): Promise<SubmissionRow | undefined> {
+  async #writeDown(request: SubmitRequest, id: SubmissionId, { turn, write, lane, gasLimit }: Ready): Promise<SubmissionRow | undefined> {
     const { executor, records, carrier } = this.options;
-    const { credential, write, convert, requestId } = request;
+    const { credential, convert, requestId } = request;
     const { calldata, tag } = await executor.call(
       "authorizeWrite",
       { credential, write, ...(convert === undefined ? {} : { convert }) },

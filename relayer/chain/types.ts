@@ -3,6 +3,7 @@
  * Source: specification §2 to §4; wire "Requests and answers"; house "Three walks".
  */
 import type { Transaction } from "kysely";
+import type { Decision } from "../../protocol/decision";
 import type { ContractWrite, Credential, ExecutorAnswer, ExecutorRequest, signedEnvelopeSchema } from "../../protocol/executor";
 import type { ErrorCode } from "../../protocol/errors";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
@@ -111,7 +112,8 @@ export interface SubmitRequest {
   readonly accountId: AccountId;
   /** Argument 0 of the write is the hash of this credential; the executor checks it. */
   readonly credential: Credential;
-  readonly write: ContractWrite;
+  /** What to write; where that depends on what the contract holds, made when no earlier write of the account is under way any more. */
+  readonly write: ContractWrite | (() => Promise<ContractWrite>);
   /** The new owner's signed envelope, for `convertToChainSecuredAccount` only. */
   readonly convert?: z.infer<typeof signedEnvelopeSchema>;
   /** The route's name (`add_group`): kept with the submission, shown by the operator's tools. */
@@ -240,7 +242,7 @@ export interface Chain {
   /** The PKP of a number (from 1). Throws `unknown_pkp_number`. */
   pkpByNumber(id: AccountId, number: bigint): Promise<PkpId>;
   /** Why a run would be refused, as the contract's enum; allowed is true when it would not. `pkpId` absent asks for key and action only. */
-  explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): Promise<{ readonly allowed: boolean; readonly reason: DenialReason }>;
+  explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): Promise<Decision>;
   apiPayers(): Promise<readonly Address[]>;
   /** The zero address until one is set. */
   adminApiPayer(): Promise<Address>;
@@ -270,19 +272,6 @@ export interface Chain {
   /** Takes no new writes, hands open submissions to whoever comes next, stops every timer. */
   close(): Promise<void>;
 }
-
-/** The contract's `DenialReason`, in its order. */
-export const DENIAL_REASONS = [
-  "none",
-  "unknown_key",
-  "key_expired",
-  "account_chain_secured",
-  "no_execute_scope",
-  "action_not_permitted",
-  "unknown_pkp",
-  "pkp_not_permitted",
-] as const;
-export type DenialReason = (typeof DENIAL_REASONS)[number];
 
 export interface LaneStats {
   /** 0 is the admin payer. */

@@ -1,4 +1,5 @@
 /** What the routes are given. They know no store, no koa and no environment. */
+import type { RunErrorCode } from "../../protocol/errors";
 import type { ExecutorAnswer } from "../../protocol/executor";
 import type { ActionHash, Cid } from "../../protocol/ids";
 import type { Prices, RateLimits } from "../../protocol/limits";
@@ -16,6 +17,13 @@ export interface CidBook {
 
 export type ExecutorInfo = ExecutorAnswer<"info">;
 
+/** What is counted of a run that the executor took on. */
+export interface RunFacts {
+  /** The code of the run's error. */
+  readonly error: RunErrorCode | undefined;
+  readonly seconds: number;
+}
+
 export interface RouteDeps {
   readonly chain: Chain;
   readonly credits: Credits;
@@ -23,6 +31,7 @@ export interface RouteDeps {
   /** The executor's own account of itself, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
   readonly cids: CidBook;
+  readonly onRan: (facts: RunFacts) => void;
   readonly log: Logger;
   readonly serviceName: string;
   readonly typedDataDomain: TypedDataDomain;

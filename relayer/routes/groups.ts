@@ -34,7 +34,7 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
     },
 
     removeGroup: async (call) => done(await writes.send(call, write("removeGroup", call.caller.actorId, String(call.body.group_id)))),
-    updateGroup: async (call) => done(await writes.send(call, await groupUpdate(deps, call))),
+    updateGroup: async (call) => done(await writes.send(call, () => groupUpdate(deps, call))),
     group: (call) => group(deps, call),
 
     listGroups: async (call) => {

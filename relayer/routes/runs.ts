@@ -3,9 +3,9 @@
  * settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
  */
 import { cidOfCode } from "../../protocol/cid";
+import type { DenialReason } from "../../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
 import { actionHashOf, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
-import type { DenialReason } from "../chain/types";
 import type { ExecutorAnswer } from "../../protocol/executor";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
@@ -37,14 +37,14 @@ function denial(reason: DenialReason, cid: Cid): KeywrightError {
 }
 
 const DENIALS: Record<DenialReason, readonly [code: ErrorCode, failed: "key" | "group" | "action" | "pkp", detail: string]> = {
-  none: ["not_authorized", "key", "This run is not permitted."],
-  unknown_key: ["unknown_key", "key", "This key is unknown here or has been revoked."],
-  key_expired: ["key_expired", "key", "This key has expired."],
-  account_chain_secured: ["account_chain_secured", "key", "This key is no longer a credential of the account."],
-  no_execute_scope: ["no_execute_scope", "group", "The key may not execute in any group of the account: give it execute_in_groups."],
-  action_not_permitted: ["action_not_permitted", "action", "No group where the key executes lists this action: add its CID to one."],
-  unknown_pkp: ["pkp_not_permitted", "pkp", "The account has no such PKP."],
-  pkp_not_permitted: ["pkp_not_permitted", "pkp", "No group where the key executes lists both this action and this PKP."],
+  None: ["not_authorized", "key", "This run is not permitted."],
+  UnknownKey: ["unknown_key", "key", "This key is unknown here or has been revoked."],
+  KeyExpired: ["key_expired", "key", "This key has expired."],
+  AccountChainSecured: ["account_chain_secured", "key", "This key is no longer a credential of the account."],
+  NoExecuteScope: ["no_execute_scope", "group", "The key may not execute in any group of the account: give it execute_in_groups."],
+  ActionNotPermitted: ["action_not_permitted", "action", "No group where the key executes lists this action: add its CID to one."],
+  UnknownPkp: ["pkp_not_permitted", "pkp", "The account has no such PKP."],
+  PkpNotPermitted: ["pkp_not_permitted", "pkp", "No group where the key executes lists both this action and this PKP."],
 };
 
 /** The reservation belongs to the run, not to the answer: whatever happens after the guest was started, it is settled. */
@@ -57,6 +57,7 @@ async function paidRun(deps: RouteDeps, call: Run, pkpId: PkpId | undefined): Pr
     await deps.credits.releaseRun(reservationId);
     throw error;
   });
+  deps.onRan({ error: ran.error?.code, seconds: ran.usage.durationMs / 1_000 });
   const costCents = await settle(deps, reservationId, ran);
   return runAnswer(ran, costCents);
 }

@@ -1,6 +1,6 @@
 /** Usage keys: made, changed, revoked, listed. Source: specification §4 "Account and credentials". */
 import { KeywrightError } from "../../protocol/errors";
-import type { SimpleWrite } from "../../protocol/executor";
+import type { ContractWrite, SimpleWrite } from "../../protocol/executor";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import type { UsageKeyView } from "../chain/types";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
@@ -26,12 +26,8 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
 
     updateUsageApiKey: async (call) => {
       const { accountId } = call.caller;
-      const present = await ownKey(deps, accountId, await usageKeyId(chain, call.body.usage_api_key));
-      const { name, description } = call.body;
-      // The first call reverts when the key has been removed meanwhile: an update never makes a key.
-      const mustExist = { functionName: "updateUsageApiKeyMetadata", args: [accountId, present.id, name, description] };
-      const set = setUsageApiKey(accountId, present.id, call.body, present);
-      return done(await writes.send(call, { functionName: "multicall", calls: [mustExist, set] }));
+      const keyId = await usageKeyId(chain, call.body.usage_api_key);
+      return done(await writes.send(call, () => usageKeyUpdate(deps, accountId, keyId, call.body)));
     },
 
     updateUsageApiKeyMetadata: async (call) => {
@@ -56,6 +52,14 @@ function setUsageApiKey(accountId: AccountId, keyId: KeyId, body: Permissions, o
   const flags = [body.can_create_groups, body.can_delete_groups, body.can_create_pkps];
   const lists = [body.manage_ipfs_ids_in_groups, body.add_pkp_to_groups, body.remove_pkp_from_groups, body.execute_in_groups].map((list) => list.map(String));
   return { functionName: "setUsageApiKey", args: [accountId, keyId, String(expiration), String(balance), body.name, body.description, ...flags, ...lists] };
+}
+
+/** What was left out keeps the value it has when the account's turn has come. */
+async function usageKeyUpdate(deps: RouteDeps, accountId: AccountId, keyId: KeyId, body: Permissions): Promise<ContractWrite> {
+  const present = await ownKey(deps, accountId, keyId);
+  // The first call reverts when the key has been removed meanwhile: an update never makes a key.
+  const mustExist = { functionName: "updateUsageApiKeyMetadata", args: [accountId, keyId, body.name, body.description] };
+  return { functionName: "multicall", calls: [mustExist, setUsageApiKey(accountId, keyId, body, present)] };
 }
 
 async function ownKey({ chain }: RouteDeps, accountId: AccountId, keyId: KeyId): Promise<UsageKeyView> {

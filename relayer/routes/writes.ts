@@ -36,15 +36,21 @@ export class Writes {
   constructor(private readonly deps: Pick<RouteDeps, "chain" | "credits" | "prices" | "log">) {}
 
   /** @throws what `Chain.submit` throws. */
-  async send(call: WriteCall, contractWrite: ContractWrite, options: WriteOptions = {}): Promise<SubmitAnswer> {
+  async send(call: WriteCall, contractWrite: SubmitRequest["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
     return this.sendAs(authorOf(call), call, contractWrite, options);
   }
 
-  async sendAs(author: Author, call: WriteCall, contractWrite: ContractWrite, options: WriteOptions = {}): Promise<SubmitAnswer> {
+  async sendAs(author: Author, call: WriteCall, contractWrite: SubmitRequest["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
     const reserve = this.#reserveFor(call);
+    let functionName = typeof contractWrite === "function" ? undefined : contractWrite.functionName;
+    const inTurn = async (make: () => Promise<ContractWrite>): Promise<ContractWrite> => {
+      const made = await make();
+      functionName = made.functionName;
+      return made;
+    };
     const submitted = this.deps.chain.submit({
       ...author,
-      write: contractWrite,
+      write: typeof contractWrite === "function" ? () => inTurn(contractWrite) : contractWrite,
       kind: kindOf(call.route),
       requestId: call.requestId,
       ...(options.convert === undefined ? {} : { convert: options.convert }),
@@ -54,7 +60,7 @@ export class Writes {
     const answer = await submitted.catch((error: unknown) => {
       throw withPendingFacts(error, options.pendingFacts);
     });
-    this.#audit(author, call, contractWrite, answer);
+    this.#audit(author, call, functionName, answer);
     return answer;
   }
 
@@ -68,9 +74,8 @@ export class Writes {
     return (submissionId) => this.deps.credits.reserveWrite({ ...spender, submissionId });
   }
 
-  #audit({ accountId }: Author, { route, caller, requestId }: WriteCall, contractWrite: ContractWrite, answer: SubmitAnswer): void {
+  #audit({ accountId }: Author, { route, caller, requestId }: WriteCall, functionName: string | undefined, answer: SubmitAnswer): void {
     const actor = caller?.actorId ?? accountId;
-    const { functionName } = contractWrite;
     this.deps.log.info({ audit: true, requestId, account: accountId, actor, kind: kindOf(route), functionName, transaction: answer.transactionHash }, "write");
   }
 }

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import pino from "pino";
 import type { Authorization } from "../../executor/authorize";
 import type { Chain } from "../../executor/chain/chain";
-import type { Decision } from "../../executor/chain/decision";
+import type { Decision } from "../../protocol/decision";
 import { createFetcher } from "../../executor/fetcher/client";
 import { Keyring } from "../../executor/keys/keyring";
 import { ephemeralRootKey } from "../../executor/keys/rootKey";

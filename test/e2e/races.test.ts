@@ -66,6 +66,20 @@ describe("at the same moment", () => {
     for (const result of await Promise.all(early)) if (typeof result === "string") expect(result).to.be.oneOf(["unknown_key", "queue_full"]);
   });
 
+  it("an update that leaves a value out keeps what an update before it has set, whichever comes first", async () => {
+    const { baseUrl } = stack();
+    const account = await makeAccount(baseUrl);
+    const bot = await makeUsageKey(account.client, baseUrl, { execute_in_groups: [0] });
+    const rights = { name: "bot", description: "", can_create_groups: false, can_delete_groups: false, can_create_pkps: false };
+    const lists = { manage_ipfs_ids_in_groups: [], add_pkp_to_groups: [], remove_pkp_from_groups: [], execute_in_groups: [0] };
+    const update = (values: object) => account.client.updateUsageApiKey({ usage_api_key: bot.key, ...rights, ...lists, ...values });
+    for (const balance of [7, 8, 9]) {
+      await Promise.all([update({ balance }), update({}), update({}), update({})]);
+      const [key] = (await account.client.listApiKeys()).items;
+      expect(key?.balance).to.equal(String(balance));
+    }
+  });
+
   it("one idempotency key makes one group, and every caller learns which", async () => {
     const { client } = await makeAccount(stack().baseUrl);
     const results = await Promise.all(

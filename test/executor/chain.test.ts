@@ -6,7 +6,7 @@ import { keyNamespaceOf } from "../../protocol/namespace";
 import { ZERO_ADDRESS, hash32FromUint, type ActionHash, type Address, type KeyId, type PkpId } from "../../protocol/ids";
 import { IAccountManager__factory } from "../../typechain-types";
 import { Chain, WrongChain, type ChainOptions } from "../../executor/chain/chain";
-import { DENIAL_REASONS, decodeDecision, encodeQuestion, type Decision } from "../../executor/chain/decision";
+import { DENIAL_REASONS, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
 import { KeywrightError } from "../../protocol/errors";
 import { SEED, count } from "../support/counts";
 import { RpcDouble } from "../support/rpcDouble";

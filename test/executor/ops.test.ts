@@ -6,7 +6,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, DerivationPath, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import type { Authorization } from "../../executor/authorize";
 import type { Chain } from "../../executor/chain/chain";
-import type { Decision } from "../../executor/chain/decision";
+import type { Decision } from "../../protocol/decision";
 import { Keyring } from "../../executor/keys/keyring";
 import { createOps } from "../../executor/ops/ops";
 import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";

@@ -21,6 +21,8 @@ describe("metrics", () => {
     const metrics = new Metrics();
     metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
     metrics.countRequest({ route: "addGroup", method: "POST", status: 200, seconds: 0.03 });
+    metrics.countRun({ error: undefined, seconds: 0.002 });
+    metrics.countRun({ error: "threw", seconds: 0.002 });
     const text = await metrics.text();
     for (const line of [
       'relayer_payer_balance_ether{payer="1"} 2.5',
@@ -31,6 +33,9 @@ describe("metrics", () => {
       "relayer_writes_waiting 3",
       "relayer_chain_followed_block 89",
       'relayer_source_up{source="chain"} 1',
+      'relayer_runs_total{outcome="ok"} 1',
+      'relayer_runs_total{outcome="threw"} 1',
+      "relayer_run_seconds_count 2",
       'relayer_request_seconds_count{route="addGroup",method="POST",status="200"} 1',
     ]) {
       expect(text.split("\n")).to.include(line);

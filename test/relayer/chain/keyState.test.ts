@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { computeAddress, getAddress, toBeHex, zeroPadValue } from "ethers";
-import type { ActionHash, KeyId, PkpId } from "../../../protocol/ids";
+import type { KeyId } from "../../../protocol/ids";
+import { NotTheContract } from "../../../protocol/decision";
 import { CONTRACT } from "../../../relayer/chain/abi";
-import { executionAnswer, executionQuestion, keyAnswer, keyQuestion } from "../../../relayer/chain/hotReads";
-import { DENIAL_REASONS } from "../../../relayer/chain/types";
+import { keyAnswer, keyQuestion } from "../../../relayer/chain/keyState";
 import { count, SEED } from "../../support/counts";
 
 const word = fc.bigInt({ min: 1n, max: 2n ** 256n - 1n });
@@ -12,8 +12,8 @@ const hex = (value: bigint): string => zeroPadValue(toBeHex(value), 32);
 const address = fc.bigInt({ min: 1n, max: 2n ** 160n - 1n }).map((value) => getAddress(zeroPadValue(toBeHex(value), 20)));
 const options = { seed: SEED, numRuns: count(100, 5_000) };
 
-describe("the questions written by hand", () => {
-  it("are the ABI's own words: getKey", () => {
+describe("the state of a key, read by hand", () => {
+  it("is asked for and answered in the ABI's own words", () => {
     fc.assert(
       fc.property(word, word, fc.boolean(), fc.boolean(), fc.boolean(), address, word, word, (id, account, isAccountKey, live, managed, owner, until, cap) => {
         const keyId = hex(id) as KeyId;
@@ -26,25 +26,12 @@ describe("the questions written by hand", () => {
     );
   });
 
-  it("are the ABI's own words: explainExecution, with a PKP and without", () => {
-    fc.assert(
-      fc.property(word, word, fc.option(address), fc.boolean(), fc.nat(DENIAL_REASONS.length - 1), (key, action, pkp, allowed, reason) => {
-        const asked = executionQuestion(hex(key) as KeyId, hex(action) as ActionHash, (pkp ?? undefined) as PkpId | undefined);
-        expect(asked).to.equal(CONTRACT.encodeFunctionData("explainExecution", [key, action, pkp ?? `0x${"0".repeat(40)}`]));
-        const answer = CONTRACT.encodeFunctionResult("explainExecution", [allowed, reason, false, key, action, 1n, 2n]);
-        expect(executionAnswer(answer)).to.deep.equal({ allowed, reason: DENIAL_REASONS[reason] });
-      }),
-      options,
-    );
-  });
-
-  it("find nothing in a key that was never known, and fail on what no such contract can have said", () => {
+  it("finds nothing in a key that was never known, and fails on what no such contract can have said", () => {
     const id = hex(1n) as KeyId;
     const nobody = CONTRACT.encodeFunctionResult("getKey", [[0n, false, false, false, computeAddress(hex(5n)), 0n, 0n]]);
     expect(keyAnswer(id, nobody)).to.equal(undefined);
     for (const bad of ["0x", nobody.slice(0, -2), `${nobody}00`, nobody.replace(/.$/, "g"), null, 7]) {
-      expect(() => keyAnswer(id, bad)).to.throw("no account contract");
-      expect(() => executionAnswer(bad)).to.throw("no account contract");
+      expect(() => keyAnswer(id, bad)).to.throw(NotTheContract);
     }
   });
 });
