@@ -62,7 +62,6 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
       responseBytes: limits.responseBytes,
       logsBytes: limits.logsBytes,
     };
-    send({ type: "started", run });
     await guest.run({ code, analysis, setting, modules, wallMs: limits.wallMs }, eventsOf(run, limits, analysis));
   } catch (error) {
     if (!(error instanceof Unparsable) && !(error instanceof ImportRefused)) throw error;

@@ -165,7 +165,7 @@ class Pool implements SandboxPool {
   private notStarted(error: unknown): RunOutcome {
     this.options.logger.error({ err: error }, "no sandbox child could be started");
     const message = "the sandbox could not be started";
-    return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, startedGuest: false, fault: "ours" };
+    return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "ours" };
   }
 
   private async runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {

@@ -42,7 +42,6 @@ export class RunSession {
   readonly outcome: Promise<RunOutcome>;
   private settle!: { resolve(outcome: RunOutcome): void; reject(error: Error): void };
   private isOver = false;
-  private startedGuest = false;
   private startedAt = 0;
   private readonly logs: string[] = [];
   private logsBytes = 0;
@@ -86,7 +85,6 @@ export class RunSession {
 
   private onMessage(message: FromChild, payload: Buffer): void {
     if (this.isOver || !("run" in message) || message.run !== this.run) return;
-    if (message.type === "started") this.startedGuest = true;
     if (message.type === "log") this.onLog(payload);
     if (message.type === "op") void this.onOp(message, payload);
     if (message.type === "end") this.onEnd(message.error, payload);
@@ -193,12 +191,11 @@ export class RunSession {
     if (this.isOver) return;
     this.cleanUp(killFor);
     const durationMs = performance.now() - this.startedAt;
-    const { startedGuest } = this;
     const logs = this.logs.join("");
     const { error } = result;
     const isExposed = error === EXPOSED || this.tripwire.isIn(result.response, logs, error?.message, error?.stack);
-    if (isExposed) this.settle.resolve({ response: "null", logs: "", error: EXPOSED, durationMs, startedGuest });
-    else this.settle.resolve({ ...result, logs, durationMs, startedGuest });
+    if (isExposed) this.settle.resolve({ response: "null", logs: "", error: EXPOSED, durationMs });
+    else this.settle.resolve({ ...result, logs, durationMs });
   }
 
   private cleanUp(killFor: string | undefined): void {

@@ -90,8 +90,6 @@ export interface RunOutcome {
   error?: RunError;
   /** Execution only, queueing excluded. */
   durationMs: number;
-  /** False when the run ended before any guest code ran. */
-  startedGuest: boolean;
   /** "ours" when the guest is not to blame (and is not to be charged). */
   fault?: "ours";
 }

@@ -69,8 +69,9 @@ async function execute({ executor }: RouteDeps, { caller, body, requestId }: Run
   return executor.call("run", request, { requestId });
 }
 
-async function settle({ credits }: RouteDeps, reservationId: string, { faultIsOurs, usage }: ExecutorAnswer<"run">): Promise<number> {
-  if (!faultIsOurs) return credits.settleRun(reservationId, usage.durationMs);
+/** Free: faults of ours, and code that never began. */
+async function settle({ credits }: RouteDeps, reservationId: string, { faultIsOurs, error, usage }: ExecutorAnswer<"run">): Promise<number> {
+  if (!faultIsOurs && error?.code !== "invalid_code") return credits.settleRun(reservationId, usage.durationMs);
   await credits.releaseRun(reservationId);
   return 0;
 }

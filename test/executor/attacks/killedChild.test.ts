@@ -21,7 +21,7 @@ describe("attack: kill -9 of a child in the middle of a run", function () {
       }),
     );
     expect(outcome.error?.code).to.equal("sandbox_crashed");
-    expect(outcome).to.include({ logs: "before\n", response: "null", fault: "ours", startedGuest: true });
+    expect(outcome).to.include({ logs: "before\n", response: "null", fault: "ours" });
     expect(pool.stats().crashes).to.equal(1);
 
     const startedAt = Date.now();

@@ -64,7 +64,7 @@ describe("running an action", () => {
 
     it("code that does not parse is invalid_code, with the place, and nothing ran", async () => {
       const outcome = await run(`async function main() {\n  return 1 +;\n}`);
-      expect(outcome).to.deep.include({ startedGuest: false, logs: "" });
+      expect(outcome).to.deep.include({ response: "null", logs: "" });
       expect(outcome.error?.code).to.equal("invalid_code");
       expect(outcome.error?.message).to.contain("(2:12)");
     });

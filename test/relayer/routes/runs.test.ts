@@ -83,6 +83,17 @@ describe("runs over HTTP", function () {
     expect(await credit()).to.equal(before - 2);
   });
 
+  it("that never begin, because the code does not parse, say where and are free", async () => {
+    const broken = "async function main() { return 1 +; }";
+    const cid = (await account.api.post("/get_lit_action_ipfs_id", broken)).body;
+    await account.api.must("/groups/1/actions", { add: [cid] });
+    const before = await credit();
+    const answer = members(await run({ code: broken }));
+    expect(answer["error"]).to.include({ code: "invalid_code" });
+    expect(answer["usage"]).to.include({ cost_cents: 0 });
+    expect(await credit()).to.equal(before);
+  });
+
   it("are ended by timeout_ms and charged by the started second", async () => {
     const answer = members(await run({ code: SLEEP, js_params: { ms: 5_000 }, timeout_ms: 1_200 }));
     expect(answer["error"]).to.include({ code: "timed_out" });
