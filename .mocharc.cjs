@@ -3,5 +3,6 @@ module.exports = {
   require: ["ts-node/register/transpile-only"],
   extension: ["ts"],
   timeout: 30_000,
-  exit: false,
+  // A hook that fails may leave a process or a socket behind; the run has to end all the same.
+  exit: true,
 };

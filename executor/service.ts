@@ -36,6 +36,8 @@ const CHAIN_RETRY_MS = 500;
 /** An idle child is about 50 MiB; a working one may need its heap and as much again. */
 const CHILD_MIB = 100;
 const MAX_DEFAULT_POOL = 32;
+/** Children kept warm for each slot where memory allows, so that accounts that come back often do not wait for a fork. */
+const WARM_PER_SLOT = 6;
 
 export interface Service {
   /** Rejects with what keeps the service from starting; everything begun until then has been undone. */
@@ -176,9 +178,11 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
 }
 
 async function openPool(config: Config, fetcher: Fetcher, logger: Logger, undo: Undo): Promise<SandboxPool> {
+  const size = config.POOL_SIZE ?? defaultPoolSize();
   const pool = await createSandboxPool({
     limits: config.limits,
-    size: config.POOL_SIZE ?? defaultPoolSize(),
+    size,
+    maxChildren: Math.max(2 * size + 2, Math.min(childrenInMemory(), WARM_PER_SLOT * size)),
     logger,
     fetcher,
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
@@ -199,9 +203,11 @@ function secretPaths(config: Config): string[] {
 }
 
 function defaultPoolSize(): number {
-  const byMemory = Math.floor(freemem() / MIB / 4 / CHILD_MIB);
-  return Math.max(2, Math.min(byMemory, availableParallelism() * 4, MAX_DEFAULT_POOL));
+  return Math.max(2, Math.min(childrenInMemory(), availableParallelism() * 4, MAX_DEFAULT_POOL));
 }
+
+/** A quarter of what is free. */
+const childrenInMemory = (): number => Math.floor(freemem() / MIB / 4 / CHILD_MIB);
 
 function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: TypedDataDomain): Writes {
   return new Writes(keyring, callers, {

@@ -6,7 +6,7 @@
 interface Pattern {
   hex: string;
   raw: Buffer;
-  /** The characters of the key's base64 form that do not depend on what stands beside it, one per alignment. */
+  /** The characters of the key's base64 form that do not depend on what stands beside it, one per alignment; each as it is and escaped. */
   base64: string[];
 }
 
@@ -17,7 +17,7 @@ export class Tripwire {
     const hex = keyHex.replace(/^0x/i, "").toLowerCase();
     const raw = Buffer.from(hex, "hex");
     if (raw.length > 0 && !this.patterns.some((known) => known.hex === hex))
-      this.patterns.push({ hex, raw, base64: [0, 1, 2].map((shift) => alignedBase64(raw, shift)) });
+      this.patterns.push({ hex, raw, base64: [0, 1, 2].flatMap((shift) => withEscaped(alignedBase64(raw, shift))) });
   }
 
   /** True when a text carries a watched key. */
@@ -46,7 +46,13 @@ function alignedBase64(raw: Buffer, shift: number): string {
   return text.slice(first, last);
 }
 
-/** URLs and forms escape `+`, `/` and `=`. */
+/** URLs and forms escape `+` and `/`. Looked for as such, because undoing escapes misreads what stands behind a `%` of its own. */
+function withEscaped(form: string): string[] {
+  const escaped = encodeURIComponent(form);
+  return escaped === form ? [form] : [form, escaped, escaped.replace(/%2./g, (escape) => escape.toLowerCase())];
+}
+
+/** Any other character may be escaped as well. */
 function unescaped(text: string): string {
   return text.replace(/%([0-9a-f]{2})/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
 }

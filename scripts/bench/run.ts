@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createLocalRunner } from "../action/localRun";
 import { HELLO, SIGN, SIGN_IN_GUEST, SECRET } from "./run/codes";
 import { measureFloor } from "./run/floor";
-import { measureExecutor, measureHttp, measureThroughput, STACK_SETTINGS, startBed, type Bed, type Throughput } from "./run/http";
+import { measureExecutor, measureHttp, measureThroughput, STACK_SETTINGS, WARM_UP, startBed, type Bed, type Throughput } from "./run/http";
 import { installOthers, measureDeno, measureWorkerd, type Contender } from "./run/others";
 import { rounded } from "./statistics";
 
@@ -28,11 +28,11 @@ async function measureSandbox(): Promise<Contender[]> {
   const runner = await createLocalRunner();
   const times = async (code: string, params: Record<string, unknown>): Promise<number[]> => {
     const samples: number[] = [];
-    for (let i = 0; i < RUNS + 20; i++) {
+    for (let i = 0; i < RUNS + WARM_UP; i++) {
       const start = performance.now();
       const { error } = await runner.run(code, params);
       if (error) throw new Error(`a run failed: ${error.message}`);
-      if (i >= 20) samples.push(performance.now() - start);
+      if (i >= WARM_UP) samples.push(performance.now() - start);
     }
     return samples;
   };
@@ -141,7 +141,7 @@ async function main(): Promise<void> {
       .map((pair) => pair.join("="))
       .join(" ")}`,
   );
-  const floor: Contender = { name: "(a) bare isolate, fresh each time", ...measureFloor(RUNS) };
+  const floor: Contender = { name: "(a) bare isolate, fresh each time", ...measureFloor(RUNS, WARM_UP) };
   const sandbox = await measureSandbox();
   const bed = await startBed();
   const stack = await measureStack(bed).finally(() => bed.close());

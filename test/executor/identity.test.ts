@@ -44,7 +44,7 @@ class Provider {
 describe("an identity token", () => {
   let provider: Provider;
   let verifier: IdentityVerifier;
-  const now = Math.floor(Date.now() / 1000);
+  const now = (): number => Math.floor(Date.now() / 1000);
 
   before(async () => {
     provider = await Provider.make();
@@ -72,32 +72,32 @@ describe("an identity token", () => {
   }
 
   it("without a signature, or signed with a public key as a shared secret, is refused", async () => {
-    const claims = { iss: ISSUER, aud: AUDIENCE, sub: "ann", iat: now, exp: now + 300 };
+    const claims = { iss: ISSUER, aud: AUDIENCE, sub: "ann", iat: now(), exp: now() + 300 };
     expect(await codeOf(new UnsecuredJWT(claims).encode())).to.equal("invalid_identity_token");
     const confused = await new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: "RS256" }).sign(Buffer.from(JSON.stringify(provider.published[0])));
     expect(await codeOf(confused)).to.equal("invalid_identity_token");
   });
 
-  const refusals: Record<string, JWTPayload> = {
-    "another issuer": { iss: "https://evil.example" },
-    "an issuer that only begins alike": { iss: `${ISSUER}/` },
-    "another audience": { aud: "someone-else" },
-    "a second audience": { aud: [AUDIENCE, "someone-else"] },
-    "no audience": { aud: undefined },
-    "another authorised party": { azp: "someone-else" },
-    "an expiry in the past": { exp: now - 60, iat: now - 120 },
-    "no expiry": { exp: undefined },
-    "an issue time more than ten minutes ago": { iat: now - 660, exp: now + 300 },
-    "an issue time in the future": { iat: now + 300, exp: now + 600 },
-    "no issue time": { iat: undefined },
-    "no subject": { sub: undefined },
-    "an empty subject": { sub: "" },
-    "a subject that is not ASCII": { sub: "änn" },
-    "a subject of 256 characters": { sub: "a".repeat(256) },
+  const refusals: Record<string, () => JWTPayload> = {
+    "another issuer": () => ({ iss: "https://evil.example" }),
+    "an issuer that only begins alike": () => ({ iss: `${ISSUER}/` }),
+    "another audience": () => ({ aud: "someone-else" }),
+    "a second audience": () => ({ aud: [AUDIENCE, "someone-else"] }),
+    "no audience": () => ({ aud: undefined }),
+    "another authorised party": () => ({ azp: "someone-else" }),
+    "an expiry in the past": () => ({ exp: now() - 60, iat: now() - 120 }),
+    "no expiry": () => ({ exp: undefined }),
+    "an issue time more than ten minutes ago": () => ({ iat: now() - 660, exp: now() + 300 }),
+    "an issue time in the future": () => ({ iat: now() + 300, exp: now() + 600 }),
+    "no issue time": () => ({ iat: undefined }),
+    "no subject": () => ({ sub: undefined }),
+    "an empty subject": () => ({ sub: "" }),
+    "a subject that is not ASCII": () => ({ sub: "änn" }),
+    "a subject of 256 characters": () => ({ sub: "a".repeat(256) }),
   };
   for (const [name, claims] of Object.entries(refusals)) {
     it(`with ${name} is refused`, async () => {
-      expect(await codeOf(await provider.token(claims))).to.equal("invalid_identity_token");
+      expect(await codeOf(await provider.token(claims()))).to.equal("invalid_identity_token");
     });
   }
 
@@ -110,7 +110,7 @@ describe("an identity token", () => {
   it("is refused as an access token, with a changed payload, and as any other text", async () => {
     expect(await codeOf(await provider.token({}, { typ: "at+jwt" }))).to.equal("invalid_identity_token");
     const [header = "", , signature = ""] = (await provider.token()).split(".");
-    const forged = Buffer.from(JSON.stringify({ iss: ISSUER, aud: AUDIENCE, sub: "bob", iat: now, exp: now + 300 })).toString("base64url");
+    const forged = Buffer.from(JSON.stringify({ iss: ISSUER, aud: AUDIENCE, sub: "bob", iat: now(), exp: now() + 300 })).toString("base64url");
     for (const text of [`${header}.${forged}.${signature}`, "", "a.b.c", "{}", "x".repeat(20_000)])
       expect(await codeOf(text)).to.equal("invalid_identity_token");
   });

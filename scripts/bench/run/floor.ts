@@ -6,7 +6,7 @@ import { HELLO } from "./codes";
 const PROGRAM = `
 const ivm = require("isolated-vm");
 const { ecdsaSign } = require("secp256k1");
-const [code, count] = [process.argv[1], Number(process.argv[2])];
+const [code, count, warmUp] = [process.argv[1], Number(process.argv[2]), Number(process.argv[3])];
 const secret = Buffer.alloc(32, 0x11), digest = Buffer.alloc(32, 7);
 async function once(sign) {
   const isolate = new ivm.Isolate({ memoryLimit: 128 });
@@ -19,10 +19,10 @@ async function once(sign) {
 }
 async function measure(sign) {
   const times = [];
-  for (let i = 0; i < count + 20; i++) {
+  for (let i = 0; i < count + warmUp; i++) {
     const start = performance.now();
     await once(sign);
-    if (i >= 20) times.push(performance.now() - start);
+    if (i >= warmUp) times.push(performance.now() - start);
   }
   return times;
 }
@@ -34,7 +34,7 @@ export interface Times {
   sign: number[];
 }
 
-export function measureFloor(count: number): Times {
-  const output = execFileSync(process.execPath, ["--no-node-snapshot", "-e", PROGRAM, HELLO, String(count)], { encoding: "utf8", cwd: process.cwd() });
+export function measureFloor(count: number, warmUp: number): Times {
+  const output = execFileSync(process.execPath, ["--no-node-snapshot", "-e", PROGRAM, HELLO, String(count), String(warmUp)], { encoding: "utf8", cwd: process.cwd() });
   return JSON.parse(output) as Times;
 }

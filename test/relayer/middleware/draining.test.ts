@@ -36,6 +36,7 @@ describe("a relayer that is stopped", function () {
     async () => {
       const rpc = (method: string, ...params: unknown[]) => send(stack.rpcUrl, { method: "POST", body: { jsonrpc: "2.0", id: 1, method, params } });
       const headers = { "idempotency-key": randomUUID() };
+      await rpc("evm_setIntervalMining", 0);
       await rpc("evm_setAutomine", false);
       const pending = await account.api.post("/add_usage_api_key", NO_PERMISSIONS, { headers });
       expect([pending.status, codeOf(pending)]).to.deep.equal([504, "submission_pending"]);
