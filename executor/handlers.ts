@@ -31,7 +31,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
   const { mint, writes, runner, callers } = parts;
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
-    run: (request, { signal, log }) => runner.run(request, signal, log),
+    run: (request, context) => runner.run(request, context),
     mintAccountKey: () => mint.accountKey(),
     mintApiUsageKey: () => mint.apiUsageKey(),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),

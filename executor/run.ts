@@ -2,16 +2,16 @@
  * One run from request to answer: who asks, which code, may he, then the sandbox; nothing is taken on the relayer's word.
  * Source: specification §1 "Execution check"; house "Run an action".
  */
-import type { Logger } from "pino";
 import { KeywrightError } from "../protocol/errors";
 import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
-import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
+import { runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
 import type { RunLimits } from "../protocol/limits";
 import { authorizeRun, type Authorization } from "./authorize";
 import type { Callers } from "./callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
+import type { CallContext } from "./server";
 import { createOps, type OpsParts } from "./ops/ops";
 import { PoolClosed, QueueFull, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
 
@@ -27,6 +27,8 @@ type RunRequest = ExecutorRequest<"run">;
 interface QueuedRun {
   readonly code: string;
   readonly authorization: Authorization;
+  /** When the contract was asked, on the clock of `performance`. */
+  readonly askedAt: number;
   readonly authorize: () => Promise<Authorization>;
   readonly pkpId: PkpId | undefined;
   readonly limits: RunLimits;
@@ -41,18 +43,20 @@ const FRESH_MS = 1_000;
  * A run's permission at the moment it starts. While the second question is open the run gets no op served; a refusal ends it, and is what its caller is told.
  */
 class StartPermission {
-  readonly #askedAt = performance.now();
   readonly #revoked = new AbortController();
   granted: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly authorize: () => Promise<unknown>) {}
+  constructor(
+    private readonly askedAt: number,
+    private readonly authorize: () => Promise<unknown>,
+  ) {}
 
   get revoked(): AbortSignal {
     return this.#revoked.signal;
   }
 
   start(): void {
-    if (performance.now() - this.#askedAt < FRESH_MS) return;
+    if (performance.now() - this.askedAt < FRESH_MS) return;
     this.granted = this.authorize();
     this.granted.catch(() => this.#revoked.abort());
   }
@@ -62,10 +66,10 @@ export class Runner {
   constructor(private readonly parts: RunnerParts) {}
 
   /**
-   * @param signal Aborted when the caller went away: frees the place in the queue, or ends the run.
+   * The context's signal is aborted when the caller went away: it frees the place in the queue, or ends the run.
    * @throws KeywrightError what was refused before any code ran; whatever the code does is an answer, not an error.
    */
-  async run(request: RunRequest, signal: AbortSignal, log: Logger): Promise<ExecutorAnswer<"run">> {
+  async run(request: RunRequest, { signal, log, rest }: CallContext): Promise<ExecutorAnswer<"run">> {
     const startedAt = performance.now();
     this.#requireParams(request.params);
     const pkpId = pkpOf(request);
@@ -74,8 +78,8 @@ export class Runner {
     const authorization = await authorize();
     const authorizedAt = performance.now();
     const code = await this.parts.code.load(source);
-    const limits = limitsOfRun(this.parts.limits, request.limitMs);
-    const outcome = await this.#runCode({ code, authorization, authorize, pkpId, limits, params: request.params, signal });
+    const limits = limitsOfRun(this.parts.limits, request.limitMs ?? (await limitOf(rest)));
+    const outcome = await this.#runCode({ code, authorization, askedAt: startedAt, authorize, pkpId, limits, params: request.params, signal });
     log.debug({ authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid }, "ran");
     return answerOf(outcome, limits.wallMs, authorization);
   }
@@ -84,7 +88,7 @@ export class Runner {
     const { code, authorization, pkpId, limits, params, signal } = run;
     const { keyId, cid, decision } = authorization;
     const ops = createOps(this.parts, authorization, pkpId);
-    const permission = new StartPermission(run.authorize);
+    const permission = new StartPermission(run.askedAt, run.authorize);
     const job: RunJob = {
       account: decision.accountId,
       key: keyId,
@@ -116,6 +120,13 @@ export class Runner {
 
 function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
   return pkpId === undefined ? undefined : (parseAddress(pkpId) as PkpId | undefined);
+}
+
+/** Nothing runs before the relayer has said for how long it is paid for. */
+async function limitOf(rest: CallContext["rest"]): Promise<number> {
+  const start = runStartSchema.safeParse(await rest());
+  if (!start.success) throw new KeywrightError("invalid_body", "A run needs limitMs: with the request, or as its second part.");
+  return start.data.limitMs;
 }
 
 function answerOf(outcome: RunOutcome, limitMs: number, { cid }: Authorization): ExecutorAnswer<"run"> {

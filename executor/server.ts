@@ -12,6 +12,8 @@ import { KeywrightError } from "../protocol/errors";
 import { EXECUTOR_CALLS, REQUEST_ID_HEADER, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest } from "../protocol/executor";
 
 export interface CallContext {
+  /** The JSON value of the second part of a request that comes in two; resolves when it is there. */
+  readonly rest: () => Promise<unknown>;
   /** Aborted when the caller hung up before the answer. */
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -30,6 +32,7 @@ const MIB = 2 ** 20;
 const MAX_RUN_BYTES = 24 * MIB;
 const MAX_BODY_BYTES = 4 * MIB;
 const BODY_TIMEOUT_MS = 30_000;
+const LINE_END = 0x0a;
 const REQUEST_ID = /^[0-9a-zA-Z-]{1,64}$/;
 /** Nobody reads it; the log line shows its status. */
 const HUNG_UP = new KeywrightError("timed_out", "The caller hung up.");
@@ -106,7 +109,7 @@ export class ExecutorServer {
     this.#open++;
     let status = 200;
     try {
-      send(response, status, await this.#answer(request, { signal: gone.signal, log }));
+      send(response, status, await this.#answer(request, gone.signal, log));
     } catch (error) {
       if (gone.signal.aborted) log.info("the caller hung up");
       const refusal = gone.signal.aborted ? HUNG_UP : refusalOf(error, log);
@@ -121,13 +124,13 @@ export class ExecutorServer {
     }
   }
 
-  async #answer(request: IncomingMessage, context: CallContext): Promise<unknown> {
+  async #answer(request: IncomingMessage, signal: AbortSignal, log: Logger): Promise<unknown> {
     const name = CALLS.get(request.url ?? "");
     if (name === undefined) throw new KeywrightError("route_not_found", "The executor has no such call.");
     if (request.method !== "POST") throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
     if (this.#isDraining) throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
-    const body = await readBody(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
-    return this.#call(name, parseJson(body), context);
+    const { first, rest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
+    return this.#call(name, parseJson(await first), { signal, log, rest: async () => parseJson(await rest) });
   }
 
   async #call<C extends ExecutorCall>(name: C, body: unknown, context: CallContext): Promise<unknown> {
@@ -164,19 +167,48 @@ function isAlive(socketPath: string): Promise<boolean> {
   });
 }
 
-function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    request.on("data", (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > maxBytes) reject(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
-      else chunks.push(chunk);
-    });
-    request.once("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
-    request.once("error", reject);
-    request.once("close", () => reject(HUNG_UP));
+/** The body's first line, as soon as it is there, and what follows it; JSON has no line end of its own inside a text. */
+function readLines(request: IncomingMessage, maxBytes: number): { first: Promise<string>; rest: Promise<string> } {
+  const [first, rest] = [deferred<string>(), deferred<string>()];
+  // Looked at only where a second part is expected.
+  rest.promise.catch(() => undefined);
+  let chunks: Buffer[] = [];
+  let length = 0;
+  let isFirst = true;
+  const fail = (error: Error): void => (first.reject(error), rest.reject(error));
+  const take = (last?: Buffer): string => {
+    const text = Buffer.concat(last === undefined ? chunks : [...chunks, last]).toString("utf8");
+    chunks = [];
+    return text;
+  };
+  request.on("data", (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > maxBytes) return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
+    const end = isFirst ? chunk.indexOf(LINE_END) : -1;
+    if (end < 0) return void chunks.push(chunk);
+    isFirst = false;
+    first.resolve(take(chunk.subarray(0, end)));
+    chunks.push(chunk.subarray(end + 1));
   });
+  request.once("end", () => {
+    first.resolve(isFirst ? take() : "");
+    rest.resolve(take());
+  });
+  request.once("error", fail);
+  request.once("close", () => fail(HUNG_UP));
+  return { first: first.promise, rest: rest.promise };
+}
+
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: Error) => void;
+}
+
+function deferred<T>(): Deferred<T> {
+  let [resolve, reject]: [Deferred<T>["resolve"], Deferred<T>["reject"]] = [() => undefined, () => undefined];
+  const promise = new Promise<T>((...settle) => ([resolve, reject] = settle));
+  return { promise, resolve: (value) => resolve(value), reject: (error) => reject(error) };
 }
 
 function parseJson(text: string): unknown {

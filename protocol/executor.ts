@@ -37,6 +37,12 @@ export type ContractWrite = z.infer<typeof contractWriteSchema>;
 
 const fees = z.strictObject({ maxFeePerGas: decimal, maxPriorityFeePerGas: decimal });
 
+const limitMs = z.number().int().positive();
+
+/**
+ * A run may come in two parts, one JSON text a line: who, what and with which PKP; then, once it is paid for, how long. The executor asks the contract while
+ * the relayer asks it and reserves credit, and starts nothing before the second part has come.
+ */
 const runRequest = z.strictObject({
   credential: credentialSchema,
   code: z.string().optional(),
@@ -44,9 +50,11 @@ const runRequest = z.strictObject({
   /** JSON text of an object. */
   params: z.string(),
   pkpId: address.optional(),
-  /** Wall time the reservation pays for; the executor never allows more than its own limit. */
-  limitMs: z.number().int().positive(),
+  /** Wall time the reservation pays for; the executor never allows more than its own limit. Absent when it comes as the second part. */
+  limitMs: limitMs.optional(),
 });
+/** The second part of a run. */
+export const runStartSchema = z.strictObject({ limitMs });
 
 const runAnswer = z.strictObject({
   /** JSON text of the action's answer: "null" when nothing was returned or set. */

@@ -1,12 +1,13 @@
 /**
- * Running an action: one question to the contract says permission and existence, credit is reserved, the executor runs (and decides for itself), the time used is
- * settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
+ * Running an action: one question to the contract says permission and existence, credit is reserved, the executor (which has asked for itself meanwhile) runs,
+ * the time used is settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
  */
 import { cidOfCode } from "../../protocol/cid";
 import type { DenialReason } from "../../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
 import { actionHashOf, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
 import type { ExecutorAnswer } from "../../protocol/executor";
+import type { PreparedRun } from "../executorClient";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pkpAddress } from "./references";
@@ -18,9 +19,15 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
     runAction: async (call) => {
       const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await cidOfCode(call.body.code ?? ""));
       const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
-      await requirePermission(deps, call, cid, pkpId);
-      await call.confirmed;
-      return paidRun(deps, call, pkpId);
+      const prepared = prepare(deps, call, pkpId);
+      try {
+        await requirePermission(deps, call, cid, pkpId);
+        await call.confirmed;
+        return await paidRun(deps, call, prepared);
+      } catch (error) {
+        prepared.abandon();
+        throw error;
+      }
     },
   };
 }
@@ -48,12 +55,12 @@ const DENIALS: Record<DenialReason, readonly [code: ErrorCode, failed: "key" | "
 };
 
 /** The reservation belongs to the run, not to the answer: whatever happens after the guest was started, it is settled. */
-async function paidRun(deps: RouteDeps, call: Run, pkpId: PkpId | undefined): Promise<Answer<"runAction">> {
+async function paidRun(deps: RouteDeps, call: Run, prepared: PreparedRun): Promise<Answer<"runAction">> {
   const { accountId, keyId, capCents } = call.caller;
   const { limits } = await deps.executorInfo();
   const wanted = Math.min(call.body.timeout_ms ?? Infinity, limits["wallMs"] ?? Infinity);
   const { reservationId, limitMs } = await deps.credits.reserveRun({ accountId, keyId, capCents, limitMs: wanted });
-  const ran = await execute(deps, call, pkpId, limitMs).catch(async (error: unknown) => {
+  const ran = await prepared.start(limitMs).catch(async (error: unknown) => {
     await deps.credits.releaseRun(reservationId);
     throw error;
   });
@@ -62,11 +69,12 @@ async function paidRun(deps: RouteDeps, call: Run, pkpId: PkpId | undefined): Pr
   return runAnswer(ran, costCents);
 }
 
-async function execute({ executor }: RouteDeps, { caller, body, requestId }: Run, pkpId: PkpId | undefined, limitMs: number): Promise<ExecutorAnswer<"run">> {
+/** The executor asks the contract for itself, and does so meanwhile; nothing runs before it is told to start. */
+function prepare({ executor }: RouteDeps, { caller, body, requestId }: Run, pkpId: PkpId | undefined): PreparedRun {
   if (caller.credential === undefined) throw new KeywrightError("missing_credential", "A run takes a key or an identity token.");
   const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
-  const request = { credential: caller.credential, ...code, params: body.js_params ?? "{}", limitMs, ...(pkpId === undefined ? {} : { pkpId }) };
-  return executor.call("run", request, { requestId });
+  const request = { credential: caller.credential, ...code, params: body.js_params ?? "{}", ...(pkpId === undefined ? {} : { pkpId }) };
+  return executor.prepareRun(request, { requestId });
 }
 
 /** Free: faults of ours, and code that never began. */

@@ -35,6 +35,9 @@ export interface Times {
 }
 
 export function measureFloor(count: number, warmUp: number): Times {
-  const output = execFileSync(process.execPath, ["--no-node-snapshot", "-e", PROGRAM, HELLO, String(count), String(warmUp)], { encoding: "utf8", cwd: process.cwd() });
+  const output = execFileSync(process.execPath, ["--no-node-snapshot", "-e", PROGRAM, HELLO, String(count), String(warmUp)], {
+    encoding: "utf8",
+    cwd: process.cwd(),
+  });
   return JSON.parse(output) as Times;
 }

@@ -7,8 +7,8 @@ import { HELLO, SIGN } from "./codes";
 
 export const STACK_SETTINGS = { SIGNUP_CREDIT_CENTS: "1000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", RATE_LIMIT_MINTS_PER_MINUTE: "1000000" };
 export const MANY_ACCOUNTS = 8;
-/** Runs before the first that counts: a service is measured as it runs, not as it starts. */
-export const WARM_UP = 200;
+/** Runs before the first that counts in a row of them. */
+export const LEAD_IN = 20;
 
 export interface BenchAccount {
   apiKey: string;
@@ -87,7 +87,7 @@ export async function measureExecutor({ stack, accounts: [account] }: Bed, task:
     limitMs: 60_000,
   });
   const times: number[] = [];
-  for (let i = 0; i < count + WARM_UP; i++) {
+  for (let i = 0; i < count + LEAD_IN; i++) {
     const start = performance.now();
     const response = await dispatcher.request({
       origin: "http://executor",
@@ -98,7 +98,7 @@ export async function measureExecutor({ stack, accounts: [account] }: Bed, task:
     });
     if (response.statusCode !== 200) throw new Error(`the executor answered ${response.statusCode}: ${await response.body.text()}`);
     await response.body.dump();
-    if (i >= WARM_UP) times.push(performance.now() - start);
+    if (i >= LEAD_IN) times.push(performance.now() - start);
   }
   await dispatcher.close();
   return times;
@@ -108,9 +108,9 @@ export async function measureHttp({ stack, accounts: [account] }: Bed, task: Tas
   if (!account) throw new Error("the bench has no account");
   const caller = new Caller(stack.baseUrl, account);
   const runs: HttpRun[] = [];
-  for (let i = 0; i < count + WARM_UP; i++) {
+  for (let i = 0; i < count + LEAD_IN; i++) {
     const run = await caller.run(task);
-    if (i >= WARM_UP) runs.push(run);
+    if (i >= LEAD_IN) runs.push(run);
   }
   await caller.close();
   return runs;
