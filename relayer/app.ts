@@ -29,8 +29,8 @@ export function createApp(options: AppOptions): Koa<RelayerState> {
   app.use(requestContext(options.log, options.onAnswered));
   app.use(cors({ allowMethods: ["GET", "HEAD", "POST", "OPTIONS"], allowHeaders: REQUEST_HEADERS, exposeHeaders: ANSWER_HEADERS, maxAge: 600 }));
   app.use(problems(options.log));
-  app.use(knownRoutesOnly(router));
   app.use(router.routes());
+  app.use(whatNobodyServes(router));
   return app;
 }
 
@@ -53,12 +53,11 @@ function register(router: Router<RelayerState>, { name, method, path }: Endpoint
   if (layer !== undefined && routeOf(name).effect) layer.methods = layer.methods.filter((one) => one !== "HEAD");
 }
 
-/** 404 for paths nobody serves, 405 with `Allow` for the wrong method, 204 for a plain OPTIONS. */
-function knownRoutesOnly(router: Router<RelayerState>): RelayerMiddleware {
-  return async (ctx, next) => {
-    const { path, pathAndMethod } = router.match(ctx.path, ctx.method);
+/** Behind the routes: 404 for paths nobody serves, 405 with `Allow` for the wrong method, 204 for a plain OPTIONS. */
+function whatNobodyServes(router: Router<RelayerState>): RelayerMiddleware {
+  return async (ctx) => {
+    const { path } = router.match(ctx.path, ctx.method);
     if (path.length === 0) throw new KeywrightError("route_not_found", "There is no such route; /core/v1/openapi.json lists them all.");
-    if (pathAndMethod.length > 0) return next();
     const allowed = [...new Set(path.flatMap((layer) => layer.methods))].sort();
     ctx.set("Allow", allowed.join(", "));
     if (ctx.method !== "OPTIONS") throw new KeywrightError("method_not_allowed", `This route answers ${allowed.join(", ")}.`, { allow: allowed });

@@ -3,6 +3,7 @@
  */
 import { Pool } from "undici";
 import { z } from "zod";
+import { withinMs } from "../../protocol/deadline";
 
 /** The endpoint gave no usable answer: unreachable, too slow, too large, or not JSON-RPC. The message never holds the endpoint's URL (it may carry a key). */
 export class RpcFailure extends Error {
@@ -69,14 +70,10 @@ export class RpcEndpoint {
 
   async #post(body: string): Promise<string> {
     try {
-      const answer = await this.#pool.request({
-        path: this.#path,
-        method: "POST",
-        headers: this.#headers,
-        body,
-        signal: AbortSignal.timeout(this.timeoutMs),
+      return await withinMs(this.timeoutMs, async (signal) => {
+        const answer = await this.#pool.request({ path: this.#path, method: "POST", headers: this.#headers, body, signal });
+        return answer.body.text();
       });
-      return await answer.body.text();
     } catch (error) {
       throw new RpcFailure(`the endpoint could not be asked: ${describe(error, this.timeoutMs)}`);
     }

@@ -6,12 +6,6 @@ import type { ContractWrite } from "../../protocol/executor";
 /** All of IAccountManager, and OpenZeppelin's `multicall` beside it. */
 export const CONTRACT = new Interface([...IAccountManager__factory.abi, "function multicall(bytes[] data) returns (bytes[] results)"]);
 
-/**
- * The same with every text as bytes, for decoding: names on chain are bytes that nobody checked, and one that is no UTF-8 must not make the rest unreadable.
- * `textOf` gives what can be shown of it.
- */
-export const RAW_CONTRACT = new Interface(JSON.stringify(IAccountManager__factory.abi).replaceAll('"type":"string"', '"type":"bytes"'));
-
 /** What is no UTF-8 comes out as replacement characters. */
 export const textOf = (bytes: string): string => Buffer.from(bytes.slice(2), "hex").toString("utf8");
 

@@ -1,7 +1,6 @@
 /** `getKey`, the question of every request, written and read by hand: one word out, seven back. A test holds it against the ABI. */
-import { getAddress } from "ethers";
 import { flagOf, wordsOf } from "../../protocol/decision";
-import type { AccountId, Address, KeyId } from "../../protocol/ids";
+import type { AccountId, KeyId } from "../../protocol/ids";
 import { CONTRACT } from "./abi";
 import type { KeyState } from "./types";
 
@@ -12,7 +11,7 @@ export const keyQuestion = (id: KeyId): string => GET_KEY + id.slice(2);
 
 /** Undefined for a key that was never known. @throws NotTheContract. */
 export function keyAnswer(keyId: KeyId, data: unknown): KeyState | undefined {
-  const [account = "", isAccountKey, live, managed, owner = "", expiration, balance] = wordsOf(data, WORDS);
+  const [account = "", isAccountKey, live, managed, , expiration, balance] = wordsOf(data, WORDS);
   if (/^0+$/.test(account)) return undefined;
   return {
     keyId,
@@ -20,7 +19,6 @@ export function keyAnswer(keyId: KeyId, data: unknown): KeyState | undefined {
     isAccountKey: flagOf(isAccountKey),
     live: flagOf(live),
     managed: flagOf(managed),
-    owner: getAddress(`0x${owner.slice(-40)}`) as Address,
     expiresAtSeconds: BigInt(`0x${expiration}`),
     capCents: BigInt(`0x${balance}`),
   };

@@ -11,17 +11,17 @@ import type {
   PkpInfoStructOutput as PkpInfo,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../typechain-types/contracts/interfaces/IAccountManager";
-import { CONTRACT, RAW_CONTRACT, textOf } from "./abi";
 import { keyAnswer, keyQuestion } from "./keyState";
 import { namedError } from "./reverts";
 import type { RpcClient } from "./rpc/client";
 import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageRequest, PkpView, UsageKeyView } from "./types";
+import { decodeResult, encodeView, type ViewArgument } from "./viewCoder";
 
 const USAGE_KEYS_PER_CALL = 200;
 
 interface Question {
   readonly name: string;
-  readonly args: readonly unknown[];
+  readonly args: readonly ViewArgument[];
 }
 
 export interface ReadsOptions {
@@ -136,19 +136,19 @@ export class Reads implements ReadMethods {
     return payer as Address;
   }
 
-  async #page<T>(name: string, args: readonly unknown[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {
+  async #page<T>(name: string, args: readonly ViewArgument[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {
     const [items, total] = await this.#ask(name, [...args, page.offset, page.limit]);
     return { items: (items as unknown[]).map(view), total: Number(total) };
   }
 
-  async #ask(name: string, args: readonly unknown[]): Promise<readonly unknown[]> {
+  async #ask(name: string, args: readonly ViewArgument[]): Promise<readonly unknown[]> {
     const [answer] = await this.#askAll([{ name, args }]);
     return answer ?? [];
   }
 
   async #askAll(questions: readonly Question[]): Promise<readonly (readonly unknown[])[]> {
-    const answers = await this.#call(questions.map(({ name, args }) => CONTRACT.encodeFunctionData(name, args)));
-    return answers.map((answer, index) => decode(questions[index]?.name, answer));
+    const answers = await this.#call(questions.map(({ name, args }) => encodeView(name, args)));
+    return questions.map(({ name }, index) => ofTheContract(() => decodeResult(name, answers[index])));
   }
 
   /** Calldata in, raw answers out, all from one node. */
@@ -161,11 +161,6 @@ export class Reads implements ReadMethods {
       throw namedError(error);
     }
   }
-}
-
-function decode(name: string | undefined, value: unknown): readonly unknown[] {
-  if (name === undefined || typeof value !== "string" || value === "0x") throw noContract();
-  return RAW_CONTRACT.decodeFunctionResult(name, value);
 }
 
 const noContract = (): KeywrightError => new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
@@ -192,8 +187,8 @@ function accountView(info: AccountInfo): AccountView {
     id: hash32FromUint(info.id) as AccountId,
     owner: info.adminWalletAddress as Address,
     managed: info.managed,
-    name: textOf(info.name),
-    description: textOf(info.description),
+    name: info.name,
+    description: info.description,
     groupCount: Number(info.groupCount),
     actionCount: Number(info.actionCount),
     pkpCount: Number(info.pkpCount),
@@ -204,15 +199,15 @@ function accountView(info: AccountInfo): AccountView {
 function groupView(info: GroupInfo): GroupView {
   return {
     id: info.id as GroupId,
-    name: textOf(info.name),
-    description: textOf(info.description),
+    name: info.name,
+    description: info.description,
     pkpCount: Number(info.pkpCount),
     actionCount: Number(info.actionCount),
   };
 }
 
 function actionView(info: ActionInfo): ActionView {
-  return { hash: hash32FromUint(info.actionHash) as ActionHash, name: textOf(info.name), description: textOf(info.description) };
+  return { hash: hash32FromUint(info.actionHash) as ActionHash, name: info.name, description: info.description };
 }
 
 function pkpView(info: PkpInfo): PkpView {
@@ -220,8 +215,8 @@ function pkpView(info: PkpInfo): PkpView {
     number: Number(info.number),
     walletAddress: info.pkpId as PkpId,
     derivationPath: toBeHex(info.derivationPath, 32) as DerivationPath,
-    name: textOf(info.name),
-    description: textOf(info.description),
+    name: info.name,
+    description: info.description,
   };
 }
 
@@ -231,8 +226,8 @@ function usageKeyView(info: UsageApiKeyInfo): UsageKeyView {
     accountId: hash32FromUint(info.accountId) as AccountId,
     expiresAtSeconds: info.expiration,
     capCents: info.balance,
-    name: textOf(info.name),
-    description: textOf(info.description),
+    name: info.name,
+    description: info.description,
     canCreateGroups: info.createGroups,
     canDeleteGroups: info.deleteGroups,
     canCreatePkps: info.createPKPs,

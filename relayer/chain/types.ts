@@ -32,7 +32,6 @@ export interface KeyState {
   readonly live: boolean;
   /** Of the account: true in API mode, false in ChainSecured mode. */
   readonly managed: boolean;
-  readonly owner: Address;
   /** Unix seconds; 0 = never. */
   readonly expiresAtSeconds: bigint;
   /** Spending cap over the key's life in US cents; 0 = none. */

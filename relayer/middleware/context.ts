@@ -39,8 +39,12 @@ export function requestContext(log: Logger, onAnswered: (facts: RequestFacts) =>
     await next();
     const seconds = Number(process.hrtime.bigint() - started) / 1e9;
     const route = ctx.state.route ?? "none";
-    onAnswered({ route, method: ctx.method, status: ctx.status, seconds });
-    log.info({ requestId: ctx.state.requestId, route, method: ctx.method, status: ctx.status, ms: Math.round(seconds * 1000), ...known(ctx) }, "answered");
+    const { method, status } = ctx;
+    // The answer goes out first.
+    setImmediate(() => {
+      onAnswered({ route, method, status, seconds });
+      log.info({ requestId: ctx.state.requestId, route, method, status, ms: Math.round(seconds * 1000), ...known(ctx) }, "answered");
+    });
   };
 }
 

@@ -20,6 +20,8 @@ export interface CredentialDeps {
 const TAKES_KEY: ReadonlySet<AuthKind> = new Set(["wellFormedKey", "anyKey", "ownerKey", "accountKey", "keyOrWallet", "ownerOrWallet", "optionalKey"]);
 const TAKES_TOKEN: ReadonlySet<AuthKind> = new Set(["identityOptional", ...TAKES_KEY]);
 const TAKES_WALLET: ReadonlySet<AuthKind> = new Set(["keyOrWallet", "ownerOrWallet"]);
+/** Whatever was sent, the contract is not asked about it here. */
+const ASKS_NOTHING: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "wellFormedKey"]);
 const OPTIONAL: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "optionalKey"]);
 
 /** The credentials a request carries, as far as this route looks at them: one at most, of the right form. */
@@ -65,28 +67,35 @@ function pickedAccount(ctx: RelayerContext): { account?: AccountId } {
 /** Keys remembered; the oldest goes when there are more. */
 const MOST_REMEMBERED = 10_000;
 
+export interface Identity {
+  /** The caller as the contract described this key the last time: a guess, good for nothing that `caller` has not confirmed. */
+  readonly remembered: Caller | undefined;
+  /** The caller there is; undefined where none is needed and none was sent. */
+  readonly caller: Promise<Caller | undefined>;
+}
+
 export class Authentication {
   readonly #remembered = new Map<KeyId, Omit<Caller, "key" | "credential">>();
 
   constructor(private readonly deps: CredentialDeps) {}
 
-  /** The caller as the contract described this key the last time: a guess, good for nothing that `callerOf` has not confirmed. */
-  remembered({ key }: Presented): Caller | undefined {
-    const role = key === undefined ? undefined : this.#remembered.get(keyIdOf(key));
-    return key === undefined || role === undefined ? undefined : { ...role, key, credential: { type: "key", key } };
+  /** Begins to ask who is behind a credential. */
+  identify(auth: AuthKind, presented: Presented, requestId: string): Identity {
+    const { key } = presented;
+    if (key === undefined || ASKS_NOTHING.has(auth)) return { remembered: undefined, caller: this.#callerOf(auth, presented, requestId) };
+    const keyId = keyIdOf(key);
+    const role = this.#remembered.get(keyId);
+    return { remembered: role && { ...role, key, credential: { type: "key", key } }, caller: this.#byKey(key, keyId) };
   }
 
-  /** The caller behind a credential; undefined where none is needed and none was sent. */
-  async callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
-    if (auth === "none" || auth === "stripe" || auth === "identityOptional" || auth === "wellFormedKey") return undefined;
-    if (presented.key !== undefined) return this.#byKey(presented.key);
+  async #callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
+    if (ASKS_NOTHING.has(auth)) return undefined;
     if (presented.identityToken !== undefined) return this.#byToken(presented.identityToken, requestId);
     if (presented.walletAuth !== undefined) return this.#byWallet(presented.walletAuth, presented.account);
     return undefined;
   }
 
-  async #byKey(key: ApiKey): Promise<Caller> {
-    const keyId = keyIdOf(key);
+  async #byKey(key: ApiKey, keyId: KeyId): Promise<Caller> {
     const state = (await this.deps.chain.key([keyId])) ?? (await this.deps.chain.key([decodedKeyIdOf(key)]));
     this.#remembered.delete(keyId);
     if (state === undefined) throw unknownKey();

@@ -55,8 +55,9 @@ async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps): Promi
   requireAcceptableBody(ctx, route.body);
   const early = hasUnknownLength(ctx) ? await readBody(ctx, route.body) : undefined;
   const presented = presentedCredentials(ctx, route.auth);
-  const confirmation = deps.authentication.callerOf(route.auth, presented, ctx.state.requestId);
-  const remembered = isAnticipated(name, route) ? deps.authentication.remembered(presented) : undefined;
+  const identity = deps.authentication.identify(route.auth, presented, ctx.state.requestId);
+  const confirmation = identity.caller;
+  const remembered = isAnticipated(name, route) ? identity.remembered : undefined;
   const caller = remembered ?? (await confirmation);
   const rest = readRest(ctx, route, early, caller, deps);
   if (remembered === undefined) return { presented, caller, confirmation: undefined, ...(await rest) };
@@ -103,15 +104,15 @@ type Sure = Omit<Asked, "confirmation"> & { readonly confirmed: Promise<void> };
 async function asConfirmed(asked: Asked, work: (asked: Sure) => Promise<Given>): Promise<Given> {
   const { confirmation } = asked;
   if (confirmation === undefined) return work({ ...asked, confirmed: Promise.resolve() });
-  const confirmed = confirmation.then((caller) => {
-    if (!isDeepStrictEqual(caller, asked.caller)) throw new Error("the caller is not who was remembered");
+  const isSame = confirmation.then((caller) => isDeepStrictEqual(caller, asked.caller));
+  const confirmed = isSame.then((same) => {
+    if (!same) throw new Error("the caller is not who was remembered");
   });
   const early = work({ ...asked, confirmed });
   // Both are looked at below, or not at all.
   early.catch(() => undefined);
   confirmed.catch(() => undefined);
-  const caller = await confirmation;
-  return isDeepStrictEqual(caller, asked.caller) ? early : work({ ...asked, caller, confirmed: Promise.resolve() });
+  return (await isSame) ? early : work({ ...asked, caller: await confirmation, confirmed: Promise.resolve() });
 }
 
 async function act<N extends RouteName>(ctx: RelayerContext, name: N, asked: Sure, deps: ServeDeps, handler: Handler<N>, signal: AbortSignal): Promise<Given> {

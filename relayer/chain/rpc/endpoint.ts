@@ -1,7 +1,8 @@
 /**
  * One JSON-RPC endpoint. Requests of the same tick travel as one batch; each HTTP exchange has a deadline that also covers a body that never ends.
  */
-import { Agent, request } from "undici";
+import { Pool } from "undici";
+import { withinMs } from "../../../protocol/deadline";
 import { classifyRpcError, RpcError } from "./errors";
 
 export interface RpcCall {
@@ -20,14 +21,20 @@ const MAX_BATCH = 50;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 export class Endpoint {
-  readonly #agent: Agent;
+  readonly #pool: Pool;
+  readonly #path: string;
+  readonly #headers: Readonly<Record<string, string>>;
   #queue: Queued[] = [];
 
   constructor(
     readonly url: string,
     private readonly timeoutMs: number,
   ) {
-    this.#agent = new Agent({ connections: 16, maxResponseSize: MAX_ANSWER_BYTES, connectTimeout: timeoutMs, keepAliveTimeout: 30_000 });
+    const { origin, pathname, search, username, password } = new URL(url);
+    const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
+    this.#headers = { "content-type": "application/json", accept: "application/json", ...(username === "" ? {} : { authorization: `Basic ${basic}` }) };
+    this.#path = pathname + search;
+    this.#pool = new Pool(origin, { connections: 16, maxResponseSize: MAX_ANSWER_BYTES, connectTimeout: timeoutMs, keepAliveTimeout: 30_000 });
   }
 
   async call(method: string, params: readonly unknown[]): Promise<unknown> {
@@ -45,7 +52,7 @@ export class Endpoint {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    await this.#pool.destroy();
   }
 
   #flush(): void {
@@ -61,10 +68,19 @@ export class Endpoint {
     void this.#send(batch);
   }
 
+  /** Questions of one tick that are the same are asked once. */
   async #send(batch: readonly Queued[]): Promise<void> {
-    const results = await this.#exchange(batch.flatMap(({ calls }) => calls));
-    let start = 0;
-    for (const { calls, resolve } of batch) resolve(results.slice(start, (start += calls.length)));
+    const asked = new Map<string, { readonly place: number; readonly call: RpcCall }>();
+    const places = batch.map(({ calls }) =>
+      calls.map((call) => {
+        const text = `${call.method}${JSON.stringify(call.params)}`;
+        const known = asked.get(text) ?? { place: asked.size, call };
+        asked.set(text, known);
+        return known.place;
+      }),
+    );
+    const results = await this.#exchange([...asked.values()].map(({ call }) => call));
+    batch.forEach(({ resolve }, index) => resolve((places[index] ?? []).map((place) => results[place] ?? missing())));
   }
 
   /** Never throws: what went wrong with the exchange is the result of each of its calls. */
@@ -79,14 +95,11 @@ export class Endpoint {
 
   async #post(calls: readonly RpcCall[]): Promise<unknown> {
     const messages = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
-    const { statusCode, body } = await request(this.url, {
-      method: "POST",
-      dispatcher: this.#agent,
-      headers: { "content-type": "application/json", accept: "application/json" },
-      body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
-      signal: AbortSignal.timeout(this.timeoutMs),
+    const { statusCode, text } = await withinMs(this.timeoutMs, async (signal) => {
+      const body = JSON.stringify(messages.length === 1 ? messages[0] : messages);
+      const answer = await this.#pool.request({ path: this.#path, method: "POST", headers: this.#headers, body, signal });
+      return { statusCode: answer.statusCode, text: await answer.body.text() };
     });
-    const text = await body.text();
     if (statusCode === 429) throw new RpcError("rate_limited", "HTTP 429");
     const answer = parseJson(text);
     // Some nodes send a JSON-RPC error with status 400 or 500: the words inside tell more than the status.

@@ -19,7 +19,7 @@ describe("the state of a key, read by hand", () => {
         const keyId = hex(id) as KeyId;
         expect(keyQuestion(keyId)).to.equal(CONTRACT.encodeFunctionData("getKey", [id]));
         const answer = CONTRACT.encodeFunctionResult("getKey", [[account, isAccountKey, live, managed, owner, until, cap]]);
-        const expected = { keyId, accountId: hex(account), isAccountKey, live, managed, owner, expiresAtSeconds: until, capCents: cap };
+        const expected = { keyId, accountId: hex(account), isAccountKey, live, managed, expiresAtSeconds: until, capCents: cap };
         expect(keyAnswer(keyId, answer)).to.deep.equal(expected);
       }),
       options,

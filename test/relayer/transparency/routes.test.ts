@@ -50,7 +50,7 @@ async function serveRoutes(calls: Calls, folder: EvidenceFolder | undefined): Pr
   } as unknown as Executor;
   const options = {
     handlers: transparencyRoutes({ executor, evidences: folder }),
-    authentication: { callerOf: async () => undefined, remembered: () => undefined },
+    authentication: { identify: () => ({ remembered: undefined, caller: Promise.resolve(undefined) }) },
     log: createLogger({ level: "silent" }),
     serviceName: "Keywright",
     trustedProxyHops: 0,
