@@ -1,6 +1,6 @@
 /** The CID of code, computed off the main thread when the code is large, so that a large run does not hold up the small ones. */
 import { Worker } from "node:worker_threads";
-import { cidOfCode } from "../../protocol/cid";
+import { rememberedCidOfCode } from "../../protocol/cidMemory";
 import type { Cid } from "../../protocol/ids";
 import { built } from "../built";
 
@@ -21,7 +21,7 @@ export class CidComputer {
   readonly #waiting = new Map<number, Waiting>();
 
   of(code: Buffer): Promise<Cid> {
-    return code.length <= INLINE_BYTES ? cidOfCode(code) : this.#inWorker(code);
+    return code.length <= INLINE_BYTES ? rememberedCidOfCode(code) : this.#inWorker(code);
   }
 
   async close(): Promise<void> {

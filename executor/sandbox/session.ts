@@ -202,11 +202,14 @@ export class RunSession {
     this.isOver = true;
     for (const timer of this.timers) clearTimeout(timer);
     this.job.signal?.removeEventListener("abort", this.onAbort);
-    this.stopped.abort();
+    this.stopped.abort(OVER);
     this.worker.events = undefined;
     if (killFor !== undefined) this.worker.kill(killFor);
   }
 }
+
+/** One for all: an abort without a reason makes one with a stack each time. */
+const OVER = new Error("the run is over");
 
 const EXPOSED: RunError = { code: "key_exposed", message: "the action's output carried a private key it had been given; the output is withheld" };
 

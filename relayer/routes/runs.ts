@@ -2,7 +2,7 @@
  * Running an action: one question to the contract says permission and existence, credit is reserved, the executor (which has asked for itself meanwhile) runs,
  * the time used is settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
  */
-import { cidOfCode } from "../../protocol/cid";
+import { rememberedCidOfCode } from "../../protocol/cidMemory";
 import type { DenialReason } from "../../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
 import { actionHashOf, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
@@ -17,7 +17,7 @@ type Run = Call<"runAction">;
 export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
   return {
     runAction: async (call) => {
-      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await cidOfCode(call.body.code ?? ""));
+      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await rememberedCidOfCode(call.body.code ?? ""));
       const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
       const prepared = prepare(deps, call, pkpId);
       try {

@@ -1,4 +1,4 @@
-import inspect from "object-inspect";
+import { inspector } from "./web/globals";
 
 /** `console`: each call is one line of the run's logs. Strings as they are, everything else readable. */
 export function createConsole(log: (text: string) => void): object {
@@ -31,7 +31,7 @@ export function show(value: unknown): string {
   if (typeof value === "string") return value;
   if (value instanceof Error) return value.stack ?? String(value);
   try {
-    return inspect(value, { depth: 6, maxStringLength: 10_000 });
+    return inspector()(value, { depth: 6, maxStringLength: 10_000 });
   } catch {
     return "[a value that cannot be shown]";
   }

@@ -5,6 +5,7 @@ import type * as Clone from "./clone";
 import type * as Crypto from "./crypto";
 import type * as Encoding from "./encoding";
 import type * as Http from "./http";
+import type * as Inspect from "./inspect";
 import type * as Url from "./url";
 
 export function webGlobals(bridge: Bridge, random: Host["random"], convert: Host["convert"]): Record<string, () => unknown> {
@@ -32,6 +33,9 @@ export function webGlobals(bridge: Bridge, random: Host["random"], convert: Host
     performance: () => clock(),
   };
 }
+
+/** What shows values that are no text. */
+export const inspector = once(() => (require("./inspect") as typeof Inspect).inspect);
 
 function once<T>(make: () => T): () => T {
   let made: T | undefined;

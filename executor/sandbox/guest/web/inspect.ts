@@ -1,0 +1,1 @@
+export { default as inspect } from "object-inspect";
