@@ -7,12 +7,12 @@ import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
 import { runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
 import type { RunLimits } from "../protocol/limits";
-import { authorizeRun, type Authorization } from "./authorize";
+import { authorizePkp, authorizeRun, type Authorization } from "./authorize";
 import type { Callers } from "./callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
 import type { CallContext } from "./server";
-import { createOps, type OpsParts } from "./ops/ops";
+import { createOps, type AskedAhead, type OpsParts } from "./ops/ops";
 import { PoolClosed, QueueFull, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
 
 export interface RunnerParts extends OpsParts {
@@ -29,6 +29,7 @@ interface QueuedRun {
   readonly authorization: Authorization;
   /** When the contract was asked, on the clock of `performance`. */
   readonly askedAt: number;
+  readonly ahead: AskedAhead | undefined;
   readonly authorize: () => Promise<Authorization>;
   readonly pkpId: PkpId | undefined;
   readonly limits: RunLimits;
@@ -77,9 +78,10 @@ export class Runner {
     const authorize = (): Promise<Authorization> => authorizeRun(this.parts.chain, caller, source.cid, pkpId);
     const authorization = await authorize();
     const authorizedAt = performance.now();
+    const ahead = this.#askAhead(request.params, authorization, pkpId);
     const code = await this.parts.code.load(source);
     const limits = limitsOfRun(this.parts.limits, request.limitMs ?? (await limitOf(rest)));
-    const outcome = await this.#runCode({ code, authorization, askedAt: startedAt, authorize, pkpId, limits, params: request.params, signal });
+    const outcome = await this.#runCode({ code, authorization, askedAt: startedAt, ahead, authorize, pkpId, limits, params: request.params, signal });
     log.debug({ authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid }, "ran");
     return answerOf(outcome, limits.wallMs, authorization);
   }
@@ -87,7 +89,7 @@ export class Runner {
   async #runCode(run: QueuedRun): Promise<RunOutcome> {
     const { code, authorization, pkpId, limits, params, signal } = run;
     const { keyId, cid, decision } = authorization;
-    const ops = createOps(this.parts, authorization, pkpId);
+    const ops = createOps(this.parts, authorization, pkpId, run.ahead);
     const permission = new StartPermission(run.askedAt, run.authorize);
     const job: RunJob = {
       account: decision.accountId,
@@ -108,6 +110,17 @@ export class Runner {
       await permission.granted;
       throw notRun(error);
     }
+  }
+
+  /** Most actions that use a PKP are told which one as `pkpId`: the contract is asked about it while the run is paid for, not while the action waits. */
+  #askAhead(params: string, authorization: Authorization, pkpId: PkpId | undefined): AskedAhead | undefined {
+    const { pkpId: text } = JSON.parse(params) as { pkpId?: unknown };
+    const named = typeof text === "string" ? (parseAddress(text) as PkpId | undefined) : undefined;
+    if (named === undefined || named === pkpId) return undefined;
+    const decision = authorizePkp(this.parts.chain, authorization, named);
+    // A refusal counts only where the PKP is used.
+    decision.catch(() => undefined);
+    return { pkpId: named, decision, askedAt: performance.now() };
   }
 
   #requireParams(params: string): void {

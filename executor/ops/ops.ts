@@ -24,9 +24,20 @@ export interface OpsParts {
   readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes">;
 }
 
+/** A question about a PKP that was asked before the action asked for it. */
+export interface AskedAhead {
+  readonly pkpId: PkpId;
+  readonly decision: Promise<Decision>;
+  /** On the clock of `performance`. */
+  readonly askedAt: number;
+}
+
+/** An answer older than this is asked for again when it is used for the first time. */
+const FRESH_MS = 1_000;
+
 /** `pkpId` is the PKP the run was already authorised for, if it named one. */
-export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId): OpHandler {
-  const ops = new RunOps(parts, run, pkpId);
+export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ahead?: AskedAhead): OpHandler {
+  const ops = new RunOps(parts, run, pkpId, ahead);
   return (call) => ops.answer(call);
 }
 
@@ -52,6 +63,7 @@ class RunOps {
     private readonly parts: OpsParts,
     private readonly run: Authorization,
     pkpId: PkpId | undefined,
+    private ahead: AskedAhead | undefined,
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
@@ -117,7 +129,7 @@ class RunOps {
 
   /** Asked once for each PKP of a run. A question that could not be answered is asked again. */
   async #granted(pkpId: PkpId): Promise<Granted> {
-    const asked = this.#decisions.get(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
+    const asked = this.#decisions.get(pkpId) ?? this.#takeAhead(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
     this.#decisions.set(pkpId, asked);
     try {
       const { accountId, derivationPath, actionByName } = await asked;
@@ -127,6 +139,14 @@ class RunOps {
       if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);
       throw error;
     }
+  }
+
+  /** Once: if that question could not be answered, the next use asks anew. */
+  #takeAhead(pkpId: PkpId): Promise<Decision> | undefined {
+    const { ahead } = this;
+    if (ahead?.pkpId !== pkpId) return undefined;
+    this.ahead = undefined;
+    return performance.now() - ahead.askedAt < FRESH_MS ? ahead.decision : undefined;
   }
 }
 

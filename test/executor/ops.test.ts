@@ -8,7 +8,7 @@ import type { Authorization } from "../../executor/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import type { Decision } from "../../protocol/decision";
 import { Keyring } from "../../executor/keys/keyring";
-import { createOps } from "../../executor/ops/ops";
+import { createOps, type AskedAhead } from "../../executor/ops/ops";
 import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";
 import { RUN_LIMITS } from "../../protocol/limits";
 import { SEED, count } from "../support/counts";
@@ -46,9 +46,9 @@ class ScriptedChain {
 const known = (pkp: PkpId | undefined): Decision =>
   pkp === undefined || pkp === PKP ? decision() : decision({ allowed: false, reason: "UnknownPkp", derivationPath: undefined });
 const run: Authorization = { keyId: `0x${"b2".repeat(32)}` as KeyId, cid: CID, decision: decision() };
-function opsOver(chain: ScriptedChain, options: { privateKeysAllowed?: boolean; pkpId?: PkpId } = {}): OpHandler {
+function opsOver(chain: ScriptedChain, options: { privateKeysAllowed?: boolean; pkpId?: PkpId; ahead?: AskedAhead } = {}): OpHandler {
   const parts = { chain: chain as unknown as Chain, keyring, privateKeysAllowed: options.privateKeysAllowed ?? true, limits: RUN_LIMITS };
-  return createOps(parts, run, options.pkpId);
+  return createOps(parts, run, options.pkpId, options.ahead);
 }
 const ops = opsOver(new ScriptedChain(known));
 const answer = (name: string, args: object, handler = ops): Promise<OpAnswer> => handler({ name, args: JSON.stringify(args) });
@@ -219,6 +219,30 @@ describe("what an op is allowed", () => {
     await value("signMessage", { pkpId: PKP, message: "" }, handler);
     await value("getActionWalletAddress", { ipfsId: CID }, handler);
     expect(chain.asked).to.deep.equal([]);
+  });
+
+  it("may have been asked ahead: an answer that is fresh is taken, one that is old or failed is asked for again", async () => {
+    const askedOf = async (ahead: Partial<AskedAhead>): Promise<[string, number]> => {
+      const chain = new ScriptedChain(known);
+      const handler = opsOver(chain, { ahead: { pkpId: PKP, decision: Promise.resolve(decision()), askedAt: performance.now(), ...ahead } });
+      const first = await answer("signMessage", { pkpId: PKP, message: "" }, handler).catch((error: KeywrightError) => ({
+        ok: false as const,
+        code: error.code,
+      }));
+      const second = await answer("signMessage", { pkpId: PKP, message: "" }, handler);
+      expect(second.ok).to.equal(first.ok || first.code === "chain_unavailable");
+      return [first.ok ? "allowed" : first.code, chain.asked.length];
+    };
+    expect(await askedOf({})).to.deep.equal(["allowed", 0]);
+    expect(await askedOf({ askedAt: performance.now() - 1_500 })).to.deep.equal(["allowed", 1]);
+    expect(await askedOf({ pkpId: UNKNOWN })).to.deep.equal(["allowed", 1]);
+    const failing = (error: KeywrightError): Promise<Decision> => {
+      const failed = Promise.reject<Decision>(error);
+      failed.catch(() => undefined);
+      return failed;
+    };
+    expect(await askedOf({ decision: failing(new KeywrightError("chain_unavailable", "down")) })).to.deep.equal(["chain_unavailable", 1]);
+    expect(await askedOf({ decision: failing(new KeywrightError("pkp_not_permitted", "no")) })).to.deep.equal(["permission_denied", 0]);
   });
 
   it("is nothing for a PKP the contract denies, or whose path or address is not its own", async () => {
