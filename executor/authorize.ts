@@ -16,6 +16,12 @@ export interface Authorization {
   readonly decision: Decision;
 }
 
+/** A permission is as old as the question: whatever waited for longer is asked about again when it starts, or is used for the first time. */
+const FRESH_MS = 1_000;
+
+/** @param askedAt On the clock of `performance`. */
+export const isFresh = (askedAt: number): boolean => performance.now() - askedAt < FRESH_MS;
+
 interface Denial {
   readonly code: ErrorCode;
   readonly failed: "key" | "group" | "action" | "pkp";

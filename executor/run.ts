@@ -7,13 +7,13 @@ import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
 import { runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
 import type { RunLimits } from "../protocol/limits";
-import { authorizePkp, authorizeRun, type Authorization } from "./authorize";
+import { authorizePkp, authorizeRun, isFresh, type Authorization } from "./authorize";
 import type { Callers } from "./callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
-import type { CallContext } from "./server";
 import { createOps, type AskedAhead, type OpsParts } from "./ops/ops";
 import { PoolClosed, QueueFull, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
+import type { CallContext } from "./server";
 
 export interface RunnerParts extends OpsParts {
   readonly callers: Callers;
@@ -37,9 +37,6 @@ interface QueuedRun {
   readonly signal: AbortSignal;
 }
 
-/** A permission is as old as the question: a run that stood in the queue for longer than this is asked about again when it starts. */
-const FRESH_MS = 1_000;
-
 /**
  * A run's permission at the moment it starts. While the second question is open the run gets no op served; a refusal ends it, and is what its caller is told.
  */
@@ -57,7 +54,7 @@ class StartPermission {
   }
 
   start(): void {
-    if (performance.now() - this.askedAt < FRESH_MS) return;
+    if (isFresh(this.askedAt)) return;
     this.granted = this.authorize();
     this.granted.catch(() => this.#revoked.abort());
   }
@@ -79,8 +76,9 @@ export class Runner {
     const authorization = await authorize();
     const authorizedAt = performance.now();
     const ahead = this.#askAhead(request.params, authorization, pkpId);
-    const code = await this.parts.code.load(source);
     const limits = limitsOfRun(this.parts.limits, request.limitMs ?? (await limitOf(rest)));
+    // Only now: code that is fetched from a gateway is work that somebody pays for.
+    const code = await this.parts.code.load(source);
     const outcome = await this.#runCode({ code, authorization, askedAt: startedAt, ahead, authorize, pkpId, limits, params: request.params, signal });
     log.debug({ authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid }, "ran");
     return answerOf(outcome, limits.wallMs, authorization);

@@ -130,7 +130,8 @@ export class ExecutorServer {
     if (request.method !== "POST") throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
     if (this.#isDraining) throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
     const { first, rest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
-    return this.#call(name, parseJson(await first), { signal, log, rest: async () => parseJson(await rest) });
+    const text = name === "run" ? await first : `${await first}\n${await rest}`;
+    return this.#call(name, parseJson(text), { signal, log, rest: async () => parseJson(await rest) });
   }
 
   async #call<C extends ExecutorCall>(name: C, body: unknown, context: CallContext): Promise<unknown> {
@@ -208,7 +209,7 @@ interface Deferred<T> {
 function deferred<T>(): Deferred<T> {
   let [resolve, reject]: [Deferred<T>["resolve"], Deferred<T>["reject"]] = [() => undefined, () => undefined];
   const promise = new Promise<T>((...settle) => ([resolve, reject] = settle));
-  return { promise, resolve: (value) => resolve(value), reject: (error) => reject(error) };
+  return { promise, resolve, reject };
 }
 
 function parseJson(text: string): unknown {

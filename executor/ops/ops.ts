@@ -5,7 +5,7 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
-import { authorizePkp, type Authorization } from "../authorize";
+import { authorizePkp, isFresh, type Authorization } from "../authorize";
 import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
@@ -31,9 +31,6 @@ export interface AskedAhead {
   /** On the clock of `performance`. */
   readonly askedAt: number;
 }
-
-/** An answer older than this is asked for again when it is used for the first time. */
-const FRESH_MS = 1_000;
 
 /** `pkpId` is the PKP the run was already authorised for, if it named one. */
 export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ahead?: AskedAhead): OpHandler {
@@ -146,7 +143,7 @@ class RunOps {
     const { ahead } = this;
     if (ahead?.pkpId !== pkpId) return undefined;
     this.ahead = undefined;
-    return performance.now() - ahead.askedAt < FRESH_MS ? ahead.decision : undefined;
+    return isFresh(ahead.askedAt) ? ahead.decision : undefined;
   }
 }
 

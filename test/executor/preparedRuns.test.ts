@@ -1,13 +1,18 @@
 /** A run in two parts: the executor asks the contract while the relayer reserves credit, and nothing runs before it is paid for. Source: protocol/executor.ts. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { expect } from "chai";
 import { Agent, request } from "undici";
+import { cidOfCode } from "../../protocol/cid";
 import { EXECUTOR_CALLS } from "../../protocol/executor";
 import { ExecutorClient } from "../../relayer/executorClient";
 import { TestAccount, TestChain, TestExecutor } from "../support/executor";
 import { refusal } from "../support/refusal";
 
 const HELLO = "async function main() { console.log('ran'); return 'hello'; }";
+const ELSEWHERE = "async function main() { return 'kept by somebody else'; }";
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe("a run that is prepared and then started", () => {
@@ -16,20 +21,29 @@ describe("a run that is prepared and then started", () => {
   let client: ExecutorClient;
   let account: TestAccount;
   let agent: Agent;
+  /** Where code by CID is fetched from: has none, and counts who asks. */
+  let gateway: Server;
+  let fetches = 0;
   before(async () => {
+    gateway = createServer((_request, response) => {
+      fetches += 1;
+      response.writeHead(404).end();
+    }).listen(0, "127.0.0.1");
+    await once(gateway, "listening");
     chain = await TestChain.start();
-    executor = await TestExecutor.start(chain);
+    executor = await TestExecutor.start(chain, { KUBO_RPC_URL: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}` });
     client = new ExecutorClient(executor.socketPath);
     agent = new Agent({ connect: { socketPath: executor.socketPath } });
     await chain.register((await executor.call("payers", { count: 1 })).payers[0] as string);
     account = await TestAccount.create(chain, executor);
-    await account.addGroup([HELLO], []);
+    await account.addGroup([HELLO, ELSEWHERE], []);
   });
   after(async () => {
     await client?.close();
     await agent?.destroy();
     await executor?.stop();
     await chain?.stop();
+    gateway?.close();
   });
 
   const asked = (key: string) => ({ credential: { type: "key", key } as const, code: HELLO, params: "{}" });
@@ -72,6 +86,17 @@ describe("a run that is prepared and then started", () => {
     late.abandon();
     expect([await busy(), await ranLines()]).to.deep.equal([0, before_]);
     expect((await client.prepareRun(asked(account.key)).start(5_000)).response).to.equal('"hello"');
+  });
+
+  it("has no code fetched for it before it is started", async () => {
+    const byCid = { credential: { type: "key", key: account.key } as const, cid: await cidOfCode(ELSEWHERE), params: "{}" };
+    const prepared = client.prepareRun(byCid);
+    await pause(300);
+    prepared.abandon();
+    await pause(100);
+    expect(fetches).to.equal(0);
+    expect((await refusal(client.prepareRun(byCid).start(5_000))).code).to.be.oneOf(["code_not_found", "code_unavailable"]);
+    expect(fetches).to.be.at.least(1);
   });
 
   it("is asked about again when it was prepared long before it starts", async () => {
