@@ -27,7 +27,7 @@ export class Endpoint {
   #queue: Queued[] = [];
 
   constructor(
-    readonly url: string,
+    url: string,
     private readonly timeoutMs: number,
   ) {
     const { origin, pathname, search, username, password } = new URL(url);
