@@ -1,7 +1,7 @@
 // `npm test` and `npm run test:deep`: every test that needs nothing but the packages, contracts first. The counts are the only difference; the deep run also
 // leaves its figures in bench/deep.json. `-- contracts` or `-- services` runs one of the two.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,6 +27,7 @@ for (const name of asked.length > 0 ? asked : Object.keys(suites)) {
   failed ||= status !== 0;
   if (existsSync(figures)) keep(name, JSON.parse(readFileSync(figures, "utf8")));
 }
+rmSync(figuresFolder, { recursive: true, force: true });
 process.exit(failed ? 1 : 0);
 
 /** The deep run's last figures, suite by suite. */
