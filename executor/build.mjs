@@ -15,7 +15,7 @@ export default async function buildExecutor({ root, outdir }) {
       outfile: join(out, "child.js"),
       bundle: true,
       platform: "node",
-      target: "node20",
+      target: "node24",
       format: "cjs",
       external: ["isolated-vm"],
       sourcemap: "linked",

@@ -21,7 +21,7 @@ await build({
   outdir: "dist",
   outbase: ".",
   platform: "node",
-  target: "node20",
+  target: "node24",
   format: "cjs",
   sourcemap: "linked",
   logLevel: "warning",

@@ -19,7 +19,7 @@ export interface LaunchOptions {
 /** What a child may keep resident: its heap three times over (collections copy) on top of its own need. Above it the keyholder ends it. */
 export const residentCapBytes = (heapMiB: number): number => (heapMiB * 3 + 256) * MIB;
 /** Above this the kernel gives it no more: for what grows faster than the keyholder looks. */
-const dataCapBytes = (heapMiB: number): number => residentCapBytes(heapMiB) + 128 * MIB;
+const dataCapBytes = (heapMiB: number): number => residentCapBytes(heapMiB) + 1_664 * MIB;
 
 /** Starts a child; descriptor 3 is its channel, descriptor 2 what its engine says when it dies. */
 export function launchChild({ heapMiB, uid }: LaunchOptions): ChildProcess {
