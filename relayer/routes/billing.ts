@@ -1,19 +1,13 @@
 /** Credit and payments over HTTP. Source: specification §4 "Billing"; wire "Billing routes under /core/v1/billing". */
-import type { BillingPage } from "../billing-page/page";
 import type { Credits, HistoryEntry } from "../credits/types";
 import type { HandlersOf } from "../middleware/call";
 
-export interface BillingDeps {
-  readonly credits: Credits;
-  readonly page: BillingPage;
-}
-
-type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history" | "billingPage";
+type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history";
 
 /** No list is this long; a page beyond it is empty like any other past the end. */
 const LAST_PAGE = 10n ** 12n;
 
-export function billingRoutes({ credits, page }: BillingDeps): HandlersOf<BillingRoute> {
+export function billingRoutes({ credits }: { readonly credits: Credits }): HandlersOf<BillingRoute> {
   return {
     stripeConfig: async () => ({ publishable_key: credits.publishableKey() }),
 
@@ -42,11 +36,6 @@ export function billingRoutes({ credits, page }: BillingDeps): HandlersOf<Billin
       const { entries, total } = await credits.history(caller.accountId, { number, size: query.page_size });
       setTotal(total);
       return entries.map(outEntry);
-    },
-
-    billingPage: async ({ setHeader }) => {
-      for (const [name, value] of Object.entries(page.headers)) setHeader(name, value);
-      return { contentType: "text/html; charset=utf-8", content: page.html };
     },
   };
 }
