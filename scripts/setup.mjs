@@ -1,7 +1,7 @@
-// Installs the packages when node_modules is missing or older than the lockfile. Every npm script starts with it (scripts/env.sh), so that a fresh clone needs
+// Installs the packages when node_modules is missing or differs from the lockfile. Every npm script starts with it (scripts/env.sh), so that a fresh clone needs
 // no other command. Runs under whatever Node the machine has; prints the folder of the Node that everything else runs on.
 import { spawnSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { hasPackage, projectEnvironment, projectNode } from "./node.mjs";
@@ -16,9 +16,15 @@ function run(command, args, env = process.env) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+/** Compares what is installed with what the lockfile names; a package that is optional may be missing. */
 function packagesAreStale() {
-  const installed = join(modules, ".package-lock.json");
-  return !existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, "package-lock.json")).mtimeMs;
+  const installed = packagesOf(join(modules, ".package-lock.json"));
+  const wanted = Object.entries(packagesOf(join(root, "package-lock.json"))).filter(([path]) => path !== "");
+  return wanted.some(([path, { version, optional }]) => (path in installed ? installed[path].version !== version : !optional));
+}
+
+function packagesOf(lockfile) {
+  return existsSync(lockfile) ? JSON.parse(readFileSync(lockfile, "utf8")).packages : {};
 }
 
 /** No package's install script runs (.npmrc). One package has no binary for every system and is compiled there. */

@@ -14,7 +14,7 @@ const figuresFolder = mkdtempSync(join(tmpdir(), "keywright-figures-"));
 
 const suites = {
   contracts: ["hardhat", ["test"]],
-  services: ["mocha", [...(deep ? ["--timeout", "1200000", "--reporter", reporter] : []), "test/{protocol,relayer,executor,client,e2e}/**/*.test.ts"]],
+  services: ["mocha", [...(deep ? ["--timeout", "1200000", "--reporter", reporter] : []), "test/{protocol,relayer,executor,client,scripts,e2e}/**/*.test.ts"]],
 };
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
 
