@@ -27,6 +27,8 @@ const deploymentFile = z.object({
   blockNumber: z.number().int().nonnegative().default(0),
 });
 
+type DeploymentFile = z.infer<typeof deploymentFile>;
+
 function refuse(context: z.RefinementCtx): typeof z.NEVER {
   context.addIssue({ code: "custom", message: "must be 0x and 40 hex digits" });
   return z.NEVER;
@@ -34,20 +36,23 @@ function refuse(context: z.RefinementCtx): typeof z.NEVER {
 
 /** The settings, or undefined with a sentence in `problems` for each thing to fix. Variables and file must not contradict each other. */
 export function deploymentSettings(sources: DeploymentSources, problems: string[]): DeploymentSettings | undefined {
-  const file = sources.file === undefined ? undefined : readFile(sources.file, problems);
-  const given = sources.contractAddress === undefined ? undefined : parseAddress(sources.contractAddress);
+  const file = sources.file && readFile(sources.file, problems);
   const chainId = sources.chainId === undefined ? file?.chainId : BigInt(sources.chainId);
-  const contractAddress = sources.contractAddress === undefined ? file?.contractAddress : given;
+  const contractAddress = sources.contractAddress === undefined ? file?.contractAddress : parseAddress(sources.contractAddress);
   if (chainId === undefined) problems.push("CHAIN_ID is needed (or a DEPLOYMENT_FILE that names it)");
   if (contractAddress === undefined) problems.push("CONTRACT_ADDRESS must be an address: 0x and 40 hex digits (or a DEPLOYMENT_FILE that names it)");
   if (chainId === undefined || contractAddress === undefined) return undefined;
-  if (file !== undefined && file.chainId !== chainId) problems.push(`CHAIN_ID is ${chainId}, but DEPLOYMENT_FILE says ${file.chainId}: give one or the other`);
-  if (file !== undefined && file.contractAddress !== contractAddress)
-    problems.push(`CONTRACT_ADDRESS is ${contractAddress}, but DEPLOYMENT_FILE says ${file.contractAddress}: give one or the other`);
+  if (file) problems.push(...contradictions(file, chainId, contractAddress));
   return { chainId, contractAddress, contractBlock: file?.blockNumber ?? 0 };
 }
 
-function readFile({ path, read }: { path: string; read: () => string }, problems: string[]): z.infer<typeof deploymentFile> | undefined {
+function contradictions(file: DeploymentFile, chainId: bigint, contractAddress: Address): string[] {
+  const says = (variable: string, given: unknown, inFile: unknown): string[] =>
+    given === inFile ? [] : [`${variable} is ${String(given)}, but DEPLOYMENT_FILE says ${String(inFile)}: give one or the other`];
+  return [...says("CHAIN_ID", chainId, file.chainId), ...says("CONTRACT_ADDRESS", contractAddress, file.contractAddress)];
+}
+
+function readFile({ path, read }: { path: string; read: () => string }, problems: string[]): DeploymentFile | undefined {
   try {
     return deploymentFile.parse(JSON.parse(read()));
   } catch (error) {
