@@ -90,7 +90,10 @@ describe("the command line", function () {
   it("does the same for an owner with a wallet file, by transactions", async () => {
     const wallet = await fundedWallet(provider);
     const password = "correct horse";
-    writeFileSync(join(cli.cwd, "wallet.json"), encryptKeystoreJsonSync(wallet, password, { scrypt: { N: 1024, r: 8, p: 1 } }));
+    writeFileSync(
+      join(cli.cwd, "wallet.json"),
+      encryptKeystoreJsonSync({ address: wallet.address, privateKey: wallet.privateKey }, password, { scrypt: { N: 1024, r: 8, p: 1 } }),
+    );
     cli.env["KEYWRIGHT_WALLET_PASSWORD"] = "wrong";
     expect((await cli.run(`login --wallet wallet.json --rpc ${stack().rpcUrl}`)).code).to.equal(2);
     cli.env["KEYWRIGHT_WALLET_PASSWORD"] = password;
