@@ -40,7 +40,7 @@ type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (...ar
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
-const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history"] as const;
+const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const;
 const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
 export interface ChainSecuredClient extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof OPEN)[number]> {

@@ -12,7 +12,7 @@ const events = defineRoute({
   path: "/events",
   tag: "History",
   summary: "The contract's events of the credential's account, oldest first. Pass `next` as `after` to go on.",
-  auth: "anyKey",
+  auth: "keyOrWallet",
   body: "none",
   request: {
     query: z.object({
@@ -44,7 +44,7 @@ const events = defineRoute({
           block_number: 12,
           transaction_hash: transaction,
           log_index: 0,
-          args: { accountApiKeyHash: hash, groupId: "1", name: "treasury", description: "", actor: hash },
+          args: { id: hash, groupId: "1", name: "treasury", description: "", actor: hash },
         },
       ],
       next: "12-0",

@@ -1,11 +1,9 @@
 /** Credit and payments over HTTP. Source: specification §4 "Billing"; wire "Billing routes under /core/v1/billing". */
 import type { Credits, HistoryEntry } from "../credits/types";
 import type { HandlersOf } from "../middleware/call";
+import { storePageOf } from "./pages";
 
 type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history";
-
-/** No list is this long; a page beyond it is empty like any other past the end. */
-const LAST_PAGE = 10n ** 12n;
 
 export function billingRoutes({ credits }: { readonly credits: Credits }): HandlersOf<BillingRoute> {
   return {
@@ -32,8 +30,7 @@ export function billingRoutes({ credits }: { readonly credits: Credits }): Handl
     },
 
     history: async ({ caller, query, setTotal }) => {
-      const number = Number(query.page_number < LAST_PAGE ? query.page_number : LAST_PAGE);
-      const { entries, total } = await credits.history(caller.accountId, { number, size: query.page_size });
+      const { entries, total } = await credits.history(caller.accountId, storePageOf(query));
       setTotal(total);
       return entries.map(outEntry);
     },
