@@ -5,6 +5,21 @@ import { join } from "node:path";
 /** What the server replaces in every copy of the page it sends. */
 export const NONCE_PLACEHOLDER = "__NONCE__";
 
+/** The verifier is written for Node: what it takes from there is replaced, nothing else. */
+function verifierInBrowser(root) {
+  const replaced = new Map(["quote", "signature", "http"].map((name) => [`./${name}`, join(root, "dashboard/screens/trust/browser", `${name}.ts`)]));
+  const crypto = join(root, "dashboard/screens/trust/browser/nodeCrypto.ts");
+  const verifier = join(root, "client", "verify");
+  return {
+    name: "verifier-in-browser",
+    enforce: "pre",
+    resolveId(source, importer) {
+      if (source === "node:crypto") return crypto;
+      return importer?.startsWith(verifier) ? replaced.get(source) : undefined;
+    },
+  };
+}
+
 /** Code the first screen does not need is a file of its own, loaded when its screen is opened. */
 export default function configuration({ root, outdir }) {
   return {
@@ -13,7 +28,7 @@ export default function configuration({ root, outdir }) {
     cacheDir: join(root, "cache", "vite"),
     logLevel: "warn",
     publicDir: false,
-    plugins: [react()],
+    plugins: [react(), verifierInBrowser(root)],
     html: { cspNonce: NONCE_PLACEHOLDER },
     build: {
       outDir: outdir,

@@ -101,8 +101,11 @@ export function useAllMembers(groups: readonly Group[]): ReadonlyMap<string, Mem
 
 export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, string> => useMemo(() => new Map(groups.map(({ id, name }) => [id, name || `group ${id}`])), [groups]);
 
+/** What the service itself keeps of an account, beside the chain. */
+export type Records = Pick<Client, "balance" | "history" | "listRuns" | "usage" | "events">;
+
 /** Read with a key at any time; a wallet signs, so then once and on demand. */
-export function useSigned<T>(name: string, read: (client: Pick<Client, "balance" | "history">) => Promise<T>) {
+export function useSigned<T>(name: string, read: (client: Records) => Promise<T>) {
   const session = useSession();
   const reader = session.kind === "key" ? session.client : session.owner;
   const enabled = session.kind === "key" || !session.wallet.forSafe;

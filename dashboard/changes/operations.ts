@@ -1,6 +1,6 @@
 /** Everything an account's owner can change, each in both modes. The fields are those of the HTTP interface. */
 import type { Body, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
-import { quoted, short } from "../parts/text";
+import { plural, quoted, short } from "../parts/text";
 import type { Change } from "./change";
 import { scopeSentences, type GroupNames } from "./scopes";
 
@@ -114,3 +114,25 @@ export const revokeKey = (hash: string, name: string): Change =>
 
 export const transferOwnership = (to: string): Change =>
   shared("transferOwnership", { new_owner_address: to }, "Hand the account to another owner", [["New owner", to]]);
+
+export const renameAccount = (fields: Strings): Change => shared("updateAccount", fields, "Rename the account", strings(fields));
+
+export const renamePkp = (address: string, name: string, fields: Strings): Change => ({
+  title: `Rename the PKP ${quoted(name, short(address))}`,
+  words: strings(fields),
+  viaApi: (client, options) => client.updateWallet({ pkp_id: address, ...fields }, options),
+  viaChain: async ({ prepare }) => ({ write: await prepare.updatePkp({ pkp_id: address, ...fields }) }),
+});
+
+/** Every key at once: one transaction for an owner with a wallet. */
+export function revokeAll(keys: readonly { readonly id: string; readonly name: string }[]): Change {
+  return {
+    title: `Revoke ${plural(keys.length, "usage key")}`,
+    words: [["Keys", keys.map(({ name, id }) => name || short(id)).join(", ")]],
+    viaApi: async (client) => {
+      for (const { id } of keys) await client.removeUsageApiKey({ usage_api_key: id });
+      return {};
+    },
+    viaChain: async ({ prepare }) => ({ write: prepare.batch(await Promise.all(keys.map(({ id }) => prepare.removeUsageApiKey({ usage_api_key: id })))) }),
+  };
+}

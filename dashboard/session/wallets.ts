@@ -1,6 +1,6 @@
 /** Browser wallets: connected, put on the service's chain, and made the owner's client. */
 import { BrowserProvider, getAddress, type JsonRpcSigner } from "ethers";
-import { ClientError, createChainSecuredClient, createWalletAuth, ownedAccount, type ChainSecuredClient, type WalletAuth } from "../../client";
+import { ClientError, convertAccount, createChainSecuredClient, createWalletAuth, ownedAccount, type ChainSecuredClient, type WalletAuth } from "../../client";
 import { onTransactionSent } from "../changes/sending";
 import type { Connection, FoundWallet } from "./foundWallets";
 import type { ChainConfig, ConnectedWallet, WalletSession } from "./types";
@@ -70,9 +70,6 @@ export async function clientWithoutAccount(connection: Connection, config: Chain
   return ownersClient(signer, undefined, authOf(signer, config));
 }
 
-export async function signerForConversion(connection: Connection): Promise<JsonRpcSigner> {
-  return signerOf(connection);
-}
 
 /** For an account that a multisig owns: everything can be read and prepared, and nothing sent. */
 export async function prepareForSafe(connection: Connection, config: ChainConfig, safe: string, accountId?: string): Promise<WalletSession> {
@@ -83,3 +80,11 @@ export async function prepareForSafe(connection: Connection, config: ChainConfig
 }
 
 const walletOf = ({ detail, address }: Connection, forSafe: boolean): ConnectedWallet => ({ name: detail.info.name, address, forSafe });
+
+/** Makes this wallet the owner of the account whose key is given, for ever, and signs in with it. */
+export async function convertWithWallet(connection: Connection, config: ChainConfig, apiKey: string): Promise<WalletSession> {
+  const signer = await signerOf(connection);
+  const walletAuth = authOf(signer, config);
+  const { owner } = await convertAccount({ baseUrl: location.origin, apiKey, signer, walletAuth, onSent: onTransactionSent });
+  return { kind: "wallet", account: await owner.account(), config, owner, wallet: walletOf(connection, false), isOwner: true };
+}

@@ -1,6 +1,6 @@
 /** PKPs, the account's wallets. Source: specification §2 "PKP (wallet)", §4 "Groups, wallets, actions". */
 import { z } from "zod";
-import { descriptionText, groupId, nameText, outAddress, outHash, outId, pageQuery, writeAnswer } from "./fields";
+import { descriptionText, groupId, nameText, outAddress, outHash, outId, pageQuery, pkpReference, writeAnswer } from "./fields";
 import { defineRoute } from "./route";
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -29,6 +29,21 @@ const createWallet = defineRoute({
       transaction_hash: `0x${"7a".repeat(32)}`,
     },
   },
+  price: "managementWrite",
+  effect: true,
+});
+
+const updateWallet = defineRoute({
+  method: "POST",
+  path: "/update_wallet",
+  tag: "Wallets",
+  summary: "Set a PKP's name and description.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: z.strictObject({ pkp_id: pkpReference, name: nameText, description: descriptionText }) },
+  response: writeAnswer,
+  errors: ["unknown_pkp", "unknown_pkp_number", "string_too_long"],
+  example: { body: { pkp_id: wallet, name: "hot wallet", description: "" }, response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` } },
   price: "managementWrite",
   effect: true,
 });
@@ -82,4 +97,4 @@ const listWalletsInGroup = defineRoute({
   paged: true,
 });
 
-export const walletRoutes = { createWallet, listWallets, listWalletsInGroup };
+export const walletRoutes = { createWallet, updateWallet, listWallets, listWalletsInGroup };

@@ -1,10 +1,12 @@
 /** PKPs: minted in the executor, registered on chain. Source: specification §2 "PKP (wallet)", §4. */
+import type { ContractWrite } from "../../protocol/executor";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import { writeWithPkps } from "./references";
 import { pageOf, walletItem } from "./pages";
 import { done, write, type Writes } from "./writes";
 
-export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<"createWallet" | "listWallets" | "listWalletsInGroup"> {
+export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<"createWallet" | "updateWallet" | "listWallets" | "listWalletsInGroup"> {
   return {
     createWallet: async (call) => {
       const { accountId, actorId } = call.caller;
@@ -13,6 +15,13 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
       const written = await writes.send(call, register);
       const { wallet_address = minted.walletAddress, derivation_path = minted.derivationPath } = written.result;
       return { ...done(written), wallet_address, pkp_id: wallet_address, derivation_path };
+    },
+
+    updateWallet: async (call) => {
+      const { pkp_id: pkp, name, description } = call.body;
+      const { accountId } = call.caller;
+      const update = (): Promise<ContractWrite> => writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("updatePkpMetadata", accountId, address, name, description));
+      return done(await writes.send(call, update));
     },
 
     listWallets: async ({ caller, query, setTotal }) => {
