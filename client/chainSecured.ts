@@ -79,7 +79,16 @@ export async function createChainSecuredClient(options: ChainSecuredOptions): Pr
   const owner = options.owner === undefined ? signerAddress : toAddress(options.owner, "owner");
   const accountId = options.accountId === undefined ? packedAccountId(owner) : toAccountId(options.accountId, "accountId");
   const walletAuth = options.walletAuth ?? createWalletAuth(options.signer, deployment.domain);
-  return assemble({ ...deployment, walletAuth, transport, owner, accountId, signerAddress, signer: options.signer, send: sendingOf(options, owner, signerAddress) });
+  return assemble({
+    ...deployment,
+    walletAuth,
+    transport,
+    owner,
+    accountId,
+    signerAddress,
+    signer: options.signer,
+    send: sendingOf(options, owner, signerAddress),
+  });
 }
 
 interface Deployment {

@@ -11,7 +11,10 @@ const QUERY_DEFAULTS = { queries: { retry: false, staleTime: 5_000, refetchOnRec
 
 export function App(): ReactNode {
   const onError = useRef<(error: unknown) => void>(() => undefined);
-  const queries = useMemo(() => new QueryClient({ defaultOptions: QUERY_DEFAULTS, queryCache: new QueryCache({ onError: (error) => onError.current(error) }) }), []);
+  const queries = useMemo(
+    () => new QueryClient({ defaultOptions: QUERY_DEFAULTS, queryCache: new QueryCache({ onError: (error) => onError.current(error) }) }),
+    [],
+  );
   return (
     <QueryClientProvider client={queries}>
       <Messages>

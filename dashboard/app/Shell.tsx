@@ -35,7 +35,6 @@ export function Shell(): ReactNode {
       <a className="button skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
         Skip to the content
       </a>
-      <SimulatedStrip />
       <div className="shell">
         <div className="topbar">
           <div className="brand">
@@ -47,16 +46,19 @@ export function Shell(): ReactNode {
           </Button>
         </div>
         <Sidebar open={menu} />
-        <main className="screen" id="main" tabIndex={-1}>
-          <div className="column">
-            <ConnectionNotice />
-            <ScreenBoundary key={path}>
-              <Suspense fallback={<Spinner />}>
-                <Outlet />
-              </Suspense>
-            </ScreenBoundary>
-          </div>
-        </main>
+        <div className="main-side">
+          <SimulatedStrip />
+          <main className="screen" id="main" tabIndex={-1}>
+            <div className="column">
+              <ConnectionNotice />
+              <ScreenBoundary key={path}>
+                <Suspense fallback={<Spinner />}>
+                  <Outlet />
+                </Suspense>
+              </ScreenBoundary>
+            </div>
+          </main>
+        </div>
       </div>
     </>
   );
@@ -98,7 +100,14 @@ function Who(): ReactNode {
   const session = useSession();
   const { end } = useSessions();
   const { data = session.account } = useAccount();
-  const as = session.kind === "wallet" ? (session.wallet.forSafe ? "preparing for a multisig" : `with ${session.wallet.name}`) : session.isOwner ? "with the account key" : "with a usage key";
+  const as =
+    session.kind === "wallet"
+      ? session.wallet.forSafe
+        ? "preparing for a multisig"
+        : `with ${session.wallet.name}`
+      : session.isOwner
+        ? "with the account key"
+        : "with a usage key";
   return (
     <div className="foot">
       <div className="who">
@@ -117,7 +126,11 @@ function Who(): ReactNode {
 function SimulatedStrip(): ReactNode {
   const { data } = useQuery({ queryKey: ["info"], queryFn: () => openClient.info(), staleTime: Infinity });
   if (data === undefined || data.tee === "dstack") return null;
-  return <div className="simulated">{data.tee === "simulated" ? "Simulated TEE: for development. Keys here are not protected by hardware." : "This service runs without a TEE."}</div>;
+  return (
+    <div className="simulated">
+      {data.tee === "simulated" ? "Simulated TEE: for development. Keys here are not protected by hardware." : "This service runs without a TEE."}
+    </div>
+  );
 }
 
 function ConnectionNotice(): ReactNode {

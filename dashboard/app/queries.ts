@@ -99,7 +99,8 @@ export function useAllMembers(groups: readonly Group[]): ReadonlyMap<string, Mem
   });
 }
 
-export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, string> => useMemo(() => new Map(groups.map(({ id, name }) => [id, name || `group ${id}`])), [groups]);
+export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, string> =>
+  useMemo(() => new Map(groups.map(({ id, name }) => [id, name || `group ${id}`])), [groups]);
 
 /** What the service itself keeps of an account, beside the chain. */
 export type Records = Pick<Client, "balance" | "history" | "listRuns" | "usage" | "events">;

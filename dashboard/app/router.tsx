@@ -6,22 +6,56 @@ import { Missing, Shell } from "./Shell";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 const at = <const Path extends string>(path: Path, component: () => ReactNode) => createRoute({ getParentRoute: () => root, path, component });
-const later = <Name extends string>(load: () => Promise<Record<Name, () => ReactNode>>, name: Name) => lazyRouteComponent(load, name) as unknown as () => ReactNode;
+const later = <Name extends string>(load: () => Promise<Record<Name, () => ReactNode>>, name: Name) =>
+  lazyRouteComponent(load, name) as unknown as () => ReactNode;
 
 /** Each screen but the first is loaded when it is opened. Where one is stands behind the # of the address, so the server knows one page only. */
 const routeTree = root.addChildren([
   at("/", Overview),
-  at("/pkps", later(() => import("../screens/pkps/Pkps"), "Pkps")),
-  at("/pkps/$pkp", later(() => import("../screens/pkps/Pkp"), "Pkp")),
-  at("/groups", later(() => import("../screens/groups/Groups"), "Groups")),
-  at("/groups/$group", later(() => import("../screens/groups/Group"), "Group")),
-  at("/actions", later(() => import("../screens/actions/Actions"), "Actions")),
-  at("/usage-keys", later(() => import("../screens/usageKeys/UsageKeys"), "UsageKeys")),
-  at("/runner", later(() => import("../screens/runner/Runner"), "Runner")),
-  at("/activity", later(() => import("../screens/activity/Activity"), "Activity")),
-  at("/credit", later(() => import("../screens/credit/Credit"), "Credit")),
-  at("/trust", later(() => import("../screens/trust/Trust"), "Trust")),
-  at("/account", later(() => import("../screens/account/Account"), "Account")),
+  at(
+    "/pkps",
+    later(() => import("../screens/pkps/Pkps"), "Pkps"),
+  ),
+  at(
+    "/pkps/$pkp",
+    later(() => import("../screens/pkps/Pkp"), "Pkp"),
+  ),
+  at(
+    "/groups",
+    later(() => import("../screens/groups/Groups"), "Groups"),
+  ),
+  at(
+    "/groups/$group",
+    later(() => import("../screens/groups/Group"), "Group"),
+  ),
+  at(
+    "/actions",
+    later(() => import("../screens/actions/Actions"), "Actions"),
+  ),
+  at(
+    "/usage-keys",
+    later(() => import("../screens/usageKeys/UsageKeys"), "UsageKeys"),
+  ),
+  at(
+    "/runner",
+    later(() => import("../screens/runner/Runner"), "Runner"),
+  ),
+  at(
+    "/activity",
+    later(() => import("../screens/activity/Activity"), "Activity"),
+  ),
+  at(
+    "/credit",
+    later(() => import("../screens/credit/Credit"), "Credit"),
+  ),
+  at(
+    "/trust",
+    later(() => import("../screens/trust/Trust"), "Trust"),
+  ),
+  at(
+    "/account",
+    later(() => import("../screens/account/Account"), "Account"),
+  ),
 ]);
 
 const routerOf = () => createRouter({ routeTree, history: createHashHistory(), defaultPreload: "intent", scrollRestoration: true });

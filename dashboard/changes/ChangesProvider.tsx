@@ -108,4 +108,3 @@ function useRefresh(session: Session): () => Promise<void> {
     [queries, session.kind],
   );
 }
-

@@ -32,42 +32,78 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
     onCollect?.(write);
     onOutcome({ state: "collected", early });
   };
+  const cancel = (): void => onOutcome({ state: "cancelled" });
   const pending = phase.at === "wallet" || phase.at === "chain";
   return (
-    <Dialog open title={`Review: ${change.title}`} closable={!pending} onClose={() => onOutcome({ state: "cancelled" })}>
-      <Summary session={session} change={change} functionName={phase.at === "review" || phase.at === "wallet" ? phase.prepared.write.functionName : undefined} />
+    <Dialog open title={`Review: ${change.title}`} closable={!pending} onClose={cancel}>
+      <Summary
+        session={session}
+        change={change}
+        functionName={phase.at === "review" || phase.at === "wallet" ? phase.prepared.write.functionName : undefined}
+      />
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
-      {phase.at === "first" && (
-        <>
-          {change.signedFirst !== undefined && <Notice>{change.signedFirst}</Notice>}
-          <Foot onCancel={() => onOutcome({ state: "cancelled" })}>
-            <Button look="primary" onPress={prepare}>
-              {change.signedFirst === undefined ? "Try again" : "Sign the request"}
-            </Button>
-          </Foot>
-        </>
-      )}
+      {phase.at === "first" && <First change={change} onCancel={cancel} onGo={prepare} />}
       {phase.at === "preparing" && <Spinner label={change.signedFirst === undefined ? "Asking the chain" : "Waiting for your wallet"} />}
       {phase.at === "review" && (
-        <>
-          <p>{phase.cost}</p>
-          <Foot onCancel={() => onOutcome({ state: "cancelled" })}>
-            {onCollect !== undefined && (
-              <Button look={session.wallet.forSafe ? "primary" : "plain"} onPress={() => collect(phase.prepared)}>
-                Collect
-              </Button>
-            )}
-            {!session.wallet.forSafe && (
-              <Button look="primary" onPress={() => send(phase.prepared)}>
-                Sign and send
-              </Button>
-            )}
-          </Foot>
-        </>
+        <Ready
+          cost={phase.cost}
+          forSafe={session.wallet.forSafe}
+          onCancel={cancel}
+          onSend={() => send(phase.prepared)}
+          onCollect={onCollect === undefined ? undefined : () => collect(phase.prepared)}
+        />
       )}
       {phase.at === "wallet" && <Spinner label={`Waiting for ${session.wallet.name}`} />}
       {phase.at === "chain" && <OnItsWay hash={phase.hash} chainId={session.config.chain_id} />}
     </Dialog>
+  );
+}
+
+interface FirstProps {
+  readonly change: Change;
+  readonly onCancel: () => void;
+  readonly onGo: () => Promise<void>;
+}
+
+/** What the wallet signs before there is anything to send; or, when preparing has failed, another try. */
+function First({ change, onCancel, onGo }: FirstProps): ReactNode {
+  return (
+    <>
+      {change.signedFirst !== undefined && <Notice>{change.signedFirst}</Notice>}
+      <Foot onCancel={onCancel}>
+        <Button look="primary" onPress={onGo}>
+          {change.signedFirst === undefined ? "Try again" : "Sign the request"}
+        </Button>
+      </Foot>
+    </>
+  );
+}
+
+interface ReadyProps {
+  readonly cost: string;
+  readonly forSafe: boolean;
+  readonly onCancel: () => void;
+  readonly onSend: () => Promise<void>;
+  readonly onCollect: (() => void) | undefined;
+}
+
+function Ready({ cost, forSafe, onCancel, onSend, onCollect }: ReadyProps): ReactNode {
+  return (
+    <>
+      <p>{cost}</p>
+      <Foot onCancel={onCancel}>
+        {onCollect !== undefined && (
+          <Button look={forSafe ? "primary" : "plain"} onPress={onCollect}>
+            Collect
+          </Button>
+        )}
+        {!forSafe && (
+          <Button look="primary" onPress={onSend}>
+            Sign and send
+          </Button>
+        )}
+      </Foot>
+    </>
   );
 }
 

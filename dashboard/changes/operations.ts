@@ -31,7 +31,8 @@ export function createPkp(fields: Strings): Change<MadePkp> {
   return {
     title: `Create the PKP ${quoted(fields.name, "without a name")}`,
     words: strings(fields),
-    signedFirst: "First your wallet signs a request for a new key. That costs nothing, and the key belongs to nobody until you send the transaction that registers it.",
+    signedFirst:
+      "First your wallet signs a request for a new key. That costs nothing, and the key belongs to nobody until you send the transaction that registers it.",
     viaApi: (client, options) => client.createWallet({ ...fields }, options),
     viaChain: async (owner) => ({ write: await owner.prepare.registerPkp(await owner.mintPkp(), fields) }),
   };
@@ -90,7 +91,10 @@ export interface MadeKey {
 export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNames): Change<MadeKey> {
   return {
     title: `Create the usage key ${quoted(permissions.name, "without a name")}`,
-    words: [["Name", permissions.name], ["May", scopeSentences(permissions, groups).join(" ")]],
+    words: [
+      ["Name", permissions.name],
+      ["May", scopeSentences(permissions, groups).join(" ")],
+    ],
     signedFirst:
       "First your wallet signs a request for a new secret. That costs nothing, and the secret opens nothing until you send the transaction that attaches it.",
     viaApi: (client, options) => client.addUsageApiKey(permissions, options),

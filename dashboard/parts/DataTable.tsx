@@ -39,7 +39,14 @@ export function DataTable<Row>({ label, rows, columns, idOf, textOf, total, tool
       {(textOf !== undefined || tools !== undefined) && (
         <div className="list-tools">
           {textOf !== undefined && (
-            <input className="input" type="search" aria-label={`Search ${label}`} placeholder="Search" value={search} onChange={(e) => setSearch(e.target.value)} />
+            <input
+              className="input"
+              type="search"
+              aria-label={`Search ${label}`}
+              placeholder="Search"
+              value={search}
+              onChange={(e) => setSearch(e.target.value)}
+            />
           )}
           <span className="soft small number" role="status">
             {shown.length.toLocaleString("en-US")}

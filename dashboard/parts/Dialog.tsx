@@ -56,7 +56,7 @@ interface FormProps extends Omit<Props, "closable"> {
   readonly danger?: boolean;
   readonly ready?: boolean;
   /** Closes when it resolves, unless with false; a failure is shown and what was typed stays. */
-  readonly onSubmit: () => Promise<boolean | undefined | void>;
+  readonly onSubmit: () => Promise<unknown>;
 }
 
 /** A dialog around one form with one button that does it. */

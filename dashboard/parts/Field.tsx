@@ -163,7 +163,14 @@ export function Picker({ legend, options, chosen, onChange, empty }: PickerProps
       ) : (
         <div className="picker">
           {options.length > 8 && (
-            <input className="input" type="search" placeholder="Search" aria-label={`Search ${legend}`} value={search} onChange={(e) => setSearch(e.target.value)} />
+            <input
+              className="input"
+              type="search"
+              placeholder="Search"
+              aria-label={`Search ${legend}`}
+              value={search}
+              onChange={(e) => setSearch(e.target.value)}
+            />
           )}
           <div className="options">
             {found.slice(0, SHOWN).map(({ id, label, hint }) => (

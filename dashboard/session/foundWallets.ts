@@ -14,4 +14,4 @@ export interface Connection {
 }
 
 /** What it takes to use one is loaded when one is used. */
-export const walletTools = (): Promise<typeof import("./wallets")> => import("./wallets");
+export const walletTools = () => import("./wallets");

@@ -40,7 +40,9 @@ export async function switchChain({ detail }: Connection, config: ChainConfig): 
 }
 
 const signerOf = ({ detail, address }: Connection): Promise<JsonRpcSigner> =>
-  new BrowserProvider(detail.provider as ConstructorParameters<typeof BrowserProvider>[0], "any", { cacheTimeout: -1, pollingInterval: 1_000 }).getSigner(address);
+  new BrowserProvider(detail.provider as ConstructorParameters<typeof BrowserProvider>[0], "any", { cacheTimeout: -1, pollingInterval: 1_000 }).getSigner(
+    address,
+  );
 
 function ownersClient(signer: JsonRpcSigner, accountId: string | undefined, walletAuth: WalletAuth, owner?: string): Promise<ChainSecuredClient> {
   const named = { ...(accountId === undefined ? {} : { accountId }), ...(owner === undefined ? {} : { owner }) };
@@ -69,7 +71,6 @@ export async function clientWithoutAccount(connection: Connection, config: Chain
   const signer = await signerOf(connection);
   return ownersClient(signer, undefined, authOf(signer, config));
 }
-
 
 /** For an account that a multisig owns: everything can be read and prepared, and nothing sent. */
 export async function prepareForSafe(connection: Connection, config: ChainConfig, safe: string, accountId?: string): Promise<WalletSession> {

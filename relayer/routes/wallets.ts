@@ -6,7 +6,10 @@ import { writeWithPkps } from "./references";
 import { pageOf, walletItem } from "./pages";
 import { done, write, type Writes } from "./writes";
 
-export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<"createWallet" | "updateWallet" | "listWallets" | "listWalletsInGroup"> {
+export function walletRoutes(
+  { chain, executor }: RouteDeps,
+  writes: Writes,
+): HandlersOf<"createWallet" | "updateWallet" | "listWallets" | "listWalletsInGroup"> {
   return {
     createWallet: async (call) => {
       const { accountId, actorId } = call.caller;
@@ -20,7 +23,8 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
     updateWallet: async (call) => {
       const { pkp_id: pkp, name, description } = call.body;
       const { accountId } = call.caller;
-      const update = (): Promise<ContractWrite> => writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("updatePkpMetadata", accountId, address, name, description));
+      const update = (): Promise<ContractWrite> =>
+        writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("updatePkpMetadata", accountId, address, name, description));
       return done(await writes.send(call, update));
     },
 

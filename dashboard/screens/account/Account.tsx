@@ -8,6 +8,7 @@ import { Badge, Facts, Id, Notice, PageHead } from "../../parts/bits";
 import { explorerOf } from "../../parts/explorer";
 import { StringsFields, type Strings } from "../../parts/Field";
 import { useSession } from "../../session/context";
+import type { Account as AccountItem } from "../../session/types";
 import { Convert } from "./Convert";
 import { Freeze } from "./Freeze";
 import { Transfer } from "./Transfer";
@@ -24,27 +25,22 @@ export function Account(): ReactNode {
       <PageHead title="Account" about="What the account is called, who owns it, and what can be done to it as a whole.">
         {session.isOwner && <Button onPress={() => setOpen("rename")}>Rename</Button>}
       </PageHead>
-      <section className="card">
-        <Facts
-          items={[
-            ["Name", account.name || "without a name"],
-            ["Description", account.description || "–"],
-            ["Mode", <Badge key="m">{account.managed ? "API mode" : "ChainSecured"}</Badge>],
-            ["Account id", <Id key="i" value={account.id} what="account id" />],
-            ["Owner", <Id key="o" whole value={account.owner} what="owner" href={explorerOf(session.config, "address", account.owner)} />],
-            ["Contract", <Id key="c" value={session.config.contract_address} what="contract" href={explorerOf(session.config, "address", session.config.contract_address)} />],
-          ]}
-        />
-      </section>
+      <AccountFacts account={account} />
       {!session.isOwner && <Notice>You are signed in with a usage key. Only the owner can change the account.</Notice>}
       {session.isOwner && <Freeze account={account} />}
       {session.isOwner && account.managed && (
-        <Task title="Convert to ChainSecured" about="Your wallet becomes the owner, and nobody else can change the account again. The account key ends for ever.">
+        <Task
+          title="Convert to ChainSecured"
+          about="Your wallet becomes the owner, and nobody else can change the account again. The account key ends for ever."
+        >
           <Button onPress={() => setOpen("convert")}>Convert to ChainSecured</Button>
         </Task>
       )}
       {session.isOwner && (
-        <Task title="Hand the account to somebody else" about="Another wallet, a Safe or a contract becomes the owner. Your own rights end with the same transaction.">
+        <Task
+          title="Hand the account to somebody else"
+          about="Another wallet, a Safe or a contract becomes the owner. Your own rights end with the same transaction."
+        >
           <Button look="danger" onPress={() => setOpen("transfer")}>
             Transfer ownership
           </Button>
@@ -60,6 +56,24 @@ export function Account(): ReactNode {
       {open === "convert" && session.kind === "key" && <Convert session={session} onClose={close} />}
       {open === "transfer" && <Transfer onClose={close} />}
     </>
+  );
+}
+
+function AccountFacts({ account }: { readonly account: AccountItem }): ReactNode {
+  const { config } = useSession();
+  return (
+    <section className="card">
+      <Facts
+        items={[
+          ["Name", account.name || "without a name"],
+          ["Description", account.description || "–"],
+          ["Mode", <Badge key="m">{account.managed ? "API mode" : "ChainSecured"}</Badge>],
+          ["Account id", <Id key="i" value={account.id} what="account id" />],
+          ["Owner", <Id key="o" whole value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />],
+          ["Contract", <Id key="c" value={config.contract_address} what="contract" href={explorerOf(config, "address", config.contract_address)} />],
+        ]}
+      />
+    </section>
   );
 }
 
@@ -80,7 +94,13 @@ function Rename({ onClose }: { readonly onClose: () => void }): ReactNode {
   const { data } = useAccount();
   const [{ name, description }, setStrings] = useState<Strings>(data);
   return (
-    <FormDialog open onClose={onClose} title="Rename the account" submit="Save" onSubmit={async () => (await perform(renameAccount({ name, description }))).state !== "cancelled"}>
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Rename the account"
+      submit="Save"
+      onSubmit={async () => (await perform(renameAccount({ name, description }))).state !== "cancelled"}
+    >
       <StringsFields value={{ name, description }} onChange={setStrings} />
     </FormDialog>
   );

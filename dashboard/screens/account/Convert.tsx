@@ -9,7 +9,10 @@ import { useSessions } from "../../session/context";
 import { OtherChain, WalletList } from "../signIn/WalletSignIn";
 import { Ends } from "./Transfer";
 
-type Step = { readonly at: "wallet" } | { readonly at: "chain"; readonly connection: Connection; readonly chain: bigint } | { readonly at: "confirm"; readonly connection: Connection };
+type Step =
+  | { readonly at: "wallet" }
+  | { readonly at: "chain"; readonly connection: Connection; readonly chain: bigint }
+  | { readonly at: "confirm"; readonly connection: Connection };
 
 /** Wallet first, then what ends, then one signature; the service sends the conversion and pays for it. */
 export function Convert({ session, onClose }: { readonly session: KeySession; readonly onClose: () => void }): ReactNode {

@@ -33,14 +33,28 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
       }}
     >
       <Ends managed={account.managed} />
-      <TextField label="Address of the new owner" code required value={address} onChange={setAddress} placeholder="0x…" hint="A wallet, a Safe, or a governance contract on this chain." />
+      <TextField
+        label="Address of the new owner"
+        code
+        required
+        value={address}
+        onChange={setAddress}
+        placeholder="0x…"
+        hint="A wallet, a Safe, or a governance contract on this chain."
+      />
       {address !== "" && problem !== undefined && <Notice kind="bad">{problem}</Notice>}
       {problem === undefined && address !== "" && (
         <Notice>
           The account will belong to <span className="code anywhere">{getAddress(address.trim())}</span>
         </Notice>
       )}
-      <TextField label="Its last six characters, once more" code value={ending} onChange={setEnding} hint="Read them from where the address comes from, not from above." />
+      <TextField
+        label="Its last six characters, once more"
+        code
+        value={ending}
+        onChange={setEnding}
+        hint="Read them from where the address comes from, not from above."
+      />
       <Check label="I understand that only the new owner can undo this" checked={understood} onChange={setUnderstood} />
     </FormDialog>
   );

@@ -51,13 +51,23 @@ export function Actions(): ReactNode {
 }
 
 const columnsOf = (onOpen: (open: Open) => void): readonly Column<Action>[] => [
-  { title: "Name", width: "minmax(9rem, 1fr)", cell: ({ name, hashed_cid }) => <span className="name">{hashed_cid === ANY_ACTION ? "Any" : name || "Without a name"}</span>, by: ({ name }) => name },
+  {
+    title: "Name",
+    width: "minmax(9rem, 1fr)",
+    cell: ({ name, hashed_cid }) => <span className="name">{hashed_cid === ANY_ACTION ? "Any" : name || "Without a name"}</span>,
+    by: ({ name }) => name,
+  },
   {
     title: "Code",
     width: "minmax(11rem, 1fr)",
     cell: ({ action_ipfs_cid: cid, hashed_cid }) => (cid === undefined ? <Id value={hashed_cid} what="hash of the CID" /> : <Id value={cid} what="CID" />),
   },
-  { title: "Description", width: "minmax(8rem, 1.4fr)", cell: ({ description }) => <span className="soft">{description}</span>, by: ({ description }) => description },
+  {
+    title: "Description",
+    width: "minmax(8rem, 1.4fr)",
+    cell: ({ description }) => <span className="soft">{description}</span>,
+    by: ({ description }) => description,
+  },
   {
     title: "",
     width: "11rem",

@@ -36,7 +36,15 @@ export function AddAction({ onClose, onMade, code: first = "", name = "" }: Prop
       }}
     >
       <StringsFields value={strings} onChange={setStrings} placeholder="Sign a message" />
-      <TextField label="Code" code lines={10} required value={code} onChange={setCode} hint="JavaScript with a function main, or the CID of code that is on IPFS." />
+      <TextField
+        label="Code"
+        code
+        lines={10}
+        required
+        value={code}
+        onChange={setCode}
+        hint="JavaScript with a function main, or the CID of code that is on IPFS."
+      />
     </FormDialog>
   );
 }

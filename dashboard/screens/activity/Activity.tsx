@@ -10,7 +10,10 @@ export function Activity(): ReactNode {
   const isReadable = session.kind === "key" || !session.wallet.forSafe;
   return (
     <>
-      <PageHead title="Activity" about="Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs are kept nowhere." />
+      <PageHead
+        title="Activity"
+        about="Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs are kept nowhere."
+      />
       {isReadable ? (
         <Tabs.Root defaultValue="runs" className="stack">
           <Tabs.List className="tabs" aria-label="What to show">

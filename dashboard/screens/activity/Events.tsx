@@ -30,7 +30,15 @@ export function Events(): ReactNode {
           <p>Each change of the account leaves one on the chain.</p>
         </Empty>
       )}
-      {shown.length > 0 && <DataTable label="Events" rows={shown} columns={columns} idOf={({ cursor }) => cursor} textOf={(event) => `${event.name} ${event.transaction_hash} ${JSON.stringify(event.args)}`} />}
+      {shown.length > 0 && (
+        <DataTable
+          label="Events"
+          rows={shown}
+          columns={columns}
+          idOf={({ cursor }) => cursor}
+          textOf={(event) => `${event.name} ${event.transaction_hash} ${JSON.stringify(event.args)}`}
+        />
+      )}
     </section>
   );
 }
@@ -62,9 +70,20 @@ function detailsOf({ args }: Event): string {
 }
 
 const columnsOf = (chainId: number): readonly Column<Event>[] => [
-  { title: "Event", width: "minmax(10rem, 1fr)", cell: ({ name, removed }) => <span className="name">{inWords(name) + (removed === true ? " (taken back)" : "")}</span>, by: ({ name }) => name },
+  {
+    title: "Event",
+    width: "minmax(10rem, 1fr)",
+    cell: ({ name, removed }) => <span className="name">{inWords(name) + (removed === true ? " (taken back)" : "")}</span>,
+    by: ({ name }) => name,
+  },
   { title: "Details", width: "minmax(12rem, 2.4fr)", cell: (event) => <span className="soft small anywhere">{detailsOf(event)}</span> },
-  { title: "Block", width: "5rem", end: true, cell: ({ block_number }) => <span className="number">{block_number}</span>, by: ({ block_number }) => block_number },
+  {
+    title: "Block",
+    width: "5rem",
+    end: true,
+    cell: ({ block_number }) => <span className="number">{block_number}</span>,
+    by: ({ block_number }) => block_number,
+  },
   {
     title: "Transaction",
     width: "11rem",

@@ -3,7 +3,7 @@ import type { Answer } from "../../../client";
 import { useActions, usePkps, useSigned, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Badge, Empty, Id, Notice, Spinner } from "../../parts/bits";
+import { Badge, CopyButton, Empty, Notice, Spinner } from "../../parts/bits";
 import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
 import { dollars, duration, moment, short } from "../../parts/text";
@@ -36,7 +36,14 @@ export function Runs(): ReactNode {
         </Empty>
       )}
       {data !== undefined && data.total > 0 && (
-        <DataTable label="Runs" rows={data.items} total={data.total} columns={columns} idOf={({ request_id }) => request_id} textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`} />
+        <DataTable
+          label="Runs"
+          rows={data.items}
+          total={data.total}
+          columns={columns}
+          idOf={({ request_id }) => request_id}
+          textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`}
+        />
       )}
       {data !== undefined && data.total > PAGE && (
         <div className="row">
@@ -83,12 +90,38 @@ function useNames(): Names {
 }
 
 const columnsOf = (names: Names): readonly Column<Run>[] => [
-  { title: "When", width: "minmax(9rem, 1fr)", cell: ({ started_at }) => moment(started_at * 1000), by: ({ started_at }) => started_at },
-  { title: "Action", width: "minmax(8rem, 1.2fr)", cell: ({ action_ipfs_cid: cid }) => <span title={cid}>{names.action(cid)}</span>, by: ({ action_ipfs_cid }) => names.action(action_ipfs_cid) },
-  { title: "Key", width: "minmax(7rem, 1fr)", cell: ({ api_key_hash }) => names.key(api_key_hash), by: ({ api_key_hash }) => names.key(api_key_hash) },
-  { title: "PKPs used", width: "minmax(6rem, 1fr)", cell: ({ pkps_used }) => (pkps_used.length === 0 ? <span className="soft">none</span> : pkps_used.map(names.pkp).join(", ")) },
-  { title: "Outcome", width: "8rem", cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcome.replaceAll("_", " ")}</Badge>, by: ({ outcome }) => outcome },
-  { title: "Time", width: "5rem", end: true, cell: ({ duration_ms }) => <span className="number">{duration(duration_ms)}</span>, by: ({ duration_ms }) => duration_ms },
-  { title: "Price", width: "4.5rem", end: true, cell: ({ cost_cents }) => <span className="number">{dollars(cost_cents)}</span>, by: ({ cost_cents }) => cost_cents },
-  { title: "Request", width: "8rem", cell: ({ request_id }) => <Id value={request_id} what="request id" /> },
+  { title: "When", width: "minmax(0, 1.1fr)", cell: ({ started_at }) => moment(started_at * 1000), by: ({ started_at }) => started_at },
+  {
+    title: "Action",
+    width: "minmax(0, 1.1fr)",
+    cell: ({ action_ipfs_cid: cid }) => <span title={cid}>{names.action(cid)}</span>,
+    by: ({ action_ipfs_cid }) => names.action(action_ipfs_cid),
+  },
+  { title: "Key", width: "minmax(0, 1fr)", cell: ({ api_key_hash }) => names.key(api_key_hash), by: ({ api_key_hash }) => names.key(api_key_hash) },
+  {
+    title: "PKPs used",
+    width: "minmax(0, 1fr)",
+    cell: ({ pkps_used }) => (pkps_used.length === 0 ? <span className="soft">none</span> : pkps_used.map(names.pkp).join(", ")),
+  },
+  {
+    title: "Outcome",
+    width: "minmax(0, 1fr)",
+    cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcome.replaceAll("_", " ")}</Badge>,
+    by: ({ outcome }) => outcome,
+  },
+  {
+    title: "Time",
+    width: "4.5rem",
+    end: true,
+    cell: ({ duration_ms }) => <span className="number">{duration(duration_ms)}</span>,
+    by: ({ duration_ms }) => duration_ms,
+  },
+  {
+    title: "Price",
+    width: "4rem",
+    end: true,
+    cell: ({ cost_cents }) => <span className="number">{dollars(cost_cents)}</span>,
+    by: ({ cost_cents }) => cost_cents,
+  },
+  { title: "Request", width: "4rem", end: true, cell: ({ request_id }) => <CopyButton text={request_id} what="request id" /> },
 ];

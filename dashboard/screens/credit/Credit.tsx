@@ -99,7 +99,13 @@ const COLUMNS: readonly Column<Entry>[] = [
   { title: "When", width: "minmax(10rem, 1fr)", cell: ({ created_at }) => moment(created_at), by: ({ created_at }) => created_at },
   { title: "What", width: "minmax(8rem, 1fr)", cell: ({ kind }) => KINDS[kind], by: ({ kind }) => KINDS[kind] },
   { title: "Reference", width: "minmax(8rem, 2fr)", cell: (entry) => <Reference entry={entry} /> },
-  { title: "Amount", width: "7rem", end: true, cell: ({ amount_cents }) => <span className="number">{dollars(amount_cents)}</span>, by: ({ amount_cents }) => amount_cents },
+  {
+    title: "Amount",
+    width: "7rem",
+    end: true,
+    cell: ({ amount_cents }) => <span className="number">{dollars(amount_cents)}</span>,
+    by: ({ amount_cents }) => amount_cents,
+  },
 ];
 
 function Reference({ entry }: { readonly entry: Entry }): ReactNode {
@@ -133,7 +139,9 @@ function History(): ReactNode {
           <p>Whatever is added or spent appears here.</p>
         </Empty>
       )}
-      {data !== undefined && data.total > 0 && <DataTable label="History" rows={data.items} columns={COLUMNS} idOf={({ id }) => id} textOf={(entry) => `${KINDS[entry.kind]} ${entry.reference}`} />}
+      {data !== undefined && data.total > 0 && (
+        <DataTable label="History" rows={data.items} columns={COLUMNS} idOf={({ id }) => id} textOf={(entry) => `${KINDS[entry.kind]} ${entry.reference}`} />
+      )}
       {data !== undefined && data.total > PAGE && (
         <div className="row">
           {page > 0 && <Button onPress={() => setPage(page - 1)}>Newer</Button>}

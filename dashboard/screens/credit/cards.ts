@@ -74,7 +74,12 @@ export async function payWithDouble(publishableKey: string, card: Card, clientSe
 function doubleAt(publishableKey: string) {
   return async (method: string, path: string, form?: Record<string, string>): Promise<IntentState & { id?: string }> => {
     const body = form === undefined ? {} : { body: new URLSearchParams(form) };
-    const answer = await fetch(`/billing/double${path}`, { method, ...body, headers: { Authorization: `Bearer ${publishableKey}` }, signal: AbortSignal.timeout(30_000) });
+    const answer = await fetch(`/billing/double${path}`, {
+      method,
+      ...body,
+      headers: { Authorization: `Bearer ${publishableKey}` },
+      signal: AbortSignal.timeout(30_000),
+    });
     const value = (await answer.json()) as { id?: string; status?: string; error?: { message?: string } };
     if (value.error !== undefined) throw declined(value.error.message);
     return value;

@@ -55,7 +55,8 @@ export async function resumePayment(account: string, payments: Payments): Promis
 }
 
 function notFinished(open: Attempt, error: unknown): string | undefined {
-  if (codeOf(error) === "payment_not_succeeded") return `A payment of ${dollars(open.amountCents)} was begun and not finished. Add the same amount to go on with it.`;
+  if (codeOf(error) === "payment_not_succeeded")
+    return `A payment of ${dollars(open.amountCents)} was begun and not finished. Add the same amount to go on with it.`;
   if (codeOf(error) === "payment_intent_not_found") forgetAttempt();
   return undefined;
 }

@@ -76,7 +76,12 @@ function Matrix({ group, members, onOpen }: Parts & { readonly onOpen: (open: Op
           </Button>
         </div>
       </div>
-      {isWide && <Notice kind="warn">This group lists anything: any {actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION) ? "code" : "PKP"}. Whoever may run in it is limited by nothing else.</Notice>}
+      {isWide && (
+        <Notice kind="warn">
+          This group lists anything: any {actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION) ? "code" : "PKP"}. Whoever may run in it is limited by
+          nothing else.
+        </Notice>
+      )}
       {pkps.length + actions.length === 0 ? (
         <Empty title="An empty group allows nothing">
           <p>List at least one action and one PKP.</p>
@@ -90,7 +95,12 @@ function Matrix({ group, members, onOpen }: Parts & { readonly onOpen: (open: Op
                 {pkps.map((pkp) => (
                   <th scope="col" key={pkp.wallet_address}>
                     <span className="name">{pkp.name || short(pkp.wallet_address)}</span>
-                    <Button size="small" look="quiet" aria-label={`Take ${pkp.name || short(pkp.wallet_address)} out of the group`} onPress={() => dropPkp(pkp.wallet_address)}>
+                    <Button
+                      size="small"
+                      look="quiet"
+                      aria-label={`Take ${pkp.name || short(pkp.wallet_address)} out of the group`}
+                      onPress={() => dropPkp(pkp.wallet_address)}
+                    >
                       Remove
                     </Button>
                   </th>
@@ -168,7 +178,13 @@ function Rename({ group, onClose }: { readonly group: GroupItem; readonly onClos
   const [strings, setStrings] = useState<Strings>(group);
   const { name, description } = strings;
   return (
-    <FormDialog open onClose={onClose} title="Rename the group" submit="Save" onSubmit={async () => (await perform(renameGroup(group.id, group.name, { name, description }))).state !== "cancelled"}>
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Rename the group"
+      submit="Save"
+      onSubmit={async () => (await perform(renameGroup(group.id, group.name, { name, description }))).state !== "cancelled"}
+    >
       <StringsFields value={strings} onChange={setStrings} />
     </FormDialog>
   );

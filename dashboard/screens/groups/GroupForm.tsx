@@ -40,7 +40,13 @@ export function GroupForm({ onClose, onMade, pkps: firstPkps = [], actions: firs
     >
       <StringsFields value={strings} onChange={setStrings} placeholder="Payouts" />
       <Picker legend="PKPs" options={pkpOptions(allPkps.items)} chosen={pkps} onChange={setPkps} empty="There are no PKPs yet. You can list some later." />
-      <Picker legend="Actions" options={actionOptions(allActions.items)} chosen={actions} onChange={setActions} empty="There are no actions yet. You can list some later." />
+      <Picker
+        legend="Actions"
+        options={actionOptions(allActions.items)}
+        chosen={actions}
+        onChange={setActions}
+        empty="There are no actions yet. You can list some later."
+      />
     </FormDialog>
   );
 }

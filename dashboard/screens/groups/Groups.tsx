@@ -27,7 +27,16 @@ export function Groups(): ReactNode {
           <p>Without a group nothing may use a PKP. Make one that lists an action and a PKP.</p>
         </Empty>
       )}
-      {items.length > 0 && <DataTable label="Groups" rows={items} total={total} columns={columns} idOf={({ id }) => id} textOf={({ name, description, id }) => `${name} ${description} ${id}`} />}
+      {items.length > 0 && (
+        <DataTable
+          label="Groups"
+          rows={items}
+          total={total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={({ name, description, id }) => `${name} ${description} ${id}`}
+        />
+      )}
       {creating && <GroupForm onClose={() => setCreating(false)} />}
     </>
   );
@@ -44,8 +53,19 @@ const columnsOf = (keys: readonly UsageKey[]): readonly Column<Group>[] => [
     ),
     by: ({ name }) => name,
   },
-  { title: "Description", width: "minmax(8rem, 1.6fr)", cell: ({ description }) => <span className="soft">{description}</span>, by: ({ description }) => description },
-  { title: "Actions", width: "5rem", end: true, cell: ({ action_count }) => <span className="number">{action_count}</span>, by: ({ action_count }) => action_count },
+  {
+    title: "Description",
+    width: "minmax(8rem, 1.6fr)",
+    cell: ({ description }) => <span className="soft">{description}</span>,
+    by: ({ description }) => description,
+  },
+  {
+    title: "Actions",
+    width: "5rem",
+    end: true,
+    cell: ({ action_count }) => <span className="number">{action_count}</span>,
+    by: ({ action_count }) => action_count,
+  },
   { title: "PKPs", width: "4rem", end: true, cell: ({ pkp_count }) => <span className="number">{pkp_count}</span>, by: ({ pkp_count }) => pkp_count },
   {
     title: "Keys",

@@ -55,17 +55,32 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
   return [
     ...(first === undefined
       ? []
-      : [{ kind: "warn", text: `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)} or soon after.`, to: "/usage-keys", link: "Look at the keys" } as const]),
-    ...(expired.length === 0 ? [] : [{ kind: "warn", text: `${named(expired)} can no longer be used: expired.`, to: "/usage-keys", link: "Clear them up" } as const]),
+      : [
+          {
+            kind: "warn",
+            text: `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)} or soon after.`,
+            to: "/usage-keys",
+            link: "Look at the keys",
+          } as const,
+        ]),
+    ...(expired.length === 0
+      ? []
+      : [{ kind: "warn", text: `${named(expired)} can no longer be used: expired.`, to: "/usage-keys", link: "Clear them up" } as const]),
   ];
 }
 
-const named = (keys: readonly UsageKey[]): string => listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) + (keys.length > 3 ? " and others" : "");
+const named = (keys: readonly UsageKey[]): string =>
+  listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) + (keys.length > 3 ? " and others" : "");
 
 function aboutGroups(groups: readonly Group[], members: ReadonlyMap<string, Members>): Point[] {
   const wide = groups.filter(({ id }) => {
     const { pkps = [], actions = [] } = members.get(id) ?? {};
     return pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) || actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION);
   });
-  return wide.map(({ id, name }) => ({ kind: "warn", text: `The group ${quoted(name, id)} lists anything: any code or any PKP.`, to: "/groups", link: "Narrow it" }));
+  return wide.map(({ id, name }) => ({
+    kind: "warn",
+    text: `The group ${quoted(name, id)} lists anything: any code or any PKP.`,
+    to: "/groups",
+    link: "Narrow it",
+  }));
 }

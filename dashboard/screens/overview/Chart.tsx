@@ -52,10 +52,24 @@ function draw(element: HTMLElement, days: readonly string[], values: readonly nu
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 1)] } },
       axes: [
-        { ...axis, grid: { show: false }, values: (_plot, at) => at.map((one) => new Date(one * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })), space: 70 },
+        {
+          ...axis,
+          grid: { show: false },
+          values: (_plot, at) => at.map((one) => new Date(one * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })),
+          space: 70,
+        },
         { ...axis, values: (_plot, at) => at.map(format), size: 54, space: 40 },
       ],
-      series: [{}, { fill: colour("--accent"), stroke: colour("--accent"), width: 0, points: { show: false }, paths: uPlot.paths.bars?.({ size: [0.7, 24], radius: 0.2 }) ?? (() => null) }],
+      series: [
+        {},
+        {
+          fill: colour("--accent"),
+          stroke: colour("--accent"),
+          width: 0,
+          points: { show: false },
+          paths: uPlot.paths.bars?.({ size: [0.7, 24], radius: 0.2 }) ?? (() => null),
+        },
+      ],
     },
     [times, [...values]],
     element,

@@ -84,7 +84,9 @@ export function FirstSignature({ hasRun, onHide }: { readonly hasRun: boolean; r
       {signed !== undefined && <SignedNotice signed={signed} expected={pkp?.wallet_address ?? ""} />}
       {open === "pkp" && <CreatePkp onClose={close} />}
       {open === "action" && <AddAction onClose={close} code={SIGN_EXAMPLE.code} name={SIGN_EXAMPLE.name} />}
-      {open === "group" && <GroupForm onClose={close} pkps={pkp === undefined ? [] : [pkp.wallet_address]} actions={action === undefined ? [] : [action.hashed_cid]} />}
+      {open === "group" && (
+        <GroupForm onClose={close} pkps={pkp === undefined ? [] : [pkp.wallet_address]} actions={action === undefined ? [] : [action.hashed_cid]} />
+      )}
       {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
     </section>
   );

@@ -27,7 +27,11 @@ export function Overview(): ReactNode {
       {isNew && !isHidden && <FirstSignature hasRun={runs > 0} onHide={() => setHidden((hidden = true))} />}
       <Attention balanceCents={balance.data?.balance_cents} />
       <section className="card figures" aria-label="At a glance">
-        <Figure label="Credit left" value={balance.data?.balance_display ?? "–"} hint={balance.error === null ? <Link to="/credit">See what it pays for</Link> : wordsOf(balance.error)} />
+        <Figure
+          label="Credit left"
+          value={balance.data?.balance_display ?? "–"}
+          hint={balance.error === null ? <Link to="/credit">See what it pays for</Link> : wordsOf(balance.error)}
+        />
         <Count label="PKPs" count={account.wallet_count} />
         <Count label="Groups" count={account.group_count} />
         <Count label="Actions" count={account.action_count} />
@@ -35,7 +39,14 @@ export function Overview(): ReactNode {
       </section>
       <section className="charts" aria-label="The last 30 days">
         <DayChart title="Runs by day" total={plural(runs, "run")} days={days} of="runs" loading={usage.isLoading} format={whole} />
-        <DayChart title="Spending by day" total={dollars(days.reduce((sum, { cents }) => sum + cents, 0))} days={days} of="cents" loading={usage.isLoading} format={dollars} />
+        <DayChart
+          title="Spending by day"
+          total={dollars(days.reduce((sum, { cents }) => sum + cents, 0))}
+          days={days}
+          of="cents"
+          loading={usage.isLoading}
+          format={dollars}
+        />
       </section>
     </>
   );
@@ -43,7 +54,9 @@ export function Overview(): ReactNode {
 
 const whole = (value: number): string => (Number.isInteger(value) ? value.toLocaleString("en-US") : "");
 
-const Count = ({ label, count }: { readonly label: string; readonly count: number }): ReactNode => <Figure label={label} value={count.toLocaleString("en-US")} />;
+const Count = ({ label, count }: { readonly label: string; readonly count: number }): ReactNode => (
+  <Figure label={label} value={count.toLocaleString("en-US")} />
+);
 
 interface DayChartProps {
   readonly title: string;

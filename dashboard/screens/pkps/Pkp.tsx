@@ -64,11 +64,17 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
       {!complete && <Spinner label="Reading the groups" />}
       {complete && uses.length === 0 && (
         <Empty title="Nobody">
-          <p>{listedIn.length === 0 ? "No group lists this PKP, so no code can use it." : `The groups that list it list no action: ${listedIn.map(({ name }) => name).join(", ")}.`}</p>
+          <p>
+            {listedIn.length === 0
+              ? "No group lists this PKP, so no code can use it."
+              : `The groups that list it list no action: ${listedIn.map(({ name }) => name).join(", ")}.`}
+          </p>
         </Empty>
       )}
       {uses.length > 0 && <UsesTable uses={uses} />}
-      {uses.some(({ action }) => action.hashed_cid === ANY_ACTION) && <Notice kind="warn">A group here lists any action: whoever may run in it can sign whatever they like with this PKP.</Notice>}
+      {uses.some(({ action }) => action.hashed_cid === ANY_ACTION) && (
+        <Notice kind="warn">A group here lists any action: whoever may run in it can sign whatever they like with this PKP.</Notice>
+      )}
     </section>
   );
 }

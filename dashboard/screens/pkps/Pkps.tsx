@@ -29,7 +29,14 @@ export function Pkps(): ReactNode {
         </Empty>
       )}
       {items.length > 0 && (
-        <DataTable label="PKPs" rows={items} total={total} columns={columns} idOf={({ id }) => id} textOf={(pkp) => `${pkp.name} ${pkp.description} ${pkp.wallet_address}`} />
+        <DataTable
+          label="PKPs"
+          rows={items}
+          total={total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={(pkp) => `${pkp.name} ${pkp.description} ${pkp.wallet_address}`}
+        />
       )}
       {creating && <CreatePkp onClose={() => setCreating(false)} />}
     </>
@@ -53,6 +60,11 @@ const columnsOf = (chainId: number): readonly Column<Pkp>[] => [
     cell: ({ wallet_address: address }) => <Id value={address} what="address" href={explorerOf({ chain_id: chainId }, "address", address)} />,
     by: ({ wallet_address }) => wallet_address,
   },
-  { title: "Description", width: "minmax(8rem, 1.6fr)", cell: ({ description }) => <span className="soft">{description}</span>, by: ({ description }) => description },
+  {
+    title: "Description",
+    width: "minmax(8rem, 1.6fr)",
+    cell: ({ description }) => <span className="soft">{description}</span>,
+    by: ({ description }) => description,
+  },
   { title: "Number", width: "5rem", end: true, cell: ({ id }) => <span className="number">{id}</span>, by: ({ id }) => Number(id) },
 ];

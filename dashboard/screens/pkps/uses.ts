@@ -27,11 +27,18 @@ export function usersOf(groupId: string, keys: readonly UsageKey[], accountKey: 
 }
 
 export function groupsListing(address: string, groups: readonly Group[], members: ReadonlyMap<string, Members>): Group[] {
-  const lists = (pkps: Members["pkps"]): boolean => pkps.some(({ wallet_address: listed }) => listed === ANY_PKP || listed.toLowerCase() === address.toLowerCase());
+  const lists = (pkps: Members["pkps"]): boolean =>
+    pkps.some(({ wallet_address: listed }) => listed === ANY_PKP || listed.toLowerCase() === address.toLowerCase());
   return groups.filter(({ id }) => lists(members.get(id)?.pkps ?? []));
 }
 
-export function usesOf(address: string, groups: readonly Group[], members: ReadonlyMap<string, Members>, keys: readonly UsageKey[], accountKey: User | undefined): Use[] {
+export function usesOf(
+  address: string,
+  groups: readonly Group[],
+  members: ReadonlyMap<string, Members>,
+  keys: readonly UsageKey[],
+  accountKey: User | undefined,
+): Use[] {
   return groupsListing(address, groups, members).flatMap((group) =>
     (members.get(group.id)?.actions ?? []).map((action) => ({ group, action, who: usersOf(group.id, keys, accountKey) })),
   );

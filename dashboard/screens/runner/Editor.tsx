@@ -36,7 +36,8 @@ export function Editor({ label, language, value, onChange }: Props): ReactNode {
 
   useEffect(() => {
     const current = view.current;
-    if (current !== undefined && current.state.doc.toString() !== value) current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: value } });
+    if (current !== undefined && current.state.doc.toString() !== value)
+      current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: value } });
   }, [value]);
 
   return <div className={`editor ${language}`} ref={place} />;

@@ -28,7 +28,8 @@ export function paramsOf(text: string): Record<string, unknown> {
   } catch (error) {
     throw new Error(`The parameters are no JSON: ${error instanceof Error ? error.message : ""}`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("The parameters must be a JSON object, for example { \"name\": \"world\" }.");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Error('The parameters must be a JSON object, for example { "name": "world" }.');
   return value as Record<string, unknown>;
 }
 

@@ -38,7 +38,13 @@ export function CreateAccount({ mode: first, onClose }: { readonly mode: Mode; r
 
   if (made !== undefined) {
     return (
-      <Dialog open closable={false} onClose={() => undefined} title="Keep your API key" about="This key is your account: whoever has it can do everything. It is shown once and nobody can recover it.">
+      <Dialog
+        open
+        closable={false}
+        onClose={() => undefined}
+        title="Keep your API key"
+        about="This key is your account: whoever has it can do everything. It is shown once and nobody can recover it."
+      >
         <SecretOnce secret={made.key} what="API key" file={`${made.account.name || "account"}-key.txt`} onKept={() => begin(made)} />
       </Dialog>
     );
@@ -59,7 +65,9 @@ export function CreateAccount({ mode: first, onClose }: { readonly mode: Mode; r
       <Choices legend="How you want to own it" value={mode} options={MODES} onChange={setMode} />
       <p className="soft small">{ABOUT[mode]}</p>
       <StringsFields value={strings} onChange={setStrings} placeholder="Acme" />
-      {mode === "api" && <TextField label="Email" type="email" value={email} onChange={setEmail} placeholder="Optional" hint="For payment receipts. Never on the blockchain." />}
+      {mode === "api" && (
+        <TextField label="Email" type="email" value={email} onChange={setEmail} placeholder="Optional" hint="For payment receipts. Never on the blockchain." />
+      )}
     </FormDialog>
   );
 }
@@ -99,7 +107,8 @@ function CreateWithWallet({ strings, onClose }: { readonly strings: Strings; rea
     );
   }
   const { client, connection } = step;
-  if (client === undefined) return <OtherChain connection={connection} config={config} chain={step.chain} onClose={onClose} onSwitched={() => void ready(connection)} />;
+  if (client === undefined)
+    return <OtherChain connection={connection} config={config} chain={step.chain} onClose={onClose} onSwitched={() => void ready(connection)} />;
   return (
     <FormDialog
       open
@@ -125,4 +134,3 @@ function CreateWithWallet({ strings, onClose }: { readonly strings: Strings; rea
     </FormDialog>
   );
 }
-

@@ -70,7 +70,9 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
       <Dialog open={step.at === "choose"} onClose={() => setStep({ at: "idle" })} title="Choose a wallet">
         <WalletList found={found} onChoose={(detail) => connect(detail, step.at === "choose" ? step.for : "own")} />
       </Dialog>
-      {step.at === "otherChain" && <OtherChain {...step} onClose={() => setStep({ at: "idle" })} onSwitched={() => attempt(() => enter(step.connection, step.config, step.for))} />}
+      {step.at === "otherChain" && (
+        <OtherChain {...step} onClose={() => setStep({ at: "idle" })} onSwitched={() => attempt(() => enter(step.connection, step.config, step.for))} />
+      )}
       {step.at === "safe" && <SafeSignIn {...step} onClose={() => setStep({ at: "idle" })} />}
     </div>
   );
@@ -78,7 +80,12 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
 
 export function WalletList({ found, onChoose }: { readonly found: readonly FoundWallet[]; readonly onChoose: (detail: FoundWallet) => void }): ReactNode {
   if (found.length === 0) {
-    return <p>No wallet was found in this browser. Install one, for example a browser extension, and load this page again. To start without a wallet, create an account.</p>;
+    return (
+      <p>
+        No wallet was found in this browser. Install one, for example a browser extension, and load this page again. To start without a wallet, create an
+        account.
+      </p>
+    );
   }
   return (
     <ul className="stack-s">
@@ -120,7 +127,15 @@ export function OtherChain({ connection, config, chain, onClose, onSwitched }: O
   );
 }
 
-function SafeSignIn({ connection, config, onClose }: { readonly connection: Connection; readonly config: ChainConfig; readonly onClose: () => void }): ReactNode {
+function SafeSignIn({
+  connection,
+  config,
+  onClose,
+}: {
+  readonly connection: Connection;
+  readonly config: ChainConfig;
+  readonly onClose: () => void;
+}): ReactNode {
   const { begin } = useSessions();
   const [safe, setSafe] = useState("");
   const [account, setAccount] = useState("");
@@ -131,7 +146,9 @@ function SafeSignIn({ connection, config, onClose }: { readonly connection: Conn
       title="An account that belongs to a Safe"
       about="You prepare the changes here and save them as one file. The Safe's signers load it in the Transaction Builder, sign it and execute it."
       submit="Continue"
-      onSubmit={async () => begin(await (await walletTools()).prepareForSafe(connection, config, safe.trim(), account.trim() === "" ? undefined : account.trim()))}
+      onSubmit={async () =>
+        begin(await (await walletTools()).prepareForSafe(connection, config, safe.trim(), account.trim() === "" ? undefined : account.trim()))
+      }
     >
       <TextField label="Safe address" code required value={safe} onChange={setSafe} placeholder="0x…" />
       <TextField label="Account id" code value={account} onChange={setAccount} placeholder="0x…" hint="Only for an account that was handed over to the Safe." />

@@ -55,7 +55,10 @@ function Stated({ info }: { readonly info: Awaited<ReturnType<typeof openClient.
           ["Chain", `${config.chain_name} (${config.chain_id})${config.testnet ? ", a test network" : ""}`],
           ["Account contract", <Id key="c" value={config.contract_address} what="contract" href={explorerOf(config, "address", config.contract_address)} />],
           ["Your account's owner", <Id key="o" value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />],
-          ["Who can change your account", account.managed ? "The service, on the word of your account key (API mode)" : "Your wallet or multisig only (ChainSecured)"],
+          [
+            "Who can change your account",
+            account.managed ? "The service, on the word of your account key (API mode)" : "Your wallet or multisig only (ChainSecured)",
+          ],
           ["Addresses that write for API-mode accounts", payers === undefined ? "…" : String(payers.length)],
           ["Application", info?.app_id === undefined ? "not stated" : <Id key="a" value={info.app_id} what="application id" />],
           ["Compose hash", info?.compose_hash === undefined ? "not stated" : <Id key="h" value={info.compose_hash} what="compose hash" />],
@@ -92,7 +95,8 @@ function Checks(): ReactNode {
         <Button onPress={check}>{steps === undefined ? "Check now" : "Check again"}</Button>
       </div>
       <p className="soft">
-        A fresh random number is sent; the answer is taken apart here and every hash is computed again. This page came from the service, so treat what it finds as a first look.
+        A fresh random number is sent; the answer is taken apart here and every hash is computed again. This page came from the service, so treat what it finds
+        as a first look.
       </p>
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
       {steps !== undefined && (
@@ -119,11 +123,10 @@ function Yourself(): ReactNode {
     <section className="card stack" aria-label="Check it yourself">
       <h2>Check all of it yourself</h2>
       <p>
-        What a page cannot check, a program on your own machine can: the signature chain up to the processor's maker, the machine image, the allow-list contract on chain{" "}
-        {config.chain_id}, and that this very connection ends inside the TEE.
+        What a page cannot check, a program on your own machine can: the signature chain up to the processor's maker, the machine image, the allow-list contract
+        on chain {config.chain_id}, and that this very connection ends inside the TEE.
       </p>
       <CodeBlock what="Command" text={command} />
     </section>
   );
 }
-

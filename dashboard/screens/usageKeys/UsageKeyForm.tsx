@@ -51,7 +51,13 @@ export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = 
       onClose();
     };
     return (
-      <Dialog open closable={false} onClose={() => undefined} title="Keep this usage key" about="It is shown once. Give it to the program that needs it, and keep your account key to yourself.">
+      <Dialog
+        open
+        closable={false}
+        onClose={() => undefined}
+        title="Keep this usage key"
+        about="It is shown once. Give it to the program that needs it, and keep your account key to yourself."
+      >
         {!made.attached && <Notice kind="warn">It opens nothing until the collected changes have been sent.</Notice>}
         <SecretOnce secret={made.key} what="usage key" file={`${scopes.name || "usage"}-key.txt`} onKept={keep} />
       </Dialog>

@@ -34,7 +34,16 @@ export function UsageKeys(): ReactNode {
           <p>A usage key runs actions in the groups you name. It can expire, and have a spending cap.</p>
         </Empty>
       )}
-      {items.length > 0 && <DataTable label="Usage keys" rows={items} total={total} columns={columns} idOf={({ id }) => id} textOf={({ name, description, id }) => `${name} ${description} ${id}`} />}
+      {items.length > 0 && (
+        <DataTable
+          label="Usage keys"
+          rows={items}
+          total={total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={({ name, description, id }) => `${name} ${description} ${id}`}
+        />
+      )}
       {open === "create" && <UsageKeyForm onClose={() => setOpen(undefined)} />}
       {typeof open === "object" && <UsageKeyForm usageKey={open.editing} onClose={() => setOpen(undefined)} />}
     </>
@@ -66,7 +75,11 @@ const columnsOf = (names: GroupNames, onEdit: (key: UsageKey) => void): readonly
     ),
     by: ({ name }) => name,
   },
-  { title: "May", width: "minmax(12rem, 2fr)", cell: (key) => <span className="small">{scopeSentences({ ...key, expiration: "0", balance: "0" } as never, names).join(" ")}</span> },
+  {
+    title: "May",
+    width: "minmax(12rem, 2fr)",
+    cell: (key) => <span className="small">{scopeSentences({ ...key, expiration: "0", balance: "0" } as never, names).join(" ")}</span>,
+  },
   { title: "Expires", width: "8rem", cell: (key) => <Expiry usageKey={key} />, by: ({ expiration }) => (expiration === "0" ? Infinity : Number(expiration)) },
   { title: "Spent", width: "8rem", end: true, cell: (key) => <Spent usageKey={key} />, by: ({ spent_cents }) => spent_cents ?? 0 },
   {
