@@ -9,9 +9,12 @@ import { authorizePkp, isFresh, type Authorization } from "../authorize";
 import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
-import { addressOf, publicKeyOf } from "../keys/secp256k1";
+import type { Curve } from "../../protocol/curves";
+import { publicKeyOn } from "../keys/publicKeys";
+import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
+import { ed25519Signature, p256Signature, schnorrSignature } from "./curves";
 import { decrypt, encrypt } from "./encryption";
 import { OpRefusal } from "./refusal";
 import { signDigest, signMessage, signTransaction, signTypedData } from "./signing";
@@ -39,7 +42,15 @@ export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ah
 }
 
 /** Ops that hash what they are given. */
-const HASHED: ReadonlySet<OpName> = new Set<OpName>(["signMessage", "signTypedData", "signTransaction"]);
+const HASHED: ReadonlySet<OpName> = new Set<OpName>([
+  "signMessage",
+  "signTypedData",
+  "signTransaction",
+  "signEd25519",
+  "signEd25519AsAction",
+  "signP256",
+  "signP256AsAction",
+]);
 
 interface Granted {
   readonly account: AccountId;
@@ -64,15 +75,22 @@ class RunOps {
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
-      signMessage: (args) => this.#withPkp(args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) => this.#withPkp(args.pkpId, (secret) => signTypedData(secret, args)),
-      signTransaction: (args) => this.#withPkp(args.pkpId, (secret) => signTransaction(secret, args)),
-      signDigest: (args) => this.#withPkp(args.pkpId, (secret) => signDigest(secret, args)),
+      signMessage: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
+      signTypedData: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signTypedData(secret, args)),
+      signTransaction: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
+      signDigest: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signDigest(secret, args)),
+      signEd25519: (args) => this.#withPkp("ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
+      signSchnorr: (args) => this.#withPkp("bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
+      signP256: (args) => this.#withPkp("p256", args.pkpId, (secret) => p256Signature(secret, args)),
+      getPublicKey: ({ pkpId: id, curve }) => this.#withPkp(curve, id, (secret) => publicKeyOn(curve, secret)),
       Encrypt: ({ pkpId: id, message }) => this.#withEncryption(id, (key, scope) => encrypt(key, scope, message)),
       Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption(id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
       getActionPrivateKey: () => this.parts.keyring.withAction(this.run.cid, exposedKey),
-      getActionPublicKey: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, publicKeyOf) }),
+      signEd25519AsAction: (args) => this.#asAction("ed25519", (secret) => ed25519Signature(secret, args)),
+      signSchnorrAsAction: (args) => this.#asAction("bip340", (secret) => schnorrSignature(secret, args)),
+      signP256AsAction: (args) => this.#asAction("p256", (secret) => p256Signature(secret, args)),
+      getActionPublicKey: ({ ipfsId, curve }) => ({ value: this.parts.keyring.withActionOn(curve, ipfsId, (secret) => publicKeyOn(curve, secret)) }),
       getActionWalletAddress: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, addressOf) }),
     };
   }
@@ -105,9 +123,13 @@ class RunOps {
     throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; hash them in the action and use signDigest`);
   }
 
-  async #withPkp(pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
+  async #withPkp(curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
     const { account, path } = await this.#granted(pkpId);
-    return { value: this.parts.keyring.withPkp(account, path, pkpId, use) };
+    return { value: this.parts.keyring.withPkpOn(curve, account, path, pkpId, use) };
+  }
+
+  #asAction(curve: Curve, use: (secret: Buffer) => string): Exposed {
+    return { value: this.parts.keyring.withActionOn(curve, this.run.cid, use) };
   }
 
   async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Exposed> {

@@ -1,11 +1,14 @@
-/** Signatures a running action asks for. The key stays on the host; what goes back is one hex string. */
-import { Transaction, TypedDataEncoder, accessListify, getBytes, hashMessage, type TypedDataField } from "ethers";
+/** ECDSA signatures in Ethereum's forms that a running action asks for. The key stays on the host; what goes back is one hex string. */
+import { Transaction, TypedDataEncoder, accessListify, authorizationify, getBytes, hashMessage, type TypedDataField } from "ethers";
 import { parseAddress, type PkpId } from "../../protocol/ids";
 import { serializeSignature, signDigest as sign } from "../keys/secp256k1";
 import type { OpArguments, TransactionFields } from "./arguments";
 import { OpRefusal } from "./refusal";
 
 const MESSAGE_DOMAIN_TYPE = "EIP712Domain";
+/** EIP-4844 and EIP-7702. */
+const BLOB_TYPE = 3;
+const SET_CODE_TYPE = 4;
 
 /** EIP-191: the text's UTF-8 bytes behind "\x19Ethereum Signed Message:\n" and their length. */
 export function signMessage(secret: Buffer, { message }: OpArguments<"signMessage">): string {
@@ -50,19 +53,33 @@ function typedDataHash(
   }
 }
 
-function unsignedTransaction({ from, to, accessList, ...fields }: TransactionFields, pkpId: PkpId): Transaction {
+function unsignedTransaction({ from, to, accessList, authorizationList, ...fields }: TransactionFields, pkpId: PkpId): Transaction {
   if (from !== undefined && from !== null && parseAddress(from) !== pkpId)
     throw new OpRefusal("invalid_arguments", "transaction.from is not the PKP's address");
   try {
-    return Transaction.from({
+    const unsigned = Transaction.from({
       ...fields,
       ...(to === undefined || to === null ? {} : { to: requireAddress(to) }),
       ...(accessList === undefined ? {} : { accessList: accessListify(accessList) }),
+      ...(authorizationList === undefined ? {} : { authorizationList: authorizationList.map(authorizationify) }),
     });
+    requireFieldsOfType(unsigned);
+    return unsigned;
   } catch (error) {
     if (error instanceof OpRefusal) throw error;
     throw new OpRefusal("invalid_arguments", `the transaction cannot be encoded: ${reason(error)}`);
   }
+}
+
+/** The library leaves out what a type does not have, and writes the zero address where a type must have a recipient: something else than meant would be signed. */
+function requireFieldsOfType({ type, to, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: Transaction): void {
+  const isBlob = type === BLOB_TYPE;
+  const isSetCode = type === SET_CODE_TYPE;
+  if (isBlob !== (blobVersionedHashes !== null && maxFeePerBlobGas !== null) || (!isBlob && (blobVersionedHashes ?? maxFeePerBlobGas) !== null))
+    throw new OpRefusal("invalid_arguments", "blobVersionedHashes and maxFeePerBlobGas belong to type 3, which needs both");
+  if (isSetCode !== (authorizationList !== null))
+    throw new OpRefusal("invalid_arguments", "authorizationList belongs to type 4, which needs it");
+  if ((isBlob || isSetCode) && to === null) throw new OpRefusal("invalid_arguments", `a transaction of type ${type} needs to: it cannot make a contract`);
 }
 
 function requireAddress(text: string): string {
