@@ -23,7 +23,10 @@ const LOOKS_LIKE_HEX = /^0x([0-9a-fA-F]{2})+$/;
 const bytesOrText = z.union([z.string(), z.strictObject({ bytes: hexData })], "must be text or bytes").transform((value, context): Buffer => {
   if (typeof value !== "string") return Buffer.from(value.bytes.slice(2), "hex");
   if (!LOOKS_LIKE_HEX.test(value)) return Buffer.from(value, "utf8");
-  context.addIssue({ code: "custom", message: "is text that looks like hex, which may mean two things: give bytes as a Uint8Array, for example by ethers.getBytes" });
+  context.addIssue({
+    code: "custom",
+    message: "is text that looks like hex, which may mean two things: give bytes as a Uint8Array, for example by ethers.getBytes",
+  });
   return z.NEVER;
 });
 const bytes32 = hash32.transform((text) => Buffer.from(text.slice(2), "hex"));

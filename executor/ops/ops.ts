@@ -35,9 +35,9 @@ export interface AskedAhead {
   readonly askedAt: number;
 }
 
-/** `pkpId` is the PKP the run was already authorised for, if it named one. */
-export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ahead?: AskedAhead): OpHandler {
-  const ops = new RunOps(parts, run, pkpId, ahead);
+/** `pkpId` is the PKP the run was already authorised for, if it named one. `onUsed` is told of each PKP that an op was allowed to use. */
+export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ahead?: AskedAhead, onUsed: (pkpId: PkpId) => void = () => undefined): OpHandler {
+  const ops = new RunOps(parts, run, pkpId, ahead, onUsed);
   return (call) => ops.answer(call);
 }
 
@@ -72,6 +72,7 @@ class RunOps {
     private readonly run: Authorization,
     pkpId: PkpId | undefined,
     private ahead: AskedAhead | undefined,
+    private readonly onUsed: (pkpId: PkpId) => void,
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
@@ -125,6 +126,7 @@ class RunOps {
 
   async #withPkp(curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
     const { account, path } = await this.#granted(pkpId);
+    this.onUsed(pkpId);
     return { value: this.parts.keyring.withPkpOn(curve, account, path, pkpId, use) };
   }
 
@@ -134,6 +136,7 @@ class RunOps {
 
   async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Exposed> {
     const { account } = await this.#granted(pkpId);
+    this.onUsed(pkpId);
     return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
   }
 
@@ -143,6 +146,7 @@ class RunOps {
       throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
     const { account, path, actionByName } = await this.#granted(pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
+    this.onUsed(pkpId);
     return this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
   }
 

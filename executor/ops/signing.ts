@@ -53,7 +53,8 @@ function typedDataHash(
   }
 }
 
-function unsignedTransaction({ from, to, accessList, authorizationList, ...fields }: TransactionFields, pkpId: PkpId): Transaction {
+function unsignedTransaction(given: TransactionFields, pkpId: PkpId): Transaction {
+  const { from, to, accessList, authorizationList, ...fields } = given;
   if (from !== undefined && from !== null && parseAddress(from) !== pkpId)
     throw new OpRefusal("invalid_arguments", "transaction.from is not the PKP's address");
   try {
@@ -63,7 +64,7 @@ function unsignedTransaction({ from, to, accessList, authorizationList, ...field
       ...(accessList === undefined ? {} : { accessList: accessListify(accessList) }),
       ...(authorizationList === undefined ? {} : { authorizationList: authorizationList.map(authorizationify) }),
     });
-    requireFieldsOfType(unsigned);
+    requireFieldsOfType(unsigned.type, given);
     return unsigned;
   } catch (error) {
     if (error instanceof OpRefusal) throw error;
@@ -71,15 +72,19 @@ function unsignedTransaction({ from, to, accessList, authorizationList, ...field
   }
 }
 
-/** The library leaves out what a type does not have, and writes the zero address where a type must have a recipient: something else than meant would be signed. */
-function requireFieldsOfType({ type, to, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: Transaction): void {
-  const isBlob = type === BLOB_TYPE;
-  const isSetCode = type === SET_CODE_TYPE;
-  if (isBlob !== (blobVersionedHashes !== null && maxFeePerBlobGas !== null) || (!isBlob && (blobVersionedHashes ?? maxFeePerBlobGas) !== null))
-    throw new OpRefusal("invalid_arguments", "blobVersionedHashes and maxFeePerBlobGas belong to type 3, which needs both");
-  if (isSetCode !== (authorizationList !== null))
-    throw new OpRefusal("invalid_arguments", "authorizationList belongs to type 4, which needs it");
-  if ((isBlob || isSetCode) && to === null) throw new OpRefusal("invalid_arguments", `a transaction of type ${type} needs to: it cannot make a contract`);
+/**
+ * The library leaves out what a type does not have, fills in what it lacks, and writes the zero address where a type must have a recipient: something else
+ * than meant would be signed.
+ */
+function requireFieldsOfType(type: number | null, { to, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: TransactionFields): void {
+  const blobFields = [maxFeePerBlobGas, blobVersionedHashes].filter((field) => field !== undefined).length;
+  if (blobFields !== (type === BLOB_TYPE ? 2 : 0)) throw wrong("maxFeePerBlobGas and blobVersionedHashes belong to type 3, which needs both");
+  if ((authorizationList !== undefined) !== (type === SET_CODE_TYPE)) throw wrong("authorizationList belongs to type 4, which needs it");
+  if ((type === BLOB_TYPE || type === SET_CODE_TYPE) && (to === undefined || to === null)) throw wrong(`type ${type} needs to: it cannot make a contract`);
+}
+
+function wrong(what: string): OpRefusal {
+  return new OpRefusal("invalid_arguments", `the transaction cannot be encoded: ${what}`);
 }
 
 function requireAddress(text: string): string {

@@ -29,8 +29,8 @@ export interface ChainTuning {
   readonly maxWaitingPerAccount: number;
   readonly maxWaiting: number;
   /** Lanes are looked after this often. */
-  readonly keepEveryMs: number;
-  /** Submissions without a carrier are looked for this often. */
+  readonly maintainEveryMs: number;
+  /** Submissions without a monitor are looked for this often. */
   readonly sweepEveryMs: number;
   /** A payer below the first figure is topped up to the second, in wei. */
   readonly topUpBelowWei: bigint;
@@ -56,7 +56,7 @@ export const CHAIN_TUNING: ChainTuning = {
   maxInFlightPerLane: 64,
   maxWaitingPerAccount: 64,
   maxWaiting: 2_000,
-  keepEveryMs: 2_000,
+  maintainEveryMs: 2_000,
   sweepEveryMs: 1_000,
   topUpBelowWei: 20n * MILLIETHER,
   topUpToWei: 50n * MILLIETHER,

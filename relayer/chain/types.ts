@@ -9,7 +9,7 @@ import type { ErrorCode } from "../../protocol/errors";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import type { z } from "zod";
 import type { Database } from "../store/database";
-import type { SubmissionState } from "./states";
+import type { SubmissionState } from "./submissions/states";
 
 /** Facts of the network this relayer serves; fixed while it runs. */
 export interface NetworkFacts {

@@ -3,8 +3,8 @@
  * transaction against an endpoint. Reads may name a block they must not be older than.
  */
 import { KeywrightError } from "../../../protocol/errors";
-import { Endpoint, type RpcCall, type RpcResult } from "./endpoint";
-import { blamesEndpoint, isAboutTheCall, mayAnswerElsewhere, RpcError, type RpcFailure } from "./errors";
+import { Endpoint, type RpcCall, type RpcResult } from "../../../protocol/rpc/endpoint";
+import { blamesEndpoint, isAboutTheCall, mayAnswerElsewhere, RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
 
 export interface RpcOptions {
   /** An endpoint that serves another chain is never asked. */
@@ -27,6 +27,8 @@ interface Member {
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
 const BETWEEN_ROUNDS_MS = 150;
+const MAX_BATCH = 50;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 export class RpcClient {
   readonly #members: readonly Member[];
@@ -35,7 +37,7 @@ export class RpcClient {
   constructor(private readonly options: RpcOptions) {
     if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
     this.#members = options.urls.map((url) => ({
-      endpoint: new Endpoint(url, options.timeoutMs),
+      endpoint: new Endpoint(url, { timeoutMs: options.timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES, maxBatch: MAX_BATCH }),
       failures: 0,
       blockedUntil: 0,
       head: 0,
