@@ -121,7 +121,7 @@ class RunOps {
     const { signBytes, typedDataBytes } = this.parts.limits;
     const most = name === "signTypedData" ? typedDataBytes : signBytes;
     if (!HASHED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
-    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; hash them in the action and use signDigest`);
+    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; sign a digest of them instead`);
   }
 
   async #withPkp(curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
