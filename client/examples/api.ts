@@ -28,7 +28,7 @@ export async function apiMode(baseUrl: string, store: (name: string, value: stri
 
   // snippet: keys
   const { keys } = await client.publicKeys({ pkp_id: wallet_address });
-  for (const { curve, addresses } of keys) await store(curve, addresses.solana ?? addresses.bitcoin_p2tr ?? addresses.ethereum ?? "");
+  for (const { curve, public_key } of keys) await store(curve, public_key);
   // end
 
   // snippet: errors
