@@ -76,15 +76,15 @@ export class Submitter {
     if (this.#stopping) throw new KeywrightError("shutting_down", "The service is shutting down; nothing was sent or charged.", {}, { retryAfterSeconds: 5 });
     const deadline = Date.now() + (request.waitMs ?? this.options.tuning.answerWithinMs);
     const earlier = await this.#earlier(request);
-    if (earlier !== undefined) return this.#answer(await this.#outcome(earlier, deadline), true);
+    if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
     const leave = await this.options.queue.enter(request.accountId, deadline, busyAccount);
     try {
       const row = await this.#begin(request, deadline);
-      return this.#answer(await this.#outcome(row, deadline), false);
+      return this.#answer(request, await this.#outcome(row, deadline), false);
     } catch (error) {
       const repeated = error instanceof RepeatedKey ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
-      return this.#answer(await this.#outcome(repeated, deadline), true);
+      return this.#answer(request, await this.#outcome(repeated, deadline), true);
     } finally {
       leave();
     }
@@ -142,6 +142,7 @@ export class Submitter {
       { credential, write, ...(convert === undefined ? {} : { convert }) },
       requestId === undefined ? {} : { requestId },
     );
+    const didNotBegin = request.act?.begins();
     const row = await records.begin({
       id,
       accountId: request.accountId,
@@ -155,7 +156,10 @@ export class Submitter {
       billed: request.reserve !== undefined,
       requestId,
     });
-    if (row === undefined) return undefined;
+    if (row === undefined) {
+      didNotBegin?.();
+      return undefined;
+    }
     monitor.watch(row);
     return row;
   }
@@ -198,9 +202,13 @@ export class Submitter {
     return receipt?.blockHash === row.block_hash;
   }
 
-  #answer(row: SubmissionRow, replayed: boolean): SubmitAnswer {
+  #answer({ act }: SubmitRequest, row: SubmissionRow, replayed: boolean): SubmitAnswer {
     const { id, state, transactionHash, blockNumber, result, error } = viewOf(row);
-    if (error !== undefined) throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
+    if (error !== undefined) {
+      if (row.charged) act?.happened();
+      else act?.cameToNothing();
+      throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
+    }
     if (transactionHash === undefined || blockNumber === undefined) throw new Error(`submission ${id} is ${state} without a transaction`);
     return { submissionId: id, transactionHash: transactionHash as Hash32, blockNumber, result: result ?? {}, replayed };
   }
