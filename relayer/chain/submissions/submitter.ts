@@ -65,7 +65,7 @@ export class Submitter {
     const sender = from ?? (await lanes.anyRegistered()).address;
     const call = { from: sender, to: contractAddress, data: encodeWrite(write) };
     try {
-      const { values } = await rpc.callAt(await minBlock(), [{ method: "eth_estimateGas", params: [call, "latest"] }]);
+      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_estimateGas", params: [call, block] }]);
       return BigInt(values[0] as string);
     } catch (error) {
       throw ourPayerIsUnknown(error) ?? namedError(error);
