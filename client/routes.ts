@@ -40,6 +40,8 @@ export const CLIENT_ROUTES = {
   listActions: { method: "GET", path: "/core/v1/list_actions", paged: true },
   getActionIpfsId: { method: "POST", path: "/core/v1/get_lit_action_ipfs_id" },
   runAction: { method: "POST", path: "/core/v1/run_action", effect: true },
+  listRuns: { method: "GET", path: "/core/v1/list_runs", paged: true },
+  usage: { method: "GET", path: "/core/v1/usage", paged: true },
   createWalletWithSignature: { method: "POST", path: "/core/v1/create_wallet_with_signature", effect: true },
   addUsageApiKeyWithSignature: { method: "POST", path: "/core/v1/add_usage_api_key_with_signature", effect: true },
   getNodeChainConfig: { method: "GET", path: "/core/v1/get_node_chain_config" },

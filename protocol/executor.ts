@@ -65,6 +65,8 @@ const runAnswer = z.strictObject({
   /** True when the failure was the service's own, so that nothing is charged. */
   faultIsOurs: z.boolean(),
   cid: z.string(),
+  /** The PKPs that the run's ops were allowed to use, each once, in the order of their first use. */
+  pkpsUsed: z.array(address),
 });
 
 const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: hash32 });

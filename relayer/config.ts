@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
 import { parseAddress } from "../protocol/ids";
 import { PRICES, RATE_LIMITS, type Prices, type RateLimits } from "../protocol/limits";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
@@ -54,6 +55,7 @@ const environment = z.object({
   RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("new accounts and signature mints a minute per address"),
   RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000).optional().describe("new accounts and signature mints a day over all addresses"),
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
+  RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
   PRICE_WRITE_CENTS: whole(0, 1_000_000).default(PRICES.managementWriteCents).describe("price of a management write in US cents"),
   PRICE_RUN_SECOND_CENTS: whole(0, 1_000_000).default(PRICES.runSecondCents).describe("price of a started second of execution in US cents"),
 });
@@ -61,7 +63,7 @@ type Environment = z.infer<typeof environment>;
 
 const SIGNUP_CREDIT_IN_DEVELOPMENT = 2_000;
 
-export interface Config {
+export interface Config extends DeploymentSettings {
   readonly production: boolean;
   readonly serviceName: string;
   readonly host: string;
@@ -69,10 +71,6 @@ export interface Config {
   readonly metricsPort: number;
   readonly logLevel: string;
   readonly rpcUrls: readonly string[];
-  readonly chainId: bigint;
-  readonly contractAddress: string;
-  /** Block the contract was made in: the first that can hold an event. */
-  readonly contractBlock: number;
   readonly executorSocket: string;
   readonly databaseUrl: string | undefined;
   readonly dataDir: string | undefined;
@@ -89,6 +87,7 @@ export interface Config {
   readonly trustedProxyHops: number;
   readonly rateLimits: RateLimits;
   readonly prices: Prices;
+  readonly runRecordsDays: number;
 }
 
 /** @throws Error naming every variable that is wrong and what it should be. */
@@ -98,7 +97,9 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
   const values = parsed.data;
   const production = values.NODE_ENV === "production";
   const problems = [...paymentProblems(values), ...(production ? productionProblems(values) : [])];
-  const deployment = readDeployment(values, problems);
+  const { CHAIN_ID, CONTRACT_ADDRESS, DEPLOYMENT_FILE: path } = values;
+  const file = path === undefined ? undefined : { path, read: () => readFileSync(path, "utf8") };
+  const deployment = deploymentSettings({ chainId: CHAIN_ID, contractAddress: CONTRACT_ADDRESS, file }, problems);
   if (problems.length > 0 || deployment === undefined) throw new ConfigError(problems);
   return { ...deployment, ...configOf(values, production) };
 }
@@ -110,7 +111,7 @@ export class ConfigError extends Error {
   }
 }
 
-function configOf(values: Environment, production: boolean): Omit<Config, keyof Deployment> {
+function configOf(values: Environment, production: boolean): Omit<Config, keyof DeploymentSettings> {
   const rates = RATE_LIMITS[production ? "production" : "development"];
   return {
     production,
@@ -140,6 +141,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
       keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
     },
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
+    runRecordsDays: values.RUN_RECORDS_DAYS,
   };
 }
 
@@ -159,40 +161,4 @@ function productionProblems(values: Environment): string[] {
   }
   if (values.STRIPE_API_BASE !== undefined) problems.push("STRIPE_API_BASE: for development and tests only");
   return problems;
-}
-
-type Deployment = Pick<Config, "chainId" | "contractAddress" | "contractBlock">;
-
-const deploymentFile = z.object({
-  chainId: z.coerce.number().int().positive(),
-  contractAddress: z.string(),
-  blockNumber: z.coerce.number().int().nonnegative().optional(),
-});
-
-type DeploymentFile = z.infer<typeof deploymentFile>;
-
-/** Chain and contract from the variables, else from the deployment file; both given must agree. */
-function readDeployment(values: Environment, problems: string[]): Deployment | undefined {
-  const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeploymentFile(values.DEPLOYMENT_FILE, problems);
-  const { CHAIN_ID: chainId = file?.chainId, CONTRACT_ADDRESS: address = file?.contractAddress } = values;
-  const contractAddress = parseAddress(address ?? "");
-  if (chainId === undefined || contractAddress === undefined) {
-    problems.push("CHAIN_ID, CONTRACT_ADDRESS: both are needed, or DEPLOYMENT_FILE");
-    return undefined;
-  }
-  if (file !== undefined && !agrees(file, chainId, contractAddress))
-    problems.push("CHAIN_ID, CONTRACT_ADDRESS: differ from DEPLOYMENT_FILE; give one or the other");
-  return { chainId: BigInt(chainId), contractAddress, contractBlock: file?.blockNumber ?? 0 };
-}
-
-const agrees = (file: DeploymentFile, chainId: number, contractAddress: string): boolean =>
-  file.chainId === chainId && parseAddress(file.contractAddress) === contractAddress;
-
-function readDeploymentFile(path: string, problems: string[]): DeploymentFile | undefined {
-  try {
-    return deploymentFile.parse(JSON.parse(readFileSync(path, "utf8")));
-  } catch (error) {
-    problems.push(`DEPLOYMENT_FILE: ${path} cannot be read as a deployment (${error instanceof Error ? error.message : String(error)})`);
-    return undefined;
-  }
 }

@@ -10,6 +10,8 @@ import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { createCredits, type Credits } from "./credits";
+import { Repeating } from "./credits/background";
+import { dropOldRuns } from "./credits/runRecords";
 import { EvidenceFolder } from "./evidences";
 import { ExecutorClient } from "./executorClient";
 import { cachedInfo, readinessProblems } from "./health";
@@ -61,7 +63,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   metrics.watchChain(chain);
   metrics.watchLedger(store.db);
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
-  running.add("housekeeping", startHousekeeping(store, log));
+  running.add("housekeeping", startHousekeeping(config, store, log));
 
   const typedDataDomain = { name: domainName(config.serviceName), version: TYPED_DATA_VERSION, chainId: config.chainId } as const;
   const app = createApp({
@@ -168,11 +170,14 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
 }
 
 /** Kept requests and the limiter's windows end by themselves; their rows are dropped now and then. */
-function startHousekeeping(store: Store, log: Logger): () => Promise<void> {
-  const turn = (): void => void dropExpiredRequests(store.db).catch((error: unknown) => log.warn({ err: error }, "housekeeping"));
-  const timer = setInterval(turn, HOUSEKEEPING_MS);
-  timer.unref();
-  return async () => clearInterval(timer);
+function startHousekeeping({ runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
+  const turn = async (): Promise<void> => {
+    await dropExpiredRequests(db);
+    await dropOldRuns(db, runRecordsDays);
+  };
+  const work = new Repeating(turn, HOUSEKEEPING_MS, (error) => log.warn({ err: error }, "housekeeping"));
+  work.start();
+  return () => work.stop();
 }
 
 function apiServer(callback: Parameters<typeof createServer>[1]): Server {

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { projectEnvironment } from "./node.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const deep = process.argv.includes("--deep");
@@ -13,7 +14,7 @@ const figuresFolder = mkdtempSync(join(tmpdir(), "keywright-figures-"));
 
 const suites = {
   contracts: ["hardhat", ["test"]],
-  services: ["mocha", [...(deep ? ["--timeout", "1200000", "--reporter", reporter] : []), "test/{protocol,relayer,executor,client,e2e}/**/*.test.ts"]],
+  services: ["mocha", [...(deep ? ["--timeout", "1200000", "--reporter", reporter] : []), "test/{protocol,relayer,executor,client,scripts,e2e}/**/*.test.ts"]],
 };
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
 
@@ -22,8 +23,8 @@ for (const name of asked.length > 0 ? asked : Object.keys(suites)) {
   const [command, args] = suites[name];
   console.log(`\n── ${name} ──`);
   const figures = join(figuresFolder, `${name}.json`);
-  const env = { ...process.env, HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", KEYWRIGHT_DEEP: deep ? "1" : "", KEYWRIGHT_FIGURES: deep ? figures : "" };
-  const { status } = spawnSync("npx", ["--no-install", command, ...args], { cwd: root, env, stdio: "inherit" });
+  const env = { ...projectEnvironment(), HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", KEYWRIGHT_DEEP: deep ? "1" : "", KEYWRIGHT_FIGURES: deep ? figures : "" };
+  const { status } = spawnSync(command, args, { cwd: root, env, stdio: "inherit" });
   failed ||= status !== 0;
   if (existsSync(figures)) keep(name, JSON.parse(readFileSync(figures, "utf8")));
 }

@@ -8,7 +8,8 @@ import type { Db } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { ReservationState } from "../store/tables/credits";
 import { contraOf } from "./ledger";
-import type { Spender } from "./types";
+import { recordedBy } from "./runRecords";
+import type { RunRecord, Spender } from "./types";
 
 export interface Hold extends Spender {
   readonly id: string;
@@ -54,6 +55,8 @@ export interface Closing {
   readonly costCents: number;
   /** Only if the instance that answers for it is gone: a takeover. */
   readonly onlyOrphan?: boolean;
+  /** Written down with it, also where there was nothing to reserve. */
+  readonly record?: RunRecord | undefined;
 }
 
 /** Closes a held reservation: posts its cost, gives the rest back. Returns the cost, or undefined when it was not held (any more). */
@@ -74,7 +77,7 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
     ), posted as (
       insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
       select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account where cost_cents > 0
-    )
+    )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record)}
     select cost_cents from closed`.execute(db);
   return rows[0]?.cost_cents;
 }

@@ -8,15 +8,19 @@ import { readHistory } from "./ledger";
 import { Payments, type PaymentKeys } from "./payments/index";
 import { paymentsUnavailable } from "./payments/processor";
 import { Reservations } from "./reservations";
+import { readRuns, readUsage } from "./runRecords";
 import { grantSignupCredit, type SignupCredit } from "./signup";
 import type {
   Balance,
   Confirmation,
   Credits,
+  DaySpan,
   History,
   Intent,
   IntentRequest,
   Page,
+  RunFilter,
+  RunRecord,
   RunRequest,
   RunReservation,
   Spender,
@@ -113,12 +117,20 @@ class LedgerCredits implements Credits {
     return this.#reservations.reserveRun(request);
   }
 
-  settleRun(reservationId: string, durationMs: number): Promise<number> {
-    return this.#reservations.settleRun(reservationId, durationMs);
+  settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number> {
+    return this.#reservations.settleRun(reservationId, durationMs, record);
   }
 
-  releaseRun(reservationId: string): Promise<void> {
-    return this.#reservations.releaseRun(reservationId);
+  releaseRun(reservationId: string, record?: RunRecord): Promise<void> {
+    return this.#reservations.releaseRun(reservationId, record);
+  }
+
+  runs(accountId: AccountId, filter: RunFilter, page: Page): ReturnType<Credits["runs"]> {
+    return readRuns(this.#db, accountId, filter, page);
+  }
+
+  usage(accountId: AccountId, span: DaySpan, page: Page): ReturnType<Credits["usage"]> {
+    return readUsage(this.#db, accountId, span, page);
   }
 
   grantSignupCredit(accountId: AccountId): Promise<number> {

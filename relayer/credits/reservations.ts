@@ -5,7 +5,7 @@ import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import { close, hold, shortage, type Closing, type Hold } from "./holds";
-import type { RunRequest, RunReservation, WriteReservation } from "./types";
+import type { RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
 
 export interface ReservationsOptions {
   readonly db: Db;
@@ -92,13 +92,13 @@ export class Reservations {
     return { reservationId, limitMs: Math.min(limitMs, (held / price) * 1000) };
   }
 
-  async settleRun(reservationId: string, durationMs: number): Promise<number> {
+  async settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number> {
     const costCents = startedSeconds(durationMs) * this.options.prices.runSecondCents;
-    return this.#endRun({ id: reservationId, state: "settled", costCents });
+    return this.#endRun({ id: reservationId, state: "settled", costCents, record });
   }
 
-  async releaseRun(reservationId: string): Promise<void> {
-    await this.#endRun({ id: reservationId, state: "released", costCents: 0 });
+  async releaseRun(reservationId: string, record?: RunRecord): Promise<void> {
+    await this.#endRun({ id: reservationId, state: "released", costCents: 0, record });
   }
 
   /** The run is over and its answer must not be lost to a database that is away: then its end is written down later. */

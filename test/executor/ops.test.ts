@@ -62,6 +62,21 @@ async function refusal(name: string, args: object, handler = ops): Promise<strin
   return given.ok ? "allowed" : given.code;
 }
 
+describe("the PKPs a run has used", () => {
+  it("are told as ops are allowed to use them, and not when they are refused", async () => {
+    const used: PkpId[] = [];
+    const wildcard = new ScriptedChain((pkp) => (pkp === UNKNOWN ? known(pkp) : decision({ actionByName: false })));
+    const parts = { chain: wildcard as unknown as Chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS };
+    const handler = createOps(parts, run, undefined, undefined, (pkp) => used.push(pkp));
+    expect(await refusal("signMessage", { pkpId: UNKNOWN, message: "" }, handler)).to.equal("permission_denied");
+    expect(await refusal("getPrivateKey", { pkpId: PKP }, handler)).to.equal("permission_denied");
+    expect(used).to.deep.equal([]);
+    await value("signMessage", { pkpId: PKP, message: "" }, handler);
+    await value("Encrypt", { pkpId: PKP, message: "m" }, handler);
+    expect(new Set(used)).to.deep.equal(new Set([PKP]));
+  });
+});
+
 describe("signing ops", () => {
   it("signMessage signs any text as EIP-191, as 65 bytes with v 27 or 28", async () => {
     await fc.assert(

@@ -48,7 +48,7 @@ describe("the relayer's configuration", () => {
     ["an RPC endpoint that is no URL", { ...GOOD, RPC_URLS: "localhost:8545" }, "RPC_URLS"],
     ["no contract", { ...GOOD, CONTRACT_ADDRESS: undefined }, "CONTRACT_ADDRESS"],
     ["half an address", { ...GOOD, CONTRACT_ADDRESS: "0x1234" }, "CONTRACT_ADDRESS"],
-    ["no chain", { ...GOOD, CHAIN_ID: undefined }, "CONTRACT_ADDRESS"],
+    ["no chain", { ...GOOD, CHAIN_ID: undefined }, "CHAIN_ID"],
     ["a port too high", { ...GOOD, PORT: "70000" }, "PORT"],
     ["a port in words", { ...GOOD, PORT: "http" }, "PORT"],
     ["a name with a blank", { ...GOOD, SERVICE_NAME: "Key wright" }, "SERVICE_NAME"],
@@ -60,7 +60,7 @@ describe("the relayer's configuration", () => {
     ["a deployment file that is not there", { ...GOOD, DEPLOYMENT_FILE: "/nowhere.json" }, "DEPLOYMENT_FILE"],
   ];
   for (const [what, env, variable] of wrong)
-    it(`with ${what} names ${variable}`, () => expect(problems(env)).to.match(new RegExp(`^[A-Z_, ]*${variable}[.:]`, "m")));
+    it(`with ${what} names ${variable}`, () => expect(problems(env)).to.match(new RegExp(`^[A-Z_, ]*${variable}[.: ]`, "m")));
 
   it("names everything that is wrong at once", () => {
     const all = problems({ NODE_ENV: "development", PORT: "x" });
@@ -74,7 +74,8 @@ describe("the relayer's configuration", () => {
     try {
       const { CHAIN_ID: _, CONTRACT_ADDRESS: __, ...rest } = GOOD;
       expect(loadConfig({ ...rest, DEPLOYMENT_FILE: file })).to.deep.include({ chainId: 31_337n, contractAddress: CONTRACT, contractBlock: 7 });
-      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CHAIN_ID: "1" })).to.include("differ");
+      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CHAIN_ID: "1" })).to.include("CHAIN_ID is 1, but DEPLOYMENT_FILE says 31337");
+      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CONTRACT_ADDRESS: `0x${"11".repeat(20)}` })).to.include("CONTRACT_ADDRESS is");
     } finally {
       rmSync(folder, { recursive: true });
     }
