@@ -58,8 +58,8 @@ export class RpcClient {
     return this.#untilAnswered(async (member) => {
       const guess = Math.max(minBlock, member.head);
       const first = await this.#atBlock(member, guess, callsAt);
-      if (first.newest <= guess && !first.answers.some(isStale)) return { values: first.answers.map(valueOf), blockNumber: guess };
       if (first.newest < minBlock) throw new RpcError("stale", `the endpoint stands at block ${first.newest}, before ${minBlock}`);
+      if (first.newest <= guess && !first.answers.some(isStale)) return { values: first.answers.map(valueOf), blockNumber: guess };
       const { answers } = await this.#atBlock(member, first.newest, callsAt);
       return { values: answers.map(valueOf), blockNumber: first.newest };
     });
