@@ -10,6 +10,7 @@ import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
 import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import type { GasGuard } from "./writes/gas";
 import type { Writes } from "./writes/writes";
 
 export interface ServiceParts {
@@ -19,6 +20,7 @@ export interface ServiceParts {
   readonly callers: Callers;
   readonly mint: Mint;
   readonly writes: Writes;
+  readonly gas: GasGuard;
   readonly runner: Runner;
   readonly pool: SandboxPool;
   readonly tee: TeeSource;
@@ -28,7 +30,7 @@ export interface ServiceParts {
 }
 
 export function createHandlers(parts: ServiceParts): Handlers {
-  const { mint, writes, runner, callers } = parts;
+  const { mint, writes, gas, runner, callers } = parts;
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
@@ -42,9 +44,9 @@ export function createHandlers(parts: ServiceParts): Handlers {
       return { walletAddress: wallet(), accountId: ids[0] };
     },
     authorizeWrite: (request) => writes.authorizeWrite(request),
-    signAsPayer: (request) => writes.signAsPayer(request),
-    signNoop: (request) => writes.signNoop(request),
-    signTopUp: (request) => writes.signTopUp(request),
+    signAsPayer: async (request) => (await gas.ready(), writes.signAsPayer(request)),
+    signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
+    signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
     info: () => info(parts),

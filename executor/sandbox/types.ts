@@ -70,7 +70,7 @@ export const privateKeyReads: readonly KeyOp[] = ["getPrivateKey", "getActionPri
 export interface RunJob {
   /** Opaque id of the account: fair shares and child affinity. */
   account: string;
-  /** Opaque id of the key that runs: a warm child belongs to one (account, key). */
+  /** Opaque id of the key that runs: a warm child belongs to one account, key and CID. */
   key: string;
   code: string;
   cid: string;
