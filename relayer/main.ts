@@ -133,6 +133,7 @@ function chainOptions(config: Config, log: Logger, { store, instanceId, executor
     deploymentBlock: config.contractBlock,
     payerCount: config.payerCount,
     confirmationsBeforeAnswer: config.confirmations,
+    tuning: config.chainTuning,
     hooks: {
       onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
       onOutcome: async ({ submissionId, charged }, trx) => {

@@ -65,7 +65,7 @@ export class Submitter {
     const sender = from ?? (await lanes.anyRegistered()).address;
     const call = { from: sender, to: contractAddress, data: encodeWrite(write) };
     try {
-      const { values } = await rpc.callAt(await minBlock(), [{ method: "eth_estimateGas", params: [call, "latest"] }]);
+      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_estimateGas", params: [call, block] }]);
       return BigInt(values[0] as string);
     } catch (error) {
       throw ourPayerIsUnknown(error) ?? namedError(error);
@@ -129,9 +129,19 @@ export class Submitter {
     const { queue, lanes, fees } = this.options;
     const turn = await queue.whenFree(request.accountId, deadline, busyAccount);
     const write = typeof request.write === "function" ? await request.write() : request.write;
-    const gasLimit = withMargin(await this.simulate(write));
+    const gasLimit = this.#withMargin(await this.simulate(write));
     const { maxFeePerGas } = await fees.now();
     return { turn, write, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
+  }
+
+  /** The margin ends where the protocol ends a transaction. */
+  #withMargin(estimate: bigint): bigint {
+    const { maxTransactionGas } = this.options.tuning;
+    if (estimate > maxTransactionGas) {
+      throw new KeywrightError("invalid_value", "This write needs more gas than one transaction may use; split it into several.");
+    }
+    const limit = (estimate * 13n) / 10n + 20_000n;
+    return limit < maxTransactionGas ? limit : maxTransactionGas;
   }
 
   async #writeDown(request: SubmitRequest, id: SubmissionId, { turn, write, lane, gasLimit }: Ready): Promise<SubmissionRow | undefined> {
@@ -213,8 +223,6 @@ export class Submitter {
     return { submissionId: id, transactionHash: transactionHash as Hash32, blockNumber, result: result ?? {}, replayed };
   }
 }
-
-const withMargin = (estimate: bigint): bigint => (estimate * 13n) / 10n + 20_000n;
 
 function pending(row: SubmissionRow): KeywrightError {
   const facts = { submission_id: row.id, ...(row.transaction_hash === null ? {} : { transaction_hash: row.transaction_hash }) };
