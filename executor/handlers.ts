@@ -6,6 +6,7 @@ import type { Callers } from "./callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
 import type { Mint } from "./mint";
+import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
@@ -19,6 +20,7 @@ export interface ServiceParts {
   readonly chain: Chain;
   readonly callers: Callers;
   readonly mint: Mint;
+  readonly publicKeys: PublicKeys;
   readonly writes: Writes;
   readonly gas: GasGuard;
   readonly runner: Runner;
@@ -39,6 +41,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
+    publicKeys: (request) => parts.publicKeys.state(request),
     ownerWallet: async ({ token }) => {
       const { wallet, ids } = await callers.callerOfToken(token);
       return { walletAddress: wallet(), accountId: ids[0] };

@@ -23,6 +23,7 @@ import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { Mint } from "./mint";
+import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
@@ -98,6 +99,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   const gas = gasGuard(config, chain);
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
+  const publicKeys = new PublicKeys(keyring, keyNamespace);
   server.serve(
     createHandlers({
       config,
@@ -105,12 +107,13 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
       chain,
       callers,
       mint: new Mint(keyring, domain),
+      publicKeys,
       writes: openWrites(config, keyring, callers, domain, gas),
       gas,
       runner,
       pool,
       tee,
-      configDocument: configDocumentOf(config, keyNamespace, pool),
+      configDocument: configDocumentOf(config, keyNamespace, publicKeys.statementKey, pool),
       logger,
     }),
   );
@@ -230,13 +233,14 @@ function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: 
   });
 }
 
-function configDocumentOf(config: Config, keyNamespace: Hash32, pool: SandboxPool): ConfigDocument {
+function configDocumentOf(config: Config, keyNamespace: Hash32, statementKey: string, pool: SandboxPool): ConfigDocument {
   const { level } = pool.stats();
   return buildConfigDocument({
     serviceName: config.SERVICE_NAME,
     chainId: config.chainId,
     contractAddress: config.contractAddress,
     keyNamespace,
+    statementKey,
     rpcUrls: config.RPC_URLS,
     rpcQuorum: config.RPC_QUORUM,
     maxHeadAgeSeconds: config.maxHeadAgeSeconds,

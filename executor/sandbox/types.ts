@@ -43,9 +43,7 @@ export type OpAnswer =
     };
 
 /**
- * Serves: signMessage, signTypedData, signTransaction, signDigest, encrypt, decrypt, getPrivateKey,
- * getActionPrivateKey, getActionPublicKey, getActionWalletAddress (see `keyOps` below). The pool counts key operations
- * and private key reads against the limits before it asks. A rejection of the promise counts as our fault.
+ * Serves `keyOps`. The pool counts key operations and private key reads against the limits before it asks. A rejection of the promise counts as our fault.
  */
 export type OpHandler = (call: OpCall) => Promise<OpAnswer>;
 
@@ -55,10 +53,17 @@ export const keyOps = [
   "signTypedData",
   "signTransaction",
   "signDigest",
+  "signEd25519",
+  "signSchnorr",
+  "signP256",
+  "getPublicKey",
   "Encrypt",
   "Decrypt",
   "getPrivateKey",
   "getActionPrivateKey",
+  "signEd25519AsAction",
+  "signSchnorrAsAction",
+  "signP256AsAction",
   "getActionPublicKey",
   "getActionWalletAddress",
 ] as const;
