@@ -119,46 +119,21 @@ const TYPES: Readonly<Record<string, number>> = { legacy: 0, eip2930: 1, eip1559
 
 /** viem's names as the action takes them. */
 function fieldsOf(transaction: TransactionSerializable): unknown {
-  const {
-    chainId,
-    nonce,
-    gas,
-    to,
-    value,
-    data,
-    gasPrice,
-    maxFeePerGas,
-    maxPriorityFeePerGas,
-    accessList,
-    maxFeePerBlobGas,
-    blobVersionedHashes,
-    authorizationList,
-  } = transaction as Record<string, unknown> & TransactionSerializable;
-  const number = TYPES[getTransactionType(transaction)];
-  if (number === undefined) throw new ClientError("invalid_argument", `The transaction type ${String(transaction.type)} is not known here.`);
+  const { chainId, nonce, gas, to, value, data, accessList, maxFeePerBlobGas, blobVersionedHashes, authorizationList } = transaction as AnyTransaction;
+  const type = TYPES[getTransactionType(transaction)];
+  if (type === undefined) throw new ClientError("invalid_argument", `The transaction type ${String(transaction.type)} is not known here.`);
   if (chainId === undefined) throw new ClientError("invalid_argument", "The transaction needs a chainId: without one its signature is good on every chain.");
-  const lent = (authorizationList as readonly Record<string, unknown>[] | undefined)?.map(
-    ({ address, contractAddress, chainId: chain, nonce: at, r, s, yParity, v }) => ({
-      address: address ?? contractAddress,
-      chainId: chain,
-      nonce: at,
-      signature: { r: padded(r as Hex), s: padded(s as Hex), yParity: yParity ?? Number(v) - 27 },
-    }),
-  );
-  const fields = {
-    type: number,
-    chainId,
-    nonce: nonce ?? 0,
-    gasLimit: gas ?? 0,
-    to,
-    value,
-    data,
-    gasPrice,
-    maxFeePerGas,
-    maxPriorityFeePerGas,
-    accessList,
-    maxFeePerBlobGas,
-    blobVersionedHashes,
-  };
+  const { gasPrice, maxFeePerGas, maxPriorityFeePerGas } = transaction as AnyTransaction;
+  // A node that fills transactions in may give both kinds of price; only the type's own are signed.
+  const price = type < 2 ? { gasPrice } : { maxFeePerGas, maxPriorityFeePerGas };
+  const fields = { type, chainId, nonce: nonce ?? 0, gasLimit: gas ?? 0, to, value, data, ...price, accessList, maxFeePerBlobGas, blobVersionedHashes };
+  const lent = (authorizationList as readonly AnyTransaction[] | undefined)?.map(lentCode);
   return portable(Object.fromEntries(Object.entries({ ...fields, authorizationList: lent }).filter(([, one]) => one !== null && one !== undefined)));
+}
+
+type AnyTransaction = Readonly<Record<string, unknown>>;
+
+function lentCode({ address, contractAddress, chainId, nonce, r, s, yParity, v }: AnyTransaction): object {
+  const signature = { r: padded(r as Hex), s: padded(s as Hex), yParity: yParity ?? Number(v) - 27 };
+  return { address: address ?? contractAddress, chainId, nonce, signature };
 }
