@@ -17,7 +17,7 @@ export const RUN_LIMITS = {
   fetchTimeoutMs: 30_000,
   fetchBytes: 10 * MIB,
   keyOps: 100,
-  /** Of the arguments of signMessage or signTransaction, as JSON: hashing holds up everybody's ops. */
+  /** Of the arguments of signMessage, signTransaction, signEd25519 or signP256, as JSON: hashing holds up everybody's ops. */
   signBytes: 64 * KIB,
   /** Of the arguments of signTypedData, as JSON. */
   typedDataBytes: 16 * KIB,

@@ -28,7 +28,7 @@ export interface WorkerEvents {
 export class Worker {
   readonly bornAt = Date.now();
   runs = 0;
-  /** The (account, key) it belongs to while warm. */
+  /** The account, key and code it belongs to while warm. */
   affinity: string | undefined;
   events: WorkerEvents | undefined;
   private readonly child: ChildProcess;

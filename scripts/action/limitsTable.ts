@@ -21,7 +21,11 @@ const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number)
   fetchTimeoutMs: ["time of one fetch", (ms) => `${ms / 1_000} s`, "the fetch fails, with the code `limit_exceeded`"],
   fetchBytes: ["body of one fetch, each way, decompressed", bytes, "the fetch fails, with the code `limit_exceeded`"],
   keyOps: ["key and signature operations", String, "`limit_exceeded`"],
-  signBytes: ["arguments of one `signMessage` or `signTransaction`, as JSON (hash what is longer and use `signDigest`)", bytes, "`limit_exceeded`"],
+  signBytes: [
+    "arguments of one `signMessage`, `signTransaction`, `signEd25519` or `signP256`, as JSON (sign a digest of what is longer)",
+    bytes,
+    "`limit_exceeded`",
+  ],
   typedDataBytes: ["arguments of one `signTypedData`, as JSON", bytes, "`limit_exceeded`"],
   typedDataTypes: ["its types", String, "`limit_exceeded`"],
   typedDataPaths: ["ways from one of its types to another, through their fields", String, "`limit_exceeded`"],

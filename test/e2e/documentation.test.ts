@@ -1,5 +1,6 @@
 /** docs/sdk.md and docs/chain-secured.md show what the examples do, and the examples do it: the snippets are cut from them, and they run against a whole stack. */
 import { expect } from "chai";
+import { CURVES } from "../../protocol/curves";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Wallet, type JsonRpcProvider } from "ethers";
@@ -72,7 +73,7 @@ describe("the pages about the SDK", () => {
       const seen = await apiMode(stack().baseUrl, store, async () => undefined);
       expect(seen.run.response).to.equal("hello world");
       expect([seen.total, seen.items.length, seen.same]).to.deep.equal([1, 1, true]);
-      expect(stored).to.have.keys("account-key", "treasury", "gone already");
+      expect(stored).to.have.keys("account-key", "treasury", "gone already", ...CURVES);
     });
 
     it("for a PKP as an account", async () => {

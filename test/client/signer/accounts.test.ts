@@ -114,11 +114,17 @@ describe("a PKP as an account", function () {
       expect(await counted.getFunction("get").staticCall()).to.equal(42n);
     });
 
-    it("signs digests and authorizations", async () => {
+    it("signs digests, authorizations, and transactions of type 4 that carry them", async () => {
       const digest = hexlify(randomBytes(32));
       expect(recoverAddress(digest, await signer.signDigest(digest))).to.equal(pkp);
-      const authorization = await signer.authorize({ address: delegate, chainId: 31337n, nonce: 5n });
+      const authorization = await signer.authorize({ address: delegate, chainId: 31337n, nonce: (await signer.getNonce()) + 1 });
       expect(verifyAuthorization(authorization, authorization.signature)).to.equal(pkp);
+      const sent = await signer.sendTransaction({ type: 4, to: pkp, authorizationList: [authorization] });
+      expect((await sent.wait())?.status).to.equal(1);
+      expect(await provider.getCode(pkp)).to.equal(`0xef0100${delegate.slice(2).toLowerCase()}`);
+      const back = await signer.authorize({ address: `0x${"00".repeat(20)}`, nonce: (await signer.getNonce()) + 1 });
+      await (await signer.sendTransaction({ type: 4, to: pkp, authorizationList: [back] })).wait();
+      expect(await provider.getCode(pkp)).to.equal("0x");
     });
 
     it("owns a Safe: alone, and as one of two", async () => {
@@ -171,11 +177,15 @@ describe("a PKP as an account", function () {
       expect(await reader.getBalance({ address: to })).to.equal(12n);
     });
 
-    it("signs authorizations", async () => {
+    it("signs authorizations, and sends transactions of type 4 that carry them", async () => {
       const { rpcUrl } = stack();
       const wallet = createWalletClient({ account, chain: chain(rpcUrl), transport: http(rpcUrl) });
+      const reader = createPublicClient({ chain: chain(rpcUrl), transport: http(rpcUrl), pollingInterval: 50 });
       const authorization = await wallet.signAuthorization({ contractAddress: delegate as Hex, executor: "self" });
       expect(await recoverAuthorizationAddress({ authorization })).to.equal(pkp);
+      const hash = await wallet.sendTransaction({ authorizationList: [authorization], to: account.address });
+      await reader.waitForTransactionReceipt({ hash });
+      expect(await reader.getCode({ address: account.address })).to.equal(`0xef0100${delegate.slice(2).toLowerCase()}`);
     });
 
     it("signs a digest, and a transaction for later", async () => {
