@@ -28,7 +28,7 @@ import {
 } from "viem";
 import { recoverAuthorizationAddress } from "viem/utils";
 import { ClientError, type Client } from "../../../client";
-import { KeywrightSigner, keywrightSigner } from "../../../client/ethers";
+import { type KeywrightSigner, keywrightSigner } from "../../../client/ethers";
 import { STANDARD_ACTIONS } from "../../../client/standardActions";
 import { toKeywrightAccount } from "../../../client/viem";
 import { actionHashOf, type Cid } from "../../../protocol/ids";
