@@ -15,7 +15,9 @@ const MARKERS = /<!-- actions -->[\s\S]*<!-- \/actions -->/;
 /** Published: groups on chains list these. A change of a file is a new action and never a new text for an old name. */
 const PUBLISHED = JSON.parse(readFileSync(join(__dirname, "standardCids.json"), "utf8")) as Record<string, string>;
 
-const names = readdirSync(FOLDER).map((file) => file.replace(/\.js$/, "")).sort();
+const names = readdirSync(FOLDER)
+  .map((file) => file.replace(/\.js$/, ""))
+  .sort();
 const codeOf = (name: string): string => readFileSync(join(FOLDER, `${name}.js`), "utf8");
 const camel = (name: string): string => name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
@@ -32,8 +34,12 @@ describe("the standard actions", () => {
   it("are sent as they are published", async () => {
     const fresh = await table();
     if (process.env["KEYWRIGHT_UPDATE"] === "1") {
-      const head = "/** Written from client/standard by KEYWRIGHT_UPDATE=1 npx mocha test/client/standardActions.test.ts; never by hand. docs/standard-actions.md shows them. */";
-      writeFileSync(TABLE, `${head}\nexport const STANDARD_ACTIONS = ${JSON.stringify(fresh, null, 2)} as const;\n\nexport type StandardAction = keyof typeof STANDARD_ACTIONS;\n`);
+      const head =
+        "/** Written from client/standard by KEYWRIGHT_UPDATE=1 npx mocha test/client/standardActions.test.ts; never by hand. docs/standard-actions.md shows them. */";
+      writeFileSync(
+        TABLE,
+        `${head}\nexport const STANDARD_ACTIONS = ${JSON.stringify(fresh, null, 2)} as const;\n\nexport type StandardAction = keyof typeof STANDARD_ACTIONS;\n`,
+      );
       execFileSync("npx", ["prettier", "--write", TABLE]);
     } else expect(STANDARD_ACTIONS).to.deep.equal(fresh);
     expect(Object.fromEntries(Object.entries(fresh).map(([name, { cid }]) => [name, cid]))).to.deep.equal(PUBLISHED);
