@@ -36,6 +36,7 @@ export const CLIENT_ROUTES = {
   updateWallet: { method: "POST", path: "/core/v1/update_wallet", effect: true },
   listWallets: { method: "GET", path: "/core/v1/list_wallets", paged: true },
   listWalletsInGroup: { method: "GET", path: "/core/v1/list_wallets_in_group", paged: true },
+  publicKeys: { method: "GET", path: "/core/v1/public_keys" },
   addAction: { method: "POST", path: "/core/v1/add_action", effect: true },
   deleteAction: { method: "POST", path: "/core/v1/delete_action", effect: true },
   updateActionMetadata: { method: "POST", path: "/core/v1/update_action_metadata", effect: true },

@@ -17,7 +17,7 @@ export interface AppOptions extends ServeDeps {
   /** Proxies in front whose X-Forwarded-For entries are believed. */
   readonly trustedProxyHops: number;
   /** The way to the double of the payment processor; only in development and tests. */
-  readonly cardDouble: RelayerMiddleware | undefined;
+  readonly cardDouble?: RelayerMiddleware | undefined;
   readonly onAnswered: (facts: RequestFacts) => void;
 }
 

@@ -1,3 +1,4 @@
+import type { EIP6963ProviderDetail } from "mipd";
 import type { Answer, ChainSecuredClient, Client } from "../../client";
 
 export type Account = Answer<"account">;
@@ -38,4 +39,13 @@ export interface ConnectedWallet {
   readonly address: string;
   /** True when the account belongs to a multisig: its changes are made as a file for its signers. */
   readonly forSafe: boolean;
+}
+
+/** A wallet as it announces itself (EIP-6963). */
+export type FoundWallet = EIP6963ProviderDetail;
+
+/** A wallet that has shown an account to this page. */
+export interface Connection {
+  readonly detail: FoundWallet;
+  readonly address: string;
 }

@@ -2,8 +2,7 @@
 import { BrowserProvider, getAddress, type JsonRpcSigner } from "ethers";
 import { ClientError, convertAccount, createChainSecuredClient, createWalletAuth, ownedAccount, type ChainSecuredClient, type WalletAuth } from "../../client";
 import { onTransactionSent } from "../changes/sending";
-import type { Connection, FoundWallet } from "./foundWallets";
-import type { ChainConfig, ConnectedWallet, WalletSession } from "./types";
+import type { ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
 
 const REFUSED = 4001;
 const UNKNOWN_CHAIN = 4902;

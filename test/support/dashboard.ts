@@ -17,7 +17,7 @@ export class Dashboard {
   private constructor(
     readonly page: Page,
     readonly context: BrowserContext,
-    private readonly baseUrl: string,
+    baseUrl: string,
   ) {
     page.setDefaultTimeout(TIMEOUT_MS);
     page.on("pageerror", (error) => this.complaints.push(error.message));

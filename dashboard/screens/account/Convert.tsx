@@ -1,10 +1,10 @@
 import { useState, type ReactNode } from "react";
-import type { ChainConfig, KeySession } from "../../session/types";
+import type { ChainConfig, Connection, FoundWallet, KeySession } from "../../session/types";
 import { FormDialog, Dialog } from "../../parts/Dialog";
 import { Id, Notice } from "../../parts/bits";
 import { wordsOf } from "../../parts/failures";
 import { Check } from "../../parts/Field";
-import { useWallets, walletTools, type Connection, type FoundWallet } from "../../session/foundWallets";
+import { useWallets, walletTools } from "../../session/foundWallets";
 import { useSessions } from "../../session/context";
 import { OtherChain, WalletList } from "../signIn/WalletSignIn";
 import { Ends } from "./Transfer";

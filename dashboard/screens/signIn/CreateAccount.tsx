@@ -5,8 +5,8 @@ import { Dialog, FormDialog } from "../../parts/Dialog";
 import { SecretOnce } from "../../parts/SecretOnce";
 import { Facts, Id, Notice } from "../../parts/bits";
 import { keySession, openClient, useSessions } from "../../session/context";
-import type { KeySession } from "../../session/types";
-import { useWallets, walletTools, type Connection } from "../../session/foundWallets";
+import type { Connection, KeySession } from "../../session/types";
+import { useWallets, walletTools } from "../../session/foundWallets";
 import { OtherChain, WalletList } from "./WalletSignIn";
 
 type Mode = "api" | "wallet";

@@ -5,8 +5,8 @@ import { TextField } from "../../parts/Field";
 import { Notice, Spinner } from "../../parts/bits";
 import { wordsOf } from "../../parts/failures";
 import { openClient, useSessions } from "../../session/context";
-import type { ChainConfig } from "../../session/types";
-import { useWallets, walletTools, type Connection, type FoundWallet } from "../../session/foundWallets";
+import type { ChainConfig, Connection, FoundWallet } from "../../session/types";
+import { useWallets, walletTools } from "../../session/foundWallets";
 
 type Step =
   | { readonly at: "idle" }
