@@ -79,6 +79,7 @@ const WORDS: Readonly<Record<string, string>> = {
   deleteAction: "action delete",
   updateActionMetadata: "action rename",
   listActions: "action list",
+  publicKeys: "pkp public-keys",
   listRuns: "runs list",
   usage: "billing usage",
   events: "logs",

@@ -4,7 +4,9 @@ import { CURVES } from "../../protocol/curves";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Wallet, type JsonRpcProvider } from "ethers";
+import { defineChain, type Hex } from "viem";
 import { createClient } from "../../client";
+import { permit, withEthers, withViem } from "../../client/examples/accounts";
 import { apiMode } from "../../client/examples/api";
 import { handOver, ownerIsSafe } from "../../client/examples/safe";
 import { convert, halves, ownerWithWallet } from "../../client/examples/wallet";
@@ -72,6 +74,23 @@ describe("the pages about the SDK", () => {
       expect(seen.run.response).to.equal("hello world");
       expect([seen.total, seen.items.length, seen.same]).to.deep.equal([1, 1, true]);
       expect(stored).to.have.keys("account-key", "treasury", "gone already", ...CURVES);
+    });
+
+    it("for a PKP as an account", async () => {
+      const { baseUrl, rpcUrl } = stack();
+      const { client } = await makeAccount(baseUrl);
+      const { wallet_address: pkp } = await client.createWallet({});
+      await permit(client, pkp);
+      await provider.send("anvil_setBalance", [pkp, "0xde0b6b3a7640000"]);
+      expect(await withEthers(client, pkp, provider, pkp)).to.equal(pkp);
+      const chain = defineChain({
+        id: 31337,
+        name: "test",
+        nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+        rpcUrls: { default: { http: [rpcUrl] } },
+      });
+      const hash = await withViem(client, pkp, chain, pkp as Hex);
+      expect((await provider.waitForTransaction(hash))?.from).to.equal(pkp);
     });
 
     it("for an owner with a wallet", async () => {
