@@ -13,7 +13,7 @@ export default async function bundleForBrowsers({ root, outdir }) {
     target: "es2022",
     format: "esm",
     minify: true,
-    sourcemap: "external",
+    sourcemap: "linked",
     logLevel: "warning",
   });
 }

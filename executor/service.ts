@@ -19,6 +19,7 @@ import { createFetcher } from "./fetcher/client";
 import type { Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
 import { IdentityVerifier } from "./identity";
+import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { Mint } from "./mint";
@@ -72,6 +73,7 @@ export function startService(config: Config, logger: Logger): Service {
 }
 
 async function start(config: Config, logger: Logger, undo: Undo): Promise<void> {
+  await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
   const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, logger });
   undo.add(() => server.close(0));

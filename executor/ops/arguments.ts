@@ -15,8 +15,13 @@ const ipfsId = z.string().transform((text, context): Cid => {
   context.addIssue({ code: "custom", message: "must be a CIDv0, or a CIDv1 of dag-pb and sha2-256" });
   return z.NEVER;
 });
+const MAX_UINT256 = 2n ** 256n - 1n;
+/** EIP-2294: what a signature of type 0 has room for. */
+const MAX_CHAIN_ID = 2n ** 63n - 37n;
 const hexData = z.string().regex(/^0x([0-9a-fA-F]{2})*$/, "must be 0x and an even number of hex digits");
 const hash32 = z.string().regex(/^0x[0-9a-fA-F]{64}$/, "must be 0x and 64 hex digits");
+/** Half a surrogate pair has no UTF-8 form: what came back would not be what went in. */
+const wellFormed = z.string().refine((text) => text.isWellFormed(), "holds half a surrogate pair, which has no UTF-8 form");
 const record = z.record(z.string(), z.unknown());
 
 /** A number, or text in decimal or 0x hex; what ethers takes for a quantity. */
@@ -27,22 +32,23 @@ const quantity = z.union([
     .regex(/^(0x[0-9a-fA-F]{1,64}|0|[1-9][0-9]{0,77})$/, "must be a whole number")
     .transform(BigInt),
 ]);
+const word = quantity.refine((value) => value <= MAX_UINT256, "is above 2^256 - 1");
 const smallNumber = quantity.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER), "is too large").transform(Number);
 const accessList = z.array(z.strictObject({ address: z.string(), storageKeys: z.array(hash32) })).max(1_000);
 
 /** Types 0, 1 and 2; `chainId` is needed so that no signature is good on every chain at once. */
 const transaction = z.strictObject({
   type: smallNumber.pipe(z.union([z.literal(0), z.literal(1), z.literal(2)], "must be 0, 1 or 2")).optional(),
-  chainId: quantity.refine((value) => value > 0n, "must be the id of a chain, above 0"),
+  chainId: quantity.refine((value) => value > 0n && value <= MAX_CHAIN_ID, "must be the id of a chain, above 0 and within EIP-2294"),
   nonce: smallNumber,
-  gasLimit: quantity,
+  gasLimit: word,
   to: z.string().nullish(),
   from: z.string().nullish(),
-  value: quantity.optional(),
+  value: word.optional(),
   data: hexData.optional(),
-  gasPrice: quantity.optional(),
-  maxFeePerGas: quantity.optional(),
-  maxPriorityFeePerGas: quantity.optional(),
+  gasPrice: word.optional(),
+  maxFeePerGas: word.optional(),
+  maxPriorityFeePerGas: word.optional(),
   accessList: accessList.optional(),
 });
 export type TransactionFields = z.infer<typeof transaction>;
@@ -50,11 +56,11 @@ export type TransactionFields = z.infer<typeof transaction>;
 const typeFields = z.array(z.object({ name: z.string(), type: z.string() }));
 
 export const OP_ARGUMENTS = {
-  signMessage: z.strictObject({ pkpId, message: z.string() }),
+  signMessage: z.strictObject({ pkpId, message: wellFormed }),
   signTypedData: z.strictObject({ pkpId, domain: record, types: z.record(z.string(), typeFields), message: record, primaryType: z.string().optional() }),
   signTransaction: z.strictObject({ pkpId, transaction }),
   signDigest: z.strictObject({ pkpId, digest: hash32 }),
-  Encrypt: z.strictObject({ pkpId, message: z.string() }),
+  Encrypt: z.strictObject({ pkpId, message: wellFormed }),
   Decrypt: z.strictObject({ pkpId, ciphertext: z.string() }),
   getPrivateKey: z.strictObject({ pkpId }),
   getActionPrivateKey: z.strictObject({}),
@@ -64,9 +70,13 @@ export const OP_ARGUMENTS = {
 export type OpName = keyof typeof OP_ARGUMENTS;
 export type OpArguments<N extends OpName> = z.output<(typeof OP_ARGUMENTS)[N]>;
 
+/** Paths hold names the action chose. */
+const MAX_COMPLAINT_CHARS = 500;
+
 /** The first thing that is wrong, with where it is. */
 export function whatIsWrong(error: z.ZodError): string {
   const issue = error.issues[0];
   if (issue === undefined) return "the arguments are wrong";
-  return issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
+  const text = issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
+  return text.slice(0, MAX_COMPLAINT_CHARS);
 }

@@ -11,17 +11,19 @@ import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
 import { addressOf, publicKeyOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
+import { loopTurns } from "../turns";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
 import { decrypt, encrypt } from "./encryption";
 import { OpRefusal } from "./refusal";
 import { signDigest, signMessage, signTransaction, signTypedData } from "./signing";
+import type { TypedDataLimits } from "./typedData";
 
 export interface OpsParts {
   readonly chain: Chain;
   readonly keyring: Keyring;
   /** Whether getPrivateKey is served at all. */
   readonly privateKeysAllowed: boolean;
-  readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes">;
+  readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes" | keyof TypedDataLimits>;
 }
 
 /** A question about a PKP that was asked before the action asked for it. */
@@ -50,7 +52,12 @@ interface Exposed {
   readonly value: string;
   readonly exposes?: string[];
 }
-type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Exposed> | Exposed };
+/** What is left to do once everything was waited for: one turn's work on the loop. */
+type Work = () => Exposed;
+type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Work> | Work };
+
+/** Arguments of more characters than this take a turn of their own to be read. */
+const QUICK_TO_READ = 4_096;
 
 class RunOps {
   readonly #decisions = new Map<PkpId, Promise<Decision>>();
@@ -66,22 +73,26 @@ class RunOps {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
       signMessage: (args) => this.#withPkp(args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) => this.#withPkp(args.pkpId, (secret) => signTypedData(secret, args)),
+      signTypedData: (args) => this.#withPkp(args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
       signTransaction: (args) => this.#withPkp(args.pkpId, (secret) => signTransaction(secret, args)),
       signDigest: (args) => this.#withPkp(args.pkpId, (secret) => signDigest(secret, args)),
       Encrypt: ({ pkpId: id, message }) => this.#withEncryption(id, (key, scope) => encrypt(key, scope, message)),
       Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption(id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
-      getActionPrivateKey: () => this.parts.keyring.withAction(this.run.cid, exposedKey),
-      getActionPublicKey: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, publicKeyOf) }),
-      getActionWalletAddress: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, addressOf) }),
+      getActionPrivateKey: () => () => this.parts.keyring.withAction(this.run.cid, exposedKey),
+      getActionPublicKey:
+        ({ ipfsId }) =>
+        () => ({ value: this.parts.keyring.withAction(ipfsId, publicKeyOf) }),
+      getActionWalletAddress:
+        ({ ipfsId }) =>
+        () => ({ value: this.parts.keyring.withAction(ipfsId, addressOf) }),
     };
   }
 
   /** Never rejects for anything the action did; a rejection is a fault of ours (the chain cannot be read). */
-  async answer({ name, args }: OpCall): Promise<OpAnswer> {
+  async answer(call: OpCall): Promise<OpAnswer> {
     try {
-      const { value, exposes } = await this.#perform(name, args);
+      const { value, exposes } = await this.#perform(call);
       return { ok: true, value: JSON.stringify(value), ...(exposes === undefined ? {} : { exposes }) };
     } catch (error) {
       const refusal = asRefusal(error);
@@ -90,12 +101,20 @@ class RunOps {
     }
   }
 
-  async #perform(name: string, args: string): Promise<Exposed> {
+  async #perform({ name, args, over }: OpCall): Promise<Exposed> {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
     this.#requireSize(name, args);
+    if (args.length > QUICK_TO_READ) await this.#turn(over);
     const parsed = OP_ARGUMENTS[name].safeParse(parseJson(args));
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
-    return (this.#ops[name] as (args: unknown) => Promise<Exposed> | Exposed)(parsed.data);
+    const work = await (this.#ops[name] as (args: unknown) => Promise<Work> | Work)(parsed.data);
+    await this.#turn(over);
+    return work();
+  }
+
+  async #turn(over: AbortSignal | undefined): Promise<void> {
+    await loopTurns.take(this.run.decision.accountId);
+    if (over?.aborted) throw new OpRefusal("limit_exceeded", "the run is over");
   }
 
   /** Hashing runs on the one thread that serves everybody's ops, so a run may not make it hash much at a time. */
@@ -106,26 +125,26 @@ class RunOps {
     throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; hash them in the action and use signDigest`);
   }
 
-  async #withPkp(pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
+  async #withPkp(pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
     const { account, path } = await this.#granted(pkpId);
     this.onUsed(pkpId);
-    return { value: this.parts.keyring.withPkp(account, path, pkpId, use) };
+    return () => ({ value: this.parts.keyring.withPkp(account, path, pkpId, use) });
   }
 
-  async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Exposed> {
+  async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Work> {
     const { account } = await this.#granted(pkpId);
     this.onUsed(pkpId);
-    return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
+    return () => ({ value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) });
   }
 
   /** For code that cannot do without: the deployment allows it, and a group lists this very action by name. */
-  async #privateKey(pkpId: PkpId): Promise<Exposed> {
+  async #privateKey(pkpId: PkpId): Promise<Work> {
     if (!this.parts.privateKeysAllowed)
       throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
     const { account, path, actionByName } = await this.#granted(pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
     this.onUsed(pkpId);
-    return this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
+    return () => this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
   }
 
   /** Asked once for each PKP of a run. A question that could not be answered is asked again. */

@@ -20,6 +20,8 @@ export interface OpCall {
   name: string;
   /** JSON text of the guest's argument (an object), at most 1 MiB. Unchecked beyond that: the handler validates. */
   args: string;
+  /** Aborted when the run is over: what nobody waits for any more is not done. */
+  over?: AbortSignal;
 }
 
 export type OpAnswer =

@@ -1,7 +1,7 @@
 /** `npm run sdk`: the package as a program of somebody else would use it, in TypeScript and in plain Node, installed and nothing of this repository beside it. */
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type * as Sdk from "../../client";
@@ -81,6 +81,23 @@ describe("the SDK as a package", function () {
 
   it("type-checks a consumer in strict mode, its own declarations included, and knows wrong fields", () => {
     expect(run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder])).to.equal("");
+  });
+
+  it("passes the linters of packages, for every way a program may resolve it", () => {
+    const installed = join(folder, "node_modules", "keywright");
+    expect(run(join(ROOT, "node_modules", ".bin", "publint"), [installed, "--strict"])).to.include("All good");
+    expect(run(join(ROOT, "node_modules", ".bin", "attw"), ["--pack", installed])).to.include("No problems found");
+  });
+
+  it("brings the program, the README and a source map for every bundle", () => {
+    const installed = join(folder, "node_modules", "keywright");
+    const { bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as { bin: { keywright: string } };
+    expect(run(process.execPath, [join(installed, bin.keywright), "--help"])).to.include("Exit codes");
+    expect(
+      run(process.execPath, ["-e", 'console.log(typeof require("keywright").createClient, typeof require("keywright/verify").verifyService)'], folder),
+    ).to.equal("function function");
+    expect(readFileSync(join(installed, "README.md"), "utf8")).to.include("npx keywright");
+    for (const file of readdirSync(installed)) if (file.endsWith(".mjs")) expect(existsSync(join(installed, `${file}.map`)), file).to.equal(true);
   });
 
   it("runs in plain Node", async () => {
