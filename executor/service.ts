@@ -15,8 +15,8 @@ import { CidComputer } from "./code/cid";
 import { Code } from "./code/code";
 import { CodeStore } from "./code/store";
 import type { Config } from "./config";
-import { createFetcher } from "./fetcher/client";
-import type { Fetcher } from "./fetcher/types";
+import { createFetcher, type StartedFetcher } from "./fetcher/client";
+import { FetchFailed, type Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
 import { IdentityVerifier } from "./identity";
 import { useFastKeccak } from "./keccak";
@@ -86,14 +86,14 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   undo.add(() => keyring.destroy());
 
   const dataDir = prepareDataDir(config, undo);
-  const fetcher = await openFetcher(config, logger, undo);
-  const pool = await openPool(config, fetcher, logger, undo);
+  const [fetcher, keySets] = await Promise.all([openFetcher(config, logger, undo), openKeySetFetcher(config, logger, undo)]);
+  const pool = await openPool(config, fetcher, [...new Set([...fetcher.missing, ...keySets.missing])], logger, undo);
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
   const code = new Code(cids, store, fetcher, config.limits.codeBytes);
 
-  const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, fetcher));
+  const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
   server.serve(
@@ -164,13 +164,13 @@ function prepareDataDir(config: Config, undo: Undo): string {
   return temporary;
 }
 
-async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<Fetcher> {
+async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<StartedFetcher> {
   const fetcher = await createFetcher({
     logger,
+    secretPaths: secretPaths(config),
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
     ...(config.IPFS_GATEWAYS === undefined ? {} : { gateways: config.IPFS_GATEWAYS }),
     ...(config.KUBO_RPC_URL === undefined ? {} : { kuboRpcUrl: config.KUBO_RPC_URL }),
-    jwksUrls: config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl),
     ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
     ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
     uid: config.FETCHER_UID,
@@ -179,16 +179,26 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
   return fetcher;
 }
 
-async function openPool(config: Config, fetcher: Fetcher, logger: Logger, undo: Undo): Promise<SandboxPool> {
+/** Whoever took over the process that parses what strangers' servers send must not be able to say who signed in: key sets come through another one. */
+async function openKeySetFetcher(config: Config, logger: Logger, undo: Undo): Promise<Pick<StartedFetcher, "fetchJwks" | "missing">> {
+  const jwksUrls = config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl);
+  if (jwksUrls.length === 0) return { fetchJwks: () => Promise.reject(new FetchFailed("refused", "no identity provider is configured")), missing: [] };
+  const fetcher = await createFetcher({ logger, jwksUrls, uid: config.KEY_SET_FETCHER_UID, secretPaths: secretPaths(config) });
+  undo.add(() => fetcher.close());
+  return fetcher;
+}
+
+async function openPool(config: Config, fetcher: Fetcher, missingElsewhere: readonly string[], logger: Logger, undo: Undo): Promise<SandboxPool> {
   const size = config.POOL_SIZE ?? defaultPoolSize();
   const pool = await createSandboxPool({
     limits: config.limits,
     size,
-    maxChildren: Math.max(2 * size + 2, Math.min(childrenInMemory(), WARM_PER_SLOT * size)),
+    maxChildren: maxChildrenOf(size),
     logger,
     fetcher,
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
     secretPaths: secretPaths(config),
+    missingElsewhere,
     requireFullIsolation: config.production,
     firstUid: config.SANDBOX_FIRST_UID,
   });
@@ -203,6 +213,8 @@ function secretPaths(config: Config): string[] {
   const rootKeyFile = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
   return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter((path) => path !== undefined && path.startsWith("/")) as string[];
 }
+
+const maxChildrenOf = (size: number): number => Math.max(2 * size + 2, Math.min(childrenInMemory(), WARM_PER_SLOT * size));
 
 function defaultPoolSize(): number {
   return Math.max(2, Math.min(childrenInMemory(), availableParallelism() * 4, MAX_DEFAULT_POOL));

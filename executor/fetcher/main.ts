@@ -1,6 +1,7 @@
 /** The fetcher process: the only one of the executor that talks to the outside. Holds no key and knows no chain. */
 import { Socket } from "node:net";
-import { becomeUser } from "../confine";
+import { COMMON_BARRIERS, tryBarriers } from "../walls/barriers";
+import { becomeUser } from "../walls/confine";
 import { encodeFrame, readFrames, type Frame } from "../frames";
 import { exchange, type Exchanged, type Rules } from "./exchange";
 import { toFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
@@ -18,12 +19,13 @@ const running = new Map<number, AbortController>();
 const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
 const send = (message: FromFetcher, payload?: Buffer): void => void channel.write(encodeFrame(message, payload));
 
-function configure(configuration: Configuration): void {
-  const { allowHosts, ports, uid, ...endpoints } = configuration;
+async function configure(configuration: Configuration): Promise<void> {
+  const { allowHosts, ports, uid, secretPaths, ...endpoints } = configuration;
   guestRules = { allowHosts, ports };
   sources = new Sources(endpoints, ownRules(endpoints));
   becomeUser(uid);
-  send({ type: "ready" });
+  const { missing } = secretPaths ? await tryBarriers("the fetchers", COMMON_BARRIERS, secretPaths) : { missing: [] };
+  send({ type: "ready", missing });
 }
 
 async function work(message: Work, payload: Buffer): Promise<void> {
@@ -49,7 +51,7 @@ async function perform(message: Work, payload: Buffer, signal: AbortSignal): Pro
 
 function onFrame({ header, payload }: Frame): void {
   const message = toFetcherSchema.parse(header);
-  if (message.type === "configure") configure(message.configuration);
+  if (message.type === "configure") void configure(message.configuration);
   else if (message.type === "cancel") running.get(message.call)?.abort();
   else void work(message, payload);
 }

@@ -9,6 +9,8 @@ export const configurationSchema = z.strictObject({
   allowHosts: z.array(z.string()),
   ports: z.array(z.number().int()),
   uid: z.number().int().optional(),
+  /** Files and sockets the fetcher must not be able to open; given where its walls are to be tried. */
+  secretPaths: z.array(z.string()).optional(),
 });
 export type Configuration = z.infer<typeof configurationSchema>;
 
@@ -43,7 +45,7 @@ const guestResponseSchema = z.strictObject({
 });
 
 export const fromFetcherSchema = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("ready") }),
+  z.strictObject({ type: z.literal("ready"), missing: z.array(z.string()).max(32) }),
   z.strictObject({ type: z.literal("done"), call, response: guestResponseSchema.optional() }),
   z.strictObject({
     type: z.literal("failed"),

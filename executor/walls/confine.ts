@@ -76,7 +76,7 @@ function startInBubblewrap(node: string[], walls: Walls, stdout: "ignore" | "pip
   filter.on("error", () => undefined);
   filter.end(seccompFilter(walls.filter, architecture));
   let status = "";
-  (wrapper.stdio[5] as Readable).setEncoding("utf8").on("data", (text: string) => (status += text));
+  ((wrapper.stdio as readonly unknown[])[5] as Readable).setEncoding("utf8").on("data", (text: string) => (status += text));
   return { process: wrapper, channel: wrapper.stdio[3] as Duplex, programId: () => programBelow(status) };
 }
 
@@ -117,10 +117,10 @@ function limits({ dataBytes }: Walls): string[] {
 function bubblewrapFor({ withoutNetwork, reads }: Walls): string[] {
   const before = isRoot() && withoutNetwork ? EMPTY_NETWORK : [];
   const users = isRoot() ? ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] : ["--unshare-user"];
-  const network = withoutNetwork ? (isRoot() ? [] : ["--unshare-net"]) : readable(NAME_SERVICE);
+  const network = withoutNetwork ? (isRoot() ? [] : ["--unshare-net"]) : [...FOLDERS_OF_NAME_SERVICE, ...readable(NAME_SERVICE)];
   const namespaces = ["--unshare-ipc", "--unshare-uts", "--unshare-pid", "--unshare-cgroup-try", "--die-with-parent", "--new-session"];
   const devices = ["--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"];
-  const files = ["--tmpfs", "/", ...readable(LIBRARIES), ...network, ...readable([realpathSync(process.execPath), ...reads]), ...devices];
+  const files = ["--tmpfs", "/", ...network, ...readable(LIBRARIES), ...readable([realpathSync(process.execPath), ...reads]), ...devices];
   const descriptors = ["--seccomp", "4", "--json-status-fd", "5"];
   return [...before, "bwrap", ...namespaces, ...users, ...files, "--proc", "/proc", "--remount-ro", "/", "--chdir", "/", ...descriptors, "--"];
 }
@@ -128,6 +128,8 @@ function bubblewrapFor({ withoutNetwork, reads }: Walls): string[] {
 const LIBRARIES = ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo"];
 /** What resolving a name reads; `/etc` as a whole, since its files are replaced while the fetcher runs. */
 const NAME_SERVICE = ["/etc", "/run/systemd/resolve"];
+/** Folders that bubblewrap makes by itself are closed to other users than root. */
+const FOLDERS_OF_NAME_SERVICE = ["/usr", "/run", "/run/systemd"].flatMap((path) => ["--dir", path]);
 
 /** Mounts of what exists. A link at the top, such as /lib to usr/lib, is made anew. */
 function readable(paths: readonly string[]): string[] {

@@ -103,14 +103,7 @@ const BY_ARGUMENTS: Partial<Record<Syscall, Instruction[]>> = {
   ioctl: oneOf(1, HARMLESS_IOCTLS),
   prctl: oneOf(0, HARMLESS_PRCTLS),
   // Reading limits: the pointer to new ones is null.
-  prlimit64: [
-    load(argument(2)),
-    [JUMP_IF_EQUAL, 0, 3, 0],
-    load(argument(2, "high")),
-    [JUMP_IF_EQUAL, 0, 1, 0],
-    give(ALLOW),
-    give(failWith(EPERM)),
-  ],
+  prlimit64: [load(argument(2)), [JUMP_IF_EQUAL, 0, 3, 0], load(argument(2, "high")), [JUMP_IF_EQUAL, 0, 1, 0], give(ALLOW), give(failWith(EPERM))],
 };
 
 /** The filter as the kernel takes it: 8 bytes an instruction (u16 code, u8 jump if true, u8 jump if false, u32 value). */
