@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { PEERS, sharedErrors } from "./build.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const target = process.argv[2] ?? join(root, "dist", "sdk");
@@ -13,10 +14,10 @@ const bundles = join(root, "dist", "client", "browser");
 const FOR_BROWSERS = { keywright: "index", cid: "cid" };
 /** Entries for Node; what they share is in chunks beside them. */
 const FOR_NODE = { verify: "verify/index" };
-/** What a program that uses an entry brings itself. */
-const PEERS = [];
+/** Entries over the program's own ethers or viem. */
+const OVER_PEERS = { ethers: "ethers", viem: "viem" };
 
-const options = { absWorkingDir: root, bundle: true, target: "es2022", sourcemap: true, logLevel: "warning", minify: true, external: PEERS };
+const options = { absWorkingDir: root, bundle: true, target: "es2022", sourcemap: true, logLevel: "warning", minify: true };
 const named = (entries) => Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, `client/${source}.ts`]));
 
 /** Node's entries as ES modules, and the program beside them: what they share is in chunks. */
@@ -33,8 +34,9 @@ async function bundleForNode() {
 
 /** All entries for programs that still `require`; browsers' bundlers take the ES modules. */
 async function bundleForRequire() {
-  const entryPoints = named({ ...FOR_BROWSERS, ...FOR_NODE });
-  await build({ ...options, entryPoints, outdir: join(target, "cjs"), platform: "node", format: "cjs" });
+  const output = { ...options, outdir: join(target, "cjs"), platform: "node", format: "cjs" };
+  await build({ ...output, entryPoints: named({ ...FOR_BROWSERS, ...FOR_NODE }) });
+  await build({ ...output, entryPoints: named(OVER_PEERS), external: PEERS, plugins: [sharedErrors("./keywright.js")] });
   writeFileSync(join(target, "cjs", "package.json"), '{ "type": "commonjs" }\n');
   cpSync(join(target, "types"), join(target, "cjs", "types"), { recursive: true });
 }
@@ -62,7 +64,7 @@ const entry = (name, source) => ({
   import: { types: `./types/client/${source}.d.ts`, default: `./${name}.mjs` },
   require: { types: `./cjs/types/client/${source}.d.ts`, default: `./cjs/${name}.js` },
 });
-const entries = Object.entries({ ...FOR_BROWSERS, ...FOR_NODE });
+const entries = Object.entries({ ...FOR_BROWSERS, ...OVER_PEERS, ...FOR_NODE });
 const description = {
   name: "keywright",
   version,
@@ -82,13 +84,13 @@ const description = {
   typesVersions: { "*": Object.fromEntries(entries.map(([name, source]) => [name, [`./cjs/types/client/${source}.d.ts`]])) },
   engines: { node: ">=20.19.0" },
   // The bundles need nothing; the types are those of the caller's own ethers signer and of the schemas.
-  peerDependencies: { ethers: `^${dependencies.ethers}`, zod: `^${dependencies.zod}` },
-  peerDependenciesMeta: { ethers: { optional: true }, zod: { optional: true } },
+  peerDependencies: { ethers: `^${dependencies.ethers}`, viem: `^${dependencies.viem}`, zod: `^${dependencies.zod}` },
+  peerDependenciesMeta: { ethers: { optional: true }, viem: { optional: true }, zod: { optional: true } },
 };
 
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
-for (const name of Object.keys(FOR_BROWSERS))
+for (const name of Object.keys({ ...FOR_BROWSERS, ...OVER_PEERS }))
   for (const end of ["mjs", "mjs.map"]) copyFileSync(join(bundles, `${name}.${end}`), join(target, `${name}.${end}`));
 for (const file of ["LICENSE"]) copyFileSync(join(root, file), join(target, file));
 copyFileSync(join(root, "client", "README.md"), join(target, "README.md"));

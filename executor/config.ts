@@ -2,6 +2,7 @@
  * The executor's configuration: the only reader of its environment. Every variable is checked and explained; a bad one stops the start and says what to fix.
  * Secrets and endpoints are removed from the environment as they are read, so that no child process inherits them.
  */
+import { Resolver } from "node:dns";
 import { readFileSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
@@ -16,6 +17,7 @@ const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
 const DEFAULT_DRAIN_SECONDS = { development: 5, production: 60 };
 /** More than the largest pool ever uses. */
 const SANDBOX_UIDS = 16_384;
+const DEFAULT_GAS_WEI_PER_HOUR = { development: 10n ** 24n, production: 10n ** 19n };
 /** Longest path a Unix socket may have on Linux, less the closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
 
@@ -84,6 +86,9 @@ const VARIABLES = {
     .describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
+  SANDBOX_MEMORY_MIB: integer(128, 1_000_000)
+    .optional()
+    .describe("what the children that run actions may keep together, in MiB; default half of what the container or the machine has"),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
     .describe("how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production"),
@@ -102,7 +107,15 @@ const VARIABLES = {
     .pipe(z.array(integer(1, 65_535)).min(1))
     .optional()
     .describe("ports that actions may reach; default 80 and 443"),
+  DNS_SERVERS: list
+    .refine((servers) => servers.length > 0 && servers.every(isNameServer), "must be addresses, or address:port, separated by commas")
+    .optional()
+    .describe("name servers for the hosts that actions fetch from; default those of /etc/resolv.conf"),
   MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
+  MAX_TIP_PER_GAS_WEI: wei.default(100_000_000_000n).describe("a payer's fee per gas is at most ten base fees and this"),
+  MAX_GAS_WEI_PER_HOUR: wei
+    .optional()
+    .describe("what the payers' gas may cost within an hour at the fees signed; default 10^19 (ten coins) in production, a million coins else"),
   MAX_TOP_UP_WEI: wei.default(1_000_000_000_000_000_000n).describe("the most one top-up moves from the admin payer to a payer"),
   PRICE_WRITE_CENTS: integer(0, 1_000_000)
     .default(PRICES.managementWriteCents)
@@ -141,6 +154,7 @@ export interface Config extends Omit<Values, Derived>, DeploymentSettings {
   readonly production: boolean;
   readonly maxHeadAgeSeconds: number;
   readonly drainMs: number;
+  readonly maxGasWeiPerHour: bigint;
   readonly limits: RunLimits;
   readonly prices: Prices;
 }
@@ -198,6 +212,7 @@ function assemble(values: Values, network: DeploymentSettings, limits: RunLimits
     production: values.NODE_ENV === "production",
     maxHeadAgeSeconds: values.MAX_HEAD_AGE_SECONDS ?? headAge,
     drainMs: 1_000 * (values.DRAIN_SECONDS ?? DEFAULT_DRAIN_SECONDS[values.NODE_ENV === "production" ? "production" : "development"]),
+    maxGasWeiPerHour: values.MAX_GAS_WEI_PER_HOUR ?? DEFAULT_GAS_WEI_PER_HOUR[values.NODE_ENV === "production" ? "production" : "development"],
     limits,
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
   };
@@ -245,6 +260,15 @@ function notForProduction(config: Config): string[] {
 function isTrustedTransport(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === "https:" || hostname === "127.0.0.1" || hostname === "[::1]" || hostname === "localhost";
+}
+
+function isNameServer(text: string): boolean {
+  try {
+    new Resolver().setServers([text]);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isHttpUrl(text: string): boolean {

@@ -3,7 +3,7 @@
  * in the opposite one, so that no process and no file is left behind.
  */
 import { mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, freemem, tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { keyNamespaceOf } from "../protocol/namespace";
@@ -23,22 +23,20 @@ import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { Mint } from "./mint";
+import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
+import { CHILD_MIB, childrenFor, memoryOfChildren, slotsFor } from "./sandbox/memory";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
+import { GasGuard } from "./writes/gas";
 import { Writes } from "./writes/writes";
 
 const MIB = 2 ** 20;
 const POOL_DRAIN_MS = 500;
 const CHAIN_WAIT_MS = 30_000;
 const CHAIN_RETRY_MS = 500;
-/** An idle child is about 50 MiB; a working one may need its heap and as much again. */
-const CHILD_MIB = 100;
-const MAX_DEFAULT_POOL = 32;
-/** Children kept warm for each slot where memory allows, so that accounts that come back often do not wait for a fork. */
-const WARM_PER_SLOT = 6;
 
 export interface Service {
   /** Rejects with what keeps the service from starting; everything begun until then has been undone. */
@@ -94,8 +92,10 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   const code = new Code(cids, store, fetcher, config.limits.codeBytes);
 
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
+  const gas = gasGuard(config, chain);
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
+  const publicKeys = new PublicKeys(keyring, keyNamespace);
   server.serve(
     createHandlers({
       config,
@@ -103,11 +103,13 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
       chain,
       callers,
       mint: new Mint(keyring, domain),
-      writes: openWrites(config, keyring, callers, domain),
+      publicKeys,
+      writes: openWrites(config, keyring, callers, domain, gas),
+      gas,
       runner,
       pool,
       tee,
-      configDocument: configDocumentOf(config, keyNamespace, pool),
+      configDocument: configDocumentOf(config, keyNamespace, publicKeys.statementKey, pool),
       logger,
     }),
   );
@@ -173,6 +175,7 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
     ...(config.KUBO_RPC_URL === undefined ? {} : { kuboRpcUrl: config.KUBO_RPC_URL }),
     ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
     ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
+    ...(config.DNS_SERVERS === undefined ? {} : { dnsServers: config.DNS_SERVERS }),
     uid: config.FETCHER_UID,
   });
   undo.add(() => fetcher.close());
@@ -189,11 +192,20 @@ async function openKeySetFetcher(config: Config, logger: Logger, undo: Undo): Pr
 }
 
 async function openPool(config: Config, fetcher: Fetcher, missingElsewhere: readonly string[], logger: Logger, undo: Undo): Promise<SandboxPool> {
-  const size = config.POOL_SIZE ?? defaultPoolSize();
+  const memoryBytes = config.SANDBOX_MEMORY_MIB === undefined ? memoryOfChildren() : config.SANDBOX_MEMORY_MIB * MIB;
+  const fitting = slotsFor(memoryBytes, config.limits.heapMiB, availableParallelism());
+  const size = config.POOL_SIZE ?? fitting;
+  if (memoryBytes < size * (config.limits.heapMiB + CHILD_MIB) * MIB) {
+    logger.warn(
+      { poolSize: size, heapMiB: config.limits.heapMiB, memoryMiB: Math.floor(memoryBytes / MIB) },
+      "runs at once may need more memory than there is",
+    );
+  }
   const pool = await createSandboxPool({
     limits: config.limits,
     size,
-    maxChildren: maxChildrenOf(size),
+    maxChildren: childrenFor(memoryBytes, size),
+    memoryBytes,
     logger,
     fetcher,
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
@@ -214,32 +226,29 @@ function secretPaths(config: Config): string[] {
   return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter((path) => path !== undefined && path.startsWith("/")) as string[];
 }
 
-const maxChildrenOf = (size: number): number => Math.max(2 * size + 2, Math.min(childrenInMemory(), WARM_PER_SLOT * size));
-
-function defaultPoolSize(): number {
-  return Math.max(2, Math.min(childrenInMemory(), availableParallelism() * 4, MAX_DEFAULT_POOL));
+function gasGuard(config: Config, chain: Chain): GasGuard {
+  const rules = { maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI, maxTipPerGasWei: config.MAX_TIP_PER_GAS_WEI, maxWeiPerHour: config.maxGasWeiPerHour };
+  return new GasGuard(rules, () => chain.baseFee());
 }
 
-/** A quarter of what is free. */
-const childrenInMemory = (): number => Math.floor(freemem() / MIB / 4 / CHILD_MIB);
-
-function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: TypedDataDomain): Writes {
+function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: TypedDataDomain, gas: GasGuard): Writes {
   return new Writes(keyring, callers, {
     chainId: config.chainId,
     contractAddress: config.contractAddress,
     domain,
-    maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI,
+    gas,
     maxTopUpWei: config.MAX_TOP_UP_WEI,
   });
 }
 
-function configDocumentOf(config: Config, keyNamespace: Hash32, pool: SandboxPool): ConfigDocument {
+function configDocumentOf(config: Config, keyNamespace: Hash32, statementKey: string, pool: SandboxPool): ConfigDocument {
   const { level } = pool.stats();
   return buildConfigDocument({
     serviceName: config.SERVICE_NAME,
     chainId: config.chainId,
     contractAddress: config.contractAddress,
     keyNamespace,
+    statementKey,
     rpcUrls: config.RPC_URLS,
     rpcQuorum: config.RPC_QUORUM,
     maxHeadAgeSeconds: config.maxHeadAgeSeconds,

@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "./errors";
+import { publicKeysSchema } from "./publicKeys";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
 const hash32 = hex(64);
@@ -96,6 +97,12 @@ export const EXECUTOR_CALLS = {
     path: "/mint/usage-key-with-signature",
     request: signedEnvelopeSchema.extend({ accountId: hash32.optional() }),
     answer: mintedWallet.extend({ usageApiKey: z.string(), apiKeyHash: hash32 }),
+  },
+  /** The public keys of the PKP that the path of this account leads to, signed by the executor's statement key. */
+  publicKeys: {
+    path: "/public-keys",
+    request: z.strictObject({ accountId: hash32, pkpId: address, derivationPath: hash32 }),
+    answer: publicKeysSchema,
   },
   ownerWallet: {
     path: "/owner-wallet",

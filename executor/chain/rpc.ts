@@ -1,4 +1,5 @@
 /** What the keyholder asks of a node: the return data of a call, and which chain it serves. Any answer that is not plain hex is none. */
+import { z } from "zod";
 import { Endpoint } from "../../protocol/rpc/endpoint";
 import { RpcError } from "../../protocol/rpc/errors";
 
@@ -8,6 +9,9 @@ export class RpcFailure extends Error {
 }
 
 const MAX_ANSWER_BYTES = 1 << 20;
+
+const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
+const blockSchema = z.object({ number: quantity, baseFeePerGas: quantity.optional() });
 
 /** `latest`, or a block number. */
 export type BlockTag = "latest" | bigint;
@@ -22,11 +26,19 @@ export class RpcEndpoint {
 
   /** Return data of a call, as hex. Throws RpcFailure. */
   call(to: string, data: string, block: BlockTag): Promise<string> {
-    return this.#ask("eth_call", [{ to, data }, block === "latest" ? block : `0x${block.toString(16)}`]);
+    return this.#ask("eth_call", [{ to, data }, tagOf(block)]);
   }
 
   async chainId(): Promise<bigint> {
     return BigInt(await this.#ask("eth_chainId", []));
+  }
+
+  /** Number and base fee (0 where there is none) of a block. Throws RpcFailure. */
+  async baseFee(block: BlockTag): Promise<{ blockNumber: bigint; wei: bigint }> {
+    const answer = await this.#send("eth_getBlockByNumber", [tagOf(block), false]);
+    const parsed = blockSchema.safeParse(answer);
+    if (!parsed.success) throw new RpcFailure("the endpoint's answer to eth_getBlockByNumber is no block");
+    return { blockNumber: BigInt(parsed.data.number), wei: BigInt(parsed.data.baseFeePerGas ?? 0) };
   }
 
   close(): Promise<void> {
@@ -34,10 +46,16 @@ export class RpcEndpoint {
   }
 
   async #ask(method: string, params: readonly unknown[]): Promise<string> {
-    const answer = await this.#endpoint.call(method, params).catch((error: unknown) => {
-      throw error instanceof RpcError ? new RpcFailure(`${method}: ${error.message.slice(0, 200)}`) : error;
-    });
+    const answer = await this.#send(method, params);
     if (typeof answer !== "string" || !/^0x[0-9a-fA-F]*$/.test(answer)) throw new RpcFailure(`the endpoint's answer to ${method} is not hex`);
     return answer;
   }
+
+  #send(method: string, params: readonly unknown[]): Promise<unknown> {
+    return this.#endpoint.call(method, params).catch((error: unknown) => {
+      throw error instanceof RpcError ? new RpcFailure(`${method}: ${error.message.slice(0, 200)}`) : error;
+    });
+  }
 }
+
+const tagOf = (block: BlockTag): string => (block === "latest" ? block : `0x${block.toString(16)}`);

@@ -3,16 +3,19 @@
  * is asked about that PKP at its first use; the answer holds until the run ends. Source: design of the executor, "Keyholder" and "Writing an action".
  */
 import { KeywrightError } from "../../protocol/errors";
-import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
+import type { AccountId, Cid, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, isFresh, type Authorization } from "../authorize";
 import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
-import { addressOf, publicKeyOf } from "../keys/secp256k1";
+import type { Curve } from "../../protocol/curves";
+import { publicKeyOn } from "../keys/publicKeys";
+import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
 import { loopTurns } from "../turns";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
+import { ed25519Signature, p256Signature, schnorrSignature } from "./curves";
 import { decrypt, encrypt } from "./encryption";
 import { OpRefusal } from "./refusal";
 import { signDigest, signMessage, signTransaction, signTypedData } from "./signing";
@@ -41,7 +44,15 @@ export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ah
 }
 
 /** Ops that hash what they are given. */
-const HASHED: ReadonlySet<OpName> = new Set<OpName>(["signMessage", "signTypedData", "signTransaction"]);
+const HASHED: ReadonlySet<OpName> = new Set<OpName>([
+  "signMessage",
+  "signTypedData",
+  "signTransaction",
+  "signEd25519",
+  "signEd25519AsAction",
+  "signP256",
+  "signP256AsAction",
+]);
 
 interface Granted {
   readonly account: AccountId;
@@ -72,20 +83,23 @@ class RunOps {
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
-      signMessage: (args) => this.#withPkp(args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) => this.#withPkp(args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
-      signTransaction: (args) => this.#withPkp(args.pkpId, (secret) => signTransaction(secret, args)),
-      signDigest: (args) => this.#withPkp(args.pkpId, (secret) => signDigest(secret, args)),
+      signMessage: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
+      signTypedData: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
+      signTransaction: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
+      signDigest: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signDigest(secret, args)),
+      signEd25519: (args) => this.#withPkp("ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
+      signSchnorr: (args) => this.#withPkp("bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
+      signP256: (args) => this.#withPkp("p256", args.pkpId, (secret) => p256Signature(secret, args)),
+      getPublicKey: ({ pkpId: id, curve }) => this.#withPkp(curve, id, (secret) => publicKeyOn(curve, secret)),
       Encrypt: ({ pkpId: id, message }) => this.#withEncryption(id, (key, scope) => encrypt(key, scope, message)),
       Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption(id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
       getActionPrivateKey: () => () => this.parts.keyring.withAction(this.run.cid, exposedKey),
-      getActionPublicKey:
-        ({ ipfsId }) =>
-        () => ({ value: this.parts.keyring.withAction(ipfsId, publicKeyOf) }),
-      getActionWalletAddress:
-        ({ ipfsId }) =>
-        () => ({ value: this.parts.keyring.withAction(ipfsId, addressOf) }),
+      signEd25519AsAction: (args) => this.#withAction("ed25519", this.run.cid, (secret) => ed25519Signature(secret, args)),
+      signSchnorrAsAction: (args) => this.#withAction("bip340", this.run.cid, (secret) => schnorrSignature(secret, args)),
+      signP256AsAction: (args) => this.#withAction("p256", this.run.cid, (secret) => p256Signature(secret, args)),
+      getActionPublicKey: ({ ipfsId, curve }) => this.#withAction(curve, ipfsId, (secret) => publicKeyOn(curve, secret)),
+      getActionWalletAddress: ({ ipfsId }) => this.#withAction("secp256k1", ipfsId, addressOf),
     };
   }
 
@@ -122,13 +136,17 @@ class RunOps {
     const { signBytes, typedDataBytes } = this.parts.limits;
     const most = name === "signTypedData" ? typedDataBytes : signBytes;
     if (!HASHED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
-    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; hash them in the action and use signDigest`);
+    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; sign a digest of them instead`);
   }
 
-  async #withPkp(pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
+  async #withPkp(curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
     const { account, path } = await this.#granted(pkpId);
     this.onUsed(pkpId);
-    return () => ({ value: this.parts.keyring.withPkp(account, path, pkpId, use) });
+    return () => ({ value: this.parts.keyring.withPkpOn(curve, account, path, pkpId, use) });
+  }
+
+  #withAction(curve: Curve, cid: Cid, use: (secret: Buffer) => string): Work {
+    return () => ({ value: this.parts.keyring.withActionOn(curve, cid, use) });
   }
 
   async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Work> {

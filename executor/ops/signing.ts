@@ -1,11 +1,16 @@
-/** Signatures a running action asks for. The key stays on the host; what goes back is one hex string. */
-import { Transaction, accessListify, getBytes, hashMessage } from "ethers";
+/** ECDSA signatures in Ethereum's forms that a running action asks for. The key stays on the host; what goes back is one hex string. */
+import { Transaction, accessListify, authorizationify, getBytes, hashMessage } from "ethers";
 import { parseAddress, type PkpId } from "../../protocol/ids";
 import { serializeSignature, signDigest as sign } from "../keys/secp256k1";
 import type { OpArguments, TransactionFields } from "./arguments";
 import { encoded } from "./encoded";
 import { OpRefusal } from "./refusal";
 import { typedDataDigest, type TypedDataLimits } from "./typedData";
+
+/** EIP-1559, EIP-4844 and EIP-7702. */
+const FEE_TYPE = 2;
+const BLOB_TYPE = 3;
+const SET_CODE_TYPE = 4;
 
 /** EIP-191: the text's UTF-8 bytes behind "\x19Ethereum Signed Message:\n" and their length. */
 export function signMessage(secret: Buffer, { message }: OpArguments<"signMessage">): string {
@@ -35,16 +40,30 @@ function signature(secret: Buffer, digest: string): string {
   return serializeSignature(sign(secret, getBytes(digest)));
 }
 
-function unsignedTransaction({ from, to, accessList, ...fields }: TransactionFields, pkpId: PkpId): { unsigned: Transaction; digest: Uint8Array } {
+function unsignedTransaction(given: TransactionFields, pkpId: PkpId): { unsigned: Transaction; digest: Uint8Array } {
+  const { from, to, accessList, authorizationList, ...fields } = given;
   if (from !== undefined && from !== null && parseAddress(from) !== pkpId) throw invalid("transaction.from is not the PKP's address");
   const unsigned = Transaction.from({
     ...fields,
     ...(to === undefined || to === null ? {} : { to: requireAddress(to) }),
     ...(accessList === undefined ? {} : { accessList: accessListify(accessList) }),
+    ...(authorizationList === undefined ? {} : { authorizationList: authorizationList.map(authorizationify) }),
   });
-  // The library leaves a gas price out of a transaction that has none, and its author would sign another fee than was meant.
-  if (fields.gasPrice !== undefined && unsigned.type === 2) throw invalid("gasPrice belongs to types 0 and 1; type 2 has maxFeePerGas");
+  requireFieldsOfType(unsigned.type ?? 0, given);
   return { unsigned, digest: getBytes(unsigned.unsignedHash) };
+}
+
+/**
+ * The library leaves out what a type does not have, fills in what it lacks, and writes the zero address where a type must have a recipient: something else
+ * than meant would be signed.
+ */
+function requireFieldsOfType(type: number, { to, gasPrice, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: TransactionFields): void {
+  if (gasPrice !== undefined && type >= FEE_TYPE) throw invalid(`gasPrice belongs to types 0 and 1; type ${type} has maxFeePerGas`);
+  const blobFields = [maxFeePerBlobGas, blobVersionedHashes].filter((field) => field !== undefined).length;
+  if (blobFields !== (type === BLOB_TYPE ? 2 : 0)) throw invalid("maxFeePerBlobGas and blobVersionedHashes belong to type 3, which needs both");
+  if ((authorizationList !== undefined) !== (type === SET_CODE_TYPE)) throw invalid("authorizationList belongs to type 4, which needs it");
+  const needsRecipient = type === BLOB_TYPE || type === SET_CODE_TYPE;
+  if (needsRecipient && (to === undefined || to === null)) throw invalid(`type ${type} needs to: it cannot make a contract`);
 }
 
 function requireAddress(text: string): string {

@@ -99,6 +99,7 @@ const listRuns = defineRoute({
         reject(ctx as Parameters<typeof reject>[0], "give hashed_cid or action_ipfs_cid, not both");
       }),
   },
+  errors: ["invalid_cid"],
   response: z.array(
     z.strictObject({
       request_id: z.string().meta({ description: "The `X-Request-Id` of the run's answer." }),

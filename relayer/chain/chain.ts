@@ -10,7 +10,7 @@ import { Head } from "./rpc/head";
 import { PayerMaintenance } from "./payers/maintenance";
 import { Lanes } from "./payers/lanes";
 import { LastWrites } from "./reads/lastWrites";
-import { networkFacts } from "./network";
+import { networkFacts, networkTuning } from "./network";
 import { wantPayers } from "./submissions/operations";
 import { Reads } from "./reads/reads";
 import { SubmissionRecords, viewOf } from "./submissions/records";
@@ -18,17 +18,21 @@ import { OutcomeFeed } from "./submissions/outcomeFeed";
 import { Repeated } from "./repeated";
 import { RpcClient } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
-import { OPEN_STATES, type SubmissionState } from "./submissions/states";
+import { IS_OPEN, type SubmissionState } from "./submissions/states";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
 import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
 
 /** Longest the chain may be silent before `/ready` says so. */
 const SILENT_SECONDS = 15;
+/** What most writes take at most, with their margin. */
+const USUAL_WRITE_GAS = 300_000n;
+/** `/ready` waits no longer than this for the price of gas. */
+const PRICE_WITHIN_MS = 1_000;
 
 /** Starts the chain room. Neither chain nor executor need be up: what waits for them goes on when they are. */
 export async function openChain(options: ChainOptions): Promise<Chain> {
-  const chain = new ChainRoom(options, { ...CHAIN_TUNING, ...options.tuning });
+  const chain = new ChainRoom(options, { ...CHAIN_TUNING, ...networkTuning(options.chainId), ...options.tuning });
   await chain.start();
   return chain;
 }
@@ -38,6 +42,7 @@ class ChainRoom extends Reads implements Chain {
   readonly #rpc: RpcClient;
   readonly #head: Head;
   readonly #lanes: Lanes;
+  readonly #fees: FeeOracle;
   readonly #queue: AccountQueue;
   readonly #records: SubmissionRecords;
   readonly #monitor: TransactionMonitor;
@@ -66,7 +71,7 @@ class ChainRoom extends Reads implements Chain {
     const outcomes = new OutcomeFeed();
     outcomes.subscribe((row) => lastWrites.note(row.block_number ?? 0));
     outcomes.subscribe((row) => this.#lanes.leave(row.payer));
-    const fees = new FeeOracle(rpc, tuning.maxFeeCapWei);
+    const fees = (this.#fees = new FeeOracle({ rpc, capWei: tuning.maxFeeCapWei, defaultTipWei: tuning.defaultTipWei }));
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
     this.#monitor = new TransactionMonitor({
       ...shared,
@@ -87,6 +92,7 @@ class ChainRoom extends Reads implements Chain {
     this.#maintenance = new PayerMaintenance({
       db,
       rpc,
+      fees,
       executor,
       records: this.#records,
       monitor: this.#monitor,
@@ -143,7 +149,17 @@ class ChainRoom extends Reads implements Chain {
     if (this.#head.ageSeconds > SILENT_SECONDS) problems.push("No RPC endpoint of the chain answers.");
     const lanes = await this.#lanes.all();
     if (!lanes.some(({ usable }) => usable)) problems.push("No API payer is registered with the contract and has gas.");
+    else if (!(await this.#canPayForWrites())) problems.push("No API payer has the gas that a write costs at present.");
     return { ready: problems.length === 0, problems };
+  }
+
+  /** True while the price is not known: that the chain does not answer is a problem of its own. */
+  async #canPayForWrites(): Promise<boolean> {
+    const fees = await Promise.race([
+      this.#fees.now().catch(() => undefined),
+      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), PRICE_WITHIN_MS)),
+    ]);
+    return fees === undefined || this.#lanes.canPay(USUAL_WRITE_GAS * fees.maxFeePerGas);
   }
 
   async stats(): Promise<ChainStats> {
@@ -151,7 +167,7 @@ class ChainRoom extends Reads implements Chain {
     const open = await db
       .selectFrom("submissions")
       .select(["state", db.fn.countAll<number>().as("count")])
-      .where("state", "in", OPEN_STATES)
+      .where(IS_OPEN)
       .groupBy("state")
       .execute();
     return {

@@ -32,9 +32,17 @@ export interface ChainTuning {
   readonly maintainEveryMs: number;
   /** Submissions without a monitor are looked for this often. */
   readonly sweepEveryMs: number;
-  /** A payer below the first figure is topped up to the second, in wei. */
+  /** A tip that is offered where the endpoints name none, in wei per gas. */
+  readonly defaultTipWei: bigint;
+  /** No transaction is given more gas than this: what the protocol allows one (EIP-7825: 2^24). */
+  readonly maxTransactionGas: bigint;
+  /** A payer below the first figure is topped up to the second, in wei. Both are raised to what `topUpGas` costs at present, and to what a write wants. */
   readonly topUpBelowWei: bigint;
   readonly topUpToWei: bigint;
+  /** So much gas a payer should be able to pay for at any time. */
+  readonly topUpGas: bigint;
+  /** The most one top-up moves: what the executor signs at most (its MAX_TOP_UP_WEI). */
+  readonly maxTopUpWei: bigint;
   /** From this depth on a block is taken as final: `confirmed`. */
   readonly finalityDepth: number;
 }
@@ -58,8 +66,12 @@ export const CHAIN_TUNING: ChainTuning = {
   maxWaiting: 2_000,
   maintainEveryMs: 2_000,
   sweepEveryMs: 1_000,
+  defaultTipWei: GWEI,
+  maxTransactionGas: 2n ** 24n,
   topUpBelowWei: 20n * MILLIETHER,
   topUpToWei: 50n * MILLIETHER,
+  topUpGas: 5_000_000n,
+  maxTopUpWei: 1_000n * MILLIETHER,
   finalityDepth: 64,
 };
 

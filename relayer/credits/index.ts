@@ -3,12 +3,12 @@ import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { ensureAccount, ensureKey, readBalance, readSpent, rememberEmail, SeenIds } from "./accounts";
-import { Repeating } from "./background";
+import { Repeating } from "../background";
 import { readHistory } from "./ledger";
 import { Payments, type PaymentKeys } from "./payments/index";
 import { paymentsUnavailable } from "./payments/processor";
 import { Reservations } from "./reservations";
-import { readRuns, readUsage } from "./runRecords";
+import { readRun, readRuns, readUsage } from "./runRecords";
 import { grantSignupCredit, type SignupCredit } from "./signup";
 import type {
   Balance,
@@ -109,7 +109,7 @@ class LedgerCredits implements Credits {
   }
 
   abandonWrite(submissionId: string): Promise<void> {
-    return this.#reservations.releaseWrite(submissionId, this.#db);
+    return this.#reservations.abandonWrite(submissionId);
   }
 
   async reserveRun(request: RunRequest): Promise<RunReservation> {
@@ -123,6 +123,10 @@ class LedgerCredits implements Credits {
 
   releaseRun(reservationId: string, record?: RunRecord): Promise<void> {
     return this.#reservations.releaseRun(reservationId, record);
+  }
+
+  earlierRun(runId: string): ReturnType<Credits["earlierRun"]> {
+    return readRun(this.#db, runId);
   }
 
   runs(accountId: AccountId, filter: RunFilter, page: Page): ReturnType<Credits["runs"]> {

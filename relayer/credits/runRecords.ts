@@ -33,6 +33,16 @@ export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown
     )`;
 }
 
+const SHOWN = ["request_id", "key_id", "cid", "duration_ms", "cost_cents", "outcome", "pkps_used", "started_at"] as const;
+
+/** A run by the name it was reserved under. */
+export async function readRun(db: Db, runId: string): Promise<{ run?: RunView } | undefined> {
+  const row = await db.selectFrom("run_records").select(SHOWN).where("run_id", "=", runId).executeTakeFirst();
+  if (row !== undefined) return { run: viewOf(row) };
+  const reserved = await db.selectFrom("credit_reservations").select("id").where("id", "=", runId).executeTakeFirst();
+  return reserved === undefined ? undefined : {};
+}
+
 /** Newest first. */
 export async function readRuns(db: Db, accountId: AccountId, filter: RunFilter, page: Page): Promise<{ runs: readonly RunView[]; total: number }> {
   let matching = db.selectFrom("run_records").where("account_id", "=", accountId);
@@ -40,7 +50,7 @@ export async function readRuns(db: Db, accountId: AccountId, filter: RunFilter, 
   if (filter.actionHash !== undefined) matching = matching.where("action_hash", "=", filter.actionHash);
   if (filter.outcome !== undefined) matching = matching.where("outcome", "=", filter.outcome);
   const rows = await matching
-    .select(["request_id", "key_id", "cid", "duration_ms", "cost_cents", "outcome", "pkps_used", "started_at"])
+    .select(SHOWN)
     .orderBy("started_at", "desc")
     .orderBy("run_id")
     .limit(page.size)

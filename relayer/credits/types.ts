@@ -33,6 +33,8 @@ export interface WriteReservation extends Spender {
 export interface RunRequest extends Spender {
   /** The wall limit asked for, in ms. */
   readonly limitMs: number;
+  /** Names the run, so that it can be found again (`earlierRun`) and is never reserved twice. */
+  readonly runId?: string | undefined;
 }
 
 export interface RunReservation {
@@ -155,12 +157,13 @@ export interface Credits {
   /** The write failed before it was mined, or expired. In the transaction that writes the outcome; a second call changes nothing. */
   releaseWrite(submissionId: string, trx: Trx): Promise<void>;
 
-  /** For a write that failed between `reserveWrite` and its submission (outside any transaction of the chain's). */
+  /** For a write that failed between `reserveWrite` and its submission. One that was written down nevertheless keeps its reservation. Never rejects. */
   abandonWrite(submissionId: string): Promise<void>;
 
   /**
    * Holds min(limit × price, free balance, what is left of the key's cap), at least one second's price.
-   * Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
+   * Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents},
+   * `idempotency_in_progress` when a run of this name was reserved before.
    */
   reserveRun(request: RunRequest): Promise<RunReservation>;
 
@@ -172,6 +175,9 @@ export interface Credits {
 
   /** The guest was never started (then there is no record), or the fault was ours: nothing is charged. */
   releaseRun(reservationId: string, record?: RunRecord): Promise<void>;
+
+  /** Whether a run of this name was ever reserved, and its record if it was settled. */
+  earlierRun(runId: string): Promise<{ readonly run?: RunView } | undefined>;
 
   /** Recorded runs of the account, newest first, for as many days as records are kept. */
   runs(accountId: AccountId, filter: RunFilter, page: Page): Promise<{ readonly runs: readonly RunView[]; readonly total: number }>;

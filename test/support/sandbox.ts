@@ -14,6 +14,7 @@ export const silent = pino({ level: "silent" });
 /** A fetcher that reaches nothing, for tests that are not about fetching. */
 export const noFetcher: Fetcher = {
   fetchGuest: () => Promise.reject(new FetchFailed("failed", "there is no network in this test")),
+  checkGuest: () => Promise.resolve(),
   fetchModule: () => Promise.reject(new FetchFailed("not_found", "there are no modules in this test")),
   fetchCode: () => Promise.reject(new FetchFailed("not_found", "there is no code in this test")),
   fetchJwks: () => Promise.reject(new FetchFailed("refused", "there are no key sets in this test")),
@@ -40,6 +41,7 @@ export interface RunOptions {
   ops?: (call: OpCall) => Promise<OpAnswer> | OpAnswer;
   account?: string;
   key?: string;
+  cid?: string;
   signal?: AbortSignal;
   onStarted?: () => void;
 }
@@ -49,12 +51,15 @@ export const TEST_LIMITS: RunLimits = { ...RUN_LIMITS, wallMs: 10_000 };
 
 const noOps = (call: OpCall): OpAnswer => ({ ok: false, code: "unexpected", message: `the test did not expect ${call.name}` });
 
-export function jobOf(code: string, { params = {}, limits = {}, ops = noOps, account = "account", key = "key", signal, onStarted }: RunOptions = {}): RunJob {
+export function jobOf(
+  code: string,
+  { params = {}, limits = {}, ops = noOps, account = "account", key = "key", cid = "QmTest", signal, onStarted }: RunOptions = {},
+): RunJob {
   return {
     account,
     key,
     code,
-    cid: "QmTest",
+    cid,
     params: JSON.stringify(params),
     limits: { ...TEST_LIMITS, ...limits },
     ops: async (call) => ops(call),

@@ -5,6 +5,7 @@ import { CONTRACT, textOf } from "../abi/contract";
 import type { ChainEventsTable } from "../../store/tables/chain";
 
 export interface ChainLog {
+  readonly address: string;
   readonly blockNumber: string;
   readonly blockHash: string;
   readonly transactionHash: string;

@@ -6,7 +6,8 @@ import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import { OPEN_STATES } from "../submissions/states";
+import { IS_OPEN } from "../submissions/states";
+import { wantBalance } from "../submissions/operations";
 import type { LaneStats } from "../types";
 
 export interface Lane extends LaneStats {
@@ -19,6 +20,7 @@ export interface LanesOptions {
   readonly maxInFlight: number;
 }
 
+const NOT_ENOUGH_GAS = "No API payer has gas enough.";
 const FRESH_FOR_MS = 1_000;
 const BETWEEN_LOOKS_MS = 25;
 
@@ -34,8 +36,8 @@ export class Lanes {
   constructor(private readonly options: LanesOptions) {}
 
   /**
-   * A place in a lane that can pay `costWei` and has room: the account's own if possible, else the least busy. Waits for room until `deadline` (ms of the
-   * epoch). The place is given back by `leave`. Throws `no_payer_available`.
+   * A place in a lane that can pay `costWei` and has room: the account's own if possible, else the least busy. Waits for room, and for a top-up where the admin
+   * payer has enough for one, until `deadline` (ms of the epoch). The place is given back by `leave`. Throws `no_payer_available`.
    */
   async enter(sticky: number | null, costWei: bigint, deadline: number): Promise<Lane> {
     for (;;) {
@@ -46,7 +48,9 @@ export class Lanes {
         this.#count(lane.payer, 1);
         return lane;
       }
-      if (Date.now() >= deadline) throw noPayer("Every API payer has as many writes under way as it may have.");
+      if (Date.now() >= deadline) {
+        throw noPayer(usable.length > 0 ? "Every API payer has as many writes under way as it may have." : NOT_ENOUGH_GAS);
+      }
       await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
       this.#readAt = 0;
     }
@@ -69,14 +73,26 @@ export class Lanes {
     return this.#lanes;
   }
 
-  /** Throws `no_payer_available` when waiting would not help. */
+  /** A payer could pay so much at once. */
+  async canPay(costWei: bigint): Promise<boolean> {
+    await this.#refresh(false);
+    return this.#lanes.some((lane) => lane.usable && lane.balanceWei >= costWei);
+  }
+
+  /** Lanes that can pay; none while a top-up is awaited. Throws `no_payer_available` when waiting would not help. */
   async #usable(costWei: bigint): Promise<readonly Lane[]> {
     const find = (): readonly Lane[] => this.#lanes.filter((lane) => lane.usable && lane.balanceWei >= costWei);
     await this.#refresh(false);
     if (find().length === 0) await this.#refresh(true);
-    if (find().length === 0)
-      throw noPayer(this.#lanes.some(({ usable }) => usable) ? "No API payer has gas enough." : "No API payer is registered and funded.");
+    if (find().length === 0) await this.#awaitTopUp(costWei);
     return find();
+  }
+
+  async #awaitTopUp(costWei: bigint): Promise<void> {
+    if (!this.#lanes.some(({ usable }) => usable)) throw noPayer("No API payer is registered and funded.");
+    await wantBalance(this.options.db, costWei);
+    const admin = this.#lanes.find(({ payer }) => payer === 0);
+    if (admin === undefined || admin.balanceWei <= costWei) throw noPayer(NOT_ENOUGH_GAS);
   }
 
   #count(payer: number, change: number): void {
@@ -101,7 +117,7 @@ export class Lanes {
 
   async #read(): Promise<void> {
     const { rows } = await sql<LaneRow>`
-      select lanes.*, (select count(*) from submissions where submissions.payer = lanes.payer and state in (${sql.join(OPEN_STATES)})) as in_flight
+      select lanes.*, (select count(*) from submissions where submissions.payer = lanes.payer and ${IS_OPEN}) as in_flight
       from lanes order by payer`.execute(this.options.db);
     this.#lanes = rows.map(laneOf);
     this.#taken.clear();

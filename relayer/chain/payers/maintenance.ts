@@ -7,11 +7,12 @@ import type { Logger } from "pino";
 import type { Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import type { TransactionMonitor } from "../submissions/transactionMonitor";
-import { wantedPayers } from "../submissions/operations";
+import { wantedBalance, wantedPayers } from "../submissions/operations";
+import type { FeeOracle } from "./fees";
 import type { SubmissionRecords } from "../submissions/records";
 import type { RpcClient } from "../rpc/client";
 import type { ChainTuning } from "../settings";
-import { OPEN_STATES } from "../submissions/states";
+import { IS_OPEN } from "../submissions/states";
 import type { ExecutorPort } from "../types";
 
 export interface PayerMaintenanceOptions {
@@ -19,6 +20,7 @@ export interface PayerMaintenanceOptions {
   readonly rpc: RpcClient;
   readonly executor: ExecutorPort;
   readonly records: SubmissionRecords;
+  readonly fees: FeeOracle;
   readonly monitor: TransactionMonitor;
   readonly log: Logger;
   readonly tuning: ChainTuning;
@@ -34,6 +36,11 @@ interface Observed {
   readonly draining: boolean;
 }
 
+interface TopUpFigures {
+  readonly belowWei: bigint;
+  readonly toWei: bigint;
+}
+
 export class PayerMaintenance {
   /** What looked wrong with a lane's nonces at the last look: mended only when it still does at the next. */
   readonly #suspected = new Map<number, string>();
@@ -42,9 +49,11 @@ export class PayerMaintenance {
 
   async run(): Promise<void> {
     await this.#matchPool();
-    for (const lane of await this.#observe()) {
+    const lanes = await this.#observe();
+    const figures = await this.#figures();
+    for (const lane of lanes) {
       await this.#mendNonces(lane);
-      await this.#topUp(lane);
+      await this.#topUp(lane, figures);
     }
   }
 
@@ -139,17 +148,29 @@ export class PayerMaintenance {
     await this.options.db.updateTable("lanes").set({ next_nonce: to }).where("payer", "=", payer).where("next_nonce", "=", nextNonce).execute();
   }
 
-  async #topUp({ payer, balanceWei, draining }: Observed): Promise<void> {
+  /** What every payer should have, and what it is topped up to: the settings, or more where gas costs more or a write has asked for more. */
+  async #figures(): Promise<TopUpFigures> {
+    const { db, fees, tuning } = this.options;
+    const { maxFeePerGas } = await fees.now();
+    const wanted = await wantedBalance(db);
+    const belowWei = largest(tuning.topUpBelowWei, tuning.topUpGas * maxFeePerGas, wanted);
+    return { belowWei, toWei: largest(tuning.topUpToWei, 2n * belowWei) };
+  }
+
+  async #topUp({ payer, balanceWei, draining }: Observed, { belowWei, toWei }: TopUpFigures): Promise<void> {
     const { db, records, monitor, log, tuning } = this.options;
-    if (payer === 0 || draining || balanceWei >= tuning.topUpBelowWei) return;
+    if (payer === 0 || draining || balanceWei >= belowWei) return;
     const admin = await db.selectFrom("lanes").select("balance_wei").where("payer", "=", 0).executeTakeFirst();
-    const amountWei = tuning.topUpToWei - balanceWei;
+    const amountWei = smallest(toWei - balanceWei, tuning.maxTopUpWei);
     if (BigInt(admin?.balance_wei ?? 0) <= amountWei) {
-      log.error({ payer, balanceWei: balanceWei.toString() }, "a payer runs out of gas and the admin payer cannot top it up");
+      log.error({ payer, balanceWei: balanceWei.toString(), wanted: amountWei.toString() }, "a payer runs out of gas and the admin payer cannot top it up");
       return;
     }
-    const open = await db.selectFrom("submissions").select("id").where("to_payer", "=", payer).where("state", "in", OPEN_STATES).executeTakeFirst();
+    const open = await db.selectFrom("submissions").select("id").where("to_payer", "=", payer).where(IS_OPEN).executeTakeFirst();
     const row = open === undefined ? await records.beginTopUp(payer, amountWei) : undefined;
     if (row !== undefined) monitor.watch(row);
   }
 }
+
+const largest = (...values: readonly bigint[]): bigint => values.reduce((a, b) => (a > b ? a : b));
+const smallest = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -12,6 +12,7 @@ import type {
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../../typechain-types/contracts/interfaces/IAccountManager";
 import { keyAnswer, keyQuestion } from "../abi/keyState";
+import type { RpcCall } from "../../../protocol/rpc/endpoint";
 import { namedError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageRequest, PkpView, UsageKeyView } from "../types";
@@ -101,7 +102,7 @@ export class Reads implements ReadMethods {
     return this.#page("listPkpsInGroup", [id, groupId], page, (item) => pkpView(item as PkpInfo));
   }
 
-  /** The contract gives 200 usage keys a call; larger pages are put together from calls that one node answers in one go. */
+  /** The contract gives 200 usage keys a call; larger pages are put together from calls at one block. */
   async usageKeys(id: AccountId, { offset, limit }: PageRequest): Promise<Page<UsageKeyView>> {
     const starts = Array.from({ length: Math.max(1, Math.ceil(limit / USAGE_KEYS_PER_CALL)) }, (_, index) => index * USAGE_KEYS_PER_CALL);
     const questions = starts.map((start): Question => ({ name: "listUsageApiKeys", args: [id, offset + start, Math.min(USAGE_KEYS_PER_CALL, limit - start)] }));
@@ -151,12 +152,12 @@ export class Reads implements ReadMethods {
     return questions.map(({ name }, index) => ofTheContract(() => decodeResult(name, answers[index])));
   }
 
-  /** Calldata in, raw answers out, all from one node. */
+  /** Calldata in, raw answers out, all from one block. */
   async #call(questions: readonly string[]): Promise<readonly unknown[]> {
     const { rpc, contractAddress, minBlock } = this.options;
-    const calls = questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, "latest"] }));
+    const callsAt = (block: string): RpcCall[] => questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, block] }));
     try {
-      return (await rpc.callAt(await minBlock(), calls)).values;
+      return (await rpc.callAt(await minBlock(), callsAt)).values;
     } catch (error) {
       throw namedError(error);
     }

@@ -65,7 +65,7 @@ export class Submitter {
     const sender = from ?? (await lanes.anyRegistered()).address;
     const call = { from: sender, to: contractAddress, data: encodeWrite(write) };
     try {
-      const { values } = await rpc.callAt(await minBlock(), [{ method: "eth_estimateGas", params: [call, "latest"] }]);
+      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_estimateGas", params: [call, block] }]);
       return BigInt(values[0] as string);
     } catch (error) {
       throw ourPayerIsUnknown(error) ?? namedError(error);
@@ -76,15 +76,15 @@ export class Submitter {
     if (this.#stopping) throw new KeywrightError("shutting_down", "The service is shutting down; nothing was sent or charged.", {}, { retryAfterSeconds: 5 });
     const deadline = Date.now() + (request.waitMs ?? this.options.tuning.answerWithinMs);
     const earlier = await this.#earlier(request);
-    if (earlier !== undefined) return this.#answer(await this.#outcome(earlier, deadline), true);
+    if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
     const leave = await this.options.queue.enter(request.accountId, deadline, busyAccount);
     try {
       const row = await this.#begin(request, deadline);
-      return this.#answer(await this.#outcome(row, deadline), false);
+      return this.#answer(request, await this.#outcome(row, deadline), false);
     } catch (error) {
       const repeated = error instanceof RepeatedKey ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
-      return this.#answer(await this.#outcome(repeated, deadline), true);
+      return this.#answer(request, await this.#outcome(repeated, deadline), true);
     } finally {
       leave();
     }
@@ -129,9 +129,19 @@ export class Submitter {
     const { queue, lanes, fees } = this.options;
     const turn = await queue.whenFree(request.accountId, deadline, busyAccount);
     const write = typeof request.write === "function" ? await request.write() : request.write;
-    const gasLimit = withMargin(await this.simulate(write));
+    const gasLimit = this.#withMargin(await this.simulate(write));
     const { maxFeePerGas } = await fees.now();
     return { turn, write, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
+  }
+
+  /** The margin ends where the protocol ends a transaction. */
+  #withMargin(estimate: bigint): bigint {
+    const { maxTransactionGas } = this.options.tuning;
+    if (estimate > maxTransactionGas) {
+      throw new KeywrightError("invalid_value", "This write needs more gas than one transaction may use; split it into several.");
+    }
+    const limit = (estimate * 13n) / 10n + 20_000n;
+    return limit < maxTransactionGas ? limit : maxTransactionGas;
   }
 
   async #writeDown(request: SubmitRequest, id: SubmissionId, { turn, write, lane, gasLimit }: Ready): Promise<SubmissionRow | undefined> {
@@ -142,6 +152,7 @@ export class Submitter {
       { credential, write, ...(convert === undefined ? {} : { convert }) },
       requestId === undefined ? {} : { requestId },
     );
+    const didNotBegin = request.act?.begins();
     const row = await records.begin({
       id,
       accountId: request.accountId,
@@ -155,7 +166,10 @@ export class Submitter {
       billed: request.reserve !== undefined,
       requestId,
     });
-    if (row === undefined) return undefined;
+    if (row === undefined) {
+      didNotBegin?.();
+      return undefined;
+    }
     monitor.watch(row);
     return row;
   }
@@ -198,15 +212,17 @@ export class Submitter {
     return receipt?.blockHash === row.block_hash;
   }
 
-  #answer(row: SubmissionRow, replayed: boolean): SubmitAnswer {
+  #answer({ act }: SubmitRequest, row: SubmissionRow, replayed: boolean): SubmitAnswer {
     const { id, state, transactionHash, blockNumber, result, error } = viewOf(row);
-    if (error !== undefined) throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
+    if (error !== undefined) {
+      if (row.charged) act?.happened();
+      else act?.cameToNothing();
+      throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
+    }
     if (transactionHash === undefined || blockNumber === undefined) throw new Error(`submission ${id} is ${state} without a transaction`);
     return { submissionId: id, transactionHash: transactionHash as Hash32, blockNumber, result: result ?? {}, replayed };
   }
 }
-
-const withMargin = (estimate: bigint): bigint => (estimate * 13n) / 10n + 20_000n;
 
 function pending(row: SubmissionRow): KeywrightError {
   const facts = { submission_id: row.id, ...(row.transaction_hash === null ? {} : { transaction_hash: row.transaction_hash }) };

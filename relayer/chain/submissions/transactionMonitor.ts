@@ -48,7 +48,6 @@ interface Monitored {
 
 const MISSES_BEFORE_SENDING_AGAIN = 3;
 const REFUSALS_BEFORE_GIVING_UP = 3;
-const MAX_ATTEMPTS = 12;
 
 export class TransactionMonitor {
   readonly #watched = new Map<string, Promise<void>>();
@@ -178,7 +177,10 @@ export class TransactionMonitor {
     log.info({ submissionId: item.row.id, failure, payer: item.row.payer, nonce: item.row.nonce }, "no node took a transaction");
     switch (failure) {
       case "underpriced":
-        return this.#raiseFees(item, attempt);
+        // No need to wait for a block: the next step up is sent at once.
+        await this.#raiseFees(item, attempt);
+        if (item.attempts.at(-1) !== attempt) await this.#broadcast(item);
+        return;
       case "needs_too_much_gas":
       case "refused":
         item.refusals += 1;
@@ -261,7 +263,7 @@ export class TransactionMonitor {
   }
 
   async #raiseFees(item: Monitored, attempt: AttemptRow): Promise<void> {
-    if (item.attempts.length < MAX_ATTEMPTS) await this.#attemptAgain(item, attempt.does, await this.options.fees.toReplace(feesOf(attempt)));
+    await this.#attemptAgain(item, attempt.does, await this.options.fees.toReplace(feesOf(attempt)));
   }
 
   async #replaceByNothing(item: Monitored, newest: AttemptRow): Promise<void> {

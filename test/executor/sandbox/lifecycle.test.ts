@@ -28,7 +28,7 @@ describe("the life of children", function () {
     return own().map(({ pid }) => pid);
   };
 
-  it("a warm child serves its own key again, and no other", async () => {
+  it("a warm child serves its own key and code again, and no other", async () => {
     await start();
     await here({ key: "a" });
     const warm = await pids();
@@ -36,6 +36,8 @@ describe("the life of children", function () {
     expect(await pids(), "no fork for a warm key").to.deep.equal(warm);
     await here({ key: "b" });
     expect((await pids()).length, "another key took a fresh child").to.equal(warm.length + 1);
+    await here({ key: "a", cid: "QmOther" });
+    expect((await pids()).length, "other code of the same key did, too").to.equal(warm.length + 2);
   });
 
   it("is ended and replaced after its number of runs", async () => {
