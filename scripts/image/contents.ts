@@ -39,8 +39,9 @@ async function licenceOf(home: string): Promise<Buffer> {
 /** Production packages, without the links that only a shell would use. */
 export async function moduleEntries(source: string): Promise<Entry[]> {
   const packages = productionPackages(await lockfileOf(join(source, "package-lock.json")));
-  const entries = await Promise.all(packages.map((path) => filesBelow(source, path, (name) => name === "node_modules" || name === ".bin")));
-  return entries.flat().map((entry) => ({ ...entry, path: `app/${entry.path}` }));
+  const entries: File[] = [];
+  for (const path of packages) entries.push(...(await filesBelow(source, path, (name) => name === "node_modules")));
+  return entries.map((entry) => ({ ...entry, path: `app/${entry.path}` }));
 }
 
 /** What the build made, the networks' contracts, and what the package says of itself. */
@@ -53,16 +54,14 @@ export async function programEntries(source: string): Promise<Entry[]> {
 
 type File = Entry & { content: Buffer };
 
+/** One after the other: there are tens of thousands, and a process may have a thousand open. */
 async function filesBelow(root: string, folder: string, isLeftOut: (name: string) => boolean): Promise<File[]> {
-  const found = await readdir(join(root, folder), { withFileTypes: true }).catch(() => []);
-  const entries = await Promise.all(
-    found
-      .filter(({ name }) => !isLeftOut(name))
-      .map(async (entry): Promise<File[]> => {
-        const path = `${folder}/${entry.name}`;
-        if (entry.isDirectory()) return filesBelow(root, path, isLeftOut);
-        return entry.isFile() ? [{ path, content: await readFile(join(root, path)) }] : [];
-      }),
-  );
-  return entries.flat();
+  const files: File[] = [];
+  for (const entry of await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])) {
+    const path = `${folder}/${entry.name}`;
+    if (isLeftOut(entry.name)) continue;
+    if (entry.isDirectory()) files.push(...(await filesBelow(root, path, isLeftOut)));
+    else if (entry.isFile()) files.push({ path, content: await readFile(join(root, path)) });
+  }
+  return files;
 }
