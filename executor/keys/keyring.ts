@@ -40,6 +40,11 @@ export class Keyring {
     });
   }
 
+  /** As `withPkp` checks, for what is done with another key on the PKP's behalf. */
+  requirePkp(account: AccountId, path: DerivationPath, pkpId: PkpId): void {
+    this.withPkp(account, path, pkpId, () => undefined);
+  }
+
   /** Uses the secret of the payer of this number; 0 is the admin payer. */
   withPayer<T>(index: number, use: Use<T>): T {
     const path = Buffer.alloc(4);

@@ -3,6 +3,7 @@
  * is asked about that PKP at its first use; the answer holds until the run ends. Source: design of the executor, "Keyholder" and "Writing an action".
  */
 import { KeywrightError } from "../../protocol/errors";
+import { isDenied, type PkpOp } from "../../protocol/pkpOps";
 import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, isFresh, type Authorization } from "../authorize";
@@ -64,12 +65,12 @@ class RunOps {
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
-      signMessage: (args) => this.#withPkp(args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) => this.#withPkp(args.pkpId, (secret) => signTypedData(secret, args)),
-      signTransaction: (args) => this.#withPkp(args.pkpId, (secret) => signTransaction(secret, args)),
-      signDigest: (args) => this.#withPkp(args.pkpId, (secret) => signDigest(secret, args)),
-      Encrypt: ({ pkpId: id, message }) => this.#withEncryption(id, (key, scope) => encrypt(key, scope, message)),
-      Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption(id, (key, scope) => decrypt(key, scope, ciphertext)),
+      signMessage: (args) => this.#withPkp("signMessage", args.pkpId, (secret) => signMessage(secret, args)),
+      signTypedData: (args) => this.#withPkp("signTypedData", args.pkpId, (secret) => signTypedData(secret, args)),
+      signTransaction: (args) => this.#withPkp("signTransaction", args.pkpId, (secret) => signTransaction(secret, args)),
+      signDigest: (args) => this.#withPkp("signDigest", args.pkpId, (secret) => signDigest(secret, args)),
+      Encrypt: ({ pkpId: id, message }) => this.#withEncryption("Encrypt", id, (key, scope) => encrypt(key, scope, message)),
+      Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption("Decrypt", id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
       getActionPrivateKey: () => this.parts.keyring.withAction(this.run.cid, exposedKey),
       getActionPublicKey: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, publicKeyOf) }),
@@ -105,13 +106,14 @@ class RunOps {
     throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; hash them in the action and use signDigest`);
   }
 
-  async #withPkp(pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
-    const { account, path } = await this.#granted(pkpId);
+  async #withPkp(op: PkpOp, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
+    const { account, path } = await this.#granted(op, pkpId);
     return { value: this.parts.keyring.withPkp(account, path, pkpId, use) };
   }
 
-  async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Exposed> {
-    const { account } = await this.#granted(pkpId);
+  async #withEncryption(op: PkpOp, pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Exposed> {
+    const { account, path } = await this.#granted(op, pkpId);
+    this.parts.keyring.requirePkp(account, path, pkpId);
     return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
   }
 
@@ -119,18 +121,19 @@ class RunOps {
   async #privateKey(pkpId: PkpId): Promise<Exposed> {
     if (!this.parts.privateKeysAllowed)
       throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
-    const { account, path, actionByName } = await this.#granted(pkpId);
+    const { account, path, actionByName } = await this.#granted("getPrivateKey", pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
     return this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
   }
 
-  /** Asked once for each PKP of a run. A question that could not be answered is asked again. */
-  async #granted(pkpId: PkpId): Promise<Granted> {
+  /** Asked once for each PKP of a run, and held against each op. A question that could not be answered is asked again. */
+  async #granted(op: PkpOp, pkpId: PkpId): Promise<Granted> {
     const asked = this.#decisions.get(pkpId) ?? this.#takeAhead(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
     this.#decisions.set(pkpId, asked);
     try {
-      const { accountId, derivationPath, actionByName } = await asked;
+      const { accountId, derivationPath, actionByName, deniedOps } = await asked;
       if (derivationPath === undefined) throw denied("the key's account has no such PKP");
+      if (isDenied(deniedOps, op)) throw denied(`the account's owner has denied ${op} with this PKP`);
       return { account: accountId, path: derivationPath, actionByName };
     } catch (error) {
       if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);
