@@ -2,6 +2,8 @@
 module.exports = {
   require: ["ts-node/register/transpile-only"],
   extension: ["ts"],
+  // Node 24 would first try to load each TypeScript file itself, as an ES module.
+  "node-option": ["no-experimental-strip-types"],
   timeout: 30_000,
   // A hook that fails may leave a process or a socket behind; the run has to end all the same.
   exit: true,

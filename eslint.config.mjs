@@ -1,7 +1,7 @@
 import tseslint from "typescript-eslint";
 
 export default tseslint.config(
-  { ignores: ["node_modules", "dist", "artifacts", "cache", "typechain-types", "examples", "coverage", "**/*.cjs"] },
+  { ignores: ["node_modules", "dist", "artifacts", "cache", "typechain-types", "examples", "policies", "client/standard", "coverage", "**/*.cjs"] },
   ...tseslint.configs.strict,
   {
     rules: {

@@ -1,19 +1,31 @@
-// Bundles the SDK for browsers: one ES module with everything it needs, and a second one for the CID of code.
+// Bundles the SDK for browsers: one ES module with everything it needs, a second one for the CID of code, and one each for programs that bring ethers or viem.
 import { build } from "esbuild";
 import { join } from "node:path";
 
+const options = { bundle: true, platform: "browser", target: "es2022", format: "esm", minify: true, sourcemap: "linked", logLevel: "warning" };
+
 export default async function bundleForBrowsers({ root, outdir }) {
-  await build({
-    absWorkingDir: root,
-    entryPoints: { keywright: "client/index.ts", cid: "client/cid.ts" },
-    outdir: join(outdir, "browser"),
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
-    platform: "browser",
-    target: "es2022",
-    format: "esm",
-    minify: true,
-    sourcemap: "external",
-    logLevel: "warning",
-  });
+  const output = { absWorkingDir: root, outdir: join(outdir, "browser"), outExtension: { ".js": ".mjs" } };
+  await Promise.all([
+    build({ ...options, ...output, entryPoints: { keywright: "client/index.ts", cid: "client/cid.ts" } }),
+    build({
+      ...options,
+      ...output,
+      entryPoints: { ethers: "client/ethers.ts", viem: "client/viem.ts" },
+      external: PEERS,
+      plugins: [sharedErrors("./keywright.mjs")],
+    }),
+  ]);
+}
+
+/** What a program that uses these entries brings itself. */
+export const PEERS = ["ethers", "viem", "viem/*"];
+
+/** The class of errors is the main entry's in every entry, so that `instanceof` holds. */
+export function sharedErrors(path) {
+  return {
+    name: "shared-errors",
+    setup: ({ onResolve }) =>
+      void onResolve({ filter: /(^|\/)errors$/ }, ({ importer }) => (/[\\/]client[\\/]/.test(importer) ? { path, external: true } : undefined)),
+  };
 }

@@ -26,6 +26,8 @@ export type ClientErrorCode =
   | "no_provider"
   /** The wallet's user declined. */
   | "wallet_declined"
+  /** The action that was to sign for a PKP failed: its own error is in `facts`. */
+  | "signing_failed"
   /** The wallet or its node refused or lost the transaction for a reason that is not the contract's. */
   | "transaction_failed";
 

@@ -6,6 +6,7 @@ export { ClientError, type ClientErrorCode, type ClientErrorOptions } from "./er
 export type { Page, Result } from "./operations";
 export type { FlowOptions, OwnerFlows, Progress } from "./ownerFlows";
 export type { OwnerTransaction, SafeBatchFile, SafeBatchMeta } from "./safe";
+export { STANDARD_ACTIONS, type StandardAction } from "./standardActions";
 export type { CallOptions, TransportOptions } from "./transport";
 export { signEnvelope, type Receipt, type SendTransaction, type SignedEnvelope } from "./wallet";
 export type { Answer, Body, Input } from "./wire";

@@ -1,24 +1,51 @@
-// `npm run sdk`: the SDK as a package of its own in dist/sdk, to be installed by path, packed or published: the bundles with their types.
+// `npm run sdk`: the SDK as a package of its own in dist/sdk, to be installed by path, packed or published: bundles with their types and source maps, and the program `keywright`.
+import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { PEERS, sharedErrors } from "./build.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const target = process.argv[2] ?? join(root, "dist", "sdk");
 const bundles = join(root, "dist", "client", "browser");
 
+/** Entries that browsers may load: one file each, made by client/build.mjs. */
+const FOR_BROWSERS = { keywright: "index", cid: "cid" };
+/** Entries for Node; what they share is in chunks beside them. */
+const FOR_NODE = { verify: "verify/index" };
+/** Entries over the program's own ethers or viem. */
+const OVER_PEERS = { ethers: "ethers", viem: "viem" };
+
+const options = { absWorkingDir: root, bundle: true, target: "es2022", sourcemap: true, logLevel: "warning", minify: true };
+const named = (entries) => Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, `client/${source}.ts`]));
+
+/** Node's entries as ES modules, and the program beside them: what they share is in chunks. */
+async function bundleForNode() {
+  // Libraries inside that are CommonJS ask for Node's own modules.
+  const banner = { js: 'import{createRequire as keywrightRequire}from"node:module";const require=keywrightRequire(import.meta.url);' };
+  const entryPoints = { ...named(FOR_NODE), "cli/main": "client/cli/main.ts" };
+  const outputs = { outdir: target, outExtension: { ".js": ".mjs" }, splitting: true, chunkNames: "chunks/[hash]" };
+  await build({ ...options, ...outputs, entryPoints, platform: "node", format: "esm", banner });
+  const bin = join(target, "cli", "keywright.mjs");
+  writeFileSync(bin, '#!/usr/bin/env node\nimport "./main.mjs";\n');
+  chmodSync(bin, 0o755);
+}
+
+/** All entries for programs that still `require`; browsers' bundlers take the ES modules. */
+async function bundleForRequire() {
+  const output = { ...options, outdir: join(target, "cjs"), platform: "node", format: "cjs" };
+  await build({ ...output, entryPoints: named({ ...FOR_BROWSERS, ...FOR_NODE }) });
+  await build({ ...output, entryPoints: named(OVER_PEERS), external: PEERS, plugins: [sharedErrors("./keywright.js")] });
+  writeFileSync(join(target, "cjs", "package.json"), '{ "type": "commonjs" }\n');
+  cpSync(join(target, "types"), join(target, "cjs", "types"), { recursive: true });
+}
+
 function writeTypes() {
   const args = ["--noEmit", "false", "--emitDeclarationOnly", "--declaration", "--incremental", "false", "--tsBuildInfoFile", "null", "--rootDir", "."];
   const config = join(root, "client", "tsconfig.json");
-  const { status } = spawnSync(
-    process.execPath,
-    [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", config, ...args, "--outDir", join(target, "types")],
-    {
-      cwd: root,
-      stdio: "inherit",
-    },
-  );
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  const { status } = spawnSync(process.execPath, [tsc, "-p", config, ...args, "--outDir", join(target, "types")], { cwd: root, stdio: "inherit" });
   if (status !== 0) process.exit(status ?? 1);
   for (const file of readdirSync(join(target, "types"), { recursive: true })) if (file.endsWith(".d.ts")) nameFiles(join(target, "types", file));
 }
@@ -33,23 +60,40 @@ function nameFiles(file) {
 }
 
 const { version, license, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const entry = (name, source) => ({ types: `./types/client/${source}.d.ts`, default: `./${name}.mjs` });
+const entry = (name, source) => ({
+  import: { types: `./types/client/${source}.d.ts`, default: `./${name}.mjs` },
+  require: { types: `./cjs/types/client/${source}.d.ts`, default: `./cjs/${name}.js` },
+});
+const entries = Object.entries({ ...FOR_BROWSERS, ...OVER_PEERS, ...FOR_NODE });
 const description = {
   name: "keywright",
   version,
-  description: "Client of a Keywright service: API mode, ChainSecured wallets and multisigs",
+  description: "Client, command line and verifier of a Keywright service: API mode, ChainSecured wallets and multisigs",
   license,
+  keywords: ["keywright", "pkp", "tee", "signing", "ethereum"],
   type: "module",
   sideEffects: false,
-  exports: { ".": entry("keywright", "index"), "./cid": entry("cid", "cid") },
+  bin: { keywright: "./cli/keywright.mjs" },
+  exports: {
+    ...Object.fromEntries(entries.map(([name, source]) => [name === "keywright" ? "." : `./${name}`, entry(name, source)])),
+    "./package.json": "./package.json",
+  },
+  // For resolvers that do not know `exports`.
+  main: "./cjs/keywright.js",
+  types: "./cjs/types/client/index.d.ts",
+  typesVersions: { "*": Object.fromEntries(entries.map(([name, source]) => [name, [`./cjs/types/client/${source}.d.ts`]])) },
+  engines: { node: ">=20.19.0" },
   // The bundles need nothing; the types are those of the caller's own ethers signer and of the schemas.
-  peerDependencies: { ethers: `^${dependencies.ethers}`, zod: `^${dependencies.zod}` },
-  peerDependenciesMeta: { ethers: { optional: true }, zod: { optional: true } },
+  peerDependencies: { ethers: `^${dependencies.ethers}`, viem: `^${dependencies.viem}`, zod: `^${dependencies.zod}` },
+  peerDependenciesMeta: { ethers: { optional: true }, viem: { optional: true }, zod: { optional: true } },
 };
 
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
-for (const name of ["keywright", "cid"]) copyFileSync(join(bundles, `${name}.mjs`), join(target, `${name}.mjs`));
-copyFileSync(join(root, "LICENSE"), join(target, "LICENSE"));
+for (const name of Object.keys({ ...FOR_BROWSERS, ...OVER_PEERS }))
+  for (const end of ["mjs", "mjs.map"]) copyFileSync(join(bundles, `${name}.${end}`), join(target, `${name}.${end}`));
+for (const file of ["LICENSE"]) copyFileSync(join(root, file), join(target, file));
+copyFileSync(join(root, "client", "README.md"), join(target, "README.md"));
 writeFileSync(join(target, "package.json"), `${JSON.stringify(description, null, 2)}\n`);
 writeTypes();
+await Promise.all([bundleForNode(), bundleForRequire()]);

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
-import { parseAddress, type Address } from "../protocol/ids";
+import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
 import { PRICES, RUN_LIMITS, type Prices, type RunLimits } from "../protocol/limits";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
 import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable, type LimitName } from "./limits";
@@ -14,6 +14,7 @@ export const DEVELOPMENT_CHAIN_ID = 31_337n;
 const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
 /** Whoever stops a development stack waits seven seconds or ten; in production a run's usual limit. */
 const DEFAULT_DRAIN_SECONDS = { development: 5, production: 60 };
+const DEFAULT_GAS_WEI_PER_HOUR = { development: 10n ** 24n, production: 10n ** 19n };
 /** Longest path a Unix socket may have on Linux, less the closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
 
@@ -101,6 +102,10 @@ const VARIABLES = {
     .optional()
     .describe("ports that actions may reach; default 80 and 443"),
   MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
+  MAX_TIP_PER_GAS_WEI: wei.default(100_000_000_000n).describe("a payer's fee per gas is at most ten base fees and this"),
+  MAX_GAS_WEI_PER_HOUR: wei
+    .optional()
+    .describe("what the payers' gas may cost within an hour at the fees signed; default 10^19 (ten coins) in production, a million coins else"),
   MAX_TOP_UP_WEI: wei.default(1_000_000_000_000_000_000n).describe("the most one top-up moves from the admin payer to a payer"),
   PRICE_WRITE_CENTS: integer(0, 1_000_000)
     .default(PRICES.managementWriteCents)
@@ -130,12 +135,13 @@ const REMOVED_AFTER_READING = [
   "DATA_DIR",
 ];
 
-export interface Config extends Omit<Values, "CHAIN_ID" | "CONTRACT_ADDRESS" | "DEPLOYMENT_FILE" | "MAX_HEAD_AGE_SECONDS" | "DRAIN_SECONDS"> {
+type Derived = "CHAIN_ID" | "CONTRACT_ADDRESS" | "DEPLOYMENT_FILE" | "MAX_HEAD_AGE_SECONDS" | "DRAIN_SECONDS";
+
+export interface Config extends Omit<Values, Derived>, DeploymentSettings {
   readonly production: boolean;
-  readonly chainId: bigint;
-  readonly contractAddress: Address;
   readonly maxHeadAgeSeconds: number;
   readonly drainMs: number;
+  readonly maxGasWeiPerHour: bigint;
   readonly limits: RunLimits;
   readonly prices: Prices;
 }
@@ -147,7 +153,9 @@ export function readConfig(environment: Environment = process.env): Config {
   const limits = readLimits(environment, problems);
   for (const name of REMOVED_AFTER_READING) Reflect.deleteProperty(environment, name);
   if (values === undefined) throw new ConfigError(problems);
-  const network = readNetwork(values, problems);
+  const { CHAIN_ID, CONTRACT_ADDRESS, DEPLOYMENT_FILE: path } = values;
+  const file = path === undefined ? undefined : { path, read: () => readFileSync(path, "utf8") };
+  const network = deploymentSettings({ chainId: CHAIN_ID, contractAddress: CONTRACT_ADDRESS, file }, problems);
   if (network === undefined || problems.length > 0) throw new ConfigError(problems);
   const config = assemble(values, network, limits);
   problems.push(...conflicts(config), ...(config.production ? notForProduction(config) : []));
@@ -183,32 +191,7 @@ function readLimit(environment: Environment, name: LimitName, problems: string[]
   return parsed.data ?? RUN_LIMITS[name];
 }
 
-interface Network {
-  chainId: bigint;
-  contractAddress: Address;
-}
-
-const deploymentFile = z.object({ chainId: z.string().regex(/^[1-9][0-9]*$/), contractAddress: z.string() });
-
-function readNetwork(values: Values, problems: string[]): Network | undefined {
-  const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeployment(values.DEPLOYMENT_FILE, problems);
-  const chainId = values.CHAIN_ID === undefined ? file?.chainId : String(values.CHAIN_ID);
-  const contractAddress = parseAddress(values.CONTRACT_ADDRESS ?? file?.contractAddress ?? "");
-  if (chainId === undefined) problems.push("CHAIN_ID is needed (or a DEPLOYMENT_FILE that names it)");
-  if (contractAddress === undefined) problems.push("CONTRACT_ADDRESS must be an address: 0x and 40 hex digits (or a DEPLOYMENT_FILE that names it)");
-  return chainId === undefined || contractAddress === undefined ? undefined : { chainId: BigInt(chainId), contractAddress };
-}
-
-function readDeployment(file: string, problems: string[]): z.infer<typeof deploymentFile> | undefined {
-  try {
-    return deploymentFile.parse(JSON.parse(readFileSync(file, "utf8")));
-  } catch {
-    problems.push(`DEPLOYMENT_FILE ${file} cannot be read as a deployment (a JSON object with chainId and contractAddress)`);
-    return undefined;
-  }
-}
-
-function assemble(values: Values, network: Network, limits: RunLimits): Config {
+function assemble(values: Values, network: DeploymentSettings, limits: RunLimits): Config {
   const headAge = network.chainId === DEVELOPMENT_CHAIN_ID && values.NODE_ENV !== "production" ? 0 : DEFAULT_MAX_HEAD_AGE_SECONDS;
   return {
     ...values,
@@ -216,6 +199,7 @@ function assemble(values: Values, network: Network, limits: RunLimits): Config {
     production: values.NODE_ENV === "production",
     maxHeadAgeSeconds: values.MAX_HEAD_AGE_SECONDS ?? headAge,
     drainMs: 1_000 * (values.DRAIN_SECONDS ?? DEFAULT_DRAIN_SECONDS[values.NODE_ENV === "production" ? "production" : "development"]),
+    maxGasWeiPerHour: values.MAX_GAS_WEI_PER_HOUR ?? DEFAULT_GAS_WEI_PER_HOUR[values.NODE_ENV === "production" ? "production" : "development"],
     limits,
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
   };

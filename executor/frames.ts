@@ -36,15 +36,54 @@ export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
   return frame;
 }
 
+/** Reading a header of more bytes than this takes a turn, where there are turns. */
+const QUICK_HEADER_BYTES = 16_384;
+
+export interface ReadOptions {
+  readonly caps?: FrameCaps;
+  /** Waited for before a large header is parsed; the stream stands still meanwhile. */
+  readonly turn?: () => Promise<void>;
+}
+
 /** Calls `onFrame` for every whole frame that arrives; `onViolation` once, and nothing after it, when the peer breaks the form. */
-export function readFrames(stream: Readable, onFrame: (frame: Frame) => void, onViolation: (reason: string) => void, caps: FrameCaps = DEFAULT_CAPS): void {
+export function readFrames(
+  stream: Readable,
+  onFrame: (frame: Frame) => void,
+  onViolation: (reason: string) => void,
+  { caps = DEFAULT_CAPS, turn }: ReadOptions = {},
+): void {
   const reader = new FrameReader(caps);
   const onData = (chunk: Buffer): void => {
-    const { frames, violation } = reader.push(chunk);
-    for (const frame of frames) onFrame(frame);
-    if (violation === undefined) return;
-    stream.off("data", onData);
-    onViolation(violation);
+    reader.push(chunk);
+    if (!stream.isPaused() && !drain(false)) void waitForTurn();
+  };
+  /** False when a large frame waits for its turn. */
+  const drain = (hasTurn: boolean): boolean => {
+    let mayTakeLarge = turn === undefined || hasTurn;
+    for (let size = sized(); size !== undefined; size = sized()) {
+      if (size > QUICK_HEADER_BYTES && !mayTakeLarge) return false;
+      mayTakeLarge = turn === undefined;
+      const frame = attempt(() => reader.take());
+      if (frame === undefined) return true;
+      onFrame(frame);
+    }
+    return true;
+  };
+  const sized = (): number | undefined => attempt(() => reader.headerBytes());
+  const waitForTurn = async (): Promise<void> => {
+    stream.pause();
+    do await turn?.();
+    while (!drain(true));
+    stream.resume();
+  };
+  const attempt = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      stream.off("data", onData);
+      onViolation(error instanceof Error ? error.message : "an unreadable frame");
+      return undefined;
+    }
   };
   stream.on("data", onData);
 }
@@ -55,29 +94,30 @@ class FrameReader {
 
   constructor(private readonly caps: FrameCaps) {}
 
-  push(chunk: Buffer): { frames: Frame[]; violation?: string } {
+  push(chunk: Buffer): void {
     this.chunks.push(chunk);
     this.length += chunk.length;
-    const frames: Frame[] = [];
-    try {
-      for (let frame = this.next(); frame; frame = this.next()) frames.push(frame);
-      return { frames };
-    } catch (error) {
-      return { frames, violation: error instanceof Error ? error.message : "an unreadable frame" };
-    }
   }
 
-  private next(): Frame | undefined {
+  /** Length of the next frame's header once the whole frame is there. */
+  headerBytes(): number | undefined {
+    const lengths = this.lengths();
+    return lengths && this.length >= PREFIX_BYTES + lengths.header + lengths.payload ? lengths.header : undefined;
+  }
+
+  take(): Frame {
+    const { header, payload } = this.lengths() ?? { header: 0, payload: 0 };
+    const payloadStart = PREFIX_BYTES + header;
+    const bytes = this.cut(payloadStart + payload);
+    return { header: JSON.parse(bytes.toString("utf8", PREFIX_BYTES, payloadStart)) as unknown, payload: bytes.subarray(payloadStart) };
+  }
+
+  private lengths(): { header: number; payload: number } | undefined {
     if (this.length < PREFIX_BYTES) return undefined;
     const prefix = this.peek(PREFIX_BYTES);
-    const headerLength = prefix.readUInt32BE(0);
-    const payloadLength = prefix.readUInt32BE(4);
-    if (headerLength > this.caps.headerBytes || payloadLength > this.caps.payloadBytes) throw new Error("a frame is too large");
-    const total = PREFIX_BYTES + headerLength + payloadLength;
-    if (this.length < total) return undefined;
-    const bytes = this.take(total);
-    const payloadStart = PREFIX_BYTES + headerLength;
-    return { header: JSON.parse(bytes.toString("utf8", PREFIX_BYTES, payloadStart)) as unknown, payload: bytes.subarray(payloadStart) };
+    const lengths = { header: prefix.readUInt32BE(0), payload: prefix.readUInt32BE(4) };
+    if (lengths.header > this.caps.headerBytes || lengths.payload > this.caps.payloadBytes) throw new Error("a frame is too large");
+    return lengths;
   }
 
   private peek(count: number): Buffer {
@@ -86,7 +126,7 @@ class FrameReader {
     return this.merge();
   }
 
-  private take(count: number): Buffer {
+  private cut(count: number): Buffer {
     const all = this.merge();
     const rest = all.subarray(count);
     this.chunks = rest.length > 0 ? [rest] : [];

@@ -6,10 +6,12 @@ import type { Callers } from "./callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
 import type { Mint } from "./mint";
+import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
 import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import type { GasGuard } from "./writes/gas";
 import type { Writes } from "./writes/writes";
 
 export interface ServiceParts {
@@ -18,7 +20,9 @@ export interface ServiceParts {
   readonly chain: Chain;
   readonly callers: Callers;
   readonly mint: Mint;
+  readonly publicKeys: PublicKeys;
   readonly writes: Writes;
+  readonly gas: GasGuard;
   readonly runner: Runner;
   readonly pool: SandboxPool;
   readonly tee: TeeSource;
@@ -28,7 +32,7 @@ export interface ServiceParts {
 }
 
 export function createHandlers(parts: ServiceParts): Handlers {
-  const { mint, writes, runner, callers } = parts;
+  const { mint, writes, gas, runner, callers } = parts;
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
@@ -37,14 +41,15 @@ export function createHandlers(parts: ServiceParts): Handlers {
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
+    publicKeys: (request) => parts.publicKeys.state(request),
     ownerWallet: async ({ token }) => {
       const { wallet, ids } = await callers.callerOfToken(token);
       return { walletAddress: wallet(), accountId: ids[0] };
     },
     authorizeWrite: (request) => writes.authorizeWrite(request),
-    signAsPayer: (request) => writes.signAsPayer(request),
-    signNoop: (request) => writes.signNoop(request),
-    signTopUp: (request) => writes.signTopUp(request),
+    signAsPayer: async (request) => (await gas.ready(), writes.signAsPayer(request)),
+    signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
+    signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
     info: () => info(parts),

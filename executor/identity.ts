@@ -78,7 +78,9 @@ class Provider {
       maxTokenAge: MAX_TOKEN_AGE,
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
     });
-    if (protectedHeader.typ?.toLowerCase() === "at+jwt") throw refused("it is an access token, not an ID token");
+    // Access, logout and proof tokens are signed with the same keys and may carry the same claims.
+    const { typ } = protectedHeader;
+    if (typ !== undefined && typ !== "JWT") throw refused("its type must be JWT or absent: it is another kind of token than an ID token");
     return payload;
   }
 

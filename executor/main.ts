@@ -5,15 +5,13 @@ import { startService } from "./service";
 
 /** Whatever hangs at the end is left behind; children end by themselves when this process is gone. */
 const AFTER_DRAIN_MS = 1_500;
-const SUPPORTED_NODE_LINES = [20, 22, 24];
+/** The sandbox's native module and its memory wall fit this line and later ones. */
+const OLDEST_NODE_LINE = 24;
 
 async function main(): Promise<void> {
+  if (Number(process.versions.node.split(".")[0]) < OLDEST_NODE_LINE) exitWith(`The executor runs on Node ${OLDEST_NODE_LINE}; this is ${process.version}.`);
   const config = configOrExit();
   const logger = createLogger(config.LOG_LEVEL);
-  const line = Number(process.versions.node.split(".")[0]);
-  if (!SUPPORTED_NODE_LINES.includes(line) || line === 20) {
-    logger.warn({ node: process.versions.node }, "this line of Node is past its end of life (or not tested); production runs on Node 24");
-  }
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
       logger.fatal({ err: error }, event);
@@ -45,9 +43,13 @@ function configOrExit(): Config {
     return readConfig();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exit(2);
+    return exitWith(error.message);
   }
+}
+
+function exitWith(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
 }
 
 /** Resolves with the first signal; a second one ends the process at once. */

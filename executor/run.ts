@@ -35,6 +35,8 @@ interface QueuedRun {
   readonly limits: RunLimits;
   readonly params: string;
   readonly signal: AbortSignal;
+  /** Filled with the PKPs its ops use. */
+  readonly used: Set<PkpId>;
 }
 
 /**
@@ -79,15 +81,16 @@ export class Runner {
     const limits = limitsOfRun(this.parts.limits, request.limitMs ?? (await limitOf(rest)));
     // Only now: code that is fetched from a gateway is work that somebody pays for.
     const code = await this.parts.code.load(source);
-    const outcome = await this.#runCode({ code, authorization, askedAt: startedAt, ahead, authorize, pkpId, limits, params: request.params, signal });
+    const used = new Set<PkpId>();
+    const outcome = await this.#runCode({ code, authorization, askedAt: startedAt, ahead, authorize, pkpId, limits, params: request.params, signal, used });
     log.debug({ authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid }, "ran");
-    return answerOf(outcome, limits.wallMs, authorization);
+    return answerOf(outcome, limits.wallMs, authorization, used);
   }
 
   async #runCode(run: QueuedRun): Promise<RunOutcome> {
     const { code, authorization, pkpId, limits, params, signal } = run;
     const { keyId, cid, decision } = authorization;
-    const ops = createOps(this.parts, authorization, pkpId, run.ahead);
+    const ops = createOps(this.parts, authorization, pkpId, run.ahead, (used) => run.used.add(used));
     const permission = new StartPermission(run.askedAt, run.authorize);
     const job: RunJob = {
       account: decision.accountId,
@@ -140,9 +143,10 @@ async function limitOf(rest: CallContext["rest"]): Promise<number> {
   return start.data.limitMs;
 }
 
-function answerOf(outcome: RunOutcome, limitMs: number, { cid }: Authorization): ExecutorAnswer<"run"> {
+function answerOf(outcome: RunOutcome, limitMs: number, { cid }: Authorization, used: ReadonlySet<PkpId>): ExecutorAnswer<"run"> {
   const { response, logs, error, durationMs, fault } = outcome;
-  return { response, logs, ...(error === undefined ? {} : { error }), usage: { durationMs, limitMs }, faultIsOurs: fault === "ours", cid };
+  const failed = error === undefined ? {} : { error };
+  return { response, logs, ...failed, usage: { durationMs, limitMs }, faultIsOurs: fault === "ours", cid, pkpsUsed: [...used] };
 }
 
 function notRun(error: unknown): unknown {

@@ -19,14 +19,17 @@ import { createFetcher } from "./fetcher/client";
 import type { Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
 import { IdentityVerifier } from "./identity";
+import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { Mint } from "./mint";
+import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
+import { GasGuard } from "./writes/gas";
 import { Writes } from "./writes/writes";
 
 const MIB = 2 ** 20;
@@ -72,6 +75,7 @@ export function startService(config: Config, logger: Logger): Service {
 }
 
 async function start(config: Config, logger: Logger, undo: Undo): Promise<void> {
+  await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
   const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, logger });
   undo.add(() => server.close(0));
@@ -92,8 +96,10 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   const code = new Code(cids, store, fetcher, config.limits.codeBytes);
 
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, fetcher));
+  const gas = gasGuard(config, chain);
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
+  const publicKeys = new PublicKeys(keyring, keyNamespace);
   server.serve(
     createHandlers({
       config,
@@ -101,11 +107,13 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
       chain,
       callers,
       mint: new Mint(keyring, domain),
-      writes: openWrites(config, keyring, callers, domain),
+      publicKeys,
+      writes: openWrites(config, keyring, callers, domain, gas),
+      gas,
       runner,
       pool,
       tee,
-      configDocument: configDocumentOf(config, keyNamespace, pool),
+      configDocument: configDocumentOf(config, keyNamespace, publicKeys.statementKey, pool),
       logger,
     }),
   );
@@ -209,23 +217,29 @@ function defaultPoolSize(): number {
 /** A quarter of what is free. */
 const childrenInMemory = (): number => Math.floor(freemem() / MIB / 4 / CHILD_MIB);
 
-function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: TypedDataDomain): Writes {
+function gasGuard(config: Config, chain: Chain): GasGuard {
+  const rules = { maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI, maxTipPerGasWei: config.MAX_TIP_PER_GAS_WEI, maxWeiPerHour: config.maxGasWeiPerHour };
+  return new GasGuard(rules, () => chain.baseFee());
+}
+
+function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: TypedDataDomain, gas: GasGuard): Writes {
   return new Writes(keyring, callers, {
     chainId: config.chainId,
     contractAddress: config.contractAddress,
     domain,
-    maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI,
+    gas,
     maxTopUpWei: config.MAX_TOP_UP_WEI,
   });
 }
 
-function configDocumentOf(config: Config, keyNamespace: Hash32, pool: SandboxPool): ConfigDocument {
+function configDocumentOf(config: Config, keyNamespace: Hash32, statementKey: string, pool: SandboxPool): ConfigDocument {
   const { level } = pool.stats();
   return buildConfigDocument({
     serviceName: config.SERVICE_NAME,
     chainId: config.chainId,
     contractAddress: config.contractAddress,
     keyNamespace,
+    statementKey,
     rpcUrls: config.RPC_URLS,
     rpcQuorum: config.RPC_QUORUM,
     maxHeadAgeSeconds: config.maxHeadAgeSeconds,

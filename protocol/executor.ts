@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "./errors";
+import { publicKeysSchema } from "./publicKeys";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
 const hash32 = hex(64);
@@ -65,6 +66,8 @@ const runAnswer = z.strictObject({
   /** True when the failure was the service's own, so that nothing is charged. */
   faultIsOurs: z.boolean(),
   cid: z.string(),
+  /** The PKPs that the run's ops were allowed to use, each once, in the order of their first use. */
+  pkpsUsed: z.array(address),
 });
 
 const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: hash32 });
@@ -94,6 +97,12 @@ export const EXECUTOR_CALLS = {
     path: "/mint/usage-key-with-signature",
     request: signedEnvelopeSchema.extend({ accountId: hash32.optional() }),
     answer: mintedWallet.extend({ usageApiKey: z.string(), apiKeyHash: hash32 }),
+  },
+  /** The public keys of the PKP that the path of this account leads to, signed by the executor's statement key. */
+  publicKeys: {
+    path: "/public-keys",
+    request: z.strictObject({ accountId: hash32, pkpId: address, derivationPath: hash32 }),
+    answer: publicKeysSchema,
   },
   ownerWallet: {
     path: "/owner-wallet",

@@ -17,10 +17,15 @@ export const RUN_LIMITS = {
   fetchTimeoutMs: 30_000,
   fetchBytes: 10 * MIB,
   keyOps: 100,
-  /** Of the arguments of signMessage or signTransaction, as JSON: hashing holds up everybody's ops. */
+  /** Of the arguments of signMessage, signTransaction, signEd25519 or signP256, as JSON: hashing holds up everybody's ops. */
   signBytes: 64 * KIB,
   /** Of the arguments of signTypedData, as JSON. */
   typedDataBytes: 16 * KIB,
+  typedDataTypes: 64,
+  /** Ways from one type to another through their fields: the library walks each of them. */
+  typedDataPaths: 256,
+  /** What an EIP-712 hash takes in, descriptions of the types included. */
+  typedDataHashBytes: 64 * KIB,
   privateKeyReads: 10,
   imports: 20,
   importBytes: 5 * MIB,

@@ -4,11 +4,17 @@
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { deploymentSettings, type DeploymentSettings } from "../protocol/deployment";
+import type { ChainTuning } from "./chain";
 import { parseAddress } from "../protocol/ids";
 import { PRICES, RATE_LIMITS, type Prices, type RateLimits } from "../protocol/limits";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
 
 const whole = (min: number, max: number): z.ZodType<number, unknown> => z.coerce.number("must be a number").int().min(min).max(max);
+const wei = z
+  .string()
+  .regex(/^[1-9][0-9]{0,29}$/, "must be a number of wei, in digits")
+  .transform(BigInt);
 const empty = z.literal("").transform(() => undefined);
 const text = z.string().trim().min(1);
 const optionalText = empty.or(text).optional();
@@ -49,11 +55,19 @@ const environment = z.object({
     .describe("most signup credit a day, over all accounts; production needs it with SIGNUP_CREDIT_CENTS"),
   PAYER_COUNT: whole(0, 1024).default(4).describe("API payers (lanes) this deployment uses"),
   CONFIRMATIONS_BEFORE_ANSWER: whole(1, 1000).default(1).describe("blocks on top of a write, its own included, before it is answered"),
+  FINALITY_DEPTH: whole(1, 10_000).optional().describe("blocks on top of one before it is taken as final; a default for each known network"),
+  STUCK_AFTER_SECONDS: whole(1, 3_600).optional().describe("a transaction not mined after this time gets higher fees; a default for each known network"),
+  MAX_FEE_PER_GAS_WEI: wei.optional().describe("no higher fee per gas is ever offered; a default for each known network. The executor has its own"),
+  TOP_UP_BELOW_WEI: wei.optional().describe("a payer with less is topped up; more where gas costs more"),
+  TOP_UP_TO_WEI: wei.optional().describe("what a payer is topped up to; more where gas costs more"),
+  MAX_TOP_UP_WEI: wei.optional().describe("the most one top-up moves: the same value as the executor's"),
+  MAX_TRANSACTION_GAS: whole(21_000, 1_000_000_000).optional().describe("the most gas one transaction may use; 16777216, as EIP-7825 has it"),
   EVIDENCE_DIR: optionalText.describe("folder with the TLS evidence files; without it /evidences answers 503"),
   TRUSTED_PROXY_HOPS: whole(0, 16).default(0).describe("proxies in front whose X-Forwarded-For entries are believed"),
   RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("new accounts and signature mints a minute per address"),
   RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000).optional().describe("new accounts and signature mints a day over all addresses"),
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
+  RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
   PRICE_WRITE_CENTS: whole(0, 1_000_000).default(PRICES.managementWriteCents).describe("price of a management write in US cents"),
   PRICE_RUN_SECOND_CENTS: whole(0, 1_000_000).default(PRICES.runSecondCents).describe("price of a started second of execution in US cents"),
 });
@@ -61,7 +75,7 @@ type Environment = z.infer<typeof environment>;
 
 const SIGNUP_CREDIT_IN_DEVELOPMENT = 2_000;
 
-export interface Config {
+export interface Config extends DeploymentSettings {
   readonly production: boolean;
   readonly serviceName: string;
   readonly host: string;
@@ -69,10 +83,6 @@ export interface Config {
   readonly metricsPort: number;
   readonly logLevel: string;
   readonly rpcUrls: readonly string[];
-  readonly chainId: bigint;
-  readonly contractAddress: string;
-  /** Block the contract was made in: the first that can hold an event. */
-  readonly contractBlock: number;
   readonly executorSocket: string;
   readonly databaseUrl: string | undefined;
   readonly dataDir: string | undefined;
@@ -85,10 +95,15 @@ export interface Config {
   readonly signup: { readonly creditCents: number; readonly dailyCapCents: number | undefined };
   readonly payerCount: number;
   readonly confirmations: number;
+  /** What is set here goes before the network's own figures. */
+  readonly chainTuning: Partial<
+    Pick<ChainTuning, "finalityDepth" | "stuckAfterMs" | "maxFeeCapWei" | "topUpBelowWei" | "topUpToWei" | "maxTopUpWei" | "maxTransactionGas">
+  >;
   readonly evidenceDir: string | undefined;
   readonly trustedProxyHops: number;
   readonly rateLimits: RateLimits;
   readonly prices: Prices;
+  readonly runRecordsDays: number;
 }
 
 /** @throws Error naming every variable that is wrong and what it should be. */
@@ -98,7 +113,9 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
   const values = parsed.data;
   const production = values.NODE_ENV === "production";
   const problems = [...paymentProblems(values), ...(production ? productionProblems(values) : [])];
-  const deployment = readDeployment(values, problems);
+  const { CHAIN_ID, CONTRACT_ADDRESS, DEPLOYMENT_FILE: path } = values;
+  const file = path === undefined ? undefined : { path, read: () => readFileSync(path, "utf8") };
+  const deployment = deploymentSettings({ chainId: CHAIN_ID, contractAddress: CONTRACT_ADDRESS, file }, problems);
   if (problems.length > 0 || deployment === undefined) throw new ConfigError(problems);
   return { ...deployment, ...configOf(values, production) };
 }
@@ -110,7 +127,7 @@ export class ConfigError extends Error {
   }
 }
 
-function configOf(values: Environment, production: boolean): Omit<Config, keyof Deployment> {
+function configOf(values: Environment, production: boolean): Omit<Config, keyof DeploymentSettings> {
   const rates = RATE_LIMITS[production ? "production" : "development"];
   return {
     production,
@@ -132,6 +149,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     signup: { creditCents: values.SIGNUP_CREDIT_CENTS ?? (production ? 0 : SIGNUP_CREDIT_IN_DEVELOPMENT), dailyCapCents: values.SIGNUP_DAILY_CAP_CENTS },
     payerCount: values.PAYER_COUNT,
     confirmations: values.CONFIRMATIONS_BEFORE_ANSWER,
+    chainTuning: chainTuningOf(values),
     evidenceDir: values.EVIDENCE_DIR,
     trustedProxyHops: values.TRUSTED_PROXY_HOPS,
     rateLimits: {
@@ -140,6 +158,20 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
       keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
     },
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
+    runRecordsDays: values.RUN_RECORDS_DAYS,
+  };
+}
+
+function chainTuningOf(values: Environment): Config["chainTuning"] {
+  const { FINALITY_DEPTH, STUCK_AFTER_SECONDS, MAX_FEE_PER_GAS_WEI, TOP_UP_BELOW_WEI, TOP_UP_TO_WEI, MAX_TOP_UP_WEI, MAX_TRANSACTION_GAS } = values;
+  return {
+    ...(FINALITY_DEPTH === undefined ? {} : { finalityDepth: FINALITY_DEPTH }),
+    ...(STUCK_AFTER_SECONDS === undefined ? {} : { stuckAfterMs: STUCK_AFTER_SECONDS * 1_000 }),
+    ...(MAX_FEE_PER_GAS_WEI === undefined ? {} : { maxFeeCapWei: MAX_FEE_PER_GAS_WEI }),
+    ...(TOP_UP_BELOW_WEI === undefined ? {} : { topUpBelowWei: TOP_UP_BELOW_WEI }),
+    ...(TOP_UP_TO_WEI === undefined ? {} : { topUpToWei: TOP_UP_TO_WEI }),
+    ...(MAX_TOP_UP_WEI === undefined ? {} : { maxTopUpWei: MAX_TOP_UP_WEI }),
+    ...(MAX_TRANSACTION_GAS === undefined ? {} : { maxTransactionGas: BigInt(MAX_TRANSACTION_GAS) }),
   };
 }
 
@@ -159,40 +191,4 @@ function productionProblems(values: Environment): string[] {
   }
   if (values.STRIPE_API_BASE !== undefined) problems.push("STRIPE_API_BASE: for development and tests only");
   return problems;
-}
-
-type Deployment = Pick<Config, "chainId" | "contractAddress" | "contractBlock">;
-
-const deploymentFile = z.object({
-  chainId: z.coerce.number().int().positive(),
-  contractAddress: z.string(),
-  blockNumber: z.coerce.number().int().nonnegative().optional(),
-});
-
-type DeploymentFile = z.infer<typeof deploymentFile>;
-
-/** Chain and contract from the variables, else from the deployment file; both given must agree. */
-function readDeployment(values: Environment, problems: string[]): Deployment | undefined {
-  const file = values.DEPLOYMENT_FILE === undefined ? undefined : readDeploymentFile(values.DEPLOYMENT_FILE, problems);
-  const { CHAIN_ID: chainId = file?.chainId, CONTRACT_ADDRESS: address = file?.contractAddress } = values;
-  const contractAddress = parseAddress(address ?? "");
-  if (chainId === undefined || contractAddress === undefined) {
-    problems.push("CHAIN_ID, CONTRACT_ADDRESS: both are needed, or DEPLOYMENT_FILE");
-    return undefined;
-  }
-  if (file !== undefined && !agrees(file, chainId, contractAddress))
-    problems.push("CHAIN_ID, CONTRACT_ADDRESS: differ from DEPLOYMENT_FILE; give one or the other");
-  return { chainId: BigInt(chainId), contractAddress, contractBlock: file?.blockNumber ?? 0 };
-}
-
-const agrees = (file: DeploymentFile, chainId: number, contractAddress: string): boolean =>
-  file.chainId === chainId && parseAddress(file.contractAddress) === contractAddress;
-
-function readDeploymentFile(path: string, problems: string[]): DeploymentFile | undefined {
-  try {
-    return deploymentFile.parse(JSON.parse(readFileSync(path, "utf8")));
-  } catch (error) {
-    problems.push(`DEPLOYMENT_FILE: ${path} cannot be read as a deployment (${error instanceof Error ? error.message : String(error)})`);
-    return undefined;
-  }
 }

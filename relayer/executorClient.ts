@@ -35,6 +35,8 @@ export interface Executor {
 export interface PreparedRun {
   /** Lets it begin, for this long at most. @throws KeywrightError as `Executor.call` does. */
   start(limitMs: number): Promise<ExecutorAnswer<"run">>;
+  /** False as long as it is certain that no code has run: before `start`, after a refusal, and where the executor could not be reached before. */
+  readonly mayHaveRun: boolean;
   /** It will not be. */
   abandon(): void;
 }
@@ -63,15 +65,23 @@ export class ExecutorClient implements Executor {
     const abandoned = new AbortController();
     let pay: (limitMs: number) => void = () => undefined;
     const paid = new Promise<number>((resolve) => (pay = resolve));
-    const answer = this.#send("run", inTwoParts(input, paid), { ...context, signal: abandoned.signal }).then((received) => answerOf("run", received));
+    const run = { hasEnded: false, mayHaveRun: false };
+    const answer = this.#send("run", inTwoParts(input, paid), { ...context, signal: abandoned.signal }).then((received) => {
+      run.mayHaveRun &&= !isRefusal(received);
+      return answerOf("run", received);
+    });
     // Looked at by whoever starts it, or by nobody.
-    answer.catch(() => undefined);
+    answer.catch(() => (run.hasEnded = true));
     return {
       start: (limitMs) => {
+        run.mayHaveRun = !run.hasEnded;
         pay(limitMs);
         return answer;
       },
       abandon: () => abandoned.abort(),
+      get mayHaveRun() {
+        return run.mayHaveRun;
+      },
     };
   }
 
@@ -128,6 +138,13 @@ function answerOf<C extends ExecutorCall>(name: C, { statusCode, text }: Receive
   const parsed = EXECUTOR_CALLS[name].answer.safeParse(parseJson(text));
   if (!parsed.success) throw unavailable("The executor gave an answer that cannot be read.", parsed.error);
   return parsed.data as ExecutorAnswer<C>;
+}
+
+/** A named answer that no code was run, as opposed to a failure in the middle of it. */
+function isRefusal({ statusCode, text }: Received): boolean {
+  if (statusCode === 200) return false;
+  const parsed = executorErrorSchema.safeParse(parseJson(text));
+  return parsed.success && isErrorCode(parsed.data.code) && parsed.data.code !== "internal_error";
 }
 
 function refusal(text: string): KeywrightError {

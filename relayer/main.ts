@@ -10,6 +10,8 @@ import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { createCredits, type Credits } from "./credits";
+import { Repeating } from "./background";
+import { dropOldRuns } from "./credits/runRecords";
 import { EvidenceFolder } from "./evidences";
 import { ExecutorClient } from "./executorClient";
 import { cachedInfo, readinessProblems } from "./health";
@@ -20,7 +22,7 @@ import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
 import { buildOpenApi } from "./openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
-import { createIdempotencyStore, dropExpiredRequests } from "./store/idempotency";
+import { createIdempotencyStore, dropExpiredRequests, type IdempotencyStore } from "./store/idempotency";
 import { openStore, type Store } from "./store";
 import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
@@ -30,6 +32,7 @@ import { openViewer } from "./viewer";
 const API_VERSION = "1.0.0";
 const DRAIN_MS = 8_000;
 const DRAIN_SWEEP_MS = 50;
+const CATCH_UP_MS = 500;
 const HOUSEKEEPING_MS = 60 * 60_000;
 
 /** What is running, and how each part ends: last started, first stopped. */
@@ -61,14 +64,14 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   metrics.watchChain(chain);
   metrics.watchLedger(store.db);
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
-  running.add("housekeeping", startHousekeeping(store, log));
+  running.add("housekeeping", startHousekeeping(config, store, log));
 
   const typedDataDomain = { name: domainName(config.serviceName), version: TYPED_DATA_VERSION, chainId: config.chainId } as const;
   const app = createApp({
     handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, metrics, typedDataDomain })),
     authentication: new Authentication({ chain, executor, typedDataDomain }),
     limits: new RequestLimits(config.rateLimits, storeLimiter(store.db)),
-    idempotency: new Idempotency(createIdempotencyStore(store.db, instance.id)),
+    idempotency: new Idempotency(startIdempotencyStore(log, store, instance.id, running)),
     log,
     serviceName: config.serviceName,
     trustedProxyHops: config.trustedProxyHops,
@@ -98,6 +101,16 @@ async function startCredits(config: Config, log: Logger, store: Store, instanceI
   return credits;
 }
 
+/** Ends of acts that could not be written down are tried again soon: whoever repeats such a request waits for that. */
+function startIdempotencyStore(log: Logger, { db }: Store, instanceId: string, running: Running): IdempotencyStore {
+  const onError = (error: unknown): void => log.warn({ err: error }, "the end of a request could not be kept; it is tried again");
+  const kept = createIdempotencyStore(db, instanceId, onError);
+  const work = new Repeating(() => kept.catchUp(), CATCH_UP_MS, onError);
+  work.start();
+  running.add("kept requests", () => work.stop());
+  return kept;
+}
+
 interface ChainNeeds {
   readonly store: Store;
   readonly instanceId: string;
@@ -120,6 +133,7 @@ function chainOptions(config: Config, log: Logger, { store, instanceId, executor
     deploymentBlock: config.contractBlock,
     payerCount: config.payerCount,
     confirmationsBeforeAnswer: config.confirmations,
+    tuning: config.chainTuning,
     hooks: {
       onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
       onOutcome: async ({ submissionId, charged }, trx) => {
@@ -168,11 +182,14 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
 }
 
 /** Kept requests and the limiter's windows end by themselves; their rows are dropped now and then. */
-function startHousekeeping(store: Store, log: Logger): () => Promise<void> {
-  const turn = (): void => void dropExpiredRequests(store.db).catch((error: unknown) => log.warn({ err: error }, "housekeeping"));
-  const timer = setInterval(turn, HOUSEKEEPING_MS);
-  timer.unref();
-  return async () => clearInterval(timer);
+function startHousekeeping({ runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
+  const turn = async (): Promise<void> => {
+    await dropExpiredRequests(db);
+    await dropOldRuns(db, runRecordsDays);
+  };
+  const work = new Repeating(turn, HOUSEKEEPING_MS, (error) => log.warn({ err: error }, "housekeeping"));
+  work.start();
+  return () => work.stop();
 }
 
 function apiServer(callback: Parameters<typeof createServer>[1]): Server {

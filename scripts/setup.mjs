@@ -1,24 +1,49 @@
-// Installs the packages when node_modules is missing or older than the lockfile, then builds dist/. `npm start`, `npm test` and the others call it first,
-// so that a fresh clone needs no other command.
+// Installs the packages when node_modules is missing or differs from the lockfile. Every npm script starts with it (scripts/env.sh), so that a fresh clone needs
+// no other command. Runs under whatever Node the machine has; prints the folder of the Node that everything else runs on.
 import { spawnSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { hasPackage, projectEnvironment, projectNode } from "./node.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const modules = join(root, "node_modules");
 
-function run(command, args) {
-  const { status } = spawnSync(command, args, { cwd: root, stdio: "inherit" });
+/** Standard output is for the answer alone. */
+function run(command, args, env = process.env) {
+  const { status, error } = spawnSync(command, args, { cwd: root, env, stdio: ["ignore", 2, 2] });
+  if (error) throw error;
   if (status !== 0) process.exit(status ?? 1);
 }
 
+/** Compares what is installed with what the lockfile names; a package that is optional may be missing. */
 function packagesAreStale() {
-  const installed = join(root, "node_modules", ".package-lock.json");
-  return !existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, "package-lock.json")).mtimeMs;
+  const installed = packagesOf(join(modules, ".package-lock.json"));
+  const wanted = Object.entries(packagesOf(join(root, "package-lock.json"))).filter(([path]) => path !== "");
+  return wanted.some(([path, { version, optional }]) => (path in installed ? installed[path].version !== version : !optional));
 }
 
-if (packagesAreStale()) {
-  console.log("Installing packages (about two minutes the first time) …");
-  run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+function packagesOf(lockfile) {
+  return existsSync(lockfile) ? JSON.parse(readFileSync(lockfile, "utf8")).packages : {};
 }
-run(process.execPath, [join(root, "scripts", "build.mjs")]);
+
+/** No package's install script runs (.npmrc). One package has no binary for every system and is compiled there. */
+function compileWhatHasNoBinary() {
+  if (existsSync(join(modules, "secp256k1", "prebuilds", `${process.platform}-${process.arch}`))) return;
+  console.error("Compiling secp256k1 (no binary for this system; this needs a C++ tool chain) …");
+  run("npm", ["rebuild", "secp256k1", "--ignore-scripts=false", "--loglevel=error"], projectEnvironment());
+}
+
+try {
+  // Asked before the installation, which would be in vain.
+  if (!hasPackage) projectNode();
+  if (packagesAreStale()) {
+    console.error("Installing packages (about a minute the first time) …");
+    run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+    compileWhatHasNoBinary();
+  }
+  console.log(dirname(projectNode()));
+} catch (error) {
+  console.error(error.message);
+  process.exit(1);
+}

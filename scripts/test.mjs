@@ -1,34 +1,66 @@
-// `npm test` and `npm run test:deep`: every test that needs nothing but the packages, contracts first. The counts are the only difference; the deep run also
-// leaves its figures in bench/deep.json. `-- contracts` or `-- services` runs one of the two.
-import { spawnSync } from "node:child_process";
+// `npm test` and `npm run test:deep`: every test that needs nothing but the packages. As many suites run at once as there are cores; their output comes one suite after
+// the other. The deep run takes the large counts, one suite at a time, and leaves its figures in bench/deep.json. Suites named after `--` run alone.
+import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { projectEnvironment } from "./node.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const deep = process.argv.includes("--deep");
-const reporter = join(root, "scripts", "figuresReporter.cjs");
 const figuresFolder = mkdtempSync(join(tmpdir(), "keywright-figures-"));
+const mocha = [...(deep ? ["--timeout", "1200000", "--reporter", join(root, "scripts", "figuresReporter.cjs")] : []), "--color"];
 
+// The longest first, so that the last to end is short.
 const suites = {
+  services: ["mocha", [...mocha, "test/{protocol,relayer,client,scripts,e2e}/**/*.test.ts"]],
+  executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
-  services: ["mocha", [...(deep ? ["--timeout", "1200000", "--reporter", reporter] : []), "test/{protocol,relayer,executor,client,e2e}/**/*.test.ts"]],
 };
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
-
+const waiting = asked.length > 0 ? asked : Object.keys(suites);
+const running = new Map();
 let failed = false;
-for (const name of asked.length > 0 ? asked : Object.keys(suites)) {
-  const [command, args] = suites[name];
-  console.log(`\n── ${name} ──`);
-  const figures = join(figuresFolder, `${name}.json`);
-  const env = { ...process.env, HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", KEYWRIGHT_DEEP: deep ? "1" : "", KEYWRIGHT_FIGURES: deep ? figures : "" };
-  const { status } = spawnSync("npx", ["--no-install", command, ...args], { cwd: root, env, stdio: "inherit" });
-  failed ||= status !== 0;
-  if (existsSync(figures)) keep(name, JSON.parse(readFileSync(figures, "utf8")));
-}
+
+await Promise.all(Array.from({ length: deep ? 1 : availableParallelism() }, work));
 rmSync(figuresFolder, { recursive: true, force: true });
 process.exit(failed ? 1 : 0);
+
+async function work() {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    if ((await run(name)) !== 0) failed = true;
+  }
+}
+
+/** Runs a suite; what it prints is shown at once when it is the oldest that runs, else kept until it is. */
+function run(name) {
+  const [command, args] = suites[name];
+  const figures = join(figuresFolder, `${name}.json`);
+  const env = { ...projectEnvironment(), HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", KEYWRIGHT_DEEP: deep ? "1" : "", KEYWRIGHT_FIGURES: deep ? figures : "" };
+  const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+  const output = { kept: [`\n── ${name} ──\n`] };
+  running.set(name, output);
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output.kept.push(chunk), show()));
+  show();
+  return new Promise((resolve) => {
+    child.once("error", (error) => (output.kept.push(`${error.message}\n`), resolve(1)));
+    child.once("close", (status) => {
+      output.isOver = true;
+      show();
+      if (existsSync(figures)) keep(name, JSON.parse(readFileSync(figures, "utf8")));
+      resolve(status ?? 1);
+    });
+  });
+}
+
+function show() {
+  for (const [name, output] of running) {
+    for (const chunk of output.kept.splice(0)) process.stdout.write(chunk);
+    if (!output.isOver) return;
+    running.delete(name);
+  }
+}
 
 /** The deep run's last figures, suite by suite. */
 function keep(name, figures) {

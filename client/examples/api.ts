@@ -26,6 +26,11 @@ export async function apiMode(baseUrl: string, store: (name: string, value: stri
   for await (const wallet of everyItem(client.listWalletsInGroup, { group_id })) await store(wallet.name, wallet.wallet_address);
   // end
 
+  // snippet: keys
+  const { keys } = await client.publicKeys({ pkp_id: wallet_address });
+  for (const { curve, public_key } of keys) await store(curve, public_key);
+  // end
+
   // snippet: errors
   try {
     await client.removeGroup({ group_id: "99" });

@@ -9,6 +9,7 @@ import { runSteps, type Measurements } from "./steps";
 import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
 
 export { STEPS, STEP_IDS, EXIT_CODES, type Outcome, type Report, type Step, type StepId, type StepStatus } from "./types";
+export { arePublicKeysAttested } from "./publicKeys";
 export { type Collateral } from "./signature";
 export { type Measurements } from "./steps";
 

@@ -21,6 +21,8 @@ export interface ChainOptions {
 
 /** A head from the future means a wrong clock here or there; decisions about expiry would be wrong. */
 const MAX_CLOCK_SKEW_SECONDS = 60;
+/** As long as a head may be old by default: within it no endpoint goes back, beyond it the age of the head itself decides. */
+const MARK_LIFE_SECONDS = 60;
 /** An endpoint behind a load balancer may answer from a node one block back: it gets a moment to catch up. */
 const CATCH_UP_DELAYS_MS = [100, 300, 600];
 
@@ -28,7 +30,7 @@ export class Chain {
   readonly #endpoints: readonly RpcEndpoint[];
   readonly #options: ChainOptions;
   readonly #nowSeconds: () => number;
-  #highestBlock = 0n;
+  #highest = { block: 0n, at: -Infinity };
 
   constructor(options: ChainOptions) {
     this.#options = options;
@@ -57,6 +59,12 @@ export class Chain {
     return (await this.explain(ZERO_HASH as KeyId, ZERO_HASH as ActionHash, undefined)).blockNumber;
   }
 
+  /** Base fee of the newest block, in wei. @throws KeywrightError `chain_unavailable`. */
+  async baseFee(): Promise<bigint> {
+    const { wei } = await agreed(this.#endpoints, this.#options.quorum, (endpoint, block) => endpoint.baseFee(block));
+    return wei;
+  }
+
   /** Every endpoint must be on the configured chain and show the contract with the expected key namespace. Throws an Error that says what differs. */
   async requireNamespace(expected: Hash32): Promise<void> {
     const answers = await Promise.allSettled(this.#endpoints.map((endpoint) => this.#checkEndpoint(endpoint, expected)));
@@ -74,7 +82,7 @@ export class Chain {
 
   /** An endpoint behind the newest block seen before the question was sent counts as one that failed; "behind" when that left too few. */
   async #read(data: string): Promise<Decision | "behind"> {
-    const floor = this.#highestBlock;
+    const floor = this.#floor();
     let isBehind = false;
     const ask = async (endpoint: RpcEndpoint, block: BlockTag): Promise<Decision> => {
       const decision = readDecision(await endpoint.call(this.#options.contractAddress, data, block));
@@ -95,8 +103,13 @@ export class Chain {
       throw unavailable(`The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`);
     if (maxHeadAgeSeconds > 0 && age < -MAX_CLOCK_SKEW_SECONDS)
       throw unavailable(`The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`);
-    if (decision.blockNumber > this.#highestBlock) this.#highestBlock = decision.blockNumber;
+    if (decision.blockNumber >= this.#floor()) this.#highest = { block: decision.blockNumber, at: this.#nowSeconds() };
     return decision;
+  }
+
+  /** The newest block seen lately. A mark that nobody confirms is forgotten: one absurd number would otherwise stop every decision for good. */
+  #floor(): bigint {
+    return this.#nowSeconds() - this.#highest.at < MARK_LIFE_SECONDS ? this.#highest.block : 0n;
   }
 
   async #checkEndpoint(endpoint: RpcEndpoint, expected: Hash32): Promise<void> {

@@ -1,95 +1,61 @@
-/**
- * The least JSON-RPC a decision needs: one kept-alive connection pool per endpoint, a deadline on every call, answers checked for shape and size.
- */
-import { Pool } from "undici";
+/** What the keyholder asks of a node: the return data of a call, and which chain it serves. Any answer that is not plain hex is none. */
 import { z } from "zod";
-import { withinMs } from "../../protocol/deadline";
+import { Endpoint } from "../../protocol/rpc/endpoint";
+import { RpcError } from "../../protocol/rpc/errors";
 
-/** The endpoint gave no usable answer: unreachable, too slow, too large, or not JSON-RPC. The message never holds the endpoint's URL (it may carry a key). */
+/** The endpoint gave no usable answer: unreachable, too slow, too large, refusing, or not JSON-RPC. The message never holds the endpoint's URL (it may carry a key). */
 export class RpcFailure extends Error {
   override readonly name = "RpcFailure";
 }
 
-/** The endpoint answered with an error of its own. */
-export class RpcErrorAnswer extends Error {
-  override readonly name = "RpcErrorAnswer";
-  constructor(
-    readonly rpcCode: number,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
 const MAX_ANSWER_BYTES = 1 << 20;
-const CONNECTIONS = 16;
 
-const answerSchema = z.union([z.object({ result: z.string() }), z.object({ error: z.object({ code: z.number(), message: z.string() }) })]);
+const quantity = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
+const blockSchema = z.object({ number: quantity, baseFeePerGas: quantity.optional() });
 
 /** `latest`, or a block number. */
 export type BlockTag = "latest" | bigint;
 
 export class RpcEndpoint {
-  readonly #pool: Pool;
-  readonly #path: string;
-  readonly #headers: Record<string, string>;
-  #nextId = 1;
+  readonly #endpoint: Endpoint;
 
-  constructor(
-    url: string,
-    private readonly timeoutMs: number,
-  ) {
-    const { origin, pathname, search, username, password } = new URL(url);
-    this.#pool = new Pool(origin, { connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: 30_000, maxResponseSize: MAX_ANSWER_BYTES });
-    this.#path = pathname + search;
-    const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
-    this.#headers = { "content-type": "application/json", ...(username === "" ? {} : { authorization: `Basic ${basic}` }) };
+  constructor(url: string, timeoutMs: number) {
+    // Each question in an exchange of its own: one slow answer holds nobody else up.
+    this.#endpoint = new Endpoint(url, { timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES, maxBatch: 1 });
   }
 
-  /** Return data of a call, as hex. Throws RpcFailure or RpcErrorAnswer. */
+  /** Return data of a call, as hex. Throws RpcFailure. */
   call(to: string, data: string, block: BlockTag): Promise<string> {
-    return this.#send("eth_call", [{ to, data }, block === "latest" ? block : `0x${block.toString(16)}`]);
+    return this.#ask("eth_call", [{ to, data }, tagOf(block)]);
   }
 
   async chainId(): Promise<bigint> {
-    return BigInt(await this.#send("eth_chainId", []));
+    return BigInt(await this.#ask("eth_chainId", []));
+  }
+
+  /** Number and base fee (0 where there is none) of a block. Throws RpcFailure. */
+  async baseFee(block: BlockTag): Promise<{ blockNumber: bigint; wei: bigint }> {
+    const answer = await this.#send("eth_getBlockByNumber", [tagOf(block), false]);
+    const parsed = blockSchema.safeParse(answer);
+    if (!parsed.success) throw new RpcFailure("the endpoint's answer to eth_getBlockByNumber is no block");
+    return { blockNumber: BigInt(parsed.data.number), wei: BigInt(parsed.data.baseFeePerGas ?? 0) };
   }
 
   close(): Promise<void> {
-    return this.#pool.destroy();
+    return this.#endpoint.close();
   }
 
-  async #send(method: string, params: unknown[]): Promise<string> {
-    const text = await this.#post(JSON.stringify({ jsonrpc: "2.0", id: this.#nextId++, method, params }));
-    const answer = answerSchema.safeParse(parseJson(text));
-    if (!answer.success) throw new RpcFailure(`the endpoint's answer to ${method} is not JSON-RPC`);
-    if ("error" in answer.data) throw new RpcErrorAnswer(answer.data.error.code, answer.data.error.message.slice(0, 200));
-    if (!/^0x[0-9a-fA-F]*$/.test(answer.data.result)) throw new RpcFailure(`the endpoint's answer to ${method} is not hex`);
-    return answer.data.result;
+  async #ask(method: string, params: readonly unknown[]): Promise<string> {
+    const answer = await this.#send(method, params);
+    if (typeof answer !== "string" || !/^0x[0-9a-fA-F]*$/.test(answer)) throw new RpcFailure(`the endpoint's answer to ${method} is not hex`);
+    return answer;
   }
 
-  async #post(body: string): Promise<string> {
-    try {
-      return await withinMs(this.timeoutMs, async (signal) => {
-        const answer = await this.#pool.request({ path: this.#path, method: "POST", headers: this.#headers, body, signal });
-        return answer.body.text();
-      });
-    } catch (error) {
-      throw new RpcFailure(`the endpoint could not be asked: ${describe(error, this.timeoutMs)}`);
-    }
+  #send(method: string, params: readonly unknown[]): Promise<unknown> {
+    return this.#endpoint.call(method, params).catch((error: unknown) => {
+      throw error instanceof RpcError ? new RpcFailure(`${method}: ${error.message.slice(0, 200)}`) : error;
+    });
   }
 }
 
-function describe(error: unknown, timeoutMs: number): string {
-  if (error instanceof Error && error.name === "TimeoutError") return `no answer within ${timeoutMs} ms`;
-  const code = (error as { code?: unknown }).code;
-  return typeof code === "string" ? code : "connection failed";
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+const tagOf = (block: BlockTag): string => (block === "latest" ? block : `0x${block.toString(16)}`);

@@ -3,10 +3,14 @@
  * Source: design of the executor, "Derivation"; vectors in test/vectors/keys.json.
  */
 import { hkdfSync } from "node:crypto";
-import { reduceToSecret } from "./scalar";
+import type { Curve } from "../../protocol/curves";
+import { ORDERS_MINUS_ONE, reduceToSecret } from "./scalar";
 
+/** The keys a PKP or an action has beside its ECDSA key over secp256k1. */
+type FurtherKind = Exclude<Curve, "secp256k1">;
 /** What a key is for. The kind is always a literal of our code, never a caller's word. */
-export type KeyKind = "pkp" | "usage-key" | "owner" | "payer" | "action" | "encryption" | "write-tag";
+export type KeyKind =
+  "pkp" | `pkp/${FurtherKind}` | "usage-key" | "owner" | "payer" | "action" | `action/${FurtherKind}` | "encryption" | "write-tag" | "statement";
 
 export const ROOT_KEY_BYTES = 32;
 const OKM_BYTES = 48;
@@ -20,21 +24,32 @@ function deriveMaterial(root: Buffer, namespace: Buffer, kind: KeyKind, path: Bu
   return Buffer.from(hkdfSync("sha256", root, NO_SALT, info, OKM_BYTES));
 }
 
-/** A secp256k1 secret, 1 + (okm mod (n − 1)): 32 bytes the caller zero-fills. */
+/** A secret scalar, 1 + (okm mod (n − 1)) with n the order of P-256 for its kinds and of secp256k1 for all others: 32 bytes the caller zero-fills. */
 export function deriveSecret(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
   const material = deriveMaterial(root, namespace, kind, path);
-  const secret = reduceToSecret(material);
+  const secret = reduceToSecret(material, kind.endsWith("/p256") ? ORDERS_MINUS_ONE.p256 : ORDERS_MINUS_ONE.secp256k1);
   material.fill(0);
   return secret;
 }
 
-/** A symmetric key, the first 32 bytes of the material. The caller zero-fills it. */
+/** A symmetric key, or the seed of an Ed25519 key: the first 32 bytes of the material. The caller zero-fills it. */
 export function deriveSymmetric(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
   const material = deriveMaterial(root, namespace, kind, path);
   // Buffer.alloc and not Buffer.from: small copies come out of a pool that other buffers share.
   const key = Buffer.alloc(SYMMETRIC_BYTES, material.subarray(0, SYMMETRIC_BYTES));
   material.fill(0);
   return key;
+}
+
+/** What the owner's key on a curve is derived as: the oldest kind has no suffix, so every address made before the others stays as it was. */
+export function kindOf(owner: "pkp" | "action", curve: Curve): KeyKind {
+  return curve === "secp256k1" ? owner : `${owner}/${curve}`;
+}
+
+/** The secret of a kind in the form its curve needs: a seed for Ed25519, a scalar for the others. The caller zero-fills it. */
+export function deriveForCurve(root: Buffer, namespace: Buffer, owner: "pkp" | "action", curve: Curve, path: Buffer): Buffer {
+  const derive = curve === "ed25519" ? deriveSymmetric : deriveSecret;
+  return derive(root, namespace, kindOf(owner, curve), path);
 }
 
 /** u16 big-endian length, then the bytes: no two different lists of parts have the same encoding. */

@@ -4,9 +4,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
+import type { Curve } from "../../protocol/curves";
 import { PathKind, derivationPath, pathKindFor } from "../../protocol/ids";
 import type { AccountId, Address, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
-import { ROOT_KEY_BYTES, deriveSecret, deriveSymmetric, lengthPrefixed, type KeyKind } from "./derive";
+import { ROOT_KEY_BYTES, deriveForCurve, deriveSecret, deriveSymmetric, lengthPrefixed, type KeyKind } from "./derive";
 import { addressOf } from "./secp256k1";
 
 type Use<T> = (key: Buffer) => T;
@@ -45,6 +46,14 @@ export class Keyring {
     this.withPkp(account, path, pkpId, () => undefined);
   }
 
+  /**
+   * Uses a registered PKP's secret on a curve. The path is checked as in `withPkp`, against the PKP's address.
+   * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`.
+   */
+  withPkpOn<T>(curve: Curve, account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
+    return this.withPkp(account, path, pkpId, (secret) => (curve === "secp256k1" ? use(secret) : this.#withCurve("pkp", curve, bytesOf(path), use)));
+  }
+
   /** Uses the secret of the payer of this number; 0 is the admin payer. */
   withPayer<T>(index: number, use: Use<T>): T {
     const path = Buffer.alloc(4);
@@ -55,6 +64,16 @@ export class Keyring {
   /** Uses the identity of an action: a key bound to the CID of its code and to nothing else. */
   withAction<T>(cid: Cid, use: Use<T>): T {
     return this.#withSecret("action", Buffer.from(cid, "utf8"), use);
+  }
+
+  /** Uses the identity of an action on a curve. */
+  withActionOn<T>(curve: Curve, cid: Cid, use: Use<T>): T {
+    return this.#withCurve("action", curve, Buffer.from(cid, "utf8"), use);
+  }
+
+  /** Uses the seed of the Ed25519 key under which the keyholder states facts about public keys; the config document names its public side. */
+  withStatementKey<T>(use: Use<T>): T {
+    return this.#withSymmetric("statement", NO_PATH, use);
   }
 
   /** Uses the key under which actions encrypt for a PKP of an account. */
@@ -100,6 +119,10 @@ export class Keyring {
   /** Forgets the root key; every later use would derive from zeros, so the keyring must not be used again. */
   destroy(): void {
     this.#root.fill(0);
+  }
+
+  #withCurve<T>(owner: "pkp" | "action", curve: Curve, path: Buffer, use: Use<T>): T {
+    return useOnce(deriveForCurve(this.#root, this.#namespace, owner, curve, path), use);
   }
 
   #withSecret<T>(kind: KeyKind, path: Buffer, use: Use<T>): T {

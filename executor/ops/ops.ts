@@ -4,25 +4,30 @@
  */
 import { KeywrightError } from "../../protocol/errors";
 import { isDenied, type PkpOp } from "../../protocol/pkpOps";
-import type { AccountId, DerivationPath, PkpId } from "../../protocol/ids";
+import type { AccountId, Cid, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, isFresh, type Authorization } from "../authorize";
 import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
-import { addressOf, publicKeyOf } from "../keys/secp256k1";
+import type { Curve } from "../../protocol/curves";
+import { publicKeyOn } from "../keys/publicKeys";
+import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
+import { loopTurns } from "../turns";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
+import { ed25519Signature, p256Signature, schnorrSignature } from "./curves";
 import { decrypt, encrypt } from "./encryption";
 import { OpRefusal } from "./refusal";
 import { signDigest, signMessage, signTransaction, signTypedData } from "./signing";
+import type { TypedDataLimits } from "./typedData";
 
 export interface OpsParts {
   readonly chain: Chain;
   readonly keyring: Keyring;
   /** Whether getPrivateKey is served at all. */
   readonly privateKeysAllowed: boolean;
-  readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes">;
+  readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes" | keyof TypedDataLimits>;
 }
 
 /** A question about a PKP that was asked before the action asked for it. */
@@ -33,14 +38,25 @@ export interface AskedAhead {
   readonly askedAt: number;
 }
 
-/** `pkpId` is the PKP the run was already authorised for, if it named one. */
-export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ahead?: AskedAhead): OpHandler {
-  const ops = new RunOps(parts, run, pkpId, ahead);
+/** `pkpId` is the PKP the run was already authorised for, if it named one. `onUsed` is told of each PKP that an op was allowed to use. */
+export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ahead?: AskedAhead, onUsed: (pkpId: PkpId) => void = () => undefined): OpHandler {
+  const ops = new RunOps(parts, run, pkpId, ahead, onUsed);
   return (call) => ops.answer(call);
 }
 
 /** Ops that hash what they are given. */
-const HASHED: ReadonlySet<OpName> = new Set<OpName>(["signMessage", "signTypedData", "signTransaction"]);
+const HASHED: ReadonlySet<OpName> = new Set<OpName>([
+  "signMessage",
+  "signTypedData",
+  "signTransaction",
+  "signEd25519",
+  "signEd25519AsAction",
+  "signP256",
+  "signP256AsAction",
+]);
+
+/** What a PKP is used for; its public key is nobody's to deny. */
+type PkpUse = PkpOp | "getPublicKey";
 
 interface Granted {
   readonly account: AccountId;
@@ -51,7 +67,12 @@ interface Exposed {
   readonly value: string;
   readonly exposes?: string[];
 }
-type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Exposed> | Exposed };
+/** What is left to do once everything was waited for: one turn's work on the loop. */
+type Work = () => Exposed;
+type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Work> | Work };
+
+/** Arguments of more characters than this take a turn of their own to be read. */
+const QUICK_TO_READ = 4_096;
 
 class RunOps {
   readonly #decisions = new Map<PkpId, Promise<Decision>>();
@@ -62,26 +83,34 @@ class RunOps {
     private readonly run: Authorization,
     pkpId: PkpId | undefined,
     private ahead: AskedAhead | undefined,
+    private readonly onUsed: (pkpId: PkpId) => void,
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
-      signMessage: (args) => this.#withPkp("signMessage", args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) => this.#withPkp("signTypedData", args.pkpId, (secret) => signTypedData(secret, args)),
-      signTransaction: (args) => this.#withPkp("signTransaction", args.pkpId, (secret) => signTransaction(secret, args)),
-      signDigest: (args) => this.#withPkp("signDigest", args.pkpId, (secret) => signDigest(secret, args)),
+      signMessage: (args) => this.#withPkp("signMessage", "secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
+      signTypedData: (args) => this.#withPkp("signTypedData", "secp256k1", args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
+      signTransaction: (args) => this.#withPkp("signTransaction", "secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
+      signDigest: (args) => this.#withPkp("signDigest", "secp256k1", args.pkpId, (secret) => signDigest(secret, args)),
+      signEd25519: (args) => this.#withPkp("signEd25519", "ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
+      signSchnorr: (args) => this.#withPkp("signSchnorr", "bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
+      signP256: (args) => this.#withPkp("signP256", "p256", args.pkpId, (secret) => p256Signature(secret, args)),
+      getPublicKey: ({ pkpId: id, curve }) => this.#withPkp("getPublicKey", curve, id, (secret) => publicKeyOn(curve, secret)),
       Encrypt: ({ pkpId: id, message }) => this.#withEncryption("Encrypt", id, (key, scope) => encrypt(key, scope, message)),
       Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption("Decrypt", id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
-      getActionPrivateKey: () => this.parts.keyring.withAction(this.run.cid, exposedKey),
-      getActionPublicKey: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, publicKeyOf) }),
-      getActionWalletAddress: ({ ipfsId }) => ({ value: this.parts.keyring.withAction(ipfsId, addressOf) }),
+      getActionPrivateKey: () => () => this.parts.keyring.withAction(this.run.cid, exposedKey),
+      signEd25519AsAction: (args) => this.#withAction("ed25519", this.run.cid, (secret) => ed25519Signature(secret, args)),
+      signSchnorrAsAction: (args) => this.#withAction("bip340", this.run.cid, (secret) => schnorrSignature(secret, args)),
+      signP256AsAction: (args) => this.#withAction("p256", this.run.cid, (secret) => p256Signature(secret, args)),
+      getActionPublicKey: ({ ipfsId, curve }) => this.#withAction(curve, ipfsId, (secret) => publicKeyOn(curve, secret)),
+      getActionWalletAddress: ({ ipfsId }) => this.#withAction("secp256k1", ipfsId, addressOf),
     };
   }
 
   /** Never rejects for anything the action did; a rejection is a fault of ours (the chain cannot be read). */
-  async answer({ name, args }: OpCall): Promise<OpAnswer> {
+  async answer(call: OpCall): Promise<OpAnswer> {
     try {
-      const { value, exposes } = await this.#perform(name, args);
+      const { value, exposes } = await this.#perform(call);
       return { ok: true, value: JSON.stringify(value), ...(exposes === undefined ? {} : { exposes }) };
     } catch (error) {
       const refusal = asRefusal(error);
@@ -90,12 +119,20 @@ class RunOps {
     }
   }
 
-  async #perform(name: string, args: string): Promise<Exposed> {
+  async #perform({ name, args, over }: OpCall): Promise<Exposed> {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
     this.#requireSize(name, args);
+    if (args.length > QUICK_TO_READ) await this.#turn(over);
     const parsed = OP_ARGUMENTS[name].safeParse(parseJson(args));
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
-    return (this.#ops[name] as (args: unknown) => Promise<Exposed> | Exposed)(parsed.data);
+    const work = await (this.#ops[name] as (args: unknown) => Promise<Work> | Work)(parsed.data);
+    await this.#turn(over);
+    return work();
+  }
+
+  async #turn(over: AbortSignal | undefined): Promise<void> {
+    await loopTurns.take(this.run.decision.accountId);
+    if (over?.aborted) throw new OpRefusal("limit_exceeded", "the run is over");
   }
 
   /** Hashing runs on the one thread that serves everybody's ops, so a run may not make it hash much at a time. */
@@ -103,37 +140,46 @@ class RunOps {
     const { signBytes, typedDataBytes } = this.parts.limits;
     const most = name === "signTypedData" ? typedDataBytes : signBytes;
     if (!HASHED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
-    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; hash them in the action and use signDigest`);
+    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; sign a digest of them instead`);
   }
 
-  async #withPkp(op: PkpOp, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Exposed> {
+  async #withPkp(op: PkpUse, curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
     const { account, path } = await this.#granted(op, pkpId);
-    return { value: this.parts.keyring.withPkp(account, path, pkpId, use) };
+    this.onUsed(pkpId);
+    return () => ({ value: this.parts.keyring.withPkpOn(curve, account, path, pkpId, use) });
   }
 
-  async #withEncryption(op: PkpOp, pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Exposed> {
+  #withAction(curve: Curve, cid: Cid, use: (secret: Buffer) => string): Work {
+    return () => ({ value: this.parts.keyring.withActionOn(curve, cid, use) });
+  }
+
+  async #withEncryption(op: PkpOp, pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Work> {
     const { account, path } = await this.#granted(op, pkpId);
-    this.parts.keyring.requirePkp(account, path, pkpId);
-    return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
+    this.onUsed(pkpId);
+    return () => {
+      this.parts.keyring.requirePkp(account, path, pkpId);
+      return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
+    };
   }
 
   /** For code that cannot do without: the deployment allows it, and a group lists this very action by name. */
-  async #privateKey(pkpId: PkpId): Promise<Exposed> {
+  async #privateKey(pkpId: PkpId): Promise<Work> {
     if (!this.parts.privateKeysAllowed)
       throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
     const { account, path, actionByName } = await this.#granted("getPrivateKey", pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
-    return this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
+    this.onUsed(pkpId);
+    return () => this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
   }
 
   /** Asked once for each PKP of a run, and held against each op. A question that could not be answered is asked again. */
-  async #granted(op: PkpOp, pkpId: PkpId): Promise<Granted> {
+  async #granted(op: PkpUse, pkpId: PkpId): Promise<Granted> {
     const asked = this.#decisions.get(pkpId) ?? this.#takeAhead(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
     this.#decisions.set(pkpId, asked);
     try {
       const { accountId, derivationPath, actionByName, deniedOps } = await asked;
       if (derivationPath === undefined) throw denied("the key's account has no such PKP");
-      if (isDenied(deniedOps, op)) throw denied(`the account's owner has denied ${op} with this PKP`);
+      if (op !== "getPublicKey" && isDenied(deniedOps, op)) throw denied(`the account's owner has denied ${op} with this PKP`);
       return { account: accountId, path: derivationPath, actionByName };
     } catch (error) {
       if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);

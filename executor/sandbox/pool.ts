@@ -260,4 +260,5 @@ class Pool implements SandboxPool {
   }
 }
 
-const affinityOf = ({ account, key }: RunJob): string => `${account}\n${key}`;
+/** Code that waits in a child after a flaw of the engine would otherwise speak under the next code's permission. */
+const affinityOf = ({ account, key, cid }: RunJob): string => `${account}\n${key}\n${cid}`;

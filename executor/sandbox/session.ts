@@ -26,6 +26,9 @@ const guestFetchSchema = z.strictObject({
   headers: z.array(z.tuple([z.string(), z.string()])).max(256),
 });
 
+const MAX_SPECIFIER_CHARS = 2_048;
+const importSchema = z.strictObject({ specifier: z.string().max(MAX_SPECIFIER_CHARS) });
+
 type Op = Extract<FromChild, { type: "op" }>;
 
 /** An answer for the guest: text and bytes, or an error it may catch. */
@@ -104,7 +107,7 @@ export class RunSession {
     if (error) return this.finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
     const response = payload.toString("utf8");
     if (payload.length > responseBytes) return this.endByForce({ code: "response_too_large", message: `the response is larger than ${responseBytes} bytes` });
-    if (!isJson(response)) return this.endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
+    if (parsedJson(response) === undefined) return this.endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
     this.finish({ response });
   }
 
@@ -130,14 +133,14 @@ export class RunSession {
     if (!(keyOps as readonly string[]).includes(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     this.count("keyOps", "key and signature operations");
     if ((privateKeyReads as readonly string[]).includes(op.name)) this.count("privateKeyReads", "private key reads");
-    const answer = await this.job.ops({ name: op.name, args: op.args });
+    const answer = await this.job.ops({ name: op.name, args: op.args, over: this.stopped.signal });
     if (answer.ok) for (const key of answer.exposes ?? []) this.tripwire.watch(key);
     return answer;
   }
 
   private async serveFetch(args: string, body: Buffer): Promise<Answer> {
     this.count("fetches", "fetches");
-    const parsed = guestFetchSchema.safeParse(JSON.parse(args));
+    const parsed = guestFetchSchema.safeParse(parsedJson(args));
     if (!parsed.success) return { ok: false, code: "fetch_failed", message: `fetch: ${parsed.error.issues[0]?.message ?? "bad request"}` };
     const { fetchTimeoutMs: timeoutMs, fetchBytes: maxBytes } = this.job.limits;
     if (this.tripwire.isIn(parsed.data.url, ...parsed.data.headers.flat()) || this.tripwire.isInBytes(body)) throw new EndsRun(EXPOSED);
@@ -154,7 +157,9 @@ export class RunSession {
 
   private async serveImport(args: string): Promise<Answer> {
     this.count("imports", "imports");
-    const { specifier } = z.strictObject({ specifier: z.string().max(2_048) }).parse(JSON.parse(args));
+    const parsed = importSchema.safeParse(parsedJson(args));
+    if (!parsed.success) return { ok: false, code: "invalid_code", message: `an import's specifier is at most ${MAX_SPECIFIER_CHARS} characters` };
+    const { specifier } = parsed.data;
     try {
       const { source, url, integrity } = await this.parts.modules.get(specifier, this.job.limits.importBytes);
       return { ok: true, value: JSON.stringify({ url, integrity }), body: source };
@@ -216,12 +221,12 @@ const EXPOSED: RunError = { code: "key_exposed", message: "the action's output c
 /** Ends after which the child is as good as before. */
 const isOrderly = ({ code }: RunError): boolean => code === "threw" || code === "invalid_code" || code === "permission_denied" || code === "limit_exceeded";
 
-function isJson(text: string): boolean {
+/** Undefined when it is none. */
+function parsedJson(text: string): unknown {
   try {
-    JSON.parse(text);
-    return true;
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -20,6 +20,8 @@ export interface OpCall {
   name: string;
   /** JSON text of the guest's argument (an object), at most 1 MiB. Unchecked beyond that: the handler validates. */
   args: string;
+  /** Aborted when the run is over: what nobody waits for any more is not done. */
+  over?: AbortSignal;
 }
 
 export type OpAnswer =
@@ -41,9 +43,7 @@ export type OpAnswer =
     };
 
 /**
- * Serves: signMessage, signTypedData, signTransaction, signDigest, encrypt, decrypt, getPrivateKey,
- * getActionPrivateKey, getActionPublicKey, getActionWalletAddress (see `keyOps` below). The pool counts key operations
- * and private key reads against the limits before it asks. A rejection of the promise counts as our fault.
+ * Serves `keyOps`. The pool counts key operations and private key reads against the limits before it asks. A rejection of the promise counts as our fault.
  */
 export type OpHandler = (call: OpCall) => Promise<OpAnswer>;
 
@@ -53,10 +53,17 @@ export const keyOps = [
   "signTypedData",
   "signTransaction",
   "signDigest",
+  "signEd25519",
+  "signSchnorr",
+  "signP256",
+  "getPublicKey",
   "Encrypt",
   "Decrypt",
   "getPrivateKey",
   "getActionPrivateKey",
+  "signEd25519AsAction",
+  "signSchnorrAsAction",
+  "signP256AsAction",
   "getActionPublicKey",
   "getActionWalletAddress",
 ] as const;
@@ -68,7 +75,7 @@ export const privateKeyReads: readonly KeyOp[] = ["getPrivateKey", "getActionPri
 export interface RunJob {
   /** Opaque id of the account: fair shares and child affinity. */
   account: string;
-  /** Opaque id of the key that runs: a warm child belongs to one (account, key). */
+  /** Opaque id of the key that runs: a warm child belongs to one account, key and CID. */
   key: string;
   code: string;
   cid: string;

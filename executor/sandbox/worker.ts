@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { encodeFrame, readFrames, type Frame } from "../frames";
+import { loopTurns } from "../turns";
 import { launchChild, type LaunchOptions } from "./launch";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
 
@@ -27,7 +28,7 @@ export interface WorkerEvents {
 export class Worker {
   readonly bornAt = Date.now();
   runs = 0;
-  /** The (account, key) it belongs to while warm. */
+  /** The account, key and code it belongs to while warm. */
   affinity: string | undefined;
   events: WorkerEvents | undefined;
   private readonly child: ChildProcess;
@@ -51,6 +52,7 @@ export class Worker {
       this.channel,
       (frame) => this.onFrame(frame),
       (reason) => this.kill(`broke the channel: ${reason}`),
+      { turn: () => loopTurns.take(this.affinity ?? "") },
     );
     this.exited = new Promise((resolve) => {
       this.child.once("error", (error) => resolve(this.onEnd(null, null, error.message)));

@@ -12,6 +12,8 @@ export interface ConfigFacts {
   chainId: bigint;
   contractAddress: Address;
   keyNamespace: Hash32;
+  /** The Ed25519 key that signs what the executor states about public keys: 0x and 64 hex digits. */
+  statementKey: string;
   rpcUrls: readonly string[];
   /** How many endpoints must agree on a read. */
   rpcQuorum: number;
@@ -39,6 +41,7 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
     chain_id: Number(facts.chainId),
     contract_address: facts.contractAddress,
     key_namespace: facts.keyNamespace,
+    statement_key: facts.statementKey,
     rpc: { hosts: facts.rpcUrls.map(hostOf), quorum: facts.rpcQuorum, max_head_age_seconds: facts.maxHeadAgeSeconds },
     identity_issuers: facts.identityIssuers.map(({ issuer, jwksUrl, audience }) => ({ issuer, jwks_url: jwksUrl, audience })),
     limits: { ...facts.limits },

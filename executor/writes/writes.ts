@@ -12,13 +12,14 @@ import type { Callers } from "../callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
 import { encodeBatch, encodeWrite, type DecodedWrite } from "./calldata";
+import type { GasGuard } from "./gas";
 import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
 
 export interface WriteOptions {
   readonly chainId: bigint;
   readonly contractAddress: Address;
   readonly domain: TypedDataDomain;
-  readonly maxFeePerGasWei: bigint;
+  readonly gas: GasGuard;
   readonly maxTopUpWei: bigint;
   readonly nowSeconds?: () => number;
 }
@@ -39,7 +40,6 @@ const MAX_PAYER = 1_024;
 /** A tag is good for one to two of these: longer than any write that still has a chance, shorter than the memory of a database. */
 const TAG_PERIOD_SECONDS = 12 * 3_600;
 const TRANSFER_GAS = 21_000n;
-const MAX_GAS = 30_000_000n;
 
 export class Writes {
   readonly #nowSeconds: () => number;
@@ -119,19 +119,11 @@ export class Writes {
 
   #sign(payer: number, envelope: Envelope, fees: Fees): Signed {
     requirePayer(payer);
-    const transaction = Transaction.from({ type: 2, chainId: this.options.chainId, ...envelope, ...this.#checkedFees(envelope.gasLimit, fees) });
+    const prices = { maxFeePerGas: BigInt(fees.maxFeePerGas), maxPriorityFeePerGas: BigInt(fees.maxPriorityFeePerGas) };
+    this.options.gas.admit({ payer, nonce: envelope.nonce, gasLimit: envelope.gasLimit, ...prices });
+    const transaction = Transaction.from({ type: 2, chainId: this.options.chainId, ...envelope, ...prices });
     transaction.signature = this.keyring.withPayer(payer, (secret) => signDigest(secret, getBytes(transaction.unsignedHash)));
     return { rawTransaction: transaction.serialized, hash: transaction.hash ?? "" };
-  }
-
-  /** A relayer gone wrong may waste a payer's gas, but not all of it in one transaction. */
-  #checkedFees(gasLimit: bigint, fees: Fees): { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint } {
-    const maxFeePerGas = BigInt(fees.maxFeePerGas);
-    const maxPriorityFeePerGas = BigInt(fees.maxPriorityFeePerGas);
-    if (maxFeePerGas > this.options.maxFeePerGasWei) throw invalid(`maxFeePerGas is at most ${this.options.maxFeePerGasWei} wei (MAX_FEE_PER_GAS_WEI).`);
-    if (maxPriorityFeePerGas > maxFeePerGas) throw invalid("maxPriorityFeePerGas is above maxFeePerGas.");
-    if (gasLimit > MAX_GAS) throw invalid(`gasLimit is at most ${MAX_GAS}.`);
-    return { maxFeePerGas, maxPriorityFeePerGas };
   }
 }
 

@@ -129,7 +129,7 @@ const convertToChainSecuredAccount = defineRoute({
   body: "signature",
   request: { body: envelope.extend({ new_admin_wallet_address: address }) },
   response: z.strictObject({ success, wallet_address: outAddress, api_key_hash: outHash, transaction_hash: outHash }),
-  errors: ["signature_mismatch", "zero_address", "same_owner", "owner_is_this_contract"],
+  errors: ["signature_mismatch", "zero_address", "owner_is_this_contract"],
   example: {
     body: { new_admin_wallet_address: wallet, ...exampleEnvelope("ConvertAccount") },
     response: { success: true, wallet_address: wallet, api_key_hash: hash, transaction_hash: transaction },

@@ -44,7 +44,7 @@ const events = defineRoute({
           block_number: 12,
           transaction_hash: transaction,
           log_index: 0,
-          args: { accountApiKeyHash: hash, groupId: "1", name: "treasury", description: "", actor: hash },
+          args: { id: hash, groupId: "1", name: "treasury", description: "", actor: hash },
         },
       ],
       next: "12-0",

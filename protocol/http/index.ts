@@ -63,4 +63,5 @@ export * from "./errorSets";
 export * from "./problem";
 export * from "./route";
 export * from "./fields";
+export { RUN_OUTCOMES, type RunOutcome } from "./runs";
 export { exampleEnvelope } from "./signatures";

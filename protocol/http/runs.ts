@@ -3,7 +3,7 @@ import { z } from "zod";
 import { RUN_ERROR_CODES } from "../errors";
 import { MAX_WALL_MS, RUN_LIMITS } from "../limits";
 import { codeText } from "./actions";
-import { boundedNumber, cents, cid, outJson, pkpReference, reject } from "./fields";
+import { accountId, actionHash, boundedNumber, cents, cid, count, outAddress, outCid, outHash, outJson, pageQuery, pkpReference, reject } from "./fields";
 import { defineRoute } from "./route";
 
 /** An object handed on as the client wrote it; `__proto__` is a member like any other and never set on anything. */
@@ -75,4 +75,82 @@ const runAction = defineRoute({
   effect: true,
 });
 
-export const runRoutes = { runAction };
+/** How a run ended, as its record says. */
+export const RUN_OUTCOMES = ["succeeded", ...RUN_ERROR_CODES] as const;
+export type RunOutcome = (typeof RUN_OUTCOMES)[number];
+
+const recorded = { method: "GET", tag: "History", auth: "keyOrWallet", body: "none", errors: [], price: "free", effect: false, paged: true } as const;
+const keyHash = accountId.meta({ description: "A usage key's hash, or the account's own id for runs by its owner." });
+
+const listRuns = defineRoute({
+  ...recorded,
+  path: "/list_runs",
+  summary: "The account's runs, newest first, for as many days as records are kept: never their parameters, logs or responses.",
+  request: {
+    query: pageQuery
+      .extend({
+        api_key_hash: keyHash.optional(),
+        hashed_cid: actionHash.optional(),
+        action_ipfs_cid: cid.optional(),
+        outcome: z.enum(RUN_OUTCOMES).optional().meta({ description: "`succeeded`, or the code of the run's error." }),
+      })
+      .check((ctx) => {
+        if (ctx.value.hashed_cid === undefined || ctx.value.action_ipfs_cid === undefined) return;
+        reject(ctx as Parameters<typeof reject>[0], "give hashed_cid or action_ipfs_cid, not both");
+      }),
+  },
+  errors: ["invalid_cid"],
+  response: z.array(
+    z.strictObject({
+      request_id: z.string().meta({ description: "The `X-Request-Id` of the run's answer." }),
+      api_key_hash: outHash,
+      action_ipfs_cid: outCid,
+      duration_ms: z.number().nonnegative(),
+      cost_cents: cents,
+      outcome: z.enum(RUN_OUTCOMES),
+      pkps_used: z.array(outAddress).meta({ description: "PKPs the run signed, encrypted or decrypted with, or whose key it read." }),
+      started_at: count.meta({ description: "Unix seconds." }),
+    }),
+  ),
+  example: {
+    response: [
+      {
+        request_id: "0b7c3f0e-6a43-4d4f-9c3a-3a2f1de5a7c1",
+        api_key_hash: `0x${"6f".repeat(32)}`,
+        action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX",
+        duration_ms: 41.7,
+        cost_cents: 1,
+        outcome: "succeeded",
+        pkps_used: ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8"],
+        started_at: 1_700_000_000,
+      },
+    ],
+  },
+});
+
+const day = z.iso.date("must be a day as YYYY-MM-DD").refine((text) => text >= "2000-01-01", "must be 2000-01-01 or later");
+
+const usage = defineRoute({
+  ...recorded,
+  path: "/usage",
+  summary: "Runs, failures, price and time by day (UTC) and key, newest day first.",
+  request: {
+    query: pageQuery.extend({
+      from: day.optional().meta({ description: "First day, YYYY-MM-DD in UTC; left out: 29 days before `to`." }),
+      to: day.optional().meta({ description: "Last day, YYYY-MM-DD in UTC; left out: today." }),
+    }),
+  },
+  response: z.array(
+    z.strictObject({
+      day: z.string(),
+      api_key_hash: outHash,
+      runs: count,
+      failed: count.meta({ description: "Of them: those whose outcome is not `succeeded`." }),
+      cost_cents: cents,
+      duration_ms: z.number().nonnegative(),
+    }),
+  ),
+  example: { response: [{ day: "2026-01-31", api_key_hash: `0x${"6f".repeat(32)}`, runs: 12, failed: 1, cost_cents: 13, duration_ms: 530.2 }] },
+});
+
+export const runRoutes = { runAction, listRuns, usage };

@@ -1,6 +1,7 @@
 /** PKPs, the account's wallets. Source: specification §2 "PKP (wallet)", §4 "Groups, wallets, actions". */
 import { z } from "zod";
-import { descriptionText, groupId, nameText, outAddress, outHash, outId, pageQuery, writeAnswer } from "./fields";
+import { publicKeysSchema } from "../publicKeys";
+import { descriptionText, groupId, nameText, outAddress, outHash, outId, pageQuery, pkpReference, writeAnswer } from "./fields";
 import { defineRoute } from "./route";
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -82,4 +83,35 @@ const listWalletsInGroup = defineRoute({
   paged: true,
 });
 
-export const walletRoutes = { createWallet, listWallets, listWalletsInGroup };
+const publicKeys = defineRoute({
+  method: "GET",
+  path: "/public_keys",
+  tag: "Wallets",
+  summary: "A PKP's public keys on every curve, with JWKs and addresses, stated and signed by the executor. Nothing runs.",
+  auth: "anyKey",
+  body: "none",
+  request: { query: z.object({ pkp_id: pkpReference }) },
+  response: publicKeysSchema,
+  errors: ["unknown_pkp", "unknown_pkp_number", "executor_unavailable"],
+  example: {
+    query: { pkp_id: "1" },
+    response: {
+      key_namespace: `0x${"5a".repeat(32)}`,
+      pkp_id: wallet,
+      derivation_path: `0x01${"c4".repeat(15)}${"6f".repeat(16)}`,
+      keys: [
+        {
+          curve: "ed25519",
+          public_key: `0x${"00".repeat(32)}`,
+          jwk: { kty: "OKP", crv: "Ed25519", x: "A".repeat(43) },
+          addresses: { solana: "1".repeat(32) },
+        },
+      ],
+      attestation: { public_key: `0x${"ed".repeat(32)}`, signature: `0x${"5e".repeat(64)}` },
+    },
+  },
+  price: "free",
+  effect: false,
+});
+
+export const walletRoutes = { createWallet, listWallets, listWalletsInGroup, publicKeys };

@@ -1,33 +1,38 @@
 /** The chain room put together. */
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
-import { Carrier } from "./carrier";
-import { Duties } from "./duties";
-import { Events } from "./events";
-import { FeeOracle } from "./fees";
-import { Follower } from "./follower";
-import { Head } from "./head";
-import { Keeper } from "./keeper";
-import { Lanes } from "./lanes";
-import { LastWrites } from "./lastWrites";
-import { networkFacts } from "./network";
-import { wantPayers } from "./operations";
-import { Reads } from "./reads";
-import { SubmissionRecords, viewOf } from "./records";
+import { TransactionMonitor } from "./submissions/transactionMonitor";
+import { Leases } from "./leases";
+import { Events } from "./events/events";
+import { FeeOracle } from "./payers/fees";
+import { Follower } from "./events/follower";
+import { Head } from "./rpc/head";
+import { PayerMaintenance } from "./payers/maintenance";
+import { Lanes } from "./payers/lanes";
+import { LastWrites } from "./reads/lastWrites";
+import { networkFacts, networkTuning } from "./network";
+import { wantPayers } from "./submissions/operations";
+import { Reads } from "./reads/reads";
+import { SubmissionRecords, viewOf } from "./submissions/records";
+import { OutcomeFeed } from "./submissions/outcomeFeed";
 import { Repeated } from "./repeated";
 import { RpcClient } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
-import { OPEN_STATES, type SubmissionState } from "./states";
-import { Submitter } from "./submitter";
-import { Turns } from "./turns";
+import { OPEN_STATES, type SubmissionState } from "./submissions/states";
+import { Submitter } from "./submissions/submitter";
+import { AccountQueue } from "./submissions/accountQueue";
 import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
 
 /** Longest the chain may be silent before `/ready` says so. */
 const SILENT_SECONDS = 15;
+/** What most writes take at most, with their margin. */
+const USUAL_WRITE_GAS = 300_000n;
+/** `/ready` waits no longer than this for the price of gas. */
+const PRICE_WITHIN_MS = 1_000;
 
 /** Starts the chain room. Neither chain nor executor need be up: what waits for them goes on when they are. */
 export async function openChain(options: ChainOptions): Promise<Chain> {
-  const chain = new ChainRoom(options, { ...CHAIN_TUNING, ...options.tuning });
+  const chain = new ChainRoom(options, { ...CHAIN_TUNING, ...networkTuning(options.chainId), ...options.tuning });
   await chain.start();
   return chain;
 }
@@ -37,12 +42,13 @@ class ChainRoom extends Reads implements Chain {
   readonly #rpc: RpcClient;
   readonly #head: Head;
   readonly #lanes: Lanes;
-  readonly #turns: Turns;
+  readonly #fees: FeeOracle;
+  readonly #queue: AccountQueue;
   readonly #records: SubmissionRecords;
-  readonly #carrier: Carrier;
+  readonly #monitor: TransactionMonitor;
   readonly #submitter: Submitter;
-  readonly #duties: Duties;
-  readonly #keeper: Keeper;
+  readonly #leases: Leases;
+  readonly #maintenance: PayerMaintenance;
   readonly #follower: Follower;
   readonly #events: Events;
   readonly #work: readonly Repeated[];
@@ -60,27 +66,46 @@ class ChainRoom extends Reads implements Chain {
     this.#rpc = rpc;
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
-    this.#turns = new Turns({ db, maxWaitingPerAccount: tuning.maxWaitingPerAccount, maxWaiting: tuning.maxWaiting });
+    this.#queue = new AccountQueue({ db, maxWaitingPerAccount: tuning.maxWaitingPerAccount, maxWaiting: tuning.maxWaiting });
     this.#records = new SubmissionRecords(db, instanceId, hooks);
-    const fees = new FeeOracle(rpc, tuning.maxFeeCapWei);
+    const outcomes = new OutcomeFeed();
+    outcomes.subscribe((row) => lastWrites.note(row.block_number ?? 0));
+    outcomes.subscribe((row) => this.#lanes.leave(row.payer));
+    const fees = (this.#fees = new FeeOracle({ rpc, capWei: tuning.maxFeeCapWei, defaultTipWei: tuning.defaultTipWei }));
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
-    this.#carrier = new Carrier({
+    this.#monitor = new TransactionMonitor({
       ...shared,
       log,
-      onEnd: (row) => {
-        lastWrites.note(row.block_number ?? 0);
-        this.#submitter.noteEnd(row);
-      },
+      outcomes,
     });
-    this.#submitter = new Submitter({ ...shared, carrier: this.#carrier, hooks, lanes: this.#lanes, turns: this.#turns, minBlock, confirmationsBeforeAnswer });
-    this.#duties = new Duties(db, instanceId);
-    this.#keeper = new Keeper({ db, rpc, executor, records: this.#records, carrier: this.#carrier, log, tuning, apiPayers: () => this.apiPayers() });
+    this.#submitter = new Submitter({
+      ...shared,
+      monitor: this.#monitor,
+      outcomes,
+      hooks,
+      lanes: this.#lanes,
+      queue: this.#queue,
+      minBlock,
+      confirmationsBeforeAnswer,
+    });
+    this.#leases = new Leases(db, instanceId);
+    this.#maintenance = new PayerMaintenance({
+      db,
+      rpc,
+      fees,
+      executor,
+      records: this.#records,
+      monitor: this.#monitor,
+      log,
+      tuning,
+      apiPayers: () => this.apiPayers(),
+    });
     this.#follower = new Follower({ db, rpc, contractAddress, deploymentBlock, finalityDepth: tuning.finalityDepth, log, onReorg: () => lastWrites.forget() });
     this.#events = new Events(db);
     this.#work = [
-      new Repeated("look after the lanes", tuning.keepEveryMs, log, () => this.#onDuty("keep_lanes", () => this.#keeper.keep())),
+      new Repeated("look after the lanes", tuning.maintainEveryMs, log, () => this.#underLease("keep_lanes", () => this.#maintenance.run())),
       new Repeated("take up submissions", tuning.sweepEveryMs, log, () => this.#sweep()),
-      new Repeated("follow events", tuning.slowestPollMs, log, () => this.#onDuty("follow_events", () => this.#follower.follow())),
+      new Repeated("follow events", tuning.slowestPollMs, log, () => this.#underLease("follow_events", () => this.#follower.follow())),
     ];
   }
 
@@ -124,7 +149,17 @@ class ChainRoom extends Reads implements Chain {
     if (this.#head.ageSeconds > SILENT_SECONDS) problems.push("No RPC endpoint of the chain answers.");
     const lanes = await this.#lanes.all();
     if (!lanes.some(({ usable }) => usable)) problems.push("No API payer is registered with the contract and has gas.");
+    else if (!(await this.#canPayForWrites())) problems.push("No API payer has the gas that a write costs at present.");
     return { ready: problems.length === 0, problems };
+  }
+
+  /** True while the price is not known: that the chain does not answer is a problem of its own. */
+  async #canPayForWrites(): Promise<boolean> {
+    const fees = await Promise.race([
+      this.#fees.now().catch(() => undefined),
+      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), PRICE_WITHIN_MS)),
+    ]);
+    return fees === undefined || this.#lanes.canPay(USUAL_WRITE_GAS * fees.maxFeePerGas);
   }
 
   async stats(): Promise<ChainStats> {
@@ -138,7 +173,7 @@ class ChainRoom extends Reads implements Chain {
     return {
       lanes: await this.#lanes.all(),
       open: Object.fromEntries(open.map(({ state, count }): [SubmissionState, number] => [state, count])),
-      waiting: this.#turns.waiting,
+      waiting: this.#queue.waiting,
       headBlock: this.#head.number,
       headAgeSeconds: this.#head.ageSeconds,
       followedBlock: await this.#events.followedBlock(),
@@ -148,15 +183,15 @@ class ChainRoom extends Reads implements Chain {
   async close(): Promise<void> {
     this.#submitter.stop();
     this.#head.stop();
-    await Promise.all([...this.#work.map((work) => work.stop()), this.#carrier.stop(), this.#rpc.close()]);
-    await this.#duties.release();
+    await Promise.all([...this.#work.map((work) => work.stop()), this.#monitor.stop(), this.#rpc.close()]);
+    await this.#leases.release();
   }
 
-  async #onDuty(duty: "keep_lanes" | "follow_events", work: () => Promise<void>): Promise<void> {
-    if (await this.#duties.claim(duty)) await work();
+  async #underLease(lease: "keep_lanes" | "follow_events", work: () => Promise<void>): Promise<void> {
+    if (await this.#leases.claim(lease)) await work();
   }
 
   async #sweep(): Promise<void> {
-    for (const row of await this.#records.takeOver(this.#carrier.carriedIds)) this.#carrier.carry(row);
+    for (const row of await this.#records.takeOver(this.#monitor.watchedIds)) this.#monitor.watch(row);
   }
 }

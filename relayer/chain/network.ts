@@ -1,6 +1,29 @@
 import { keyNamespaceOf } from "../../protocol/namespace";
 import type { Address } from "../../protocol/ids";
+import type { ChainTuning } from "./settings";
 import type { NetworkFacts } from "./types";
+
+/** What differs from chain to chain; an operator's settings go before these. */
+export type NetworkTuning = Partial<Pick<ChainTuning, "finalityDepth" | "maxFeeCapWei" | "defaultTipWei" | "stuckAfterMs">>;
+
+const GWEI = 10n ** 9n;
+
+const TUNING: Readonly<Record<string, NetworkTuning>> = {
+  // Blocks of 12 s: a transaction may well wait for a few.
+  "1": { stuckAfterMs: 60_000, finalityDepth: 64 },
+  "11155111": { stuckAfterMs: 60_000, finalityDepth: 64 },
+  // Blocks of 2 s, fees of a fraction of a gwei.
+  "10": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },
+  "8453": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },
+  "84532": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },
+  // Fees run to thousands of gwei at times; reorgs of dozens of blocks were seen.
+  "137": { stuckAfterMs: 15_000, finalityDepth: 256, maxFeeCapWei: 10_000n * GWEI, defaultTipWei: 30n * GWEI },
+  // Four blocks a second, and no tips.
+  "42161": { stuckAfterMs: 15_000, finalityDepth: 240, maxFeeCapWei: 50n * GWEI, defaultTipWei: 0n },
+  "421614": { stuckAfterMs: 15_000, finalityDepth: 240, maxFeeCapWei: 50n * GWEI, defaultTipWei: 0n },
+};
+
+export const networkTuning = (chainId: bigint): NetworkTuning => TUNING[chainId.toString()] ?? {};
 
 interface KnownNetwork {
   readonly chainName: string;

@@ -29,12 +29,20 @@ export interface ChainTuning {
   readonly maxWaitingPerAccount: number;
   readonly maxWaiting: number;
   /** Lanes are looked after this often. */
-  readonly keepEveryMs: number;
-  /** Submissions without a carrier are looked for this often. */
+  readonly maintainEveryMs: number;
+  /** Submissions without a monitor are looked for this often. */
   readonly sweepEveryMs: number;
-  /** A payer below the first figure is topped up to the second, in wei. */
+  /** A tip that is offered where the endpoints name none, in wei per gas. */
+  readonly defaultTipWei: bigint;
+  /** No transaction is given more gas than this: what the protocol allows one (EIP-7825: 2^24). */
+  readonly maxTransactionGas: bigint;
+  /** A payer below the first figure is topped up to the second, in wei. Both are raised to what `topUpGas` costs at present, and to what a write wants. */
   readonly topUpBelowWei: bigint;
   readonly topUpToWei: bigint;
+  /** So much gas a payer should be able to pay for at any time. */
+  readonly topUpGas: bigint;
+  /** The most one top-up moves: what the executor signs at most (its MAX_TOP_UP_WEI). */
+  readonly maxTopUpWei: bigint;
   /** From this depth on a block is taken as final: `confirmed`. */
   readonly finalityDepth: number;
 }
@@ -56,10 +64,14 @@ export const CHAIN_TUNING: ChainTuning = {
   maxInFlightPerLane: 64,
   maxWaitingPerAccount: 64,
   maxWaiting: 2_000,
-  keepEveryMs: 2_000,
+  maintainEveryMs: 2_000,
   sweepEveryMs: 1_000,
+  defaultTipWei: GWEI,
+  maxTransactionGas: 2n ** 24n,
   topUpBelowWei: 20n * MILLIETHER,
   topUpToWei: 50n * MILLIETHER,
+  topUpGas: 5_000_000n,
+  maxTopUpWei: 1_000n * MILLIETHER,
   finalityDepth: 64,
 };
 

@@ -8,8 +8,9 @@ import type { ContractWrite, Credential, ExecutorAnswer, ExecutorRequest, signed
 import type { ErrorCode } from "../../protocol/errors";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import type { z } from "zod";
+import type { Act } from "../act";
 import type { Database } from "../store/database";
-import type { SubmissionState } from "./states";
+import type { SubmissionState } from "./submissions/states";
 
 /** Facts of the network this relayer serves; fixed while it runs. */
 export interface NetworkFacts {
@@ -124,6 +125,8 @@ export interface SubmitRequest {
   readonly reserve?: (submissionId: SubmissionId) => Promise<void>;
   /** Already scoped by the caller (route, account). A second submit with the same one waits for the first's outcome instead of writing again. */
   readonly idempotencyKey?: string;
+  /** Told how far the write has come: whatever is thrown, its end says whether anything may have happened. */
+  readonly act?: Pick<Act, "begins" | "cameToNothing" | "happened">;
   readonly requestId?: string;
   /** How long to wait for the outcome before `submission_pending`; default: the chain's own. */
   readonly waitMs?: number;

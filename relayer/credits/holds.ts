@@ -8,7 +8,8 @@ import type { Db } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import type { ReservationState } from "../store/tables/credits";
 import { contraOf } from "./ledger";
-import type { Spender } from "./types";
+import { recordedBy } from "./runRecords";
+import type { RunRecord, Spender } from "./types";
 
 export interface Hold extends Spender {
   readonly id: string;
@@ -30,12 +31,13 @@ export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
       select key_spending.key_id, spent_cents + key_spending.reserved_cents as used from key_spending, account
       where key_spending.key_id = ${wanted.keyId ?? null} for update of key_spending
     ), possible as (
-      select least(${wanted.mostCents}::int8, account.free, ${capOf(wanted)}::int8 - key.used) as cents from account left join key on true
+      select case when ${wanted.mostCents}::int8 = 0 then 0 else least(${wanted.mostCents}::int8, account.free, ${capOf(wanted)}::int8 - key.used) end as cents
+      from account left join key on true
     ), granted as materialized (
       select cents - cents % ${Math.max(wanted.stepCents, 1)}::int8 as cents from possible where cents >= ${wanted.leastCents}::int8
     ), account_held as (
       update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
-      where account_id = ${wanted.accountId} and balance_cents - reserved_cents >= granted.cents returning granted.cents
+      where account_id = ${wanted.accountId} and (granted.cents = 0 or balance_cents - reserved_cents >= granted.cents) returning granted.cents
     ), key_held as (
       update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held where key_id = ${wanted.keyId ?? null}
     )
@@ -52,17 +54,20 @@ export interface Closing {
   readonly state: Exclude<ReservationState, "held">;
   /** What the act came to; more than was reserved is never taken. */
   readonly costCents: number;
-  /** Only if the instance that answers for it is gone: a takeover. */
-  readonly onlyOrphan?: boolean;
+  /** `unbound`: only if it came to belong to no submission; `orphaned`: and if the instance that answers for it is gone. */
+  readonly only?: "unbound" | "orphaned";
+  /** Written down with it, also where there was nothing to reserve. */
+  readonly record?: RunRecord | undefined;
 }
 
 /** Closes a held reservation: posts its cost, gives the rest back. Returns the cost, or undefined when it was not held (any more). */
 export async function close(db: Db, closing: Closing): Promise<number | undefined> {
-  const orphaned = closing.onlyOrphan ? sql`and not bound and ${leaseExpired("instance_id")}` : sql``;
+  const unbound = closing.only === undefined ? sql`` : sql`and not bound`;
+  const orphaned = closing.only === "orphaned" ? sql`and ${leaseExpired("instance_id")}` : sql``;
   const { rows } = await sql<{ cost_cents: number }>`
     with closed as (
       update credit_reservations set state = ${closing.state}, cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now()
-      where id = ${closing.id} and state = 'held' ${orphaned}
+      where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
       returning id, kind, account_id, key_id, reserved_cents, cost_cents
     ), account as (
       update credit_accounts set balance_cents = balance_cents - closed.cost_cents, reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
@@ -74,7 +79,7 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
     ), posted as (
       insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
       select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from account where cost_cents > 0
-    )
+    )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record)}
     select cost_cents from closed`.execute(db);
   return rows[0]?.cost_cents;
 }

@@ -3,20 +3,24 @@ import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { ensureAccount, ensureKey, readBalance, readSpent, rememberEmail, SeenIds } from "./accounts";
-import { Repeating } from "./background";
+import { Repeating } from "../background";
 import { readHistory } from "./ledger";
 import { Payments, type PaymentKeys } from "./payments/index";
 import { paymentsUnavailable } from "./payments/processor";
 import { Reservations } from "./reservations";
+import { readRun, readRuns, readUsage } from "./runRecords";
 import { grantSignupCredit, type SignupCredit } from "./signup";
 import type {
   Balance,
   Confirmation,
   Credits,
+  DaySpan,
   History,
   Intent,
   IntentRequest,
   Page,
+  RunFilter,
+  RunRecord,
   RunRequest,
   RunReservation,
   Spender,
@@ -105,7 +109,7 @@ class LedgerCredits implements Credits {
   }
 
   abandonWrite(submissionId: string): Promise<void> {
-    return this.#reservations.releaseWrite(submissionId, this.#db);
+    return this.#reservations.abandonWrite(submissionId);
   }
 
   async reserveRun(request: RunRequest): Promise<RunReservation> {
@@ -113,12 +117,24 @@ class LedgerCredits implements Credits {
     return this.#reservations.reserveRun(request);
   }
 
-  settleRun(reservationId: string, durationMs: number): Promise<number> {
-    return this.#reservations.settleRun(reservationId, durationMs);
+  settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number> {
+    return this.#reservations.settleRun(reservationId, durationMs, record);
   }
 
-  releaseRun(reservationId: string): Promise<void> {
-    return this.#reservations.releaseRun(reservationId);
+  releaseRun(reservationId: string, record?: RunRecord): Promise<void> {
+    return this.#reservations.releaseRun(reservationId, record);
+  }
+
+  earlierRun(runId: string): ReturnType<Credits["earlierRun"]> {
+    return readRun(this.#db, runId);
+  }
+
+  runs(accountId: AccountId, filter: RunFilter, page: Page): ReturnType<Credits["runs"]> {
+    return readRuns(this.#db, accountId, filter, page);
+  }
+
+  usage(accountId: AccountId, span: DaySpan, page: Page): ReturnType<Credits["usage"]> {
+    return readUsage(this.#db, accountId, span, page);
   }
 
   grantSignupCredit(accountId: AccountId): Promise<number> {

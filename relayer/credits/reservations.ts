@@ -1,11 +1,12 @@
 /** Reservations belong to acts: a write's to its submission, a run's to the run. Source: design "Credits". */
 import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
 import { close, hold, shortage, type Closing, type Hold } from "./holds";
-import type { RunRequest, RunReservation, WriteReservation } from "./types";
+import type { RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
 
 export interface ReservationsOptions {
   readonly db: Db;
@@ -18,8 +19,11 @@ export interface ReservationsOptions {
 const ORPHANS_PER_SWEEP = 200;
 
 export class Reservations {
-  /** Cents held by runs of this process: what an answer may claim as cost while the database is away. */
-  readonly #openRuns = new Map<string, number>();
+  /**
+   * What acts of this process hold or are about to hold, in cents. Whatever else this instance holds for no submission is a reservation whose answer was
+   * lost: nobody will ever close it, so the sweep gives it back.
+   */
+  readonly #inUse = new Map<string, number>();
   /** Ends of runs that are still to be written down. */
   readonly #unwritten = new Map<string, Closing>();
 
@@ -37,8 +41,21 @@ export class Reservations {
       mostCents: cents,
       stepCents: cents,
     };
-    const held = await hold(this.options.db, wanted);
+    const held = await this.#hold(wanted);
     if (held === undefined && !evenWithoutCredit) throw await shortage(this.options.db, wanted);
+  }
+
+  /** In use before the statement that holds it is sent, so that no sweep can take it for lost. */
+  async #hold(wanted: Hold): Promise<number | undefined> {
+    this.#inUse.set(wanted.id, 0);
+    let held: number | undefined;
+    try {
+      held = await hold(this.options.db, wanted);
+    } finally {
+      if (held === undefined) this.#inUse.delete(wanted.id);
+      else this.#inUse.set(wanted.id, held);
+    }
+    return held;
   }
 
   async bindWrite(submissionId: string, trx: Trx): Promise<void> {
@@ -59,6 +76,17 @@ export class Reservations {
     }
   }
 
+  /** If it was written down nevertheless (only the answer was lost) it keeps its reservation: its outcome settles it. */
+  async abandonWrite(submissionId: string): Promise<void> {
+    this.#inUse.delete(submissionId);
+    try {
+      await close(this.options.db, { id: submissionId, state: "released", costCents: 0, only: "unbound" });
+    } catch (error) {
+      // The sweep finds it.
+      this.options.onError(error);
+    }
+  }
+
   async settleWrite(submissionId: string, trx: Trx): Promise<number> {
     return this.#endWrite(submissionId, "settled", trx);
   }
@@ -68,15 +96,16 @@ export class Reservations {
   }
 
   async #endWrite(id: string, state: Closing["state"], db: Db): Promise<number> {
+    this.#inUse.delete(id);
     const cost = await close(db, { id, state, costCents: state === "settled" ? Number.MAX_SAFE_INTEGER : 0 });
     return cost ?? (await this.#costOf(id, db));
   }
 
   async reserveRun(request: RunRequest): Promise<RunReservation> {
-    const { limitMs, ...spender } = request;
+    const { limitMs, runId, ...spender } = request;
     const price = this.options.prices.runSecondCents;
-    const reservationId = randomUUID();
-    if (price === 0) return { reservationId, limitMs };
+    const reservationId = runId ?? randomUUID();
+    if (price === 0 && runId === undefined) return { reservationId, limitMs };
     const wanted: Hold = {
       ...spender,
       id: reservationId,
@@ -86,27 +115,28 @@ export class Reservations {
       mostCents: startedSeconds(limitMs) * price,
       stepCents: price,
     };
-    const held = await hold(this.options.db, wanted);
+    const held = await this.#hold(wanted).catch((error: unknown) => {
+      throw isTaken(error) ? runIsTaken() : error;
+    });
     if (held === undefined) throw await shortage(this.options.db, wanted);
-    this.#openRuns.set(reservationId, held);
-    return { reservationId, limitMs: Math.min(limitMs, (held / price) * 1000) };
+    return { reservationId, limitMs: price === 0 ? limitMs : Math.min(limitMs, (held / price) * 1000) };
   }
 
-  async settleRun(reservationId: string, durationMs: number): Promise<number> {
+  async settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number> {
     const costCents = startedSeconds(durationMs) * this.options.prices.runSecondCents;
-    return this.#endRun({ id: reservationId, state: "settled", costCents });
+    return this.#endRun({ id: reservationId, state: "settled", costCents, record });
   }
 
-  async releaseRun(reservationId: string): Promise<void> {
-    await this.#endRun({ id: reservationId, state: "released", costCents: 0 });
+  async releaseRun(reservationId: string, record?: RunRecord): Promise<void> {
+    await this.#endRun({ id: reservationId, state: "released", costCents: 0, record });
   }
 
   /** The run is over and its answer must not be lost to a database that is away: then its end is written down later. */
   async #endRun(closing: Closing): Promise<number> {
-    const held = this.#openRuns.get(closing.id);
+    const held = this.#inUse.get(closing.id);
     try {
       const cost = await close(this.options.db, closing);
-      this.#openRuns.delete(closing.id);
+      this.#inUse.delete(closing.id);
       return cost ?? (await this.#costOf(closing.id, this.options.db));
     } catch (error) {
       this.options.onError(error);
@@ -125,9 +155,17 @@ export class Reservations {
     for (const closing of [...this.#unwritten.values()]) {
       await close(this.options.db, closing);
       this.#unwritten.delete(closing.id);
-      this.#openRuns.delete(closing.id);
+      this.#inUse.delete(closing.id);
     }
-    return this.#releaseOrphans();
+    return (await this.#releaseLost()) + (await this.#releaseOrphans());
+  }
+
+  /** Held by this instance for no act of it. */
+  async #releaseLost(): Promise<number> {
+    const { db, instanceId } = this.options;
+    const mine = await db.selectFrom("credit_reservations").select("id").where(HELD).where("bound", "=", false).where("instance_id", "=", instanceId).execute();
+    const lost = mine.filter(({ id }) => !this.#inUse.has(id)).slice(0, ORPHANS_PER_SWEEP);
+    return this.#release(lost, "unbound");
   }
 
   /** A run whose relayer died is free, and so is a write that never became a submission. A submission's reservation waits for its outcome. */
@@ -135,15 +173,27 @@ export class Reservations {
     const orphans = await this.options.db
       .selectFrom("credit_reservations")
       .select("id")
-      .where("state", "=", "held")
+      .where(HELD)
       .where("bound", "=", false)
       .where(leaseExpired("instance_id"))
       .limit(ORPHANS_PER_SWEEP)
       .execute();
-    const released = await Promise.all(orphans.map(({ id }) => close(this.options.db, { id, state: "released", costCents: 0, onlyOrphan: true })));
-    return released.filter((cost) => cost !== undefined).length;
+    return this.#release(orphans, "orphaned");
+  }
+
+  async #release(reservations: readonly { readonly id: string }[], only: "unbound" | "orphaned"): Promise<number> {
+    const closings = reservations.map(({ id }) => close(this.options.db, { id, state: "released", costCents: 0, only }));
+    return (await Promise.all(closings)).filter((cost) => cost !== undefined).length;
   }
 }
+
+/** As a literal: only so can the database use the index of held reservations in a prepared statement. */
+const HELD = sql<boolean>`state = 'held'`;
+
+const isTaken = (error: unknown): boolean => (error as { constraint?: unknown } | undefined)?.constraint === "credit_reservations_pkey";
+
+const runIsTaken = (): KeywrightError =>
+  new KeywrightError("idempotency_in_progress", "A request with this Idempotency-Key is still running.", {}, { retryAfterSeconds: 1 });
 
 /** A second that has begun counts whole; a run that was started has begun its first. */
 function startedSeconds(durationMs: number): number {

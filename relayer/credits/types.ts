@@ -2,7 +2,8 @@
  * What the rest of the relayer may ask of credits. All amounts are whole US cents; positive = credit to the account.
  * Source: specification §4 "Billing"; design "Credits"; wire "Billing routes".
  */
-import type { AccountId, KeyId } from "../../protocol/ids";
+import type { RunOutcome } from "../../protocol/http";
+import type { AccountId, ActionHash, Address, Cid, Hash32, KeyId } from "../../protocol/ids";
 import type { Trx } from "../store/database";
 import type { EntryKind } from "../store/tables/credits";
 
@@ -32,12 +33,55 @@ export interface WriteReservation extends Spender {
 export interface RunRequest extends Spender {
   /** The wall limit asked for, in ms. */
   readonly limitMs: number;
+  /** Names the run, so that it can be found again (`earlierRun`) and is never reserved twice. */
+  readonly runId?: string | undefined;
 }
 
 export interface RunReservation {
   readonly reservationId: string;
   /** The wall limit that the reserved credit pays for: at most what was asked. */
   readonly limitMs: number;
+}
+
+/** What is kept of a run; never its parameters, logs or response. */
+export interface RunRecord {
+  readonly accountId: AccountId;
+  /** The key that ran it; the account's own id for its owner. */
+  readonly keyId: Hash32;
+  readonly requestId: string;
+  readonly cid: Cid;
+  readonly actionHash: ActionHash;
+  readonly durationMs: number;
+  readonly outcome: RunOutcome;
+  readonly pkpsUsed: readonly Address[];
+  readonly startedAt: Date;
+}
+
+/** A recorded run as its account may see it. */
+export interface RunView extends Pick<RunRecord, "keyId" | "requestId" | "cid" | "durationMs" | "outcome" | "pkpsUsed" | "startedAt"> {
+  readonly costCents: number;
+}
+
+export interface RunFilter {
+  readonly keyId?: Hash32 | undefined;
+  readonly actionHash?: ActionHash | undefined;
+  readonly outcome?: RunOutcome | undefined;
+}
+
+/** Days as `YYYY-MM-DD` in UTC, both included. */
+export interface DaySpan {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Sums of one day and key. */
+export interface DayUsage {
+  readonly day: string;
+  readonly keyId: Hash32;
+  readonly runs: number;
+  readonly failed: number;
+  readonly costCents: number;
+  readonly durationMs: number;
 }
 
 export interface Page {
@@ -113,20 +157,33 @@ export interface Credits {
   /** The write failed before it was mined, or expired. In the transaction that writes the outcome; a second call changes nothing. */
   releaseWrite(submissionId: string, trx: Trx): Promise<void>;
 
-  /** For a write that failed between `reserveWrite` and its submission (outside any transaction of the chain's). */
+  /** For a write that failed between `reserveWrite` and its submission. One that was written down nevertheless keeps its reservation. Never rejects. */
   abandonWrite(submissionId: string): Promise<void>;
 
   /**
    * Holds min(limit × price, free balance, what is left of the key's cap), at least one second's price.
-   * Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
+   * Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents},
+   * `idempotency_in_progress` when a run of this name was reserved before.
    */
   reserveRun(request: RunRequest): Promise<RunReservation>;
 
-  /** Charges min(reserved, started seconds × price) and gives the rest back. A second call returns the first one's cost. Returns cents charged. */
-  settleRun(reservationId: string, durationMs: number): Promise<number>;
+  /**
+   * Charges min(reserved, started seconds × price) and gives the rest back; the record is written in the same transaction. A second call returns the first
+   * one's cost and records nothing more. Returns cents charged.
+   */
+  settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number>;
 
-  /** The guest was never started, or the fault was ours: nothing is charged. */
-  releaseRun(reservationId: string): Promise<void>;
+  /** The guest was never started (then there is no record), or the fault was ours: nothing is charged. */
+  releaseRun(reservationId: string, record?: RunRecord): Promise<void>;
+
+  /** Whether a run of this name was ever reserved, and its record if it was settled. */
+  earlierRun(runId: string): Promise<{ readonly run?: RunView } | undefined>;
+
+  /** Recorded runs of the account, newest first, for as many days as records are kept. */
+  runs(accountId: AccountId, filter: RunFilter, page: Page): Promise<{ readonly runs: readonly RunView[]; readonly total: number }>;
+
+  /** Sums of the account's runs by day and key, newest day first. */
+  usage(accountId: AccountId, span: DaySpan, page: Page): Promise<{ readonly days: readonly DayUsage[]; readonly total: number }>;
 
   /** Once per account id, under the global daily cap; returns what was granted by this call (0 when it had been, or the cap is reached). */
   grantSignupCredit(accountId: AccountId): Promise<number>;

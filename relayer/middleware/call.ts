@@ -3,6 +3,7 @@
  * `export const groupRoutes = (deps): HandlersOf<"addGroup" | …> => ({ addGroup: async (call) => … })`. It knows no koa.
  */
 import type { AnswerOf, PartOf, RouteName, RouteOf } from "../../protocol/http";
+import type { Act } from "../act";
 import type { Credential } from "../../protocol/executor";
 import type { AccountId, Address, ApiKey, Hash32, KeyId } from "../../protocol/ids";
 
@@ -46,8 +47,8 @@ export interface Call<N extends RouteName> {
   readonly requestId: string;
   /** Aborted when the client has gone or the request took too long. */
   readonly signal: AbortSignal;
-  /** Names this act for the chain room: the same one for every retry under the client's `Idempotency-Key`. */
-  readonly idempotencyKey: string | undefined;
+  /** The act that the client's `Idempotency-Key` names: the same one in every retry. */
+  readonly act: Act | undefined;
   /** The `Idempotency-Key` as the client sent it. */
   readonly attemptKey: string | undefined;
   /** The body byte for byte, on routes with a raw body. */

@@ -1,14 +1,15 @@
 /**
- * `Idempotency-Key`: the first answer with an effect is kept for a day and given again; nothing is done twice. Secrets are never stored.
- * A write whose outcome was still open (504, a crash) is asked for again under the same key: the chain room gives the first write's outcome instead of writing again.
+ * `Idempotency-Key`: what was done is kept for a day and its answer given again; what came to nothing is forgotten; where it is not known (504, a crash, a lost
+ * connection) the next request of the same name carries on under the same act, and gets the first one's outcome. Secrets are never stored.
  * Source: wire "Idempotency".
  */
 import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
 import { routeOf, type RouteName } from "../../protocol/http";
 import { WIRE_LIMITS } from "../../protocol/limits";
+import { Act } from "../act";
 import { namedError } from "../errors";
-import type { IdempotencyStore, KeptAnswer, RequestName } from "../store/idempotency";
+import type { IdempotencyStore, KeptAnswer, KeptEnd, Known, RequestName } from "../store/idempotency";
 import type { RelayerContext } from "./context";
 
 const sha256 = (data: string | Buffer): string => createHash("sha256").update(data).digest("hex");
@@ -30,40 +31,35 @@ export function requestName(route: RouteName, who: string, key: string, request:
 export class Idempotency {
   constructor(private readonly store: IdempotencyStore) {}
 
-  /** Acts once for this name: gives the kept answer, or acts under the attempt's id and keeps what came of it. A kept error is thrown again. */
-  async once(route: RouteName, name: RequestName, act: (attemptId: string) => Promise<unknown>): Promise<unknown> {
-    const known = await this.store.begin(name);
-    if (!known.begun) {
-      if (known.bodyHash !== name.bodyHash) throw new KeywrightError("idempotency_conflict", "This Idempotency-Key was used with another request.");
-      if (known.kept.state === "running") {
-        throw new KeywrightError("idempotency_in_progress", "A request with this Idempotency-Key is still running.", {}, { retryAfterSeconds: 1 });
-      }
-      if (route === "runAction") {
-        if (known.kept.state === "open") await this.store.leaveOpen(name);
-        throw alreadyRan(known.kept);
-      }
-      if (known.kept.state === "done") return replay(known.kept);
-    }
-    return this.#actAndKeep(route, name, () => act(known.attemptId));
-  }
-
-  async #actAndKeep(route: RouteName, name: RequestName, act: () => Promise<unknown>): Promise<unknown> {
+  /** Acts once for this name: gives the kept answer, or acts and keeps what came of it. A kept error is thrown again. */
+  async once(route: RouteName, name: RequestName, work: (act: Act) => Promise<unknown>): Promise<unknown> {
+    const begun = await this.store.begin(name);
+    if (!begun.begun) return known(route, name, begun);
+    const act = new Act(begun.attemptId, begun.isRepeated);
     try {
-      const answer = await act();
-      await this.store.finish(name, 200, withoutSecrets(route, answer));
+      const answer = await work(act);
+      await this.store.end(name, { end: "done", status: 200, body: withoutSecrets(route, answer) });
       return answer;
     } catch (thrown) {
-      await this.#keepFailure(name, thrown);
+      await this.store.end(name, endOf(act, thrown));
       throw thrown;
     }
   }
+}
 
-  async #keepFailure(name: RequestName, thrown: unknown): Promise<void> {
-    const error = namedError(thrown);
-    if (error.facts["charged"] === true) return this.store.finish(name, error.status, { code: error.code, detail: error.detail, facts: error.facts });
-    if (error.status === 504 || error.status === 500) return this.store.leaveOpen(name);
-    return this.store.forget(name);
+function endOf({ end }: Act, thrown: unknown): KeptEnd {
+  if (end !== "done") return { end };
+  const { status, code, detail, facts } = namedError(thrown);
+  return { end, status, body: { code, detail, facts } };
+}
+
+function known(route: RouteName, name: RequestName, { bodyHash, kept }: Known): unknown {
+  if (bodyHash !== name.bodyHash) throw new KeywrightError("idempotency_conflict", "This Idempotency-Key was used with another request.");
+  if (kept.state !== "done") {
+    throw new KeywrightError("idempotency_in_progress", "A request with this Idempotency-Key is still running.", {}, { retryAfterSeconds: 1 });
   }
+  if (route === "runAction") throw alreadyRan(kept.body as Record<string, unknown>);
+  return replay(kept);
 }
 
 /** What may be kept of an answer: all but its secrets, and of a run only what it used. */
@@ -81,7 +77,7 @@ function replay(kept: Extract<KeptAnswer, { state: "done" }>): unknown {
   throw new KeywrightError(code, detail, { ...facts, replayed: true });
 }
 
-function alreadyRan(kept: KeptAnswer): KeywrightError {
-  const facts = kept.state === "done" ? (kept.body as Record<string, unknown>) : {};
+/** `facts`: what is known of that run. */
+export function alreadyRan(facts: Readonly<Record<string, unknown>>): KeywrightError {
   return new KeywrightError("already_ran", "A run with this Idempotency-Key has been made; its answer was given once and is stored nowhere.", facts);
 }

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { routeOf, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { MAX_WALL_MS } from "../../protocol/limits";
+import type { Act } from "../act";
 import { hasUnknownLength, parseBody, readBody, requireAcceptableBody } from "./body";
 import type { Answer, Call, Caller, Handler, Presented, RawAnswer } from "./call";
 import { clientGroup, hashedAddress } from "./clientAddress";
@@ -118,17 +119,16 @@ async function asConfirmed(asked: Asked, work: (asked: Sure) => Promise<Given>):
 async function act<N extends RouteName>(ctx: RelayerContext, name: N, asked: Sure, deps: ServeDeps, handler: Handler<N>, signal: AbortSignal): Promise<Given> {
   const headers: Record<string, string> = {};
   const attemptKey = idempotencyKeyOf(ctx, name);
-  const run = async (idempotencyKey?: string): Promise<Answer<N>> => {
+  const run = async (one?: Act): Promise<Answer<N>> => {
     permit(routeOf(name), asked.caller);
-    return handler(callOf(ctx, name, asked, headers, { signal, attemptKey, idempotencyKey }));
+    return handler(callOf(ctx, name, asked, headers, { signal, attemptKey, act: one }));
   };
   const given = (answer: unknown): Given => ({ caller: asked.caller, answer, headers });
-  if (attemptKey === undefined) return given(await run());
-  if (routeOf(name).idempotentByItself) return given(await run(attemptKey));
+  if (attemptKey === undefined || routeOf(name).idempotentByItself) return given(await run());
   const who = asked.caller?.actorId ?? hashedAddress(ctx.ip);
   const request = requestName(name, who, attemptKey, { params: ctx["params"], body: asked.rawBody });
   await asked.confirmed;
-  return given(await deps.idempotency.once(name, request, (attemptId) => run(attemptId)));
+  return given(await deps.idempotency.once(name, request, run));
 }
 
 function callOf<N extends RouteName>(
@@ -136,7 +136,7 @@ function callOf<N extends RouteName>(
   route: N,
   { input, caller, presented, rawBody, confirmed }: Sure,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "idempotencyKey">,
+  rest: Pick<Call<N>, "signal" | "attemptKey" | "act">,
 ): Call<N> {
   const call = {
     route,

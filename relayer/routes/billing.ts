@@ -2,6 +2,7 @@
 import type { BillingPage } from "../billing-page/page";
 import type { Credits, HistoryEntry } from "../credits/types";
 import type { HandlersOf } from "../middleware/call";
+import { storePageOf } from "./pages";
 
 export interface BillingDeps {
   readonly credits: Credits;
@@ -9,9 +10,6 @@ export interface BillingDeps {
 }
 
 type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history" | "billingPage";
-
-/** No list is this long; a page beyond it is empty like any other past the end. */
-const LAST_PAGE = 10n ** 12n;
 
 export function billingRoutes({ credits, page }: BillingDeps): HandlersOf<BillingRoute> {
   return {
@@ -38,8 +36,7 @@ export function billingRoutes({ credits, page }: BillingDeps): HandlersOf<Billin
     },
 
     history: async ({ caller, query, setTotal }) => {
-      const number = Number(query.page_number < LAST_PAGE ? query.page_number : LAST_PAGE);
-      const { entries, total } = await credits.history(caller.accountId, { number, size: query.page_size });
+      const { entries, total } = await credits.history(caller.accountId, storePageOf(query));
       setTotal(total);
       return entries.map(outEntry);
     },

@@ -7,6 +7,7 @@ import { configurationRoutes } from "./configuration";
 import type { RouteDeps } from "./deps";
 import { groupRoutes } from "./groups";
 import { historyRoutes } from "./history";
+import { runRecordRoutes } from "./runRecords";
 import { runRoutes } from "./runs";
 import { serviceRoutes, type ServiceDeps } from "./service";
 import { signatureRoutes } from "./signatures";
@@ -27,6 +28,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...walletRoutes(deps, writes),
     ...actionRoutes(deps, writes),
     ...runRoutes(deps),
+    ...runRecordRoutes(deps),
     ...signatureRoutes(deps),
     ...configurationRoutes(deps),
     ...historyRoutes(deps),

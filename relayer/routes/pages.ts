@@ -3,12 +3,22 @@ import type { Answer } from "../middleware/call";
 import type { Page as PageQuery } from "../../protocol/http";
 import { ZERO_ADDRESS, ZERO_HASH, type ActionHash, type Cid } from "../../protocol/ids";
 import type { ActionView, PageRequest, PkpView } from "../chain/types";
+import type { Page as StorePage } from "../credits/types";
 
 /** A page so far out that its offset is no safe number is past the end of every list. */
 export function pageOf({ page_number: number, page_size: size }: PageQuery): PageRequest {
   const offset = number * BigInt(size);
   return { offset: offset > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(offset), limit: size };
 }
+
+/** No list of the store is this long; a page beyond it is empty like any other past the end. */
+const LAST_PAGE = 10n ** 12n;
+
+/** The same for lists that the store keeps. */
+export const storePageOf = ({ page_number: number, page_size: size }: PageQuery): StorePage => ({
+  number: Number(number < LAST_PAGE ? number : LAST_PAGE),
+  size,
+});
 
 const ANY = "Any";
 

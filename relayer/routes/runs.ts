@@ -5,10 +5,13 @@
 import { rememberedCidOfCode } from "../../protocol/cidMemory";
 import type { DenialReason } from "../../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
-import { actionHashOf, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
+import { ZERO_ADDRESS, actionHashOf, parseAddress, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
 import type { ExecutorAnswer } from "../../protocol/executor";
+import type { Act } from "../act";
+import type { RunRecord } from "../credits/types";
 import type { PreparedRun } from "../executorClient";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
+import { alreadyRan } from "../middleware/idempotency";
 import type { RouteDeps } from "./deps";
 import { pkpAddress } from "./references";
 
@@ -17,6 +20,7 @@ type Run = Call<"runAction">;
 export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
   return {
     runAction: async (call) => {
+      if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
       const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await rememberedCidOfCode(call.body.code ?? ""));
       const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
       const prepared = prepare(deps, call, pkpId);
@@ -30,6 +34,14 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
       }
     },
   };
+}
+
+/** An earlier request under this key was left without a known end: if it came as far as reserving credit, the action may have run, and is not run again. */
+async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
+  const earlier = await credits.earlierRun(act.id);
+  if (earlier === undefined) return;
+  const { run } = earlier;
+  throw alreadyRan(run === undefined ? {} : { has_error: run.outcome !== "succeeded", usage: { duration_ms: run.durationMs, cost_cents: run.costCents } });
 }
 
 async function requirePermission({ chain }: RouteDeps, { caller }: Run, cid: Cid, pkpId: PkpId | undefined): Promise<void> {
@@ -60,13 +72,16 @@ async function paidRun(deps: RouteDeps, call: Run, prepared: PreparedRun): Promi
   const { accountId, keyId, capCents } = call.caller;
   const { limits } = await deps.executorInfo();
   const wanted = Math.min(call.body.timeout_ms ?? Infinity, limits["wallMs"] ?? Infinity);
-  const { reservationId, limitMs } = await deps.credits.reserveRun({ accountId, keyId, capCents, limitMs: wanted });
+  const { reservationId, limitMs } = await deps.credits.reserveRun({ accountId, keyId, capCents, limitMs: wanted, runId: call.act?.id });
+  const startedAt = new Date();
+  const didNotBegin = call.act?.begins();
   const ran = await prepared.start(limitMs).catch(async (error: unknown) => {
+    if (!prepared.mayHaveRun) didNotBegin?.();
     await deps.credits.releaseRun(reservationId);
     throw error;
   });
   deps.onRan({ error: ran.error?.code, seconds: ran.usage.durationMs / 1_000 });
-  const costCents = await settle(deps, reservationId, ran);
+  const costCents = await settle(deps, reservationId, ran, recordOf(call, ran, startedAt));
   return runAnswer(ran, costCents);
 }
 
@@ -79,11 +94,29 @@ function prepare({ executor }: RouteDeps, { caller, body, requestId }: Run, pkpI
 }
 
 /** Free: faults of ours, and code that never began. */
-async function settle({ credits }: RouteDeps, reservationId: string, { faultIsOurs, error, usage }: ExecutorAnswer<"run">): Promise<number> {
-  if (!faultIsOurs && error?.code !== "invalid_code") return credits.settleRun(reservationId, usage.durationMs);
-  await credits.releaseRun(reservationId);
+async function settle({ credits }: RouteDeps, reservationId: string, ran: ExecutorAnswer<"run">, record: RunRecord): Promise<number> {
+  const { faultIsOurs, error, usage } = ran;
+  if (!faultIsOurs && error?.code !== "invalid_code") return credits.settleRun(reservationId, usage.durationMs, record);
+  await credits.releaseRun(reservationId, record);
   return 0;
 }
+
+function recordOf({ caller, requestId }: Run, { cid, error, usage, pkpsUsed }: ExecutorAnswer<"run">, startedAt: Date): RunRecord {
+  return {
+    accountId: caller.accountId,
+    keyId: caller.actorId,
+    requestId,
+    cid: cid as Cid,
+    actionHash: actionHashOf(cid as Cid),
+    durationMs: thousandths(usage.durationMs),
+    outcome: error?.code ?? "succeeded",
+    pkpsUsed: pkpsUsed.map((pkp) => parseAddress(pkp) ?? ZERO_ADDRESS),
+    startedAt,
+  };
+}
+
+/** Milliseconds with three places, as every answer gives them. */
+const thousandths = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 function runAnswer({ response, logs, error, usage }: ExecutorAnswer<"run">, costCents: number): Answer<"runAction"> {
   return {
@@ -91,6 +124,6 @@ function runAnswer({ response, logs, error, usage }: ExecutorAnswer<"run">, cost
     logs,
     has_error: error !== undefined,
     ...(error === undefined ? {} : { error }),
-    usage: { duration_ms: Math.round(usage.durationMs * 1000) / 1000, limit_ms: usage.limitMs, cost_cents: costCents },
+    usage: { duration_ms: thousandths(usage.durationMs), limit_ms: usage.limitMs, cost_cents: costCents },
   };
 }

@@ -1,10 +1,15 @@
 /** PKPs: minted in the executor, registered on chain. Source: specification §2 "PKP (wallet)", §4. */
+import { KeywrightError } from "../../protocol/errors";
+import { ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pageOf, walletItem } from "./pages";
+import { pkpAddress } from "./references";
 import { done, write, type Writes } from "./writes";
 
-export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<"createWallet" | "listWallets" | "listWalletsInGroup"> {
+type WalletRoute = "createWallet" | "listWallets" | "listWalletsInGroup" | "publicKeys";
+
+export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<WalletRoute> {
   return {
     createWallet: async (call) => {
       const { accountId, actorId } = call.caller;
@@ -25,6 +30,15 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
       const { items, total } = await chain.pkpsInGroup(caller.accountId, query.group_id, pageOf(query));
       setTotal(total);
       return items.map(walletItem);
+    },
+
+    publicKeys: async (call) => {
+      const { accountId, actorId } = call.caller;
+      const pkpId = await pkpAddress(chain, accountId, call.query.pkp_id);
+      // Whatever the key may run: the answer names the path of a PKP of its account.
+      const { derivationPath } = await chain.explainExecution(actorId as KeyId, ZERO_HASH as string as ActionHash, pkpId);
+      if (derivationPath === undefined) throw new KeywrightError("unknown_pkp", `The account has no PKP ${pkpId}.`);
+      return executor.call("publicKeys", { accountId, pkpId, derivationPath }, call);
     },
   };
 }

@@ -6,6 +6,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite, Credential, WriteArgument } from "../../protocol/executor";
 import { routeOf, type RouteName } from "../../protocol/http";
 import type { AccountId } from "../../protocol/ids";
+import type { Act } from "../act";
 import type { SubmitAnswer, SubmitRequest } from "../chain/types";
 import type { Caller } from "../middleware/call";
 import type { RouteDeps } from "./deps";
@@ -15,7 +16,7 @@ export interface WriteCall {
   readonly route: RouteName;
   readonly caller: Caller | undefined;
   readonly requestId: string;
-  readonly idempotencyKey: string | undefined;
+  readonly act: Act | undefined;
 }
 
 export interface WriteOptions {
@@ -54,7 +55,7 @@ export class Writes {
       kind: kindOf(call.route),
       requestId: call.requestId,
       ...(options.convert === undefined ? {} : { convert: options.convert }),
-      ...(call.idempotencyKey === undefined ? {} : { idempotencyKey: call.idempotencyKey }),
+      ...(call.act === undefined ? {} : { idempotencyKey: call.act.id, act: call.act }),
       ...(reserve === undefined ? {} : { reserve }),
     });
     const answer = await submitted.catch((error: unknown) => {

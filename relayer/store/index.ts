@@ -15,6 +15,8 @@ export interface StoreOptions {
   readonly dataDir?: string | undefined;
   readonly maxConnections?: number | undefined;
   readonly onIdleError?: ((error: Error) => void) | undefined;
+  /** Stands between the relayer and its connections: the seam at which tests make statements fail. */
+  readonly around?: ((pool: PostgresPool) => PostgresPool) | undefined;
 }
 
 export interface Store {
@@ -36,8 +38,8 @@ export async function openStore(options: StoreOptions = {}): Promise<Store> {
 }
 
 async function openPool(options: StoreOptions): Promise<PostgresPool> {
-  const { databaseUrl, dataDir, maxConnections = 20, onIdleError = () => undefined } = options;
-  return databaseUrl === undefined ? openPglitePool(dataDir) : openPostgresPool({ databaseUrl, maxConnections, onIdleError });
+  const { databaseUrl, dataDir, maxConnections = 20, onIdleError = () => undefined, around = (pool) => pool } = options;
+  return around(databaseUrl === undefined ? await openPglitePool(dataDir) : openPostgresPool({ databaseUrl, maxConnections, onIdleError }));
 }
 
 async function migrate(db: Kysely<Database>): Promise<void> {

@@ -1,7 +1,10 @@
 import { KeywrightError } from "../../protocol/errors";
 
-/** SQLSTATE classes that speak of the server, not of the statement: connection lost, out of resources, operator intervention. */
-const UNAVAILABLE_STATE = /^(08|53|57P)/;
+/**
+ * SQLSTATEs that speak of the moment and not of the statement: connection lost, out of resources, operator intervention; a deadlock or conflict between
+ * transactions, a lock or statement that took too long, a transaction that was idle too long.
+ */
+const UNAVAILABLE_STATE = /^(08|53|57P|40001|40P01|55P03|57014|25P03)/;
 const UNAVAILABLE_SYSTEM_CODES = new Set(["ECONNREFUSED", "ECONNRESET", "ENOENT", "ENOTFOUND", "EPIPE", "ETIMEDOUT", "EAI_AGAIN"]);
 const UNAVAILABLE_MESSAGES = /timeout exceeded when trying to connect|Connection terminated|not queryable|Query read timeout/i;
 

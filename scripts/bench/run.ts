@@ -9,6 +9,7 @@ import { createLocalRunner } from "../action/localRun";
 import { HELLO, SIGN, SIGN_IN_GUEST, SECRET } from "./run/codes";
 import { measureFloor } from "./run/floor";
 import { measureExecutor, measureHttp, measureThroughput, LEAD_IN, STACK_SETTINGS, startBed, type Bed, type Throughput } from "./run/http";
+import { measureOps } from "./run/ops";
 import { installOthers, measureDeno, measureWorkerd, type Contender } from "./run/others";
 import { rounded } from "./statistics";
 
@@ -18,7 +19,7 @@ const ROUNDS = 5;
 /** Runs before the first round: a service is measured as it runs, not as it starts. */
 const WARM_UP = 1_000;
 const THROUGHPUT_MS = 4_000;
-const BARS = { helloOverFloor: 5, signOverHello: 1.5, runsPerSecond: 150 };
+const BARS = { helloOverFloor: 5, signOverHello: 1.5, runsPerSecond: 150, opOverSignMessage: 1.5 };
 
 const at = (samples: readonly number[], share: number): number => {
   const sorted = [...samples].sort((a, b) => a - b);
@@ -151,6 +152,18 @@ function barsOf({ floor, contender, throughput }: HttpFigures): Bar[] {
   ];
 }
 
+/** Whole runs with one operation each, over a run with signMessage. */
+function opRows(samples: Record<string, number[]>): { op: string; medianMs: number; overSignMessage: number }[] {
+  const base = median(samples["signMessage"] ?? []);
+  return Object.entries(samples).map(([op, times]) => ({ op, medianMs: median(times), overSignMessage: rounded(median(times) / base) }));
+}
+
+function opBar(rows: ReturnType<typeof opRows>): Bar {
+  const value = Math.max(...rows.map(({ overSignMessage }) => overSignMessage));
+  const most = BARS.opOverSignMessage;
+  return { what: "a run with the slowest operation / one with signMessage", value, bar: `≤ ${most}`, holds: value <= most };
+}
+
 async function main(): Promise<void> {
   console.log(
     `node ${process.version}, ${availableParallelism()} cores; the stack runs with ${Object.entries(STACK_SETTINGS)
@@ -158,6 +171,7 @@ async function main(): Promise<void> {
       .join(" ")}`,
   );
   const sandbox = await measureSandbox();
+  const ops = opRows(await measureOps(RUNS));
   const bed = await startBed();
   const stack = await measureStack(bed).finally(() => bed.close());
   const others = process.argv.includes("--without-others") ? { contenders: [], problems: ["workerd and deno were left out"] } : await measureOthers();
@@ -175,7 +189,9 @@ async function main(): Promise<void> {
   const parts = breakdown(stack);
   console.log("\nwhere the time of one hello over HTTP goes (medians)");
   for (const [part, ms] of parts) console.log(`${ms.toFixed(2).padStart(8)} ms  ${part}`);
-  const bars = barsOf(stack);
+  console.log("\na run in the sandbox with one operation");
+  for (const { op, medianMs, overSignMessage } of ops) console.log(`${medianMs.toFixed(2).padStart(8)} ms  ${overSignMessage.toFixed(2)}×  ${op}`);
+  const bars = [...barsOf(stack), opBar(ops)];
   console.log("");
   for (const { what, value, bar, holds } of bars) console.log(`${holds ? "✓" : "✗"} ${what}: ${value} (bar: ${bar})`);
 
@@ -184,6 +200,7 @@ async function main(): Promise<void> {
     cpus: availableParallelism(),
     settings: STACK_SETTINGS,
     times: contenders.map(rowOf),
+    ops,
     throughput,
     breakdownMs: Object.fromEntries(parts),
     bars,

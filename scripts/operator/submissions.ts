@@ -1,7 +1,7 @@
 /** Submissions as the store has them. Needs the PostgreSQL that the relayers use; the embedded database belongs to its one relayer. */
-import { OPEN_STATES } from "../../relayer/chain/states";
+import { OPEN_STATES } from "../../relayer/chain/submissions/states";
 import { parseSubmissionId } from "../../relayer/chain";
-import { cancelSubmission as cancel, wantPayers } from "../../relayer/chain/operations";
+import { cancelSubmission as cancel, wantPayers } from "../../relayer/chain/submissions/operations";
 import { openStore, type Store } from "../../relayer/store/index";
 import { countArgument, setting, table, usageError, type Command, type Invocation } from "./command";
 

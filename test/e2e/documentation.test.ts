@@ -1,9 +1,12 @@
 /** docs/sdk.md and docs/chain-secured.md show what the examples do, and the examples do it: the snippets are cut from them, and they run against a whole stack. */
 import { expect } from "chai";
+import { CURVES } from "../../protocol/curves";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Wallet, type JsonRpcProvider } from "ethers";
+import { defineChain, type Hex } from "viem";
 import { createClient } from "../../client";
+import { permit, withEthers, withViem } from "../../client/examples/accounts";
 import { apiMode } from "../../client/examples/api";
 import { handOver, ownerIsSafe } from "../../client/examples/safe";
 import { convert, halves, ownerWithWallet } from "../../client/examples/wallet";
@@ -70,7 +73,24 @@ describe("the pages about the SDK", () => {
       const seen = await apiMode(stack().baseUrl, store, async () => undefined);
       expect(seen.run.response).to.equal("hello world");
       expect([seen.total, seen.items.length, seen.same]).to.deep.equal([1, 1, true]);
-      expect(stored).to.have.keys("account-key", "treasury", "gone already");
+      expect(stored).to.have.keys("account-key", "treasury", "gone already", ...CURVES);
+    });
+
+    it("for a PKP as an account", async () => {
+      const { baseUrl, rpcUrl } = stack();
+      const { client } = await makeAccount(baseUrl);
+      const { wallet_address: pkp } = await client.createWallet({});
+      await permit(client, pkp);
+      await provider.send("anvil_setBalance", [pkp, "0xde0b6b3a7640000"]);
+      expect(await withEthers(client, pkp, provider, pkp)).to.equal(pkp);
+      const chain = defineChain({
+        id: 31337,
+        name: "test",
+        nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+        rpcUrls: { default: { http: [rpcUrl] } },
+      });
+      const hash = await withViem(client, pkp, chain, pkp as Hex);
+      expect((await provider.waitForTransaction(hash))?.from).to.equal(pkp);
     });
 
     it("for an owner with a wallet", async () => {

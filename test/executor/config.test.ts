@@ -80,13 +80,15 @@ describe("the executor's configuration", () => {
     }
   });
 
-  it("takes chain and contract from a deployment file", () => {
+  it("takes chain and contract from a deployment file, and refuses variables that contradict it", () => {
     const folder = mkdtempSync(join(tmpdir(), "keywright-config-"));
     const file = join(folder, "base.json");
     writeFileSync(file, JSON.stringify({ network: "base", chainId: "8453", contractAddress: `0x${"ab".repeat(20)}`, blockNumber: 1 }));
     const { CHAIN_ID: _id, CONTRACT_ADDRESS: _address, ...rest } = DEVELOPMENT;
     const config = readConfig({ ...rest, DEPLOYMENT_FILE: file });
     expect([config.chainId, config.contractAddress.toLowerCase()]).to.deep.equal([8453n, `0x${"ab".repeat(20)}`]);
+    expect(problemsOf({ ...DEVELOPMENT, CHAIN_ID: "31337", DEPLOYMENT_FILE: file })).to.contain("CHAIN_ID is 31337, but DEPLOYMENT_FILE says 8453");
+    expect(problemsOf({ ...DEVELOPMENT, DEPLOYMENT_FILE: file })).to.contain("CONTRACT_ADDRESS is");
     rmSync(folder, { recursive: true });
   });
 

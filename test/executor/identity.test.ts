@@ -107,8 +107,14 @@ describe("an identity token", () => {
     expect(await codeOf(await provider.token({ sub: "a".repeat(255) }))).to.equal("a".repeat(255));
   });
 
-  it("is refused as an access token, with a changed payload, and as any other text", async () => {
-    expect(await codeOf(await provider.token({}, { typ: "at+jwt" }))).to.equal("invalid_identity_token");
+  it("is accepted with the type JWT and refused with any other: access, logout and proof tokens have the same signer", async () => {
+    expect(await codeOf(await provider.token({}, { typ: "JWT" }))).to.equal("ann");
+    for (const typ of ["at+jwt", "AT+JWT", "application/at+jwt", "logout+jwt", "dpop+jwt", "secevent+jwt", "JOSE", ""]) {
+      expect(await codeOf(await provider.token({}, { typ })), typ).to.equal("invalid_identity_token");
+    }
+  });
+
+  it("is refused with a changed payload, and as any other text", async () => {
     const [header = "", , signature = ""] = (await provider.token()).split(".");
     const forged = Buffer.from(JSON.stringify({ iss: ISSUER, aud: AUDIENCE, sub: "bob", iat: now(), exp: now() + 300 })).toString("base64url");
     for (const text of [`${header}.${forged}.${signature}`, "", "a.b.c", "{}", "x".repeat(20_000)])

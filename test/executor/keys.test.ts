@@ -1,6 +1,4 @@
 /** Every key of the service: committed vectors, a second implementation, and what a path or address may never do. */
-import { hkdf } from "@noble/hashes/hkdf";
-import { sha256 } from "@noble/hashes/sha256";
 import { expect } from "chai";
 import { SigningKey, computeAddress, getBytes, hexlify, recoverAddress } from "ethers";
 import fc from "fast-check";
@@ -15,6 +13,7 @@ import { addressOf, publicKeyOf, serializeSignature, signDigest } from "../../ex
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, DerivationPath, Hash32, PkpId } from "../../protocol/ids";
 import { SEED, count } from "../support/counts";
+import { bytes, nobleOkm } from "../support/nobleKeys";
 
 interface KeyVector {
   root: string;
@@ -32,17 +31,10 @@ const vectors = JSON.parse(readFileSync(join(__dirname, "../vectors/keys.json"),
   reductions: { material: string; secret: string }[];
 };
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-const bytes = (hex: string): Buffer => Buffer.from(hex.slice(2), "hex");
 const account = vectors.account as AccountId;
 const PKP_VECTOR = vectors.keys[0] as KeyVector;
 const USAGE_VECTOR = vectors.keys.find(({ kind }) => kind === "usage-key") as KeyVector;
 
-/** The second implementation: @noble/hashes and BigInt, sharing nothing with the first. */
-function nobleOkm({ root, namespace, kind, path }: Pick<KeyVector, "root" | "namespace" | "kind" | "path">): Buffer {
-  const parts = [Buffer.from("v1"), bytes(namespace), Buffer.from(kind), bytes(path)];
-  const info = Buffer.concat(parts.flatMap((part) => [Buffer.from([part.length >> 8, part.length & 255]), part]));
-  return Buffer.from(hkdf(sha256, bytes(root), undefined, info, 48));
-}
 function bigintSecret(okm: Buffer): string {
   return `0x${(1n + (BigInt(hexlify(okm)) % (ORDER - 1n))).toString(16).padStart(64, "0")}`;
 }

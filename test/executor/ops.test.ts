@@ -11,7 +11,11 @@ import { Keyring } from "../../executor/keys/keyring";
 import { createOps, type AskedAhead } from "../../executor/ops/ops";
 import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";
 import { RUN_LIMITS } from "../../protocol/limits";
+import { taprootOutputKey } from "../../executor/keys/bip340";
+import { p256Digest } from "../../executor/keys/p256";
+import { CURVES } from "../../protocol/curves";
 import { SEED, count } from "../support/counts";
+import { bytes, hexOf, nobleVerify } from "../support/nobleKeys";
 
 const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
 const ACCOUNT = `0x${"a1".repeat(32)}` as AccountId;
@@ -63,6 +67,21 @@ async function refusal(name: string, args: object, handler = ops): Promise<strin
   return given.ok ? "allowed" : given.code;
 }
 
+describe("the PKPs a run has used", () => {
+  it("are told as ops are allowed to use them, and not when they are refused", async () => {
+    const used: PkpId[] = [];
+    const wildcard = new ScriptedChain((pkp) => (pkp === UNKNOWN ? known(pkp) : decision({ actionByName: false })));
+    const parts = { chain: wildcard as unknown as Chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS };
+    const handler = createOps(parts, run, undefined, undefined, (pkp) => used.push(pkp));
+    expect(await refusal("signMessage", { pkpId: UNKNOWN, message: "" }, handler)).to.equal("permission_denied");
+    expect(await refusal("getPrivateKey", { pkpId: PKP }, handler)).to.equal("permission_denied");
+    expect(used).to.deep.equal([]);
+    await value("signMessage", { pkpId: PKP, message: "" }, handler);
+    await value("Encrypt", { pkpId: PKP, message: "m" }, handler);
+    expect(new Set(used)).to.deep.equal(new Set([PKP]));
+  });
+});
+
 describe("signing ops", () => {
   it("signMessage signs any text as EIP-191, as 65 bytes with v 27 or 28", async () => {
     await fc.assert(
@@ -109,6 +128,23 @@ describe("signing ops", () => {
     legacy: { ...common, type: 0, gasPrice: "1000000000" },
     "with an access list": { ...common, type: 1, gasPrice: 5, accessList: [{ address: UNKNOWN, storageKeys: [`0x${"11".repeat(32)}`] }] },
     "with a priority fee": { ...common, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
+    "with blobs": {
+      ...common,
+      type: 3,
+      maxFeePerGas: "100",
+      maxPriorityFeePerGas: "3",
+      maxFeePerBlobGas: "7",
+      blobVersionedHashes: [`0x01${"ab".repeat(31)}`],
+    },
+    "that sets code": {
+      ...common,
+      type: 4,
+      maxFeePerGas: "100",
+      maxPriorityFeePerGas: "3",
+      authorizationList: [
+        { address: UNKNOWN, chainId: "1", nonce: "0", signature: new SigningKey(`0x${"11".repeat(32)}`).sign(`0x${"22".repeat(32)}`).serialized },
+      ],
+    },
     "that makes a contract": { ...common, to: null, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
   };
   for (const [name, transaction] of Object.entries(kinds)) {
@@ -133,12 +169,123 @@ describe("signing ops", () => {
       { ...fee, chainId: 0 },
       { ...fee, type: 3 },
       { ...fee, type: 4 },
+      { ...fee, type: 5 },
+      { ...fee, type: 3, blobVersionedHashes: [`0x01${"ab".repeat(31)}`] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x02${"ab".repeat(31)}`] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x01${"ab".repeat(31)}`], to: null },
+      { ...fee, maxFeePerBlobGas: 1 },
+      { ...fee, authorizationList: [] },
+      { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0 }] },
+      { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0, signature: "0x12" }] },
       { ...fee, gas: 1 },
       { ...fee, nonce: 1.5 },
       { ...fee, to: "nobody" },
       { ...fee, value: "1e18" },
     ]) {
       expect(await refusal("signTransaction", { pkpId: PKP, transaction })).to.equal("invalid_arguments");
+    }
+  });
+});
+
+describe("ops on the other curves", () => {
+  const digest = `0x${"ab".repeat(32)}`;
+  const keyOn = (curve: string): Promise<string> => value("getPublicKey", { pkpId: PKP, curve });
+
+  it("getPublicKey gives the PKP's key on each curve, and names the curves there are", async () => {
+    const keys = await Promise.all(CURVES.map(keyOn));
+    expect(computeAddress(keys[0] ?? "")).to.equal(PKP);
+    expect(keys.map((key) => key.length)).to.deep.equal([132, 66, 66, 132]);
+    for (const curve of ["P-256", "", 5, null, "__proto__"]) {
+      const given = await answer("getPublicKey", { pkpId: PKP, curve });
+      expect(given).to.deep.include({ ok: false, code: "invalid_arguments" });
+      expect((given as { message: string }).message).to.contain("secp256k1, ed25519, bip340, p256");
+    }
+  });
+
+  it("signEd25519 signs text and bytes as they are, and refuses text that could be either", async () => {
+    const key = await keyOn("ed25519");
+    for (const [message, meant] of [
+      ["hello ä", Buffer.from("hello ä")],
+      ["", Buffer.alloc(0)],
+      ["0x", Buffer.from("0x")],
+      ["0xabc", Buffer.from("0xabc")],
+      [{ bytes: "0x00ff" }, Buffer.from([0, 255])],
+      [{ bytes: "0x" }, Buffer.alloc(0)],
+    ] as const) {
+      const signature = await value("signEd25519", { pkpId: PKP, message });
+      expect(signature).to.match(/^0x[0-9a-f]{128}$/);
+      expect(nobleVerify("ed25519", key, signature, meant)).to.equal(true);
+    }
+    for (const message of ["0xabcd", { bytes: "abcd" }, { bytes: "0xabc" }, { text: "m" }, 5, null, undefined, ["m"]]) {
+      expect(await refusal("signEd25519", { pkpId: PKP, message })).to.equal("invalid_arguments");
+    }
+  });
+
+  it("signSchnorr signs with the key itself, or with the taproot output key of a script tree or of none", async () => {
+    const key = await keyOn("bip340");
+    const root = `0x${"cd".repeat(32)}`;
+    const verifies = async (args: object, verifier: Buffer): Promise<boolean> =>
+      nobleVerify("bip340", hexOf(verifier), await value("signSchnorr", { pkpId: PKP, digest, ...args }), bytes(digest));
+    expect(await verifies({}, bytes(key))).to.equal(true);
+    expect(await verifies({ merkleRoot: "0x" }, taprootOutputKey(bytes(key), Buffer.alloc(0)))).to.equal(true);
+    expect(await verifies({ merkleRoot: root }, taprootOutputKey(bytes(key), bytes(root)))).to.equal(true);
+    expect(await verifies({ merkleRoot: root }, bytes(key))).to.equal(false);
+    for (const bad of [
+      { digest: "0x" },
+      { digest: `${digest}00` },
+      { digest: 5 },
+      { merkleRoot: "0xab" },
+      { merkleRoot: null },
+      { merkleRoot: "" },
+      { aux: digest },
+    ]) {
+      expect(await refusal("signSchnorr", { pkpId: PKP, digest, ...bad })).to.equal("invalid_arguments");
+    }
+  });
+
+  it("signP256 signs a digest or a message's SHA-256, and exactly one of both", async () => {
+    const key = await keyOn("p256");
+    const ofDigest = await value("signP256", { pkpId: PKP, digest });
+    expect(nobleVerify("p256", key, ofDigest, bytes(digest))).to.equal(true);
+    expect(await value("signP256", { pkpId: PKP, digest })).to.equal(ofDigest);
+    for (const [message, meant] of [
+      ["a.b", Buffer.from("a.b")],
+      [{ bytes: "0x0102" }, Buffer.from([1, 2])],
+    ] as const) {
+      expect(nobleVerify("p256", key, await value("signP256", { pkpId: PKP, message }), p256Digest(meant))).to.equal(true);
+    }
+    for (const bad of [{}, { digest, message: "m" }, { digest: "0x12" }, { message: "0x12" }, { message: 1 }, { digest, low: true }]) {
+      expect(await refusal("signP256", { pkpId: PKP, ...bad })).to.equal("invalid_arguments");
+    }
+  });
+
+  it("are refused for a PKP the contract denies", async () => {
+    for (const [name, args] of Object.entries({
+      signEd25519: { message: "m" },
+      signSchnorr: { digest },
+      signP256: { digest },
+      getPublicKey: { curve: "p256" },
+    })) {
+      expect(await refusal(name, { pkpId: UNKNOWN, ...args })).to.equal("permission_denied");
+    }
+  });
+
+  it("sign as the action, with keys that anybody can look up by its CID", async () => {
+    const keyOf = (curve: string, ipfsId: string = CID): Promise<string> => value("getActionPublicKey", { ipfsId, curve });
+    const signed = bytes(digest);
+    expect(nobleVerify("ed25519", await keyOf("ed25519"), await value("signEd25519AsAction", { message: { bytes: digest } }), signed)).to.equal(true);
+    expect(nobleVerify("bip340", await keyOf("bip340"), await value("signSchnorrAsAction", { digest }), signed)).to.equal(true);
+    expect(nobleVerify("p256", await keyOf("p256"), await value("signP256AsAction", { digest }), signed)).to.equal(true);
+    expect(await keyOf("secp256k1")).to.equal(await value("getActionPublicKey", { ipfsId: CID }));
+    for (const curve of CURVES) expect(await keyOf(curve, OTHER_CID)).to.not.equal(await keyOf(curve));
+    for (const [name, args] of [
+      ["signEd25519AsAction", {}],
+      ["signSchnorrAsAction", {}],
+      ["signP256AsAction", {}],
+      ["getActionPublicKey", { ipfsId: CID, curve: "x" }],
+    ] as const) {
+      expect(await refusal(name, args)).to.equal("invalid_arguments");
     }
   });
 });
@@ -291,6 +438,10 @@ describe("what an op is allowed", () => {
       "signTypedData",
       "signTransaction",
       "signDigest",
+      "signEd25519",
+      "signSchnorr",
+      "signP256AsAction",
+      "getPublicKey",
       "Encrypt",
       "Decrypt",
       "getPrivateKey",

@@ -15,6 +15,7 @@ import { Callers } from "../../executor/callers";
 import type { IdentityVerifier } from "../../executor/identity";
 import { Keyring } from "../../executor/keys/keyring";
 import { writeFunctions } from "../../executor/writes/calldata";
+import { GasGuard, type GasRules } from "../../executor/writes/gas";
 import { WRITE_RULES } from "../../executor/writes/rules";
 import { Writes } from "../../executor/writes/writes";
 import { SEED, count } from "../support/counts";
@@ -43,12 +44,14 @@ const keyring = new Keyring(Buffer.alloc(32, 7), NAMESPACE);
 const identities = {
   verify: (token: string) => (token === TOKEN ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no"))),
 } as unknown as IdentityVerifier;
+const guard = (rules: Partial<GasRules> = {}, baseFee = 0n): GasGuard =>
+  new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n, ...rules }, () => Promise.resolve(baseFee));
 const makeWrites = (overrides: Partial<ConstructorParameters<typeof Writes>[2]> = {}): Writes =>
   new Writes(keyring, new Callers(keyring, identities), {
     chainId: 31_337n,
     contractAddress: CONTRACT,
     domain: DOMAIN,
-    maxFeePerGasWei: 100n,
+    gas: guard(),
     maxTopUpWei: 1_000n,
     nowSeconds: () => NOW,
     ...overrides,

@@ -97,6 +97,7 @@ export function configDocument(): ConfigDocument {
     chainId: BigInt(CHAIN_ID),
     contractAddress: CONTRACT,
     keyNamespace: keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT),
+    statementKey: `0x${"ed".repeat(32)}`,
     rpcUrls: ["https://user:secret@rpc.example/v2/api-key?token=secret"],
     rpcQuorum: 1,
     maxHeadAgeSeconds: 60,

@@ -23,7 +23,7 @@ export const TEST_TUNING: Partial<ChainTuning> = {
   lookEveryMs: 150,
   stuckAfterMs: 400,
   nonceLostAfterMs: 1_000,
-  keepEveryMs: 150,
+  maintainEveryMs: 150,
   sweepEveryMs: 100,
 };
 

@@ -7,3 +7,12 @@ export function count(quick: number, deepCount: number): number {
 
 /** The fixed seed of every property test, so that a failure is repeatable. */
 export const SEED = 20_261_120;
+
+/** Numbers from 0 to 1 that are the same in every run with this seed. */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}

@@ -2,7 +2,7 @@
 import { HDNodeWallet, keccak256, Mnemonic, Transaction, type Wallet } from "ethers";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { KeywrightError } from "../../protocol/errors";
-import { encodeWrite } from "../../relayer/chain/abi";
+import { encodeWrite } from "../../relayer/chain/abi/contract";
 import type { ExecutorPort, ExecutorWriteCall } from "../../relayer/chain/types";
 
 const SEED = Mnemonic.fromEntropy(new Uint8Array(32).fill(7));

@@ -2,18 +2,7 @@
  * A real Safe on the test chain, from the artefacts its makers publish: owners sign, somebody executes. Runs any batch as the Transaction Builder would:
  * a single call as it is, several through MultiSendCallOnly.
  */
-import {
-  Contract,
-  ContractFactory,
-  ZeroAddress,
-  concat,
-  dataLength,
-  solidityPacked,
-  type HDNodeWallet,
-  type Signer,
-  type TransactionReceipt,
-  type Wallet,
-} from "ethers";
+import { Contract, ContractFactory, ZeroAddress, concat, dataLength, solidityPacked, type Signer, type TransactionReceipt, type Wallet } from "ethers";
 import * as MultiSend from "@safe-global/safe-smart-account/build/artifacts/contracts/libraries/MultiSendCallOnly.sol/MultiSendCallOnly.json";
 import * as SafeProxyFactory from "@safe-global/safe-smart-account/build/artifacts/contracts/proxies/SafeProxyFactory.sol/SafeProxyFactory.json";
 import * as Safe from "@safe-global/safe-smart-account/build/artifacts/contracts/Safe.sol/Safe.json";
@@ -30,7 +19,8 @@ export interface TestSafe {
   execute(calls: readonly SafeCall[]): Promise<TransactionReceipt>;
 }
 
-type Owner = Wallet | HDNodeWallet;
+/** Whatever signs typed data: a wallet, or a PKP. */
+export type Owner = Pick<Wallet, "address" | "signTypedData">;
 
 interface Artifact {
   readonly abi: unknown[];

@@ -40,6 +40,7 @@ export interface RunOptions {
   ops?: (call: OpCall) => Promise<OpAnswer> | OpAnswer;
   account?: string;
   key?: string;
+  cid?: string;
   signal?: AbortSignal;
   onStarted?: () => void;
 }
@@ -49,12 +50,15 @@ export const TEST_LIMITS: RunLimits = { ...RUN_LIMITS, wallMs: 10_000 };
 
 const noOps = (call: OpCall): OpAnswer => ({ ok: false, code: "unexpected", message: `the test did not expect ${call.name}` });
 
-export function jobOf(code: string, { params = {}, limits = {}, ops = noOps, account = "account", key = "key", signal, onStarted }: RunOptions = {}): RunJob {
+export function jobOf(
+  code: string,
+  { params = {}, limits = {}, ops = noOps, account = "account", key = "key", cid = "QmTest", signal, onStarted }: RunOptions = {},
+): RunJob {
   return {
     account,
     key,
     code,
-    cid: "QmTest",
+    cid,
     params: JSON.stringify(params),
     limits: { ...TEST_LIMITS, ...limits },
     ops: async (call) => ops(call),

@@ -1,7 +1,7 @@
 /** `npm run sdk`: the package as a program of somebody else would use it, in TypeScript and in plain Node, installed and nothing of this repository beside it. */
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type * as Sdk from "../../client";
@@ -13,6 +13,8 @@ const CONSUMER = `
 import { Wallet } from "ethers";
 import { ClientError, createAccount, createChainSecuredClient, createClient, everyItem, type MintedUsageKey } from "keywright";
 import { cidOfCode } from "keywright/cid";
+import { keywrightSigner } from "keywright/ethers";
+import { verifyService } from "keywright/verify";
 
 const CODE = "async function main({ name }: never) { return 'hello ' + name; }".replace(": never", "");
 
@@ -39,6 +41,8 @@ export async function typesAreThere(baseUrl: string, signer: Wallet): Promise<vo
   (await client.listGroups()).items[0]?.colour;
   const { usage_api_key } = await client.addUsageApiKey({} as never);
   usage_api_key.toUpperCase();
+  (await keywrightSigner({ client, pkpId: "0x" }).signMessage("x")).toUpperCase();
+  (await verifyService(baseUrl)).exitCode.toFixed();
   const owner = await createChainSecuredClient({ baseUrl, signer });
   const minted: MintedUsageKey = (await owner.mintUsageKey()).minted;
   const made = await owner.addGroup({ group_name: "g", group_description: "" });
@@ -48,6 +52,15 @@ export async function typesAreThere(baseUrl: string, signer: Wallet): Promise<vo
   // @ts-expect-error there is no such error code
   if ((new ClientError("aborted", "")).code === "no_such_code") return;
 }
+`;
+/** Apart, since viem's own declarations are for pages as well and need `skipLibCheck` without them. */
+const VIEM_CONSUMER = `
+import { createClient } from "keywright";
+import { toKeywrightAccount } from "keywright/viem";
+
+export const sign = (baseUrl: string): Promise<\`0x\${string}\`> => toKeywrightAccount({ client: createClient({ baseUrl }), pkpId: "0x" }).signMessage({ message: "x" });
+// @ts-expect-error the PKP is missing
+toKeywrightAccount({ client: createClient({ baseUrl: "" }) });
 `;
 const OPTIONS = { target: "es2022", lib: ["es2023"], module: "nodenext", moduleResolution: "nodenext", strict: true, noEmitOnError: true, types: ["node"] };
 
@@ -61,10 +74,15 @@ describe("the SDK as a package", function () {
     const modules = join(folder, "node_modules");
     mkdirSync(join(modules, "@types"), { recursive: true });
     // What its peers would bring, and what every TypeScript program for Node has.
-    for (const name of ["ethers", "zod", "@types/node", "undici-types"]) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+    for (const name of ["ethers", "viem", "zod", "@types/node", "undici-types"]) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
     expect(run(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")])).to.equal("");
     writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
     writeFileSync(join(folder, "consumer.ts"), CONSUMER);
+    writeFileSync(join(folder, "viem.ts"), VIEM_CONSUMER);
+    writeFileSync(
+      join(folder, "viem.json"),
+      JSON.stringify({ compilerOptions: { ...OPTIONS, typeRoots: [join(modules, "@types")], skipLibCheck: true, noEmit: true }, files: ["viem.ts"] }),
+    );
     writeFileSync(
       join(folder, "tsconfig.json"),
       JSON.stringify({ compilerOptions: { ...OPTIONS, typeRoots: [join(modules, "@types")] }, files: ["consumer.ts"] }),
@@ -81,6 +99,24 @@ describe("the SDK as a package", function () {
 
   it("type-checks a consumer in strict mode, its own declarations included, and knows wrong fields", () => {
     expect(run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder])).to.equal("");
+    expect(run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", join(folder, "viem.json")])).to.equal("");
+  });
+
+  it("passes the linters of packages, for every way a program may resolve it", () => {
+    const installed = join(folder, "node_modules", "keywright");
+    expect(run(join(ROOT, "node_modules", ".bin", "publint"), [installed, "--strict"])).to.include("All good");
+    expect(run(join(ROOT, "node_modules", ".bin", "attw"), ["--pack", installed])).to.include("No problems found");
+  });
+
+  it("brings the program, the README and a source map for every bundle", () => {
+    const installed = join(folder, "node_modules", "keywright");
+    const { bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as { bin: { keywright: string } };
+    expect(run(process.execPath, [join(installed, bin.keywright), "--help"])).to.include("Exit codes");
+    expect(
+      run(process.execPath, ["-e", 'console.log(typeof require("keywright").createClient, typeof require("keywright/verify").verifyService)'], folder),
+    ).to.equal("function function");
+    expect(readFileSync(join(installed, "README.md"), "utf8")).to.include("npx keywright");
+    for (const file of readdirSync(installed)) if (file.endsWith(".mjs")) expect(existsSync(join(installed, `${file}.map`)), file).to.equal(true);
   });
 
   it("runs in plain Node", async () => {

@@ -20,16 +20,26 @@ const OPS: Record<string, Shape> = {
   signTypedData: { required: ["pkpId", "domain", "types", "message"], optional: ["primaryType"] },
   signTransaction: { required: ["pkpId", "transaction"] },
   signDigest: { required: ["pkpId", "digest"] },
+  signEd25519: { required: ["pkpId", "message"] },
+  signSchnorr: { required: ["pkpId", "digest"], optional: ["merkleRoot"] },
+  signP256: { required: ["pkpId"], optional: ["digest", "message"] },
+  getPublicKey: { required: ["pkpId", "curve"] },
   Encrypt: { required: ["pkpId", "message"] },
   Decrypt: { required: ["pkpId", "ciphertext"] },
   getPrivateKey: { required: ["pkpId"] },
   getActionPrivateKey: { required: [] },
-  getActionPublicKey: { required: ["ipfsId"] },
+  signEd25519AsAction: { required: ["message"] },
+  signSchnorrAsAction: { required: ["digest"], optional: ["merkleRoot"] },
+  signP256AsAction: { required: [], optional: ["digest", "message"] },
+  getActionPublicKey: { required: ["ipfsId"], optional: ["curve"] },
   getActionWalletAddress: { required: ["ipfsId"] },
 };
 
 /** The field that is taken as text and as nothing else. */
 const TEXTS: Record<string, string | undefined> = { signMessage: "message", Encrypt: "message", Decrypt: "ciphertext" };
+
+/** Ops whose message may be text or bytes; the keyholder is told which it was. */
+const BYTES_OR_TEXT = ["signEd25519", "signEd25519AsAction", "signP256", "signP256AsAction"];
 
 const ALIASES: Record<string, string> = {
   getLitActionPrivateKey: "getActionPrivateKey",
@@ -37,13 +47,13 @@ const ALIASES: Record<string, string> = {
   getLitActionWalletAddress: "getActionWalletAddress",
 };
 
-const SIGN = "Actions.signMessage, signTypedData, signTransaction or signDigest";
+const SIGN = "Actions.signMessage, signTypedData, signTransaction, signDigest, signEd25519, signSchnorr or signP256";
 /** What older systems offered, and what to use here. */
 const REPLACED: Record<string, string> = {
   signEcdsa: `${SIGN}; each returns the signature`,
   signAndCombineEcdsa: `${SIGN}; each returns the whole signature`,
   signAndCombine: `${SIGN}; each returns the whole signature`,
-  signAsAction: "an ethers.Wallet over Actions.getActionPrivateKey()",
+  signAsAction: "Actions.signEd25519AsAction, signSchnorrAsAction or signP256AsAction, or an ethers.Wallet over Actions.getActionPrivateKey()",
   sign: SIGN,
   ethPersonalSignMessageEcdsa: "Actions.signMessage",
   encrypt: "Actions.Encrypt({ pkpId, message })",
@@ -119,7 +129,19 @@ function checked(name: string, { required, optional = [] }: Shape, args: unknown
   // Bytes would arrive as the text of their hex, and something else than meant would be signed.
   const text = TEXTS[name];
   if (text !== undefined && typeof args[text] !== "string") throw new TypeError(`${usage}: ${text} must be a string`);
-  return Object.fromEntries(fields.filter((field) => args[field] !== undefined).map((field) => [field, portable(args[field])]));
+  const mixed = BYTES_OR_TEXT.includes(name);
+  return Object.fromEntries(
+    fields
+      .filter((field) => args[field] !== undefined)
+      .map((field) => [field, mixed && field === "message" ? messageOf(usage, args[field]) : portable(args[field])]),
+  );
+}
+
+/** An object is refused: parameters of a stranger could name bytes where the author expects text. */
+function messageOf(usage: string, message: unknown): unknown {
+  if (typeof message === "string") return message;
+  if (message instanceof Uint8Array) return { bytes: portable(message) };
+  throw new TypeError(`${usage}: message must be a string or a Uint8Array`);
 }
 
 /** Transactions and typed data carry bigints and bytes, which JSON does not: as decimal text and as hex. */

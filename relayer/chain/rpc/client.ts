@@ -3,8 +3,8 @@
  * transaction against an endpoint. Reads may name a block they must not be older than.
  */
 import { KeywrightError } from "../../../protocol/errors";
-import { Endpoint, type RpcCall, type RpcResult } from "./endpoint";
-import { blamesEndpoint, isAboutTheCall, mayAnswerElsewhere, RpcError, type RpcFailure } from "./errors";
+import { Endpoint, type RpcCall, type RpcResult } from "../../../protocol/rpc/endpoint";
+import { blamesEndpoint, isAboutTheCall, mayAnswerElsewhere, RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
 
 export interface RpcOptions {
   /** An endpoint that serves another chain is never asked. */
@@ -27,6 +27,8 @@ interface Member {
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
 const BETWEEN_ROUNDS_MS = 150;
+const MAX_BATCH = 50;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 export class RpcClient {
   readonly #members: readonly Member[];
@@ -35,7 +37,7 @@ export class RpcClient {
   constructor(private readonly options: RpcOptions) {
     if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
     this.#members = options.urls.map((url) => ({
-      endpoint: new Endpoint(url, options.timeoutMs),
+      endpoint: new Endpoint(url, { timeoutMs: options.timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES, maxBatch: MAX_BATCH }),
       failures: 0,
       blockedUntil: 0,
       head: 0,
@@ -48,14 +50,35 @@ export class RpcClient {
     return this.#untilAnswered(async (member) => (await member.endpoint.call(method, params)) as T);
   }
 
-  /** Several calls answered, in order, by one node that has at least `minBlock`; says which block it stood at before it answered. */
-  async callAt(minBlock: number, calls: readonly RpcCall[]): Promise<{ values: readonly unknown[]; blockNumber: number }> {
+  /**
+   * Several calls answered at one and the same block: the newest the endpoint knows of, and at least `minBlock`. Each call names that block, for an endpoint may be
+   * many nodes, of which any answers any call. Asks at the newest block known so far and once more if there is a newer one.
+   */
+  async callAt(minBlock: number, callsAt: (block: string) => readonly RpcCall[]): Promise<{ values: readonly unknown[]; blockNumber: number }> {
+    return this.#untilAnswered(async (member) => {
+      const guess = Math.max(minBlock, member.head);
+      const first = await this.#atBlock(member, guess, callsAt);
+      if (first.newest < minBlock) throw new RpcError("stale", `the endpoint stands at block ${first.newest}, before ${minBlock}`);
+      if (first.newest <= guess && !first.answers.some(isStale)) return { values: first.answers.map(valueOf), blockNumber: guess };
+      const { answers } = await this.#atBlock(member, first.newest, callsAt);
+      return { values: answers.map(valueOf), blockNumber: first.newest };
+    });
+  }
+
+  async #atBlock(member: Member, block: number, callsAt: (block: string) => readonly RpcCall[]): Promise<{ newest: number; answers: readonly RpcResult[] }> {
+    const calls = callsAt(`0x${block.toString(16)}`);
+    const [head, ...answers] = await member.endpoint.callTogether([{ method: "eth_blockNumber", params: [] }, ...calls]);
+    const newest = Number(valueOf(head));
+    member.head = newest;
+    return { newest, answers };
+  }
+
+  /** Calls about blocks up to `minHead`, long final: answered by an endpoint that says it has that block. */
+  async callBelow(minHead: number, calls: readonly RpcCall[]): Promise<readonly unknown[]> {
     return this.#untilAnswered(async (member) => {
       const [head, ...answers] = await member.endpoint.callTogether([{ method: "eth_blockNumber", params: [] }, ...calls]);
-      const blockNumber = Number(valueOf(head));
-      member.head = blockNumber;
-      if (blockNumber < minBlock) throw new RpcError("stale", `the endpoint stands at block ${blockNumber}, before ${minBlock}`);
-      return { values: answers.map(valueOf), blockNumber };
+      if (Number(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint stands before block ${minHead}`);
+      return answers.map(valueOf);
     });
   }
 
@@ -78,9 +101,22 @@ export class RpcClient {
     return failures.find((failure) => failure === "transport") ?? failures.find((failure) => !mayAnswerElsewhere(failure)) ?? failures[0];
   }
 
-  /** Several calls answered by one node. */
+  /** Several calls in one exchange, each answered by any node. */
   async callTogether(calls: readonly RpcCall[]): Promise<readonly unknown[]> {
     return this.#untilAnswered(async (member) => (await member.endpoint.callTogether(calls)).map(valueOf));
+  }
+
+  /** One round over the endpoints in turn until one gives an answer that `accepts` takes; undefined when none does. Refusals count as no answer. */
+  async firstAccepted<T>(method: string, params: readonly unknown[], accepts: (answer: T) => boolean): Promise<T | undefined> {
+    for (const member of this.#inOrder()) {
+      try {
+        const answer = (await this.#ask(member, (asked) => asked.endpoint.call(method, params))) as T;
+        if (accepts(answer)) return answer;
+      } catch {
+        // The next endpoint may know.
+      }
+    }
+    return undefined;
   }
 
   /** One round over all endpoints, good or bad, each asked once: for questions where one node's word is not enough. */
@@ -155,6 +191,8 @@ export class RpcClient {
     return !this.#stopped.signal.aborted;
   }
 }
+
+const isStale = (result: RpcResult): boolean => "error" in result && result.error.failure === "stale";
 
 function valueOf(result: RpcResult | undefined): unknown {
   if (result === undefined) throw new RpcError("transport", "the endpoint left a call unanswered");

@@ -6,6 +6,8 @@ import * as submissions from "./0002_submissions";
 import * as events from "./0003_events";
 import * as idempotency from "./0004_idempotency";
 import * as knownCids from "./0005_known_cids";
+import * as runRecords from "./0006_run_records";
+import * as idempotencyClaims from "./0007_idempotency_claims";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -14,4 +16,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0003_events": events,
   "0004_idempotency": idempotency,
   "0005_known_cids": knownCids,
+  "0006_run_records": runRecords,
+  "0007_idempotency_claims": idempotencyClaims,
 };

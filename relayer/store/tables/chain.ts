@@ -1,5 +1,5 @@
 import type { Generated } from "kysely";
-import type { SubmissionState } from "../../chain/states";
+import type { SubmissionState } from "../../chain/submissions/states";
 import type { Int8, Json, Timestamp } from "./types";
 
 /** A duty that one instance at a time has for all. */
@@ -59,7 +59,7 @@ export interface SubmissionsTable {
   billed: Generated<boolean>;
   /** To be given up: its nonce is filled with a transaction that does nothing. */
   cancelled: Generated<boolean>;
-  /** The instance that carries it; null = whoever comes first. */
+  /** The instance that watches it; null = whoever comes first. */
   instance_id: string | null;
   request_id: string | null;
   transaction_hash: string | null;

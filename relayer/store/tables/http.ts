@@ -11,6 +11,8 @@ export interface IdempotentRequestsTable {
   instance_id: string;
   /** The name of the act itself: a retry of an act whose outcome is not known carries the same one. */
   attempt_id: string;
+  /** The beginning or takeover that acts now; null in rows of older relayers. */
+  claim_id: string | null;
   status: number | null;
   answer: Json<unknown> | null;
   created_at: Timestamp;

@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
-import { encodeFrame, readFrames, type Frame } from "../../../executor/frames";
+import { encodeFrame, readFrames, type Frame, type FrameCaps } from "../../../executor/frames";
 import { count, SEED } from "../../support/counts";
 
 /** Feeds bytes in pieces and gives what was read. */
-function read(bytes: Buffer, cuts: number[] = [], caps?: Parameters<typeof readFrames>[3]): { frames: Frame[]; violations: string[] } {
+function read(bytes: Buffer, cuts: number[] = [], caps?: FrameCaps): { frames: Frame[]; violations: string[] } {
   const stream = new PassThrough();
   const frames: Frame[] = [];
   const violations: string[] = [];
@@ -13,7 +13,7 @@ function read(bytes: Buffer, cuts: number[] = [], caps?: Parameters<typeof readF
     stream,
     (frame) => frames.push(frame),
     (reason) => violations.push(reason),
-    caps,
+    caps && { caps },
   );
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
   for (let i = 1; i < places.length; i++) stream.emit("data", bytes.subarray(places[i - 1], places[i]));
@@ -59,5 +59,30 @@ describe("frames", () => {
     const { frames, violations } = read(bytes);
     expect(frames.map(({ header }) => header)).to.deep.equal([{ fine: 1 }]);
     expect(violations).to.have.lengthOf(1);
+  });
+
+  it("with large headers wait for a turn each, keep their order, and hold the stream meanwhile", async () => {
+    const stream = new PassThrough();
+    const seen: unknown[] = [];
+    const grants: (() => void)[] = [];
+    const turn = (): Promise<void> => new Promise((grant) => grants.push(grant));
+    readFrames(
+      stream,
+      ({ header }) => seen.push((header as { n: number }).n),
+      (reason) => expect.fail(reason),
+      { turn },
+    );
+    const large = (n: number): Buffer => encodeFrame({ n, text: "x".repeat(20_000) });
+    stream.write(Buffer.concat([encodeFrame({ n: 1 }), large(2), encodeFrame({ n: 3 }), large(4), encodeFrame({ n: 5 })]));
+    await new Promise(setImmediate);
+    expect([seen, grants.length, stream.isPaused()]).to.deep.equal([[1], 1, true]);
+    stream.write(encodeFrame({ n: 6 }));
+    grants.shift()?.();
+    await new Promise(setImmediate);
+    expect([seen, grants.length, stream.isPaused()]).to.deep.equal([[1, 2, 3], 1, true]);
+    grants.shift()?.();
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    expect([seen, stream.isPaused()]).to.deep.equal([[1, 2, 3, 4, 5, 6], false]);
   });
 });

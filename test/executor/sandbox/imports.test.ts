@@ -44,6 +44,12 @@ describe("imports", () => {
     expect(outcome.logs).to.equal("");
   };
 
+  it("a specifier of any length is the author's to mend, never a fault of ours", async () => {
+    const outcome = await here(`import "lib@1.2.3/${"x".repeat(3_000)}#sha384-${"A".repeat(64)}";\nasync function main() {}`);
+    refused(outcome, "at most 2048 characters");
+    expect(outcome.fault).to.equal(undefined);
+  });
+
   it("an exact version with its hash is fetched, checked and there for main", async () => {
     const specifier = publish("lib@1.2.3", "export const twice = (n) => n * 2; export default 'lib';");
     const outcome = await here(`import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), Actions.showImportDetails()]; }`);

@@ -24,7 +24,7 @@ describe("the life of children", function () {
   /** The process ids before and after a run: which child served it, if one was started for it. */
   const pids = () => own().map(({ pid }) => pid);
 
-  it("a warm child serves its own key again, and no other", async () => {
+  it("a warm child serves its own key and code again, and no other", async () => {
     await start();
     await here({ key: "a" });
     const warm = pids();
@@ -32,6 +32,8 @@ describe("the life of children", function () {
     expect(pids(), "no fork for a warm key").to.deep.equal(warm);
     await here({ key: "b" });
     expect(pids().length, "another key took a fresh child").to.equal(warm.length + 1);
+    await here({ key: "a", cid: "QmOther" });
+    expect(pids().length, "other code of the same key did, too").to.equal(warm.length + 2);
   });
 
   it("is ended and replaced after its number of runs", async () => {

@@ -41,6 +41,26 @@ describe("the relayer's configuration", () => {
     expect(config.rateLimits).to.deep.equal({ mintsPerMinutePerAddress: 10, mintsPerDay: 1_000, keyRequestsPerSecond: 50 });
   });
 
+  it("takes figures of the chain where the operator gives them, and else leaves them to the network", () => {
+    expect(loadConfig(GOOD).chainTuning).to.deep.equal({});
+    const given = {
+      FINALITY_DEPTH: "12",
+      STUCK_AFTER_SECONDS: "20",
+      MAX_FEE_PER_GAS_WEI: "7",
+      TOP_UP_BELOW_WEI: "8",
+      TOP_UP_TO_WEI: "9",
+      MAX_TOP_UP_WEI: "10",
+    };
+    expect(loadConfig({ ...GOOD, ...given }).chainTuning).to.deep.equal({
+      finalityDepth: 12,
+      stuckAfterMs: 20_000,
+      maxFeeCapWei: 7n,
+      topUpBelowWei: 8n,
+      topUpToWei: 9n,
+      maxTopUpWei: 10n,
+    });
+  });
+
   it("is production unless it says otherwise", () => expect(problems({ ...GOOD, NODE_ENV: undefined })).to.include("DATABASE_URL"));
 
   const wrong: [string, Record<string, string | undefined>, string][] = [
@@ -48,7 +68,8 @@ describe("the relayer's configuration", () => {
     ["an RPC endpoint that is no URL", { ...GOOD, RPC_URLS: "localhost:8545" }, "RPC_URLS"],
     ["no contract", { ...GOOD, CONTRACT_ADDRESS: undefined }, "CONTRACT_ADDRESS"],
     ["half an address", { ...GOOD, CONTRACT_ADDRESS: "0x1234" }, "CONTRACT_ADDRESS"],
-    ["no chain", { ...GOOD, CHAIN_ID: undefined }, "CONTRACT_ADDRESS"],
+    ["no chain", { ...GOOD, CHAIN_ID: undefined }, "CHAIN_ID"],
+    ["a fee cap that is no number of wei", { ...GOOD, MAX_FEE_PER_GAS_WEI: "0.5" }, "MAX_FEE_PER_GAS_WEI"],
     ["a port too high", { ...GOOD, PORT: "70000" }, "PORT"],
     ["a port in words", { ...GOOD, PORT: "http" }, "PORT"],
     ["a name with a blank", { ...GOOD, SERVICE_NAME: "Key wright" }, "SERVICE_NAME"],
@@ -60,7 +81,7 @@ describe("the relayer's configuration", () => {
     ["a deployment file that is not there", { ...GOOD, DEPLOYMENT_FILE: "/nowhere.json" }, "DEPLOYMENT_FILE"],
   ];
   for (const [what, env, variable] of wrong)
-    it(`with ${what} names ${variable}`, () => expect(problems(env)).to.match(new RegExp(`^[A-Z_, ]*${variable}[.:]`, "m")));
+    it(`with ${what} names ${variable}`, () => expect(problems(env)).to.match(new RegExp(`^[A-Z_, ]*${variable}[.: ]`, "m")));
 
   it("names everything that is wrong at once", () => {
     const all = problems({ NODE_ENV: "development", PORT: "x" });
@@ -74,7 +95,8 @@ describe("the relayer's configuration", () => {
     try {
       const { CHAIN_ID: _, CONTRACT_ADDRESS: __, ...rest } = GOOD;
       expect(loadConfig({ ...rest, DEPLOYMENT_FILE: file })).to.deep.include({ chainId: 31_337n, contractAddress: CONTRACT, contractBlock: 7 });
-      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CHAIN_ID: "1" })).to.include("differ");
+      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CHAIN_ID: "1" })).to.include("CHAIN_ID is 1, but DEPLOYMENT_FILE says 31337");
+      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CONTRACT_ADDRESS: `0x${"11".repeat(20)}` })).to.include("CONTRACT_ADDRESS is");
     } finally {
       rmSync(folder, { recursive: true });
     }

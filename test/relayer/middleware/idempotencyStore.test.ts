@@ -3,15 +3,19 @@ import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
+import type { Act } from "../../../relayer/act";
 import { Idempotency } from "../../../relayer/middleware/idempotency";
-import { createIdempotencyStore, dropExpiredRequests, type RequestName } from "../../../relayer/store/idempotency";
+import { createIdempotencyStore, dropExpiredRequests, type Begun, type IdempotencyStore, type RequestName } from "../../../relayer/store/idempotency";
 import type { Db } from "../../../relayer/store/database";
 import { Instance } from "../../../relayer/store/instance";
-import { sharedStore } from "../../support/store";
+import { openStore } from "../../../relayer/store";
+import { StatementFaults, failingPool } from "../../support/statementFaults";
+import { sharedStore, testDatabaseUrl } from "../../support/store";
 
 describe("kept requests", () => {
   let db: Db;
   let living: Instance;
+  let store: IdempotencyStore | undefined;
   before(async function () {
     this.timeout(60_000);
     ({ db } = await sharedStore());
@@ -21,7 +25,8 @@ describe("kept requests", () => {
   after(() => living.stop());
 
   const name = (bodyHash = "body"): RequestName => ({ scope: randomUUID(), key: "key", bodyHash });
-  const mine = () => createIdempotencyStore(db, living.id);
+  const mine = (): IdempotencyStore => (store ??= createIdempotencyStore(db, living.id));
+  const of = (instanceId: string): IdempotencyStore => createIdempotencyStore(db, instanceId);
   const codeOf = async (act: Promise<unknown>): Promise<string> =>
     act.then(
       () => "answered",
@@ -37,32 +42,51 @@ describe("kept requests", () => {
 
   it("what a living instance does is left to it, what a dead one left is taken over under the same attempt", async () => {
     const [running, orphaned] = [name(), name()];
-    const first = await mine().begin(running);
-    expect(await createIdempotencyStore(db, randomUUID()).begin(running)).to.include({ begun: false });
-    const dead = await createIdempotencyStore(db, "an instance that is gone").begin(orphaned);
-    const taken = await mine().begin(orphaned);
-    expect(taken).to.deep.include({ begun: false, attemptId: dead.attemptId, kept: { state: "open" } });
-    expect(taken.attemptId).to.not.equal(first.attemptId);
-    expect(await mine().begin(orphaned), "by one only").to.deep.include({ kept: { state: "running" } });
+    await mine().begin(running);
+    expect(await of(randomUUID()).begin(running)).to.deep.include({ begun: false, kept: { state: "running" } });
+    const dead = (await of("an instance that is gone").begin(orphaned)) as Begun;
+    expect(dead).to.include({ begun: true, isRepeated: false });
+    expect(await mine().begin(orphaned)).to.deep.equal({ begun: true, attemptId: dead.attemptId, isRepeated: true });
+    expect(await mine().begin(orphaned), "by one only").to.deep.include({ begun: false, kept: { state: "running" } });
+  });
+
+  it("a late word of who was thought dead changes nothing", async () => {
+    const request = name();
+    const late = of("an instance that is gone");
+    await late.begin(request);
+    await mine().begin(request);
+    await late.end(request, { end: "nothing" });
+    await late.end(request, { end: "done", status: 200, body: {} });
+    expect(await of(randomUUID()).begin(request)).to.deep.include({ kept: { state: "running" } });
   });
 
   it("another body takes nothing over", async () => {
     const request = name();
-    await createIdempotencyStore(db, "an instance that is gone").begin(request);
+    await of("an instance that is gone").begin(request);
     expect(await codeOf(new Idempotency(mine()).once("addGroup", { ...request, bodyHash: "other" }, async () => ({})))).to.equal("idempotency_conflict");
+    await of("an instance that is gone").begin({ ...request, key: "open" });
+    const unknown = async (act: Act): Promise<never> => {
+      act.begins();
+      throw new Error("who knows");
+    };
+    await codeOf(new Idempotency(mine()).once("addGroup", { ...request, key: "open" }, unknown));
+    expect(await codeOf(new Idempotency(mine()).once("addGroup", { ...request, key: "open", bodyHash: "other" }, async () => ({})))).to.equal(
+      "idempotency_conflict",
+    );
   });
 
   it("a write whose outcome is open is asked for again under its attempt's id, and then kept", async () => {
     const request = name();
     const idempotency = new Idempotency(mine());
     const attempts: string[] = [];
-    const pending = idempotency.once("addGroup", request, async (attemptId) => {
-      attempts.push(attemptId);
+    const pending = idempotency.once("addGroup", request, async (act) => {
+      attempts.push(act.id);
+      act.begins();
       throw new KeywrightError("submission_pending", "still under way", { submission_id: "d3".repeat(16) });
     });
     expect(await codeOf(pending)).to.equal("submission_pending");
-    const act = async (attemptId: string) => {
-      attempts.push(attemptId);
+    const act = async ({ id }: Act) => {
+      attempts.push(id);
       return { success: true, group_id: "7" };
     };
     expect(await idempotency.once("addGroup", request, act)).to.deep.equal({ success: true, group_id: "7" });
@@ -71,28 +95,64 @@ describe("kept requests", () => {
     expect(new Set(attempts).size).to.equal(1);
   });
 
-  it("a run that may have happened is not made again, however often it is asked for", async () => {
-    const request = name();
-    await createIdempotencyStore(db, "an instance that is gone").begin(request);
+  it("what follows from an end is told by the act, never by the error", async () => {
     const idempotency = new Idempotency(mine());
-    for (let i = 0; i < 3; i++) expect(await codeOf(idempotency.once("runAction", request, async () => ({})))).to.equal("already_ran");
-  });
-
-  it("a refusal with an effect is kept, one without is forgotten", async () => {
-    const [charged, free] = [name(), name()];
-    const idempotency = new Idempotency(mine());
-    const revert = async () => {
-      throw new KeywrightError("unknown_group", "gone meanwhile", { charged: true, transaction_hash: "0x1" });
-    };
-    expect(await codeOf(idempotency.once("removeGroup", charged, revert))).to.equal("unknown_group");
-    expect(await codeOf(idempotency.once("removeGroup", charged, async () => ({ success: true })))).to.equal("unknown_group");
-    for (const code of ["unknown_group", "rate_limited", "chain_unavailable"] as const) {
-      const refuse = async () => {
+    const codes = ["unknown_group", "rate_limited", "chain_unavailable", "database_unavailable", "internal_error", "timed_out"] as const;
+    for (const code of codes) {
+      const [nothing, unknown, done] = [name(), name(), name()];
+      const refuse = (say: (act: Act) => void) => async (act: Act) => {
+        say(act);
         throw new KeywrightError(code, "no");
       };
-      expect(await codeOf(idempotency.once("removeGroup", free, refuse))).to.equal(code);
+      const again = async (act: Act) => ({ repeated: act.isRepeated });
+      await codeOf(
+        idempotency.once(
+          "removeGroup",
+          nothing,
+          refuse(() => undefined),
+        ),
+      );
+      expect(await idempotency.once("removeGroup", nothing, again), code).to.deep.equal({ repeated: false });
+      await codeOf(
+        idempotency.once(
+          "removeGroup",
+          unknown,
+          refuse((act) => act.begins()),
+        ),
+      );
+      await codeOf(
+        idempotency.once(
+          "removeGroup",
+          unknown,
+          refuse(() => undefined),
+        ),
+      );
+      expect(await idempotency.once("removeGroup", unknown, again), `${code}, twice without a known end`).to.deep.equal({ repeated: true });
+      await codeOf(
+        idempotency.once(
+          "removeGroup",
+          done,
+          refuse((act) => act.happened()),
+        ),
+      );
+      expect(await codeOf(idempotency.once("removeGroup", done, again)), "kept").to.equal(code);
     }
-    expect(await codeOf(idempotency.once("removeGroup", free, async () => ({ success: true })))).to.equal("answered");
+  });
+
+  it("an end that cannot be written down is written later, and the answer is given all the same", async () => {
+    const faults = new StatementFaults();
+    const request = name();
+    const faulty = await openStore({ databaseUrl: testDatabaseUrl, around: (pool) => failingPool(pool, faults) });
+    const kept = createIdempotencyStore(faulty.db, living.id);
+    const idempotency = new Idempotency(kept);
+    const answer = await idempotency.once("addGroup", request, async () => {
+      faults.arm(1, "before");
+      return { group_id: "7" };
+    });
+    expect(answer).to.deep.equal({ group_id: "7" });
+    faults.disarm();
+    expect(await idempotency.once("addGroup", request, async () => ({ group_id: "8" }))).to.deep.equal({ group_id: "7" });
+    await faulty.close();
   });
 
   it("secrets are not kept: neither in the answer given again nor in the database", async () => {

@@ -1,0 +1,101 @@
+/** Where the command line finds the service and who is asking: flags, then the environment, then the file that `keywright login` writes. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { z } from "zod";
+import { WrongUse } from "./failure";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the program reads of its environment, and nothing else. */
+export const ENVIRONMENT = {
+  KEYWRIGHT_URL: "origin of the service",
+  KEYWRIGHT_API_KEY: "account key or usage key",
+  KEYWRIGHT_WALLET_FILE: "encrypted JSON wallet of a ChainSecured owner",
+  KEYWRIGHT_WALLET_PASSWORD: "its password",
+  KEYWRIGHT_RPC_URL: "RPC endpoint of the service's chain, for wallets",
+  KEYWRIGHT_ACCOUNT_ID: "the account's id when it is not the wallet's own",
+  KEYWRIGHT_PROFILE: "which login to use; default: default",
+  KEYWRIGHT_CONFIG: "file of the logins; default: keywright/credentials.json below XDG_CONFIG_HOME or ~/.config",
+} as const;
+
+export const processEnvironment = (): Environment => process.env;
+
+const keyProfile = z.strictObject({ url: z.string(), api_key: z.string() });
+const walletProfile = z.strictObject({ url: z.string(), wallet_file: z.string(), rpc_url: z.string(), account_id: z.string().optional() });
+const fileSchema = z.strictObject({ profiles: z.record(z.string(), z.union([keyProfile, walletProfile])) });
+
+export type WalletProfile = z.output<typeof walletProfile>;
+export type Profile = z.output<typeof keyProfile> | WalletProfile;
+
+export interface Asked {
+  readonly url?: string | undefined;
+  readonly profile?: string | undefined;
+}
+
+/** What the commands work with. Without a credential only the open operations answer. */
+export interface Settings {
+  readonly url: string;
+  readonly apiKey?: string;
+  readonly wallet?: Omit<WalletProfile, "url"> & { readonly password?: string | undefined };
+}
+
+export const DEFAULT_URL = "http://127.0.0.1:8000";
+
+export function credentialsFile(env: Environment): string {
+  if (env["KEYWRIGHT_CONFIG"]) return resolve(env["KEYWRIGHT_CONFIG"]);
+  return join(env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config"), "keywright", "credentials.json");
+}
+
+export const profileName = (env: Environment, asked?: string): string => asked ?? env["KEYWRIGHT_PROFILE"] ?? "default";
+
+export function settingsOf(env: Environment, asked: Asked): Settings {
+  const stored = readProfiles(credentialsFile(env))[profileName(env, asked.profile)];
+  if (asked.profile !== undefined && stored === undefined)
+    throw new WrongUse(`There is no login "${asked.profile}": keywright login --profile ${asked.profile}.`);
+  const url = asked.url ?? env["KEYWRIGHT_URL"] ?? stored?.url ?? DEFAULT_URL;
+  const password = env["KEYWRIGHT_WALLET_PASSWORD"];
+  if (env["KEYWRIGHT_API_KEY"]) return { url, apiKey: env["KEYWRIGHT_API_KEY"] };
+  if (env["KEYWRIGHT_WALLET_FILE"]) {
+    const rpc = env["KEYWRIGHT_RPC_URL"];
+    if (!rpc) throw new WrongUse("KEYWRIGHT_WALLET_FILE needs KEYWRIGHT_RPC_URL, an RPC endpoint of the service's chain.");
+    const account = env["KEYWRIGHT_ACCOUNT_ID"];
+    return { url, wallet: { wallet_file: env["KEYWRIGHT_WALLET_FILE"], rpc_url: rpc, password, ...(account ? { account_id: account } : {}) } };
+  }
+  // A key goes to the service it was stored for and to no other.
+  if (stored === undefined || new URL(stored.url).origin !== originOf(url)) return { url };
+  if ("api_key" in stored) return { url, apiKey: stored.api_key };
+  const { url: _, ...wallet } = stored;
+  return { url, wallet: { ...wallet, password } };
+}
+
+export function originOf(url: string): string {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new WrongUse(`${url} is not the http(s) origin of a service.`);
+  return new URL(url).origin;
+}
+
+export function readProfiles(file: string): Record<string, Profile> {
+  if (!existsSync(file)) return {};
+  if (process.platform !== "win32" && (statSync(file).mode & 0o077) !== 0)
+    throw new WrongUse(`${file} can be read by other users: chmod 600 it, and change the keys if others use this machine.`);
+  try {
+    return fileSchema.parse(JSON.parse(readFileSync(file, "utf8"))).profiles;
+  } catch {
+    throw new WrongUse(`${file} is not a file of logins: remove it and log in again.`);
+  }
+}
+
+/** Written beside and renamed, so that a crash leaves the old file; readable by its owner alone from the first byte on. */
+export function writeProfile(file: string, name: string, profile: Profile | undefined): void {
+  const others = Object.entries(readProfiles(file)).filter(([known]) => known !== name);
+  const profiles = Object.fromEntries(profile === undefined ? others : [...others, [name, profile]]);
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${process.pid}`;
+  try {
+    writeFileSync(temporary, `${JSON.stringify({ profiles }, null, 2)}\n`, { mode: 0o600 });
+    chmodSync(temporary, 0o600);
+    renameSync(temporary, file);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}

@@ -1,0 +1,53 @@
+/** How the program ends: exit codes, and errors as people and programs read them. */
+import { ClientError } from "../errors";
+import { oneLine } from "./text";
+
+export const EXIT = { ok: 0, refused: 1, wrongUse: 2, unreachable: 3, actionFailed: 4 } as const;
+export const EXIT_TEXT = "Exit codes: 0 done, 1 refused, 2 wrong use, 3 not reached or worth trying again, 4 the action ran and failed";
+
+/** The command line itself is wrong; nothing was asked of anybody. */
+export class WrongUse extends Error {}
+
+/** A command that says itself how it ends, its words printed already. */
+export class Ended extends Error {
+  constructor(readonly exitCode: number) {
+    super(`ended with ${exitCode}`);
+  }
+}
+
+export interface Failure {
+  readonly exitCode: number;
+  readonly code: string;
+  readonly message: string;
+  readonly status?: number;
+  readonly request_id?: string;
+  readonly facts?: Readonly<Record<string, unknown>>;
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof WrongUse) return { exitCode: EXIT.wrongUse, code: "wrong_use", message: error.message };
+  if (error instanceof ClientError) {
+    const { code, message, status, requestId, retryable, facts } = error;
+    const exitCode = code === "invalid_argument" ? EXIT.wrongUse : retryable ? EXIT.unreachable : EXIT.refused;
+    return {
+      exitCode,
+      code,
+      message,
+      ...(status === undefined ? {} : { status }),
+      ...(requestId === undefined ? {} : { request_id: requestId }),
+      ...(Object.keys(facts).length === 0 ? {} : { facts }),
+    };
+  }
+  return { exitCode: EXIT.refused, code: "failed", message: error instanceof Error ? error.message : String(error) };
+}
+
+/** For people: code, what to fix, and what support needs. */
+export function failureText({ code, message, request_id, facts }: Failure): string {
+  const more = Object.entries(facts ?? {}).map(([name, value]) => `  ${name}: ${oneLine(typeof value === "string" ? value : JSON.stringify(value))}`);
+  const lines = [`error ${code}: ${oneLine(message, 2_000)}`, ...more, ...(request_id === undefined ? [] : [`  request id: ${oneLine(request_id)}`])];
+  return `${lines.join("\n")}\n`;
+}
+
+export function failureJson({ exitCode: _, ...error }: Failure): string {
+  return `${JSON.stringify({ error })}\n`;
+}

@@ -1,0 +1,68 @@
+/** `keywright login` and `logout`: a key or a wallet file is tried, then kept in a file that only its owner reads. */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { createClient } from "../api";
+import { ClientError } from "../errors";
+import { DEFAULT_URL, credentialsFile, originOf, profileName, readProfiles, writeProfile, type Profile } from "./config";
+import { connect } from "./connection";
+import { WrongUse } from "./failure";
+import { withProgress } from "./io";
+import type { Context } from "./context";
+
+interface LoginOptions {
+  readonly wallet?: string;
+  readonly rpc?: string;
+  readonly account?: string;
+}
+
+export function addLogin(program: Command, context: Context): void {
+  program
+    .command("login")
+    .description("keep a key (asked for, or the first line of standard input) or a wallet file for later commands, mode 0600")
+    .option("--wallet <file>", "an encrypted JSON wallet instead of a key: its owner's, in ChainSecured mode")
+    .option("--rpc <url>", "RPC endpoint of the service's chain, with --wallet")
+    .option("--account <id>", "the account's id when it is not the wallet's own")
+    .action((options: LoginOptions) => login(context, options));
+  program
+    .command("logout")
+    .description("forget the login")
+    .action(() => {
+      const { io, options, print } = context;
+      const name = profileName(io.env, options().profile);
+      const file = credentialsFile(io.env);
+      if (!(name in readProfiles(file))) throw new WrongUse(`There is no login "${name}".`);
+      writeProfile(file, name, undefined);
+      print({ profile: name, forgotten: true });
+    });
+}
+
+async function login(context: Context, given: LoginOptions): Promise<void> {
+  const { io, options, print } = context;
+  const name = profileName(io.env, options().profile);
+  const file = credentialsFile(io.env);
+  readProfiles(file);
+  const url = originOf(options().url ?? io.env["KEYWRIGHT_URL"] ?? DEFAULT_URL);
+  const profile = given.wallet === undefined ? await keyLogin(context, url) : await walletLogin(context, url, given);
+  writeProfile(file, name, profile);
+  print({ profile: name, url, credential: "api_key" in profile ? "key" : "wallet", file });
+}
+
+async function keyLogin({ io }: Context, url: string): Promise<Profile> {
+  const api_key = await io.secret("Account key or usage key: ");
+  const client = createClient({ baseUrl: url, apiKey: api_key });
+  if (!(await withProgress(io, "trying the key", client.accountExists())))
+    throw new ClientError("unknown_key", "The service knows no such key, or it was revoked.");
+  return { url, api_key };
+}
+
+async function walletLogin({ io }: Context, url: string, { wallet, rpc, account }: LoginOptions): Promise<Profile> {
+  if (wallet === undefined || !existsSync(resolve(io.cwd, wallet))) throw new WrongUse(`There is no wallet file ${wallet ?? ""}.`);
+  const rpc_url = rpc ?? io.env["KEYWRIGHT_RPC_URL"];
+  if (rpc_url === undefined) throw new WrongUse("--wallet needs --rpc, an RPC endpoint of the service's chain.");
+  const profile = { url, wallet_file: resolve(io.cwd, wallet), rpc_url, ...(account === undefined ? {} : { account_id: account }) };
+  const { url: _, ...rest } = profile;
+  // Opens it once, so that a wrong password or chain shows here.
+  (await connect({ url, wallet: { ...rest, password: io.env["KEYWRIGHT_WALLET_PASSWORD"] } }, io)).close();
+  return profile;
+}

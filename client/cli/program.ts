@@ -1,0 +1,104 @@
+/** The command line `keywright`: commands of the route table, and the few that are more than a request. docs/cli.md is its page. */
+import { Command, CommanderError } from "commander";
+import { everyItem } from "../api";
+import type { Page } from "../operations";
+import { addCompletion } from "./completion";
+import { settingsOf } from "./config";
+import { commandOf, typedOf } from "./commands";
+import { connect, type Connection } from "./connection";
+import type { Context, GlobalOptions } from "./context";
+import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
+import { withProgress, type Io } from "./io";
+import { addLogin } from "./login";
+import { addRun } from "./run";
+import { addSafe } from "./safe";
+import { commandSpecs, inputOf, type CommandSpec } from "./spec";
+import { readable } from "./text";
+import { addVerify } from "./verify";
+
+/** Runs one command line. @returns the exit code */
+export async function runCli(args: readonly string[], io: Io): Promise<number> {
+  const program = buildProgram(io);
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof Ended) return error.exitCode;
+    // Commander has said what is wrong.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.wrongUse;
+    const failure = failureOf(error);
+    io.err(program.opts<GlobalOptions>().json === true ? failureJson(failure) : failureText(failure));
+    return failure.exitCode;
+  }
+}
+
+export function buildProgram(io: Io): Command {
+  const program = new Command("keywright")
+    .description("A programmable key service from the command line")
+    .option("--url <origin>", "origin of the service (KEYWRIGHT_URL; default: the login's, or http://127.0.0.1:8000)")
+    .option("--profile <name>", "which login to use (KEYWRIGHT_PROFILE)")
+    .option("--json", "answers, errors included, as JSON")
+    .addHelpText("after", `\n${EXIT_TEXT}`)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) });
+  const context = contextOf(program, io);
+  addLogin(program, context);
+  addRun(program, context);
+  addOperations(program, context);
+  addVerify(program, context);
+  addSafe(program, context);
+  addCompletion(program, context);
+  return program;
+}
+
+function contextOf(program: Command, io: Io): Context {
+  const options = (): GlobalOptions => program.opts<GlobalOptions>();
+  return {
+    io,
+    options,
+    print: (value) => io.out(options().json === true ? `${JSON.stringify(value, null, 2)}\n` : readable(value, io.terminal ? io.columns : undefined)),
+    asking: async (what, use) => {
+      const connection = await connect(settingsOf(io.env, options()), io);
+      try {
+        return await (options().json === true ? use(connection) : withProgress(io, what, use(connection)));
+      } finally {
+        connection.close();
+      }
+    },
+  };
+}
+
+function addOperations(program: Command, context: Context): void {
+  for (const spec of commandSpecs()) {
+    const command = commandOf(program, spec);
+    if (spec.paged) command.option("--all", "every page");
+    command.action(async (...given: unknown[]) => {
+      const { all, ...typed } = typedOf(spec, given);
+      const input = inputOf(spec, typed);
+      const answer = await context.asking(spec.words.join(" "), (connection) =>
+        all === true ? wholeList(connection, spec, input) : connection.call(spec.name, input),
+      );
+      printAnswer(context, spec, answer);
+    });
+  }
+}
+
+function printAnswer({ print, options, io }: Context, spec: CommandSpec, answer: unknown): void {
+  if (options().json === true || !spec.paged) {
+    print(answer);
+    for (const name of spec.secrets) if (options().json !== true && hasMember(answer, name)) io.err(`Keep ${name}: it is shown this once.\n`);
+    return;
+  }
+  const { items, total } = answer as Page<unknown>;
+  print(items);
+  if (items.length < total) io.err(`${items.length} of ${total}; --all shows every one.\n`);
+}
+
+const hasMember = (answer: unknown, name: string): boolean => typeof answer === "object" && answer !== null && name in answer;
+
+async function wholeList(connection: Connection, spec: CommandSpec, input: Record<string, unknown>): Promise<Page<unknown>> {
+  const items: unknown[] = [];
+  const list = (query: object): Promise<Page<unknown>> => connection.call(spec.name, query) as Promise<Page<unknown>>;
+  for await (const item of everyItem(list, input)) items.push(item);
+  return { items, total: items.length };
+}

@@ -1,0 +1,83 @@
+/** `keywright verify`: what `keywright/verify` checks, as a table. */
+import type { Command } from "commander";
+import { EXIT_CODES, verifyService, type Outcome, type Report, type StepStatus, type VerifyOptions } from "../verify";
+import { settingsOf } from "./config";
+import { Ended, WrongUse } from "./failure";
+import { withProgress } from "./io";
+import type { Context } from "./context";
+import { readText } from "./run";
+
+const WORDS: Readonly<Record<StepStatus, string>> = { passed: "✓ passed", failed: "✗ FAILED", not_checked: "– not checked" };
+const VERDICTS: Readonly<Record<Outcome, string>> = {
+  verified: "VERIFIED: every step passed.",
+  failed: "FAILED: do not trust this service before every failed step is explained.",
+  simulated: "SIMULATED: the service says itself that its quotes are made up. Nothing here is protected by a TEE.",
+  incomplete: "NOT VERIFIED: some steps could not be checked; what was checked holds.",
+};
+
+interface Options {
+  readonly rpc?: string;
+  readonly allowlist?: string;
+  readonly measurements?: string;
+  readonly collateral?: string;
+  readonly pccs?: string;
+  readonly acceptTcb?: string[];
+  readonly ca?: string;
+}
+
+export function addVerify(program: Command, context: Context): void {
+  program
+    .command("verify")
+    .description(
+      `check from outside what code a service runs and that it runs in a TEE; exit codes: ${Object.entries(EXIT_CODES)
+        .map(([outcome, code]) => `${code} ${outcome}`)
+        .join(", ")}`,
+    )
+    .argument("[url]", "origin of the service")
+    .option("--rpc <url>", "your own RPC endpoint, to ask the allow-list contract")
+    .option("--allowlist <address>", "the allow-list contract; default: the measured application id")
+    .option("--measurements <file>", "JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect")
+    .option("--collateral <file>", "Intel's collateral as JSON, instead of fetching it")
+    .option("--pccs <url>", "where to fetch collateral")
+    .option("--accept-tcb <status...>", "TCB states to accept besides UpToDate")
+    .option("--ca <file>", "PEM of certificate authorities to trust for TLS")
+    .action((url: string | undefined, options: Options) => verify(context, url, options));
+}
+
+async function verify(context: Context, given: string | undefined, options: Options): Promise<void> {
+  const url = given ?? settingsOf(context.io.env, context.options()).url;
+  const json = (file: string | undefined): unknown => (file === undefined ? undefined : parse(file, readText(context, file)));
+  const all = {
+    rpcUrl: options.rpc,
+    allowlist: options.allowlist,
+    measurements: json(options.measurements),
+    collateral: json(options.collateral),
+    pccsUrl: options.pccs,
+    acceptTcb: options.acceptTcb,
+    ca: options.ca === undefined ? undefined : readText(context, options.ca),
+  };
+  const set = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as VerifyOptions;
+  const report = await withProgress(context.io, `verifying ${url}`, verifyService(url, set)).catch(asWrongUse);
+  if (context.options().json === true) context.print(report);
+  else context.io.out(textOf(report));
+  if (report.exitCode !== 0) throw new Ended(report.exitCode);
+}
+
+function asWrongUse(error: unknown): never {
+  throw error instanceof RangeError ? new WrongUse(error.message) : error;
+}
+
+function parse(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new WrongUse(`${file} is not JSON.`);
+  }
+}
+
+function textOf({ baseUrl, tee, steps, notes, outcome }: Report): string {
+  const width = Math.max(...steps.map(({ title }) => title.length));
+  const rows = steps.map(({ status, title, detail }) => `${WORDS[status].padEnd(13)}  ${title.padEnd(width)}  ${detail}`);
+  const judged = notes.length === 0 ? [] : ["", "Attested, for you to judge:", ...notes.map((note) => `  ${note}`)];
+  return `${[`${baseUrl} (tee: ${tee})`, "", ...rows, ...judged, "", VERDICTS[outcome]].join("\n")}\n`;
+}

@@ -1,0 +1,15 @@
+/** Whether public keys were stated by the executor whose config document a quote covers. For Node. */
+import { createPublicKey, verify } from "node:crypto";
+import { statementBytes, type PublicKeysAnswer } from "../../protocol/publicKeys";
+
+/**
+ * Checks an answer of `GET /public_keys` against the attested config document (`config` of `/info`, after `verifyService` has passed its step "Config document"):
+ * true when the document's statement key signed exactly these keys, and the document names their key namespace.
+ */
+export function arePublicKeysAttested(answer: PublicKeysAnswer, config: Readonly<Record<string, unknown>>): boolean {
+  const { statement_key: key, key_namespace: namespace } = config;
+  if (typeof key !== "string" || !/^0x[0-9a-f]{64}$/.test(key) || namespace !== answer.key_namespace) return false;
+  const x = Buffer.from(key.slice(2), "hex").toString("base64url");
+  const publicKey = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+  return verify(null, statementBytes(answer), publicKey, Buffer.from(answer.attestation.signature.slice(2), "hex"));
+}

@@ -1,0 +1,28 @@
+// Spends taproot coins of the PKP: takes what is spent and what is paid, computes the digest of BIP-341 for each input itself, and signs it with the output key.
+const MOST_FEE = 100_000n;
+
+const sha256 = (...parts) => ethers.sha256(ethers.concat(parts));
+const TAG = sha256(ethers.toUtf8Bytes("TapSighash"));
+const little = (value, bytes) => new Uint8Array(bytes).map((_, at) => Number((BigInt(value) >> BigInt(8 * at)) & 255n));
+const script = (hex) => ethers.concat([Uint8Array.of(ethers.dataLength(hex)), hex]);
+
+async function main({ pkpId, inputs, outputs, locktime = 0 }) {
+  const total = (coins) => coins.reduce((sum, { value }) => sum + BigInt(value), 0n);
+  const fee = total(inputs) - total(outputs);
+  if (fee < 0n || fee > MOST_FEE) throw new Error(`a fee of ${fee} is not between 0 and ${MOST_FEE}`);
+  const sequence = little(0xfffffffd, 4);
+  const common = [
+    little(2, 4),
+    little(locktime, 4),
+    sha256(...inputs.map(({ txid, vout }) => ethers.concat([ethers.getBytes(`0x${txid}`).reverse(), little(vout, 4)]))),
+    sha256(...inputs.map(({ value }) => little(value, 8))),
+    sha256(...inputs.map(({ scriptPubKey }) => script(scriptPubKey))),
+    sha256(...inputs.map(() => sequence)),
+    sha256(...outputs.map(({ value, scriptPubKey }) => ethers.concat([little(value, 8), script(scriptPubKey)]))),
+  ];
+  const signatures = inputs.map((_, index) => {
+    const digest = sha256(TAG, TAG, "0x0000", ...common, "0x00", little(index, 4)); // epoch 0, all is signed; key path, no annex
+    return Actions.signSchnorr({ pkpId, digest, merkleRoot: "0x" });
+  });
+  return { signatures: await Promise.all(signatures), fee: String(fee) };
+}

@@ -1,0 +1,147 @@
+/**
+ * EIP-712 hashes of what an action gives. The library looks for circles on every way through the types, and a type without fields takes any value: a few
+ * hundred bytes could keep it busy for ever. So the types and the message are measured first, each in time linear in its size.
+ */
+import { TypedDataEncoder, type TypedDataField } from "ethers";
+import type { RunLimits } from "../../protocol/limits";
+import { encoded } from "./encoded";
+import { OpRefusal } from "./refusal";
+
+export type TypedDataLimits = Pick<RunLimits, "typedDataTypes" | "typedDataPaths" | "typedDataHashBytes">;
+export interface TypedDataToSign {
+  readonly domain: Record<string, unknown>;
+  readonly types: Record<string, readonly TypedDataField[]>;
+  readonly message: Record<string, unknown>;
+  readonly primaryType?: string | undefined;
+}
+
+const DOMAIN_TYPE = "EIP712Domain";
+const MAX_NAME_CHARS = 256;
+const WORD_BYTES = 32;
+/** What one call of the hash function takes in at least. */
+const BLOCK_BYTES = 136;
+const HASHED_LEAVES: ReadonlySet<string> = new Set(["string", "bytes"]);
+const ARRAY = /\[\d*\]$/;
+
+/** The digest a wallet would sign. `types` may contain EIP712Domain, as wallets write it; `primaryType` is only compared with what the types say. */
+export function typedDataDigest({ domain, types, message, primaryType }: TypedDataToSign, limits: TypedDataLimits): string {
+  const structs = Object.fromEntries(Object.entries(types).filter(([name]) => name !== DOMAIN_TYPE));
+  const measured = new MeasuredTypes(structs, limits);
+  return encoded("typed data", () => {
+    const root = TypedDataEncoder.from(measured.structs).primaryType;
+    if (primaryType !== undefined && root !== primaryType) throw new Error(`primaryType is ${primaryType}, but the types make it ${root}`);
+    measured.requireFits(root, message);
+    return TypedDataEncoder.hash(domain, measured.structs, message);
+  });
+}
+
+interface Measured {
+  /** Ways from here to any type below, itself included. */
+  readonly paths: number;
+  /** Every type below, itself included. */
+  readonly below: ReadonlySet<string>;
+}
+
+class MeasuredTypes {
+  readonly structs: Record<string, TypedDataField[]>;
+  readonly #measured = new Map<string, Measured | "open">();
+  readonly #textBytes: ReadonlyMap<string, number>;
+  readonly #described = new Set<string>();
+  #hashed = 0;
+
+  constructor(
+    structs: Readonly<Record<string, readonly TypedDataField[]>>,
+    private readonly limits: TypedDataLimits,
+  ) {
+    const names = Object.keys(structs);
+    if (names.length > limits.typedDataTypes) throw tooMuch(`more than ${limits.typedDataTypes} types`);
+    this.structs = Object.fromEntries(Object.entries(structs).map(([name, fields]) => [name, [...fields]]));
+    for (const name of names) this.#requireNames(name);
+    this.#textBytes = new Map(names.map((name) => [name, Buffer.byteLength(JSON.stringify(structs[name])) + name.length]));
+    for (const name of names) this.#measure(name);
+  }
+
+  /** Own values for every field, lists for lists: what the message does not hold itself is not read from its prototype. */
+  requireFits(type: string, value: unknown): void {
+    const fields = this.#fieldsOf(type);
+    if (ARRAY.test(type)) return this.#requireList(type, value);
+    if (fields === undefined) return this.#countLeaf(type, value);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(`a ${type} must be an object`);
+    this.#describe(type);
+    this.#count((fields.length + 1) * WORD_BYTES);
+    for (const field of fields) {
+      if (!Object.hasOwn(value, field.name)) throw invalid(`${type}.${field.name} is missing`);
+      this.requireFits(field.type, (value as Record<string, unknown>)[field.name]);
+    }
+  }
+
+  #requireList(type: string, value: unknown): void {
+    if (!Array.isArray(value)) throw invalid(`a ${type} must be a list`);
+    this.#count(value.length * WORD_BYTES);
+    const element = type.replace(ARRAY, "");
+    for (const item of value) this.requireFits(element, item);
+  }
+
+  /** Texts and bytes are hashed; any other value is one word of what holds it. */
+  #countLeaf(type: string, value: unknown): void {
+    if (HASHED_LEAVES.has(type)) this.#count(typeof value === "string" ? value.length : 0);
+  }
+
+  /** A type's description holds those of all types below it and is hashed once. */
+  #describe(type: string): void {
+    const measured = this.#measured.get(type);
+    if (this.#described.has(type) || measured === undefined || measured === "open") return;
+    this.#described.add(type);
+    for (const below of measured.below) this.#count(this.#textBytes.get(below) ?? 0, 0);
+  }
+
+  #count(bytes: number, least = BLOCK_BYTES): void {
+    this.#hashed += Math.max(bytes, least);
+    const { typedDataHashBytes } = this.limits;
+    if (this.#hashed > typedDataHashBytes) throw tooMuch(`more than ${typedDataHashBytes} bytes to hash`);
+  }
+
+  #measure(name: string): Measured {
+    const known = this.#measured.get(name);
+    if (known === "open") throw invalid(`the type ${shown(name)} contains itself`);
+    if (known !== undefined) return known;
+    this.#measured.set(name, "open");
+    const below = new Set([name]);
+    let paths = 1;
+    for (const child of this.#childrenOf(name)) {
+      const measured = this.#measure(child);
+      paths += measured.paths;
+      if (paths > this.limits.typedDataPaths) throw tooMuch(`more than ${this.limits.typedDataPaths} ways through the types`);
+      for (const other of measured.below) below.add(other);
+    }
+    const measured = { paths, below };
+    this.#measured.set(name, measured);
+    return measured;
+  }
+
+  #childrenOf(name: string): Set<string> {
+    const bases = (this.#fieldsOf(name) ?? []).map(({ type }) => type.split("[", 1)[0] ?? "");
+    return new Set(bases.filter((base) => this.#fieldsOf(base) !== undefined));
+  }
+
+  #fieldsOf(name: string): TypedDataField[] | undefined {
+    return Object.hasOwn(this.structs, name) ? this.structs[name] : undefined;
+  }
+
+  #requireNames(struct: string): void {
+    for (const text of [struct, ...(this.structs[struct] ?? []).flatMap(({ name, type }) => [name, type])]) {
+      if (text.length > MAX_NAME_CHARS) throw tooMuch(`a name of more than ${MAX_NAME_CHARS} characters among the types`);
+    }
+    if (struct in Object.prototype) throw invalid(`${struct} cannot be the name of a type`);
+  }
+}
+
+const shown = (name: string): string => name.slice(0, 64);
+
+function tooMuch(what: string): OpRefusal {
+  return new OpRefusal("limit_exceeded", `the typed data has ${what}; hash it in the action and use signDigest`);
+}
+
+function invalid(why: string): OpRefusal {
+  return new OpRefusal("invalid_arguments", `the typed data cannot be encoded: ${why}`);
+}

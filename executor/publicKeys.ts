@@ -1,0 +1,38 @@
+/**
+ * What the keyholder states about public keys. Nothing is asked of the chain: only one path leads to a PKP's address, so path and address that belong together
+ * are all there is to know. The statement key stands in the config document, which quotes cover.
+ */
+import { CURVES } from "../protocol/curves";
+import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
+import { parseAddress, type AccountId, type DerivationPath, type Hash32, type PkpId } from "../protocol/ids";
+import { statementBytes } from "../protocol/publicKeys";
+import { ed25519PublicKey, signEd25519 } from "./keys/ed25519";
+import type { Keyring } from "./keys/keyring";
+import { publicKeyEntry } from "./keys/publicKeys";
+
+export class PublicKeys {
+  /** 0x and the 32 bytes of the Ed25519 key that signs every statement. */
+  readonly statementKey: string;
+
+  constructor(
+    private readonly keyring: Keyring,
+    private readonly keyNamespace: Hash32,
+  ) {
+    this.statementKey = hex(keyring.withStatementKey(ed25519PublicKey));
+  }
+
+  /** @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`: account, path and address do not belong together. */
+  state({ accountId, pkpId, derivationPath }: ExecutorRequest<"publicKeys">): ExecutorAnswer<"publicKeys"> {
+    const account = accountId.toLowerCase() as AccountId;
+    const path = derivationPath.toLowerCase() as DerivationPath;
+    const pkp = parseAddress(pkpId) as PkpId;
+    const keys = CURVES.map((curve) => this.keyring.withPkpOn(curve, account, path, pkp, (secret) => publicKeyEntry(curve, secret)));
+    const statement = { key_namespace: this.keyNamespace, pkp_id: pkp, derivation_path: path, keys };
+    const signature = hex(this.keyring.withStatementKey((seed) => signEd25519(seed, statementBytes(statement))));
+    return { ...statement, attestation: { public_key: this.statementKey, signature } };
+  }
+}
+
+function hex(bytes: Buffer): string {
+  return `0x${bytes.toString("hex")}`;
+}

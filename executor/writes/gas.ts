@@ -1,0 +1,106 @@
+/**
+ * How much gas the payers may be made to buy. The relayer chooses nonces, fees and gas limits; one that was taken over could sign the payers' whole balance away
+ * in a few transactions and have them filled again. So a fee is bounded by what the chain asks for, and all that was signed within an hour by a budget.
+ */
+import { KeywrightError } from "../../protocol/errors";
+
+export interface GasRules {
+  /** No fee per gas is above it, whatever the chain asks for. */
+  readonly maxFeePerGasWei: bigint;
+  /** What may be offered on top of ten base fees. */
+  readonly maxTipPerGasWei: bigint;
+  /** Gas limit times fee of everything signed within an hour; of transactions with one nonce only the dearest. */
+  readonly maxWeiPerHour: bigint;
+}
+
+export interface GasOffer {
+  readonly payer: number;
+  readonly nonce: number;
+  readonly gasLimit: bigint;
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+const MAX_GAS = 30_000_000n;
+/** A block's base fee rises by an eighth at most: ten times is twenty full blocks. */
+const BASE_FEES = 10n;
+const READ_AGAIN_MS = 5_000;
+/** How long a base fee counts when the chain cannot be read, and how long a higher one that was read before does. */
+const BASE_FEE_LIFE_MS = 10 * 60_000;
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+/** Replacements are of a lane's last nonces. */
+const NONCES_KEPT = 64;
+
+export class GasGuard {
+  #baseFee: { readonly wei: bigint; readonly at: number } | undefined;
+  #readAt = -Infinity;
+  #reading: Promise<void> | undefined;
+  /** Wei signed for in each minute of the last hour. */
+  readonly #minutes = new Map<number, bigint>();
+  /** The dearest transaction of each payer's last nonces. */
+  readonly #dearest = new Map<number, Map<number, bigint>>();
+
+  constructor(
+    private readonly rules: GasRules,
+    private readonly readBaseFee: () => Promise<bigint>,
+    private readonly now: () => number = Date.now,
+  ) {}
+
+  /** Knows a base fee when it resolves. @throws KeywrightError `chain_unavailable` when there is none and none can be read. */
+  async ready(): Promise<void> {
+    if (this.now() - this.#readAt < READ_AGAIN_MS) return;
+    this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
+    const isKnown = this.#baseFee !== undefined && this.now() - this.#readAt < BASE_FEE_LIFE_MS;
+    if (isKnown) this.#reading.catch(() => undefined);
+    else await this.#reading;
+  }
+
+  /** Counts what is about to be signed. @throws KeywrightError `invalid_value`, or `no_payer_available` when the hour's budget is used up. */
+  admit(offer: GasOffer): void {
+    const { maxFeePerGas, maxPriorityFeePerGas, gasLimit } = offer;
+    const cap = this.#cap();
+    if (maxFeePerGas > cap) throw invalid(`maxFeePerGas is at most ${cap} wei: ten base fees and MAX_TIP_PER_GAS_WEI, never more than MAX_FEE_PER_GAS_WEI.`);
+    if (maxPriorityFeePerGas > maxFeePerGas) throw invalid("maxPriorityFeePerGas is above maxFeePerGas.");
+    if (gasLimit > MAX_GAS) throw invalid(`gasLimit is at most ${MAX_GAS}.`);
+    this.#spend(offer.payer, offer.nonce, gasLimit * maxFeePerGas);
+  }
+
+  #cap(): bigint {
+    const { maxFeePerGasWei, maxTipPerGasWei } = this.rules;
+    const following = BASE_FEES * (this.#baseFee?.wei ?? 0n) + maxTipPerGasWei;
+    return following < maxFeePerGasWei ? following : maxFeePerGasWei;
+  }
+
+  #spend(payer: number, nonce: number, wei: bigint): void {
+    const nonces = this.#dearest.get(payer) ?? new Map<number, bigint>();
+    const before = nonces.get(nonce) ?? 0n;
+    const more = wei > before ? wei - before : 0n;
+    const minute = Math.floor(this.now() / MINUTE_MS);
+    for (const old of this.#minutes.keys()) if (old <= minute - HOUR_MS / MINUTE_MS) this.#minutes.delete(old);
+    const spent = [...this.#minutes.values()].reduce((sum, each) => sum + each, 0n);
+    if (spent + more > this.rules.maxWeiPerHour) throw overBudget(this.rules.maxWeiPerHour);
+    this.#minutes.set(minute, (this.#minutes.get(minute) ?? 0n) + more);
+    nonces.delete(nonce);
+    nonces.set(nonce, wei > before ? wei : before);
+    for (const oldest of nonces.keys()) if (nonces.size > NONCES_KEPT) nonces.delete(oldest);
+    this.#dearest.set(payer, nonces);
+  }
+
+  async #read(): Promise<void> {
+    const wei = await this.readBaseFee();
+    this.#readAt = this.now();
+    const isLower = this.#baseFee !== undefined && wei < this.#baseFee.wei && this.now() - this.#baseFee.at < BASE_FEE_LIFE_MS;
+    // A replacement offers more than was asked for when fees were higher.
+    if (!isLower) this.#baseFee = { wei, at: this.now() };
+  }
+}
+
+function invalid(detail: string): KeywrightError {
+  return new KeywrightError("invalid_value", detail);
+}
+
+function overBudget(maxWeiPerHour: bigint): KeywrightError {
+  const detail = `The payers' gas budget of ${maxWeiPerHour} wei an hour (MAX_GAS_WEI_PER_HOUR) is used up.`;
+  return new KeywrightError("no_payer_available", detail, {}, { retryAfterSeconds: 60 });
+}

@@ -1,0 +1,161 @@
+/**
+ * One JSON-RPC endpoint. Requests of the same tick travel as one batch; each HTTP exchange has a deadline that also covers a body that never ends.
+ */
+import { Pool } from "undici";
+import { withinMs } from "../deadline";
+import { classifyRpcError, RpcError } from "./errors";
+
+export interface RpcCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+export type RpcResult = { readonly value: unknown } | { readonly error: RpcError };
+
+/** Calls that one node answers, in order and in one exchange. */
+interface Queued {
+  readonly calls: readonly RpcCall[];
+  readonly resolve: (results: readonly RpcResult[]) => void;
+}
+
+export interface EndpointOptions {
+  /** Longest one exchange may take. */
+  readonly timeoutMs: number;
+  readonly maxAnswerBytes: number;
+  /** Most calls that travel together; calls that belong together always do. 1 = each by itself, at once. */
+  readonly maxBatch: number;
+}
+
+export class Endpoint {
+  readonly #pool: Pool;
+  readonly #path: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  #queue: Queued[] = [];
+
+  constructor(
+    url: string,
+    private readonly options: EndpointOptions,
+  ) {
+    const { timeoutMs, maxAnswerBytes } = options;
+    const { origin, pathname, search, username, password } = new URL(url);
+    const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
+    this.#headers = { "content-type": "application/json", accept: "application/json", ...(username === "" ? {} : { authorization: `Basic ${basic}` }) };
+    this.#path = pathname + search;
+    this.#pool = new Pool(origin, { connections: 16, maxResponseSize: maxAnswerBytes, connectTimeout: timeoutMs, keepAliveTimeout: 30_000 });
+  }
+
+  async call(method: string, params: readonly unknown[]): Promise<unknown> {
+    const [result = missing()] = await this.callTogether([{ method, params }]);
+    if ("error" in result) throw result.error;
+    return result.value;
+  }
+
+  /** Several calls that one node answers, in order, in one exchange. Never throws. */
+  callTogether(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
+    if (this.options.maxBatch === 1) return this.#exchange(calls);
+    return new Promise((resolve) => {
+      this.#queue.push({ calls, resolve });
+      if (this.#queue.length === 1) setImmediate(() => this.#flush());
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  #flush(): void {
+    let batch: Queued[] = [];
+    for (const queued of this.#queue) {
+      if (batch.length > 0 && sizeOf(batch) + queued.calls.length > this.options.maxBatch) {
+        void this.#send(batch);
+        batch = [];
+      }
+      batch.push(queued);
+    }
+    this.#queue = [];
+    void this.#send(batch);
+  }
+
+  /** Questions of one tick that are the same are asked once. */
+  async #send(batch: readonly Queued[]): Promise<void> {
+    const asked = new Map<string, { readonly place: number; readonly call: RpcCall }>();
+    const places = batch.map(({ calls }) =>
+      calls.map((call) => {
+        const text = `${call.method}${JSON.stringify(call.params)}`;
+        const known = asked.get(text) ?? { place: asked.size, call };
+        asked.set(text, known);
+        return known.place;
+      }),
+    );
+    const results = await this.#exchange([...asked.values()].map(({ call }) => call));
+    batch.forEach(({ resolve }, index) => resolve((places[index] ?? []).map((place) => results[place] ?? missing())));
+  }
+
+  /** Never throws: what went wrong with the exchange is the result of each of its calls. */
+  async #exchange(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
+    try {
+      return readAnswers(calls, await this.#post(calls));
+    } catch (error) {
+      const failure = error instanceof RpcError ? error : new RpcError("transport", describe(error, this.options.timeoutMs));
+      return calls.map(() => ({ error: failure }));
+    }
+  }
+
+  async #post(calls: readonly RpcCall[]): Promise<unknown> {
+    const messages = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
+    const { statusCode, text } = await withinMs(this.options.timeoutMs, async (signal) => {
+      const body = JSON.stringify(messages.length === 1 ? messages[0] : messages);
+      const answer = await this.#pool.request({ path: this.#path, method: "POST", headers: this.#headers, body, signal });
+      return { statusCode: answer.statusCode, text: await answer.body.text() };
+    });
+    if (statusCode === 429) throw new RpcError("rate_limited", "HTTP 429");
+    const answer = parseJson(text);
+    // Some nodes send a JSON-RPC error with status 400 or 500: the words inside tell more than the status.
+    if (answer === undefined || (statusCode !== 200 && !isRpcAnswer(answer))) throw new RpcError("transport", `HTTP ${statusCode}`);
+    return answer;
+  }
+}
+
+/** Never holds the endpoint's URL, which may carry a key. */
+function describe(error: unknown, timeoutMs: number): string {
+  if (error instanceof Error && error.name === "TimeoutError") return `no answer within ${timeoutMs} ms`;
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" ? code : "the connection failed";
+}
+
+const sizeOf = (batch: readonly Queued[]): number => batch.reduce((total, { calls }) => total + calls.length, 0);
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function isRpcAnswer(answer: unknown): boolean {
+  const first: unknown = Array.isArray(answer) ? answer[0] : answer;
+  return typeof first === "object" && first !== null && "jsonrpc" in first;
+}
+
+interface RpcMessage {
+  readonly id?: unknown;
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+function readAnswers(calls: readonly RpcCall[], answer: unknown): readonly RpcResult[] {
+  if (calls.length === 1) return [readOne(Array.isArray(answer) ? (answer as RpcMessage[])[0] : (answer as RpcMessage))];
+  if (!Array.isArray(answer)) return calls.map(() => readOne(answer as RpcMessage));
+  const byId = new Map((answer as RpcMessage[]).map((message) => [message.id, message]));
+  return calls.map((_, id) => readOne(byId.get(id)));
+}
+
+function readOne(message: RpcMessage | undefined): RpcResult {
+  if (typeof message !== "object" || message === null) return missing();
+  if (message.error !== undefined && message.error !== null) return { error: classifyRpcError(message.error) };
+  return message.result === undefined ? missing() : { value: message.result };
+}
+
+function missing(): RpcResult {
+  return { error: new RpcError("transport", "the endpoint left a call unanswered") };
+}

@@ -1,0 +1,133 @@
+/**
+ * Blocks and the contract's logs in them, read from nodes that need not be equally far. Near the head each block's logs are asked for by its hash and held
+ * against the bloom in its header: an empty answer where the bloom promises a log is believed only when all receipts of the block bear it out.
+ */
+import type { Address } from "../../../protocol/ids";
+import { CONTRACT } from "../abi/contract";
+import type { RpcClient } from "../rpc/client";
+import { BloomQuestion, unionOf } from "./bloom";
+import type { ChainLog } from "./eventRows";
+
+export interface Block {
+  readonly number: number;
+  readonly hash: string;
+}
+
+export interface Header extends Block {
+  readonly parentHash: string;
+  readonly logsBloom: string | undefined;
+}
+
+interface RpcHeader {
+  readonly number: string;
+  readonly hash: string;
+  readonly parentHash: string;
+  readonly logsBloom?: string;
+}
+
+interface RpcReceipt {
+  readonly blockHash: string;
+  readonly logsBloom: string;
+  readonly logs: readonly ChainLog[];
+}
+
+const MOST_BLOCKS_AT_ONCE = 2_000;
+/** An empty answer that nothing bears out and nothing contradicts is believed after this time. */
+const DOUBTED_FOR_MS = 15_000;
+
+export class BlockReader {
+  readonly #bloom: BloomQuestion;
+  /** Since when the logs of a block (by hash) are missing. */
+  readonly #doubts = new Map<string, number>();
+  /** Halved when a node refuses a range of logs, doubled again when it answers. */
+  #span = MOST_BLOCKS_AT_ONCE;
+
+  constructor(
+    private readonly rpc: RpcClient,
+    private readonly contract: Address,
+  ) {
+    const topics: string[] = [];
+    CONTRACT.forEachEvent(({ topicHash }) => void topics.push(topicHash));
+    this.#bloom = new BloomQuestion(contract, topics);
+  }
+
+  /** How many old blocks are asked about at once. */
+  get span(): number {
+    return this.#span;
+  }
+
+  async head(): Promise<Header | undefined> {
+    return headerOf(await this.rpc.call<RpcHeader | null>("eth_getBlockByNumber", ["latest", false]));
+  }
+
+  /** The block of a number on the present chain; undefined when no endpoint has it (yet). */
+  async block(number: number): Promise<Header | undefined> {
+    const isThere = (answer: RpcHeader | null): boolean => answer !== null;
+    return headerOf((await this.rpc.firstAccepted<RpcHeader | null>("eth_getBlockByNumber", [hex(number), false], isThere)) ?? null);
+  }
+
+  /** Blocks side by side from `from`, each the parent of the next, as far as they can be read. */
+  async chainOf(from: number, to: number): Promise<readonly Header[]> {
+    const blocks = await Promise.all(Array.from({ length: to - from + 1 }, (_, index) => this.block(from + index)));
+    const linked: Header[] = [];
+    for (const block of blocks) {
+      const before = linked.at(-1);
+      if (block === undefined || (before !== undefined && block.parentHash !== before.hash)) break;
+      linked.push(block);
+    }
+    return linked;
+  }
+
+  /** All logs of the contract in a block; undefined when no endpoint's answer can be relied on yet. */
+  async logsOf(block: Header): Promise<readonly ChainLog[] | undefined> {
+    const promised = this.#bloom.ask(block.logsBloom);
+    if (promised === "no") return [];
+    const isOfBlock = (logs: readonly ChainLog[]): boolean => logs.every(({ blockHash }) => blockHash === block.hash);
+    const isCredible = (logs: readonly ChainLog[]): boolean => isOfBlock(logs) && (promised === "unknown" || logs.length > 0);
+    const filter = { address: this.contract, blockHash: block.hash };
+    const logs = await this.rpc.firstAccepted<readonly ChainLog[]>("eth_getLogs", [filter], isCredible);
+    return logs ?? (promised === "yes" ? this.#logsInReceipts(block) : undefined);
+  }
+
+  /** Logs of blocks that are final; undefined when the range has to be asked for in smaller parts. */
+  async logsOfRange(from: number, to: number): Promise<readonly ChainLog[] | undefined> {
+    try {
+      const filter = { address: this.contract, fromBlock: hex(from), toBlock: hex(to) };
+      const [logs] = await this.rpc.callBelow(to, [{ method: "eth_getLogs", params: [filter] }]);
+      this.#span = Math.min(MOST_BLOCKS_AT_ONCE, this.#span * 2);
+      return logs as readonly ChainLog[];
+    } catch (error) {
+      if (this.#span === 1) throw error;
+      this.#span = Math.max(1, Math.floor(this.#span / 4));
+      return undefined;
+    }
+  }
+
+  /** From receipts that make up the header's bloom, so that none is missing. */
+  async #logsInReceipts(block: Header): Promise<readonly ChainLog[] | undefined> {
+    const isWhole = (receipts: readonly RpcReceipt[] | null): boolean =>
+      receipts !== null &&
+      receipts.every(({ blockHash }) => blockHash === block.hash) &&
+      unionOf(receipts.map(({ logsBloom }) => logsBloom)) === block.logsBloom;
+    const receipts = await this.rpc.firstAccepted<readonly RpcReceipt[] | null>("eth_getBlockReceipts", [block.hash], isWhole);
+    if (receipts === undefined || receipts === null) return this.#doubted(block);
+    this.#doubts.delete(block.hash);
+    return receipts.flatMap(({ logs }) => logs.filter(({ address }) => address.toLowerCase() === this.contract.toLowerCase()));
+  }
+
+  #doubted({ hash }: Header): readonly ChainLog[] | undefined {
+    const since = this.#doubts.get(hash) ?? Date.now();
+    this.#doubts.set(hash, since);
+    if (Date.now() - since < DOUBTED_FOR_MS) return undefined;
+    this.#doubts.clear();
+    return [];
+  }
+}
+
+function headerOf(answer: RpcHeader | null): Header | undefined {
+  if (answer === null) return undefined;
+  const { number, hash, parentHash, logsBloom } = answer;
+  return { number: Number(number), hash, parentHash, logsBloom };
+}
+
+const hex = (number: number): string => `0x${number.toString(16)}`;

@@ -1,0 +1,62 @@
+/** Followed events as the API shows them, and what can be asked of them. Source: wire, operation "events". */
+import { KeywrightError } from "../../../protocol/errors";
+import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
+import type { Db } from "../../store/database";
+import type { EventPage } from "../types";
+
+const CURSOR = /^(0|[1-9][0-9]{0,15})$/;
+/** An owner of more accounts names the one that is meant; anybody can hand accounts to anybody. */
+const MOST_CANDIDATES = 200;
+
+export class Events {
+  constructor(private readonly db: Db) {}
+
+  async page(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+    const cursor = parseCursor(after);
+    const rows = await this.db
+      .selectFrom("chain_events")
+      .selectAll()
+      .where("account_id", "=", id)
+      .where("cursor", ">", cursor)
+      .orderBy("cursor")
+      .limit(limit)
+      .execute();
+    const events = rows.map((row) => ({
+      cursor: String(row.cursor),
+      name: row.name,
+      blockNumber: row.block_number,
+      transactionHash: row.transaction_hash as Hash32,
+      logIndex: row.log_index,
+      args: row.args,
+      removed: row.removed,
+    }));
+    return { events, next: events.at(-1)?.cursor ?? String(cursor) };
+  }
+
+  /** Accounts whose owner this address was made at some time, oldest first. */
+  async accountsEverOwnedBy(owner: Address): Promise<readonly AccountId[]> {
+    const rows = await this.db
+      .selectFrom("chain_events")
+      .select((eb) => ["account_id", eb.fn.min("cursor").as("first")])
+      .where("owner", "=", owner)
+      .where("removed", "=", false)
+      .where("retracted", "=", false)
+      .groupBy("account_id")
+      .orderBy("first")
+      .limit(MOST_CANDIDATES)
+      .execute();
+    return rows.map(({ account_id }) => account_id as AccountId);
+  }
+
+  /** The newest block whose events are here; -1 before the first. */
+  async followedBlock(): Promise<number> {
+    const newest = await this.db.selectFrom("followed_blocks").select("number").orderBy("number", "desc").limit(1).executeTakeFirst();
+    return newest?.number ?? -1;
+  }
+}
+
+function parseCursor(after: string | undefined): number {
+  if (after === undefined || after === "") return 0;
+  if (!CURSOR.test(after)) throw new KeywrightError("invalid_value", "after is not a cursor this service gave.", { field: "after" });
+  return Number(after);
+}

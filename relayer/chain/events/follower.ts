@@ -1,0 +1,181 @@
+/**
+ * Follows the contract's events block by block. The newest blocks' hashes are kept; when the one the follower stands at is no longer on the chain, it goes
+ * back to the last common block, however deep that is, and reads on from there.
+ */
+import { sql } from "kysely";
+import type { Logger } from "pino";
+import type { Address } from "../../../protocol/ids";
+import type { Db, Trx } from "../../store/database";
+import type { RpcClient } from "../rpc/client";
+import { BlockReader, type Block, type Header } from "./blockReader";
+import { eventRow, type ChainLog } from "./eventRows";
+import { reopenOrphans, undoAbove } from "./reorg";
+
+export interface FollowerOptions {
+  readonly db: Db;
+  readonly rpc: RpcClient;
+  readonly contractAddress: Address;
+  readonly deploymentBlock: number;
+  /** Blocks this deep are taken as final. */
+  readonly finalityDepth: number;
+  readonly log: Logger;
+  /** Told when a reorg has been written down. */
+  readonly onReorg: () => void;
+}
+
+/** Blocks near the head are read one by one, this many in one go. */
+const NEAR_AT_ONCE = 64;
+/** Old blocks are compared with the chain this many at a time. */
+const COMPARED_AT_ONCE = 64;
+
+/** Another instance moved the follower on in the meantime. */
+class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
+export class Follower {
+  readonly #reader: BlockReader;
+
+  constructor(private readonly options: FollowerOptions) {
+    this.#reader = new BlockReader(options.rpc, options.contractAddress);
+  }
+
+  /** Reads on to the present head. */
+  async follow(): Promise<void> {
+    try {
+      while (await this.#advance());
+      await reopenOrphans(this.options.db);
+    } catch (error) {
+      if (!(error instanceof Overtaken)) throw error;
+    }
+  }
+
+  /** True when there may be more to read. */
+  async #advance(): Promise<boolean> {
+    const { deploymentBlock, finalityDepth } = this.options;
+    const at = await this.#position();
+    const head = await this.#reader.head();
+    if (head === undefined) return false;
+    if (at !== undefined && !(await this.#isOnChain(at, head))) return this.#goBack(at, head);
+    const from = at === undefined ? deploymentBlock : at.number + 1;
+    if (head.number < from) return false;
+    const final = head.number - finalityDepth;
+    return from <= final ? this.#readFinal(at, from, Math.min(final, from + this.#reader.span - 1)) : this.#readNear(at, from, head.number);
+  }
+
+  async #position(): Promise<Block | undefined> {
+    return this.options.db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1).executeTakeFirst();
+  }
+
+  async #isOnChain(block: Block, head: Block): Promise<boolean> {
+    if (block.number === head.number) return block.hash === head.hash;
+    const now = await this.#reader.block(block.number);
+    // A node that is behind does not have the block: that is no reorg, there is just nothing to do yet.
+    return now === undefined ? head.number < block.number && !(await this.#isShorterChain(head)) : now.hash === block.hash;
+  }
+
+  /** A head below where the follower stands is a reorg only if it is a block that was not seen there. */
+  async #isShorterChain(head: Block): Promise<boolean> {
+    const seen = await this.options.db.selectFrom("followed_blocks").select("hash").where("number", "=", head.number).executeTakeFirst();
+    return seen !== undefined && seen.hash !== head.hash;
+  }
+
+  /** Old blocks, in one question. */
+  async #readFinal(at: Block | undefined, from: number, to: number): Promise<boolean> {
+    const logs = await this.#reader.logsOfRange(from, to);
+    const last = await this.#reader.block(to);
+    if (last === undefined) return false;
+    const isTorn = logs?.some(({ blockNumber, blockHash }) => Number(blockNumber) === to && blockHash !== last.hash) === true;
+    if (logs !== undefined && !isTorn) await this.#keep(at, [last], logs);
+    return true;
+  }
+
+  /** Blocks that may still be taken back, each linked to the one before and with all of its logs; as far as they can be relied on. */
+  async #readNear(at: Block | undefined, from: number, to: number): Promise<boolean> {
+    const blocks = await this.#reader.chainOf(from, Math.min(to, from + NEAR_AT_ONCE - 1));
+    if (at !== undefined && blocks[0] !== undefined && blocks[0].parentHash !== at.hash) return false;
+    const logs = await Promise.all(blocks.map((block) => this.#reader.logsOf(block)));
+    const missing = logs.findIndex((ofBlock) => ofBlock === undefined);
+    const readable: readonly Header[] = missing === -1 ? blocks : blocks.slice(0, missing);
+    if (readable.length === 0) return false;
+    await this.#keep(
+      at,
+      readable,
+      logs.slice(0, readable.length).flatMap((ofBlock) => ofBlock ?? []),
+    );
+    return from + readable.length <= to && missing === -1;
+  }
+
+  async #keep(at: Block | undefined, blocks: readonly Block[], logs: readonly ChainLog[]): Promise<void> {
+    const rows = logs.map(eventRow).filter((row) => row !== undefined);
+    await this.options.db.transaction().execute(async (trx) => {
+      await this.#moveFrom(trx, at);
+      for (let start = 0; start < rows.length; start += 500)
+        await trx
+          .insertInto("chain_events")
+          .values(rows.slice(start, start + 500))
+          .onConflict((conflict) => conflict.doNothing())
+          .execute();
+      await trx
+        .insertInto("followed_blocks")
+        .values(blocks.map(({ number, hash }) => ({ number, hash })))
+        .execute();
+      await this.#forgetFinal(trx, blocks.at(-1)?.number ?? 0);
+    });
+  }
+
+  /** The follower stands where it thought it did, and nobody else moves it until this transaction ends. */
+  async #moveFrom(trx: Trx, at: Block | undefined): Promise<void> {
+    await sql`select pg_advisory_xact_lock(hashtext('chain_events'))`.execute(trx);
+    const now = await trx.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1).executeTakeFirst();
+    if (now?.hash !== at?.hash) throw new Overtaken();
+  }
+
+  /** Only blocks that may still be taken back are kept, and the one the follower stands at. */
+  async #forgetFinal(trx: Trx, newest: number): Promise<void> {
+    const final = newest - this.options.finalityDepth;
+    await trx.deleteFrom("followed_blocks").where("number", "<", final).execute();
+    await trx.updateTable("submissions").set({ state: "confirmed" }).where("state", "=", "mined").where("block_number", "<=", final).execute();
+  }
+
+  async #goBack(at: Block, head: Block): Promise<boolean> {
+    const fork = await this.#lastCommonBlock(head);
+    if (fork === undefined) return false;
+    this.options.log.warn({ from: at.number, to: fork.number }, "a reorg: events and submissions above the last common block are taken back");
+    await this.options.db.transaction().execute(async (trx) => {
+      await this.#moveFrom(trx, at);
+      await undoAbove(trx, fork);
+    });
+    this.options.onReorg();
+    return true;
+  }
+
+  /**
+   * The newest block that was read and is still on the chain: among those whose hashes are kept, else among the blocks of events, else the one before the
+   * contract's. Undefined while the endpoints do not say.
+   */
+  async #lastCommonBlock(head: Block): Promise<Block | undefined> {
+    const { db, deploymentBlock } = this.options;
+    const kept = await db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").execute();
+    for (let known: readonly Block[] = kept; known.length > 0; known = await this.#blocksOfEventsBelow(known.at(-1)?.number ?? 0)) {
+      const now = await Promise.all(known.map(async (block) => (block.number > head.number ? undefined : await this.#reader.block(block.number))));
+      if (now.some((block, index) => block === undefined && (known[index]?.number ?? 0) <= head.number)) return undefined;
+      const common = known.find(({ hash }, index) => now[index]?.hash === hash);
+      if (common !== undefined) return common;
+    }
+    return this.#reader.block(Math.max(0, deploymentBlock - 1));
+  }
+
+  async #blocksOfEventsBelow(number: number): Promise<readonly Block[]> {
+    return this.options.db
+      .selectFrom("chain_events")
+      .select(["block_number as number", "block_hash as hash"])
+      .distinct()
+      .where("block_number", "<", number)
+      .where("removed", "=", false)
+      .where("retracted", "=", false)
+      .orderBy("block_number", "desc")
+      .limit(COMPARED_AT_ONCE)
+      .execute();
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * The payers as lanes: each has one row of nonces that all instances draw from under the row's lock. Which lane a write takes is decided from a snapshot
+ * that is at most a second old; the nonce itself never comes from memory.
+ */
+import { sql } from "kysely";
+import { KeywrightError } from "../../../protocol/errors";
+import type { Address } from "../../../protocol/ids";
+import type { Db } from "../../store/database";
+import { OPEN_STATES } from "../submissions/states";
+import { wantBalance } from "../submissions/operations";
+import type { LaneStats } from "../types";
+
+export interface Lane extends LaneStats {
+  readonly draining: boolean;
+  readonly registered: boolean;
+}
+
+export interface LanesOptions {
+  readonly db: Db;
+  readonly maxInFlight: number;
+}
+
+const NOT_ENOUGH_GAS = "No API payer has gas enough.";
+const FRESH_FOR_MS = 1_000;
+const BETWEEN_LOOKS_MS = 25;
+
+export class Lanes {
+  #lanes: readonly Lane[] = [];
+  #readAt = 0;
+  #reading: Promise<void> | undefined;
+  /** Taken by this instance since the snapshot, less what ended. */
+  readonly #taken = new Map<number, number>();
+  /** Where the next search begins, so that lanes of equal load take queue. */
+  #start = 0;
+
+  constructor(private readonly options: LanesOptions) {}
+
+  /**
+   * A place in a lane that can pay `costWei` and has room: the account's own if possible, else the least busy. Waits for room, and for a top-up where the admin
+   * payer has enough for one, until `deadline` (ms of the epoch). The place is given back by `leave`. Throws `no_payer_available`.
+   */
+  async enter(sticky: number | null, costWei: bigint, deadline: number): Promise<Lane> {
+    for (;;) {
+      const usable = await this.#usable(costWei);
+      const free = usable.filter((lane) => this.#load(lane) < this.options.maxInFlight);
+      const lane = free.find(({ payer }) => payer === sticky) ?? this.#leastBusy(free);
+      if (lane !== undefined) {
+        this.#count(lane.payer, 1);
+        return lane;
+      }
+      if (Date.now() >= deadline) {
+        throw noPayer(usable.length > 0 ? "Every API payer has as many writes under way as it may have." : NOT_ENOUGH_GAS);
+      }
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
+      this.#readAt = 0;
+    }
+  }
+
+  /** Any lane whose address the contract knows, to simulate as. Throws `no_payer_available`. */
+  async anyRegistered(): Promise<Lane> {
+    const find = (): Lane | undefined => this.#lanes.find(({ payer, registered }) => payer > 0 && registered);
+    await this.#refresh(false);
+    if (find() === undefined) await this.#refresh(true);
+    return find() ?? raise(noPayer("No API payer is registered with the contract."));
+  }
+
+  leave(payer: number): void {
+    this.#count(payer, -1);
+  }
+
+  async all(): Promise<readonly Lane[]> {
+    await this.#refresh(!this.#lanes.some(({ usable }) => usable));
+    return this.#lanes;
+  }
+
+  /** A payer could pay so much at once. */
+  async canPay(costWei: bigint): Promise<boolean> {
+    await this.#refresh(false);
+    return this.#lanes.some((lane) => lane.usable && lane.balanceWei >= costWei);
+  }
+
+  /** Lanes that can pay; none while a top-up is awaited. Throws `no_payer_available` when waiting would not help. */
+  async #usable(costWei: bigint): Promise<readonly Lane[]> {
+    const find = (): readonly Lane[] => this.#lanes.filter((lane) => lane.usable && lane.balanceWei >= costWei);
+    await this.#refresh(false);
+    if (find().length === 0) await this.#refresh(true);
+    if (find().length === 0) await this.#awaitTopUp(costWei);
+    return find();
+  }
+
+  async #awaitTopUp(costWei: bigint): Promise<void> {
+    if (!this.#lanes.some(({ usable }) => usable)) throw noPayer("No API payer is registered and funded.");
+    await wantBalance(this.options.db, costWei);
+    const admin = this.#lanes.find(({ payer }) => payer === 0);
+    if (admin === undefined || admin.balanceWei <= costWei) throw noPayer(NOT_ENOUGH_GAS);
+  }
+
+  #count(payer: number, change: number): void {
+    this.#taken.set(payer, (this.#taken.get(payer) ?? 0) + change);
+  }
+
+  #leastBusy(lanes: readonly Lane[]): Lane | undefined {
+    this.#start += 1;
+    const rotated = lanes.map((_, index) => lanes[(index + this.#start) % lanes.length] as Lane);
+    return rotated.reduce<Lane | undefined>((best, lane) => (best === undefined || this.#load(lane) < this.#load(best) ? lane : best), undefined);
+  }
+
+  #load(lane: Lane): number {
+    return lane.inFlight + (this.#taken.get(lane.payer) ?? 0);
+  }
+
+  async #refresh(now: boolean): Promise<void> {
+    if (!now && Date.now() - this.#readAt < FRESH_FOR_MS) return;
+    this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
+    await this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    const { rows } = await sql<LaneRow>`
+      select lanes.*, (select count(*) from submissions where submissions.payer = lanes.payer and state in (${sql.join(OPEN_STATES)})) as in_flight
+      from lanes order by payer`.execute(this.options.db);
+    this.#lanes = rows.map(laneOf);
+    this.#taken.clear();
+    this.#readAt = Date.now();
+  }
+}
+
+interface LaneRow {
+  payer: number;
+  address: string;
+  next_nonce: number;
+  draining: boolean;
+  registered: boolean;
+  balance_wei: string;
+  in_flight: number;
+}
+
+function laneOf(row: LaneRow): Lane {
+  const balanceWei = BigInt(row.balance_wei);
+  return {
+    payer: row.payer,
+    address: row.address as Address,
+    balanceWei,
+    nextNonce: row.next_nonce,
+    inFlight: row.in_flight,
+    draining: row.draining,
+    registered: row.registered,
+    usable: row.payer > 0 && row.registered && !row.draining && balanceWei > 0n,
+  };
+}
+
+const noPayer = (detail: string): KeywrightError =>
+  new KeywrightError("no_payer_available", `${detail} Nothing was sent or charged.`, {}, { retryAfterSeconds: 5 });
+
+function raise(error: Error): never {
+  throw error;
+}

@@ -1,0 +1,249 @@
+/** Reads of the contract, each from a block at or after the last answered write. */
+import { toBeHex } from "ethers";
+import { NotTheContract, decodeDecision, encodeQuestion } from "../../../protocol/decision";
+import { KeywrightError } from "../../../protocol/errors";
+import { hash32FromUint, MAX_U64 } from "../../../protocol/ids";
+import type { AccountId, ActionHash, Address, DerivationPath, GroupId, KeyId, PkpId } from "../../../protocol/ids";
+import type {
+  AccountInfoStructOutput as AccountInfo,
+  ActionInfoStructOutput as ActionInfo,
+  GroupInfoStructOutput as GroupInfo,
+  PkpInfoStructOutput as PkpInfo,
+  UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
+} from "../../../typechain-types/contracts/interfaces/IAccountManager";
+import { keyAnswer, keyQuestion } from "../abi/keyState";
+import type { RpcCall } from "../../../protocol/rpc/endpoint";
+import { namedError } from "../abi/reverts";
+import type { RpcClient } from "../rpc/client";
+import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageRequest, PkpView, UsageKeyView } from "../types";
+import { decodeResult, encodeView, type ViewArgument } from "../abi/views";
+
+const USAGE_KEYS_PER_CALL = 200;
+
+interface Question {
+  readonly name: string;
+  readonly args: readonly ViewArgument[];
+}
+
+export interface ReadsOptions {
+  readonly rpc: RpcClient;
+  readonly contractAddress: Address;
+  /** The block reads must not be older than. */
+  readonly minBlock: () => Promise<number>;
+}
+
+type ReadMethods = Pick<
+  Chain,
+  | "key"
+  | "account"
+  | "group"
+  | "groups"
+  | "actions"
+  | "actionsInGroup"
+  | "pkps"
+  | "pkpsInGroup"
+  | "usageKeys"
+  | "usageKey"
+  | "pkpByNumber"
+  | "explainExecution"
+  | "apiPayers"
+  | "adminApiPayer"
+  | "forwarder"
+>;
+
+export class Reads implements ReadMethods {
+  #forwarder: Address | undefined;
+
+  constructor(private readonly options: ReadsOptions) {}
+
+  async key(ids: readonly KeyId[]): Promise<KeyState | undefined> {
+    for (const id of ids) {
+      const [answer] = await this.#call([keyQuestion(id)]);
+      const state = ofTheContract(() => keyAnswer(id, answer));
+      if (state !== undefined) return state;
+    }
+    return undefined;
+  }
+
+  async account(id: AccountId): Promise<AccountView | undefined> {
+    const [account] = await this.accounts([id]);
+    return account;
+  }
+
+  /** Several accounts at once; undefined where there is none. */
+  async accounts(ids: readonly AccountId[]): Promise<readonly (AccountView | undefined)[]> {
+    return Promise.all(
+      ids.map(async (id) => {
+        const [info] = (await orUndefined("unknown_account", this.#ask("getAccount", [id]))) ?? [];
+        return info === undefined ? undefined : accountView(info as AccountInfo);
+      }),
+    );
+  }
+
+  async group(id: AccountId, groupId: GroupId): Promise<GroupView> {
+    const [info] = await this.#ask("getGroup", [id, groupId]);
+    return groupView(info as GroupInfo);
+  }
+
+  async groups(id: AccountId, page: PageRequest): Promise<Page<GroupView>> {
+    return this.#page("listGroups", [id], page, (item) => groupView(item as GroupInfo));
+  }
+
+  async actions(id: AccountId, page: PageRequest): Promise<Page<ActionView>> {
+    return this.#page("listActions", [id], page, (item) => actionView(item as ActionInfo));
+  }
+
+  async actionsInGroup(id: AccountId, groupId: GroupId, page: PageRequest): Promise<Page<ActionView>> {
+    return this.#page("listActionsInGroup", [id, groupId], page, (item) => actionView(item as ActionInfo));
+  }
+
+  async pkps(id: AccountId, page: PageRequest): Promise<Page<PkpView>> {
+    return this.#page("listPkps", [id], page, (item) => pkpView(item as PkpInfo));
+  }
+
+  async pkpsInGroup(id: AccountId, groupId: GroupId, page: PageRequest): Promise<Page<PkpView>> {
+    return this.#page("listPkpsInGroup", [id, groupId], page, (item) => pkpView(item as PkpInfo));
+  }
+
+  /** The contract gives 200 usage keys a call; larger pages are put together from calls at one block. */
+  async usageKeys(id: AccountId, { offset, limit }: PageRequest): Promise<Page<UsageKeyView>> {
+    const starts = Array.from({ length: Math.max(1, Math.ceil(limit / USAGE_KEYS_PER_CALL)) }, (_, index) => index * USAGE_KEYS_PER_CALL);
+    const questions = starts.map((start): Question => ({ name: "listUsageApiKeys", args: [id, offset + start, Math.min(USAGE_KEYS_PER_CALL, limit - start)] }));
+    const answers = await this.#askAll(questions);
+    const items = answers.flatMap(([found]) => (found as UsageApiKeyInfo[]).map(usageKeyView));
+    return { items, total: Number(answers[0]?.[1]) };
+  }
+
+  async usageKey(id: KeyId): Promise<UsageKeyView | undefined> {
+    const [info] = (await orUndefined("unknown_usage_key", this.#ask("getUsageApiKey", [id]))) ?? [];
+    return info === undefined ? undefined : usageKeyView(info as UsageApiKeyInfo);
+  }
+
+  async pkpByNumber(id: AccountId, number: bigint): Promise<PkpId> {
+    if (number > MAX_U64) throw new KeywrightError("unknown_pkp_number", `The account has no PKP of number ${number}.`);
+    const [address] = await this.#ask("pkpByNumber", [id, number]);
+    return address as PkpId;
+  }
+
+  async explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): ReturnType<Chain["explainExecution"]> {
+    const [answer] = await this.#call([encodeQuestion(key, action, pkpId)]);
+    return ofTheContract(() => decodeDecision(answer));
+  }
+
+  async apiPayers(): Promise<readonly Address[]> {
+    const [payers] = await this.#ask("apiPayers", []);
+    return [...(payers as Address[])];
+  }
+
+  async adminApiPayer(): Promise<Address> {
+    const [payer] = await this.#ask("adminApiPayer", []);
+    return payer as Address;
+  }
+
+  /** Never changes: asked once. */
+  async forwarder(): Promise<Address> {
+    this.#forwarder ??= (await this.#ask("trustedForwarder", []))[0] as Address;
+    return this.#forwarder;
+  }
+
+  async #page<T>(name: string, args: readonly ViewArgument[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {
+    const [items, total] = await this.#ask(name, [...args, page.offset, page.limit]);
+    return { items: (items as unknown[]).map(view), total: Number(total) };
+  }
+
+  async #ask(name: string, args: readonly ViewArgument[]): Promise<readonly unknown[]> {
+    const [answer] = await this.#askAll([{ name, args }]);
+    return answer ?? [];
+  }
+
+  async #askAll(questions: readonly Question[]): Promise<readonly (readonly unknown[])[]> {
+    const answers = await this.#call(questions.map(({ name, args }) => encodeView(name, args)));
+    return questions.map(({ name }, index) => ofTheContract(() => decodeResult(name, answers[index])));
+  }
+
+  /** Calldata in, raw answers out, all from one block. */
+  async #call(questions: readonly string[]): Promise<readonly unknown[]> {
+    const { rpc, contractAddress, minBlock } = this.options;
+    const callsAt = (block: string): RpcCall[] => questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, block] }));
+    try {
+      return (await rpc.callAt(await minBlock(), callsAt)).values;
+    } catch (error) {
+      throw namedError(error);
+    }
+  }
+}
+
+const noContract = (): KeywrightError => new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
+
+function ofTheContract<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof NotTheContract ? noContract() : error;
+  }
+}
+
+async function orUndefined<T>(code: string, answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof KeywrightError && error.code === code) return undefined;
+    throw error;
+  }
+}
+
+function accountView(info: AccountInfo): AccountView {
+  return {
+    id: hash32FromUint(info.id) as AccountId,
+    owner: info.adminWalletAddress as Address,
+    managed: info.managed,
+    name: info.name,
+    description: info.description,
+    groupCount: Number(info.groupCount),
+    actionCount: Number(info.actionCount),
+    pkpCount: Number(info.pkpCount),
+    usageKeyCount: Number(info.usageApiKeyCount),
+  };
+}
+
+function groupView(info: GroupInfo): GroupView {
+  return {
+    id: info.id as GroupId,
+    name: info.name,
+    description: info.description,
+    pkpCount: Number(info.pkpCount),
+    actionCount: Number(info.actionCount),
+  };
+}
+
+function actionView(info: ActionInfo): ActionView {
+  return { hash: hash32FromUint(info.actionHash) as ActionHash, name: info.name, description: info.description };
+}
+
+function pkpView(info: PkpInfo): PkpView {
+  return {
+    number: Number(info.number),
+    walletAddress: info.pkpId as PkpId,
+    derivationPath: toBeHex(info.derivationPath, 32) as DerivationPath,
+    name: info.name,
+    description: info.description,
+  };
+}
+
+function usageKeyView(info: UsageApiKeyInfo): UsageKeyView {
+  return {
+    id: hash32FromUint(info.id) as KeyId,
+    accountId: hash32FromUint(info.accountId) as AccountId,
+    expiresAtSeconds: info.expiration,
+    capCents: info.balance,
+    name: info.name,
+    description: info.description,
+    canCreateGroups: info.createGroups,
+    canDeleteGroups: info.deleteGroups,
+    canCreatePkps: info.createPKPs,
+    manageIpfsIdsInGroups: [...info.manageIPFSIdsInGroups],
+    addPkpToGroups: [...info.addPkpToGroups],
+    removePkpFromGroups: [...info.removePkpFromGroups],
+    executeInGroups: [...info.executeInGroups],
+  };
+}

@@ -1,0 +1,101 @@
+/** The chain's head, asked for several times per block; whoever waits for something on chain waits for the next head. */
+import type { Logger } from "pino";
+import type { RpcClient } from "./client";
+
+export interface HeadOptions {
+  readonly rpc: RpcClient;
+  readonly log: Logger;
+  readonly fastestPollMs: number;
+  readonly slowestPollMs: number;
+}
+
+const POLLS_PER_BLOCK = 5;
+
+export class Head {
+  #number = 0;
+  #changedAt = 0;
+  #answeredAt = 0;
+  /** Smoothed time between blocks. */
+  #blockMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  #waiting = new Set<() => void>();
+
+  constructor(private readonly options: HeadOptions) {
+    this.#blockMs = options.slowestPollMs;
+  }
+
+  start(): void {
+    void this.#poll();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    this.#wake();
+  }
+
+  /** 0 before the first answer. */
+  get number(): number {
+    return this.#number;
+  }
+
+  /** Seconds since the chain last answered. */
+  get ageSeconds(): number {
+    return this.#answeredAt === 0 ? Infinity : (Date.now() - this.#answeredAt) / 1_000;
+  }
+
+  /** Resolves at the next change of the head, or after `atMostMs`. */
+  next(atMostMs: number): Promise<void> {
+    if (this.#stopped) return Promise.resolve();
+    this.#hurry();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, atMostMs);
+      this.#waiting.add(done);
+    });
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      this.#take(Number(await this.options.rpc.call<string>("eth_blockNumber", [])));
+    } catch (error) {
+      if (!this.#stopped) this.options.log.warn({ err: error }, "the chain's head cannot be read");
+    }
+    if (!this.#stopped) this.#schedule(this.#pause());
+  }
+
+  #take(number: number): void {
+    const now = Date.now();
+    this.#answeredAt = now;
+    if (number === this.#number) return;
+    if (this.#changedAt > 0 && number > this.#number) this.#blockMs = 0.7 * this.#blockMs + (0.3 * (now - this.#changedAt)) / (number - this.#number);
+    this.#number = number;
+    this.#changedAt = now;
+    this.#wake();
+  }
+
+  /** While somebody waits: several times per block. Else as seldom as allowed. */
+  #pause(): number {
+    const { fastestPollMs, slowestPollMs } = this.options;
+    return this.#waiting.size === 0 ? slowestPollMs : Math.min(slowestPollMs, Math.max(fastestPollMs, this.#blockMs / POLLS_PER_BLOCK));
+  }
+
+  #schedule(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#poll(), ms);
+  }
+
+  /** The first to wait ends a long pause. */
+  #hurry(): void {
+    if (this.#waiting.size === 0 && this.#timer !== undefined) this.#schedule(Math.min(this.options.fastestPollMs, this.#pause()));
+  }
+
+  #wake(): void {
+    for (const done of [...this.#waiting]) done();
+  }
+}

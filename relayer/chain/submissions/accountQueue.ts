@@ -1,0 +1,104 @@
+/**
+ * The order of writes inside one account. Within this process: first come, first served. Between processes: the account's turn number in the store, raised
+ * by each write, so that whoever was overtaken simulates again.
+ */
+import { sql } from "kysely";
+import { KeywrightError } from "../../../protocol/errors";
+import type { AccountId } from "../../../protocol/ids";
+import type { Db } from "../../store/database";
+import { OPEN_STATES } from "./states";
+
+export interface Turn {
+  readonly number: number;
+  /** The lane the account sticks to. */
+  readonly payer: number | null;
+}
+
+export interface AccountQueueOptions {
+  readonly db: Db;
+  readonly maxWaitingPerAccount: number;
+  readonly maxWaiting: number;
+}
+
+const BETWEEN_LOOKS_MS = 50;
+
+export class AccountQueue {
+  readonly #tails = new Map<AccountId, { tail: Promise<void>; waiting: number }>();
+  #waiting = 0;
+
+  constructor(private readonly options: AccountQueueOptions) {}
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /**
+   * Waits until no earlier write of the account in this process is before this one. The caller gives the place back by calling the answer.
+   * Throws `queue_full`, or what `tooLate` gives at `deadline` (ms of the epoch).
+   */
+  async enter(accountId: AccountId, deadline: number, tooLate: () => KeywrightError): Promise<() => void> {
+    const line = this.#tails.get(accountId) ?? { tail: Promise.resolve(), waiting: 0 };
+    if (line.waiting >= this.options.maxWaitingPerAccount || this.#waiting >= this.options.maxWaiting) throw queueFull();
+    const before = line.tail;
+    let leave: () => void = () => undefined;
+    line.tail = before.then(() => new Promise<void>((resolve) => (leave = resolve)));
+    this.#tails.set(accountId, line);
+    line.waiting += 1;
+    this.#waiting += 1;
+    const isMine = await settlesBefore(before, deadline);
+    this.#waiting -= 1;
+    const done = (): void => {
+      line.waiting -= 1;
+      if (line.waiting === 0) this.#tails.delete(accountId);
+      // `leave` is set once the one before has left; until then this one's place passes on by itself.
+      void before.then(() => leave());
+    };
+    if (isMine) return done;
+    done();
+    throw tooLate();
+  }
+
+  /** The account's turn, once no write of it is under way on any instance. */
+  async whenFree(accountId: AccountId, deadline: number, tooLate: () => KeywrightError): Promise<Turn> {
+    for (;;) {
+      const turn = await this.#read(accountId);
+      if (turn !== undefined) return turn;
+      if (Date.now() >= deadline) throw tooLate();
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
+    }
+  }
+
+  async #read(accountId: AccountId): Promise<Turn | undefined> {
+    const { db } = this.options;
+    const { rows } = await sql<{ turn: number; payer: number | null; busy: boolean }>`
+      select turn, payer, exists (select from submissions where account_id = ${accountId} and state in (${sql.join(OPEN_STATES)})) as busy
+      from account_turns where account_id = ${accountId}`.execute(db);
+    const row = rows[0];
+    if (row !== undefined) return row.busy ? undefined : { number: row.turn, payer: row.payer };
+    await db
+      .insertInto("account_turns")
+      .values({ account_id: accountId })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    return { number: 0, payer: null };
+  }
+}
+
+function settlesBefore(promise: Promise<void>, deadline: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), Math.max(0, deadline - Date.now()));
+    void promise.then(() => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
+}
+
+function queueFull(): KeywrightError {
+  return new KeywrightError(
+    "queue_full",
+    "Too many writes are waiting; the same request may succeed later. Nothing was sent or charged.",
+    {},
+    { retryAfterSeconds: 5 },
+  );
+}

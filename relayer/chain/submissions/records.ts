@@ -1,0 +1,314 @@
+/**
+ * Submissions in the store. Every change of state is one statement or transaction that names the state it starts from, so that two relayers, or one that
+ * was thought dead, can never both make it.
+ */
+import { randomBytes } from "node:crypto";
+import { sql, type Selectable } from "kysely";
+import type { AccountId, Hash32 } from "../../../protocol/ids";
+import type { Db, Trx } from "../../store/database";
+import { leaseExpired } from "../../store/instance";
+import type { KeptFailure, SubmissionAttemptsTable, SubmissionsTable } from "../../store/tables/chain";
+import { cancelSubmission } from "./operations";
+import { sameResult } from "../abi/receipts";
+import { hasOutcome, OPEN_STATES } from "./states";
+import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionView, WriteResult } from "../types";
+
+export type SubmissionRow = Selectable<SubmissionsTable>;
+export type AttemptRow = Selectable<SubmissionAttemptsTable>;
+
+export const newSubmissionId = (): SubmissionId => randomBytes(16).toString("hex") as SubmissionId;
+export const parseSubmissionId = (text: string): SubmissionId | undefined => (/^[0-9a-f]{32}$/.test(text) ? (text as SubmissionId) : undefined);
+
+export interface Beginning {
+  readonly id: SubmissionId;
+  readonly accountId: AccountId;
+  readonly kind: string;
+  readonly payer: number;
+  /** The turn at which the write was simulated. */
+  readonly turn: number;
+  readonly calldata: string;
+  readonly tag: string;
+  readonly gasLimit: bigint;
+  readonly idempotencyKey: string | undefined;
+  readonly billed: boolean;
+  readonly requestId: string | undefined;
+}
+
+export interface Outcome {
+  readonly state: "mined" | "failed" | "expired";
+  readonly transactionHash?: string;
+  readonly block?: { readonly number: number; readonly hash: string };
+  readonly result?: WriteResult;
+  readonly error?: SubmissionFailure;
+  /** It was mined, with or without success. */
+  readonly charged: boolean;
+}
+
+/** Another instance watches the submission now; whatever this one was about to do is the other's. */
+export class LostSubmission extends Error {
+  override readonly name = "LostSubmission";
+}
+
+/** Another write had used the idempotency key. */
+export class RepeatedKey extends Error {
+  override readonly name = "RepeatedKey";
+}
+
+const AT_A_TIME = 200;
+
+export class SubmissionRecords {
+  constructor(
+    private readonly db: Db,
+    private readonly instanceId: string,
+    private readonly hooks: SubmissionHooks,
+  ) {}
+
+  /**
+   * Takes the lane's next nonce and writes the submission down, in one transaction. Undefined when another write of the account came first or the lane
+   * takes nothing any more: simulate again. Throws RepeatedKey.
+   */
+  async begin(beginning: Beginning): Promise<SubmissionRow | undefined> {
+    try {
+      if (!beginning.billed) return await this.#takeNonce(this.db, beginning);
+      return await this.db.transaction().execute(async (trx) => {
+        const row = await this.#takeNonce(trx, beginning);
+        if (row !== undefined) await this.hooks.onBegin(beginning.id, trx);
+        return row;
+      });
+    } catch (error) {
+      if ((error as { constraint?: unknown }).constraint === "submissions_idempotency_key_key") throw new RepeatedKey();
+      throw error;
+    }
+  }
+
+  async #takeNonce(trx: Db | Trx, beginning: Beginning): Promise<SubmissionRow | undefined> {
+    const { id, accountId, kind, payer, turn, calldata, tag, gasLimit, idempotencyKey = null, billed, requestId = null } = beginning;
+    const { rows } = await sql<SubmissionRow>`
+      with turn as (
+        update account_turns set turn = turn + 1, payer = ${payer}
+        where account_id = ${accountId} and turn = ${turn}
+          and not exists (select from submissions where account_id = ${accountId} and state in (${sql.join(OPEN_STATES)}))
+        returning 1
+      ), lane as (
+        update lanes set next_nonce = next_nonce + 1
+        where payer = ${payer} and not draining and exists (select from turn)
+        returning next_nonce - 1 as nonce
+      )
+      insert into submissions (id, account_id, kind, state, payer, nonce, calldata, tag, gas_limit, idempotency_key, billed, instance_id, request_id)
+      select ${id}, ${accountId}, ${kind}, 'reserved', ${payer}::int4, nonce, ${calldata}, ${tag}, ${gasLimit.toString()}::int8, ${idempotencyKey}, ${billed}::boolean,
+        ${this.instanceId}, ${requestId}
+      from lane returning *`.execute(trx);
+    return rows[0];
+  }
+
+  /** Gas for a payer from the admin payer's lane; undefined while another top-up of it is under way. */
+  async beginTopUp(toPayer: number, amountWei: bigint): Promise<SubmissionRow | undefined> {
+    const { rows } = await sql<SubmissionRow>`
+      with lane as (
+        update lanes set next_nonce = next_nonce + 1
+        where payer = 0 and not exists (select from submissions where to_payer = ${toPayer} and state in (${sql.join(OPEN_STATES)}))
+        returning next_nonce - 1 as nonce
+      )
+      insert into submissions (id, kind, state, payer, nonce, to_payer, amount_wei, gas_limit, instance_id)
+      select ${newSubmissionId()}, 'top_up', 'reserved', 0, nonce, ${toPayer}::int4, ${amountWei.toString()}::numeric, 21000, ${this.instanceId}
+      from lane returning *`.execute(this.db);
+    return rows[0];
+  }
+
+  /** Stores signed bytes before anybody may send them. Throws LostSubmission. */
+  async addAttempt(row: SubmissionRow, attempt: Omit<AttemptRow, "created_at" | "submission_id">): Promise<AttemptRow> {
+    const { rows } = await sql<AttemptRow>`
+      with held as (
+        update submissions set state = case when state = 'reserved' then 'signed' else state end, updated_at = now()
+        where id = ${row.id} and instance_id = ${this.instanceId} and state in (${sql.join(OPEN_STATES)})
+        returning id
+      )
+      insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
+      select ${attempt.hash}, id, ${attempt.does}, ${attempt.raw}, ${attempt.max_fee}::numeric, ${attempt.priority_fee}::numeric from held
+      on conflict (hash) do update set raw = excluded.raw
+      returning *`.execute(this.db);
+    if (rows[0] === undefined) throw new LostSubmission();
+    return rows[0];
+  }
+
+  async attempts(id: string): Promise<AttemptRow[]> {
+    return this.db.selectFrom("submission_attempts").selectAll().where("submission_id", "=", id).orderBy("created_at").execute();
+  }
+
+  /** A node accepted it, or knows it. */
+  async markSent(id: string): Promise<void> {
+    await this.db
+      .updateTable("submissions")
+      .set({ state: "sent", updated_at: sql`now()` })
+      .where("id", "=", id)
+      .where("state", "=", "signed")
+      .execute();
+  }
+
+  cancel(id: string): Promise<boolean> {
+    return cancelSubmission(this.db, id);
+  }
+
+  /**
+   * Writes the outcome, frees the account's turn and tells the books, in one transaction. The first writer decides; the row as it stands is returned.
+   * After a reorg an outcome other than the one answered makes it `changed`, and the books are not told twice.
+   */
+  async end(row: SubmissionRow, outcome: Outcome): Promise<SubmissionRow> {
+    // A single statement is a transaction by itself; the books need one around theirs, too.
+    const ended = row.billed
+      ? await this.db.transaction().execute(async (trx) => {
+          const written = await this.#writeOutcome(trx, row, outcome);
+          if (written !== undefined && written.before === null) await this.#tellBooks(trx, written);
+          return written;
+        })
+      : await this.#writeOutcome(this.db, row, outcome);
+    return ended ?? (await this.#overtaken(row, outcome));
+  }
+
+  async #writeOutcome(
+    trx: Db | Trx,
+    row: SubmissionRow,
+    { state, transactionHash, block, result, error, charged }: Outcome,
+  ): Promise<SubmissionRow | undefined> {
+    const final = row.before === null || isSameAnswer(row.before, { result, error }) ? state : "changed";
+    const { rows } = await sql<SubmissionRow>`
+      with ended as (
+        update submissions set state = ${final}, transaction_hash = ${transactionHash ?? null}, block_number = ${block?.number ?? null}::int8,
+          block_hash = ${block?.hash ?? null}, result = ${jsonOrNull(result)}::jsonb, error = ${jsonOrNull(error)}::jsonb, charged = charged or ${charged}::boolean,
+          instance_id = null, updated_at = now()
+        where id = ${row.id} and state in (${sql.join(OPEN_STATES)}) and (before is null) = ${row.before === null}::boolean
+        returning *
+      ), seen as (
+        update account_turns set last_block = greatest(last_block, ended.block_number) from ended
+        where account_turns.account_id = ended.account_id and ended.block_number is not null
+      )
+      select * from ended`.execute(trx);
+    return rows[0];
+  }
+
+  /** Somebody else wrote its outcome, or a reorg came between: as it stands now, and once more if it is still open. */
+  async #overtaken(row: SubmissionRow, outcome: Outcome): Promise<SubmissionRow> {
+    const current = await this.load(row.id);
+    if (current === undefined) throw new LostSubmission();
+    return hasOutcome(current.state) ? current : this.end(current, outcome);
+  }
+
+  /**
+   * Gives up a submission that was never signed: its nonce goes back if it is the lane's topmost, else a filler takes it over and is returned.
+   * Throws LostSubmission.
+   */
+  async giveUpUnsigned(row: SubmissionRow, error: SubmissionFailure): Promise<SubmissionRow | undefined> {
+    return this.db.transaction().execute(async (trx) => {
+      const { numUpdatedRows: given } = await trx
+        .updateTable("lanes")
+        .set({ next_nonce: sql`next_nonce - 1` })
+        .where("payer", "=", row.payer)
+        .where(sql<boolean>`next_nonce = ${row.nonce} + 1`)
+        .executeTakeFirst();
+      const failed = await trx
+        .updateTable("submissions")
+        .set({ state: "failed", nonce: null, error: JSON.stringify(error), instance_id: null, updated_at: sql`now()` })
+        .where("id", "=", row.id)
+        .where("state", "=", "reserved")
+        .where("instance_id", "=", this.instanceId)
+        .returningAll()
+        .executeTakeFirst();
+      if (failed === undefined) throw new LostSubmission();
+      await this.#tellBooks(trx, failed);
+      return given > 0n || row.nonce === null ? undefined : this.insertFiller(trx, row.payer, row.nonce);
+    });
+  }
+
+  /** A submission of our own that only fills a nonce. */
+  insertFiller(trx: Db | Trx, payer: number, nonce: number): Promise<SubmissionRow | undefined> {
+    return trx
+      .insertInto("submissions")
+      .values({ id: newSubmissionId(), kind: "filler", state: "reserved", payer, nonce, gas_limit: 21_000, cancelled: true, instance_id: this.instanceId })
+      .onConflict((conflict) => conflict.doNothing())
+      .returningAll()
+      .executeTakeFirst();
+  }
+
+  /**
+   * Open submissions that nobody watches, or whose monitor's lease has run out: from now on they are this instance's. Its own that it does not watch (the
+   * store failed between two steps) come back to it the same way.
+   */
+  async takeOver(watchedIds: readonly string[]): Promise<SubmissionRow[]> {
+    const orphans = this.db
+      .selectFrom("submissions")
+      .select("id")
+      .where("state", "in", OPEN_STATES)
+      .where((eb) =>
+        eb.or([
+          eb("instance_id", "is", null),
+          leaseExpired("submissions.instance_id"),
+          sql<boolean>`(instance_id = ${this.instanceId} and not id = any(${[...watchedIds]}::text[]))`,
+        ]),
+      )
+      .orderBy("payer")
+      .orderBy("nonce")
+      .limit(AT_A_TIME)
+      .forUpdate()
+      .skipLocked();
+    return this.db.updateTable("submissions").set({ instance_id: this.instanceId }).where("id", "in", orphans).returningAll().execute();
+  }
+
+  /** Whoever comes next may take them up at once. */
+  async handBack(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    await this.db
+      .updateTable("submissions")
+      .set({ instance_id: null })
+      .where("id", "in", [...ids])
+      .where("instance_id", "=", this.instanceId)
+      .execute();
+  }
+
+  async payerAddress(payer: number): Promise<string> {
+    const lane = await this.db.selectFrom("lanes").select("address").where("payer", "=", payer).executeTakeFirstOrThrow();
+    return lane.address;
+  }
+
+  async load(id: string): Promise<SubmissionRow | undefined> {
+    return this.db.selectFrom("submissions").selectAll().where("id", "=", id).executeTakeFirst();
+  }
+
+  async byIdempotencyKey(key: string): Promise<SubmissionRow | undefined> {
+    return this.db.selectFrom("submissions").selectAll().where("idempotency_key", "=", key).executeTakeFirst();
+  }
+
+  async #tellBooks(trx: Trx, { id, account_id, kind, charged, billed }: SubmissionRow): Promise<void> {
+    if (!billed || account_id === null) return;
+    await this.hooks.onOutcome({ submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged }, trx);
+  }
+}
+
+const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+
+type Answered = NonNullable<SubmissionRow["before"]>;
+
+function isSameAnswer(before: Answered, now: { result?: WriteResult | undefined; error?: SubmissionFailure | undefined }): boolean {
+  return before.error?.code === now.error?.code && sameResult(before.result as WriteResult | undefined, now.result);
+}
+
+export function viewOf(row: SubmissionRow): SubmissionView {
+  return {
+    id: row.id as SubmissionId,
+    accountId: row.account_id as AccountId,
+    kind: row.kind,
+    state: row.state,
+    ...(row.transaction_hash === null ? {} : { transactionHash: row.transaction_hash as Hash32 }),
+    ...(row.block_number === null ? {} : { blockNumber: row.block_number }),
+    ...(row.result === null ? {} : { result: row.result as WriteResult }),
+    ...(row.error === null ? {} : { error: failureOfKept(row.error) }),
+    ...(row.before === null ? {} : { before: beforeOf(row.before) }),
+    charged: row.charged,
+    createdAt: row.created_at,
+  };
+}
+
+function beforeOf({ result, error }: Answered): NonNullable<SubmissionView["before"]> {
+  return { ...(result === undefined ? {} : { result: result as WriteResult }), ...(error === undefined ? {} : { error: failureOfKept(error) }) };
+}
+
+const failureOfKept = (kept: KeptFailure): SubmissionFailure => ({ code: kept.code as SubmissionFailure["code"], detail: kept.detail, facts: kept.facts });

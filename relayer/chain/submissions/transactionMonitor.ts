@@ -1,0 +1,314 @@
+/**
+ * Carries submissions from their nonce to their outcome. One loop per submission, each step safe to repeat: everything it knows is in the store, so any
+ * instance can take the next step. All transactions of a submission have one nonce, so at most one of them can ever land.
+ */
+import type { Logger } from "pino";
+import { KeywrightError } from "../../../protocol/errors";
+import type { Address } from "../../../protocol/ids";
+import type { FeeOracle, Fees } from "../payers/fees";
+import type { Head } from "../rpc/head";
+import { LostSubmission, type AttemptRow, type Outcome, type SubmissionRecords, type SubmissionRow } from "./records";
+import { outcomeOf, NONCE_LOST } from "./outcomes";
+import type { OutcomeFeed } from "./outcomeFeed";
+import type { Receipt } from "../abi/receipts";
+import type { RpcClient } from "../rpc/client";
+import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
+import type { ChainTuning } from "../settings";
+import { sign, type TransactionKind } from "./signing";
+import { hasOutcome, wasNeverSigned } from "./states";
+import type { ExecutorPort } from "../types";
+
+export interface TransactionMonitorOptions {
+  readonly rpc: RpcClient;
+  readonly records: SubmissionRecords;
+  readonly executor: ExecutorPort;
+  readonly head: Head;
+  readonly fees: FeeOracle;
+  readonly contractAddress: Address;
+  readonly log: Logger;
+  readonly tuning: ChainTuning;
+  /** Told of every submission whose outcome this instance has seen. */
+  readonly outcomes: OutcomeFeed;
+}
+
+/** What a loop remembers between steps; losing it costs time, nothing else. */
+interface Monitored {
+  row: SubmissionRow;
+  attempts: AttemptRow[];
+  /** Hash of the attempt that was sent to a node last, and when. */
+  sent: { readonly hash: string; readonly at: number } | undefined;
+  /** A node accepted it or knows it. */
+  isKnownToNode: boolean;
+  lookedAt: number;
+  misses: number;
+  refusals: number;
+  /** Since when every endpoint says that the nonce is used and none of ours has a receipt. */
+  nonceGoneSince: number | undefined;
+}
+
+const MISSES_BEFORE_SENDING_AGAIN = 3;
+const REFUSALS_BEFORE_GIVING_UP = 3;
+
+export class TransactionMonitor {
+  readonly #watched = new Map<string, Promise<void>>();
+  #stopping = false;
+
+  constructor(private readonly options: TransactionMonitorOptions) {}
+
+  get watchedIds(): readonly string[] {
+    return [...this.#watched.keys()];
+  }
+
+  /** Takes the submission on, unless it is watched already. */
+  watch(row: SubmissionRow): void {
+    if (this.#stopping || this.#watched.has(row.id)) return;
+    this.#watched.set(
+      row.id,
+      this.#loop(row).finally(() => this.#watched.delete(row.id)),
+    );
+  }
+
+  /** Stops between two steps and gives everything back. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    const ids = this.watchedIds;
+    await Promise.all(this.#watched.values());
+    await this.options.records.handBack(ids);
+  }
+
+  async #loop(row: SubmissionRow): Promise<void> {
+    const { log, head, tuning } = this.options;
+    try {
+      const attempts = wasNeverSigned(row.state) ? [] : await this.options.records.attempts(row.id);
+      const item: Monitored = { row, attempts, sent: undefined, isKnownToNode: false, lookedAt: 0, misses: 0, refusals: 0, nonceGoneSince: undefined };
+      while (!this.#stopping && !(await this.#stepSafely(item))) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
+    } catch (error) {
+      // The store failed, or another instance took over: the sweep brings the submission back to somebody.
+      if (!(error instanceof LostSubmission)) log.error({ err: error, submissionId: row.id }, "a submission was dropped; the sweep takes it up again");
+      await this.options.records.handBack([row.id]).catch(() => undefined);
+    }
+  }
+
+  /** True when there is nothing more to do. */
+  async #stepSafely(item: Monitored): Promise<boolean> {
+    try {
+      return await this.#step(item);
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+      this.options.log.warn({ err: error, submissionId: item.row.id }, "a step of a submission failed; it is tried again");
+      return false;
+    }
+  }
+
+  async #step(item: Monitored): Promise<boolean> {
+    if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return hasOutcome(item.row.state);
+    if (item.sent === undefined) {
+      // Taken up from the store: it may be on its way, or even mined.
+      if (item.row.state !== "signed" && (await this.#landed(item))) return true;
+      await this.#broadcast(item);
+    }
+    if (await this.#landed(item)) return true;
+    await this.#noteSent(item);
+    if (Date.now() - item.lookedAt >= this.options.tuning.lookEveryMs) await this.#lookAfter(item);
+    return hasOutcome(item.row.state);
+  }
+
+  /** Signs for the first time. False when that could not be done: later, or never. */
+  async #firstAttempt(item: Monitored): Promise<boolean> {
+    try {
+      await this.#attempt(item, item.row.cancelled ? "nothing" : "write", await this.options.fees.now());
+      return true;
+    } catch (error) {
+      if (!(error instanceof KeywrightError)) throw error;
+      if (error.retryable && Date.now() - item.row.created_at.getTime() < this.options.tuning.unsignedForAtMostMs) throw error;
+      await this.#giveUpUnsigned(item, error);
+      return false;
+    }
+  }
+
+  async #giveUpUnsigned(item: Monitored, { code, detail, facts }: KeywrightError): Promise<void> {
+    const { records, outcomes, log } = this.options;
+    if (item.row.kind === "filler") {
+      // It has no other end than being mined.
+      log.error({ submissionId: item.row.id, code, detail }, "the executor declines to fill a nonce");
+      return;
+    }
+    const filler = await records.giveUpUnsigned(item.row, { code, detail, facts: { ...facts } });
+    item.row = (await records.load(item.row.id)) ?? item.row;
+    outcomes.publish(item.row);
+    if (filler !== undefined) this.watch(filler);
+  }
+
+  async #attempt(item: Monitored, does: TransactionKind, fees: Fees): Promise<void> {
+    const signed = await sign(this.options.executor, item.row, does, fees);
+    const attempt = await this.options.records.addAttempt(item.row, signed);
+    item.attempts = [...item.attempts.filter(({ hash }) => hash !== attempt.hash), attempt];
+    item.sent = undefined;
+    if (wasNeverSigned(item.row.state)) item.row = { ...item.row, state: "signed" };
+  }
+
+  /** Gives the newest attempt to a node. */
+  async #broadcast(item: Monitored): Promise<void> {
+    const newest = item.attempts.at(-1);
+    if (newest === undefined) return;
+    const failure = await this.options.rpc.broadcast(newest.raw);
+    item.sent = { hash: newest.hash, at: Date.now() };
+    item.lookedAt = Date.now();
+    item.misses = 0;
+    if (failure === undefined) this.#accepted(item);
+    else await this.#refused(item, newest, failure);
+  }
+
+  #accepted(item: Monitored): void {
+    item.refusals = 0;
+    item.nonceGoneSince = undefined;
+    item.isKnownToNode = true;
+  }
+
+  /** Written down only for a transaction that has to wait for its block: one that is mined at once goes from signed to mined. */
+  async #noteSent(item: Monitored): Promise<void> {
+    if (!item.isKnownToNode || item.row.state !== "signed") return;
+    item.row = { ...item.row, state: "sent" };
+    await this.options.records.markSent(item.row.id);
+  }
+
+  async #refused(item: Monitored, attempt: AttemptRow, failure: RpcFailure): Promise<void> {
+    const { log } = this.options;
+    log.info({ submissionId: item.row.id, failure, payer: item.row.payer, nonce: item.row.nonce }, "no node took a transaction");
+    switch (failure) {
+      case "underpriced":
+        // No need to wait for a block: the next step up is sent at once.
+        await this.#raiseFees(item, attempt);
+        if (item.attempts.at(-1) !== attempt) await this.#broadcast(item);
+        return;
+      case "needs_too_much_gas":
+      case "refused":
+        item.refusals += 1;
+        if (item.refusals >= REFUSALS_BEFORE_GIVING_UP) await this.#giveUpSigned(item);
+        item.sent = undefined;
+        return;
+      case "nonce_too_high":
+        // A transaction before it is still on its way; it is sent over again with the next head.
+        item.sent = undefined;
+        return;
+      case "nonce_too_low":
+      case "transport":
+        // One of ours may be mined or on its way, or the node is wrong: looked for once before it is sent again.
+        item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
+        return;
+      default:
+        // Wait and send it again: no gas, pool full, a node that cannot tell.
+        item.misses = MISSES_BEFORE_SENDING_AGAIN;
+    }
+  }
+
+  /** Nobody takes the write and nobody will: its nonce is filled with nothing. */
+  async #giveUpSigned(item: Monitored): Promise<void> {
+    if (item.row.cancelled || item.row.kind === "filler") return;
+    await this.options.records.cancel(item.row.id);
+    item.row = { ...item.row, cancelled: true };
+    await this.#attemptAgain(item, "nothing", await this.options.fees.now());
+  }
+
+  /** Asks for the receipts of all attempts; the one that has any decides. */
+  async #landed(item: Monitored): Promise<boolean> {
+    const { rpc, records, outcomes, contractAddress } = this.options;
+    for (const attempt of item.attempts) {
+      const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
+      if (receipt === null) continue;
+      item.row = await records.end(item.row, await outcomeOf(rpc, contractAddress, item.row, attempt.does, receipt));
+      outcomes.publish(item.row);
+      return hasOutcome(item.row.state);
+    }
+    return false;
+  }
+
+  /** No receipt for a while: is it known, is it stuck, was it dropped, was it cancelled, is it still ours? */
+  async #lookAfter(item: Monitored): Promise<void> {
+    item.lookedAt = Date.now();
+    await this.#reload(item);
+    const newest = item.attempts.at(-1);
+    if (newest === undefined || hasOutcome(item.row.state)) return;
+    if (item.row.cancelled && newest.does === "write") return this.#replaceByNothing(item, newest);
+    if (await this.#isKnown(item)) return this.#ifStuck(item, newest);
+    item.misses += 1;
+    if (await this.#nonceIsGone(item)) return;
+    if (item.misses >= MISSES_BEFORE_SENDING_AGAIN) item.sent = undefined;
+  }
+
+  async #reload(item: Monitored): Promise<void> {
+    const row = await this.options.records.load(item.row.id);
+    if (row === undefined) throw new LostSubmission();
+    const isOurs = hasOutcome(row.state) || row.instance_id === item.row.instance_id;
+    if (!isOurs) throw new LostSubmission();
+    item.row = row;
+    if (hasOutcome(row.state)) this.options.outcomes.publish(row);
+  }
+
+  async #isKnown(item: Monitored): Promise<boolean> {
+    const { rpc } = this.options;
+    const found = await Promise.all(item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash])));
+    if (!found.some((transaction) => transaction !== null)) return false;
+    item.misses = 0;
+    this.#accepted(item);
+    return true;
+  }
+
+  /** Known, next in its lane and old: higher fees. What waits behind another transaction is not helped by fees. */
+  async #ifStuck(item: Monitored, newest: AttemptRow): Promise<void> {
+    const { rpc, tuning } = this.options;
+    if (item.sent === undefined || Date.now() - item.sent.at < tuning.stuckAfterMs) return;
+    const next = await rpc.call<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
+    if (Number(next) === item.row.nonce) await this.#raiseFees(item, newest);
+  }
+
+  async #raiseFees(item: Monitored, attempt: AttemptRow): Promise<void> {
+    await this.#attemptAgain(item, attempt.does, await this.options.fees.toReplace(feesOf(attempt)));
+  }
+
+  async #replaceByNothing(item: Monitored, newest: AttemptRow): Promise<void> {
+    await this.#attemptAgain(item, "nothing", await this.options.fees.toReplace(feesOf(newest), true));
+  }
+
+  /** Without fees (the cap is reached), or when the executor declines them, what is on its way stays on its way. */
+  async #attemptAgain(item: Monitored, does: TransactionKind, fees: Fees | undefined): Promise<void> {
+    if (fees === undefined) return;
+    try {
+      await this.#attempt(item, does, fees);
+    } catch (error) {
+      if (!(error instanceof KeywrightError) || error.retryable) throw error;
+      this.options.log.error({ err: error, submissionId: item.row.id }, "the executor declines a replacement");
+    }
+  }
+
+  /** Somebody else used the nonce: believed only when every endpoint says so, for long, and none has a receipt of ours. */
+  async #nonceIsGone(item: Monitored): Promise<boolean> {
+    const { rpc, records, tuning, outcomes } = this.options;
+    const nonce = item.row.nonce ?? 0;
+    const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
+    const isGone = counts.every((count) => typeof count === "string" && Number(count) > nonce) && !(await this.#receiptAnywhere(item));
+    if (!isGone) item.nonceGoneSince = undefined;
+    else item.nonceGoneSince ??= Date.now();
+    if (item.nonceGoneSince === undefined || Date.now() - item.nonceGoneSince < tuning.nonceLostAfterMs) return false;
+    const outcome: Outcome = { state: "expired", error: NONCE_LOST, charged: false };
+    item.row = await records.end(item.row, outcome);
+    outcomes.publish(item.row);
+    return true;
+  }
+
+  async #receiptAnywhere(item: Monitored): Promise<boolean> {
+    const answers = await Promise.all(item.attempts.map(({ hash }) => this.options.rpc.callEverywhere<Receipt | null>("eth_getTransactionReceipt", [hash])));
+    return answers.flat().some((answer) => answer !== null);
+  }
+
+  #sender(item: Monitored): Promise<string> {
+    return this.options.records.payerAddress(item.row.payer);
+  }
+}
+
+const feesOf = ({ max_fee, priority_fee }: AttemptRow): Fees => ({ maxFeePerGas: BigInt(max_fee), maxPriorityFeePerGas: BigInt(priority_fee) });
+
+/** Chain, executor or database were out of reach for a moment. */
+function isPassing(error: unknown): boolean {
+  return error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
+}

@@ -1,0 +1,48 @@
+/** What is kept of runs, for the account they belong to. Source: docs/api.md "Runs that were". */
+import type { Answer, HandlersOf } from "../middleware/call";
+import type { DayUsage, RunView } from "../credits/types";
+import { actionHashOf } from "../../protocol/ids";
+import type { RouteDeps } from "./deps";
+import { storePageOf } from "./pages";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const DAYS_UNASKED = 29;
+
+export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): HandlersOf<"listRuns" | "usage"> {
+  return {
+    listRuns: async ({ caller, query, setTotal }) => {
+      const { api_key_hash: keyId, hashed_cid, action_ipfs_cid: cid, outcome } = query;
+      const actionHash = cid === undefined ? hashed_cid : actionHashOf(cid);
+      const { runs, total } = await credits.runs(caller.accountId, { keyId, actionHash, outcome }, storePageOf(query));
+      setTotal(total);
+      return runs.map(runItem);
+    },
+
+    usage: async ({ caller, query, setTotal }) => {
+      const to = query.to ?? dayOf(Date.now());
+      const from = query.from ?? dayOf(Date.parse(to) - DAYS_UNASKED * DAY_MS);
+      const { days, total } = await credits.usage(caller.accountId, { from, to }, storePageOf(query));
+      setTotal(total);
+      return days.map(dayItem);
+    },
+  };
+}
+
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+function runItem({ requestId, keyId, cid, durationMs, costCents, outcome, pkpsUsed, startedAt }: RunView): Answer<"listRuns">[number] {
+  return {
+    request_id: requestId,
+    api_key_hash: keyId,
+    action_ipfs_cid: cid,
+    duration_ms: durationMs,
+    cost_cents: costCents,
+    outcome,
+    pkps_used: [...pkpsUsed],
+    started_at: Math.floor(startedAt.getTime() / 1000),
+  };
+}
+
+function dayItem({ day, keyId, runs, failed, costCents, durationMs }: DayUsage): Answer<"usage">[number] {
+  return { day, api_key_hash: keyId, runs, failed, cost_cents: costCents, duration_ms: Math.round(durationMs * 1000) / 1000 };
+}

@@ -1,0 +1,49 @@
+// Known vulnerabilities of the packages that production installs: one of high or critical severity fails, unless .ci/audit-exceptions.json explains it and the
+// explanation has not run out. Where the registry's advisories cannot be reached this says so and passes: a change is not wrong because a machine is offline.
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const TIMEOUT_MS = 60_000;
+const SEVERE = ["high", "critical"];
+
+/** What npm knows, or undefined where it could not ask. */
+function auditReport() {
+  const { stdout } = spawnSync("npm", ["audit", "--omit=dev", "--json"], { cwd: root, encoding: "utf8", timeout: TIMEOUT_MS, maxBuffer: 2 ** 26 });
+  try {
+    const report = JSON.parse(stdout);
+    return report.vulnerabilities ? report : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Every severe advisory once, with the package it is about. */
+export function severeAdvisories({ vulnerabilities }) {
+  const causes = Object.values(vulnerabilities).flatMap(({ via }) => via.filter((cause) => typeof cause === "object"));
+  const severe = causes.filter(({ severity }) => SEVERE.includes(severity));
+  return [...new Map(severe.map((cause) => [cause.url, { advisory: cause.url.split("/").at(-1), package: cause.name, title: cause.title }])).values()];
+}
+
+/** Why this advisory fails the step, or undefined when an exception covers it today. */
+export function complaintAbout({ advisory, package: name, title }, exceptions, today) {
+  const exception = exceptions.find((entry) => entry.advisory === advisory && entry.package === name);
+  if (!exception) return `${advisory} in ${name}: ${title}`;
+  return exception.until < today ? `${advisory} in ${name}: its exception ran out on ${exception.until}` : undefined;
+}
+
+function main() {
+  const report = auditReport();
+  if (!report) return console.log("The registry's advisories cannot be reached from here: nothing was checked.");
+  const { exceptions } = JSON.parse(readFileSync(join(root, ".ci", "audit-exceptions.json"), "utf8"));
+  const today = new Date().toISOString().slice(0, 10);
+  const advisories = severeAdvisories(report);
+  const complaints = advisories.map((advisory) => complaintAbout(advisory, exceptions, today)).filter((complaint) => complaint !== undefined);
+  for (const complaint of complaints) console.error(complaint);
+  console.log(`${advisories.length} severe advisories, ${advisories.length - complaints.length} of them explained in .ci/audit-exceptions.json.`);
+  if (complaints.length > 0) process.exitCode = 1;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main();

@@ -1,0 +1,99 @@
+/** The commands come from the route table, whole. */
+import { expect } from "chai";
+import type { Command } from "commander";
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ROUTES } from "../../../protocol/http";
+import { ALL_OPERATIONS } from "../../../client/operations";
+import { buildProgram } from "../../../client/cli/program";
+import { commandSpecs, specOf } from "../../../client/cli/spec";
+import { oneLine, readable, table } from "../../../client/cli/text";
+import { testCli, type TestCli } from "../../support/cli";
+
+const names = (command: Command, words: string[] = []): string[] => [
+  ...(words.length === 0 ? [] : [words.join(" ")]),
+  ...command.commands.flatMap((one) => names(one, [...words, one.name()])),
+];
+
+describe("the commands of the command line", () => {
+  let cli: TestCli;
+  before(() => (cli = testCli()));
+  after(() => cli.remove());
+
+  it("are there for every operation of the SDK", () => {
+    const program = buildProgram({
+      env: {},
+      cwd: ".",
+      terminal: false,
+      columns: 80,
+      out: () => undefined,
+      err: () => undefined,
+      secret: async () => "",
+      confirm: async () => false,
+    });
+    const known = names(program);
+    for (const { words } of commandSpecs()) expect(known).to.include(words.join(" "));
+    expect(commandSpecs().length + 2, "run and cid take files and are written by hand").to.equal(ALL_OPERATIONS.length);
+    for (const word of ["login", "account", "pkp", "group", "action", "key", "run", "cid", "logs", "billing", "verify", "safe", "completion"])
+      expect(known).to.include(word);
+  });
+
+  it("take the fields of the schemas: what is needed by its place, the rest as options", () => {
+    const { fields } = specOf("addUsageApiKey");
+    expect(fields.map(({ name }) => name)).to.deep.equal(Object.keys(ROUTES.addUsageApiKey.request.body.shape));
+    expect(fields.filter(({ positional }) => positional).map(({ name }) => name)).to.deep.equal(["name"]);
+    expect(fields.find(({ name }) => name === "execute_in_groups")).to.include({ kind: "list", option: "execute-in-groups", required: true });
+    expect(fields.find(({ name }) => name === "can_create_pkps")).to.include({ kind: "flag" });
+    expect(specOf("addGroup").fields.find(({ name }) => name === "group_description")).to.include({ option: "description", positional: false });
+  });
+
+  it("say what is wrong with a line and end with 2, and nothing is asked of anybody", async () => {
+    cli.env["KEYWRIGHT_URL"] = "http://127.0.0.1:1";
+    for (const line of [
+      "group create",
+      "group create a b",
+      "no-such-thing",
+      "group list --no-such-option",
+      "run missing.js",
+      "run x.js --params [1]",
+      "verify ftp://x",
+      "completion tcsh",
+    ]) {
+      const { code, err } = await cli.run(line);
+      expect([code, err !== ""], `${line}: ${err}`).to.deep.equal([2, true]);
+    }
+  });
+
+  it("end with 3 when the service is not there, and say the code", async () => {
+    const { code, err } = await cli.run("--json service health");
+    expect(code).to.equal(3);
+    expect(JSON.parse(err)).to.have.nested.property("error.code", "network_failed");
+  }).timeout(20_000);
+
+  it("complete themselves in a real bash", async () => {
+    const { out } = await cli.ok("completion bash");
+    const file = join(cli.cwd, "completion.bash");
+    writeFileSync(file, out);
+    const complete = (...words: string[]): string[] => {
+      const list = ["keywright", ...words].map((word) => `"${word}"`).join(" ");
+      const script = `source "${file}"; COMP_WORDS=(${list}); COMP_CWORD=${words.length}; _keywright; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim().split("\n");
+    };
+    expect(complete("gro")).to.deep.equal(["group"]);
+    expect(complete("group", "add-")).to.deep.equal(["add-action", "add-pkp"]);
+    expect(complete("--json", "key", "create", "--execute")).to.deep.equal(["--execute-in-groups"]);
+    expect((await cli.ok("completion zsh")).out).to.include("bashcompinit");
+    expect((await cli.ok("completion fish")).out).to.include("add-pkp");
+  });
+
+  it("show no control characters of an answer, and shorten hashes only where a table would not fit", () => {
+    expect(oneLine("a\u001b[2Jb\nc")).to.equal("a [2Jb c");
+    const hash = `0x${"ab".repeat(32)}`;
+    expect(table([{ id: hash, name: "x" }])).to.include(hash);
+    expect(table([{ id: hash, name: "x" }], 40)).to.include("0xababab…ababab");
+    expect(table([{ id: hash, api_key_hash: hash, name: "x" }]).split("\n")[0]).to.match(/^ID +NAME$/);
+    expect(readable({ a: 1, list: ["x", "y"] })).to.equal("a     1\nlist  x,y\n");
+    expect(readable([])).to.equal("(none)\n");
+  });
+});

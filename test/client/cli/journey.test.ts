@@ -1,0 +1,128 @@
+/** The command line against a whole stack: an account from nothing to a signature, a login that keeps its key to itself, an owner with a wallet, a Safe's file. */
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Wallet, encryptKeystoreJsonSync, verifyMessage, type JsonRpcProvider } from "ethers";
+import { connect, fundedWallet } from "../../support/chain";
+import { testCli, type TestCli } from "../../support/cli";
+import { SIGN } from "../../support/journey";
+import { deploySafe } from "../../support/safe";
+import { useStack } from "../../support/stack";
+import type { SafeBatchFile } from "../../../client";
+
+describe("the command line", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let cli: TestCli;
+  let provider: JsonRpcProvider;
+
+  before(() => {
+    cli = testCli({ KEYWRIGHT_URL: stack().baseUrl });
+    provider = connect(stack().rpcUrl);
+    writeFileSync(join(cli.cwd, "sign.js"), SIGN);
+    writeFileSync(join(cli.cwd, "fail.js"), "async function main() { throw new Error('no\\u001b[2J'); }");
+  });
+  after(() => {
+    provider.destroy();
+    cli.remove();
+  });
+
+  it("goes from nothing to a signature, and revokes", async () => {
+    const account = (await cli.ok("--json account create Acme")).json<{ api_key: string }>();
+    cli.secrets.push(account.api_key);
+    const login = await cli.ok("login");
+    expect(login.out + login.err).to.not.include(account.api_key);
+    const pkp = (await cli.ok("--json pkp create --name treasury")).json<{ wallet_address: string }>().wallet_address;
+    const group = (await cli.ok("--json group create payouts")).json<{ group_id: string }>().group_id;
+    const cid = (await cli.ok("cid sign.js")).out.trim();
+    await cli.ok(`group add-action ${group} ${cid}`);
+    await cli.ok(`group add-pkp ${group} ${pkp}`);
+    const key = (await cli.ok(`--json key create bot --execute-in-groups ${group}`)).json<{ usage_api_key: string; api_key_hash: string }>();
+    const bot = testCli({ KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: key.usage_api_key });
+    const params = JSON.stringify({ pkpId: pkp, message: "hello" });
+    const run = await bot.ok("run", join(cli.cwd, "sign.js"), "--params", params, "--pkp", pkp);
+    expect(verifyMessage("hello", run.json<{ signature: string }>().signature)).to.equal(pkp);
+    expect(run.err).to.match(/ms, 1 cent/);
+    const groups = await cli.ok("group list");
+    expect(groups.out)
+      .to.match(/^ID +NAME/)
+      .and.to.include("payouts");
+    expect((await cli.ok("billing history --all --json")).json<{ items: unknown[] }>().items.length).to.be.greaterThan(3);
+    await cli.ok(`key revoke ${key.api_key_hash}`);
+    const refused = await bot.run("--json run", join(cli.cwd, "sign.js"));
+    expect([refused.code, (JSON.parse(refused.err) as { error: { code: string; status: number } }).error.code]).to.deep.equal([1, "unknown_key"]);
+    bot.remove();
+  });
+
+  it("ends with 4 when the action fails, its logs beside the answer and its error readable", async () => {
+    const group = (await cli.ok("--json group create failing")).json<{ group_id: string }>().group_id;
+    await cli.ok(`group add-action ${group} ${(await cli.ok("cid fail.js")).out.trim()}`);
+    const failed = await cli.run("run fail.js");
+    expect([failed.code, failed.out]).to.deep.equal([4, ""]);
+    expect(failed.err).to.include("error threw: no [2J");
+  });
+
+  it("tells a refusal by its code, for people and for programs", async () => {
+    const people = await cli.run("group delete 99");
+    expect([people.code, people.err.split("\n")[0]]).to.deep.equal([1, people.err.split("\n")[0]]);
+    expect(people.err).to.match(/^error unknown_group: .*\n(.*\n)* {2}request id: \S+\n$/);
+    const programs = JSON.parse((await cli.run("group delete 99 --json")).err) as { error: Record<string, unknown> };
+    expect(programs.error).to.include({ code: "unknown_group", status: 404 });
+  });
+
+  it("keeps a login for its owner alone, sends it to its service alone, and forgets it", async () => {
+    const file = join(cli.cwd, "credentials.json");
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    chmodSync(file, 0o644);
+    expect((await cli.run("group list")).err).to.include("chmod 600");
+    chmodSync(file, 0o600);
+    const elsewhere = await cli.run(`--url ${stack().baseUrl.replace("127.0.0.1", "localhost")} group list`);
+    expect(elsewhere.err).to.include("missing_credential");
+    cli.secrets.push(randomBytes(32).toString("base64"));
+    expect((await cli.run("login --profile other")).err).to.include("unknown_key");
+    await cli.ok("logout");
+    expect(readFileSync(file, "utf8")).to.not.include("api_key");
+    expect((await cli.run("group list")).err).to.include("missing_credential");
+    expect((await cli.run("logout")).code).to.equal(2);
+  });
+
+  it("does the same for an owner with a wallet file, by transactions", async () => {
+    const wallet = await fundedWallet(provider);
+    const password = "correct horse";
+    writeFileSync(
+      join(cli.cwd, "wallet.json"),
+      encryptKeystoreJsonSync({ address: wallet.address, privateKey: wallet.privateKey }, password, { scrypt: { N: 1024, r: 8, p: 1 } }),
+    );
+    cli.env["KEYWRIGHT_WALLET_PASSWORD"] = "wrong";
+    expect((await cli.run(`login --wallet wallet.json --rpc ${stack().rpcUrl}`)).code).to.equal(2);
+    cli.env["KEYWRIGHT_WALLET_PASSWORD"] = password;
+    await cli.ok(`login --wallet wallet.json --rpc ${stack().rpcUrl}`);
+    expect(readFileSync(join(cli.cwd, "credentials.json"), "utf8")).to.not.include(password);
+    await cli.ok("account create Owner");
+    const pkp = (await cli.ok("--json pkp create --name mine")).json<{ wallet_address: string }>();
+    const group = (await cli.ok("--json group create mine")).json<{ group_id: string }>();
+    await cli.ok(`group add-pkp ${group.group_id} ${pkp.wallet_address}`);
+    const key = (await cli.ok(`--json key create bot --execute-in-groups ${group.group_id}`)).json<{ usage_api_key: string }>();
+    expect(key.usage_api_key).to.have.length(44);
+    expect((await cli.ok("--json account show")).json()).to.include({ owner: wallet.address, managed: false });
+    expect((await cli.ok("pkp list")).out).to.include(pkp.wallet_address);
+    expect((await cli.run("group delete 7")).err).to.include("unknown_group");
+  });
+
+  it("writes a file for a Safe instead of sending, call after call, and refuses another Safe's file", async () => {
+    const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
+    const safe = await deploySafe(await fundedWallet(provider), seats, 2);
+    const as = `safe --safe ${safe.address} --rpc ${stack().rpcUrl} --out batch.json`;
+    await cli.ok(`${as} account create DAO`);
+    const minted = (await cli.ok(`--json ${as} pkp create --name treasury`)).json<{ wallet_address: string; calls: number }>();
+    expect(minted.calls).to.equal(2);
+    await cli.ok(`${as} group create payouts --pkp-ids-permitted ${minted.wallet_address}`);
+    const batch = JSON.parse(readFileSync(join(cli.cwd, "batch.json"), "utf8")) as SafeBatchFile;
+    expect(batch.transactions).to.have.length(3);
+    await safe.execute(batch.transactions);
+    const seen = await cli.run(`safe --safe ${seats[0]?.address ?? ""} --rpc ${stack().rpcUrl} --out batch.json group delete 1`);
+    expect([seen.code, seen.err]).to.deep.equal([2, seen.err]);
+    expect(seen.err).to.include("not a batch of this Safe");
+  });
+});

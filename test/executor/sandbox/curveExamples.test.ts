@@ -1,0 +1,123 @@
+/** Examples for other chains, each checked by a library of its field that shares nothing with the sandbox. */
+import { expect } from "chai";
+import { initEccLib, payments, Psbt, Transaction, networks } from "bitcoinjs-lib";
+import { createLocalJWKSet, jwtVerify } from "jose";
+import { verify } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as ecc from "tiny-secp256k1";
+import { schnorr } from "@noble/curves/secp256k1";
+import {
+  getAddressDecoder,
+  getBase64Encoder,
+  getCompiledTransactionMessageDecoder,
+  getPublicKeyFromAddress,
+  getTransactionDecoder,
+  verifySignature,
+  address,
+  type Address,
+} from "@solana/kit";
+import { createLocalRunner, type LocalRun, type LocalRunner } from "../../../scripts/action/localRun";
+import { bytes } from "../../support/nobleKeys";
+
+type Response = Record<string, string>;
+
+describe("examples for other chains", () => {
+  let runner: LocalRunner;
+  before(async () => {
+    initEccLib(ecc);
+    runner = await createLocalRunner();
+  });
+  after(() => runner.close());
+
+  const run = (name: string, params: Record<string, unknown>): Promise<LocalRun> =>
+    runner.run(readFileSync(join(__dirname, "../../../examples", name), "utf8"), params);
+  async function responseOf<T = Response>(name: string, params: Record<string, unknown>): Promise<T> {
+    const { error, response } = await run(name, params);
+    expect(error, JSON.stringify(error)).to.equal(undefined);
+    return JSON.parse(response) as T;
+  }
+  async function publicKey(curve: string): Promise<Buffer> {
+    const { response } = await runner.run("async function main({ pkpId, curve }) { return Actions.getPublicKey({ pkpId, curve }); }", { curve });
+    return bytes(JSON.parse(response) as string);
+  }
+
+  describe("solana-transfer.js", () => {
+    const to = address("9B5XszUGdMaxCZ7uSQhPzdks5ZQSmWxrmzCSvtJ6Ns6g");
+    const recentBlockhash = "GfVcyD4kkTrj4bKc7WA9sZCin9JDbdT4Zkd3EittNR1W";
+
+    it("makes a transaction that Solana's library decodes, with a signature that it verifies", async () => {
+      const { transaction } = await responseOf("solana-transfer.js", { to, lamports: "5000", recentBlockhash });
+      const { messageBytes, signatures } = getTransactionDecoder().decode(getBase64Encoder().encode(transaction ?? ""));
+      const from = getAddressDecoder().decode(await publicKey("ed25519"));
+      const signature = signatures[from];
+      if (!signature) throw new Error("the PKP did not sign");
+      expect(await verifySignature(await getPublicKeyFromAddress(from as Address), signature, messageBytes)).to.equal(true);
+      const message = getCompiledTransactionMessageDecoder().decode(messageBytes);
+      expect(message).to.deep.include({ version: "legacy", staticAccounts: [from, to, "11111111111111111111111111111111"], lifetimeToken: recentBlockhash });
+      const data = Buffer.alloc(12);
+      data.writeUInt32LE(2);
+      data.writeBigUInt64LE(5_000n, 4);
+      const [instruction] = "instructions" in message ? message.instructions : [];
+      expect(instruction).to.deep.include({ programAddressIndex: 2, accountIndices: [0, 1] });
+      expect(Buffer.from(instruction?.data ?? []).equals(data)).to.equal(true);
+    });
+
+    it("does not pay more than it says", async () => {
+      const { error } = await run("solana-transfer.js", { to, lamports: "5000000000", recentBlockhash });
+      expect(error?.message).to.contain("more than this action signs");
+    });
+  });
+
+  it("taproot-spend.js signs what bitcoinjs-lib hashes, for the address that it shows", async () => {
+    const payment = payments.p2tr({ internalPubkey: await publicKey("bip340"), network: networks.testnet });
+    const [scriptPubKey, outputKey] = [payment.output, payment.pubkey];
+    if (!scriptPubKey || !outputKey) throw new Error("no output key");
+    const coins = [50_000n, 70_000n].map((value, vout) => ({ txid: `${vout + 1}`.repeat(64), vout, value }));
+    const elsewhere = payments.p2wpkh({ hash: Buffer.alloc(20, 7), network: networks.testnet }).output ?? Buffer.alloc(0);
+    const { signatures } = await responseOf<{ signatures: string[] }>("taproot-spend.js", {
+      inputs: coins.map(({ txid, vout, value }) => ({ txid, vout, value: String(value), scriptPubKey: `0x${Buffer.from(scriptPubKey).toString("hex")}` })),
+      outputs: [{ value: "119000", scriptPubKey: `0x${Buffer.from(elsewhere).toString("hex")}` }],
+    });
+    const transaction = new Transaction();
+    transaction.version = 2;
+    for (const { txid, vout } of coins) transaction.addInput(Buffer.from(txid, "hex").reverse(), vout, 0xfffffffd);
+    transaction.addOutput(elsewhere, 119_000n);
+    signatures.forEach((signature, index) => {
+      const scripts = coins.map(() => scriptPubKey);
+      const digest = transaction.hashForWitnessV1(
+        index,
+        scripts,
+        coins.map(({ value }) => value),
+        Transaction.SIGHASH_DEFAULT,
+      );
+      expect(schnorr.verify(bytes(signature), digest, outputKey), `input ${index}`).to.equal(true);
+    });
+    const psbt = new Psbt({ network: networks.testnet });
+    coins.forEach(({ txid, vout, value }) =>
+      psbt.addInput({ hash: txid, index: vout, sequence: 0xfffffffd, witnessUtxo: { script: scriptPubKey, value }, tapInternalKey: payment.internalPubkey }),
+    );
+    psbt.addOutput({ script: elsewhere, value: 119_000n });
+    signatures.forEach((signature, index) => psbt.updateInput(index, { tapKeySig: bytes(signature) }));
+    expect(psbt.validateSignaturesOfAllInputs((key, digest, signature) => schnorr.verify(signature, digest, key))).to.equal(true);
+    expect(psbt.finalizeAllInputs().extractTransaction().virtualSize()).to.be.above(100);
+  });
+
+  it("issue-token.js issues what jose accepts, and no token for longer than it may", async () => {
+    const key = await publicKey("p256");
+    const [x, y] = [key.subarray(1, 33), key.subarray(33)].map((part) => part.toString("base64url"));
+    const keys = createLocalJWKSet({ keys: [{ kty: "EC", crv: "P-256", x: x ?? "", y: y ?? "" }] });
+    const { token } = await responseOf("issue-token.js", { subject: "ann", audience: "them" });
+    const { payload } = await jwtVerify(token ?? "", keys, { issuer: runner.pkpId, audience: "them", algorithms: ["ES256"] });
+    expect(payload.sub).to.equal("ann");
+    expect((await run("issue-token.js", { subject: "ann", audience: "them", seconds: 9_999 })).error?.message).to.contain("at most 3600 seconds");
+  });
+
+  it("aptos-message.js signs the wallet's text, and no forged field", async () => {
+    const { fullMessage, signature } = await responseOf("aptos-message.js", { application: "app.example", nonce: "7" });
+    expect(fullMessage).to.equal("APTOS\napplication: app.example\nmessage: Sign in\nnonce: 7");
+    const key = { key: { kty: "OKP", crv: "Ed25519", x: (await publicKey("ed25519")).toString("base64url") }, format: "jwk" } as const;
+    expect(verify(null, Buffer.from(fullMessage ?? ""), key, bytes(signature ?? ""))).to.equal(true);
+    expect((await run("aptos-message.js", { application: "a\nnonce: 1", nonce: "7" })).error?.message).to.contain("forge");
+  });
+});

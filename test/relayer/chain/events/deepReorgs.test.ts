@@ -1,0 +1,75 @@
+/** A reorg deeper than the blocks whose hashes are kept: the follower goes on by itself, and writes that had been taken as final are on the chain again. */
+import { expect } from "chai";
+import { sql } from "kysely";
+import type { AccountId } from "../../../../protocol/ids";
+import type { Chain } from "../../../../relayer/chain/types";
+import { addGroup, ChainBed, eventually, freshAccountId, newAccount } from "../../../support/chainBed";
+
+const FINALITY = 4;
+
+describe("reorgs deeper than what is remembered", function () {
+  this.timeout(60_000);
+  let bed: ChainBed;
+  let chain: Chain;
+  before(async () => {
+    bed = await ChainBed.start({ payers: 1 });
+    ({ chain } = await bed.open({ tuning: { finalityDepth: FINALITY } }));
+  });
+  after(() => bed?.stop());
+
+  async function followed(): Promise<void> {
+    await eventually("the follower is at the head", async () => {
+      const head = await bed.provider.getBlock("latest");
+      const at = await bed.store.db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1).executeTakeFirst();
+      return at?.hash === head?.hash;
+    });
+  }
+
+  async function confirmedWrites(account: AccountId, names: readonly string[]): Promise<string[]> {
+    const ids: string[] = [];
+    for (const name of names) ids.push((await chain.submit(addGroup(account, name, { reserve: async () => undefined }))).submissionId);
+    await bed.mine(FINALITY + 2);
+    await followed();
+    for (const id of ids) await eventually("it is confirmed", async () => (await chain.submission(id as never))?.state === "confirmed");
+    return ids;
+  }
+
+  it("take confirmed writes back, which land again, keep their results and hold no nonce for ever", async () => {
+    const account = freshAccountId();
+    await chain.submit(newAccount(account));
+    await followed();
+    const ids = await confirmedWrites(account, ["one", "two", "three"]);
+    const depth = 3 + FINALITY + 2;
+    await bed.provider.send("anvil_reorg", [depth, []]);
+    await bed.mine();
+    await eventually("the writes are on the chain again", async () => (await bed.groupCount(account)) === 3);
+    for (const id of ids) await eventually("the submission has its outcome", async () => (await chain.submission(id as never))?.state === "mined");
+    expect((await chain.submit(addGroup(account, "four"))).result.group_id).to.equal("4");
+    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
+  });
+
+  it("leave the events as the chain tells them: taken back once, told again once", async () => {
+    const account = freshAccountId();
+    await chain.submit(newAccount(account));
+    await followed();
+    await confirmedWrites(account, ["a", "b"]);
+    await bed.provider.send("anvil_reorg", [2 + FINALITY + 2, []]);
+    await bed.mine();
+    const entries = async (): Promise<string[]> =>
+      (await chain.events(account, undefined, 100)).events.slice(1).map(({ args, removed }) => `${removed ? "-" : "+"}${String(args.name)}`);
+    await eventually("the events stand again", async () => (await entries()).length === 6);
+    expect((await entries()).slice(0, 4)).to.deep.equal(["+a", "+b", "-b", "-a"]);
+    expect((await entries()).slice(4)).to.have.members(["+a", "+b"]);
+  });
+
+  it("that reach below everything that was read go back to the contract's first block", async () => {
+    // As the store of a chain that is no more: every hash in it is another.
+    await sql`update followed_blocks set hash = replace(hash, '0x', '0xff')`.execute(bed.store.db);
+    await sql`update chain_events set block_hash = replace(block_hash, '0x', '0xff')`.execute(bed.store.db);
+    await followed();
+    const account = freshAccountId();
+    expect((await chain.submit(newAccount(account))).result.api_key_hash).to.equal(account);
+    await followed();
+    expect((await chain.events(account, undefined, 100)).events.map(({ name }) => name)).to.deep.equal(["AccountCreated"]);
+  });
+});

@@ -1,0 +1,75 @@
+/** What payers hold follows what writes cost, and `/ready` says when it does not. */
+import { expect } from "chai";
+import { parseEther, toBeHex } from "ethers";
+import type { AccountId } from "../../../../protocol/ids";
+import type { Chain } from "../../../../relayer/chain/types";
+import { addGroup, ChainBed, eventually, freshAccountId, newAccount, request } from "../../../support/chainBed";
+import { refusal } from "../../../support/refusal";
+
+const GWEI = 10n ** 9n;
+
+describe("what writes cost", function () {
+  this.timeout(60_000);
+  let bed: ChainBed;
+  let chain: Chain;
+  let account: AccountId;
+  before(async () => {
+    bed = await ChainBed.start({ payers: 1 });
+    ({ chain } = await bed.open());
+    account = freshAccountId();
+    await chain.submit(newAccount(account));
+  });
+  after(() => bed?.stop());
+  beforeEach(async () => {
+    await bed.store.db.deleteFrom("chain_settings").where("name", "=", "wanted_balance").execute();
+    await bed.setBalance(0, parseEther("1000"));
+    await bed.setBalance(1, parseEther("100"));
+    await baseFee(GWEI);
+    await eventually("the payers are seen", async () => (await chain.stats()).lanes.every(({ balanceWei }) => balanceWei > parseEther("99")));
+  });
+
+  async function baseFee(wei: bigint): Promise<void> {
+    await bed.provider.send("anvil_setNextBlockBaseFeePerGas", [toBeHex(wei).replace(/^0x0+/, "0x")]);
+    await bed.mine();
+  }
+
+  it("a payer is topped up to what gas costs, not to a fixed figure", async () => {
+    await bed.setBalance(1, parseEther("0.05"));
+    await baseFee(400n * GWEI);
+    expect((await chain.submit(addGroup(account, "while gas is dear"))).result.group_id).to.match(/^\d+$/);
+    await eventually("the payer has gas for many more", async () => (await bed.provider.getBalance(bed.executor.wallet(1).address)) > parseEther("1"));
+  });
+
+  it("/ready is red while no payer can pay for a write, and such a write spends nothing", async () => {
+    await bed.setBalance(0, 0n);
+    await bed.setBalance(1, parseEther("0.05"));
+    await baseFee(400n * GWEI);
+    await eventually("it is said", async () => (await chain.ready()).problems.join().includes("costs at present"));
+    const error = await refusal(chain.submit(addGroup(account, "too dear")));
+    expect(error.code).to.equal("no_payer_available");
+    await bed.setBalance(0, parseEther("1000"));
+    await eventually("it is ready again", async () => (await chain.ready()).ready);
+    await chain.submit(addGroup(account, "paid for"));
+  });
+
+  it("one write that needs more than payers usually have gets a top-up of its own", async () => {
+    await baseFee(GWEI);
+    const dear = await bed.open({ tuning: { topUpGas: 1n, topUpBelowWei: 1n, topUpToWei: 10n ** 14n, maxTopUpWei: parseEther("0.0005") } });
+    await chain.close();
+    chain = dear.chain;
+    await bed.setBalance(1, 10n ** 14n);
+    await eventually("the payer is seen", async () => ((await chain.stats()).lanes.find(({ payer }) => payer === 1)?.balanceWei ?? 0n) <= 10n ** 14n);
+    const write = request(account, "add_group", { functionName: "addGroup", args: [account, "dear", "x".repeat(1_000), [], []] });
+    expect((await chain.submit(write)).result.group_id).to.match(/^\d+$/);
+  });
+
+  it("a write is given no more gas than one transaction may use", async () => {
+    const capped = await bed.open({ tuning: { maxTransactionGas: 130_000n } });
+    await chain.close();
+    chain = capped.chain;
+    const { transactionHash } = await chain.submit(addGroup(account, "near the cap"));
+    expect((await bed.provider.getTransaction(transactionHash))?.gasLimit).to.equal(130_000n);
+    const large = request(account, "add_group", { functionName: "addGroup", args: [account, "", "d".repeat(500), [], []] });
+    expect((await refusal(chain.submit(large))).code).to.equal("invalid_value");
+  });
+});

@@ -1,0 +1,338 @@
+/**
+ * What really went wrong in relayers (design/faults, section 3), made to happen between this one and its node. After each: exactly one effect, no gap, lanes
+ * moving, books told once.
+ */
+import type { ServerResponse } from "node:http";
+import { expect } from "chai";
+import { parseEther } from "ethers";
+import type { AccountId } from "../../../../protocol/ids";
+import { KeywrightError } from "../../../../protocol/errors";
+import type { Chain } from "../../../../relayer/chain/types";
+import { parseSubmissionId } from "../../../../relayer/chain";
+import { addGroup, ChainBed, eventually, freshAccountId, IMPATIENT, newAccount, request, type Room } from "../../../support/chainBed";
+import { refusal } from "../../../support/refusal";
+import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support/rpcProxy";
+
+describe("faults between relayer and chain", function () {
+  this.timeout(60_000);
+  let bed: ChainBed;
+  let room: Room;
+  let chain: Chain;
+  let account: AccountId;
+
+  before(async () => {
+    bed = await ChainBed.start({ payers: 1 });
+    room = await bed.open({ tuning: IMPATIENT });
+    chain = room.chain;
+    account = freshAccountId();
+    await chain.submit(newAccount(account));
+  });
+  after(() => bed?.stop());
+  afterEach(async () => {
+    bed.proxy.heal();
+    await bed.provider.send("evm_setAutomine", [true]);
+    await everythingIsWell();
+  });
+
+  /** No open submission, no gap, the counter at the chain's, the lane takes another write at once. */
+  async function everythingIsWell(): Promise<void> {
+    await eventually("no submission is open", async () => Object.values((await chain.stats()).open).every((count) => count === 0));
+    const { address } = bed.executor.wallet(1);
+    const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+    expect(lane.next_nonce, "the counter is the chain's").to.equal(await bed.provider.getTransactionCount(address));
+    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
+    const before = await bed.groupCount(account);
+    await chain.submit(addGroup(account, "well"));
+    expect(await bed.groupCount(account)).to.equal(before + 1);
+  }
+
+  async function addsExactlyOne(write: () => Promise<unknown>): Promise<void> {
+    const before = await bed.groupCount(account);
+    await write();
+    expect(await bed.groupCount(account)).to.equal(before + 1);
+  }
+
+  const reserve = async (): Promise<void> => undefined;
+
+  it("A1: a broadcast that is swallowed leaves no gap: it is sent again", async () => {
+    bed.proxy.injectTimes(1, "eth_sendRawTransaction", swallow);
+    await addsExactlyOne(() => chain.submit(addGroup(account, "swallowed", { reserve })));
+  });
+
+  it("A1: a storm of refusals for a while leaves no gap", async () => {
+    const stop = bed.proxy.inject((call) => (call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, never) : undefined));
+    const writes = [freshAccountId(), freshAccountId(), freshAccountId()].map((id) =>
+      chain.submit(newAccount(id, { reserve })).catch((error: unknown) => error),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    stop();
+    for (const outcome of await Promise.all(writes)) if (outcome instanceof KeywrightError) expect(outcome.code).to.equal("chain_unavailable");
+  });
+
+  it("A1: a write that every node refuses for good is given up, its nonce filled, nothing charged", async () => {
+    const stop = bed.proxy.inject((call) => (isFirstOf(call) ? refuseWith("transaction type not supported", -32_602)(call, never) : undefined));
+    const error = await refusal(chain.submit(addGroup(account, "refused", { reserve })));
+    stop();
+    expect(error.code).to.equal("chain_unavailable");
+    const id = String(error.facts.submission_id);
+    expect(bed.outcomes.find(({ submissionId }) => submissionId === id)?.charged).to.equal(false);
+    expect((await chain.submission(parseSubmissionId(id) as never))?.state).to.equal("expired");
+  });
+  let refusedRaw: unknown;
+  /** The write itself is refused, what fills its nonce is not. */
+  function isFirstOf({ method, params }: { method: string; params: readonly unknown[] }): boolean {
+    if (method !== "eth_sendRawTransaction") return false;
+    refusedRaw ??= params[0];
+    return params[0] === refusedRaw;
+  }
+
+  it("A2: a write the executor cannot sign gives its nonce back", async () => {
+    bed.executor.failing.set("signAsPayer", new KeywrightError("not_authorized", "no"));
+    const before = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+    for (let time = 0; time < 5; time++) expect((await refusal(chain.submit(addGroup(account, "unsigned", { reserve })))).code).to.equal("not_authorized");
+    bed.executor.failing.clear();
+    expect(await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow()).to.deep.equal(before);
+    expect(bed.outcomes.slice(-5).every(({ charged }) => !charged)).to.equal(true);
+  });
+
+  it("A2: a nonce in the middle that was never signed is filled", async () => {
+    const [first, second] = [freshAccountId(), freshAccountId()];
+    bed.executor.failing.set("signAsPayer", new KeywrightError("executor_unavailable", "restarting"));
+    const one = chain.submit(newAccount(first, { waitMs: 500 })).catch((error: unknown) => error as KeywrightError);
+    await eventually("the first has its nonce", async () => ((await chain.stats()).open.reserved ?? 0) === 1);
+    const two = chain.submit(newAccount(second));
+    await eventually("the second has its nonce", async () => ((await chain.stats()).open.reserved ?? 0) === 2);
+    // From here on the first is refused for good, the second is signed.
+    const sign = bed.executor.call.bind(bed.executor);
+    bed.executor.call = async (name, asked) => {
+      if (name === "signAsPayer" && JSON.stringify(asked).includes(first.slice(2))) throw new KeywrightError("not_authorized", "no");
+      return sign(name, asked);
+    };
+    bed.executor.failing.clear();
+    await two;
+    bed.executor.call = sign;
+    expect((await one) as KeywrightError)
+      .to.have.property("code")
+      .that.is.oneOf(["not_authorized", "submission_pending"]);
+    expect(await chain.account(first)).to.equal(undefined);
+    expect((await chain.account(second))?.id).to.equal(second);
+  });
+
+  it("A2: a counter raised above the chain by nobody's write comes down again", async () => {
+    await bed.store.db.updateTable("lanes").set({ next_nonce: 5_000 }).where("payer", "=", 1).execute();
+    const { address } = bed.executor.wallet(1);
+    await eventually("the counter is the chain's", async () => {
+      const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+      return lane.next_nonce === (await bed.provider.getTransactionCount(address));
+    });
+  });
+
+  it("A2: a counter below the chain (an older copy of the store) goes up", async () => {
+    const { address } = bed.executor.wallet(1);
+    const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+    await bed.provider.send("anvil_setNonce", [address, `0x${(lane.next_nonce + 3).toString(16)}`]);
+    await eventually("the counter is the chain's", async () => {
+      const now = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+      return now.next_nonce === lane.next_nonce + 3;
+    });
+  });
+
+  it("A3: a transaction that a node dropped is sent again", async () => {
+    await bed.provider.send("evm_setAutomine", [false]);
+    const writing = chain.submit(addGroup(account, "dropped"));
+    const hash = await pendingHash();
+    await bed.provider.send("anvil_dropTransaction", [hash]);
+    await bed.provider.send("evm_setAutomine", [true]);
+    await addsExactlyOne(() => writing);
+  });
+
+  it("A4: a stuck transaction is replaced by one that pays an eighth more", async () => {
+    const before = await bed.groupCount(account);
+    await bed.provider.send("evm_setAutomine", [false]);
+    const writing = chain.submit(addGroup(account, "stuck"));
+    const hash = await pendingHash();
+    const attempts = (): Promise<{ hash: string; max_fee: string; priority_fee: string }[]> =>
+      bed.store.db
+        .selectFrom("submission_attempts as a")
+        .innerJoin("submission_attempts as b", "a.submission_id", "b.submission_id")
+        .select(["a.hash", "a.max_fee", "a.priority_fee"])
+        .where("b.hash", "=", hash)
+        .orderBy("a.created_at")
+        .execute();
+    await eventually("it was replaced", async () => (await attempts()).length > 1);
+    await bed.provider.send("evm_setAutomine", [true]);
+    await bed.mine();
+    const { transactionHash } = await writing;
+    expect((await attempts()).map((attempt) => attempt.hash)).to.include(transactionHash);
+    expect(await bed.groupCount(account)).to.equal(before + 1);
+    const [first, second] = await attempts();
+    expect(BigInt(second?.max_fee ?? 0) * 8n >= BigInt(first?.max_fee ?? 0) * 9n).to.equal(true);
+    expect(BigInt(second?.priority_fee ?? 0) * 8n >= BigInt(first?.priority_fee ?? 0) * 9n).to.equal(true);
+  });
+
+  it("A4: 'replacement transaction underpriced' raises the fees until a node takes it", async () => {
+    bed.proxy.injectTimes(2, "eth_sendRawTransaction", refuseWith("replacement transaction underpriced"));
+    await addsExactlyOne(() => chain.submit(addGroup(account, "underpriced")));
+  });
+
+  it("A5: a time-out after the node took it has one effect", async () => {
+    bed.proxy.injectTimes(1, "eth_sendRawTransaction", forwardThenHang);
+    await addsExactlyOne(() => chain.submit(addGroup(account, "indeterminate", { reserve })));
+  });
+
+  for (const words of ["already known", "AlreadyKnown", "nonce too low", "Known transaction", "nonce too low: next nonce 7, tx nonce 6", "OldNonce"]) {
+    it(`A5: "${words}" after the node took it has one effect`, async () => {
+      bed.proxy.injectTimes(1, "eth_sendRawTransaction", async (_call, forward) => {
+        await forward();
+        return { error: { code: -32_000, message: words } };
+      });
+      await addsExactlyOne(() => chain.submit(addGroup(account, "known")));
+    });
+  }
+
+  it("A7: a node that wrongly says 'nonce too low' is not believed", async () => {
+    bed.proxy.injectTimes(3, "eth_sendRawTransaction", refuseWith("nonce too low"));
+    await addsExactlyOne(() => chain.submit(addGroup(account, "liar")));
+  });
+
+  it("A7: a node that lies about nonces moves nothing for good", async () => {
+    let asked = 0;
+    const lies = ["0x0", undefined, "0xffff", "0x1"];
+    bed.proxy.inject(({ method }) => {
+      const lie = method === "eth_getTransactionCount" ? lies[asked++ % lies.length] : undefined;
+      return lie === undefined ? undefined : Promise.resolve({ result: lie });
+    });
+    await eventually("the keeper met the lies", () => asked > 12);
+    await addsExactlyOne(() => chain.submit(addGroup(account, "nonces")));
+  });
+
+  it("A8: an error about a nonce under a general code never marks the endpoint bad", async () => {
+    bed.proxy.injectTimes(2, "eth_sendRawTransaction", refuseWith("nonce too low", -32_603));
+    const before = await bed.groupCount(account);
+    const sends = bed.proxy.count("eth_sendRawTransaction");
+    const writing = chain.submit(addGroup(account, "general"));
+    await eventually("the refusal was met", () => bed.proxy.count("eth_sendRawTransaction") > sends);
+    const started = Date.now();
+    await chain.account(account);
+    expect(Date.now() - started).to.be.lessThan(150);
+    await writing;
+    expect(await bed.groupCount(account)).to.equal(before + 1);
+  });
+
+  it("A10: a payer without gas answers 503 with nothing spent, and the admin payer tops it up", async () => {
+    await bed.setBalance(1, 0n);
+    await bed.setBalance(0, 0n);
+    await eventually("the lane is seen to be empty", async () => (await chain.stats()).lanes.every(({ usable }) => !usable));
+    const error = await refusal(chain.submit(addGroup(account, "broke")));
+    expect(error.code).to.equal("no_payer_available");
+    expect(error.status).to.equal(503);
+    expect((await chain.ready()).problems.join()).to.contain("has gas");
+    await bed.setBalance(0, parseEther("10"));
+    await eventually("the payer was topped up", async () => (await bed.provider.getBalance(bed.executor.wallet(1).address)) >= parseEther("0.05"));
+    await eventually("the lane is used again", async () => (await chain.ready()).ready);
+    const topUps = await bed.store.db.selectFrom("submissions").select("state").where("kind", "=", "top_up").execute();
+    expect(topUps.length).to.equal(1);
+  });
+
+  it("A13: an endpoint that hangs gives 504 with the submission's id, and the write lands later", async () => {
+    const before = await bed.groupCount(account);
+    bed.proxy.inject((call) => (["eth_getTransactionReceipt", "eth_blockNumber"].includes(call.method) && sent() ? swallow(call, never) : undefined));
+    const sent = (): boolean => bed.proxy.seen.some(({ method, params }) => method === "eth_sendRawTransaction" && !known.has(params[0]));
+    const known = new Set(bed.proxy.seen.filter(({ method }) => method === "eth_sendRawTransaction").map(({ params }) => params[0]));
+    const error = await refusal(chain.submit(addGroup(account, "late", { waitMs: 400, reserve })));
+    expect([error.code, error.status]).to.deep.equal(["submission_pending", 504]);
+    const id = parseSubmissionId(String(error.facts.submission_id)) as never;
+    bed.proxy.heal();
+    await eventually("the write landed", async () => (await chain.submission(id))?.state === "mined");
+    expect((await chain.submission(id))?.result).to.have.property("group_id");
+    expect(await bed.groupCount(account)).to.equal(before + 1);
+  });
+
+  it("A13: with the endpoint dead from the start a write fails in time, with nothing spent", async () => {
+    bed.proxy.breakAll(() => undefined);
+    const started = Date.now();
+    const error = await refusal(chain.submit(addGroup(account, "dead", { reserve })));
+    expect(error.code).to.equal("chain_unavailable");
+    expect(Date.now() - started).to.be.lessThan(5_000);
+  });
+
+  it("a slow body that never ends counts as no answer", async () => {
+    bed.proxy.breakAll((response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      const drip = setInterval(() => response.write(" "), 50);
+      response.on("close", () => clearInterval(drip));
+    });
+    expect((await refusal(chain.account(account))).code).to.equal("chain_unavailable");
+  });
+
+  for (const [name, how] of [
+    ["500s", (response: ServerResponse) => response.writeHead(500).end("Internal Server Error")],
+    ["403s", (response: ServerResponse) => response.writeHead(403).end("<html>Forbidden</html>")],
+    ["rate limits", (response: ServerResponse) => response.writeHead(429).end("slow down")],
+    ["nonsense", (response: ServerResponse) => response.writeHead(200).end("{]")],
+  ] as const) {
+    it(`an outage by ${name} in the middle of writes loses none and doubles none`, async () => {
+      const ids = Array.from({ length: 6 }, freshAccountId);
+      const writing = Promise.all(ids.map((id) => chain.submit(newAccount(id, { reserve })).catch((error: unknown) => error as KeywrightError)));
+      await new Promise((resolve) => setTimeout(resolve, 15));
+      bed.proxy.breakAll(how);
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      bed.proxy.heal();
+      const answers = await writing;
+      for (const [index, answer] of answers.entries()) {
+        const there = (await chain.account(ids[index] as AccountId)) !== undefined;
+        expect(there, JSON.stringify(answer)).to.equal(!(answer instanceof KeywrightError));
+      }
+    });
+  }
+
+  it("a write that reverts when it is mined says why, and that it was charged", async () => {
+    await chain.submit(addGroup(account, "to be removed"));
+    const group = String((await bed.contract.getAccount(account)).lastGroupId);
+    const remove = { functionName: "removeGroup", args: [account, group] };
+    await bed.registerPayers(9, 9);
+    const other = bed.executor.wallet(9).connect(bed.provider);
+    await bed.provider.send("evm_setAutomine", [false]);
+    await bed.contract.connect(other).removeGroup(account, group, { gasLimit: 200_000, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 11n });
+    const writing = refusal(chain.submit(request(account, "remove_group", remove, { reserve })));
+    await eventually("both are pending", async () => Number((await bed.provider.send("txpool_status", [])).pending) === 2);
+    await bed.provider.send("evm_setAutomine", [true]);
+    await bed.mine();
+    const error = await writing;
+    expect(error.code).to.equal("unknown_group");
+    expect(error.facts).to.include({ charged: true, group_id: group });
+    expect(bed.outcomes.at(-1)).to.include({ charged: true, kind: "remove_group" });
+  });
+
+  it("A7: a node that stands still is not read from after a write", async () => {
+    const frozen = await RpcProxy.start(bed.node.rpcUrl);
+    const second = await bed.open({ rpcUrls: [frozen.url, bed.proxy.url] });
+    const number = await bed.provider.getBlockNumber();
+    frozen.inject((call) => (call.method === "eth_blockNumber" ? Promise.resolve({ result: `0x${number.toString(16)}` }) : undefined));
+    frozen.inject((call) => (call.method === "eth_call" ? askAt(number, call.params[0]) : undefined));
+    for (let time = 0; time < 3; time++) {
+      const { result } = await second.chain.submit(addGroup(account, `fresh ${time}`));
+      const { items } = await second.chain.groups(account, { offset: 0, limit: 1_000 });
+      expect(items.map(({ id }) => String(id))).to.include(result.group_id);
+    }
+    await second.close();
+    await frozen.stop();
+  });
+
+  /** The state as it was at a block: what a node that stopped there would answer. */
+  async function askAt(number: number, asked: unknown): Promise<{ result: unknown }> {
+    return { result: await bed.provider.send("eth_call", [asked, `0x${number.toString(16)}`]) };
+  }
+
+  async function pendingHash(): Promise<string> {
+    let hash: string | undefined;
+    await eventually("a transaction is pending", async () => {
+      const { pending } = (await bed.provider.send("txpool_content", [])) as { pending: Record<string, Record<string, { hash: string }>> };
+      hash = Object.values(pending).flatMap((byNonce) => Object.values(byNonce))[0]?.hash;
+      return hash !== undefined;
+    });
+    return hash as string;
+  }
+
+  const never = (): Promise<never> => Promise.reject(new Error("not forwarded"));
+});

@@ -1,0 +1,150 @@
+/** Records of runs in the books: one for each run, with totals that need no counting, dropped when they are old. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { sql } from "kysely";
+import { actionHashOf, type AccountId, type Cid, type Hash32 } from "../../../protocol/ids";
+import { dropOldRuns } from "../../../relayer/credits/runRecords";
+import type { RunRecord } from "../../../relayer/credits/types";
+import { expectBalancedBooks } from "../../support/books";
+import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
+
+const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid;
+const OTHER = "Qmf412jQZiuVUtdgnB36FXFX7xg5V6KEbSJ4dpQuhkLyfD" as Cid;
+const FIRST = { number: 0, size: 50 };
+const ALWAYS = { from: "2000-01-01", to: "2999-12-31" };
+
+describe("records of runs", () => {
+  let bench: CreditsBench;
+  before(async () => {
+    bench = await openCredits();
+  });
+  after(() => bench.stop());
+  afterEach(() => expectBalancedBooks(bench.db));
+
+  function record(accountId: AccountId, given: Partial<RunRecord> = {}): RunRecord {
+    const cid = given.cid ?? CID;
+    const plain = { accountId, keyId: accountId as Hash32, requestId: randomUUID(), cid, durationMs: 10.5, outcome: "succeeded", pkpsUsed: [] } as const;
+    return { ...plain, startedAt: new Date(), ...given, actionHash: actionHashOf(cid) };
+  }
+
+  async function ran(accountId: AccountId, given: Partial<RunRecord> = {}): Promise<string> {
+    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
+    await bench.credits.settleRun(reservationId, 10, record(accountId, given));
+    return reservationId;
+  }
+
+  const totalOf = async (accountId: AccountId, filter = {}): Promise<number> => (await bench.credits.runs(accountId, filter, FIRST)).total;
+
+  it("say key, action, time, price, outcome and PKPs, newest first", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const keyId = freshKey();
+    await ran(accountId, { startedAt: new Date("2026-03-01T10:00:00Z") });
+    const pkp = `0x${"Ab".repeat(20)}` as RunRecord["pkpsUsed"][number];
+    await ran(accountId, { keyId, cid: OTHER, outcome: "threw", pkpsUsed: [pkp], startedAt: new Date("2026-03-02T10:00:00Z") });
+    const { runs, total } = await bench.credits.runs(accountId, {}, FIRST);
+    expect(total).to.equal(2);
+    expect(runs.map(({ cid, costCents, outcome, pkpsUsed }) => [cid, costCents, outcome, pkpsUsed])).to.deep.equal([
+      [OTHER, 1, "threw", [pkp]],
+      [CID, 1, "succeeded", []],
+    ]);
+    expect((await bench.credits.usage(accountId, ALWAYS, FIRST)).days).to.deep.equal([
+      { day: "2026-03-02", keyId, runs: 1, failed: 1, costCents: 1, durationMs: 10.5 },
+      { day: "2026-03-01", keyId: accountId, runs: 1, failed: 0, costCents: 1, durationMs: 10.5 },
+    ]);
+    expect((await bench.credits.usage(accountId, { from: "2026-03-02", to: "2026-03-02" }, FIRST)).total).to.equal(1);
+  });
+
+  it("are found by every combination of filters, with the total of each", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const [one, two] = [freshKey(), freshKey()];
+    const all = [
+      { keyId: one, cid: CID, outcome: "succeeded" },
+      { keyId: one, cid: CID, outcome: "threw" },
+      { keyId: two, cid: CID, outcome: "threw" },
+      { keyId: two, cid: OTHER, outcome: "succeeded" },
+    ] as const;
+    for (const given of all) await ran(accountId, given);
+    for (const keyId of [undefined, one, two])
+      for (const cid of [undefined, CID, OTHER])
+        for (const outcome of [undefined, "succeeded", "threw"] as const) {
+          const wanted = all.filter((run) => (keyId ?? run.keyId) === run.keyId && (cid ?? run.cid) === run.cid && (outcome ?? run.outcome) === run.outcome);
+          const found = await bench.credits.runs(accountId, { keyId, outcome, actionHash: cid && actionHashOf(cid) }, FIRST);
+          expect([found.total, found.runs.length], `${keyId} ${cid} ${outcome}`).to.deep.equal([wanted.length, wanted.length]);
+        }
+  });
+
+  it("are written once, however often a run's end is told", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
+    const once = record(accountId);
+    for (let time = 0; time < 3; time++) await bench.credits.settleRun(reservationId, 10, once);
+    await bench.credits.releaseRun(reservationId, once);
+    const { runs, total } = await bench.credits.runs(accountId, {}, FIRST);
+    expect([total, runs.length, runs[0]?.costCents]).to.deep.equal([1, 1, 1]);
+  });
+
+  it("are there for runs that cost nothing, too: free ones, and faults of the service", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
+    await bench.credits.releaseRun(reservationId, record(accountId, { outcome: "sandbox_crashed" }));
+    const free = await openCredits({ prices: { managementWriteCents: 1, runSecondCents: 0 } });
+    const unpaid = await free.credits.reserveRun({ accountId, limitMs: 5_000 });
+    await free.credits.settleRun(unpaid.reservationId, 3, record(accountId));
+    await free.stop();
+    const { runs, total } = await bench.credits.runs(accountId, {}, FIRST);
+    expect(total).to.equal(2);
+    expect(runs.map(({ costCents }) => costCents)).to.deep.equal([0, 0]);
+  });
+
+  it("keep their totals right with many runs of one account at once", async () => {
+    const accountId = freshAccount();
+    const free = await openCredits({ prices: { managementWriteCents: 1, runSecondCents: 0 } });
+    const keys = [freshKey(), freshKey(), freshKey()];
+    await Promise.all(
+      Array.from({ length: 60 }, async (_, index) => {
+        const { credits } = index % 2 === 0 ? free : bench;
+        const keyId = keys[index % keys.length] as Hash32;
+        await credits.settleRun(randomUUID(), 5, record(accountId, { keyId, cid: index % 5 === 0 ? OTHER : CID }));
+      }),
+    );
+    await free.stop();
+    expect(await totalOf(accountId)).to.equal(60);
+    expect(await totalOf(accountId, { keyId: keys[0] })).to.equal(20);
+    expect(await totalOf(accountId, { actionHash: actionHashOf(OTHER) })).to.equal(12);
+  });
+
+  it("go when they are older than they are kept, and their totals with them", async () => {
+    const accountId = freshAccount();
+    await fund(bench.db, accountId, 100);
+    const old = new Date(Date.now() - 91 * 24 * 3600 * 1000);
+    for (let index = 0; index < 3; index++) await ran(accountId, { startedAt: old, keyId: freshKey() });
+    await ran(accountId);
+    await dropOldRuns(bench.db, 90);
+    expect(await totalOf(accountId)).to.equal(1);
+    expect((await bench.credits.usage(accountId, ALWAYS, FIRST)).total).to.equal(1);
+    const { rows } = await sql<{ n: number }>`select count(*) as n from run_counts where account_id = ${accountId}`.execute(bench.db);
+    expect(rows[0]?.n, "one row for each combination of filters that finds something").to.equal(8);
+  });
+
+  it("read a page from an index, whichever filter is asked", async () => {
+    const accountId = freshAccount();
+    const plan = async (where: string): Promise<string> => {
+      const text = `explain select * from run_records where account_id = '${accountId}' ${where} order by started_at desc, run_id limit 50`;
+      return bench.db.connection().execute(async (one) => {
+        await sql`set enable_sort = off`.execute(one);
+        const { rows } = await sql.raw<Record<string, string>>(text).execute(one);
+        await sql`reset enable_sort`.execute(one);
+        return rows.map((row) => Object.values(row)[0]).join("\n");
+      });
+    };
+    for (const where of ["", `and key_id = '${randomBytes(4).toString("hex")}'`, "and action_hash = 'x'", "and outcome = 'threw'"]) {
+      expect(await plan(where), where)
+        .to.match(/Index (Only )?Scan using run_records_by_/)
+        .and.not.match(/Sort/);
+    }
+  });
+});

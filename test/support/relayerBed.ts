@@ -1,0 +1,166 @@
+/**
+ * One whole relayer in this process (HTTP, kept requests, books, chain room) over a store whose statements can be made to fail. The executor is in this process, too:
+ * it signs for throw-away payers, mints real keys, and counts the runs it was told to start.
+ */
+import type { Server } from "node:http";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import { randomBytes } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { pino } from "pino";
+import { Mint } from "../../executor/mint";
+import { Keyring } from "../../executor/keys/keyring";
+import { cidOfCode } from "../../protocol/cid";
+import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
+import type { Hash32 } from "../../protocol/ids";
+import { RATE_LIMITS } from "../../protocol/limits";
+import { TYPED_DATA_VERSION, domainName } from "../../protocol/typedData";
+import { createApp } from "../../relayer/app";
+import { Repeating } from "../../relayer/background";
+import { openChain } from "../../relayer/chain";
+import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
+import { createCredits, type Credits, type PaymentKeys } from "../../relayer/credits/index";
+import type { Executor, PreparedRun } from "../../relayer/executorClient";
+import { Authentication } from "../../relayer/middleware/credentials";
+import { Idempotency } from "../../relayer/middleware/idempotency";
+import { RequestLimits } from "../../relayer/middleware/rateLimits";
+import { createHandlers, type HandlerDeps } from "../../relayer/routes";
+import { createIdempotencyStore } from "../../relayer/store/idempotency";
+import { openStore, type Store, type StoreOptions } from "../../relayer/store/index";
+import { Instance } from "../../relayer/store/instance";
+import { DEVELOPMENT_CHAIN_ID } from "../../scripts/dev/chain";
+import { TEST_TUNING, eventually, type ChainBed } from "./chainBed";
+
+/** Signs as the bed's executor, mints as the real one, and runs nothing but counts. */
+class CountingExecutor implements Executor {
+  /** How often each run was started, by its params. */
+  readonly runs = new Map<string, number>();
+  readonly #mint: Mint;
+
+  constructor(private readonly bed: ChainBed) {
+    const domain = { name: domainName("keywright"), version: TYPED_DATA_VERSION, chainId: DEVELOPMENT_CHAIN_ID } as const;
+    this.#mint = new Mint(new Keyring(randomBytes(32), `0x${"5a".repeat(32)}` as Hash32), domain);
+  }
+
+  async call<C extends ExecutorCall>(name: C, input: ExecutorRequest<C>): Promise<ExecutorAnswer<C>> {
+    const minted = { mintAccountKey: () => this.#mint.accountKey(), mintApiUsageKey: () => this.#mint.apiUsageKey() } as Partial<
+      Record<ExecutorCall, () => unknown>
+    >;
+    const mint = minted[name];
+    if (mint !== undefined) return mint() as ExecutorAnswer<C>;
+    if (name === "info") return { limits: { wallMs: 60_000 } } as unknown as ExecutorAnswer<C>;
+    return (await this.bed.executor.call(name as ExecutorWriteCall, input as ExecutorRequest<ExecutorWriteCall>)) as ExecutorAnswer<C>;
+  }
+
+  prepareRun(input: Omit<ExecutorRequest<"run">, "limitMs">): PreparedRun {
+    const run = { mayHaveRun: false };
+    const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
+      run.mayHaveRun = true;
+      this.runs.set(input.params, (this.runs.get(input.params) ?? 0) + 1);
+      const cid = input.cid ?? (await cidOfCode(input.code ?? ""));
+      return { response: input.params, logs: "", usage: { durationMs: 5, limitMs }, faultIsOurs: false, cid, pkpsUsed: [] };
+    };
+    return {
+      start,
+      abandon: () => undefined,
+      get mayHaveRun() {
+        return run.mayHaveRun;
+      },
+    };
+  }
+}
+
+export interface RelayerBedOptions {
+  readonly chain: ChainBed;
+  readonly store: Pick<StoreOptions, "databaseUrl" | "around">;
+  readonly payments?: PaymentKeys;
+  /** Of this process among its peers; default 5 s. */
+  readonly sweepMs?: number;
+}
+
+export interface RelayerBed {
+  readonly baseUrl: string;
+  readonly store: Store;
+  readonly executor: CountingExecutor;
+  readonly credits: Credits;
+  readonly chain: Chain;
+  stop(): Promise<void>;
+}
+
+export async function startRelayerBed({ chain: bed, store: storeOptions, payments, sweepMs = 200 }: RelayerBedOptions): Promise<RelayerBed> {
+  const log = pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" });
+  const onError = (error: unknown): void => log.warn({ err: error }, "background");
+  const store = await openStore({ ...storeOptions, onIdleError: onError });
+  const { db } = store;
+  const instance = new Instance({ db, onError });
+  await instance.start();
+  const executor = new CountingExecutor(bed);
+  const prices = { managementWriteCents: 1, runSecondCents: 1 };
+  const signup = { cents: 2_000, dailyCapCents: undefined, everyAccount: true };
+  const credits = createCredits({ db, instanceId: instance.id, prices, signup, payments, deployment: "bed", onError, sweepMs });
+  await credits.start();
+  const chain = await openChain({
+    db,
+    instanceId: instance.id,
+    executor,
+    hooks: {
+      onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
+      onOutcome: async ({ submissionId, charged }, trx) => {
+        await (charged ? credits.settleWrite(submissionId, trx) : credits.releaseWrite(submissionId, trx));
+      },
+      onAbandon: (submissionId) => credits.abandonWrite(submissionId),
+    },
+    log,
+    rpcUrls: [bed.proxy.url],
+    chainId: DEVELOPMENT_CHAIN_ID,
+    contractAddress: bed.contractAddress,
+    deploymentBlock: bed.deploymentBlock,
+    payerCount: bed.payers,
+    tuning: TEST_TUNING,
+  });
+  const kept = createIdempotencyStore(db, instance.id, onError);
+  const catchUp = new Repeating(() => kept.catchUp(), 100, onError);
+  catchUp.start();
+  const typedDataDomain = { name: domainName("keywright"), version: TYPED_DATA_VERSION, chainId: DEVELOPMENT_CHAIN_ID } as const;
+  const deps = {
+    chain,
+    credits,
+    executor,
+    executorInfo: () => executor.call("info", {}),
+    cids: { remember: async () => undefined, lookUp: async () => new Map() },
+    onRan: () => undefined,
+    log,
+    serviceName: "keywright",
+    typedDataDomain,
+    prices,
+    rateLimits: RATE_LIMITS.development,
+    problems: async () => (await chain.ready()).problems,
+  } as unknown as HandlerDeps;
+  const app = createApp({
+    handlers: createHandlers(deps),
+    authentication: new Authentication({ chain, executor, typedDataDomain }),
+    limits: new RequestLimits({ mintsPerMinutePerAddress: 1e9, mintsPerDay: 1e9, keyRequestsPerSecond: 1e6 }),
+    idempotency: new Idempotency(kept),
+    log,
+    serviceName: "keywright",
+    trustedProxyHops: 0,
+    onAnswered: () => undefined,
+  });
+  const server: Server = createServer(app.callback()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  await eventually("the relayer is ready", async () => (await chain.ready()).ready);
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    store,
+    executor,
+    credits,
+    chain,
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      for (const part of [catchUp, credits, instance]) await part.stop();
+      await chain.close();
+      await store.close();
+    },
+  };
+}
