@@ -154,7 +154,8 @@ function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
   const groups = [...account.groups.keys()];
   if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint)) args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
   if (name === "registerWalletDerivation") args[2] = pathFor(accountId, "a", (args[2] as bigint) >> 248n);
-  if (name === "removeUsageApiKey" && account.keys.length > 0) args[1] = account.keys[0];
+  if (/^(remove|update)UsageApiKey/.test(name) && account.keys.length > 0) args[1] = account.keys[0];
+  if (name === "updateActionMetadata" && account.actions.size > 0) args[1] = [...account.actions.keys()][0];
   if (name !== "setUsageApiKey") return args;
   return args.map((arg) => (Array.isArray(arg) ? arg.filter((groupId: bigint) => groupId <= account.lastGroupId) : arg));
 }
