@@ -5,18 +5,19 @@ import { TYPED_DATA_VERSION, domainName } from "../protocol/typedData";
 import { Secret } from "../protocol/secret";
 import type { Address } from "../protocol/ids";
 import { createApp } from "./app";
-import { loadBillingPage } from "./billing-page/page";
 import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { createCredits, type Credits } from "./credits";
 import { Repeating } from "./background";
+import { openDashboard } from "./dashboard";
 import { dropOldRuns } from "./credits/runRecords";
 import { EvidenceFolder } from "./evidences";
 import { ExecutorClient } from "./executorClient";
 import { cachedInfo, readinessProblems } from "./health";
 import { createLogger, type Logger } from "./logger";
 import { Metrics } from "./metrics";
+import { cardDouble } from "./middleware/cardDouble";
 import { Authentication } from "./middleware/credentials";
 import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
@@ -75,6 +76,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     log,
     serviceName: config.serviceName,
     trustedProxyHops: config.trustedProxyHops,
+    cardDouble: config.stripe.apiBase === undefined ? undefined : cardDouble(config.stripe.apiBase),
     onAnswered: (facts) => metrics.countRequest(facts),
   });
   running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort));
@@ -174,7 +176,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
     prices,
     rateLimits,
     evidences: evidenceDir === undefined ? undefined : new EvidenceFolder(evidenceDir),
-    billingPage: loadBillingPage(stripe.apiBase === undefined ? { kind: "stripe" } : { kind: "double", url: stripe.apiBase }, join(__dirname, "billing-page")),
+    dashboard: openDashboard({ folder: join(__dirname, "..", "dashboard"), serviceName, cardForm: stripe.apiBase === undefined ? "stripe" : "double" }),
     problems: () => readinessProblems({ chain, executor, db: store.db }),
     description: buildOpenApi(serviceName, API_VERSION),
     viewer: openViewer(serviceName),

@@ -1,5 +1,5 @@
 /** Reads code before it runs: which goal it parses under, what it imports, which library it wants. Nothing is executed. */
-import { parse, type Node, type Program } from "acorn";
+import { Parser, type Node, type Program } from "acorn";
 
 export type EthersVersion = "ethers6" | "ethers5";
 
@@ -32,13 +32,25 @@ export function analyse(code: string): Analysis {
   };
 }
 
+/**
+ * Without the parser's own search for names declared twice: it takes time quadratic in the declarations, so that 300 kB of them took nine seconds. The engine
+ * refuses such code itself when it compiles it.
+ */
+const LinearParser = Parser.extend(
+  (Base) =>
+    class extends Base {
+      declareName(): void {}
+      checkLocalExport(): void {}
+    },
+);
+
 /** A script if it is one (sloppy mode, completion value), else a module; the script's complaint is shown unless the code is clearly a module. */
 function parseEither(code: string): { program: Program; isModule: boolean } {
   try {
-    return { program: parse(code, { ...OPTIONS, sourceType: "script" }), isModule: false };
+    return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "script" }), isModule: false };
   } catch (asScript) {
     try {
-      return { program: parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
+      return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
     } catch (asModule) {
       throw new Unparsable(messageOf(looksLikeModule(code) ? asModule : asScript));
     }

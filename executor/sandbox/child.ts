@@ -52,6 +52,7 @@ function takeGuest(heapMiB: number, ethers: Analysis["ethers"]): Guest {
 async function startRun(run: number, code: string, paramsText: string, limits: RunLimits): Promise<void> {
   try {
     const analysis = analysisOf(code);
+    send({ type: "parsed", run });
     const { modules, details } = await loadModules(analysis.imports, (specifier) => askForModule(run, specifier));
     const guest = takeGuest(limits.heapMiB, analysis.ethers);
     current = { run, guest };
