@@ -84,6 +84,11 @@ export class RunSession {
     this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "the pool closed");
   }
 
+  /** The children together have more than there is, and this one has most. */
+  endForMemory(): void {
+    this.endByForce({ code: "out_of_memory", message: "the service's memory for actions was used up, and the action had more than its share of it" });
+  }
+
   private cancel(): void {
     if (this.isOver) return;
     this.cleanUp("its run was cancelled");
