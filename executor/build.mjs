@@ -2,6 +2,10 @@
 import { build } from "esbuild";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Comments in a bundle name its sources: from here, so that they are the same wherever the repository lies. */
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** Scripts of the guest. Each is one expression statement, so that nothing of a bundler lands in the guest's global scope. */
 const GUEST = { target: "es2022", format: "iife", bundle: true, platform: "browser", minify: true, legalComments: "none", logLevel: "warning" };
@@ -33,7 +37,7 @@ function program(from, to) {
 
 /** Replaces a file in one step and only when it differs: a running service may be starting a child from it. */
 async function bundle(options) {
-  const { outputFiles } = await build({ ...options, write: false });
+  const { outputFiles } = await build({ ...options, absWorkingDir: ROOT, write: false });
   for (const { path, contents } of outputFiles) {
     if (existsSync(path) && readFileSync(path).equals(contents)) continue;
     mkdirSync(dirname(path), { recursive: true });

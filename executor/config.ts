@@ -133,6 +133,17 @@ const VARIABLES = {
     .default(61_200)
     .describe("first of the 16384 user ids that children which run actions may get, one each; used when the executor is started as root"),
 };
+/** Every variable with the sentence that explains it, limits of runs included. */
+export const EXECUTOR_VARIABLES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(VARIABLES).map(([name, schema]) => [name, schema.description ?? ""])),
+  ...Object.fromEntries(
+    LIMIT_NAMES.map((name) => [
+      limitVariable(name),
+      `a limit of each run, \`${name}\` of /limits; default ${RUN_LIMITS[name]}, at most ${LIMIT_CEILINGS[name]}`,
+    ]),
+  ),
+};
+
 type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> };
 
 /** Carry a provider's key, or tell a child what it has no business with. */
