@@ -7,11 +7,12 @@ import type { Address } from "../protocol/ids";
 import { createApp } from "./app";
 import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
+import { cidsBeside } from "./cids";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { createCredits, type Credits } from "./credits";
+import { Audit, type AuditFigures } from "./credits/audit";
 import { Repeating } from "./background";
 import { openDashboard } from "./dashboard";
-import { dropOldRuns } from "./credits/runRecords";
 import { EvidenceFolder } from "./evidences";
 import { ExecutorClient } from "./executorClient";
 import { cachedInfo, readinessProblems } from "./health";
@@ -23,10 +24,11 @@ import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
 import { buildOpenApi } from "./openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
-import { createIdempotencyStore, dropExpiredRequests, type IdempotencyStore } from "./store/idempotency";
+import { createIdempotencyStore, type IdempotencyStore } from "./store/idempotency";
 import { openStore, type Store } from "./store";
 import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
+import { dropOld } from "./store/retention";
 import { storeLimiter } from "./store/rateLimits";
 import { openViewer } from "./viewer";
 
@@ -34,6 +36,7 @@ const API_VERSION = "1.0.0";
 const DRAIN_MS = 8_000;
 const DRAIN_SWEEP_MS = 50;
 const CATCH_UP_MS = 500;
+const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
 
 /** What is running, and how each part ends: last started, first stopped. */
@@ -52,7 +55,11 @@ class Running {
 async function start(config: Config, log: Logger, running: Running): Promise<void> {
   const store = await openStore({ databaseUrl: config.databaseUrl, dataDir: config.dataDir, onIdleError: (error) => log.warn({ err: error }, "database") });
   running.add("store", () => store.close());
-  const instance = new Instance({ db: store.db, onError: (error) => log.error({ err: error }, "the lease could not be renewed") });
+  const instance = new Instance({
+    db: store.db,
+    storeIsOurs: store.kind === "pglite",
+    onError: (error) => log.error({ err: error }, "the lease could not be renewed"),
+  });
   await instance.start();
   running.add("instance", () => instance.stop());
   const executor = new ExecutorClient(config.executorSocket);
@@ -63,7 +70,8 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   const chain = await openChain(chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }));
   running.add("chain", () => chain.close());
   metrics.watchChain(chain);
-  metrics.watchLedger(store.db);
+  metrics.watchLedger(startAudit(log, store, running));
+  metrics.watchStore(() => store.pool());
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
   running.add("housekeeping", startHousekeeping(config, store, log));
 
@@ -101,6 +109,19 @@ async function startCredits(config: Config, log: Logger, store: Store, instanceI
   });
   await credits.start();
   return credits;
+}
+
+/** The running check of the books. What it finds wrong is for a human: nothing is mended by itself. */
+function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFigures {
+  const audit = new Audit(db, (found) => log.error(found, "the books do not hold"));
+  const work = new Repeating(
+    () => audit.turn(),
+    AUDIT_MS,
+    (error) => log.warn({ err: error }, "the books could not be checked"),
+  );
+  work.start();
+  running.add("audit", () => work.stop());
+  return () => audit.figures;
 }
 
 /** Ends of acts that could not be written down are tried again soon: whoever repeats such a request waits for that. */
@@ -169,6 +190,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
       remember: (cids) => known.remember(cids).catch((error: unknown) => log.warn({ err: error }, "CIDs were not remembered")),
       lookUp: (hashes) => known.lookUp(hashes),
     },
+    cidOf: cidsBeside(),
     onRan: (facts) => metrics.countRun(facts),
     log,
     serviceName,
@@ -184,12 +206,12 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
 }
 
 /** Kept requests and the limiter's windows end by themselves; their rows are dropped now and then. */
-function startHousekeeping({ runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
-  const turn = async (): Promise<void> => {
-    await dropExpiredRequests(db);
-    await dropOldRuns(db, runRecordsDays);
-  };
-  const work = new Repeating(turn, HOUSEKEEPING_MS, (error) => log.warn({ err: error }, "housekeeping"));
+function startHousekeeping({ detailDays, runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
+  const work = new Repeating(
+    () => dropOld(db, { detailDays, runRecordsDays }),
+    HOUSEKEEPING_MS,
+    (error) => log.warn({ err: error }, "housekeeping"),
+  );
   work.start();
   return () => work.stop();
 }

@@ -63,6 +63,7 @@ const createPaymentIntent = defineRoute({
   price: "free",
   effect: true,
   idempotentByItself: true,
+  pays: true,
 });
 
 const confirmPayment = defineRoute({
@@ -95,7 +96,7 @@ const webhook = defineRoute({
   effect: false,
 });
 
-export const LEDGER_KINDS = ["signup_credit", "top_up", "refund", "dispute", "reversal", "write", "run"] as const;
+export const LEDGER_KINDS = ["signup_credit", "top_up", "refund", "dispute", "reversal", "correction", "write", "run"] as const;
 
 const history = defineRoute({
   method: "GET",
