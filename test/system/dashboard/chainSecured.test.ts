@@ -122,6 +122,31 @@ describe("the dashboard of a ChainSecured owner", function () {
     dashboard.expectCalm();
   });
 
+  it("freezes the account and revokes every key, each one reviewed transaction", async () => {
+    await open();
+    await makeAccount("Careful");
+    await dashboard.go("Account");
+    await dashboard.press("Freeze account");
+    await dashboard.confirm("Freeze account");
+    await reviewed("setAccountFrozen");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says("The account is frozen");
+    await dashboard.go("Usage keys");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "Doomed");
+    await dashboard.confirm("Create usage key");
+    await dashboard.confirm("Sign the request");
+    await reviewed("multicall");
+    await dashboard.confirm("Sign and send");
+    await dashboard.keepSecret();
+    await dashboard.press("Revoke all");
+    await dashboard.confirm("Revoke all");
+    await reviewed("revokeAllUsageApiKeys");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says("No usage keys yet");
+    dashboard.expectCalm();
+  });
+
   it("takes the user's no at every point, and sends nothing", async () => {
     await open();
     wallet.refused.add("eth_requestAccounts");

@@ -27,6 +27,7 @@ describe("managing an account in the dashboard", function () {
   });
 
   const pkpAddress = async (): Promise<string> => String((await list("list_wallets"))[0]?.["wallet_address"]);
+  const fetchJson = async (path: string): Promise<Record<string, unknown>> => (await list(path)) as unknown as Record<string, unknown>;
   const list = async (path: string): Promise<Record<string, unknown>[]> => {
     const answer = await fetch(`${stack().baseUrl}/core/v1/${path}`, { headers: { "x-api-key": account.key } });
     return (await answer.json()) as Record<string, unknown>[];
@@ -160,6 +161,24 @@ describe("managing an account in the dashboard", function () {
     await dashboard.fill("Name", "Acme Ltd");
     await dashboard.confirm("Save");
     await dashboard.says("Acme Ltd");
+  });
+
+  it("denies an op of a PKP, freezes the account and ends it", async () => {
+    await dashboard.go("PKPs");
+    await dashboard.page.getByRole("link", { name: "Treasury" }).click();
+    await dashboard.press("Change");
+    await dashboard.page.getByRole("checkbox", { name: "Read the private key itself" }).uncheck();
+    await dashboard.confirm("Save");
+    await dashboard.says("never getPrivateKey");
+    await dashboard.go("Account");
+    await dashboard.press("Freeze account");
+    await dashboard.confirm("Freeze account");
+    await dashboard.says("The account is frozen");
+    expect((await fetchJson("account"))["frozen"]).to.equal(true);
+    await dashboard.press("Unfreeze account");
+    await dashboard.confirm("Unfreeze account");
+    await dashboard.button("Freeze account").waitFor();
+    expect((await fetchJson("account"))["frozen"]).to.equal(false);
   });
 
   it("checks in the browser what a browser can, and says that the TEE is simulated", async () => {
