@@ -28,7 +28,7 @@ async function prepare(baseUrl: string): Promise<Prepared> {
   await furnish(client, { pkp, cid });
   const bot = createClient({ baseUrl, apiKey: usageKey });
   for (const message of ["invoice 17", "invoice 18", "invoice 19"]) await bot.runAction({ code: ACTION, js_params: { pkpId: pkp, message } });
-  await client.runAction({ code: "async function main() { throw new Error('no such invoice'); }" });
+  await bot.runAction({ code: ACTION, js_params: { message: "an invoice without a PKP" } });
   return { key, usageKey, pkp };
 }
 
