@@ -7,15 +7,23 @@ import type { Entry } from "./layer";
 import { lockfileOf, plainEnvironment, productionPackages, type Lockfile } from "./source";
 
 const run = promisify(execFile);
-export const SBOM_PATH = "usr/share/sbom/keywright.cdx.json";
+const SBOM_PATH = "usr/share/sbom/keywright.cdx.json";
 
 interface Component {
+  readonly "bom-ref"?: string;
   readonly purl?: string;
+  readonly properties?: readonly { name: string; value: string }[];
   readonly hashes?: readonly { alg: string; content: string }[];
   readonly [member: string]: unknown;
 }
-export interface Bom {
+interface Dependency {
+  readonly ref: string;
+  readonly dependsOn?: readonly string[];
+}
+interface Bom {
+  readonly metadata: { readonly component: Component };
   readonly components: readonly Component[];
+  readonly dependencies?: readonly Dependency[];
   readonly [member: string]: unknown;
 }
 
@@ -27,12 +35,21 @@ export async function sbomEntry(source: string, debian: readonly LockedPackage[]
   const bom = JSON.parse(stdout) as Bom;
   const lockfile = await lockfileOf(join(source, "package-lock.json"));
   const hashes = hashesByName(lockfile);
-  const npm = bom.components.map((component) => ({
-    ...component,
-    ...(component.hashes === undefined ? hashes.get(`${nameOf(component)}@${String(component["version"])}`) : {}),
-  }));
+  const inside = new Set(productionPackages(lockfile));
+  const npm = bom.components
+    .filter(({ properties = [] }) => properties.some(({ name, value }) => name === "cdx:npm:package:path" && inside.has(value)))
+    .map((component) => ({ ...component, ...hashes.get(`${nameOf(component)}@${String(component["version"])}`) }));
   const components = [...npm, nodeComponent(lockfile), ...debian.map(debianComponent)];
-  return { path: SBOM_PATH, content: Buffer.from(`${JSON.stringify({ ...bom, components }, null, 1)}\n`) };
+  const content = `${JSON.stringify({ ...bom, components, dependencies: dependenciesAmong(bom, npm) }, null, 1)}\n`;
+  return { path: SBOM_PATH, content: Buffer.from(content) };
+}
+
+/** The tool sees the build's packages, too: what is not inside is left out of the graph. */
+function dependenciesAmong({ metadata, dependencies = [] }: Bom, npm: readonly Component[]): Dependency[] {
+  const known = new Set([metadata.component["bom-ref"], ...npm.map((component) => component["bom-ref"])]);
+  return dependencies
+    .filter(({ ref }) => known.has(ref))
+    .map(({ ref, dependsOn }) => ({ ref, ...(dependsOn === undefined ? {} : { dependsOn: dependsOn.filter((other) => known.has(other)) }) }));
 }
 
 const nameOf = ({ group, name }: Component): string => (typeof group === "string" && group !== "" ? `${group}/${String(name)}` : String(name));

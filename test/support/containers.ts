@@ -48,6 +48,7 @@ export interface ContainerOptions {
 
 export async function startContainer(options: ContainerOptions): Promise<ManagedProcess> {
   const bundle = join(options.folder, options.name);
+  mkdirSync(bundle, { recursive: true });
   await run("umoci", ["raw", "unpack", "--image", `${options.layout}:latest`, join(bundle, "rootfs")]);
   const spec = specOf(options, imageConfig(options.layout));
   for (const { destination, source, type } of spec.mounts) if (type === "bind") mountPoint(join(bundle, "rootfs", destination), source);
