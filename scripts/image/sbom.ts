@@ -34,11 +34,11 @@ export async function sbomEntry(source: string, debian: readonly LockedPackage[]
   const { stdout } = await run(join(node, "node"), [tool, ...options], { cwd: source, env: plainEnvironment(node), maxBuffer: 2 ** 28 });
   const bom = JSON.parse(stdout) as Bom;
   const lockfile = await lockfileOf(join(source, "package-lock.json"));
-  const hashes = hashesByName(lockfile);
   const inside = new Set(productionPackages(lockfile));
-  const npm = bom.components
-    .filter(({ properties = [] }) => properties.some(({ name, value }) => name === "cdx:npm:package:path" && inside.has(value)))
-    .map((component) => ({ ...component, ...hashes.get(`${nameOf(component)}@${String(component["version"])}`) }));
+  const npm = bom.components.flatMap((component) => {
+    const path = component.properties?.find(({ name, value }) => name === "cdx:npm:package:path" && inside.has(value))?.value;
+    return path === undefined ? [] : [{ ...component, ...hashesOf(lockfile.packages[path]?.integrity) }];
+  });
   const components = [...npm, nodeComponent(lockfile), ...debian.map(debianComponent)];
   const content = `${JSON.stringify({ ...bom, components, dependencies: dependenciesAmong(bom, npm) }, null, 1)}\n`;
   return { path: SBOM_PATH, content: Buffer.from(content) };
@@ -52,18 +52,8 @@ function dependenciesAmong({ metadata, dependencies = [] }: Bom, npm: readonly C
     .map(({ ref, dependsOn }) => ({ ref, ...(dependsOn === undefined ? {} : { dependsOn: dependsOn.filter((other) => known.has(other)) }) }));
 }
 
-const nameOf = ({ group, name }: Component): string => (typeof group === "string" && group !== "" ? `${group}/${String(name)}` : String(name));
-
-/** name@version → the digest of its tarball that the lockfile holds. */
-function hashesByName(lockfile: Lockfile): Map<string, { hashes: { alg: string; content: string }[] }> {
-  return new Map(
-    productionPackages(lockfile).flatMap((path) => {
-      const { version, integrity } = lockfile.packages[path] ?? {};
-      const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
-      return integrity === undefined ? [] : [[`${name}@${version}`, { hashes: [hashOf(integrity)] }] as const];
-    }),
-  );
-}
+/** The digest of a package's tarball, as the lockfile holds it. */
+const hashesOf = (integrity: string | undefined): Pick<Component, "hashes"> => (integrity === undefined ? {} : { hashes: [hashOf(integrity)] });
 
 function hashOf(integrity: string): { alg: string; content: string } {
   const [algorithm = "", digest = ""] = integrity.split("-", 2);

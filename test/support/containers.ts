@@ -23,7 +23,7 @@ export interface ComposeService {
   readonly mem_limit: string;
 }
 export const COMPOSE = (
-  parse(readFileSync(join(ROOT, "compose.yaml"), "utf8"), { merge: true }) as { services: Record<"relayer" | "executor", ComposeService> }
+  parse(readFileSync(join(ROOT, "compose.yaml"), "utf8"), { merge: true }) as { services: Record<"relayer" | "executor" | "ingress", ComposeService> }
 ).services;
 
 interface ImageConfig {

@@ -21,7 +21,7 @@ import { startPostgres, type TestPostgres } from "../support/postgres";
 
 const run = promisify(execFile);
 const ROOT = join(__dirname, "..", "..");
-const NAMES = ["relayer", "executor"] as const;
+const NAMES = ["relayer", "executor", "ingress"] as const;
 const PAYERS = 2;
 
 /** Nobody's: builds must not depend on who builds. */
@@ -129,7 +129,7 @@ describe("the images", function () {
         STRIPE_PUBLISHABLE_KEY: "pk_test_x",
         STRIPE_WEBHOOK_SECRET: "whsec_x",
         EXECUTOR_MEMORY: "3g",
-        EVIDENCES: join(folder, "evidences"),
+        DOMAIN: "localhost",
       };
       // The one difference from production: the pretended TEE's root instead of Intel's.
       const rootDer = `Buffer.from("${agent.platform.rootDer.toString("hex")}", "hex")`;
