@@ -117,6 +117,10 @@ class Double {
     if (kind === "account" && id === "") return this.#newAccount(call);
     if (kind === "account") return { body: { status: "valid" } };
     if (kind === "order" && id === "") return this.#newOrder(call);
+    return this.#aboutOrder(kind, id, call);
+  }
+
+  async #aboutOrder(kind: string, id: string, call: Call): Promise<Answer> {
     const order = this.#orders.get(id);
     if (order === undefined) throw new Problem("malformed", "there is no such order", 404);
     if (kind === "order") return { body: this.#orderBody(id, order) };
@@ -124,7 +128,7 @@ class Double {
     if (kind === "challenge") return this.#validate(id, order, call);
     if (kind === "finalize") return this.#finalize(id, order, call);
     if (kind === "certificate" && order.chain !== undefined) return { body: order.chain };
-    throw new Problem("malformed", `nothing is at ${path}`, 404);
+    throw new Problem("malformed", `nothing is at ${call.path}`, 404);
   }
 
   /** RFC 8555, 6.2 to 6.5: signature, address and nonce. */
