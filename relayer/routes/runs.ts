@@ -2,7 +2,6 @@
  * Running an action: one question to the contract says permission and existence, credit is reserved, the executor (which has asked for itself meanwhile) runs,
  * the time used is settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
  */
-import { rememberedCidOfCode } from "../../protocol/cidMemory";
 import type { DenialReason } from "../../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
 import { ZERO_ADDRESS, actionHashOf, parseAddress, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
@@ -21,7 +20,7 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
   return {
     runAction: async (call) => {
       if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
-      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await rememberedCidOfCode(call.body.code ?? ""));
+      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await deps.cidOf(call.body.code ?? ""));
       const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
       const prepared = prepare(deps, call, pkpId);
       try {
@@ -60,6 +59,7 @@ const DENIALS: Record<DenialReason, readonly [code: ErrorCode, failed: "key" | "
   UnknownKey: ["unknown_key", "key", "This key is unknown here or has been revoked."],
   KeyExpired: ["key_expired", "key", "This key has expired."],
   AccountChainSecured: ["account_chain_secured", "key", "This key is no longer a credential of the account."],
+  AccountFrozen: ["account_frozen", "key", "The account's owner has frozen it: no key of it can act until the owner ends that."],
   NoExecuteScope: ["no_execute_scope", "group", "The key may not execute in any group of the account: give it execute_in_groups."],
   ActionNotPermitted: ["action_not_permitted", "action", "No group where the key executes lists this action: add its CID to one."],
   UnknownPkp: ["pkp_not_permitted", "pkp", "The account has no such PKP."],
