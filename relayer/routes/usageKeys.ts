@@ -7,7 +7,7 @@ import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pageOf } from "./pages";
 import { usageKeyId } from "./references";
-import { done, secretOnce, write, type Writes } from "./writes";
+import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
 
 type UsageKeyRoute = "addUsageApiKey" | "updateUsageApiKey" | "updateUsageApiKeyMetadata" | "removeUsageApiKey" | "listApiKeys";
 type Permissions = Call<"addUsageApiKey">["body"];
@@ -16,12 +16,12 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
   const { chain, executor } = deps;
   return {
     addUsageApiKey: async (call) => {
-      const minted = await executor.call("mintApiUsageKey", {}, call);
+      const minted = await executor.call("mintApiUsageKey", attemptOf(call), call);
       const keyId = minted.apiKeyHash as KeyId;
       const set = setUsageApiKey(call.caller.accountId, keyId, call.body, NEVER_AND_NO_CAP);
       const written = await writes.send(call, set, { pendingFacts: { api_key_hash: keyId } });
       const known = { wallet_address: minted.walletAddress, api_key_hash: written.result.api_key_hash ?? keyId };
-      return { ...done(written), ...secretOnce("usage_api_key", minted.usageApiKey, written), ...known };
+      return { ...done(written), ...secretOnce("usage_api_key", { secret: minted.usageApiKey, hash: keyId }, written), ...known };
     },
 
     updateUsageApiKey: async (call) => {
