@@ -24,7 +24,11 @@ export interface WriteOptions {
   readonly convert?: SubmitRequest["convert"];
   /** Carried by the 504 of a minting route: what can be known of a secret nobody will see. */
   readonly pendingFacts?: Readonly<Record<string, unknown>>;
+  /** From 2 on where one request may make several writes, each only after the one before it failed: a repeated request meets them in the same order. */
+  readonly attempt?: number;
 }
+
+const keyOf = (act: Act, { attempt = 1 }: WriteOptions): string => (attempt === 1 ? act.id : `${act.id}#${attempt}`);
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
 
@@ -56,7 +60,7 @@ export class Writes {
       kind: kindOf(call.route),
       requestId: call.requestId,
       ...(options.convert === undefined ? {} : { convert: options.convert }),
-      ...(call.act === undefined ? {} : { idempotencyKey: call.act.id, act: call.act }),
+      ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options), act: call.act }),
       ...(reserve === undefined ? {} : { reserve }),
     });
     const answer = await submitted.catch((error: unknown) => {
@@ -100,11 +104,11 @@ function withPendingFacts(error: unknown, facts: Readonly<Record<string, unknown
 export const done = ({ transactionHash }: SubmitAnswer): { success: true; transaction_hash: string } => ({ success: true, transaction_hash: transactionHash });
 
 /** Names the request a secret is made for. It covers the client's own key, which is nowhere kept for longer than a day: what is in the store later gives no secret back. */
-export function attemptOf({ act, attemptKey }: Pick<Call<"newAccount">, "act" | "attemptKey">): { attempt?: string } {
+export function attemptOf({ act, attemptKey }: Pick<Call<"newAccount">, "act" | "attemptKey">, number = 1): { attempt?: string } {
   if (act === undefined || attemptKey === undefined) return {};
   return {
     attempt: createHash("sha256")
-      .update(JSON.stringify([act.id, attemptKey]))
+      .update(JSON.stringify([act.id, attemptKey, number]))
       .digest("hex"),
   };
 }
