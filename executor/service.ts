@@ -22,6 +22,7 @@ import { IdentityVerifier } from "./identity";
 import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
+import { LoopWatch } from "./loopWatch";
 import { Mint } from "./mint";
 import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
@@ -93,6 +94,8 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
 
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
+  const loop = new LoopWatch(logger);
+  undo.add(() => loop.stop());
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
   const publicKeys = new PublicKeys(keyring, keyNamespace);
@@ -110,6 +113,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
       pool,
       tee,
       configDocument: configDocumentOf(config, keyNamespace, publicKeys.statementKey, pool),
+      loop,
       logger,
     }),
   );
