@@ -10,6 +10,8 @@ import type { Context, GlobalOptions } from "./context";
 import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
 import { withProgress, type Io } from "./io";
 import { addLogin } from "./login";
+import { addPolicy } from "./policy";
+import { addProject } from "./project";
 import { addRun } from "./run";
 import { addSafe } from "./safe";
 import { commandSpecs, inputOf, type CommandSpec } from "./spec";
@@ -45,6 +47,8 @@ export function buildProgram(io: Io): Command {
   addLogin(program, context);
   addRun(program, context);
   addOperations(program, context);
+  addProject(program, context);
+  addPolicy(program, context);
   addVerify(program, context);
   addSafe(program, context);
   addCompletion(program, context);
