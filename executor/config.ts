@@ -2,6 +2,7 @@
  * The executor's configuration: the only reader of its environment. Every variable is checked and explained; a bad one stops the start and says what to fix.
  * Secrets and endpoints are removed from the environment as they are read, so that no child process inherits them.
  */
+import { Resolver } from "node:dns";
 import { readFileSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
@@ -14,6 +15,8 @@ export const DEVELOPMENT_CHAIN_ID = 31_337n;
 const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
 /** Whoever stops a development stack waits seven seconds or ten; in production a run's usual limit. */
 const DEFAULT_DRAIN_SECONDS = { development: 5, production: 60 };
+/** More than the largest pool ever uses. */
+const SANDBOX_UIDS = 16_384;
 const DEFAULT_GAS_WEI_PER_HOUR = { development: 10n ** 24n, production: 10n ** 19n };
 /** Longest path a Unix socket may have on Linux, less the closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -83,6 +86,9 @@ const VARIABLES = {
     .describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
+  SANDBOX_MEMORY_MIB: integer(128, 1_000_000)
+    .optional()
+    .describe("what the children that run actions may keep together, in MiB; default half of what the container or the machine has"),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
     .describe("how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production"),
@@ -101,6 +107,10 @@ const VARIABLES = {
     .pipe(z.array(integer(1, 65_535)).min(1))
     .optional()
     .describe("ports that actions may reach; default 80 and 443"),
+  DNS_SERVERS: list
+    .refine((servers) => servers.length > 0 && servers.every(isNameServer), "must be addresses, or address:port, separated by commas")
+    .optional()
+    .describe("name servers for the hosts that actions fetch from; default those of /etc/resolv.conf"),
   MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
   MAX_TIP_PER_GAS_WEI: wei.default(100_000_000_000n).describe("a payer's fee per gas is at most ten base fees and this"),
   MAX_GAS_WEI_PER_HOUR: wei
@@ -116,10 +126,24 @@ const VARIABLES = {
   FETCHER_UID: integer(1_000, 4_000_000_000)
     .default(61_199)
     .describe("user id of the fetcher, the only process that talks to the outside; used when the executor is started as root"),
+  KEY_SET_FETCHER_UID: integer(1_000, 4_000_000_000)
+    .default(61_198)
+    .describe("user id of the process that fetches key sets of identity providers and nothing else; used when the executor is started as root"),
   SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000)
     .default(61_200)
-    .describe("first of the user ids of the children that run actions, one id each; used when the executor is started as root"),
+    .describe("first of the 16384 user ids that children which run actions may get, one each; used when the executor is started as root"),
 };
+/** Every variable with the sentence that explains it, limits of runs included. */
+export const EXECUTOR_VARIABLES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(VARIABLES).map(([name, schema]) => [name, schema.description ?? ""])),
+  ...Object.fromEntries(
+    LIMIT_NAMES.map((name) => [
+      limitVariable(name),
+      `a limit of each run, \`${name}\` of /limits; default ${RUN_LIMITS[name]}, at most ${LIMIT_CEILINGS[name]}`,
+    ]),
+  ),
+};
+
 type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> };
 
 /** Carry a provider's key, or tell a child what it has no business with. */
@@ -211,10 +235,20 @@ function conflicts(config: Config): string[] {
   if (new Set(config.RPC_URLS).size < config.RPC_URLS.length) problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
   if (config.TEE !== "none" && config.DSTACK_ENDPOINT === undefined) problems.push(`TEE=${config.TEE} needs DSTACK_ENDPOINT`);
   if (config.TEE !== "none" && config.ROOT_KEY_FILE !== undefined) problems.push(`TEE=${config.TEE} gives the root key: unset ROOT_KEY_FILE`);
-  if (config.FETCHER_UID === config.SANDBOX_FIRST_UID) problems.push("FETCHER_UID and SANDBOX_FIRST_UID must be different users");
+  problems.push(...sharedUsers(config));
   const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
   if (new Set(issuers).size < issuers.length) problems.push("IDENTITY_ISSUERS names an issuer twice");
   return problems;
+}
+
+/** Each process is a user, and a group of the same number, of its own; the group of the socket is none of theirs. */
+function sharedUsers({ FETCHER_UID, KEY_SET_FETCHER_UID, SANDBOX_FIRST_UID, EXECUTOR_SOCKET_GROUP }: Config): string[] {
+  const end = SANDBOX_FIRST_UID + SANDBOX_UIDS;
+  const others = Object.entries({ FETCHER_UID, KEY_SET_FETCHER_UID, EXECUTOR_SOCKET_GROUP }).filter(([, id]) => id !== undefined) as [string, number][];
+  const inside = others.filter(([, id]) => id >= SANDBOX_FIRST_UID && id < end);
+  const problems = inside.map(([name, id]) => `${name}=${id} lies in the children's range: SANDBOX_FIRST_UID to ${end - 1}`);
+  const isShared = new Set(others.map(([, id]) => id)).size < others.length;
+  return isShared ? [...problems, `${others.map(([name]) => name).join(", ")} must differ`] : problems;
 }
 
 /** What development may do and production never. The sandbox's level is asked for at the start of the pool. */
@@ -237,6 +271,15 @@ function notForProduction(config: Config): string[] {
 function isTrustedTransport(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === "https:" || hostname === "127.0.0.1" || hostname === "[::1]" || hostname === "localhost";
+}
+
+function isNameServer(text: string): boolean {
+  try {
+    new Resolver().setServers([text]);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isHttpUrl(text: string): boolean {

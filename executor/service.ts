@@ -3,7 +3,7 @@
  * in the opposite one, so that no process and no file is left behind.
  */
 import { mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, freemem, tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { keyNamespaceOf } from "../protocol/namespace";
@@ -15,8 +15,8 @@ import { CidComputer } from "./code/cid";
 import { Code } from "./code/code";
 import { CodeStore } from "./code/store";
 import type { Config } from "./config";
-import { createFetcher } from "./fetcher/client";
-import type { Fetcher } from "./fetcher/types";
+import { createFetcher, type StartedFetcher } from "./fetcher/client";
+import { FetchFailed, type Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
 import { IdentityVerifier } from "./identity";
 import { useFastKeccak } from "./keccak";
@@ -25,6 +25,7 @@ import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { Mint } from "./mint";
 import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
+import { CHILD_MIB, childrenFor, memoryOfChildren, slotsFor } from "./sandbox/memory";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
@@ -36,11 +37,6 @@ const MIB = 2 ** 20;
 const POOL_DRAIN_MS = 500;
 const CHAIN_WAIT_MS = 30_000;
 const CHAIN_RETRY_MS = 500;
-/** An idle child is about 50 MiB; a working one may need its heap and as much again. */
-const CHILD_MIB = 100;
-const MAX_DEFAULT_POOL = 32;
-/** Children kept warm for each slot where memory allows, so that accounts that come back often do not wait for a fork. */
-const WARM_PER_SLOT = 6;
 
 export interface Service {
   /** Rejects with what keeps the service from starting; everything begun until then has been undone. */
@@ -88,14 +84,14 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   undo.add(() => keyring.destroy());
 
   const dataDir = prepareDataDir(config, undo);
-  const fetcher = await openFetcher(config, logger, undo);
-  const pool = await openPool(config, fetcher, logger, undo);
+  const [fetcher, keySets] = await Promise.all([openFetcher(config, logger, undo), openKeySetFetcher(config, logger, undo)]);
+  const pool = await openPool(config, fetcher, [...new Set([...fetcher.missing, ...keySets.missing])], logger, undo);
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
   const code = new Code(cids, store, fetcher, config.limits.codeBytes);
 
-  const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, fetcher));
+  const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
@@ -170,31 +166,51 @@ function prepareDataDir(config: Config, undo: Undo): string {
   return temporary;
 }
 
-async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<Fetcher> {
+async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<StartedFetcher> {
   const fetcher = await createFetcher({
     logger,
+    secretPaths: secretPaths(config),
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
     ...(config.IPFS_GATEWAYS === undefined ? {} : { gateways: config.IPFS_GATEWAYS }),
     ...(config.KUBO_RPC_URL === undefined ? {} : { kuboRpcUrl: config.KUBO_RPC_URL }),
-    jwksUrls: config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl),
     ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
     ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
+    ...(config.DNS_SERVERS === undefined ? {} : { dnsServers: config.DNS_SERVERS }),
     uid: config.FETCHER_UID,
   });
   undo.add(() => fetcher.close());
   return fetcher;
 }
 
-async function openPool(config: Config, fetcher: Fetcher, logger: Logger, undo: Undo): Promise<SandboxPool> {
-  const size = config.POOL_SIZE ?? defaultPoolSize();
+/** Whoever took over the process that parses what strangers' servers send must not be able to say who signed in: key sets come through another one. */
+async function openKeySetFetcher(config: Config, logger: Logger, undo: Undo): Promise<Pick<StartedFetcher, "fetchJwks" | "missing">> {
+  const jwksUrls = config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl);
+  if (jwksUrls.length === 0) return { fetchJwks: () => Promise.reject(new FetchFailed("refused", "no identity provider is configured")), missing: [] };
+  const fetcher = await createFetcher({ logger, jwksUrls, uid: config.KEY_SET_FETCHER_UID, secretPaths: secretPaths(config) });
+  undo.add(() => fetcher.close());
+  return fetcher;
+}
+
+async function openPool(config: Config, fetcher: Fetcher, missingElsewhere: readonly string[], logger: Logger, undo: Undo): Promise<SandboxPool> {
+  const memoryBytes = config.SANDBOX_MEMORY_MIB === undefined ? memoryOfChildren() : config.SANDBOX_MEMORY_MIB * MIB;
+  const fitting = slotsFor(memoryBytes, config.limits.heapMiB, availableParallelism());
+  const size = config.POOL_SIZE ?? fitting;
+  if (memoryBytes < size * (config.limits.heapMiB + CHILD_MIB) * MIB) {
+    logger.warn(
+      { poolSize: size, heapMiB: config.limits.heapMiB, memoryMiB: Math.floor(memoryBytes / MIB) },
+      "runs at once may need more memory than there is",
+    );
+  }
   const pool = await createSandboxPool({
     limits: config.limits,
     size,
-    maxChildren: Math.max(2 * size + 2, Math.min(childrenInMemory(), WARM_PER_SLOT * size)),
+    maxChildren: childrenFor(memoryBytes, size),
+    memoryBytes,
     logger,
     fetcher,
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
     secretPaths: secretPaths(config),
+    missingElsewhere,
     requireFullIsolation: config.production,
     firstUid: config.SANDBOX_FIRST_UID,
   });
@@ -209,13 +225,6 @@ function secretPaths(config: Config): string[] {
   const rootKeyFile = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
   return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter((path) => path !== undefined && path.startsWith("/")) as string[];
 }
-
-function defaultPoolSize(): number {
-  return Math.max(2, Math.min(childrenInMemory(), availableParallelism() * 4, MAX_DEFAULT_POOL));
-}
-
-/** A quarter of what is free. */
-const childrenInMemory = (): number => Math.floor(freemem() / MIB / 4 / CHILD_MIB);
 
 function gasGuard(config: Config, chain: Chain): GasGuard {
   const rules = { maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI, maxTipPerGasWei: config.MAX_TIP_PER_GAS_WEI, maxWeiPerHour: config.maxGasWeiPerHour };

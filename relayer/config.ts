@@ -68,10 +68,16 @@ const environment = z.object({
   RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000).optional().describe("new accounts and signature mints a day over all addresses"),
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
   RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
+  DETAIL_DAYS: whole(1, 3_650).default(7).describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept for ever"),
   PRICE_WRITE_CENTS: whole(0, 1_000_000).default(PRICES.managementWriteCents).describe("price of a management write in US cents"),
   PRICE_RUN_SECOND_CENTS: whole(0, 1_000_000).default(PRICES.runSecondCents).describe("price of a started second of execution in US cents"),
 });
 type Environment = z.infer<typeof environment>;
+
+/** Every variable with the sentence that explains it. */
+export const RELAYER_VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(environment.shape).map(([name, schema]) => [name, schema.description ?? ""]),
+);
 
 const SIGNUP_CREDIT_IN_DEVELOPMENT = 2_000;
 
@@ -104,11 +110,13 @@ export interface Config extends DeploymentSettings {
   readonly rateLimits: RateLimits;
   readonly prices: Prices;
   readonly runRecordsDays: number;
+  readonly detailDays: number;
 }
 
 /** @throws Error naming every variable that is wrong and what it should be. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const parsed = environment.safeParse(env);
+  // A compose file gives what is not set as an empty text.
+  const parsed = environment.safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
   const values = parsed.data;
   const production = values.NODE_ENV === "production";
@@ -159,6 +167,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     },
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
     runRecordsDays: values.RUN_RECORDS_DAYS,
+    detailDays: values.DETAIL_DAYS,
   };
 }
 

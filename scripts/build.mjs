@@ -13,7 +13,7 @@ const sources = rooms
   .flatMap((room) => readdirSync(join(root, room), { recursive: true }).map((file) => join(room, String(file))))
   .filter((file) => file.endsWith(".ts") && !file.endsWith(".d.ts"))
   // Only ever bundled, by executor/build.mjs: a running service starts children from these files while we build.
-  .filter((file) => !/^executor\/sandbox\/(child\.ts$|guest\/)/.test(file));
+  .filter((file) => !/^executor\/(sandbox\/(child\.ts$|guest\/)|fetcher\/main\.ts$)/.test(file));
 
 await build({
   absWorkingDir: root,
@@ -28,7 +28,7 @@ await build({
 });
 
 // Rooms that need more than a file-by-file translation (the sandbox prelude, browser bundles) say so in a build.mjs of their own.
-for (const room of rooms) {
+for (const room of [...rooms, "dashboard"]) {
   const own = join(root, room, "build.mjs");
   if (room !== "scripts" && existsSync(own)) await (await import(own)).default({ root, outdir: join(root, "dist", room) });
 }

@@ -1,12 +1,14 @@
 /** The keyholder's handle on the fetcher process: starts it, asks it, starts it again when it has ended. */
-import { spawn, type ChildProcess } from "node:child_process";
 import type { Duplex } from "node:stream";
+import { writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { built } from "../built";
-import { confine } from "../confine";
-import { encodeFrame, readFrames, type Frame } from "../frames";
+import { readFrames, writeFrame, type Frame } from "../frames";
+import { findWalls, startConfined, type Confined } from "../walls/confine";
+import { lastWords } from "../walls/lastWords";
 import { fromFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
-import { FetchFailed, type Fetcher, type GuestRequest, type GuestResponse } from "./types";
+import { FetchFailed, type Fetcher, type GuestFetchOptions, type GuestRequest, type GuestResponse } from "./types";
 
 export interface FetcherOptions {
   logger: Logger;
@@ -22,59 +24,120 @@ export interface FetcherOptions {
   allowHosts?: readonly string[];
   /** Ports guests may reach; default 80 and 443. */
   ports?: readonly number[];
+  /** Name servers for guests' fetches, as address or address:port; default the system's. */
+  dnsServers?: readonly string[];
   /** The user the fetcher becomes, when started by root. */
   uid?: number;
+  /** Files and sockets it must not be able to open; tried at the start. */
+  secretPaths?: readonly string[];
+}
+
+export interface StartedFetcher extends Fetcher {
+  /** Walls it lacks, one sentence each. */
+  readonly missing: readonly string[];
 }
 
 const PROGRAM = built("fetcher/main.js");
 const RESTART_MS = 200;
+const READY_MS = 10_000;
+const FOLDER = dirname(PROGRAM);
+const NODE_OPTIONS = ["--disallow-code-generation-from-strings"];
+/** Node's own fence behind the kernel's. */
+const FENCE = ["--permission", `--allow-fs-read=${FOLDER}/*`, "--allow-fs-read=/etc/hosts"];
+/** Before the keyholder when memory runs out, after the children. */
+const OUT_OF_MEMORY_SCORE = "500";
 
 type Reply = { response?: GuestResponse; body: Buffer };
-type Ask = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" }>;
+type Ask = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" } | { type: "grown" }>;
+
+interface Call {
+  resolve(reply: Reply): void;
+  reject(error: Error): void;
+  readonly grow?: (() => Promise<void>) | undefined;
+}
 type WithoutCall<T> = T extends Ask ? Omit<T, "call"> : never;
 
-/** Starts the fetcher; resolves when it is ready. */
-export async function createFetcher(options: FetcherOptions): Promise<Fetcher> {
+/** Starts the fetcher; resolves when it is ready and its walls have been tried. */
+export async function createFetcher(options: FetcherOptions): Promise<StartedFetcher> {
+  await findWalls();
   const client = new FetcherClient(options);
-  await client.start();
-  return client;
+  const [missing] = await Promise.all([missingWalls(options), client.start()]).catch(async (error: unknown) => {
+    await client.close();
+    throw error;
+  });
+  return Object.assign(client, { missing });
+}
+
+/** Tried by a process of their own: Node's fence would stop the attempts before they reach the kernel's walls. */
+async function missingWalls(options: FetcherOptions): Promise<readonly string[]> {
+  const probe = new FetcherClient(options, { isProbe: true });
+  try {
+    return await probe.start();
+  } finally {
+    await probe.close();
+  }
 }
 
 class FetcherClient implements Fetcher {
-  private child: ChildProcess | undefined;
+  private confined: Confined | undefined;
   private channel: Duplex | undefined;
-  private readonly calls = new Map<number, { resolve(reply: Reply): void; reject(error: Error): void }>();
+  private readonly calls = new Map<number, Call>();
   private nextCall = 1;
   private isClosing = false;
-  private onReady: (() => void) | undefined;
+  private onReady: ((missing: string[]) => void) | undefined;
 
-  constructor(private readonly options: FetcherOptions) {}
+  constructor(
+    private readonly options: FetcherOptions,
+    private readonly role: { isProbe?: boolean } = {},
+  ) {}
 
-  async start(): Promise<void> {
-    const [command = "", ...args] = [...confine("files", "privileges"), process.execPath, "--disallow-code-generation-from-strings", PROGRAM];
-    const child = spawn(command, args, { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", "ignore", "pipe", "pipe"] });
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => this.options.logger.error({ text }, "the fetcher complains"));
-    const channel = child.stdio[3] as Duplex;
-    this.child = child;
+  /** Resolves to the walls a probe did not find. */
+  async start(): Promise<string[]> {
+    const fence = this.role.isProbe ? [] : FENCE;
+    const confined = startConfined([...fence, ...NODE_OPTIONS, PROGRAM], { filter: "fetcher", withoutNetwork: false, reads: [FOLDER] });
+    const { process: child, channel } = confined;
+    this.confined = confined;
     this.channel = channel;
+    let said = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-8_192);
+      this.options.logger.error({ said: lastWords(text) }, "the fetcher complains");
+    });
     channel.on("error", () => undefined);
-    const ended = new Promise<never>((_resolve, reject) => child.once("close", () => reject(new Error("the fetcher ended before it was ready"))));
+    const ended = new Promise<never>((_resolve, reject) => {
+      child.once("error", (error) => reject(new Error(`the fetcher cannot be started: ${error.message}`)));
+      child.once("close", (code) => reject(new Error(`the fetcher ended before it was ready (code ${code}): ${lastWords(said) || "it said nothing"}`)));
+    });
     child.once("close", () => this.onEnd());
-    child.once("error", (error) => this.options.logger.error({ err: error }, "the fetcher cannot be started"));
     readFrames(
       channel,
       (frame) => this.onFrame(frame),
       () => child.kill("SIGKILL"),
     );
-    const ready = new Promise<void>((resolve) => (this.onReady = resolve));
+    const ready = new Promise<string[]>((resolve) => (this.onReady = resolve));
     this.write({ type: "configure", configuration: this.configuration() });
-    await Promise.race([ready, ended]);
+    const timer = setTimeout(() => child.kill("SIGKILL"), READY_MS);
+    const missing = await Promise.race([ready, ended]).finally(() => clearTimeout(timer));
+    this.lowerScore();
+    return missing;
   }
 
-  async fetchGuest(request: GuestRequest, body: Buffer, signal?: AbortSignal): Promise<{ response: GuestResponse; body: Buffer }> {
-    const reply = await this.ask({ type: "guest", request }, body, signal);
+  private lowerScore(): void {
+    try {
+      writeFileSync(`/proc/${this.confined?.programId()}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
+    } catch {
+      // It has ended, which its exit tells; or this is not Linux.
+    }
+  }
+
+  async fetchGuest(request: GuestRequest, body: Buffer, options: GuestFetchOptions = {}): Promise<{ response: GuestResponse; body: Buffer }> {
+    const reply = await this.ask({ type: "guest", request, ...ofRun(options) }, body, options);
     if (!reply.response) throw new FetchFailed("failed", "the fetcher gave no response");
     return { response: reply.response, body: reply.body };
+  }
+
+  async checkGuest(url: string, options: GuestFetchOptions = {}): Promise<void> {
+    await this.ask({ type: "check", url, ...ofRun(options) }, undefined, options);
   }
 
   async fetchModule(url: string, maxBytes: number): Promise<Buffer> {
@@ -91,19 +154,23 @@ class FetcherClient implements Fetcher {
 
   async close(): Promise<void> {
     this.isClosing = true;
-    const { child } = this;
+    const child = this.confined?.process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const closed = new Promise((resolve) => child.once("close", resolve));
     child.kill("SIGKILL");
+    // A program whose wrapper ended while it was still being started is told so by the end of its channel.
+    this.channel?.destroy();
     await closed;
   }
 
   private configuration(): Configuration {
-    const { moduleOrigin, gateways = [], kuboRpcUrl, jwksUrls = [], allowHosts = [], ports = [80, 443], uid } = this.options;
-    return { moduleOrigin, gateways: [...gateways], kuboRpcUrl, jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports], uid };
+    const { moduleOrigin, gateways = [], kuboRpcUrl, jwksUrls = [], allowHosts = [], ports = [80, 443], dnsServers, uid, secretPaths = [] } = this.options;
+    const lists = { gateways: [...gateways], jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports] };
+    const tried = this.role.isProbe ? { secretPaths: [...secretPaths] } : {};
+    return { ...lists, moduleOrigin, kuboRpcUrl, dnsServers: dnsServers && [...dnsServers], uid, ...tried };
   }
 
-  private ask(message: WithoutCall<Ask>, body?: Buffer, signal?: AbortSignal): Promise<Reply> {
+  private ask(message: WithoutCall<Ask>, body?: Buffer, { signal, grow }: GuestFetchOptions = {}): Promise<Reply> {
     const call = this.nextCall++;
     return new Promise((resolve, reject) => {
       if (!this.channel || this.isClosing) return reject(new FetchFailed("unavailable", "the fetcher is not running"));
@@ -116,36 +183,49 @@ class FetcherClient implements Fetcher {
           settle(value);
         };
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.calls.set(call, { resolve: settled(resolve), reject: settled(reject) });
+      this.calls.set(call, { resolve: settled(resolve), reject: settled(reject), grow });
       this.write({ ...message, call } as Ask, body);
     });
   }
 
   private write(message: ToFetcher, payload?: Buffer): void {
-    this.channel?.write(encodeFrame(message, payload));
+    if (this.channel) writeFrame(this.channel, message, payload);
   }
 
   private onFrame({ header, payload }: Frame): void {
     const parsed = fromFetcherSchema.safeParse(header);
-    if (!parsed.success) return void this.child?.kill("SIGKILL");
+    if (!parsed.success) return void this.confined?.process.kill("SIGKILL");
     this.onMessage(parsed.data, payload);
   }
 
   private onMessage(message: FromFetcher, payload: Buffer): void {
-    if (message.type === "ready") return this.onReady?.();
+    if (message.type === "ready") return this.onReady?.(message.missing);
+    if (message.type === "grow") return void this.grow(message.call);
     const waiting = this.calls.get(message.call);
     this.calls.delete(message.call);
     if (message.type === "done") waiting?.resolve({ response: message.response, body: payload });
     else waiting?.reject(new FetchFailed(message.code, message.message));
   }
 
+  private async grow(call: number): Promise<void> {
+    // A failure reaches the call by its signal.
+    await this.calls
+      .get(call)
+      ?.grow?.()
+      .catch(() => undefined);
+    this.write({ type: "grown", call });
+  }
+
   private onEnd(): void {
     this.channel = undefined;
     for (const { reject } of this.calls.values()) reject(new FetchFailed("unavailable", "the fetcher ended; try again"));
     this.calls.clear();
-    if (this.isClosing) return;
+    if (this.isClosing || this.role.isProbe) return;
     this.options.logger.error("the fetcher ended and is started again");
     const restart = () => this.start().catch((error: unknown) => this.options.logger.error({ err: error }, "the fetcher cannot be started"));
     setTimeout(() => !this.isClosing && void restart(), RESTART_MS).unref();
   }
 }
+
+/** Without a run nobody counts. */
+const ofRun = ({ run = -1, lookups = Number.MAX_SAFE_INTEGER }: GuestFetchOptions): { run: number; lookups: number } => ({ run, lookups });

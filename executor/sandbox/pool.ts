@@ -1,9 +1,12 @@
 /** The pool of child processes: gives each run a child, keeps warm ones for their owner, replaces what has ended. */
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
+import { findWalls } from "../walls/confine";
 import { FairQueue } from "./fairQueue";
+import { FetchBudgets } from "./fetches";
 import { ModuleCache } from "./imports";
 import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
+import { memoryOfChildren, privateBytes, toEnd } from "./memory";
 import { RunSession } from "./session";
 import {
   IsolationTooWeak,
@@ -29,6 +32,8 @@ export interface PoolOptions {
   moduleOrigin?: string;
   /** Files and sockets no child may be able to open; tried by each start's self-test. */
   secretPaths?: string[];
+  /** Walls that the fetchers or the keyholder itself lack. */
+  missingElsewhere?: readonly string[];
   /** Refuse to start below full isolation (production). */
   requireFullIsolation?: boolean;
   /** First of the user ids of the children. */
@@ -37,12 +42,15 @@ export interface PoolOptions {
   queueCapacity?: number;
   /** Child processes altogether, warm ones included; default twice the slots and two. */
   maxChildren?: number;
+  /** What all children may keep together, in bytes; default half of what the container allows. */
+  memoryBytes?: number;
   recycle?: { runs: number; ageMs: number };
 }
 
 export const DEFAULT_MODULE_ORIGIN = "https://cdn.jsdelivr.net/npm/";
 const RECYCLE = { runs: 500, ageMs: 10 * 60_000 };
 const SWEEP_MS = 15_000;
+const MEMORY_CHECK_MS = 100;
 const START_ATTEMPTS = 3;
 const DRAIN_MS = 8_000;
 
@@ -67,6 +75,7 @@ export async function createSandboxPool(options: PoolOptions): Promise<SandboxPo
 class Pool implements SandboxPool {
   private readonly queue: FairQueue<Waiting>;
   private readonly modules: ModuleCache;
+  private readonly budgets = new FetchBudgets();
   private readonly recycle: { runs: number; ageMs: number };
   private readonly maxChildren: number;
   /** Every child process that has not ended. */
@@ -76,12 +85,14 @@ class Pool implements SandboxPool {
   /** Children that have served nobody yet. */
   private blanks: Promise<Worker>[] = [];
   private readonly freeUids: number[] = [];
-  private readonly sessions = new Set<RunSession>();
+  private readonly sessions = new Map<RunSession, Worker>();
   private level: SandboxLevel = { level: "none", missing: ["the sandbox has not been tested"] };
   private isClosing = false;
   private nextRun = 1;
   private counts = { runs: 0, crashes: 0 };
   private readonly sweeper: NodeJS.Timeout;
+  private readonly memoryBytes: number;
+  private readonly memoryWatch: NodeJS.Timeout;
   private onIdle: (() => void) | undefined;
 
   constructor(private readonly options: PoolOptions) {
@@ -94,11 +105,21 @@ class Pool implements SandboxPool {
     // More ids than children: one is reused only after its last holder has ended.
     for (let i = this.maxChildren * 2; i > 0; i--) this.freeUids.push(firstUid + i - 1);
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS).unref();
+    this.memoryBytes = options.memoryBytes ?? memoryOfChildren();
+    this.memoryWatch = setInterval(() => this.checkMemory(), MEMORY_CHECK_MS).unref();
   }
 
   async start(): Promise<void> {
+    const complaint = await findWalls();
+    if (complaint !== undefined) this.options.logger.warn({ complaint }, "bubblewrap does not work here");
+    // Node's own fence would stop the attempts before they reach the kernel's walls: a child without it tries those.
+    const probe = await this.startWorker({ unfenced: true });
+    const walls = await probe.selfTest(this.options.secretPaths ?? []);
+    probe.kill("the self-test is over");
     const first = await this.startWorker();
-    const { missing, held } = await first.selfTest(this.options.secretPaths ?? []);
+    const fence = await first.selfTest([]);
+    const missing = [...walls.missing, ...fence.missing, ...(this.options.missingElsewhere ?? [])];
+    const held = walls.held + fence.held;
     this.level = { level: missing.length === 0 ? "full" : held > 0 ? "partial" : "none", missing };
     if (this.options.requireFullIsolation && this.level.level !== "full") throw new IsolationTooWeak(missing);
     this.blanks.push(Promise.resolve(first));
@@ -106,18 +127,19 @@ class Pool implements SandboxPool {
     await Promise.all(this.blanks);
   }
 
-  run(job: RunJob): Promise<RunOutcome> {
-    return new Promise((resolve, reject) => {
-      if (this.isClosing) throw new PoolClosed();
-      if (job.signal?.aborted) throw new RunCancelled();
-      const waiting: Waiting = { job, resolve, reject };
-      this.queue.add(job.account, waiting);
-      const onAbort = () => {
-        if (this.queue.remove(job.account, waiting)) reject(new RunCancelled());
-      };
-      job.signal?.addEventListener("abort", onAbort, { once: true });
-      this.dispatch();
-    });
+  async run(job: RunJob): Promise<RunOutcome> {
+    if (this.isClosing) throw new PoolClosed();
+    if (job.signal?.aborted) throw new RunCancelled();
+    const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
+    const waiting: Waiting = { job, resolve, reject };
+    const onAbort = () => {
+      if (this.queue.remove(job.account, waiting)) reject(new RunCancelled());
+    };
+    this.queue.add(job.account, waiting);
+    job.signal?.addEventListener("abort", onAbort, { once: true });
+    this.dispatch();
+    // A signal that somebody listens to is kept, and with it the whole run.
+    return promise.finally(() => job.signal?.removeEventListener("abort", onAbort));
   }
 
   stats(): PoolStats {
@@ -128,9 +150,10 @@ class Pool implements SandboxPool {
   async close(drainMs = DRAIN_MS): Promise<void> {
     this.isClosing = true;
     clearInterval(this.sweeper);
+    clearInterval(this.memoryWatch);
     if (this.queue.running + this.queue.waiting > 0 && drainMs > 0) await this.untilIdle(drainMs);
     for (const { reject } of this.queue.drain()) reject(new PoolClosed());
-    for (const session of this.sessions) session.abandon("the service is shutting down");
+    for (const session of this.sessions.keys()) session.abandon("the service is shutting down");
     const ends = [...this.workers].map((worker) => worker.exited);
     for (const worker of this.workers) worker.kill("the pool closed");
     await Promise.allSettled([...ends, ...this.blanks]);
@@ -169,8 +192,13 @@ class Pool implements SandboxPool {
   }
 
   private async runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
-    const session = new RunSession(this.nextRun++, job, worker, { fetcher: this.options.fetcher, modules: this.modules, logger: this.options.logger });
-    this.sessions.add(session);
+    const session = new RunSession(this.nextRun++, job, worker, {
+      fetcher: this.options.fetcher,
+      budgets: this.budgets,
+      modules: this.modules,
+      logger: this.options.logger,
+    });
+    this.sessions.set(session, worker);
     this.counts.runs++;
     worker.runs++;
     worker.affinity = affinityOf(job);
@@ -244,10 +272,20 @@ class Pool implements SandboxPool {
     });
   }
 
-  private async startWorker(): Promise<Worker> {
+  private checkMemory(): void {
+    if (this.sessions.size === 0) return;
+    const idle = this.idle.map((worker) => ({ of: worker, bytes: privateBytes(worker.pid) }));
+    const busy = [...this.sessions].map(([session, worker]) => ({ of: session, bytes: privateBytes(worker.pid) }));
+    const over = toEnd(idle, busy, this.memoryBytes, this.options.size);
+    for (const worker of over.idle) worker.kill("memory is needed");
+    this.idle = this.idle.filter((worker) => worker.isAlive);
+    over.busy?.endForMemory();
+  }
+
+  private async startWorker(options: { unfenced?: boolean } = {}): Promise<Worker> {
     this.makeRoom();
     const uid = this.freeUids.pop() ?? this.options.firstUid ?? DEFAULT_FIRST_UID;
-    const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid }, this.options.logger);
+    const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid, ...options }, this.options.logger);
     this.workers.add(worker);
     void worker.exited.then((exit) => {
       this.workers.delete(worker);

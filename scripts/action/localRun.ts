@@ -51,7 +51,8 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   const keyring = new Keyring(seed === undefined ? ephemeralRootKey() : digest(`root ${seed}`), ZERO_HASH);
   const path = derivationPath(PathKind.pkp, digest(`path ${seed ?? ""}`).subarray(0, 15), ACCOUNT);
   const pkpId = keyring.addressAt(ACCOUNT, path) as PkpId;
-  const grant: Decision = { allowed: true, reason: "None", actionByName: true, accountId: ACCOUNT, derivationPath: path, blockNumber: 0n, blockTimestamp: 0n };
+  const granted = { allowed: true, reason: "None", actionByName: true, deniedOps: 0n } as const;
+  const grant: Decision = { ...granted, accountId: ACCOUNT, derivationPath: path, blockNumber: 0n, blockTimestamp: 0n };
   const chain = { explain: async () => ({ ...grant, allowed: false, reason: "UnknownPkp", derivationPath: undefined }) } as unknown as Chain;
   const fetcher = await createFetcher({ logger, ...reach });
   // Runs go one after the other here, so the run that asks is the last one begun.
@@ -104,10 +105,10 @@ function recordingOps(ops: OpHandler, record: Remember): OpHandler {
 
 function recordingFetcher(fetcher: Fetcher, record: Remember): Fetcher {
   return {
-    fetchGuest: async (request, body, signal) => {
+    fetchGuest: async (request, body, options) => {
       const { method, url } = request;
       try {
-        const answer = await fetcher.fetchGuest(request, body, signal);
+        const answer = await fetcher.fetchGuest(request, body, options);
         record({ kind: "fetch", method, url, status: answer.response.status });
         return answer;
       } catch (error) {
@@ -115,6 +116,7 @@ function recordingFetcher(fetcher: Fetcher, record: Remember): Fetcher {
         throw error;
       }
     },
+    checkGuest: (url, options) => fetcher.checkGuest(url, options),
     fetchModule: (url, maxBytes) => fetcher.fetchModule(url, maxBytes),
     fetchCode: (cid, maxBytes) => fetcher.fetchCode(cid, maxBytes),
     fetchJwks: (url) => fetcher.fetchJwks(url),
