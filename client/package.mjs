@@ -51,9 +51,10 @@ async function bundleSandbox() {
   const folder = join(target, "sandbox");
   const { minify: _, ...readable } = options;
   const shared = { ...readable, platform: "node", format: "cjs", sourcemap: false, external: ["isolated-vm"], minifyWhitespace: true };
-  // One library finds its WebAssembly beside itself.
+  // Two libraries find their native parts beside themselves.
   const located = { define: { "import.meta.url": "keywrightUrl" }, banner: { js: 'const keywrightUrl=require("node:url").pathToFileURL(__filename).href;' } };
   await build({ ...shared, ...located, entryPoints: ["scripts/action/localRun.ts"], outfile: join(folder, "localRun.js") });
+  cpSync(join(root, "node_modules", "secp256k1", "prebuilds"), join(folder, "prebuilds"), { recursive: true });
   copyFileSync(join(root, "node_modules", "tiny-secp256k1", "lib", "secp256k1.wasm"), join(folder, "secp256k1.wasm"));
   await build({ ...shared, entryPoints: ["executor/fetcher/main.ts"], outfile: join(folder, "fetcher", "main.js") });
   cpSync(join(root, "dist", "executor", "sandbox", "child.js"), join(folder, "sandbox", "child.js"));

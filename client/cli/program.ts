@@ -10,6 +10,7 @@ import type { Context, GlobalOptions } from "./context";
 import { EXIT, EXIT_TEXT, Ended, failureJson, failureOf, failureText } from "./failure";
 import { withProgress, type Io } from "./io";
 import { addLogin } from "./login";
+import { addMcp } from "./mcp";
 import { addPolicy } from "./policy";
 import { addProject } from "./project";
 import { addRun } from "./run";
@@ -49,6 +50,7 @@ export function buildProgram(io: Io): Command {
   addOperations(program, context);
   addProject(program, context);
   addPolicy(program, context);
+  addMcp(program, context);
   addVerify(program, context);
   addSafe(program, context);
   addCompletion(program, context);
