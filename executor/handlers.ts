@@ -38,8 +38,8 @@ export function createHandlers(parts: ServiceParts): Handlers {
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
-    mintAccountKey: () => mint.accountKey(),
-    mintApiUsageKey: () => mint.apiUsageKey(),
+    mintAccountKey: (request) => mint.accountKey(request),
+    mintApiUsageKey: (request) => mint.apiUsageKey(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
