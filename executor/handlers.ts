@@ -5,12 +5,13 @@ import type { ExecutorAnswer } from "../protocol/executor";
 import type { Callers } from "./callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
+import type { LoopWatch } from "./loopWatch";
 import type { Mint } from "./mint";
 import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
-import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { GasGuard } from "./writes/gas";
 import type { Writes } from "./writes/writes";
 
@@ -28,6 +29,7 @@ export interface ServiceParts {
   readonly tee: TeeSource;
   /** Fixed at start: what a quote binds must not change under it. */
   readonly configDocument: ConfigDocument;
+  readonly loop: LoopWatch;
   readonly logger: Logger;
 }
 
@@ -36,8 +38,8 @@ export function createHandlers(parts: ServiceParts): Handlers {
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
-    mintAccountKey: () => mint.accountKey(),
-    mintApiUsageKey: () => mint.apiUsageKey(),
+    mintAccountKey: (request) => mint.accountKey(request),
+    mintApiUsageKey: (request) => mint.apiUsageKey(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
@@ -52,6 +54,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
     ready: () => ready(parts),
   };
@@ -72,6 +75,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     config: { ...parts.configDocument },
     sandbox: { level: level.level, missing: [...level.missing] },
     pool: { size, busy, queued },
+    loop: parts.loop.held,
   };
 }
 

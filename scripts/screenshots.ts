@@ -76,7 +76,6 @@ const open =
   (page) =>
     page.getByRole("link", { name, exact: true }).click();
 
-const nothing: Go = async () => undefined;
 const runTheDemo =
   (pkp: string): Go =>
   async (page) => {
@@ -91,7 +90,7 @@ const usageKeyForm: Go = all(to("Usage keys"), press("Create usage key"), async 
 });
 
 const pictures = ({ pkp }: Prepared): readonly (readonly [name: string, go: Go])[] => [
-  ["overview", nothing],
+  ["overview", async (page) => page.locator(".chart canvas").last().waitFor()],
   ["group", all(to("Groups"), open("payouts"))],
   ["pkp", all(to("PKPs"), open("demo wallet"))],
   ["usage-key", usageKeyForm],
