@@ -30,7 +30,7 @@ describe("images", () => {
   describe("settings", () => {
     /** What only development takes, and what the image or the file itself decides. */
     const LEFT_OUT = {
-      executor: ["CHAIN_ID", "CONTRACT_ADDRESS", "ROOT_KEY_FILE", "FETCH_ALLOW_HOSTS", "FETCHER_UID", "SANDBOX_FIRST_UID"],
+      executor: ["CHAIN_ID", "CONTRACT_ADDRESS", "ROOT_KEY_FILE", "FETCH_ALLOW_HOSTS", "FETCHER_UID", "KEY_SET_FETCHER_UID", "SANDBOX_FIRST_UID"],
       relayer: ["CHAIN_ID", "CONTRACT_ADDRESS", "DATA_DIR", "STRIPE_API_BASE", "PORT", "METRICS_PORT"],
     };
     for (const [name, variables] of Object.entries({ executor: EXECUTOR_VARIABLES, relayer: RELAYER_VARIABLES }) as ["executor" | "relayer", object][]) {
