@@ -4,9 +4,9 @@ import { EXECUTOR_CALLS } from "../protocol/executor";
 
 const TIMEOUT_MS = 5_000;
 
-const socketPath = process.env.EXECUTOR_SOCKET;
+const socketPath = process.argv[2];
 if (socketPath === undefined) {
-  process.stderr.write("EXECUTOR_SOCKET is needed: the socket of the executor that is asked\n");
+  process.stderr.write("usage: healthcheck.js <the executor's socket>\n");
   process.exit(2);
 }
 const asked = request(
