@@ -7,7 +7,7 @@ import type { SimpleWrite } from "../../protocol/executor";
 /** OpenZeppelin's; not part of the interface's own ABI. */
 const MULTICALL = "function multicall(bytes[] data) returns (bytes[] results)";
 const CONTRACT: Interface = IAccountManager__factory.createInterface();
-const BATCH = new Interface([MULTICALL]);
+const BATCH = new Interface([MULTICALL, "function tryMulticall(bytes[] data) returns (bool[] succeeded)"]);
 
 /** A function with its decoded arguments, as the contract will see them. */
 export interface DecodedWrite {
@@ -36,3 +36,6 @@ export function encodeWrite({ functionName, args }: SimpleWrite): DecodedWrite {
 export function encodeBatch(calls: readonly DecodedWrite[]): string {
   return BATCH.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
 }
+
+/** Calls that succeed or fail each by itself. The contract refuses a batch inside one. */
+export const encodeTryMulticall = (calls: readonly string[]): string => BATCH.encodeFunctionData("tryMulticall", [calls]);

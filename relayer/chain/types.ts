@@ -299,4 +299,4 @@ export interface ChainStats {
 export interface ExecutorPort {
   call<C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>, context?: { requestId?: string; signal?: AbortSignal }): Promise<ExecutorAnswer<C>>;
 }
-export type ExecutorWriteCall = "authorizeWrite" | "signAsPayer" | "signNoop" | "signTopUp" | "payers";
+export type ExecutorWriteCall = "authorizeWrites" | "signAsPayer" | "signNoop" | "signTopUp" | "payers";

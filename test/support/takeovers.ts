@@ -52,7 +52,7 @@ interface Step {
 
 const STEPS: readonly Step[] = [
   { name: "while it simulates", writtenDown: false, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_estimateGas", holdBefore(gate)) },
-  { name: "while it has the write authorised", writtenDown: false, arrange: (executor, _, gate) => void (executor.gate = { at: "authorizeWrite", gate }) },
+  { name: "while it has the write authorised", writtenDown: false, arrange: (executor, _, gate) => void (executor.gate = { at: "authorizeWrites", gate }) },
   { name: "before the signature", writtenDown: true, arrange: (executor, _, gate) => void (executor.gate = { at: "signAsPayer", gate }) },
   { name: "before the node has it", writtenDown: true, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_sendRawTransaction", holdBefore(gate)) },
   { name: "after the node took it", writtenDown: true, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_sendRawTransaction", holdAfter(gate)) },

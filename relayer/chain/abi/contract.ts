@@ -3,8 +3,13 @@ import { Interface } from "ethers";
 import { IAccountManager__factory } from "../../../typechain-types";
 import type { ContractWrite } from "../../../protocol/executor";
 
-/** All of IAccountManager, and OpenZeppelin's `multicall` beside it. */
-export const CONTRACT = new Interface([...IAccountManager__factory.abi, "function multicall(bytes[] data) returns (bytes[] results)"]);
+const BATCHES = [
+  "function multicall(bytes[] data) returns (bytes[] results)",
+  "function tryMulticall(bytes[] data) returns (bool[] succeeded)",
+  "event CallFailed(uint256 indexed index, bytes reason)",
+];
+/** All of the contract. */
+export const CONTRACT = new Interface([...IAccountManager__factory.abi, ...BATCHES]);
 
 /** What is no UTF-8 comes out as replacement characters. */
 export const textOf = (bytes: string): string => Buffer.from(bytes.slice(2), "hex").toString("utf8");
@@ -12,4 +17,10 @@ export const textOf = (bytes: string): string => Buffer.from(bytes.slice(2), "he
 export function encodeWrite(write: ContractWrite): string {
   if (!("calls" in write)) return CONTRACT.encodeFunctionData(write.functionName, write.args);
   return CONTRACT.encodeFunctionData("multicall", [write.calls.map((call) => CONTRACT.encodeFunctionData(call.functionName, call.args))]);
+}
+
+/** Calldata of one transaction for these calls: one as it is, several each for itself. */
+export function encodeCalls(calls: readonly string[]): string {
+  const [only] = calls;
+  return calls.length === 1 && only !== undefined ? only : CONTRACT.encodeFunctionData("tryMulticall", [calls]);
 }
