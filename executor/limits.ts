@@ -15,6 +15,7 @@ export const LIMIT_CEILINGS: RunLimits = {
   responseBytes: 4 * MIB,
   logsBytes: 4 * MIB,
   fetches: 1_000,
+  lookups: 1_000,
   fetchTimeoutMs: MAX_WALL_MS,
   fetchBytes: 16 * MIB,
   keyOps: 10_000,

@@ -179,6 +179,7 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
     jwksUrls: config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl),
     ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
     ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
+    ...(config.DNS_SERVERS === undefined ? {} : { dnsServers: config.DNS_SERVERS }),
     uid: config.FETCHER_UID,
   });
   undo.add(() => fetcher.close());

@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
 import { FairQueue } from "./fairQueue";
+import { FetchBudgets } from "./fetches";
 import { ModuleCache } from "./imports";
 import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
 import { RunSession } from "./session";
@@ -67,6 +68,7 @@ export async function createSandboxPool(options: PoolOptions): Promise<SandboxPo
 class Pool implements SandboxPool {
   private readonly queue: FairQueue<Waiting>;
   private readonly modules: ModuleCache;
+  private readonly budgets = new FetchBudgets();
   private readonly recycle: { runs: number; ageMs: number };
   private readonly maxChildren: number;
   /** Every child process that has not ended. */
@@ -169,7 +171,12 @@ class Pool implements SandboxPool {
   }
 
   private async runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
-    const session = new RunSession(this.nextRun++, job, worker, { fetcher: this.options.fetcher, modules: this.modules, logger: this.options.logger });
+    const session = new RunSession(this.nextRun++, job, worker, {
+      fetcher: this.options.fetcher,
+      budgets: this.budgets,
+      modules: this.modules,
+      logger: this.options.logger,
+    });
     this.sessions.add(session);
     this.counts.runs++;
     worker.runs++;

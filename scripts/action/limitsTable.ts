@@ -18,6 +18,7 @@ const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number)
   responseBytes: ["response, as JSON", bytes, "`response_too_large`"],
   logsBytes: ["logs", bytes, "`logs_too_large`"],
   fetches: ["fetches", String, "`limit_exceeded`"],
+  lookups: ["names looked up for them, each counted once", String, "the fetch fails, with the code `limit_exceeded`"],
   fetchTimeoutMs: ["time of one fetch", (ms) => `${ms / 1_000} s`, "the fetch fails, with the code `limit_exceeded`"],
   fetchBytes: ["body of one fetch, each way, decompressed", bytes, "the fetch fails, with the code `limit_exceeded`"],
   keyOps: ["key and signature operations", String, "`limit_exceeded`"],
