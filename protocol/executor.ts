@@ -131,7 +131,10 @@ export const EXECUTOR_CALLS = {
   authorizeWrites: {
     path: "/authorize-writes",
     request: z.strictObject({
-      writes: z.array(z.strictObject({ credential: credentialSchema, write: contractWriteSchema, convert: signedEnvelopeSchema.optional() })).min(1).max(MAX_BATCH_WRITES),
+      writes: z
+        .array(z.strictObject({ credential: credentialSchema, write: contractWriteSchema, convert: signedEnvelopeSchema.optional() }))
+        .min(1)
+        .max(MAX_BATCH_WRITES),
     }),
     answer: z.strictObject({ writes: z.array(z.union([taggedCallSchema, z.strictObject({ refused: executorErrorSchema })])) }),
   },

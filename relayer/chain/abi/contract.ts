@@ -11,9 +11,6 @@ const BATCHES = [
 /** All of the contract. */
 export const CONTRACT = new Interface([...IAccountManager__factory.abi, ...BATCHES]);
 
-/** What is no UTF-8 comes out as replacement characters. */
-export const textOf = (bytes: string): string => Buffer.from(bytes.slice(2), "hex").toString("utf8");
-
 export function encodeWrite(write: ContractWrite): string {
   if (!("calls" in write)) return CONTRACT.encodeFunctionData(write.functionName, write.args);
   return CONTRACT.encodeFunctionData("multicall", [write.calls.map((call) => CONTRACT.encodeFunctionData(call.functionName, call.args))]);

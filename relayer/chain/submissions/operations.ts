@@ -1,7 +1,7 @@
 /** What an operator may change while relayers run: notes in the store that their instances act on within seconds. */
 import { sql } from "kysely";
 import type { Db } from "../../store/database";
-import { OPEN_STATES } from "./states";
+import { IS_OPEN } from "./states";
 
 const WANTED_PAYERS = "wanted_payers";
 
@@ -42,13 +42,13 @@ export async function wantedBalance(db: Db): Promise<bigint> {
   return until > Date.now() ? BigInt(wei) : 0n;
 }
 
-/** Gives a submission up: whoever watches it fills its nonce with nothing. False when there is nothing to give up. */
+/** Gives a submission up, and with it the batch it is in: whoever watches it fills the nonce with nothing. False when there is nothing to give up. */
 export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("submissions")
     .set({ cancelled: true, updated_at: sql`now()` })
-    .where("id", "=", id)
-    .where("state", "in", OPEN_STATES)
+    .where("id", "=", sql<string>`(select coalesce(batch_id, id) from submissions where id = ${id})`)
+    .where(IS_OPEN)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

@@ -28,7 +28,7 @@ describe("credit for a management write", () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
-    await inTransaction((trx) => bench.credits.bindWrite(submissionId, trx));
+    await inTransaction((trx) => bench.credits.bindWrites([submissionId], trx));
     expect(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx))).to.equal(3);
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
@@ -36,7 +36,7 @@ describe("credit for a management write", () => {
   it("is given back when the write failed or expired", async () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
-    await inTransaction((trx) => bench.credits.bindWrite(submissionId, trx));
+    await inTransaction((trx) => bench.credits.bindWrites([submissionId], trx));
     await inTransaction((trx) => bench.credits.releaseWrite(submissionId, trx));
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
@@ -85,7 +85,7 @@ describe("credit for a management write", () => {
     const [paid, free] = [submission(), submission()];
     await bench.credits.reserveWrite({ accountId, submissionId: paid, cents: 10, evenWithoutCredit: true });
     await bench.credits.reserveWrite({ accountId, submissionId: free, cents: 10, evenWithoutCredit: true });
-    await inTransaction((trx) => bench.credits.bindWrite(free, trx));
+    await inTransaction((trx) => bench.credits.bindWrites([free], trx));
     expect(await inTransaction((trx) => bench.credits.settleWrite(paid, trx))).to.equal(10);
     expect(await inTransaction((trx) => bench.credits.settleWrite(free, trx))).to.equal(0);
     expect(await balance()).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
