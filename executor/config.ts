@@ -84,6 +84,9 @@ const VARIABLES = {
     .describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
+  SANDBOX_MEMORY_MIB: integer(128, 1_000_000)
+    .optional()
+    .describe("what the children that run actions may keep together, in MiB; default half of what the container or the machine has"),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
     .describe("how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production"),

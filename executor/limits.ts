@@ -11,6 +11,7 @@ export const LIMIT_CEILINGS: RunLimits = {
   wallMs: MAX_WALL_MS,
   heapMiB: 2048,
   codeBytes: RUN_LIMITS.codeBytes,
+  parseMs: MAX_WALL_MS,
   paramsBytes: MIB,
   responseBytes: 4 * MIB,
   logsBytes: 4 * MIB,

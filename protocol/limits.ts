@@ -10,6 +10,7 @@ export const RUN_LIMITS = {
   wallMs: 60_000,
   heapMiB: 128,
   codeBytes: 16 * MIB,
+  parseMs: 10_000,
   paramsBytes: 64 * KIB,
   responseBytes: 100 * KIB,
   logsBytes: 100 * KIB,

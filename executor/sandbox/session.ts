@@ -46,6 +46,7 @@ export class RunSession {
   private readonly tripwire = new Tripwire();
   private readonly stopped = new AbortController();
   private readonly timers: NodeJS.Timeout[] = [];
+  private parsing: NodeJS.Timeout | undefined;
   private readonly fetches: RunFetches;
   private readonly onAbort = () => this.cancel();
 
@@ -67,13 +68,25 @@ export class RunSession {
     this.timers.push(
       setTimeout(() => this.endByForce({ code: "timed_out", message: "the action ran longer than its time limit" }), job.limits.wallMs + GRACE_MS),
     );
-    this.timers.push(setInterval(() => this.checkMemory(), MEMORY_CHECK_MS));
+    this.parsing = setTimeout(
+      () => this.endByForce({ code: "limit_exceeded", message: `the code took longer than ${job.limits.parseMs} ms to parse` }),
+      job.limits.parseMs,
+    );
+    this.timers.push(
+      this.parsing,
+      setInterval(() => this.checkMemory(), MEMORY_CHECK_MS),
+    );
     worker.send({ type: "run", run: this.run, params: job.params, limits: job.limits }, Buffer.from(job.code));
   }
 
   /** The pool gives up on the run. */
   abandon(message: string): void {
     this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "the pool closed");
+  }
+
+  /** The children together have more than there is, and this one has most. */
+  endForMemory(): void {
+    this.endByForce({ code: "out_of_memory", message: "the service's memory for actions was used up, and the action had more than its share of it" });
   }
 
   private cancel(): void {
@@ -84,6 +97,7 @@ export class RunSession {
 
   private onMessage(message: FromChild, payload: Buffer): void {
     if (this.isOver || !("run" in message) || message.run !== this.run) return;
+    if (message.type === "parsed") clearTimeout(this.parsing);
     if (message.type === "log") this.onLog(payload);
     if (message.type === "op") void this.onOp(message, payload);
     if (message.type === "end") this.onEnd(message.error, payload);

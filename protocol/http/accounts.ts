@@ -103,6 +103,21 @@ const account = defineRoute({
   effect: false,
 });
 
+const updateAccount = defineRoute({
+  method: "POST",
+  path: "/update_account",
+  tag: "Account",
+  summary: "Set the account's name and description.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: z.strictObject({ name: nameText, description: descriptionText }) },
+  response: writeAnswer,
+  errors: ["string_too_long"],
+  example: { body: { name: "Acme", description: "Treasury" }, response: { success: true, transaction_hash: transaction } },
+  price: "managementWrite",
+  effect: true,
+});
+
 const transferOwnership = defineRoute({
   method: "POST",
   path: "/transfer_ownership",
@@ -138,4 +153,4 @@ const convertToChainSecuredAccount = defineRoute({
   effect: true,
 });
 
-export const accountRoutes = { newAccount, accountExists, account, transferOwnership, convertToChainSecuredAccount };
+export const accountRoutes = { newAccount, accountExists, account, updateAccount, transferOwnership, convertToChainSecuredAccount };

@@ -70,7 +70,7 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
       where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
       returning id, kind, account_id, key_id, reserved_cents, cost_cents
     ), account as (
-      update credit_accounts set balance_cents = balance_cents - closed.cost_cents, reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
+      update credit_accounts set balance_cents = balance_cents - closed.cost_cents, entries = entries + (closed.cost_cents > 0)::int, reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
       from closed where credit_accounts.account_id = closed.account_id
       returning closed.id, closed.kind, closed.account_id, closed.key_id, closed.reserved_cents, closed.cost_cents
     ), key as (
@@ -96,8 +96,12 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       from ends where credit_reservations.id = ends.id and state = 'held'
       returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents
     ), account as (
-      update credit_accounts set balance_cents = balance_cents - sums.cost, reserved_cents = credit_accounts.reserved_cents - sums.held
-      from (select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held from closed group by account_id) as sums
+      update credit_accounts set balance_cents = balance_cents - sums.cost, entries = entries + sums.entries,
+        reserved_cents = credit_accounts.reserved_cents - sums.held
+      from (
+        select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held, count(*) filter (where cost_cents > 0) as entries
+        from closed group by account_id
+      ) as sums
       where credit_accounts.account_id = sums.account_id
     ), key as (
       update key_spending set spent_cents = spent_cents + sums.cost, reserved_cents = key_spending.reserved_cents - sums.held

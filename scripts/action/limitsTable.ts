@@ -14,6 +14,7 @@ const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number)
   ],
   heapMiB: ["memory", (mib) => `${mib} MiB`, "`out_of_memory`"],
   codeBytes: ["code", bytes, "refused: 413 `code_too_large`"],
+  parseMs: ["time to parse it", (ms) => `${ms / 1_000} s`, "`limit_exceeded`"],
   paramsBytes: ["`js_params`, as JSON", bytes, "refused: 413 `params_too_large`"],
   responseBytes: ["response, as JSON", bytes, "`response_too_large`"],
   logsBytes: ["logs", bytes, "`logs_too_large`"],

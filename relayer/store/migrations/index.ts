@@ -8,7 +8,8 @@ import * as idempotency from "./0004_idempotency";
 import * as knownCids from "./0005_known_cids";
 import * as runRecords from "./0006_run_records";
 import * as idempotencyClaims from "./0007_idempotency_claims";
-import * as batches from "./0010_batches";
+import * as years from "./0008_years";
+import * as batches from "./0009_batches";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -19,5 +20,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0005_known_cids": knownCids,
   "0006_run_records": runRecords,
   "0007_idempotency_claims": idempotencyClaims,
-  "0010_batches": batches,
+  "0008_years": years,
+  "0009_batches": batches,
 };
