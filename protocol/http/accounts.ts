@@ -128,7 +128,7 @@ const transferOwnership = defineRoute({
   body: "json",
   request: { body: z.strictObject({ new_owner_address: address }) },
   response: writeAnswer,
-  errors: ["zero_address", "same_owner", "owner_is_this_contract"],
+  errors: ["zero_address", "same_owner", "owner_is_this_contract", "forwarder_not_allowed"],
   example: { body: { new_owner_address: wallet }, response: { success: true, transaction_hash: transaction } },
   price: "writeIfFunded",
   effect: true,
@@ -144,7 +144,7 @@ const convertToChainSecuredAccount = defineRoute({
   body: "signature",
   request: { body: envelope.extend({ new_admin_wallet_address: address }) },
   response: z.strictObject({ success, wallet_address: outAddress, api_key_hash: outHash, transaction_hash: outHash }),
-  errors: ["signature_mismatch", "zero_address", "owner_is_this_contract"],
+  errors: ["signature_mismatch", "zero_address", "owner_is_this_contract", "forwarder_not_allowed"],
   example: {
     body: { new_admin_wallet_address: wallet, ...exampleEnvelope("ConvertAccount") },
     response: { success: true, wallet_address: wallet, api_key_hash: hash, transaction_hash: transaction },

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
-import { SubmissionRecords, newSubmissionId } from "../../relayer/chain/submissions/records";
+import { SubmissionRecords, newSubmissionId, type Outcome } from "../../relayer/chain/submissions/records";
 import { createCredits, type Credits } from "../../relayer/credits";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";

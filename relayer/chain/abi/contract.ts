@@ -1,15 +1,10 @@
 /** The contract's words, both ways: calldata out; results, events and errors in. */
-import { Interface } from "ethers";
+import type { Interface } from "ethers";
 import { IAccountManager__factory } from "../../../typechain-types";
 import type { ContractWrite } from "../../../protocol/executor";
 
-const BATCHES = [
-  "function multicall(bytes[] data) returns (bytes[] results)",
-  "function tryMulticall(bytes[] data) returns (bool[] succeeded)",
-  "event CallFailed(uint256 indexed index, bytes reason)",
-];
-/** All of the contract. */
-export const CONTRACT = new Interface([...IAccountManager__factory.abi, ...BATCHES]);
+/** By any name: writes come as data. */
+export const CONTRACT: Interface = IAccountManager__factory.createInterface();
 
 export function encodeWrite(write: ContractWrite): string {
   if (!("calls" in write)) return CONTRACT.encodeFunctionData(write.functionName, write.args);

@@ -60,6 +60,11 @@ describe("error codes", () => {
     const neverOverHttp = new Set([
       "not_admin",
       "not_pending_admin",
+      "nothing_to_cancel",
+      "delay_too_long",
+      "nested_batch",
+      "too_little_gas",
+      "key_revoked",
       "unknown_api_payer",
       "foreign_account_id",
       "zero_id",

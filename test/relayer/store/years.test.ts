@@ -4,7 +4,7 @@ import { CompiledQuery, sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
 import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
-import { SubmissionRecords, newSubmissionId } from "../../../relayer/chain/submissions/records";
+import { SubmissionRecords, newSubmissionId, type Outcome } from "../../../relayer/chain/submissions/records";
 import { createCredits } from "../../../relayer/credits";
 import { Reservations } from "../../../relayer/credits/reservations";
 import { openStore, type Store } from "../../../relayer/store";
