@@ -1,7 +1,7 @@
 /** Asks the contract, as a payer, whether writes would succeed and what gas they would take. Nothing is signed or spent. */
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
-import { RpcError } from "../../../protocol/rpc/errors";
+import { mayAnswerElsewhere, RpcError } from "../../../protocol/rpc/errors";
 import { BATCH_PROBE, decodeProbe, encodeProbe, LONGEST_PROBED_BYTES, type ProbedCall } from "../abi/batchProbe";
 import { namedError, revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
@@ -82,12 +82,14 @@ export class Simulation {
   async #probe(calls: readonly string[], from: Address): Promise<readonly ProbedCall[] | undefined> {
     const { rpc, contractAddress, minBlock } = this.options;
     const params = [{ from, to: from, data: encodeProbe(contractAddress, calls) }];
+    const override = { [from]: { code: BATCH_PROBE } };
     try {
-      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_call", params: [...params, block, { [from]: { code: BATCH_PROBE } }] }]);
+      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_call", params: [...params, block, override] }], { once: true });
       const probed = decodeProbe(values[0] as string);
       if (probed.length > 0) return probed;
     } catch (error) {
       if (!(error instanceof RpcError || error instanceof RangeError || error instanceof TypeError)) throw error;
+      if (error instanceof RpcError && mayAnswerElsewhere(error.failure)) return undefined;
     }
     this.#probeWorks = false;
     return undefined;
