@@ -64,6 +64,10 @@ const environment = z.object({
   MAX_TRANSACTION_GAS: whole(21_000, 1_000_000_000).optional().describe("the most gas one transaction may use; 16777216, as EIP-7825 has it"),
   EVIDENCE_DIR: optionalText.describe("folder with the TLS evidence files; without it /evidences answers 503"),
   TRUSTED_PROXY_HOPS: whole(0, 16).default(0).describe("proxies in front whose X-Forwarded-For entries are believed"),
+  RATE_LIMIT_ADDRESS_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per address, whatever they are"),
+  RATE_LIMIT_STRANGERS_PER_MINUTE: whole(1, 1_000_000).optional().describe("credentials a minute per address that turn out to be nobody's"),
+  RATE_LIMIT_HEAVY_PER_MINUTE: whole(1, 1_000_000).optional().describe("quotes and CIDs of code a minute per address"),
+  RATE_LIMIT_PAYMENTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("payment intents a minute per account"),
   RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("new accounts and signature mints a minute per address"),
   RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000).optional().describe("new accounts and signature mints a day over all addresses"),
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
@@ -73,6 +77,11 @@ const environment = z.object({
   PRICE_RUN_SECOND_CENTS: whole(0, 1_000_000).default(PRICES.runSecondCents).describe("price of a started second of execution in US cents"),
 });
 type Environment = z.infer<typeof environment>;
+
+/** Every variable with the sentence that explains it. */
+export const RELAYER_VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(environment.shape).map(([name, schema]) => [name, schema.description ?? ""]),
+);
 
 const SIGNUP_CREDIT_IN_DEVELOPMENT = 2_000;
 
@@ -110,7 +119,8 @@ export interface Config extends DeploymentSettings {
 
 /** @throws Error naming every variable that is wrong and what it should be. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const parsed = environment.safeParse(env);
+  // A compose file gives what is not set as an empty text.
+  const parsed = environment.safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
   const values = parsed.data;
   const production = values.NODE_ENV === "production";
@@ -155,6 +165,10 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     evidenceDir: values.EVIDENCE_DIR,
     trustedProxyHops: values.TRUSTED_PROXY_HOPS,
     rateLimits: {
+      addressRequestsPerSecond: values.RATE_LIMIT_ADDRESS_PER_SECOND ?? rates.addressRequestsPerSecond,
+      strangersPerMinutePerAddress: values.RATE_LIMIT_STRANGERS_PER_MINUTE ?? rates.strangersPerMinutePerAddress,
+      heavyPerMinutePerAddress: values.RATE_LIMIT_HEAVY_PER_MINUTE ?? rates.heavyPerMinutePerAddress,
+      paymentIntentsPerMinute: values.RATE_LIMIT_PAYMENTS_PER_MINUTE ?? rates.paymentIntentsPerMinute,
       mintsPerMinutePerAddress: values.RATE_LIMIT_MINTS_PER_MINUTE ?? rates.mintsPerMinutePerAddress,
       mintsPerDay: values.RATE_LIMIT_MINTS_PER_DAY ?? rates.mintsPerDay,
       keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
