@@ -5,6 +5,7 @@ import type { ExecutorAnswer } from "../protocol/executor";
 import type { Callers } from "./callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
+import type { LoopWatch } from "./loopWatch";
 import type { Mint } from "./mint";
 import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
@@ -28,6 +29,7 @@ export interface ServiceParts {
   readonly tee: TeeSource;
   /** Fixed at start: what a quote binds must not change under it. */
   readonly configDocument: ConfigDocument;
+  readonly loop: LoopWatch;
   readonly logger: Logger;
 }
 
@@ -72,6 +74,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     config: { ...parts.configDocument },
     sandbox: { level: level.level, missing: [...level.missing] },
     pool: { size, busy, queued },
+    loop: parts.loop.held,
   };
 }
 

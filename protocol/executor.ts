@@ -202,6 +202,8 @@ export const EXECUTOR_CALLS = {
       config: z.record(z.string(), z.unknown()),
       sandbox: z.strictObject({ level: z.string(), missing: z.array(z.string()) }),
       pool: z.strictObject({ size: z.number(), busy: z.number(), queued: z.number() }),
+      /** The longest the keyholder's event loop was held, and computed meanwhile, in each of the last sixty seconds, in ms, the newest last. */
+      loop: z.strictObject({ heldMs: z.array(z.number()), computedMs: z.array(z.number()) }),
     }),
   },
   ready: {

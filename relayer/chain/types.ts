@@ -43,6 +43,8 @@ export interface AccountView {
   readonly id: AccountId;
   readonly owner: Address;
   readonly managed: boolean;
+  /** Nothing but the owner acts. */
+  readonly frozen: boolean;
   readonly name: string;
   readonly description: string;
   readonly groupCount: number;
@@ -73,6 +75,8 @@ export interface PkpView {
   readonly derivationPath: DerivationPath;
   readonly name: string;
   readonly description: string;
+  /** Bits of `PKP_OPS`; 0 = none denied. */
+  readonly deniedOps: bigint;
 }
 
 export interface UsageKeyView {

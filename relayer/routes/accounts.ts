@@ -6,7 +6,8 @@ import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { done, secretOnce, write, type Writes } from "./writes";
 
-type AccountRoute = "newAccount" | "accountExists" | "account" | "updateAccount" | "transferOwnership" | "convertToChainSecuredAccount";
+type AccountRoute =
+  "newAccount" | "accountExists" | "account" | "updateAccount" | "freezeAccount" | "unfreezeAccount" | "transferOwnership" | "convertToChainSecuredAccount";
 
 export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<AccountRoute> {
   return {
@@ -15,6 +16,9 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
     account: (call) => account(deps, call),
 
     updateAccount: async (call) => done(await writes.send(call, write("updateAccountMetadata", call.caller.accountId, call.body.name, call.body.description))),
+
+    freezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, true))),
+    unfreezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, false))),
 
     transferOwnership: async (call) => done(await writes.send(call, write("transferOwnership", call.caller.accountId, call.body.new_owner_address))),
 
@@ -74,7 +78,7 @@ async function accountExists({ chain, executor }: RouteDeps, call: Call<"account
 async function account({ chain }: RouteDeps, call: Call<"account">): Promise<Answer<"account">> {
   const found = await chain.account(call.caller.accountId);
   if (found === undefined) throw new KeywrightError("unknown_account", "There is no such account.");
-  const { id, name, description, managed, owner } = found;
+  const { id, name, description, managed, owner, frozen } = found;
   const counts = { group_count: found.groupCount, wallet_count: found.pkpCount, action_count: found.actionCount, usage_api_key_count: found.usageKeyCount };
-  return { id, name, description, managed, owner, ...counts };
+  return { id, name, description, managed, owner, frozen, ...counts };
 }

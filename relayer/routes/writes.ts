@@ -23,7 +23,11 @@ export interface WriteOptions {
   readonly convert?: SubmitRequest["convert"];
   /** Carried by the 504 of a minting route: what can be known of a secret nobody will see. */
   readonly pendingFacts?: Readonly<Record<string, unknown>>;
+  /** From 2 on where one request may make several writes, each only after the one before it failed: a repeated request meets them in the same order. */
+  readonly attempt?: number;
 }
+
+const keyOf = (act: Act, { attempt = 1 }: WriteOptions): string => (attempt === 1 ? act.id : `${act.id}#${attempt}`);
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
 
@@ -55,7 +59,7 @@ export class Writes {
       kind: kindOf(call.route),
       requestId: call.requestId,
       ...(options.convert === undefined ? {} : { convert: options.convert }),
-      ...(call.act === undefined ? {} : { idempotencyKey: call.act.id, act: call.act }),
+      ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options), act: call.act }),
       ...(reserve === undefined ? {} : { reserve }),
     });
     const answer = await submitted.catch((error: unknown) => {
