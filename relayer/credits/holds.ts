@@ -96,7 +96,7 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       from ends where credit_reservations.id = ends.id and state = 'held'
       returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents
     ), account as (
-      update credit_accounts set balance_cents = balance_cents - sums.cost, entries = entries + sums.entries,
+      update credit_accounts set balance_cents = balance_cents - sums.cost, entries = credit_accounts.entries + sums.entries,
         reserved_cents = credit_accounts.reserved_cents - sums.held
       from (
         select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held, count(*) filter (where cost_cents > 0) as entries
@@ -104,7 +104,7 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       ) as sums
       where credit_accounts.account_id = sums.account_id
     ), key as (
-      update key_spending set spent_cents = spent_cents + sums.cost, reserved_cents = key_spending.reserved_cents - sums.held
+      update key_spending set spent_cents = key_spending.spent_cents + sums.cost, reserved_cents = key_spending.reserved_cents - sums.held
       from (select key_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held from closed where key_id is not null group by key_id) as sums
       where key_spending.key_id = sums.key_id
     )
