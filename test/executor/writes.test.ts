@@ -34,7 +34,10 @@ const NEVER_SIGNED = [
   "proposeAdmin",
   "transferAdmin",
   "acceptAdmin",
+  "cancelAdminProposal",
+  "cancelAdminApiPayer",
   "multicall",
+  "tryMulticall",
 ];
 const HOLDER = { issuer: "https://identity.example", subject: "holder" };
 const TOKEN = "a verified token";
