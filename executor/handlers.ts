@@ -11,7 +11,7 @@ import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
-import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { GasGuard } from "./writes/gas";
 import type { Writes } from "./writes/writes";
 
@@ -38,8 +38,8 @@ export function createHandlers(parts: ServiceParts): Handlers {
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
-    mintAccountKey: () => mint.accountKey(),
-    mintApiUsageKey: () => mint.apiUsageKey(),
+    mintAccountKey: (request) => mint.accountKey(request),
+    mintApiUsageKey: (request) => mint.apiUsageKey(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
@@ -54,6 +54,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
     ready: () => ready(parts),
   };

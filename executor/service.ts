@@ -62,16 +62,17 @@ class Undo {
   }
 }
 
-export function startService(config: Config, logger: Logger): Service {
+/** `missingElsewhere` are walls that the keyholder's own process lacks: they count like those of the children. */
+export function startService(config: Config, logger: Logger, missingElsewhere: readonly string[] = []): Service {
   const undo = new Undo();
-  const started = start(config, logger, undo).catch(async (error: unknown) => {
+  const started = start(config, logger, undo, missingElsewhere).catch(async (error: unknown) => {
     await undo.run();
     throw error;
   });
   return { started, stop: () => undo.run() };
 }
 
-async function start(config: Config, logger: Logger, undo: Undo): Promise<void> {
+async function start(config: Config, logger: Logger, undo: Undo, missingElsewhere: readonly string[]): Promise<void> {
   await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
   const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, logger });
@@ -86,7 +87,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
 
   const dataDir = prepareDataDir(config, undo);
   const [fetcher, keySets] = await Promise.all([openFetcher(config, logger, undo), openKeySetFetcher(config, logger, undo)]);
-  const pool = await openPool(config, fetcher, [...new Set([...fetcher.missing, ...keySets.missing])], logger, undo);
+  const pool = await openPool(config, fetcher, [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])], logger, undo);
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);

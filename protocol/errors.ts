@@ -41,6 +41,7 @@ export const ERRORS = {
   typed_data_expired: { status: 400, title: "issuedAt is outside the accepted window" },
   signature_malformed: { status: 400, title: "The signature is not 65 bytes of the accepted form" },
   signature_mismatch: { status: 400, title: "The signature does not recover to the stated address" },
+  account_not_named: { status: 400, title: "The wallet has to say which account it means" },
   // 401: who is asking?
   missing_credential: { status: 401, title: "A credential is needed" },
   malformed_key: { status: 401, title: "This is not a key" },

@@ -70,6 +70,17 @@ const runAnswer = z.strictObject({
   pkpsUsed: z.array(address),
 });
 
+/**
+ * Names the request a key is made for (a hash that covers the client's own `Idempotency-Key`): the same name gives the same key, so that it is not lost with an
+ * answer. Left out, the key is random.
+ */
+const attempt = z.strictObject({
+  attempt: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});
+
 const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: hash32 });
 
 /** Every call: its path, request and answer. */
@@ -77,13 +88,13 @@ export const EXECUTOR_CALLS = {
   run: { path: "/run", request: runRequest, answer: runAnswer },
   mintAccountKey: {
     path: "/mint/account-key",
-    request: z.strictObject({}),
+    request: attempt,
     answer: z.strictObject({ apiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
   },
   /** A usage key for an API-mode account: fresh random bytes, no derivation path. */
   mintApiUsageKey: {
     path: "/mint/api-usage-key",
-    request: z.strictObject({}),
+    request: attempt,
     answer: z.strictObject({ usageApiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
   },
   mintPkp: { path: "/mint/pkp", request: z.strictObject({ accountId: hash32 }), answer: mintedWallet },
@@ -156,6 +167,12 @@ export const EXECUTOR_CALLS = {
       config_sha256: z.string().optional(),
       tls_leaf_sha256: z.string().optional(),
     }),
+  },
+  /** A quote over the checksums of the TLS evidence: report data is their SHA-256 and 32 zero bytes, which no attestation's report data is. */
+  evidenceQuote: {
+    path: "/evidence-quote",
+    request: z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+    answer: z.strictObject({ quote: z.string(), event_log: z.string(), vm_config: z.string(), report_data: z.string() }),
   },
   info: {
     path: "/info",

@@ -1,4 +1,5 @@
 /** The chain room put together. */
+import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
@@ -21,10 +22,12 @@ import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { IS_OPEN, type SubmissionState } from "./submissions/states";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
-import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
+import type { Chain, ChainStats, EventPage, NetworkFacts, OwnedAccount, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
 
 /** Longest the chain may be silent before `/ready` says so. */
 const SILENT_SECONDS = 15;
+/** Longest a question about owners waits for the events of a write that was answered. */
+const FOLLOWED_WITHIN_MS = 5_000;
 /** What most writes take at most, with their margin. */
 const USUAL_WRITE_GAS = 300_000n;
 /** `/ready` waits no longer than this for the price of gas. */
@@ -50,6 +53,7 @@ class ChainRoom extends Reads implements Chain {
   readonly #leases: Leases;
   readonly #maintenance: PayerMaintenance;
   readonly #follower: Follower;
+  readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
   readonly #work: readonly Repeated[];
 
@@ -62,6 +66,7 @@ class ChainRoom extends Reads implements Chain {
     const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
+    this.#lastWrite = minBlock;
     this.network = networkFacts(chainId, contractAddress);
     this.#rpc = rpc;
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
@@ -137,11 +142,21 @@ class ChainRoom extends Reads implements Chain {
     return this.#events.page(id, after, limit);
   }
 
-  /** From the followed events; each candidate is asked for its present owner, since the follower may be a block behind. */
-  async accountsOwnedBy(owner: Address): Promise<readonly AccountId[]> {
+  /** From the followed events, once they are as far as the last answered write; each candidate is asked for its present owner. */
+  async accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
+    await this.#untilFollowed(await this.#lastWrite());
     const candidates = await this.#events.accountsEverOwnedBy(owner);
-    const accounts = await this.accounts(candidates);
+    const accounts = await this.accounts(candidates.map(({ id }) => id));
     return candidates.filter((_, index) => accounts[index]?.owner === owner);
+  }
+
+  async #untilFollowed(block: number): Promise<void> {
+    const deadline = Date.now() + FOLLOWED_WITHIN_MS;
+    while ((await this.#events.followedBlock()) < block) {
+      if (Date.now() > deadline) throw new KeywrightError("chain_unavailable", "The newest events cannot be read at the moment.", {}, { retryAfterSeconds: 2 });
+      await this.#underLease("follow_events", () => this.#follower.follow()).catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   }
 
   async ready(): Promise<Readiness> {

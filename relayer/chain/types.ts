@@ -53,6 +53,12 @@ export interface AccountView {
   readonly usageKeyCount: number;
 }
 
+export interface OwnedAccount {
+  readonly id: AccountId;
+  /** Somebody gave it: the owner has neither made it nor signed for it. */
+  readonly byTransfer: boolean;
+}
+
 export interface GroupView {
   readonly id: GroupId;
   readonly name: string;
@@ -255,8 +261,11 @@ export interface Chain {
   /** The ERC-2771 forwarder that the contract trusts. */
   forwarder(): Promise<Address>;
 
-  /** Accounts whose present owner is this address, oldest first. */
-  accountsOwnedBy(owner: Address): Promise<readonly AccountId[]>;
+  /**
+   * Accounts whose present owner is this address: its own first, then those somebody transferred to it, each oldest first. Knows of every write that any
+   * relayer on this store has answered.
+   */
+  accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]>;
 
   /** Asks the contract whether the write would succeed now; a revert throws the named error. Nothing is signed or spent. */
   simulate(write: ContractWrite): Promise<void>;

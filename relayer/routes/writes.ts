@@ -2,13 +2,14 @@
  * One way for every API-mode write: the credential, the price and the idempotency key of the call go with it to the chain room, which simulates, has the price
  * reserved, and answers when it is mined. What was reserved is settled or released there. Source: house "Three walks".
  */
+import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite, Credential, WriteArgument } from "../../protocol/executor";
 import { routeOf, type RouteName } from "../../protocol/http";
 import type { AccountId } from "../../protocol/ids";
 import type { Act } from "../act";
 import type { SubmitAnswer, SubmitRequest } from "../chain/types";
-import type { Caller } from "../middleware/call";
+import type { Call, Caller } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
 /** As much of a call as a write needs. */
@@ -102,7 +103,22 @@ function withPendingFacts(error: unknown, facts: Readonly<Record<string, unknown
 /** What every write answers at least. */
 export const done = ({ transactionHash }: SubmitAnswer): { success: true; transaction_hash: string } => ({ success: true, transaction_hash: transactionHash });
 
-/** A secret is in the first answer only; when an earlier request's write is answered, the secret made now was never registered. */
-export function secretOnce<K extends string>(name: K, secret: string, { replayed }: SubmitAnswer): { [P in K]?: string } | { secret_returned_before: true } {
-  return replayed ? { secret_returned_before: true } : ({ [name]: secret } as { [P in K]: string });
+/** Names the request a secret is made for. It covers the client's own key, which is nowhere kept for longer than a day: what is in the store later gives no secret back. */
+export function attemptOf({ act, attemptKey }: Pick<Call<"newAccount">, "act" | "attemptKey">, number = 1): { attempt?: string } {
+  if (act === undefined || attemptKey === undefined) return {};
+  return {
+    attempt: createHash("sha256")
+      .update(JSON.stringify([act.id, attemptKey, number]))
+      .digest("hex"),
+  };
+}
+
+/** A secret is in the first answer only; where an earlier request's write is answered, it is the secret of that write or none. */
+export function secretOnce<K extends string>(
+  name: K,
+  { secret, hash }: { readonly secret: string; readonly hash: string },
+  { replayed, result }: SubmitAnswer,
+): { [P in K]?: string } | { secret_returned_before: true } {
+  if (replayed && result.api_key_hash !== hash) return { secret_returned_before: true };
+  return { [name]: secret } as { [P in K]: string };
 }
