@@ -1,6 +1,8 @@
 import "@nomicfoundation/hardhat-toolbox";
 import { subtask, type HardhatUserConfig } from "hardhat/config";
-import { TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD } from "hardhat/builtin-tasks/task-names";
+import { TASK_COMPILE_SOLIDITY_EMIT_ARTIFACTS, TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD } from "hardhat/builtin-tasks/task-names";
+import type { CompilerOutput } from "hardhat/types";
+import { runTypeChain } from "typechain";
 import solcPackage from "solc/package.json";
 import solc from "solc";
 
@@ -13,6 +15,36 @@ subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async ({ solcVersion }: { solcVers
     version: solcVersion,
     longVersion: solc.version().replace(/\.Emscripten.*$/, ""),
   };
+});
+
+// The account contract answers its lists through another one's code, which the compiler does not see: its artifact gets the ABI of the whole address.
+subtask(TASK_COMPILE_SOLIDITY_EMIT_ARTIFACTS, async ({ output, ...rest }: { output: CompilerOutput }, _hre, runSuper) => {
+  const manager = output.contracts["contracts/AccountManager.sol"]?.AccountManager;
+  const whole = output.contracts["contracts/interfaces/IAccountManager.sol"]?.IAccountManager;
+  if (manager && whole) {
+    const known = new Set(manager.abi.map((item: unknown) => JSON.stringify(item)));
+    manager.abi.push(...whole.abi.filter((item: unknown) => !known.has(JSON.stringify(item))));
+  }
+  return (await runSuper({ output, ...rest })) as unknown;
+});
+
+// Types of what is called, and of nothing else: bases and parts of interfaces would be two thirds of the folder.
+const TYPED = [
+  "contracts/AccountManager.sol/AccountManager",
+  "contracts/ApplicationAllowlist.sol/ApplicationAllowlist",
+  "contracts/interfaces/IAccountManager.sol/IAccountManager",
+  "@openzeppelin/contracts/metatx/ERC2771Forwarder.sol/ERC2771Forwarder",
+];
+subtask("typechain:generate-types", async (_, { config }) => {
+  const files = TYPED.map((name) => `${config.paths.artifacts}/${name}.json`);
+  await runTypeChain({
+    cwd: config.paths.root,
+    filesToProcess: files,
+    allFiles: files,
+    outDir: config.typechain.outDir,
+    target: config.typechain.target,
+    flags: { alwaysGenerateOverloads: false, discriminateTypes: false, tsNocheck: false, environment: "hardhat" },
+  });
 });
 
 const config: HardhatUserConfig = {

@@ -1,5 +1,5 @@
 /** The contract as the SDK sees it: calldata, events and errors under the API's names. No transaction is sent here. */
-import { Interface, isCallException, type Log, type LogDescription } from "ethers";
+import { isCallException, type Log, type LogDescription } from "ethers";
 import { codeOfSolidityError, type ErrorCode } from "../protocol/errors";
 import type { AccountId, Address } from "../protocol/ids";
 import { hash32FromUint } from "../protocol/ids";
@@ -8,10 +8,7 @@ import { ClientError } from "./errors";
 
 export const contractInterface = IAccountManager__factory.createInterface();
 
-/** OpenZeppelin's, which the contract has beside its own interface. */
-const multicallInterface = new Interface(["function multicall(bytes[] data) returns (bytes[] results)"]);
-
-export const encodeMulticall = (calls: readonly string[]): string => multicallInterface.encodeFunctionData("multicall", [calls]);
+export const encodeMulticall = (calls: readonly string[]): string => contractInterface.encodeFunctionData("multicall", [[...calls]]);
 
 /** The events of one transaction that are about one account, taken in order by the writes that caused them. */
 export class AccountEvents {

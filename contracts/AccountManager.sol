@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.30;
 
-import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
+import {ERC2771Context} from "@openzeppelin/contracts/metatx/ERC2771Context.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {AccountDecisions} from "./AccountDecisions.sol";
+import {AccountLists} from "./AccountLists.sol";
 import {ApiPayers} from "./ApiPayers.sol";
+import {Batches} from "./Batches.sol";
 import {GroupMembers} from "./GroupMembers.sol";
+import {IAccountManager} from "./interfaces/IAccountManager.sol";
 import {Bits, NumberSet} from "./libraries/Bits.sol";
 import {Column, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
 import {INDEXES_PER_WORD} from "./libraries/Rows.sol";
 import {Text, Texts} from "./libraries/Texts.sol";
-import {Account, Action, Group, KeyHead, Pkp, UsageKey, Wallet} from "./types/AccountStorage.sol";
+import {
+    Account,
+    AccountStorage,
+    Action,
+    CREATE_GROUPS,
+    CREATE_PKPS,
+    DELETE_GROUPS,
+    FROZEN,
+    Group,
+    KeyHead,
+    MANAGED,
+    Pkp,
+    UsageKey,
+    Wallet
+} from "./types/AccountStorage.sol";
 import {DenialReason, Scope} from "./types/AccountTypes.sol";
 
 /// @title AccountManager
 /// @notice Every write. What each function does, emits and requires is said in `IAccountManager`. Nothing here can be upgraded.
 /// @dev In the private functions `id` is the account, `actor` the id that the door let in.
-contract AccountManager is GroupMembers, Multicall {
+contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions, GroupMembers {
     using Bits for NumberSet;
     using GroupSets for GroupRegister;
     using GroupSets for Column;
@@ -27,7 +45,13 @@ contract AccountManager is GroupMembers, Multicall {
 
     bytes32 public immutable keyNamespace;
 
-    constructor(address firstAdmin) ApiPayers(firstAdmin) {
+    AccountLists private immutable _lists = new AccountLists();
+
+    /// @param firstAdmin Who appoints the API payers.
+    /// @param delaySeconds How long an addition of a payer waits once there is a managed account; at most a year.
+    /// @param forwarder The ERC-2771 forwarder that owners may act through.
+    constructor(address firstAdmin, uint256 delaySeconds, address forwarder) ERC2771Context(forwarder) ApiPayers(firstAdmin, delaySeconds) {
+        if (forwarder == address(0)) revert ZeroAddress();
         keyNamespace = keccak256(abi.encode("keywright/v1", block.chainid, address(this)));
     }
 
@@ -42,16 +66,21 @@ contract AccountManager is GroupMembers, Multicall {
 
     /// @dev The part of the door that asks who stands before it: the owner or who acts for it, or a payer with a live usage key.
     function _enter(uint256 actor) private view returns (uint256 id, bool asOwner) {
-        address owner = _accounts[actor].owner;
-        if (msg.sender == owner && owner != address(0)) return (actor, true);
-        if (!_isApiPayer(msg.sender)) revert NotAuthorized(msg.sender);
+        if (_isOwner(actor)) return (actor, true);
+        if (!_isApiPayer(msg.sender)) revert NotAuthorized(_msgSender());
         Subject memory subject = _subject(actor);
         id = subject.accountId;
         if (id == 0) revert UnknownAccount(actor);
-        if (!_accounts[id].managed) revert AccountChainSecured(id);
+        if (!_isManaged(_accounts[id])) revert AccountChainSecured(id);
         if (subject.denial == DenialReason.UnknownKey) revert UnknownUsageKey(actor);
         if (subject.denial == DenialReason.KeyExpired) revert KeyExpired(actor);
         asOwner = subject.isAccountKey;
+        if (subject.frozen && !asOwner) revert AccountFrozen(id);
+    }
+
+    function _isOwner(uint256 id) private view returns (bool) {
+        address owner = _accounts[id].owner;
+        return owner != address(0) && owner == _msgSender();
     }
 
     function _authorizeOwner(uint256 actor) private view returns (uint256 id) {
@@ -82,18 +111,20 @@ contract AccountManager is GroupMembers, Multicall {
         string calldata description,
         address adminWalletAddress
     ) external {
-        if (managed ? !_isApiPayer(msg.sender) : msg.sender != adminWalletAddress) revert NotAuthorized(msg.sender);
-        if (!managed && apiKeyHash != _packedId(msg.sender)) revert ForeignAccountId(apiKeyHash, _packedId(msg.sender));
+        address caller = _msgSender();
+        if (managed ? !_isApiPayer(msg.sender) : caller != adminWalletAddress) revert NotAuthorized(caller);
+        if (!managed && apiKeyHash != _packedId(caller)) revert ForeignAccountId(apiKeyHash, _packedId(caller));
+        if (managed && !_payers.managedAccountExists) _payers.managedAccountExists = true;
         _create(apiKeyHash, managed, name, description, adminWalletAddress);
     }
 
     function newChainSecuredAccount(string calldata name, string calldata description) external {
-        _create(_packedId(msg.sender), false, name, description, msg.sender);
+        _create(_packedId(_msgSender()), false, name, description, _msgSender());
     }
 
     function convertToChainSecuredAccount(uint256 apiKeyHash, address newAdminWalletAddress) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        if (!_accounts[id].managed) revert AccountChainSecured(id);
+        if (!_isManaged(_accounts[id])) revert AccountChainSecured(id);
         address oldAdmin = _handOver(id, newAdminWalletAddress);
         emit AccountConvertedToChainSecured(id, oldAdmin, newAdminWalletAddress, apiKeyHash);
     }
@@ -113,14 +144,24 @@ contract AccountManager is GroupMembers, Multicall {
         if (changed) emit AccountUpdated(id, name, description, apiKeyHash);
     }
 
+    function setAccountFrozen(uint256 id, bool frozen) external {
+        Account storage account = _accounts[_authorizeOwner(id)];
+        if (_isFrozen(account) == frozen) return;
+        account.flags ^= FROZEN;
+        emit AccountFreezeSet(id, frozen, id);
+    }
+
+    function accountExistsAndIsMutable(uint256 apiKeyHash) external view returns (bool) {
+        return _isOwner(apiKeyHash) || (_isManaged(_accounts[apiKeyHash]) && _isApiPayer(msg.sender));
+    }
+
     function _create(uint256 id, bool managed, string calldata name, string calldata description, address owner) private {
         Account storage account = _accounts[id];
         if (id == 0) revert ZeroId();
         _requireOwnable(owner);
-        if (managed && _usageKeys[id].accountId != 0) revert KeyIdTaken(id);
         if (account.owner != address(0)) revert AccountIdTaken(id);
         account.owner = owner;
-        account.managed = managed;
+        if (managed) account.flags = MANAGED;
         (account.lengths, ) = account.text.set(account.lengths, name, description);
         emit AccountCreated(id, owner, managed, name, description, id);
     }
@@ -130,12 +171,17 @@ contract AccountManager is GroupMembers, Multicall {
         _requireOwnable(newOwner);
         oldOwner = _accounts[id].owner;
         _accounts[id].owner = newOwner;
-        _accounts[id].managed = false;
+        _accounts[id].flags &= ~MANAGED;
     }
 
     function _requireOwnable(address owner) private view {
-        if (owner == address(0)) revert ZeroAddress();
         if (owner == address(this)) revert OwnerIsThisContract();
+        _requireAddress(owner);
+    }
+
+    function _requireAddress(address given) internal view override {
+        super._requireAddress(given);
+        if (given == trustedForwarder()) revert ForwarderNotAllowed(given);
     }
 
     function _packedId(address wallet) private pure returns (uint256) {
@@ -206,28 +252,36 @@ contract AccountManager is GroupMembers, Multicall {
     function removeUsageApiKey(uint256 accountApiKeyHash, uint256 usageApiKeyHash) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
         UsageKey storage key = _usageKeyOf(id, usageApiKeyHash);
-        KeyHead memory head = key.head;
-        uint256[] storage keys = _accounts[id].usageKeys;
+        uint32 position = key.head.position;
+        uint256[] storage keys = _accounts[id].usageKeys[key.head.epoch];
         uint256 last = keys[keys.length - 1];
-        keys[head.position - 1] = last;
-        _usageKeys[last].head.position = head.position;
+        keys[position - 1] = last;
+        _usageKeys[last].head.position = position;
         keys.pop();
-        KeyHead memory removed; // position 0, nothing allowed
-        removed.generation = head.generation + 1; // every list is empty from here on
-        removed.lengths = head.lengths; // they describe the text that stays behind
-        key.head = removed;
+        delete key.head;
         emit UsageApiKeyRemoved(id, usageApiKeyHash, accountApiKeyHash);
     }
 
-    /// @dev A key id belongs to one account for ever. Says whether the key was not set, and lists it then.
+    function revokeAllUsageApiKeys(uint256 id) external {
+        Account storage account = _accounts[_authorizeOwner(id)];
+        if (account.usageKeys[account.epoch].length == 0) return;
+        account.epoch = uint24(_atMost(account.epoch + 1, type(uint24).max));
+        emit AllUsageApiKeysRevoked(id, id);
+    }
+
+    /// @dev A key id belongs to one account for ever, and only once. Says whether the key is new, and lists it then.
     function _claim(UsageKey storage key, uint256 id, uint256 keyId) private returns (bool isNew) {
-        if (key.accountId == 0) key.accountId = id;
-        else if (key.accountId != id) revert KeyIdTaken(keyId);
-        isNew = key.head.position == 0;
+        if (_accounts[keyId].owner != address(0)) revert KeyIdTaken(keyId);
+        Account storage account = _accounts[id];
+        isNew = key.accountId == 0;
         if (isNew) {
-            uint256[] storage keys = _accounts[id].usageKeys;
+            key.accountId = id;
+            uint256[] storage keys = account.usageKeys[account.epoch];
             keys.push(keyId);
-            key.head.position = uint32(keys.length);
+            (key.head.position, key.head.epoch) = (uint32(keys.length), account.epoch);
+        } else {
+            if (key.accountId != id) revert KeyIdTaken(keyId);
+            if (!_isSet(key.head, account)) revert KeyRevoked(keyId);
         }
     }
 
@@ -241,7 +295,7 @@ contract AccountManager is GroupMembers, Multicall {
         (wanted.lengths, changed) = key.text.set(head.lengths, name, description);
         changed = changed || head.expiration != wanted.expiration || head.balance != wanted.balance || head.flags != wanted.flags;
         if (!changed) return false;
-        (wanted.position, wanted.generation, wanted.wordCount) = (head.position, head.generation, head.wordCount);
+        (wanted.position, wanted.epoch, wanted.generation, wanted.wordCount) = (head.position, head.epoch, head.generation, head.wordCount);
         key.head = wanted;
     }
 
@@ -274,7 +328,7 @@ contract AccountManager is GroupMembers, Multicall {
 
     function _usageKeyOf(uint256 id, uint256 keyId) private view returns (UsageKey storage key) {
         key = _usageKeys[keyId];
-        if (key.accountId != id || key.head.position == 0) revert UnknownUsageKey(keyId);
+        if (key.accountId != id || !_isSet(key.head, _accounts[id])) revert UnknownUsageKey(keyId);
     }
 
     function _atMost(uint256 value, uint256 max) private pure returns (uint256) {
@@ -298,16 +352,15 @@ contract AccountManager is GroupMembers, Multicall {
         if (uint128(derivationPath) != uint128(id)) revert ForeignDerivationPath(derivationPath, id);
         Texts.requireShort(name, description);
 
-        Wallet storage wallet = _wallets[pkpId];
-        if (wallet.accountId != 0) {
-            if (wallet.accountId != id || wallet.derivationPath != derivationPath) revert PkpTaken(pkpId);
+        Wallet storage wallet = _accounts[id].wallets[pkpId];
+        if (wallet.pathHead != 0) {
+            if (_pathOf(id, pkpId) != derivationPath) revert PkpTaken(pkpId);
             if (kind == KIND_PKP && _setPkpTexts(id, pkpId, name, description)) revert PkpTaken(pkpId);
             return;
         }
-        wallet.accountId = id;
-        wallet.derivationPath = derivationPath;
+        wallet.pathHead = uint128(derivationPath >> 128);
         if (kind == KIND_PKP) {
-            uint32 number = ++_accounts[id].lastPkp;
+            uint24 number = ++_accounts[id].lastPkp;
             wallet.column.index = number;
             _accounts[id].pkpAt[number].wallet = pkpId;
             _setPkpTexts(id, pkpId, name, description);
@@ -317,12 +370,24 @@ contract AccountManager is GroupMembers, Multicall {
 
     function updatePkpMetadata(uint256 apiKeyHash, address pkpId, string calldata name, string calldata description) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        if (!_isPkpOf(pkpId, id)) revert UnknownPkp(pkpId);
+        _requirePkp(id, pkpId);
         if (_setPkpTexts(id, pkpId, name, description)) emit PkpUpdated(id, pkpId, name, description, apiKeyHash);
     }
 
+    function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external {
+        Wallet storage wallet = _accounts[_authorizeOwner(id)].wallets[pkp];
+        _requirePkp(id, pkp);
+        if (wallet.deniedOps == deniedOps) return;
+        wallet.deniedOps = uint128(_atMost(deniedOps, type(uint128).max));
+        emit PkpOpsSet(id, pkp, deniedOps, id);
+    }
+
+    function _requirePkp(uint256 id, address pkpId) private view {
+        if (!_isPkp(_accounts[id], pkpId)) revert UnknownPkp(pkpId);
+    }
+
     function _setPkpTexts(uint256 id, address pkpId, string calldata name, string calldata description) private returns (bool changed) {
-        Pkp storage pkp = _accounts[id].pkpAt[_wallets[pkpId].column.index];
+        Pkp storage pkp = _accounts[id].pkpAt[_accounts[id].wallets[pkpId].column.index];
         (pkp.lengths, changed) = pkp.text.set(pkp.lengths, name, description);
     }
 
@@ -501,5 +566,22 @@ contract AccountManager is GroupMembers, Multicall {
     function _actionIndex(uint256 id, uint256 action) private view returns (uint256 index) {
         index = _accounts[id].actions[action].index;
         if (index == 0) revert UnknownAction(action);
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- lists
+
+    /// @dev Whatever is not above is a question that `AccountLists` answers, from this contract's storage.
+    fallback() external {
+        address lists = address(_lists);
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            calldatacopy(data, 0, calldatasize())
+            let answered := delegatecall(gas(), lists, data, calldatasize(), 0, 0)
+            returndatacopy(data, 0, returndatasize())
+            if iszero(answered) {
+                revert(data, returndatasize())
+            }
+            return(data, returndatasize())
+        }
     }
 }

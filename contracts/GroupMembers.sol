@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccountViews} from "./AccountViews.sol";
+import {AccountRules} from "./AccountRules.sol";
+import {IAccountCore} from "./interfaces/IAccountCore.sol";
 import {Bits, NumberSet} from "./libraries/Bits.sol";
 import {Column, GroupSets} from "./libraries/GroupSets.sol";
 import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
@@ -10,7 +11,7 @@ import {Account, Group} from "./types/AccountStorage.sol";
 /// @title What groups list
 /// @notice Membership is written both ways: item → groups for decisions, group → items for lists. Who may do so was asked before.
 /// @dev `id` is the account, `actor` the id that the door let in.
-abstract contract GroupMembers is AccountViews {
+abstract contract GroupMembers is AccountRules, IAccountCore {
     using Bits for NumberSet;
     using GroupSets for Column;
     using Rows for mapping(uint256 => uint256);
@@ -36,9 +37,9 @@ abstract contract GroupMembers is AccountViews {
     }
 
     function _addPkp(uint256 id, uint256 actor, uint256 groupId, address pkpId) internal returns (uint256 number) {
-        if (pkpId != address(0) && !_isPkpOf(pkpId, id)) revert UnknownPkp(pkpId);
-        Column storage column = _pkpColumn(id, pkpId);
+        Column storage column = _accounts[id].wallets[pkpId].column;
         number = column.index;
+        if (number == 0 && pkpId != address(0)) revert UnknownPkp(pkpId);
         if (column.has(groupId)) return number;
         column.flip(groupId);
         Group storage group = _accounts[id].groups[groupId];
@@ -47,17 +48,12 @@ abstract contract GroupMembers is AccountViews {
     }
 
     function _removePkp(uint256 id, uint256 actor, uint256 groupId, address pkpId) internal returns (uint256 number) {
-        Column storage column = _pkpColumn(id, pkpId);
-        bool isOurs = pkpId == address(0) || _isPkpOf(pkpId, id); // another account's PKP has a column of its own groups
-        if (!isOurs || !column.has(groupId)) revert NotInGroup(groupId, uint160(pkpId));
+        Column storage column = _accounts[id].wallets[pkpId].column;
+        if (!column.has(groupId)) revert NotInGroup(groupId, uint160(pkpId));
         column.flip(groupId);
         number = column.index;
         _accounts[id].groups[groupId].pkpRow.remove(number);
         emit PkpRemovedFromGroup(id, groupId, pkpId, actor);
-    }
-
-    function _pkpColumn(uint256 id, address pkpId) private view returns (Column storage) {
-        return pkpId == address(0) ? _accounts[id].anyPkp : _wallets[pkpId].column;
     }
 
     /// @dev Lists actions in an existing group. Says which, as a set of indexes.

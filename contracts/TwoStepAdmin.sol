@@ -17,7 +17,7 @@ abstract contract TwoStepAdmin is ITwoStepAdmin {
     }
 
     modifier onlyAdmin() {
-        if (msg.sender != admin) revert NotAdmin(msg.sender);
+        _requireAdmin();
         _;
     }
 
@@ -28,6 +28,12 @@ abstract contract TwoStepAdmin is ITwoStepAdmin {
         emit AdminProposed(newAdmin);
     }
 
+    function cancelAdminProposal() external onlyAdmin {
+        if (pendingAdmin == address(0)) revert NothingToCancel();
+        emit AdminProposalCancelled(pendingAdmin);
+        pendingAdmin = address(0);
+    }
+
     function acceptAdmin() external {
         if (msg.sender != pendingAdmin) revert NotPendingAdmin(msg.sender);
         emit AdminChanged(admin, msg.sender);
@@ -35,7 +41,12 @@ abstract contract TwoStepAdmin is ITwoStepAdmin {
         pendingAdmin = address(0);
     }
 
-    function _requireAddress(address given) internal pure {
+    function _requireAdmin() private view {
+        if (msg.sender != admin) revert NotAdmin(msg.sender);
+    }
+
+    /// @dev May this address be given a role?
+    function _requireAddress(address given) internal view virtual {
         if (given == address(0)) revert ZeroAddress();
     }
 }

@@ -36,6 +36,7 @@ const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
     failed: "key",
     detail: "The account is ChainSecured: its account key is no credential any more; use a usage key.",
   },
+  AccountFrozen: { code: "account_frozen", failed: "key", detail: "The account's owner has frozen it: no key of it can act." },
   NoExecuteScope: { code: "no_execute_scope", failed: "group", detail: "The key may not execute in any existing group of its account." },
   ActionNotPermitted: { code: "action_not_permitted", failed: "action", detail: "No group in which the key may execute lists this action." },
   UnknownPkp: { code: "pkp_not_permitted", failed: "pkp", detail: "The key's account has no such PKP." },

@@ -1,5 +1,5 @@
 /**
- * The one question of the hot path, `explainExecution`, written and read by hand: three words out, seven words back. A general ABI coder takes longer for it
+ * The one question of the hot path, `explainExecution`, written and read by hand: three words out, eight words back. A general ABI coder takes longer for it
  * than everything else a run needs before it begins; tests hold the two against each other. Relayer and executor each ask it for themselves.
  */
 import { IAccountManager__factory } from "../typechain-types";
@@ -23,6 +23,7 @@ export const DENIAL_REASONS = [
   "ActionNotPermitted",
   "UnknownPkp",
   "PkpNotPermitted",
+  "AccountFrozen",
 ] as const;
 export type DenialReason = (typeof DENIAL_REASONS)[number];
 
@@ -37,6 +38,8 @@ export interface Decision {
   readonly derivationPath: DerivationPath | undefined;
   readonly blockNumber: bigint;
   readonly blockTimestamp: bigint;
+  /** What no action may ask for with the PKP: bits of `PKP_OPS`. */
+  readonly deniedOps: bigint;
 }
 
 const CONTRACT = IAccountManager__factory.createInterface();
@@ -44,7 +47,7 @@ const EXPLAIN = CONTRACT.getFunction("explainExecution").selector;
 export const KEY_NAMESPACE_CALL = CONTRACT.getFunction("keyNamespace").selector;
 
 const WORD_DIGITS = 64;
-const WORDS = 7;
+const WORDS = 8;
 const ZERO_WORD = "0".repeat(WORD_DIGITS);
 
 /** An address as a word of calldata. */
@@ -70,7 +73,7 @@ export function encodeQuestion(key: KeyId | AccountId, action: ActionHash, pkp: 
 
 /** @throws NotTheContract. */
 export function decodeDecision(data: unknown): Decision {
-  const [allowed, reasonWord, actionByName, account, path, blockNumber, blockTimestamp] = wordsOf(data, WORDS);
+  const [allowed, reasonWord, actionByName, account, path, blockNumber, blockTimestamp, deniedOps] = wordsOf(data, WORDS);
   const reason = DENIAL_REASONS[Number(`0x${reasonWord}`)];
   if (reason === undefined) throw new NotTheContract();
   return {
@@ -81,5 +84,6 @@ export function decodeDecision(data: unknown): Decision {
     derivationPath: path === ZERO_WORD ? undefined : (`0x${path}` as Hash32 as DerivationPath),
     blockNumber: BigInt(`0x${blockNumber}`),
     blockTimestamp: BigInt(`0x${blockTimestamp}`),
+    deniedOps: BigInt(`0x${deniedOps}`),
   };
 }

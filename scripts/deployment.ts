@@ -2,7 +2,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { keccak256, toUtf8Bytes, type Signer } from "ethers";
-import { AccountManager__factory, type AccountManager } from "../typechain-types";
+import { AccountManager__factory, ERC2771Forwarder__factory, type AccountManager } from "../typechain-types";
+import { DEFAULT_SERVICE_NAME, forwarderName } from "../protocol/serviceName";
 import { keyNamespaceOf } from "../protocol/namespace";
 import type { Address } from "../protocol/ids";
 
@@ -10,6 +11,8 @@ export interface Deployment {
   readonly network: string;
   readonly chainId: string;
   readonly contractAddress: string;
+  /** OpenZeppelin's ERC2771Forwarder, deployed beside; owners may act through it. */
+  readonly forwarderAddress: string;
   readonly blockNumber: number;
   readonly transactionHash: string;
   readonly constructorArguments: readonly string[];
@@ -18,9 +21,24 @@ export interface Deployment {
   readonly keyNamespace: string;
 }
 
-/** Deploys the contract with `admin` as its administrator and describes the result. */
-export async function deployAccountManager(signer: Signer, network: string, admin: string): Promise<{ contract: AccountManager; deployment: Deployment }> {
-  const contract = await new AccountManager__factory(signer).deploy(admin);
+export interface DeploymentTerms {
+  /** The contract's administrator. */
+  readonly admin: string;
+  /** How long an addition of a payer waits once there is a managed account. */
+  readonly payerDelaySeconds: number;
+  /** In the forwarder's EIP-712 domain. */
+  readonly serviceName?: string;
+}
+
+/** Deploys the forwarder and the contract, and describes the result. */
+export async function deployAccountManager(
+  signer: Signer,
+  network: string,
+  { admin, payerDelaySeconds, serviceName = DEFAULT_SERVICE_NAME }: DeploymentTerms,
+): Promise<{ contract: AccountManager; deployment: Deployment }> {
+  const forwarder = await (await new ERC2771Forwarder__factory(signer).deploy(forwarderName(serviceName))).waitForDeployment();
+  const forwarderAddress = await forwarder.getAddress();
+  const contract = await new AccountManager__factory(signer).deploy(admin, payerDelaySeconds, forwarderAddress);
   const receipt = await contract.deploymentTransaction()?.wait();
   if (!receipt || receipt.status !== 1) throw new Error("the deployment transaction failed");
   const { chainId } = (await signer.provider?.getNetwork()) ?? raise("the signer has no provider");
@@ -32,9 +50,10 @@ export async function deployAccountManager(signer: Signer, network: string, admi
     network,
     chainId: chainId.toString(),
     contractAddress,
+    forwarderAddress,
     blockNumber: receipt.blockNumber,
     transactionHash: receipt.hash,
-    constructorArguments: [admin],
+    constructorArguments: [admin, String(payerDelaySeconds), forwarderAddress],
     abiHash: keccak256(toUtf8Bytes(JSON.stringify(AccountManager__factory.abi))),
     keyNamespace: keyNamespaceOf(chainId, contractAddress as Address),
   };

@@ -14,314 +14,80 @@ import * as Contracts from ".";
 declare module "hardhat/types/runtime" {
   interface HardhatEthersHelpers extends HardhatEthersHelpersBase {
     getContractFactory(
-      name: "Address",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.Address__factory>;
-    getContractFactory(
-      name: "Errors",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.Errors__factory>;
-    getContractFactory(
-      name: "IERC165",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.IERC165__factory>;
-    getContractFactory(
-      name: "SafeCast",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.SafeCast__factory>;
-    getContractFactory(
-      name: "Multicall",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.Multicall__factory>;
-    getContractFactory(
-      name: "EnumerableMap",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.EnumerableMap__factory>;
-    getContractFactory(
-      name: "AccountDecisions",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.AccountDecisions__factory>;
-    getContractFactory(
       name: "AccountManager",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.AccountManager__factory>;
-    getContractFactory(
-      name: "AccountViews",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.AccountViews__factory>;
-    getContractFactory(
-      name: "ApiPayers",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.ApiPayers__factory>;
     getContractFactory(
       name: "ApplicationAllowlist",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.ApplicationAllowlist__factory>;
     getContractFactory(
-      name: "GroupMembers",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.GroupMembers__factory>;
-    getContractFactory(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | FactoryOptions
     ): Promise<Contracts.IAccountManager__factory>;
     getContractFactory(
-      name: "IAppAuth",
+      name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.IAppAuth__factory>;
-    getContractFactory(
-      name: "IApplicationAllowlist",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.IApplicationAllowlist__factory>;
-    getContractFactory(
-      name: "ITwoStepAdmin",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.ITwoStepAdmin__factory>;
-    getContractFactory(
-      name: "TwoStepAdmin",
-      signerOrOptions?: ethers.Signer | FactoryOptions
-    ): Promise<Contracts.TwoStepAdmin__factory>;
+    ): Promise<Contracts.ERC2771Forwarder__factory>;
 
-    getContractAt(
-      name: "Address",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.Address>;
-    getContractAt(
-      name: "Errors",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.Errors>;
-    getContractAt(
-      name: "IERC165",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.IERC165>;
-    getContractAt(
-      name: "SafeCast",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.SafeCast>;
-    getContractAt(
-      name: "Multicall",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.Multicall>;
-    getContractAt(
-      name: "EnumerableMap",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.EnumerableMap>;
-    getContractAt(
-      name: "AccountDecisions",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.AccountDecisions>;
     getContractAt(
       name: "AccountManager",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
     ): Promise<Contracts.AccountManager>;
     getContractAt(
-      name: "AccountViews",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.AccountViews>;
-    getContractAt(
-      name: "ApiPayers",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.ApiPayers>;
-    getContractAt(
       name: "ApplicationAllowlist",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
     ): Promise<Contracts.ApplicationAllowlist>;
-    getContractAt(
-      name: "GroupMembers",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.GroupMembers>;
     getContractAt(
       name: "IAccountManager",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
     ): Promise<Contracts.IAccountManager>;
     getContractAt(
-      name: "IAppAuth",
+      name: "ERC2771Forwarder",
       address: string | ethers.Addressable,
       signer?: ethers.Signer
-    ): Promise<Contracts.IAppAuth>;
-    getContractAt(
-      name: "IApplicationAllowlist",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.IApplicationAllowlist>;
-    getContractAt(
-      name: "ITwoStepAdmin",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.ITwoStepAdmin>;
-    getContractAt(
-      name: "TwoStepAdmin",
-      address: string | ethers.Addressable,
-      signer?: ethers.Signer
-    ): Promise<Contracts.TwoStepAdmin>;
+    ): Promise<Contracts.ERC2771Forwarder>;
 
-    deployContract(
-      name: "Address",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.Address>;
-    deployContract(
-      name: "Errors",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.Errors>;
-    deployContract(
-      name: "IERC165",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IERC165>;
-    deployContract(
-      name: "SafeCast",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.SafeCast>;
-    deployContract(
-      name: "Multicall",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.Multicall>;
-    deployContract(
-      name: "EnumerableMap",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.EnumerableMap>;
-    deployContract(
-      name: "AccountDecisions",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.AccountDecisions>;
     deployContract(
       name: "AccountManager",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.AccountManager>;
     deployContract(
-      name: "AccountViews",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.AccountViews>;
-    deployContract(
-      name: "ApiPayers",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.ApiPayers>;
-    deployContract(
       name: "ApplicationAllowlist",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
-    deployContract(
-      name: "GroupMembers",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.GroupMembers>;
     deployContract(
       name: "IAccountManager",
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.IAccountManager>;
     deployContract(
-      name: "IAppAuth",
+      name: "ERC2771Forwarder",
       signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IAppAuth>;
-    deployContract(
-      name: "IApplicationAllowlist",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IApplicationAllowlist>;
-    deployContract(
-      name: "ITwoStepAdmin",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.ITwoStepAdmin>;
-    deployContract(
-      name: "TwoStepAdmin",
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.TwoStepAdmin>;
+    ): Promise<Contracts.ERC2771Forwarder>;
 
-    deployContract(
-      name: "Address",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.Address>;
-    deployContract(
-      name: "Errors",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.Errors>;
-    deployContract(
-      name: "IERC165",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IERC165>;
-    deployContract(
-      name: "SafeCast",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.SafeCast>;
-    deployContract(
-      name: "Multicall",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.Multicall>;
-    deployContract(
-      name: "EnumerableMap",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.EnumerableMap>;
-    deployContract(
-      name: "AccountDecisions",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.AccountDecisions>;
     deployContract(
       name: "AccountManager",
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.AccountManager>;
     deployContract(
-      name: "AccountViews",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.AccountViews>;
-    deployContract(
-      name: "ApiPayers",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.ApiPayers>;
-    deployContract(
       name: "ApplicationAllowlist",
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.ApplicationAllowlist>;
-    deployContract(
-      name: "GroupMembers",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.GroupMembers>;
     deployContract(
       name: "IAccountManager",
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
     ): Promise<Contracts.IAccountManager>;
     deployContract(
-      name: "IAppAuth",
+      name: "ERC2771Forwarder",
       args: any[],
       signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IAppAuth>;
-    deployContract(
-      name: "IApplicationAllowlist",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.IApplicationAllowlist>;
-    deployContract(
-      name: "ITwoStepAdmin",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.ITwoStepAdmin>;
-    deployContract(
-      name: "TwoStepAdmin",
-      args: any[],
-      signerOrOptions?: ethers.Signer | DeployContractOptions
-    ): Promise<Contracts.TwoStepAdmin>;
+    ): Promise<Contracts.ERC2771Forwarder>;
 
     // default types
     getContractFactory(

@@ -5,6 +5,8 @@ pragma solidity ^0.8.30;
 interface ITwoStepAdmin {
     /// @notice The contract admin named a successor, who has to accept.
     event AdminProposed(address indexed newAdmin);
+    /// @notice The proposal of an admin was cancelled.
+    event AdminProposalCancelled(address indexed newAdmin);
     /// @notice The contract has another admin (the first one comes from address zero).
     event AdminChanged(address indexed oldAdmin, address indexed newAdmin);
 
@@ -15,12 +17,21 @@ interface ITwoStepAdmin {
     /// @notice An address must not be zero.
     error ZeroAddress();
 
+    /// @notice There is nothing that could be cancelled.
+    error NothingToCancel();
+
     /// @notice Names a successor of the contract admin, who has to accept. A later proposal replaces an earlier one.
     /// @dev Emits {AdminProposed}.
     ///
     /// Requirements: the caller is the admin (`NotAdmin`); the address is not zero (`ZeroAddress`).
     /// @param newAdmin The successor.
     function proposeAdmin(address newAdmin) external;
+
+    /// @notice Takes back the proposal of an admin.
+    /// @dev Emits {AdminProposalCancelled}.
+    ///
+    /// Requirements: the caller is the admin (`NotAdmin`); somebody is proposed (`NothingToCancel`).
+    function cancelAdminProposal() external;
 
     /// @notice Makes the caller, who was proposed, the contract admin.
     /// @dev Emits {AdminChanged}.

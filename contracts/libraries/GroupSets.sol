@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {IAccountManager} from "../interfaces/IAccountManager.sol";
+import {IAccountErrors} from "../interfaces/IAccountErrors.sol";
 
 /// @dev Everything that is a set of groups is kept in words of 224 bits: group g is bit g % 224 of word g / 224. Words of different sets
 /// answer a question by AND. The 32 bits that are left in a slot carry what is read or written together with the word.
@@ -107,7 +107,7 @@ library GroupSets {
         if (list.length == 0) return words;
         uint256 highest = 0;
         for (uint256 i = 0; i < list.length; i++) {
-            if (list[i] > lastId) revert IAccountManager.UnknownGroup(list[i]);
+            if (list[i] > lastId) revert IAccountErrors.UnknownGroup(list[i]);
             if (list[i] > highest) highest = list[i];
         }
         words = new uint256[](highest / GROUPS_PER_WORD + 1);

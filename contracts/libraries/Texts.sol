@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {IAccountManager} from "../interfaces/IAccountManager.sol";
+import {IAccountErrors} from "../interfaces/IAccountErrors.sol";
 
 /// @dev The lengths of a name (low 8 bits) and a description (16 bits), kept in a slot their owner reads anyway.
 type TextLengths is uint24;
@@ -19,9 +19,9 @@ library Texts {
     uint256 internal constant MAX_DESCRIPTION = 1024;
 
     function requireShort(string calldata name, string calldata description) internal pure {
-        if (bytes(name).length > MAX_NAME) revert IAccountManager.StringTooLong(bytes(name).length, MAX_NAME);
+        if (bytes(name).length > MAX_NAME) revert IAccountErrors.StringTooLong(bytes(name).length, MAX_NAME);
         if (bytes(description).length > MAX_DESCRIPTION) {
-            revert IAccountManager.StringTooLong(bytes(description).length, MAX_DESCRIPTION);
+            revert IAccountErrors.StringTooLong(bytes(description).length, MAX_DESCRIPTION);
         }
     }
 

@@ -14,7 +14,7 @@ enum Scope {
     OwnerOnly
 }
 
-/// @notice Why a run is denied; the first rule that fails, in this order.
+/// @notice Why a run is denied; the first rule that fails.
 enum DenialReason {
     None, // allowed
     UnknownKey, // neither an account nor a usage key that is set
@@ -23,7 +23,8 @@ enum DenialReason {
     NoExecuteScope, // no existing group in which the key may execute
     ActionNotPermitted, // none of those groups lists the action (or any)
     UnknownPkp, // no PKP of this account
-    PkpNotPermitted // no single one of those groups lists both the action (or any) and the PKP (or any)
+    PkpNotPermitted, // no single one of those groups lists both the action (or any) and the PKP (or any)
+    AccountFrozen // the owner stopped everything; asked before anything about groups
 }
 
 /// @notice An account as `getAccount` shows it.
@@ -38,17 +39,19 @@ struct AccountInfo {
     uint256 pkpCount; // PKPs; also the number of the last one
     uint256 usageApiKeyCount; // usage keys that are set, expired ones included
     uint256 lastGroupId; // id of the newest group ever added; the next one gets the next number
+    bool frozen; // nothing but the owner acts
 }
 
 /// @notice One question about a key of any kind and state, answered by `getKey`.
 struct KeyInfo {
     uint256 accountId; // 0 if the key was never known
     bool isAccountKey; // true: an account id; false: a usage key (or nothing)
-    bool live; // acts at this block: set, not expired, and for an account key: the account is managed
+    bool live; // at this block: set, not expired, and for an account key: the account is managed
     bool managed; // of the account
     address owner; // of the account
     uint256 expiration; // unix seconds, 0 = never
     uint256 balance; // spending cap in US cents, 0 = none
+    bool frozen; // the account is frozen: a live usage key cannot act
 }
 
 /// @notice A usage key with its scopes. The lists are ascending and without duplicates; 0 stands for every existing group.
@@ -91,4 +94,11 @@ struct PkpInfo {
     uint256 derivationPath;
     string name;
     string description;
+    uint256 deniedOps; // bits, see `setPkpOps`; 0 = none
+}
+
+/// @notice A payer that was added and waits.
+struct ScheduledPayer {
+    address payer;
+    uint256 activeFrom; // unix seconds
 }

@@ -41,6 +41,11 @@ export class Keyring {
     });
   }
 
+  /** As `withPkp` checks, for what is done with another key on the PKP's behalf. */
+  requirePkp(account: AccountId, path: DerivationPath, pkpId: PkpId): void {
+    this.withPkp(account, path, pkpId, () => undefined);
+  }
+
   /**
    * Uses a registered PKP's secret on a curve. The path is checked as in `withPkp`, against the PKP's address.
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`.

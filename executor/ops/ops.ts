@@ -3,6 +3,7 @@
  * is asked about that PKP at its first use; the answer holds until the run ends. Source: design of the executor, "Keyholder" and "Writing an action".
  */
 import { KeywrightError } from "../../protocol/errors";
+import { isDenied, type PkpOp } from "../../protocol/pkpOps";
 import type { AccountId, Cid, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
 import { authorizePkp, isFresh, type Authorization } from "../authorize";
@@ -54,6 +55,9 @@ const HASHED: ReadonlySet<OpName> = new Set<OpName>([
   "signP256AsAction",
 ]);
 
+/** What a PKP is used for; its public key is nobody's to deny. */
+type PkpUse = PkpOp | "getPublicKey";
+
 interface Granted {
   readonly account: AccountId;
   readonly path: DerivationPath;
@@ -83,16 +87,16 @@ class RunOps {
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
-      signMessage: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
-      signTransaction: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
-      signDigest: (args) => this.#withPkp("secp256k1", args.pkpId, (secret) => signDigest(secret, args)),
-      signEd25519: (args) => this.#withPkp("ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
-      signSchnorr: (args) => this.#withPkp("bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
-      signP256: (args) => this.#withPkp("p256", args.pkpId, (secret) => p256Signature(secret, args)),
-      getPublicKey: ({ pkpId: id, curve }) => this.#withPkp(curve, id, (secret) => publicKeyOn(curve, secret)),
-      Encrypt: ({ pkpId: id, message }) => this.#withEncryption(id, (key, scope) => encrypt(key, scope, message)),
-      Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption(id, (key, scope) => decrypt(key, scope, ciphertext)),
+      signMessage: (args) => this.#withPkp("signMessage", "secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
+      signTypedData: (args) => this.#withPkp("signTypedData", "secp256k1", args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
+      signTransaction: (args) => this.#withPkp("signTransaction", "secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
+      signDigest: (args) => this.#withPkp("signDigest", "secp256k1", args.pkpId, (secret) => signDigest(secret, args)),
+      signEd25519: (args) => this.#withPkp("signEd25519", "ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
+      signSchnorr: (args) => this.#withPkp("signSchnorr", "bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
+      signP256: (args) => this.#withPkp("signP256", "p256", args.pkpId, (secret) => p256Signature(secret, args)),
+      getPublicKey: ({ pkpId: id, curve }) => this.#withPkp("getPublicKey", curve, id, (secret) => publicKeyOn(curve, secret)),
+      Encrypt: ({ pkpId: id, message }) => this.#withEncryption("Encrypt", id, (key, scope) => encrypt(key, scope, message)),
+      Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption("Decrypt", id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
       getActionPrivateKey: () => () => this.parts.keyring.withAction(this.run.cid, exposedKey),
       signEd25519AsAction: (args) => this.#withAction("ed25519", this.run.cid, (secret) => ed25519Signature(secret, args)),
@@ -139,8 +143,8 @@ class RunOps {
     throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; sign a digest of them instead`);
   }
 
-  async #withPkp(curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
-    const { account, path } = await this.#granted(pkpId);
+  async #withPkp(op: PkpUse, curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
+    const { account, path } = await this.#granted(op, pkpId);
     this.onUsed(pkpId);
     return () => ({ value: this.parts.keyring.withPkpOn(curve, account, path, pkpId, use) });
   }
@@ -149,29 +153,33 @@ class RunOps {
     return () => ({ value: this.parts.keyring.withActionOn(curve, cid, use) });
   }
 
-  async #withEncryption(pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Work> {
-    const { account } = await this.#granted(pkpId);
+  async #withEncryption(op: PkpOp, pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Work> {
+    const { account, path } = await this.#granted(op, pkpId);
     this.onUsed(pkpId);
-    return () => ({ value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) });
+    return () => {
+      this.parts.keyring.requirePkp(account, path, pkpId);
+      return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
+    };
   }
 
   /** For code that cannot do without: the deployment allows it, and a group lists this very action by name. */
   async #privateKey(pkpId: PkpId): Promise<Work> {
     if (!this.parts.privateKeysAllowed)
       throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
-    const { account, path, actionByName } = await this.#granted(pkpId);
+    const { account, path, actionByName } = await this.#granted("getPrivateKey", pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
     this.onUsed(pkpId);
     return () => this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
   }
 
-  /** Asked once for each PKP of a run. A question that could not be answered is asked again. */
-  async #granted(pkpId: PkpId): Promise<Granted> {
+  /** Asked once for each PKP of a run, and held against each op. A question that could not be answered is asked again. */
+  async #granted(op: PkpUse, pkpId: PkpId): Promise<Granted> {
     const asked = this.#decisions.get(pkpId) ?? this.#takeAhead(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
     this.#decisions.set(pkpId, asked);
     try {
-      const { accountId, derivationPath, actionByName } = await asked;
+      const { accountId, derivationPath, actionByName, deniedOps } = await asked;
       if (derivationPath === undefined) throw denied("the key's account has no such PKP");
+      if (op !== "getPublicKey" && isDenied(deniedOps, op)) throw denied(`the account's owner has denied ${op} with this PKP`);
       return { account: accountId, path: derivationPath, actionByName };
     } catch (error) {
       if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);

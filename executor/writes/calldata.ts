@@ -1,13 +1,10 @@
 /** Contract writes as calldata, and calldata read back: the rules look at the bytes that will be signed, not at the request they came from. */
-import { Interface, type Result } from "ethers";
+import type { Interface, Result } from "ethers";
 import { IAccountManager__factory } from "../../typechain-types";
 import { KeywrightError } from "../../protocol/errors";
 import type { SimpleWrite } from "../../protocol/executor";
 
-/** OpenZeppelin's; not part of the interface's own ABI. */
-const MULTICALL = "function multicall(bytes[] data) returns (bytes[] results)";
 const CONTRACT: Interface = IAccountManager__factory.createInterface();
-const BATCH = new Interface([MULTICALL]);
 
 /** A function with its decoded arguments, as the contract will see them. */
 export interface DecodedWrite {
@@ -34,5 +31,5 @@ export function encodeWrite({ functionName, args }: SimpleWrite): DecodedWrite {
 }
 
 export function encodeBatch(calls: readonly DecodedWrite[]): string {
-  return BATCH.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
+  return CONTRACT.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
 }

@@ -10,6 +10,7 @@ const getNodeChainConfig = defineRoute({
   ...free,
   path: "/get_node_chain_config",
   summary: "The chain and contract this service governs keys by, and the domain typed data is signed under.",
+  errors: ["chain_unavailable"],
   response: z.strictObject({
     contract_address: outAddress,
     chain_id: count,
@@ -18,6 +19,7 @@ const getNodeChainConfig = defineRoute({
     testnet: z.boolean(),
     token: z.string(),
     key_namespace: outHash,
+    forwarder_address: outAddress.meta({ description: "The ERC-2771 forwarder through which an owner may write by signature." }),
     typed_data_domain: z.strictObject({ name: z.string(), version: z.string(), chainId: z.string() }),
   }),
   example: {
@@ -29,6 +31,7 @@ const getNodeChainConfig = defineRoute({
       testnet: true,
       token: "ETH",
       key_namespace: `0x${"3c".repeat(32)}`,
+      forwarder_address: wallet,
       typed_data_domain: { name: "Keywright ChainSecured", version: "1", chainId: "31337" },
     },
   },

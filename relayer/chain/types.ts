@@ -248,6 +248,8 @@ export interface Chain {
   apiPayers(): Promise<readonly Address[]>;
   /** The zero address until one is set. */
   adminApiPayer(): Promise<Address>;
+  /** The ERC-2771 forwarder that the contract trusts. */
+  forwarder(): Promise<Address>;
 
   /** Accounts whose present owner is this address, oldest first. */
   accountsOwnedBy(owner: Address): Promise<readonly AccountId[]>;

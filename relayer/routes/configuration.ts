@@ -16,6 +16,7 @@ export function configurationRoutes({ chain, executorInfo, prices, rateLimits, t
       testnet: network.testnet,
       token: network.token,
       key_namespace: network.keyNamespace,
+      forwarder_address: await chain.forwarder(),
       typed_data_domain: { name: typedDataDomain.name, version: typedDataDomain.version, chainId: String(typedDataDomain.chainId) },
     }),
 

@@ -60,6 +60,7 @@ const DENIALS: Record<DenialReason, readonly [code: ErrorCode, failed: "key" | "
   UnknownKey: ["unknown_key", "key", "This key is unknown here or has been revoked."],
   KeyExpired: ["key_expired", "key", "This key has expired."],
   AccountChainSecured: ["account_chain_secured", "key", "This key is no longer a credential of the account."],
+  AccountFrozen: ["account_frozen", "key", "The account's owner has frozen it: no key of it can act until the owner ends that."],
   NoExecuteScope: ["no_execute_scope", "group", "The key may not execute in any group of the account: give it execute_in_groups."],
   ActionNotPermitted: ["action_not_permitted", "action", "No group where the key executes lists this action: add its CID to one."],
   UnknownPkp: ["pkp_not_permitted", "pkp", "The account has no such PKP."],

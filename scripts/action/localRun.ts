@@ -45,7 +45,8 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   const keyring = new Keyring(seed === undefined ? ephemeralRootKey() : digest(`root ${seed}`), ZERO_HASH);
   const path = derivationPath(PathKind.pkp, digest(`path ${seed ?? ""}`).subarray(0, 15), ACCOUNT);
   const pkpId = keyring.addressAt(ACCOUNT, path) as PkpId;
-  const grant: Decision = { allowed: true, reason: "None", actionByName: true, accountId: ACCOUNT, derivationPath: path, blockNumber: 0n, blockTimestamp: 0n };
+  const granted = { allowed: true, reason: "None", actionByName: true, deniedOps: 0n } as const;
+  const grant: Decision = { ...granted, accountId: ACCOUNT, derivationPath: path, blockNumber: 0n, blockTimestamp: 0n };
   const chain = { explain: async () => ({ ...grant, allowed: false, reason: "UnknownPkp", derivationPath: undefined }) } as unknown as Chain;
   const fetcher = await createFetcher({ logger, ...reach });
   const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, logger, fetcher, ...(reach.moduleOrigin && { moduleOrigin: reach.moduleOrigin }) });

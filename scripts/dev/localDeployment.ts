@@ -10,7 +10,7 @@ export async function ensureDeployment(rpcUrl: string, file: string): Promise<De
     const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Deployment) : undefined;
     if (earlier && (await provider.getCode(earlier.contractAddress)) !== "0x") return earlier;
     const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-    const { deployment } = await deployAccountManager(deployer, "localhost", deployer.address);
+    const { deployment } = await deployAccountManager(deployer, "localhost", { admin: deployer.address, payerDelaySeconds: 0 });
     writeDeployment(file, deployment);
     return deployment;
   } finally {

@@ -21,7 +21,7 @@ async function growTo(world: World, last: bigint): Promise<void> {
   for (let at = must(model.state.accounts.get(ALICE_ID)).lastGroupId; at < last;) {
     const step = last - at < 50n ? last - at : 50n;
     await payer.multicall(Array<string>(Number(step)).fill(encoded));
-    for (let i = 0n; i < step; i++) model.call(cast.payer.address, "addGroup", [ALICE_ID, "", "", [], []], 1n);
+    for (let i = 0n; i < step; i++) model.call(cast.payer.address, "addGroup", [ALICE_ID, "", "", [], []], model.lastTime);
     at += step;
   }
 }

@@ -8,19 +8,23 @@ import { ethers } from "hardhat";
 import { count, SEED } from "../support/counts";
 import { packedId } from "./support/model";
 import { replay } from "./support/replay";
-import { ANY_PKP } from "./support/state";
+import { ANY_PKP, payersAt } from "./support/state";
 import { expectViews } from "./support/views";
 import { World, cid, number, pathFor, walletOf, type Cast } from "./support/world";
 import { must } from "../support/must";
 
+const PAYER_DELAY = 60;
 const HISTORIES = count(4, 100);
 const CALLS = count(160, 400);
+
+const NOBODY = number("nobody");
 
 type Call = [sender: keyof Cast | "rightful", name: string, args: unknown[], secondsLater: number];
 
 const START = 2_000_000_000n; // well after the chain's own clock; the histories' expirations lie around it
 const managedIds = [number("managed 1"), number("managed 2")];
-const keyIds = [1, 2, 3, 4].map((i) => number(`key ${i}`));
+/** Many: a key that was revoked is gone. */
+const keyIds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].map((i) => number(`key ${i}`));
 
 /** Everything a call may name, small enough that names meet. */
 function vocabulary(cast: Cast) {
@@ -71,9 +75,13 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
     [2, "updateAccountMetadata", v.actor, ...labels],
     [8, "setUsageApiKey", v.actor, v.key, v.expiration, balance, ...labels, flag, flag, flag, v.list, v.list, v.list, v.list],
     [2, "updateUsageApiKeyMetadata", v.actor, v.key, ...labels],
-    [3, "removeUsageApiKey", v.actor, v.key],
+    [2, "removeUsageApiKey", v.actor, v.key],
+    [1, "revokeAllUsageApiKeys", v.actor],
+    [1, "setAccountFrozen", v.actor, fc.constant(true)],
+    [3, "setAccountFrozen", v.actor, fc.constant(false)],
     [7, "registerWalletDerivation", v.actor, v.pkp, v.path, ...labels],
     [2, "updatePkpMetadata", v.actor, v.pkp, ...labels],
+    [3, "setPkpOps", v.actor, v.pkp, fc.constantFrom(0n, 1n, 1023n, (1n << 128n) - 1n, 1n << 128n)],
     [6, "addGroup", v.actor, ...labels, actions, pkps],
     [5, "updateGroup", v.actor, v.groupId, ...labels, actions, pkps],
     [2, "updateGroupMetadata", v.actor, v.groupId, ...labels],
@@ -88,8 +96,10 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
     [2, "updateActionMetadata", v.actor, v.action, v.groupId, ...labels],
     [1, "addApiPayer", v.person],
     [1, "removeApiPayer", v.person],
-    [1, "setAdminApiPayer", v.person],
+    [2, "setAdminApiPayer", v.person],
+    [3, "cancelAdminApiPayer"],
     [1, "proposeAdmin", v.person],
+    [3, "cancelAdminProposal"],
     [2, "acceptAdmin"],
   ];
   const someone = fc.constantFrom<Call[0]>("payer", "otherPayer", "alice", "bob", "carol", "stranger", "admin");
@@ -101,7 +111,7 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
 
 /** A world in which calls find something: a managed account with members and keys, and a ChainSecured one. */
 async function furnished(): Promise<World> {
-  const world = await World.create();
+  const world = await World.create(PAYER_DELAY);
   const { admin, payer, otherPayer, alice, bob, carol } = world.cast;
   await world.do(admin, "addApiPayer", payer.address);
   await world.do(admin, "addApiPayer", otherPayer.address);
@@ -126,7 +136,7 @@ function rightful({ model, cast }: World, name: string, [id]: unknown[]): keyof 
   const nameOf = (address: string) => (Object.keys(cast) as (keyof Cast)[]).find((who) => cast[who].address === address);
   if (name.includes("Admin") || name.includes("ApiPayer")) return nameOf(name === "acceptAdmin" ? model.state.pendingAdmin : model.state.admin) ?? "admin";
   const account = model.state.accounts.get(id as bigint);
-  const payer = nameOf([...model.state.payers][0] ?? "") ?? "payer";
+  const payer = nameOf(payersAt(model.state, model.lastTime)[0] ?? "") ?? "payer";
   return account && !account.managed ? (nameOf(account.owner) ?? "alice") : payer;
 }
 
@@ -144,34 +154,44 @@ function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
   const groups = [...account.groups.keys()];
   if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint)) args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
   if (name === "registerWalletDerivation") args[2] = pathFor(accountId, "a", (args[2] as bigint) >> 248n);
+  if (name === "removeUsageApiKey" && account.keys.length > 0) args[1] = account.keys[0];
   if (name !== "setUsageApiKey") return args;
   return args.map((arg) => (Array.isArray(arg) ? arg.filter((groupId: bigint) => groupId <= account.lastGroupId) : arg));
 }
 
 const SCOPES = ["execute", "createPkps", "createGroups", "deleteGroups", "manageActions", "addPkp", "removePkp", "ownerOnly"] as const;
-const REASONS = ["None", "UnknownKey", "KeyExpired", "AccountChainSecured", "NoExecuteScope", "ActionNotPermitted", "UnknownPkp", "PkpNotPermitted"];
+const REASONS = [
+  "None",
+  "UnknownKey",
+  "KeyExpired",
+  "AccountChainSecured",
+  "NoExecuteScope",
+  "ActionNotPermitted",
+  "UnknownPkp",
+  "PkpNotPermitted",
+  "AccountFrozen",
+];
 
 /** Every key × action × PKP, and every key × scope × group. */
 async function expectDecisions(world: World): Promise<void> {
   const { manager, model } = world;
-  const { timestamp } = must(await ethers.provider.getBlock("latest"));
+  const { number, timestamp } = must(await ethers.provider.getBlock("latest"));
   model.at(BigInt(timestamp));
-  const keys = [...keyIds, ...model.state.accounts.keys(), number("nobody")];
+  const keys = [...keyIds, ...model.state.accounts.keys(), NOBODY];
   const at = { blockTag: "latest" } as const;
   for (const key of keys) {
     const info = await manager.getKey(key, at);
     const account = model.state.accounts.get(model.accountOf(key));
-    expect([info.accountId, info.live, info.managed, info.isAccountKey]).to.deep.equal([
-      model.accountOf(key),
-      model.acts(key),
-      account?.managed ?? false,
-      model.state.accounts.has(key),
-    ]);
+    const usageKey = model.state.accounts.has(key) ? undefined : model.state.keys.get(key);
+    const whose = [model.accountOf(key), model.state.accounts.has(key), model.acts(key), account?.managed ?? false, account?.owner ?? ANY_PKP];
+    const terms = [usageKey?.expiration ?? 0n, usageKey?.balance ?? 0n, account?.frozen ?? false];
+    expect(Array.from(info as unknown as unknown[])).to.deep.equal([...whose, ...terms]);
     for (const action of [cid(1), cid(2), cid(9), 0n]) {
       for (const pkp of [walletOf("pkp 1"), walletOf("pkp 2"), walletOf("none"), ANY_PKP]) {
         const wanted = model.explain(key, action, pkp);
         const answer = await manager.explainExecution(key, action, pkp, at);
-        const got = { reason: REASONS[Number(answer.reason)], byName: answer.actionByName, path: answer.derivationPath };
+        const got = { reason: REASONS[Number(answer.reason)], byName: answer.actionByName, path: answer.derivationPath, deniedOps: answer.deniedOps };
+        expect([answer.blockNumber, answer.blockTimestamp]).to.deep.equal([BigInt(number), BigInt(timestamp)]);
         expect(got, `explainExecution ${key} ${action} ${pkp}`).to.deep.equal(wanted);
         expect(answer.allowed).to.equal(wanted.reason === "None");
         expect(answer.accountId).to.equal(model.accountOf(key));
@@ -190,7 +210,7 @@ async function expectDecisions(world: World): Promise<void> {
 describe("Histories", () => {
   it("end as the model says, in every view, every decision, and rebuilt from events", async function () {
     this.timeout(count(120_000, 3_600_000));
-    const { cast } = await World.create();
+    const { cast } = await World.create(PAYER_DELAY);
     const histories = fc.array(anyCall(cast), { minLength: CALLS, maxLength: CALLS, size: "max" });
     const ends = new Set<string>();
     const property = fc.asyncProperty(histories, async (calls) => {
@@ -204,7 +224,7 @@ describe("Histories", () => {
       }
       await expectViews(world.manager, world.model.state);
       await expectDecisions(world);
-      await expectViews(world.manager, replay(await world.allLogs()));
+      await expectViews(world.manager, replay(await world.allLogs(), BigInt(PAYER_DELAY)));
       await ethers.provider.send("evm_revert", [snapshot]);
     });
     await fc.assert(property, { numRuns: HISTORIES, seed: SEED, endOnFailure: true });

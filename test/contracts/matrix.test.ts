@@ -44,6 +44,9 @@ const ROWS: Row[] = [
   { fn: "updateAccountMetadata", rule: "owner", args: ({ actor }) => [actor, "n", "d"] },
   { fn: "setUsageApiKey", how: "new", rule: "owner", args: ({ actor }) => [actor, number("fresh"), 0, 0, "", "", true, true, true, [0], [0], [0], [0]] },
   { fn: "setUsageApiKey", how: "itself", rule: "owner", args: ({ actor, things }) => [actor, things.key, 0, 0, "", "", true, true, true, [0], [0], [0], [0]] },
+  { fn: "setAccountFrozen", rule: "owner", args: ({ actor }) => [actor, true] },
+  { fn: "revokeAllUsageApiKeys", rule: "owner", args: ({ actor }) => [actor] },
+  { fn: "setPkpOps", rule: "owner", args: ({ actor, things }) => [actor, things.pkp, 1] },
   { fn: "updateUsageApiKeyMetadata", rule: "owner", args: ({ actor, things }) => [actor, things.key, "n", "d"] },
   { fn: "removeUsageApiKey", rule: "owner", args: ({ actor, things }) => [actor, things.key] },
   { fn: "registerWalletDerivation", rule: needs("createPkps"), args: ({ actor, things }) => [actor, walletOf("fresh"), pathFor(things.id, "fresh"), "", ""] },
@@ -120,11 +123,14 @@ const OWN_DOORS: Record<string, { args: (caller: HardhatEthersSigner) => unknown
   newAccount: { args: () => [number("new"), true, "", "", walletOf("owner")], ends: { payer: "ok", other: "NotAuthorized" } },
   newChainSecuredAccount: { args: () => ["", ""], ends: { bob: "AccountIdTaken", other: "ok" } },
   multicall: { args: () => [[]], ends: { other: "ok" } },
+  tryMulticall: { args: () => [[]], ends: { other: "ok" } },
   proposeAdmin: { args: () => [walletOf("admin")], ends: { admin: "ok", other: "NotAdmin" } },
+  cancelAdminProposal: { args: () => [], ends: { admin: "NothingToCancel", other: "NotAdmin" } },
   acceptAdmin: { args: () => [], ends: { other: "NotPendingAdmin" } },
   addApiPayer: { args: () => [walletOf("payer")], ends: { admin: "ok", other: "NotAdmin" } },
   removeApiPayer: { args: () => [walletOf("nobody")], ends: { admin: "UnknownApiPayer", other: "NotAdmin" } },
   setAdminApiPayer: { args: () => [walletOf("payer")], ends: { admin: "ok", other: "NotAdmin" } },
+  cancelAdminApiPayer: { args: () => [], ends: { admin: "NothingToCancel", other: "NotAdmin" } },
 };
 
 interface Key {
@@ -287,5 +293,13 @@ describe("Who may call what", () => {
     const inner = world.manager.interface.encodeFunctionData("removeGroup", [managed.id, 1n]);
     expect(await end(world, world.cast.payer, "multicall", [[inner]])).to.equal("ok");
     expect(await end(world, world.cast.stranger, "multicall", [[inner]])).to.equal("NotAuthorized");
+  });
+
+  it("tryMulticall: each inner call passes the door itself", async () => {
+    const { world, managed } = await loadFixture(stage);
+    const inner = world.manager.interface.encodeFunctionData("removeGroup", [managed.id, 1n]);
+    const succeeds = async (who: HardhatEthersSigner) => [...(await world.manager.connect(who).tryMulticall.staticCall([inner]))];
+    expect(await succeeds(world.cast.payer)).to.deep.equal([true]);
+    for (const who of ["stranger", "admin", "otherPayer", "bob"] as const) expect(await succeeds(world.cast[who]), who).to.deep.equal([false]);
   });
 });

@@ -4,7 +4,8 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ethers } from "hardhat";
 
-const ADMIN = ["acceptAdmin", "addApiPayer", "proposeAdmin", "removeApiPayer", "setAdminApiPayer"]; // one tree, admin.test.ts
+// one tree, admin.test.ts
+const ADMIN = ["acceptAdmin", "addApiPayer", "cancelAdminApiPayer", "cancelAdminProposal", "proposeAdmin", "removeApiPayer", "setAdminApiPayer"];
 
 describe("Trees", () => {
   it("there is one for every function that changes something, and none for a function that is gone", async () => {

@@ -34,6 +34,7 @@ const decision = (overrides: Partial<Decision> = {}): Decision => ({
   derivationPath: minted.path,
   blockNumber: 1n,
   blockTimestamp: 1n,
+  deniedOps: 0n,
   ...overrides,
 });
 

@@ -21,7 +21,7 @@ export async function startTestChain(): Promise<TestChain> {
   const { rpcUrl, process } = await startChain({ port: await freePort() });
   const provider = connect(rpcUrl);
   const deployer = new NonceManager(new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider));
-  const { contract } = await deployAccountManager(deployer, "test", await deployer.getAddress());
+  const { contract } = await deployAccountManager(deployer, "test", { admin: await deployer.getAddress(), payerDelaySeconds: 0 });
   return {
     rpcUrl,
     provider,

@@ -80,7 +80,7 @@ export class ChainBed {
     const node = await startChain({ port: await freePort(), extraArgs: chainArgs });
     const provider = new JsonRpcProvider(node.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 });
     const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-    const { contract, deployment } = await deployAccountManager(deployer, "test", deployer.address);
+    const { contract, deployment } = await deployAccountManager(deployer, "test", { admin: deployer.address, payerDelaySeconds: 0 });
     const contractAddress = deployment.contractAddress as Address;
     const executor = new LocalExecutor(DEVELOPMENT_CHAIN_ID, contractAddress);
     const store = await openStore(databaseUrl === undefined ? {} : { databaseUrl });

@@ -25,7 +25,16 @@ export interface OpsBed {
 export function opsBed(accountByte = "a1"): OpsBed {
   const accountId = `0x${accountByte.repeat(32)}` as AccountId;
   const { path, address } = keyring.mintPkp(accountId);
-  const decision: Decision = { allowed: true, reason: "None", actionByName: true, accountId, derivationPath: path, blockNumber: 1n, blockTimestamp: 1n };
+  const decision: Decision = {
+    allowed: true,
+    reason: "None",
+    actionByName: true,
+    accountId,
+    derivationPath: path,
+    blockNumber: 1n,
+    blockTimestamp: 1n,
+    deniedOps: 0n,
+  };
   const run: Authorization = { keyId: `0x${"b2".repeat(32)}` as KeyId, cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid, decision };
   const chain = { explain: () => Promise.resolve(decision) } as unknown as Chain;
   const ops = createOps({ chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS }, run);

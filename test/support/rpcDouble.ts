@@ -87,6 +87,6 @@ export class RpcDouble {
     if (data.startsWith(ABI.getFunction("keyNamespace")?.selector ?? "")) return keyNamespace;
     const at = block === "latest" ? head : BigInt(block);
     const time = headTime - Number(head - at) * 12;
-    return ABI.encodeFunctionResult("explainExecution", [allowed, allowed ? 0 : 1, allowed, allowed ? 5n : 0n, 0n, at, time]);
+    return ABI.encodeFunctionResult("explainExecution", [allowed, allowed ? 0 : 1, allowed, allowed ? 5n : 0n, 0n, at, time, 0n]);
   }
 }

@@ -34,6 +34,7 @@ export type AccountInfoStruct = {
   pkpCount: BigNumberish;
   usageApiKeyCount: BigNumberish;
   lastGroupId: BigNumberish;
+  frozen: boolean;
 };
 
 export type AccountInfoStructOutput = [
@@ -46,7 +47,8 @@ export type AccountInfoStructOutput = [
   actionCount: bigint,
   pkpCount: bigint,
   usageApiKeyCount: bigint,
-  lastGroupId: bigint
+  lastGroupId: bigint,
+  frozen: boolean
 ] & {
   id: bigint;
   adminWalletAddress: string;
@@ -58,6 +60,7 @@ export type AccountInfoStructOutput = [
   pkpCount: bigint;
   usageApiKeyCount: bigint;
   lastGroupId: bigint;
+  frozen: boolean;
 };
 
 export type GroupInfoStruct = {
@@ -90,6 +93,7 @@ export type KeyInfoStruct = {
   owner: AddressLike;
   expiration: BigNumberish;
   balance: BigNumberish;
+  frozen: boolean;
 };
 
 export type KeyInfoStructOutput = [
@@ -99,7 +103,8 @@ export type KeyInfoStructOutput = [
   managed: boolean,
   owner: string,
   expiration: bigint,
-  balance: bigint
+  balance: bigint,
+  frozen: boolean
 ] & {
   accountId: bigint;
   isAccountKey: boolean;
@@ -108,6 +113,7 @@ export type KeyInfoStructOutput = [
   owner: string;
   expiration: bigint;
   balance: bigint;
+  frozen: boolean;
 };
 
 export type UsageApiKeyInfoStruct = {
@@ -174,6 +180,7 @@ export type PkpInfoStruct = {
   derivationPath: BigNumberish;
   name: string;
   description: string;
+  deniedOps: BigNumberish;
 };
 
 export type PkpInfoStructOutput = [
@@ -181,13 +188,25 @@ export type PkpInfoStructOutput = [
   pkpId: string,
   derivationPath: bigint,
   name: string,
-  description: string
+  description: string,
+  deniedOps: bigint
 ] & {
   number: bigint;
   pkpId: string;
   derivationPath: bigint;
   name: string;
   description: string;
+  deniedOps: bigint;
+};
+
+export type ScheduledPayerStruct = {
+  payer: AddressLike;
+  activeFrom: BigNumberish;
+};
+
+export type ScheduledPayerStructOutput = [payer: string, activeFrom: bigint] & {
+  payer: string;
+  activeFrom: bigint;
 };
 
 export interface AccountManagerInterface extends Interface {
@@ -195,38 +214,26 @@ export interface AccountManagerInterface extends Interface {
     nameOrSignature:
       | "acceptAdmin"
       | "accountExistsAndIsMutable"
-      | "accountOf"
       | "addAction"
       | "addActionToGroup"
       | "addApiPayer"
       | "addGroup"
       | "addPkpToGroup"
       | "admin"
-      | "adminApiPayer"
-      | "apiPayers"
       | "canExecuteAction"
       | "canUseWalletInAction"
+      | "cancelAdminApiPayer"
+      | "cancelAdminProposal"
       | "changeGroupMembers"
       | "convertToChainSecuredAccount"
       | "explainExecution"
-      | "getAccount"
-      | "getGroup"
-      | "getKey"
-      | "getUsageApiKey"
-      | "getWalletDerivation"
-      | "hasScope"
+      | "isTrustedForwarder"
       | "keyNamespace"
-      | "listActions"
-      | "listActionsInGroup"
-      | "listGroups"
-      | "listPkps"
-      | "listPkpsInGroup"
-      | "listUsageApiKeys"
       | "multicall"
       | "newAccount"
       | "newChainSecuredAccount"
+      | "payerDelaySeconds"
       | "pendingAdmin"
-      | "pkpByNumber"
       | "proposeAdmin"
       | "registerWalletDerivation"
       | "removeAction"
@@ -235,21 +242,45 @@ export interface AccountManagerInterface extends Interface {
       | "removeGroup"
       | "removePkpFromGroup"
       | "removeUsageApiKey"
+      | "revokeAllUsageApiKeys"
+      | "setAccountFrozen"
       | "setAdminApiPayer"
+      | "setPkpOps"
       | "setUsageApiKey"
       | "transferOwnership"
+      | "trustedForwarder"
+      | "tryMulticall"
       | "updateAccountMetadata"
       | "updateActionMetadata"
       | "updateGroup"
       | "updateGroupMetadata"
       | "updatePkpMetadata"
       | "updateUsageApiKeyMetadata"
+      | "accountOf"
+      | "adminApiPayer"
+      | "apiPayers"
+      | "getAccount"
+      | "getGroup"
+      | "getKey"
+      | "getUsageApiKey"
+      | "getWalletDerivation"
+      | "hasScope"
+      | "listActions"
+      | "listActionsInGroup"
+      | "listGroups"
+      | "listPkps"
+      | "listPkpsInGroup"
+      | "listUsageApiKeys"
+      | "pkpByNumber"
+      | "scheduledAdminApiPayer"
+      | "scheduledApiPayers"
   ): FunctionFragment;
 
   getEvent(
     nameOrSignatureOrTopic:
       | "AccountConvertedToChainSecured"
       | "AccountCreated"
+      | "AccountFreezeSet"
       | "AccountOwnershipTransferred"
       | "AccountUpdated"
       | "ActionAdded"
@@ -257,15 +288,22 @@ export interface AccountManagerInterface extends Interface {
       | "ActionRemoved"
       | "ActionRemovedFromGroup"
       | "ActionUpdated"
+      | "AdminApiPayerCancelled"
+      | "AdminApiPayerScheduled"
       | "AdminApiPayerSet"
       | "AdminChanged"
+      | "AdminProposalCancelled"
       | "AdminProposed"
+      | "AllUsageApiKeysRevoked"
       | "ApiPayerAdded"
       | "ApiPayerRemoved"
+      | "ApiPayerScheduled"
+      | "CallFailed"
       | "GroupAdded"
       | "GroupRemoved"
       | "GroupUpdated"
       | "PkpAddedToGroup"
+      | "PkpOpsSet"
       | "PkpRemovedFromGroup"
       | "PkpUpdated"
       | "UsageApiKeyRemoved"
@@ -281,10 +319,6 @@ export interface AccountManagerInterface extends Interface {
   ): string;
   encodeFunctionData(
     functionFragment: "accountExistsAndIsMutable",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "accountOf",
     values: [BigNumberish]
   ): string;
   encodeFunctionData(
@@ -309,17 +343,20 @@ export interface AccountManagerInterface extends Interface {
   ): string;
   encodeFunctionData(functionFragment: "admin", values?: undefined): string;
   encodeFunctionData(
-    functionFragment: "adminApiPayer",
-    values?: undefined
-  ): string;
-  encodeFunctionData(functionFragment: "apiPayers", values?: undefined): string;
-  encodeFunctionData(
     functionFragment: "canExecuteAction",
     values: [BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
     functionFragment: "canUseWalletInAction",
     values: [BigNumberish, BigNumberish, AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "cancelAdminApiPayer",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "cancelAdminProposal",
+    values?: undefined
   ): string;
   encodeFunctionData(
     functionFragment: "changeGroupMembers",
@@ -341,56 +378,12 @@ export interface AccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish, AddressLike]
   ): string;
   encodeFunctionData(
-    functionFragment: "getAccount",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getGroup",
-    values: [BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getKey",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getUsageApiKey",
-    values: [BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "getWalletDerivation",
-    values: [BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "hasScope",
-    values: [BigNumberish, BigNumberish, BigNumberish]
+    functionFragment: "isTrustedForwarder",
+    values: [AddressLike]
   ): string;
   encodeFunctionData(
     functionFragment: "keyNamespace",
     values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listActions",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listActionsInGroup",
-    values: [BigNumberish, BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listGroups",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listPkps",
-    values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listPkpsInGroup",
-    values: [BigNumberish, BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "listUsageApiKeys",
-    values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
     functionFragment: "multicall",
@@ -405,12 +398,12 @@ export interface AccountManagerInterface extends Interface {
     values: [string, string]
   ): string;
   encodeFunctionData(
-    functionFragment: "pendingAdmin",
+    functionFragment: "payerDelaySeconds",
     values?: undefined
   ): string;
   encodeFunctionData(
-    functionFragment: "pkpByNumber",
-    values: [BigNumberish, BigNumberish]
+    functionFragment: "pendingAdmin",
+    values?: undefined
   ): string;
   encodeFunctionData(
     functionFragment: "proposeAdmin",
@@ -445,8 +438,20 @@ export interface AccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
+    functionFragment: "revokeAllUsageApiKeys",
+    values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "setAccountFrozen",
+    values: [BigNumberish, boolean]
+  ): string;
+  encodeFunctionData(
     functionFragment: "setAdminApiPayer",
     values: [AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "setPkpOps",
+    values: [BigNumberish, AddressLike, BigNumberish]
   ): string;
   encodeFunctionData(
     functionFragment: "setUsageApiKey",
@@ -469,6 +474,14 @@ export interface AccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "transferOwnership",
     values: [BigNumberish, AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "trustedForwarder",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "tryMulticall",
+    values: [BytesLike[]]
   ): string;
   encodeFunctionData(
     functionFragment: "updateAccountMetadata",
@@ -501,6 +514,75 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "updateUsageApiKeyMetadata",
     values: [BigNumberish, BigNumberish, string, string]
   ): string;
+  encodeFunctionData(
+    functionFragment: "accountOf",
+    values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "adminApiPayer",
+    values?: undefined
+  ): string;
+  encodeFunctionData(functionFragment: "apiPayers", values?: undefined): string;
+  encodeFunctionData(
+    functionFragment: "getAccount",
+    values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "getGroup",
+    values: [BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "getKey",
+    values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "getUsageApiKey",
+    values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "getWalletDerivation",
+    values: [BigNumberish, AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "hasScope",
+    values: [BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "listActions",
+    values: [BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "listActionsInGroup",
+    values: [BigNumberish, BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "listGroups",
+    values: [BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "listPkps",
+    values: [BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "listPkpsInGroup",
+    values: [BigNumberish, BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "listUsageApiKeys",
+    values: [BigNumberish, BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "pkpByNumber",
+    values: [BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "scheduledAdminApiPayer",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "scheduledApiPayers",
+    values?: undefined
+  ): string;
 
   decodeFunctionResult(
     functionFragment: "acceptAdmin",
@@ -510,7 +592,6 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "accountExistsAndIsMutable",
     data: BytesLike
   ): Result;
-  decodeFunctionResult(functionFragment: "accountOf", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "addAction", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "addActionToGroup",
@@ -527,16 +608,19 @@ export interface AccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(functionFragment: "admin", data: BytesLike): Result;
   decodeFunctionResult(
-    functionFragment: "adminApiPayer",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(functionFragment: "apiPayers", data: BytesLike): Result;
-  decodeFunctionResult(
     functionFragment: "canExecuteAction",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
     functionFragment: "canUseWalletInAction",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "cancelAdminApiPayer",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "cancelAdminProposal",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -551,38 +635,12 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "explainExecution",
     data: BytesLike
   ): Result;
-  decodeFunctionResult(functionFragment: "getAccount", data: BytesLike): Result;
-  decodeFunctionResult(functionFragment: "getGroup", data: BytesLike): Result;
-  decodeFunctionResult(functionFragment: "getKey", data: BytesLike): Result;
   decodeFunctionResult(
-    functionFragment: "getUsageApiKey",
+    functionFragment: "isTrustedForwarder",
     data: BytesLike
   ): Result;
-  decodeFunctionResult(
-    functionFragment: "getWalletDerivation",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(functionFragment: "hasScope", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "keyNamespace",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "listActions",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "listActionsInGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(functionFragment: "listGroups", data: BytesLike): Result;
-  decodeFunctionResult(functionFragment: "listPkps", data: BytesLike): Result;
-  decodeFunctionResult(
-    functionFragment: "listPkpsInGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "listUsageApiKeys",
     data: BytesLike
   ): Result;
   decodeFunctionResult(functionFragment: "multicall", data: BytesLike): Result;
@@ -592,11 +650,11 @@ export interface AccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(
-    functionFragment: "pendingAdmin",
+    functionFragment: "payerDelaySeconds",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
-    functionFragment: "pkpByNumber",
+    functionFragment: "pendingAdmin",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -632,15 +690,32 @@ export interface AccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(
+    functionFragment: "revokeAllUsageApiKeys",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "setAccountFrozen",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
     functionFragment: "setAdminApiPayer",
     data: BytesLike
   ): Result;
+  decodeFunctionResult(functionFragment: "setPkpOps", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "setUsageApiKey",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
     functionFragment: "transferOwnership",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "trustedForwarder",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "tryMulticall",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -665,6 +740,54 @@ export interface AccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(
     functionFragment: "updateUsageApiKeyMetadata",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(functionFragment: "accountOf", data: BytesLike): Result;
+  decodeFunctionResult(
+    functionFragment: "adminApiPayer",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(functionFragment: "apiPayers", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "getAccount", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "getGroup", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "getKey", data: BytesLike): Result;
+  decodeFunctionResult(
+    functionFragment: "getUsageApiKey",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "getWalletDerivation",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(functionFragment: "hasScope", data: BytesLike): Result;
+  decodeFunctionResult(
+    functionFragment: "listActions",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "listActionsInGroup",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(functionFragment: "listGroups", data: BytesLike): Result;
+  decodeFunctionResult(functionFragment: "listPkps", data: BytesLike): Result;
+  decodeFunctionResult(
+    functionFragment: "listPkpsInGroup",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "listUsageApiKeys",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "pkpByNumber",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "scheduledAdminApiPayer",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "scheduledApiPayers",
     data: BytesLike
   ): Result;
 }
@@ -717,6 +840,24 @@ export namespace AccountCreatedEvent {
     managed: boolean;
     name: string;
     description: string;
+    actor: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AccountFreezeSetEvent {
+  export type InputTuple = [
+    id: BigNumberish,
+    frozen: boolean,
+    actor: BigNumberish
+  ];
+  export type OutputTuple = [id: bigint, frozen: boolean, actor: bigint];
+  export interface OutputObject {
+    id: bigint;
+    frozen: boolean;
     actor: bigint;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
@@ -899,6 +1040,31 @@ export namespace ActionUpdatedEvent {
   export type LogDescription = TypedLogDescription<Event>;
 }
 
+export namespace AdminApiPayerCancelledEvent {
+  export type InputTuple = [payer: AddressLike];
+  export type OutputTuple = [payer: string];
+  export interface OutputObject {
+    payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AdminApiPayerScheduledEvent {
+  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
+  export type OutputTuple = [payer: string, activeFrom: bigint];
+  export interface OutputObject {
+    payer: string;
+    activeFrom: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
 export namespace AdminApiPayerSetEvent {
   export type InputTuple = [payer: AddressLike];
   export type OutputTuple = [payer: string];
@@ -924,11 +1090,36 @@ export namespace AdminChangedEvent {
   export type LogDescription = TypedLogDescription<Event>;
 }
 
+export namespace AdminProposalCancelledEvent {
+  export type InputTuple = [newAdmin: AddressLike];
+  export type OutputTuple = [newAdmin: string];
+  export interface OutputObject {
+    newAdmin: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
 export namespace AdminProposedEvent {
   export type InputTuple = [newAdmin: AddressLike];
   export type OutputTuple = [newAdmin: string];
   export interface OutputObject {
     newAdmin: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AllUsageApiKeysRevokedEvent {
+  export type InputTuple = [id: BigNumberish, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, actor: bigint];
+  export interface OutputObject {
+    id: bigint;
+    actor: bigint;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
   export type Filter = TypedDeferredTopicFilter<Event>;
@@ -953,6 +1144,32 @@ export namespace ApiPayerRemovedEvent {
   export type OutputTuple = [payer: string];
   export interface OutputObject {
     payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace ApiPayerScheduledEvent {
+  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
+  export type OutputTuple = [payer: string, activeFrom: bigint];
+  export interface OutputObject {
+    payer: string;
+    activeFrom: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace CallFailedEvent {
+  export type InputTuple = [index: BigNumberish, reason: BytesLike];
+  export type OutputTuple = [index: bigint, reason: string];
+  export interface OutputObject {
+    index: bigint;
+    reason: string;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
   export type Filter = TypedDeferredTopicFilter<Event>;
@@ -1051,6 +1268,31 @@ export namespace PkpAddedToGroupEvent {
     id: bigint;
     groupId: bigint;
     pkpId: string;
+    actor: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace PkpOpsSetEvent {
+  export type InputTuple = [
+    id: BigNumberish,
+    pkpId: AddressLike,
+    deniedOps: BigNumberish,
+    actor: BigNumberish
+  ];
+  export type OutputTuple = [
+    id: bigint,
+    pkpId: string,
+    deniedOps: bigint,
+    actor: bigint
+  ];
+  export interface OutputObject {
+    id: bigint;
+    pkpId: string;
+    deniedOps: bigint;
     actor: bigint;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
@@ -1311,8 +1553,6 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
 
-  accountOf: TypedContractMethod<[key: BigNumberish], [bigint], "view">;
-
   addAction: TypedContractMethod<
     [
       accountApiKeyHash: BigNumberish,
@@ -1352,10 +1592,6 @@ export interface AccountManager extends BaseContract {
 
   admin: TypedContractMethod<[], [string], "view">;
 
-  adminApiPayer: TypedContractMethod<[], [string], "view">;
-
-  apiPayers: TypedContractMethod<[], [string[]], "view">;
-
   canExecuteAction: TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish],
     [boolean],
@@ -1367,6 +1603,10 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
+
+  cancelAdminApiPayer: TypedContractMethod<[], [void], "nonpayable">;
+
+  cancelAdminProposal: TypedContractMethod<[], [void], "nonpayable">;
 
   changeGroupMembers: TypedContractMethod<
     [
@@ -1390,7 +1630,7 @@ export interface AccountManager extends BaseContract {
   explainExecution: TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish, pkp: AddressLike],
     [
-      [boolean, bigint, boolean, bigint, bigint, bigint, bigint] & {
+      [boolean, bigint, boolean, bigint, bigint, bigint, bigint, bigint] & {
         allowed: boolean;
         reason: bigint;
         actionByName: boolean;
@@ -1398,10 +1638,225 @@ export interface AccountManager extends BaseContract {
         derivationPath: bigint;
         blockNumber: bigint;
         blockTimestamp: bigint;
+        deniedOps: bigint;
       }
     ],
     "view"
   >;
+
+  isTrustedForwarder: TypedContractMethod<
+    [forwarder: AddressLike],
+    [boolean],
+    "view"
+  >;
+
+  keyNamespace: TypedContractMethod<[], [string], "view">;
+
+  multicall: TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
+
+  newAccount: TypedContractMethod<
+    [
+      apiKeyHash: BigNumberish,
+      managed: boolean,
+      name: string,
+      description: string,
+      adminWalletAddress: AddressLike
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  newChainSecuredAccount: TypedContractMethod<
+    [name: string, description: string],
+    [void],
+    "nonpayable"
+  >;
+
+  payerDelaySeconds: TypedContractMethod<[], [bigint], "view">;
+
+  pendingAdmin: TypedContractMethod<[], [string], "view">;
+
+  proposeAdmin: TypedContractMethod<
+    [newAdmin: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
+  registerWalletDerivation: TypedContractMethod<
+    [
+      apiKeyHash: BigNumberish,
+      pkpId: AddressLike,
+      derivationPath: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  removeAction: TypedContractMethod<
+    [accountApiKeyHash: BigNumberish, actionHash: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+
+  removeActionFromGroup: TypedContractMethod<
+    [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+
+  removeApiPayer: TypedContractMethod<
+    [payer: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
+  removeGroup: TypedContractMethod<
+    [apiKeyHash: BigNumberish, groupId: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+
+  removePkpFromGroup: TypedContractMethod<
+    [apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
+  removeUsageApiKey: TypedContractMethod<
+    [accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+
+  revokeAllUsageApiKeys: TypedContractMethod<
+    [id: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+
+  setAccountFrozen: TypedContractMethod<
+    [id: BigNumberish, frozen: boolean],
+    [void],
+    "nonpayable"
+  >;
+
+  setAdminApiPayer: TypedContractMethod<
+    [payer: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
+  setPkpOps: TypedContractMethod<
+    [id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+
+  setUsageApiKey: TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      usageApiKeyHash: BigNumberish,
+      expiration: BigNumberish,
+      balance: BigNumberish,
+      name: string,
+      description: string,
+      createGroups: boolean,
+      deleteGroups: boolean,
+      createPKPs: boolean,
+      manageIPFSIdsInGroups: BigNumberish[],
+      addPkpToGroups: BigNumberish[],
+      removePkpFromGroups: BigNumberish[],
+      executeInGroups: BigNumberish[]
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  transferOwnership: TypedContractMethod<
+    [apiKeyHash: BigNumberish, newOwner: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
+  trustedForwarder: TypedContractMethod<[], [string], "view">;
+
+  tryMulticall: TypedContractMethod<
+    [data: BytesLike[]],
+    [boolean[]],
+    "nonpayable"
+  >;
+
+  updateAccountMetadata: TypedContractMethod<
+    [apiKeyHash: BigNumberish, name: string, description: string],
+    [void],
+    "nonpayable"
+  >;
+
+  updateActionMetadata: TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      actionHash: BigNumberish,
+      groupId: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  updateGroup: TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      groupId: BigNumberish,
+      name: string,
+      description: string,
+      cidHashes: BigNumberish[],
+      pkpIds: AddressLike[]
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  updateGroupMetadata: TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      groupId: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  updatePkpMetadata: TypedContractMethod<
+    [
+      apiKeyHash: BigNumberish,
+      pkpId: AddressLike,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  updateUsageApiKeyMetadata: TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      usageApiKeyHash: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+
+  accountOf: TypedContractMethod<[key: BigNumberish], [bigint], "view">;
+
+  adminApiPayer: TypedContractMethod<[], [string], "view">;
+
+  apiPayers: TypedContractMethod<[], [string[]], "view">;
 
   getAccount: TypedContractMethod<
     [id: BigNumberish],
@@ -1438,8 +1893,6 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
-
-  keyNamespace: TypedContractMethod<[], [string], "view">;
 
   listActions: TypedContractMethod<
     [id: BigNumberish, offset: BigNumberish, limit: BigNumberish],
@@ -1517,182 +1970,22 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
 
-  multicall: TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
-
-  newAccount: TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      managed: boolean,
-      name: string,
-      description: string,
-      adminWalletAddress: AddressLike
-    ],
-    [void],
-    "nonpayable"
-  >;
-
-  newChainSecuredAccount: TypedContractMethod<
-    [name: string, description: string],
-    [void],
-    "nonpayable"
-  >;
-
-  pendingAdmin: TypedContractMethod<[], [string], "view">;
-
   pkpByNumber: TypedContractMethod<
     [id: BigNumberish, number: BigNumberish],
     [string],
     "view"
   >;
 
-  proposeAdmin: TypedContractMethod<
-    [newAdmin: AddressLike],
-    [void],
-    "nonpayable"
+  scheduledAdminApiPayer: TypedContractMethod<
+    [],
+    [ScheduledPayerStructOutput],
+    "view"
   >;
 
-  registerWalletDerivation: TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      derivationPath: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-
-  removeAction: TypedContractMethod<
-    [accountApiKeyHash: BigNumberish, actionHash: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-
-  removeActionFromGroup: TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-
-  removeApiPayer: TypedContractMethod<
-    [payer: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-
-  removeGroup: TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-
-  removePkpFromGroup: TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-
-  removeUsageApiKey: TypedContractMethod<
-    [accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-
-  setAdminApiPayer: TypedContractMethod<
-    [payer: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-
-  setUsageApiKey: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      usageApiKeyHash: BigNumberish,
-      expiration: BigNumberish,
-      balance: BigNumberish,
-      name: string,
-      description: string,
-      createGroups: boolean,
-      deleteGroups: boolean,
-      createPKPs: boolean,
-      manageIPFSIdsInGroups: BigNumberish[],
-      addPkpToGroups: BigNumberish[],
-      removePkpFromGroups: BigNumberish[],
-      executeInGroups: BigNumberish[]
-    ],
-    [void],
-    "nonpayable"
-  >;
-
-  transferOwnership: TypedContractMethod<
-    [apiKeyHash: BigNumberish, newOwner: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-
-  updateAccountMetadata: TypedContractMethod<
-    [apiKeyHash: BigNumberish, name: string, description: string],
-    [void],
-    "nonpayable"
-  >;
-
-  updateActionMetadata: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      actionHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-
-  updateGroup: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string,
-      cidHashes: BigNumberish[],
-      pkpIds: AddressLike[]
-    ],
-    [void],
-    "nonpayable"
-  >;
-
-  updateGroupMetadata: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-
-  updatePkpMetadata: TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-
-  updateUsageApiKeyMetadata: TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      usageApiKeyHash: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
+  scheduledApiPayers: TypedContractMethod<
+    [],
+    [ScheduledPayerStructOutput[]],
+    "view"
   >;
 
   getFunction<T extends ContractMethod = ContractMethod>(
@@ -1705,9 +1998,6 @@ export interface AccountManager extends BaseContract {
   getFunction(
     nameOrSignature: "accountExistsAndIsMutable"
   ): TypedContractMethod<[apiKeyHash: BigNumberish], [boolean], "view">;
-  getFunction(
-    nameOrSignature: "accountOf"
-  ): TypedContractMethod<[key: BigNumberish], [bigint], "view">;
   getFunction(
     nameOrSignature: "addAction"
   ): TypedContractMethod<
@@ -1754,12 +2044,6 @@ export interface AccountManager extends BaseContract {
     nameOrSignature: "admin"
   ): TypedContractMethod<[], [string], "view">;
   getFunction(
-    nameOrSignature: "adminApiPayer"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "apiPayers"
-  ): TypedContractMethod<[], [string[]], "view">;
-  getFunction(
     nameOrSignature: "canExecuteAction"
   ): TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish],
@@ -1773,6 +2057,12 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
+  getFunction(
+    nameOrSignature: "cancelAdminApiPayer"
+  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "cancelAdminProposal"
+  ): TypedContractMethod<[], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "changeGroupMembers"
   ): TypedContractMethod<
@@ -1799,7 +2089,7 @@ export interface AccountManager extends BaseContract {
   ): TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish, pkp: AddressLike],
     [
-      [boolean, bigint, boolean, bigint, bigint, bigint, bigint] & {
+      [boolean, bigint, boolean, bigint, bigint, bigint, bigint, bigint] & {
         allowed: boolean;
         reason: bigint;
         actionByName: boolean;
@@ -1807,10 +2097,233 @@ export interface AccountManager extends BaseContract {
         derivationPath: bigint;
         blockNumber: bigint;
         blockTimestamp: bigint;
+        deniedOps: bigint;
       }
     ],
     "view"
   >;
+  getFunction(
+    nameOrSignature: "isTrustedForwarder"
+  ): TypedContractMethod<[forwarder: AddressLike], [boolean], "view">;
+  getFunction(
+    nameOrSignature: "keyNamespace"
+  ): TypedContractMethod<[], [string], "view">;
+  getFunction(
+    nameOrSignature: "multicall"
+  ): TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
+  getFunction(
+    nameOrSignature: "newAccount"
+  ): TypedContractMethod<
+    [
+      apiKeyHash: BigNumberish,
+      managed: boolean,
+      name: string,
+      description: string,
+      adminWalletAddress: AddressLike
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "newChainSecuredAccount"
+  ): TypedContractMethod<
+    [name: string, description: string],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "payerDelaySeconds"
+  ): TypedContractMethod<[], [bigint], "view">;
+  getFunction(
+    nameOrSignature: "pendingAdmin"
+  ): TypedContractMethod<[], [string], "view">;
+  getFunction(
+    nameOrSignature: "proposeAdmin"
+  ): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "registerWalletDerivation"
+  ): TypedContractMethod<
+    [
+      apiKeyHash: BigNumberish,
+      pkpId: AddressLike,
+      derivationPath: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "removeAction"
+  ): TypedContractMethod<
+    [accountApiKeyHash: BigNumberish, actionHash: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "removeActionFromGroup"
+  ): TypedContractMethod<
+    [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "removeApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "removeGroup"
+  ): TypedContractMethod<
+    [apiKeyHash: BigNumberish, groupId: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "removePkpFromGroup"
+  ): TypedContractMethod<
+    [apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "removeUsageApiKey"
+  ): TypedContractMethod<
+    [accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "revokeAllUsageApiKeys"
+  ): TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "setAccountFrozen"
+  ): TypedContractMethod<
+    [id: BigNumberish, frozen: boolean],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "setAdminApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "setPkpOps"
+  ): TypedContractMethod<
+    [id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "setUsageApiKey"
+  ): TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      usageApiKeyHash: BigNumberish,
+      expiration: BigNumberish,
+      balance: BigNumberish,
+      name: string,
+      description: string,
+      createGroups: boolean,
+      deleteGroups: boolean,
+      createPKPs: boolean,
+      manageIPFSIdsInGroups: BigNumberish[],
+      addPkpToGroups: BigNumberish[],
+      removePkpFromGroups: BigNumberish[],
+      executeInGroups: BigNumberish[]
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "transferOwnership"
+  ): TypedContractMethod<
+    [apiKeyHash: BigNumberish, newOwner: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "trustedForwarder"
+  ): TypedContractMethod<[], [string], "view">;
+  getFunction(
+    nameOrSignature: "tryMulticall"
+  ): TypedContractMethod<[data: BytesLike[]], [boolean[]], "nonpayable">;
+  getFunction(
+    nameOrSignature: "updateAccountMetadata"
+  ): TypedContractMethod<
+    [apiKeyHash: BigNumberish, name: string, description: string],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "updateActionMetadata"
+  ): TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      actionHash: BigNumberish,
+      groupId: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "updateGroup"
+  ): TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      groupId: BigNumberish,
+      name: string,
+      description: string,
+      cidHashes: BigNumberish[],
+      pkpIds: AddressLike[]
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "updateGroupMetadata"
+  ): TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      groupId: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "updatePkpMetadata"
+  ): TypedContractMethod<
+    [
+      apiKeyHash: BigNumberish,
+      pkpId: AddressLike,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "updateUsageApiKeyMetadata"
+  ): TypedContractMethod<
+    [
+      accountApiKeyHash: BigNumberish,
+      usageApiKeyHash: BigNumberish,
+      name: string,
+      description: string
+    ],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
+    nameOrSignature: "accountOf"
+  ): TypedContractMethod<[key: BigNumberish], [bigint], "view">;
+  getFunction(
+    nameOrSignature: "adminApiPayer"
+  ): TypedContractMethod<[], [string], "view">;
+  getFunction(
+    nameOrSignature: "apiPayers"
+  ): TypedContractMethod<[], [string[]], "view">;
   getFunction(
     nameOrSignature: "getAccount"
   ): TypedContractMethod<[id: BigNumberish], [AccountInfoStructOutput], "view">;
@@ -1845,9 +2358,6 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
-  getFunction(
-    nameOrSignature: "keyNamespace"
-  ): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "listActions"
   ): TypedContractMethod<
@@ -1931,32 +2441,6 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
   getFunction(
-    nameOrSignature: "multicall"
-  ): TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
-  getFunction(
-    nameOrSignature: "newAccount"
-  ): TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      managed: boolean,
-      name: string,
-      description: string,
-      adminWalletAddress: AddressLike
-    ],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "newChainSecuredAccount"
-  ): TypedContractMethod<
-    [name: string, description: string],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "pendingAdmin"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
     nameOrSignature: "pkpByNumber"
   ): TypedContractMethod<
     [id: BigNumberish, number: BigNumberish],
@@ -1964,160 +2448,11 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
   getFunction(
-    nameOrSignature: "proposeAdmin"
-  ): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
+    nameOrSignature: "scheduledAdminApiPayer"
+  ): TypedContractMethod<[], [ScheduledPayerStructOutput], "view">;
   getFunction(
-    nameOrSignature: "registerWalletDerivation"
-  ): TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      derivationPath: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "removeAction"
-  ): TypedContractMethod<
-    [accountApiKeyHash: BigNumberish, actionHash: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "removeActionFromGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "removeApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "removeGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "removePkpFromGroup"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, groupId: BigNumberish, pkpId: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "removeUsageApiKey"
-  ): TypedContractMethod<
-    [accountApiKeyHash: BigNumberish, usageApiKeyHash: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "setAdminApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "setUsageApiKey"
-  ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      usageApiKeyHash: BigNumberish,
-      expiration: BigNumberish,
-      balance: BigNumberish,
-      name: string,
-      description: string,
-      createGroups: boolean,
-      deleteGroups: boolean,
-      createPKPs: boolean,
-      manageIPFSIdsInGroups: BigNumberish[],
-      addPkpToGroups: BigNumberish[],
-      removePkpFromGroups: BigNumberish[],
-      executeInGroups: BigNumberish[]
-    ],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "transferOwnership"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, newOwner: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "updateAccountMetadata"
-  ): TypedContractMethod<
-    [apiKeyHash: BigNumberish, name: string, description: string],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "updateActionMetadata"
-  ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      actionHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "updateGroup"
-  ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string,
-      cidHashes: BigNumberish[],
-      pkpIds: AddressLike[]
-    ],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "updateGroupMetadata"
-  ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      groupId: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "updatePkpMetadata"
-  ): TypedContractMethod<
-    [
-      apiKeyHash: BigNumberish,
-      pkpId: AddressLike,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
-  getFunction(
-    nameOrSignature: "updateUsageApiKeyMetadata"
-  ): TypedContractMethod<
-    [
-      accountApiKeyHash: BigNumberish,
-      usageApiKeyHash: BigNumberish,
-      name: string,
-      description: string
-    ],
-    [void],
-    "nonpayable"
-  >;
+    nameOrSignature: "scheduledApiPayers"
+  ): TypedContractMethod<[], [ScheduledPayerStructOutput[]], "view">;
 
   getEvent(
     key: "AccountConvertedToChainSecured"
@@ -2132,6 +2467,13 @@ export interface AccountManager extends BaseContract {
     AccountCreatedEvent.InputTuple,
     AccountCreatedEvent.OutputTuple,
     AccountCreatedEvent.OutputObject
+  >;
+  getEvent(
+    key: "AccountFreezeSet"
+  ): TypedContractEvent<
+    AccountFreezeSetEvent.InputTuple,
+    AccountFreezeSetEvent.OutputTuple,
+    AccountFreezeSetEvent.OutputObject
   >;
   getEvent(
     key: "AccountOwnershipTransferred"
@@ -2183,6 +2525,20 @@ export interface AccountManager extends BaseContract {
     ActionUpdatedEvent.OutputObject
   >;
   getEvent(
+    key: "AdminApiPayerCancelled"
+  ): TypedContractEvent<
+    AdminApiPayerCancelledEvent.InputTuple,
+    AdminApiPayerCancelledEvent.OutputTuple,
+    AdminApiPayerCancelledEvent.OutputObject
+  >;
+  getEvent(
+    key: "AdminApiPayerScheduled"
+  ): TypedContractEvent<
+    AdminApiPayerScheduledEvent.InputTuple,
+    AdminApiPayerScheduledEvent.OutputTuple,
+    AdminApiPayerScheduledEvent.OutputObject
+  >;
+  getEvent(
     key: "AdminApiPayerSet"
   ): TypedContractEvent<
     AdminApiPayerSetEvent.InputTuple,
@@ -2197,11 +2553,25 @@ export interface AccountManager extends BaseContract {
     AdminChangedEvent.OutputObject
   >;
   getEvent(
+    key: "AdminProposalCancelled"
+  ): TypedContractEvent<
+    AdminProposalCancelledEvent.InputTuple,
+    AdminProposalCancelledEvent.OutputTuple,
+    AdminProposalCancelledEvent.OutputObject
+  >;
+  getEvent(
     key: "AdminProposed"
   ): TypedContractEvent<
     AdminProposedEvent.InputTuple,
     AdminProposedEvent.OutputTuple,
     AdminProposedEvent.OutputObject
+  >;
+  getEvent(
+    key: "AllUsageApiKeysRevoked"
+  ): TypedContractEvent<
+    AllUsageApiKeysRevokedEvent.InputTuple,
+    AllUsageApiKeysRevokedEvent.OutputTuple,
+    AllUsageApiKeysRevokedEvent.OutputObject
   >;
   getEvent(
     key: "ApiPayerAdded"
@@ -2216,6 +2586,20 @@ export interface AccountManager extends BaseContract {
     ApiPayerRemovedEvent.InputTuple,
     ApiPayerRemovedEvent.OutputTuple,
     ApiPayerRemovedEvent.OutputObject
+  >;
+  getEvent(
+    key: "ApiPayerScheduled"
+  ): TypedContractEvent<
+    ApiPayerScheduledEvent.InputTuple,
+    ApiPayerScheduledEvent.OutputTuple,
+    ApiPayerScheduledEvent.OutputObject
+  >;
+  getEvent(
+    key: "CallFailed"
+  ): TypedContractEvent<
+    CallFailedEvent.InputTuple,
+    CallFailedEvent.OutputTuple,
+    CallFailedEvent.OutputObject
   >;
   getEvent(
     key: "GroupAdded"
@@ -2244,6 +2628,13 @@ export interface AccountManager extends BaseContract {
     PkpAddedToGroupEvent.InputTuple,
     PkpAddedToGroupEvent.OutputTuple,
     PkpAddedToGroupEvent.OutputObject
+  >;
+  getEvent(
+    key: "PkpOpsSet"
+  ): TypedContractEvent<
+    PkpOpsSetEvent.InputTuple,
+    PkpOpsSetEvent.OutputTuple,
+    PkpOpsSetEvent.OutputObject
   >;
   getEvent(
     key: "PkpRemovedFromGroup"
@@ -2316,6 +2707,17 @@ export interface AccountManager extends BaseContract {
       AccountCreatedEvent.InputTuple,
       AccountCreatedEvent.OutputTuple,
       AccountCreatedEvent.OutputObject
+    >;
+
+    "AccountFreezeSet(uint256,bool,uint256)": TypedContractEvent<
+      AccountFreezeSetEvent.InputTuple,
+      AccountFreezeSetEvent.OutputTuple,
+      AccountFreezeSetEvent.OutputObject
+    >;
+    AccountFreezeSet: TypedContractEvent<
+      AccountFreezeSetEvent.InputTuple,
+      AccountFreezeSetEvent.OutputTuple,
+      AccountFreezeSetEvent.OutputObject
     >;
 
     "AccountOwnershipTransferred(uint256,address,address,uint256)": TypedContractEvent<
@@ -2395,6 +2797,28 @@ export interface AccountManager extends BaseContract {
       ActionUpdatedEvent.OutputObject
     >;
 
+    "AdminApiPayerCancelled(address)": TypedContractEvent<
+      AdminApiPayerCancelledEvent.InputTuple,
+      AdminApiPayerCancelledEvent.OutputTuple,
+      AdminApiPayerCancelledEvent.OutputObject
+    >;
+    AdminApiPayerCancelled: TypedContractEvent<
+      AdminApiPayerCancelledEvent.InputTuple,
+      AdminApiPayerCancelledEvent.OutputTuple,
+      AdminApiPayerCancelledEvent.OutputObject
+    >;
+
+    "AdminApiPayerScheduled(address,uint256)": TypedContractEvent<
+      AdminApiPayerScheduledEvent.InputTuple,
+      AdminApiPayerScheduledEvent.OutputTuple,
+      AdminApiPayerScheduledEvent.OutputObject
+    >;
+    AdminApiPayerScheduled: TypedContractEvent<
+      AdminApiPayerScheduledEvent.InputTuple,
+      AdminApiPayerScheduledEvent.OutputTuple,
+      AdminApiPayerScheduledEvent.OutputObject
+    >;
+
     "AdminApiPayerSet(address)": TypedContractEvent<
       AdminApiPayerSetEvent.InputTuple,
       AdminApiPayerSetEvent.OutputTuple,
@@ -2417,6 +2841,17 @@ export interface AccountManager extends BaseContract {
       AdminChangedEvent.OutputObject
     >;
 
+    "AdminProposalCancelled(address)": TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
+    >;
+    AdminProposalCancelled: TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
+    >;
+
     "AdminProposed(address)": TypedContractEvent<
       AdminProposedEvent.InputTuple,
       AdminProposedEvent.OutputTuple,
@@ -2426,6 +2861,17 @@ export interface AccountManager extends BaseContract {
       AdminProposedEvent.InputTuple,
       AdminProposedEvent.OutputTuple,
       AdminProposedEvent.OutputObject
+    >;
+
+    "AllUsageApiKeysRevoked(uint256,uint256)": TypedContractEvent<
+      AllUsageApiKeysRevokedEvent.InputTuple,
+      AllUsageApiKeysRevokedEvent.OutputTuple,
+      AllUsageApiKeysRevokedEvent.OutputObject
+    >;
+    AllUsageApiKeysRevoked: TypedContractEvent<
+      AllUsageApiKeysRevokedEvent.InputTuple,
+      AllUsageApiKeysRevokedEvent.OutputTuple,
+      AllUsageApiKeysRevokedEvent.OutputObject
     >;
 
     "ApiPayerAdded(address)": TypedContractEvent<
@@ -2448,6 +2894,28 @@ export interface AccountManager extends BaseContract {
       ApiPayerRemovedEvent.InputTuple,
       ApiPayerRemovedEvent.OutputTuple,
       ApiPayerRemovedEvent.OutputObject
+    >;
+
+    "ApiPayerScheduled(address,uint256)": TypedContractEvent<
+      ApiPayerScheduledEvent.InputTuple,
+      ApiPayerScheduledEvent.OutputTuple,
+      ApiPayerScheduledEvent.OutputObject
+    >;
+    ApiPayerScheduled: TypedContractEvent<
+      ApiPayerScheduledEvent.InputTuple,
+      ApiPayerScheduledEvent.OutputTuple,
+      ApiPayerScheduledEvent.OutputObject
+    >;
+
+    "CallFailed(uint256,bytes)": TypedContractEvent<
+      CallFailedEvent.InputTuple,
+      CallFailedEvent.OutputTuple,
+      CallFailedEvent.OutputObject
+    >;
+    CallFailed: TypedContractEvent<
+      CallFailedEvent.InputTuple,
+      CallFailedEvent.OutputTuple,
+      CallFailedEvent.OutputObject
     >;
 
     "GroupAdded(uint256,uint256,string,string,uint256)": TypedContractEvent<
@@ -2492,6 +2960,17 @@ export interface AccountManager extends BaseContract {
       PkpAddedToGroupEvent.InputTuple,
       PkpAddedToGroupEvent.OutputTuple,
       PkpAddedToGroupEvent.OutputObject
+    >;
+
+    "PkpOpsSet(uint256,address,uint256,uint256)": TypedContractEvent<
+      PkpOpsSetEvent.InputTuple,
+      PkpOpsSetEvent.OutputTuple,
+      PkpOpsSetEvent.OutputObject
+    >;
+    PkpOpsSet: TypedContractEvent<
+      PkpOpsSetEvent.InputTuple,
+      PkpOpsSetEvent.OutputTuple,
+      PkpOpsSetEvent.OutputObject
     >;
 
     "PkpRemovedFromGroup(uint256,uint256,address,uint256)": TypedContractEvent<

@@ -75,6 +75,7 @@ export interface ApplicationAllowlistInterface extends Interface {
       | "addComposeHash"
       | "addDevice"
       | "admin"
+      | "cancelAdminProposal"
       | "composeHashes"
       | "delaySeconds"
       | "devices"
@@ -91,6 +92,7 @@ export interface ApplicationAllowlistInterface extends Interface {
   getEvent(
     nameOrSignatureOrTopic:
       | "AdminChanged"
+      | "AdminProposalCancelled"
       | "AdminProposed"
       | "ComposeHashAdded"
       | "ComposeHashRemoved"
@@ -111,6 +113,10 @@ export interface ApplicationAllowlistInterface extends Interface {
     values: [BytesLike]
   ): string;
   encodeFunctionData(functionFragment: "admin", values?: undefined): string;
+  encodeFunctionData(
+    functionFragment: "cancelAdminProposal",
+    values?: undefined
+  ): string;
   encodeFunctionData(
     functionFragment: "composeHashes",
     values?: undefined
@@ -164,6 +170,10 @@ export interface ApplicationAllowlistInterface extends Interface {
   decodeFunctionResult(functionFragment: "addDevice", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "admin", data: BytesLike): Result;
   decodeFunctionResult(
+    functionFragment: "cancelAdminProposal",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
     functionFragment: "composeHashes",
     data: BytesLike
   ): Result;
@@ -211,6 +221,18 @@ export namespace AdminChangedEvent {
   export type OutputTuple = [oldAdmin: string, newAdmin: string];
   export interface OutputObject {
     oldAdmin: string;
+    newAdmin: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AdminProposalCancelledEvent {
+  export type InputTuple = [newAdmin: AddressLike];
+  export type OutputTuple = [newAdmin: string];
+  export interface OutputObject {
     newAdmin: string;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
@@ -336,6 +358,8 @@ export interface ApplicationAllowlist extends BaseContract {
 
   admin: TypedContractMethod<[], [string], "view">;
 
+  cancelAdminProposal: TypedContractMethod<[], [void], "nonpayable">;
+
   composeHashes: TypedContractMethod<
     [],
     [IApplicationAllowlist.EntryStructOutput[]],
@@ -411,6 +435,9 @@ export interface ApplicationAllowlist extends BaseContract {
     nameOrSignature: "admin"
   ): TypedContractMethod<[], [string], "view">;
   getFunction(
+    nameOrSignature: "cancelAdminProposal"
+  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(
     nameOrSignature: "composeHashes"
   ): TypedContractMethod<
     [],
@@ -464,6 +491,13 @@ export interface ApplicationAllowlist extends BaseContract {
     AdminChangedEvent.OutputObject
   >;
   getEvent(
+    key: "AdminProposalCancelled"
+  ): TypedContractEvent<
+    AdminProposalCancelledEvent.InputTuple,
+    AdminProposalCancelledEvent.OutputTuple,
+    AdminProposalCancelledEvent.OutputObject
+  >;
+  getEvent(
     key: "AdminProposed"
   ): TypedContractEvent<
     AdminProposedEvent.InputTuple,
@@ -509,6 +543,17 @@ export interface ApplicationAllowlist extends BaseContract {
       AdminChangedEvent.InputTuple,
       AdminChangedEvent.OutputTuple,
       AdminChangedEvent.OutputObject
+    >;
+
+    "AdminProposalCancelled(address)": TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
+    >;
+    AdminProposalCancelled: TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
     >;
 
     "AdminProposed(address)": TypedContractEvent<

@@ -3,10 +3,5 @@
 /* eslint-disable */
 import type * as interfaces from "./interfaces";
 export type { interfaces };
-export type { AccountDecisions } from "./AccountDecisions";
 export type { AccountManager } from "./AccountManager";
-export type { AccountViews } from "./AccountViews";
-export type { ApiPayers } from "./ApiPayers";
 export type { ApplicationAllowlist } from "./ApplicationAllowlist";
-export type { GroupMembers } from "./GroupMembers";
-export type { TwoStepAdmin } from "./TwoStepAdmin";

@@ -1,10 +1,10 @@
 /** The contract's words, both ways: calldata out; results, events and errors in. */
-import { Interface } from "ethers";
+import type { Interface } from "ethers";
 import { IAccountManager__factory } from "../../../typechain-types";
 import type { ContractWrite } from "../../../protocol/executor";
 
-/** All of IAccountManager, and OpenZeppelin's `multicall` beside it. */
-export const CONTRACT = new Interface([...IAccountManager__factory.abi, "function multicall(bytes[] data) returns (bytes[] results)"]);
+/** By any name: writes come as data. */
+export const CONTRACT: Interface = IAccountManager__factory.createInterface();
 
 /** What is no UTF-8 comes out as replacement characters. */
 export const textOf = (bytes: string): string => Buffer.from(bytes.slice(2), "hex").toString("utf8");

@@ -1,11 +1,11 @@
-/** `getKey`, the question of every request, written and read by hand: one word out, seven back. A test holds it against the ABI. */
+/** `getKey`, the question of every request, written and read by hand: one word out, eight back. A test holds it against the ABI. */
 import { flagOf, wordsOf } from "../../../protocol/decision";
 import type { AccountId, KeyId } from "../../../protocol/ids";
 import { CONTRACT } from "./contract";
 import type { KeyState } from "../types";
 
 const GET_KEY = selectorOf("getKey");
-const WORDS = 7;
+const WORDS = 8;
 
 export const keyQuestion = (id: KeyId): string => GET_KEY + id.slice(2);
 

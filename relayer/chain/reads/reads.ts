@@ -48,9 +48,12 @@ type ReadMethods = Pick<
   | "explainExecution"
   | "apiPayers"
   | "adminApiPayer"
+  | "forwarder"
 >;
 
 export class Reads implements ReadMethods {
+  #forwarder: Address | undefined;
+
   constructor(private readonly options: ReadsOptions) {}
 
   async key(ids: readonly KeyId[]): Promise<KeyState | undefined> {
@@ -135,6 +138,12 @@ export class Reads implements ReadMethods {
   async adminApiPayer(): Promise<Address> {
     const [payer] = await this.#ask("adminApiPayer", []);
     return payer as Address;
+  }
+
+  /** Never changes: asked once. */
+  async forwarder(): Promise<Address> {
+    this.#forwarder ??= (await this.#ask("trustedForwarder", []))[0] as Address;
+    return this.#forwarder;
   }
 
   async #page<T>(name: string, args: readonly ViewArgument[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {

@@ -39,7 +39,7 @@ export async function growth(say: (line: string) => void): Promise<GrowthRow[]> 
   const provider = new JsonRpcProvider(node.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 10 });
   try {
     const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-    const { contract } = await deployAccountManager(admin, "bench", admin.address);
+    const { contract } = await deployAccountManager(admin, "bench", { admin: admin.address, payerDelaySeconds: 0 });
     await (await contract.addApiPayer(admin.address)).wait();
     await (await contract.newAccount(ACCOUNT, true, "growing", "", admin.address)).wait();
     const rows: GrowthRow[] = [];

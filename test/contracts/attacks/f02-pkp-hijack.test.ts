@@ -4,11 +4,15 @@ import { ALICE_ID, ALICE_PKP, BOB_PKP, twoAccounts } from "../support/stages";
 import { cid, pathFor, walletOf, staged } from "../support/world";
 
 describe("F2 PKP hijack", () => {
-  it("a registered address belongs to its account for ever", async () => {
+  it("an address registered elsewhere first stands in nobody's way, and each account's path is its own", async () => {
     const { world, bobId } = await staged(twoAccounts);
-    expect(await world.call(world.cast.bob, "registerWalletDerivation", [bobId, ALICE_PKP, pathFor(bobId, "x"), "", ""])).to.equal("PkpTaken");
-    expect(await world.manager.getWalletDerivation(ALICE_ID, ALICE_PKP)).to.equal(pathFor(ALICE_ID, "pkp"));
-    expect(await world.manager.getWalletDerivation(bobId, ALICE_PKP)).to.equal(0n);
+    const { bob, payer } = world.cast;
+    const pending = walletOf("minted for Alice, not registered yet");
+    await world.do(bob, "registerWalletDerivation", bobId, pending, pathFor(bobId, "x"), "", "");
+    await world.do(payer, "registerWalletDerivation", ALICE_ID, pending, pathFor(ALICE_ID, "pending"), "", "");
+    expect(await world.manager.getWalletDerivation(ALICE_ID, pending)).to.equal(pathFor(ALICE_ID, "pending"));
+    // What the executor derives for Bob's key starts from Bob's path: it does not lead to the address.
+    expect(await world.manager.getWalletDerivation(bobId, pending)).to.equal(pathFor(bobId, "x"));
   });
 
   it("a victim's path is refused under any other account, whatever the address", async () => {

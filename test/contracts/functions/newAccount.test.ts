@@ -1,7 +1,8 @@
+import { expect } from "chai";
 import { packedId } from "../support/model";
 import { ALICE_ID, ALICE_KEY } from "../support/stages";
 import { ANY_PKP } from "../support/state";
-import { number } from "../support/world";
+import { cid, number } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 const NEW = number("new");
@@ -17,10 +18,16 @@ describeFunction("newAccount", {
     "owner zero: ZeroAddress": ({ ends }) => ends("payer", "newAccount", args(NEW, true, ANY_PKP), "ZeroAddress"),
     "owner is the contract: OwnerIsThisContract": async ({ world, ends }) =>
       ends("payer", "newAccount", args(NEW, true, await world.manager.getAddress()), "OwnerIsThisContract"),
-    "id is or was a usage key's: KeyIdTaken": async ({ world, ends }) => {
-      await ends("payer", "newAccount", args(ALICE_KEY, true, world.cast.carol.address), "KeyIdTaken");
+    "owner is the forwarder: ForwarderNotAllowed": async ({ world, ends }) =>
+      ends("payer", "newAccount", args(NEW, true, await world.forwarder.getAddress()), "ForwarderNotAllowed"),
+    "id is a usage key's: makes the account, which is meant from then on": async ({ world, ends }) => {
+      await ends("payer", "newAccount", args(ALICE_KEY, true, world.cast.carol.address), "ok");
+      expect(await world.manager.accountOf(ALICE_KEY)).to.equal(ALICE_KEY);
+      expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(false);
+    },
+    "id was a usage key's: makes the account": async ({ world, ends }) => {
       await world.do(world.cast.payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
-      await ends("payer", "newAccount", args(ALICE_KEY, true, world.cast.carol.address), "KeyIdTaken");
+      await ends("payer", "newAccount", args(ALICE_KEY, true, world.cast.carol.address), "ok");
     },
     "id is an account's: AccountIdTaken": async ({ world, bobId, ends }) => {
       for (const id of [ALICE_ID, bobId]) await ends("payer", "newAccount", args(id, true, world.cast.carol.address), "AccountIdTaken");

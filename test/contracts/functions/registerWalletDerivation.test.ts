@@ -37,6 +37,10 @@ describeFunction("registerWalletDerivation", {
       await ends("payer", "registerWalletDerivation", args(NEW, path(2n), "a"), "ok");
       await ends("payer", "registerWalletDerivation", args(NEW, path(2n), "b"), "silent");
     },
-    "by another account: PkpTaken": ({ bobId, ends }) => ends("bob", "registerWalletDerivation", [bobId, ALICE_PKP, pathFor(bobId, "x"), "", ""], "PkpTaken"),
+    "by another account: registered there too, each with its own path": async ({ world, bobId, ends }) => {
+      await ends("bob", "registerWalletDerivation", [bobId, ALICE_PKP, pathFor(bobId, "x"), "", ""], "ok");
+      expect(await world.manager.getWalletDerivation(ALICE_ID, ALICE_PKP)).to.equal(pathFor(ALICE_ID, "pkp"));
+      expect(await world.manager.getWalletDerivation(bobId, ALICE_PKP)).to.equal(pathFor(bobId, "x"));
+    },
   },
 });

@@ -66,5 +66,17 @@ describeFunction("setUsageApiKey", {
       expect(await world.manager.hasScope(ALICE_KEY, 0, 1)).to.equal(false);
     },
   },
+  "a key that was removed: KeyRevoked, with the same arguments or others": async ({ ends }) => {
+    await ends("payer", "removeUsageApiKey", [ALICE_ID, ALICE_KEY], "ok");
+    await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [1n]), "KeyRevoked");
+    await ends("payer", "setUsageApiKey", fullKey(ALICE_ID, ALICE_KEY, []), "KeyRevoked");
+  },
+  "a key that was revoked with all others: KeyRevoked": async ({ ends }) => {
+    await ends("payer", "revokeAllUsageApiKeys", [ALICE_ID], "ok");
+    await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [1n]), "KeyRevoked");
+  },
+  "the id of an account, its own or another's: KeyIdTaken": async ({ bobId, ends }) => {
+    for (const id of [ALICE_ID, bobId]) await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, id, []), "KeyIdTaken");
+  },
   "another account's key: KeyIdTaken": ({ bobId, ends }) => ends("bob", "setUsageApiKey", executeKey(bobId, ALICE_KEY, []), "KeyIdTaken"),
 });

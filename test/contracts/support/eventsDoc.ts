@@ -2,16 +2,19 @@ import { readFileSync } from "node:fs";
 import { ethers } from "hardhat";
 import type { EventFragment, LogDescription, ParamType } from "ethers";
 import { packedId } from "./model";
-import { ALICE_ID, ALICE_KEY, ALICE_PKP, twoAccounts } from "./stages";
-import { cid, walletOf, type World } from "./world";
+import { ALICE_ID, ALICE_KEY, ALICE_PKP, executeKey, settled } from "./stages";
+import { World, cid, number, walletOf } from "./world";
 
-const SOURCES = ["contracts/interfaces/IAccountManager.sol", "contracts/interfaces/ITwoStepAdmin.sol"];
+const SOURCES = ["contracts/interfaces/IAccountCore.sol", "contracts/interfaces/ITwoStepAdmin.sol"];
+
+const PAYER_DELAY = 7 * 86_400;
 
 /** A short life in which everything happens once. */
 export async function everyEvent(): Promise<World> {
-  const { world } = await twoAccounts();
-  const { admin, payer, bob, carol } = world.cast;
+  const world = await World.create(PAYER_DELAY);
+  const { admin, payer, otherPayer, bob, carol } = world.cast;
   await world.do(admin, "setAdminApiPayer", walletOf("funding"));
+  await settled(world);
   await world.do(payer, "updateAccountMetadata", ALICE_ID, "acme", "card payments");
   await world.do(payer, "updateUsageApiKeyMetadata", ALICE_ID, ALICE_KEY, "web shop", "");
   await world.do(payer, "updatePkpMetadata", ALICE_ID, ALICE_PKP, "hot wallet", "");
@@ -20,11 +23,22 @@ export async function everyEvent(): Promise<World> {
   await world.do(payer, "updateGroupMetadata", ALICE_ID, 1n, "orders", "");
   await world.do(payer, "changeGroupMembers", ALICE_ID, 1n, [cid(2)], [cid(1)], [], [ALICE_PKP]);
   await world.do(payer, "removeAction", ALICE_ID, cid(2));
+  await world.do(payer, "setPkpOps", ALICE_ID, ALICE_PKP, 64n);
+  await world.do(payer, "setAccountFrozen", ALICE_ID, true);
   await world.do(payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
+  await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, number("another key"), [1n]));
+  await world.do(payer, "revokeAllUsageApiKeys", ALICE_ID);
+  const unknownGroup = world.manager.interface.encodeFunctionData("removeGroup", [ALICE_ID, 9n]);
+  await world.manager.connect(payer).tryMulticall([unknownGroup], { gasLimit: 2_000_000 });
   await world.do(payer, "removeGroup", ALICE_ID, 1n);
   await world.do(payer, "convertToChainSecuredAccount", ALICE_ID, carol.address);
   await world.do(bob, "transferOwnership", packedId(bob.address), carol.address);
   await world.do(admin, "removeApiPayer", payer.address);
+  await world.do(admin, "addApiPayer", otherPayer.address);
+  await world.do(admin, "setAdminApiPayer", otherPayer.address);
+  await world.do(admin, "cancelAdminApiPayer");
+  await world.do(admin, "proposeAdmin", bob.address);
+  await world.do(admin, "cancelAdminProposal");
   await world.do(admin, "proposeAdmin", carol.address);
   await world.do(carol, "acceptAdmin");
   return world;
@@ -95,8 +109,10 @@ rebuilt from them alone, in the order of the logs (a test of the contract does s
   sent the transaction is in the transaction.
 - One call may emit several events: a group with members is \`GroupAdded\` and one event for each member.
 - \`GroupRemoved\` and \`ActionRemoved\` end memberships without an event for each of them. An action first seen in \`ActionAddedToGroup\` is an action of the
-  account with empty strings. A usage key that was not set before \`UsageApiKeySet\` starts with empty lists.
-- A usage key stops acting at its expiration without any event: compare it with the block's time.
+  account with empty strings. \`AllUsageApiKeysRevoked\` ends every usage key set before it. A usage key that was not set before \`UsageApiKeySet\` starts with empty lists.
+- A usage key stops acting at its expiration without any event, and a scheduled payer begins to act at its time: compare with the block's time. A payer of the
+  payers that is scheduled replaces one that still waits.
+- \`CallFailed\` is about one call of a \`tryMulticall\`: nothing changed by it.
 - The allow-list of images is another contract, with \`ComposeHashAdded\`, \`ComposeHashRemoved\`, \`DeviceAdded\`, \`DeviceRemoved\` (\`IApplicationAllowlist\`).
 
 \`\`\`ts

@@ -4,11 +4,13 @@ import {
   ANY_PKP,
   LISTS,
   State,
-  emptyLists,
   newAccountState,
   newGroupState,
   removeActionEverywhere,
+  revokeEveryKey,
+  revokeKey,
   sameSet,
+  settleAdminPayer,
   unlistKey,
   type AccountState,
   type GroupState,
@@ -43,8 +45,10 @@ export class Model {
 
   constructor(
     admin: string,
-    private readonly contract: string,
+    private readonly places: { readonly contract: string; readonly forwarder: string },
+    payerDelay: bigint,
   ) {
+    this.state.payerDelay = payerDelay;
     this.state.admin = admin;
   }
 
@@ -76,6 +80,11 @@ export class Model {
     return key !== undefined && key.isSet && (key.expiration === 0n || this.now < key.expiration);
   }
 
+  /** Of the newest call. */
+  get lastTime(): bigint {
+    return this.now;
+  }
+
   at(now: bigint): this {
     this.now = now;
     return this;
@@ -101,6 +110,7 @@ export class Model {
   hasScope(id: bigint, scope: Scope, groupId: bigint): boolean {
     if (!this.acts(id)) return false;
     const account = must(this.state.accounts.get(this.accountOf(id)));
+    if (account.frozen) return false;
     const perGroup = !(scope in FLAG);
     if (perGroup && groupId !== 0n && !account.groups.has(groupId)) return false;
     return this.state.accounts.has(id) || this.holds(must(this.state.keys.get(id)), scope, groupId);
@@ -122,13 +132,16 @@ export class Model {
     return this.isLive(key) ? undefined : "KeyExpired";
   }
 
-  explain(id: bigint, cid: bigint, pkp: string): { reason: string; byName: boolean; path: bigint } {
+  explain(id: bigint, cid: bigint, pkp: string): { reason: string; byName: boolean; path: bigint; deniedOps: bigint } {
     const accountId = this.accountOf(id);
     const account = this.state.accounts.get(accountId);
-    const path = account?.pkps.has(pkp) ? must(this.state.wallets.get(pkp)).path : 0n;
-    const denied = (reason: string) => ({ reason, byName: false, path });
+    const isPkp = account?.pkps.has(pkp) ?? false;
+    const path = isPkp ? must(account?.paths.get(pkp)) : 0n;
+    const deniedOps = account?.pkps.get(pkp)?.deniedOps ?? 0n;
+    const denied = (reason: string) => ({ reason, byName: false, path, deniedOps });
     const inactive = this.inactivity(id);
     if (inactive) return denied(inactive);
+    if (account?.frozen) return denied("AccountFrozen");
     const groups = this.executable(id);
     if (groups.length === 0) return denied("NoExecuteScope");
     const listing = cid === 0n ? [] : groups.filter(({ actions }) => actions.has(cid) || actions.has(ANY_ACTION));
@@ -136,15 +149,15 @@ export class Model {
     if (pkp !== ANY_PKP && path === 0n) return denied("UnknownPkp");
     const allowing = listing.filter(({ pkps }) => pkp === ANY_PKP || pkps.has(pkp) || pkps.has(ANY_PKP));
     if (allowing.length === 0) return denied("PkpNotPermitted");
-    return { reason: "None", byName: allowing.some(({ actions }) => actions.has(cid)), path };
+    return { reason: "None", byName: allowing.some(({ actions }) => actions.has(cid)), path, deniedOps };
   }
 
   // ------------------------------------------------------------------------------------------------------------ the door
 
   private door(id: bigint, scope: Scope, groupId = 0n): AccountState {
-    const { accounts, keys, payers } = this.state;
+    const { accounts, keys } = this.state;
     if (accounts.get(id)?.owner === this.sender) return must(accounts.get(id));
-    this.require(payers.has(this.sender), "NotAuthorized");
+    this.require(this.isPayer(), "NotAuthorized");
     const account = accounts.get(this.accountOf(id));
     this.require(account !== undefined, "UnknownAccount");
     this.require(account.managed, "AccountChainSecured");
@@ -152,8 +165,14 @@ export class Model {
     const key = must(keys.get(id));
     this.require(key.isSet, "UnknownUsageKey");
     this.require(this.isLive(key), "KeyExpired");
+    this.require(!account.frozen, "AccountFrozen");
     this.require(this.holds(key, scope, groupId), "MissingScope");
     return account;
+  }
+
+  private isPayer(): boolean {
+    const activeFrom = this.state.payers.get(this.sender);
+    return activeFrom !== undefined && activeFrom <= this.now;
   }
 
   private shortEnough({ name, description }: Labels): void {
@@ -177,7 +196,7 @@ export class Model {
   // ------------------------------------------------------------------------------------------------------------ accounts
 
   newAccount(id: bigint, managed: boolean, name: string, description: string, owner: string): void {
-    this.require(managed ? this.state.payers.has(this.sender) : this.sender === owner, "NotAuthorized");
+    this.require(managed ? this.isPayer() : this.sender === owner, "NotAuthorized");
     this.require(managed || id === packedId(this.sender), "ForeignAccountId");
     this.create(id, managed, { name, description }, owner);
   }
@@ -189,16 +208,16 @@ export class Model {
   private create(id: bigint, managed: boolean, labels: Labels, owner: string): void {
     this.require(id !== 0n, "ZeroId");
     this.ownable(owner);
-    this.require(!managed || !this.state.keys.has(id), "KeyIdTaken");
     this.require(!this.state.accounts.has(id), "AccountIdTaken");
     this.shortEnough(labels);
     this.state.accounts.set(id, newAccountState(owner, managed, labels));
+    this.state.managedAccountExisted ||= managed;
     this.emit("AccountCreated", id, owner, managed, labels.name, labels.description, id);
   }
 
   private ownable(owner: string): void {
-    this.require(owner !== ANY_PKP, "ZeroAddress");
-    this.require(owner !== this.contract, "OwnerIsThisContract");
+    this.require(owner !== this.places.contract, "OwnerIsThisContract");
+    this.mayHaveRole(owner);
   }
 
   convertToChainSecuredAccount(id: bigint, newOwner: string): void {
@@ -222,6 +241,12 @@ export class Model {
     if (this.relabel(account, name, description)) this.emit("AccountUpdated", id, name, description, id);
   }
 
+  setAccountFrozen(id: bigint, frozen: boolean): void {
+    const account = this.door(id, "ownerOnly");
+    if (account.frozen !== frozen) this.emit("AccountFreezeSet", id, frozen, id);
+    account.frozen = frozen;
+  }
+
   // ---------------------------------------------------------------------------------------------------------- usage keys
 
   setUsageApiKey(
@@ -240,7 +265,8 @@ export class Model {
     this.require(keyId !== 0n, "ZeroId");
     this.require(expiration < 1n << 40n && balance < 1n << 64n, "ValueTooLarge");
     const before = this.state.keys.get(keyId);
-    this.require(before === undefined || before.accountId === id, "KeyIdTaken");
+    this.require(!this.state.accounts.has(keyId) && (before === undefined || before.accountId === id), "KeyIdTaken");
+    this.require(before?.isSet !== false, "KeyRevoked");
     this.shortEnough({ name, description });
     for (const list of lists)
       this.require(
@@ -273,9 +299,15 @@ export class Model {
 
   removeUsageApiKey(id: bigint, keyId: bigint): void {
     const account = this.door(id, "ownerOnly");
-    Object.assign(this.usageKey(id, keyId), { isSet: false, expiration: 0n, balance: 0n, flags: 0, lists: emptyLists() });
+    revokeKey(this.usageKey(id, keyId));
     unlistKey(account, keyId);
     this.emit("UsageApiKeyRemoved", id, keyId, id);
+  }
+
+  revokeAllUsageApiKeys(id: bigint): void {
+    const account = this.door(id, "ownerOnly");
+    if (account.keys.length > 0) this.emit("AllUsageApiKeysRevoked", id, id);
+    revokeEveryKey(this.state, account);
   }
 
   // ---------------------------------------------------------------------------------------------------------------- PKPs
@@ -288,15 +320,14 @@ export class Model {
     this.require(kind === 1n || kind === 2n, "UnknownPathKind");
     this.require((path & LOW_16_BYTES) === (id & LOW_16_BYTES), "ForeignDerivationPath");
     this.shortEnough({ name, description });
-    const known = this.state.wallets.get(wallet);
-    if (known) {
+    const known = account.paths.get(wallet);
+    if (known !== undefined) {
       const labels = account.pkps.get(wallet);
-      const same = known.accountId === id && known.path === path;
-      this.require(same && (!labels || (labels.name === name && labels.description === description)), "PkpTaken");
+      this.require(known === path && (!labels || (labels.name === name && labels.description === description)), "PkpTaken");
       return;
     }
-    this.state.wallets.set(wallet, { accountId: id, path });
-    if (kind === 1n) account.pkps.set(wallet, { name, description });
+    account.paths.set(wallet, path);
+    if (kind === 1n) account.pkps.set(wallet, { name, description, deniedOps: 0n });
     this.emit("WalletDerivationRegistered", id, wallet, path, name, description, actor);
   }
 
@@ -304,6 +335,14 @@ export class Model {
     const pkp = this.door(id, "ownerOnly").pkps.get(wallet);
     this.require(pkp !== undefined, "UnknownPkp");
     if (this.relabel(pkp, name, description)) this.emit("PkpUpdated", id, wallet, name, description, id);
+  }
+
+  setPkpOps(id: bigint, wallet: string, deniedOps: bigint): void {
+    const pkp = this.door(id, "ownerOnly").pkps.get(wallet);
+    this.require(pkp !== undefined, "UnknownPkp");
+    this.require(deniedOps < 1n << 128n, "ValueTooLarge");
+    if (pkp.deniedOps !== deniedOps) this.emit("PkpOpsSet", id, wallet, deniedOps, id);
+    pkp.deniedOps = deniedOps;
   }
 
   // -------------------------------------------------------------------------------------------------------------- groups
@@ -455,11 +494,23 @@ export class Model {
     this.require(this.sender === this.state.admin, "NotAdmin");
   }
 
+  private mayHaveRole(address: string): void {
+    this.require(address !== ANY_PKP, "ZeroAddress");
+    this.require(address !== this.places.forwarder, "ForwarderNotAllowed");
+  }
+
   proposeAdmin(next: string): void {
     this.onlyAdmin();
-    this.require(next !== ANY_PKP, "ZeroAddress");
+    this.mayHaveRole(next);
     if (next !== this.state.pendingAdmin) this.emit("AdminProposed", next);
     this.state.pendingAdmin = next;
+  }
+
+  cancelAdminProposal(): void {
+    this.onlyAdmin();
+    this.require(this.state.pendingAdmin !== ANY_PKP, "NothingToCancel");
+    this.emit("AdminProposalCancelled", this.state.pendingAdmin);
+    this.state.pendingAdmin = ANY_PKP;
   }
 
   acceptAdmin(): void {
@@ -470,9 +521,17 @@ export class Model {
 
   addApiPayer(payer: string): void {
     this.onlyAdmin();
-    this.require(payer !== ANY_PKP, "ZeroAddress");
-    if (!this.state.payers.has(payer)) this.emit("ApiPayerAdded", payer);
-    this.state.payers.add(payer);
+    this.mayHaveRole(payer);
+    if (this.state.payers.has(payer)) return;
+    const activeFrom = this.activeFrom();
+    this.state.payers.set(payer, activeFrom);
+    if (activeFrom === this.now) this.emit("ApiPayerAdded", payer);
+    else this.emit("ApiPayerScheduled", payer, activeFrom);
+  }
+
+  /** What is added waits from the first managed account on. */
+  private activeFrom(): bigint {
+    return this.state.managedAccountExisted ? this.now + this.state.payerDelay : this.now;
   }
 
   removeApiPayer(payer: string): void {
@@ -483,8 +542,24 @@ export class Model {
 
   setAdminApiPayer(payer: string): void {
     this.onlyAdmin();
-    this.require(payer !== ANY_PKP, "ZeroAddress");
-    if (payer !== this.state.adminApiPayer) this.emit("AdminApiPayerSet", payer);
-    this.state.adminApiPayer = payer;
+    this.mayHaveRole(payer);
+    settleAdminPayer(this.state, this.now);
+    if (payer === this.state.adminApiPayer || payer === this.state.nextAdminApiPayer?.payer) return;
+    const activeFrom = this.activeFrom();
+    if (activeFrom === this.now) {
+      this.state.adminApiPayer = payer;
+      this.emit("AdminApiPayerSet", payer);
+    } else {
+      this.state.nextAdminApiPayer = { payer, activeFrom };
+      this.emit("AdminApiPayerScheduled", payer, activeFrom);
+    }
+  }
+
+  cancelAdminApiPayer(): void {
+    this.onlyAdmin();
+    settleAdminPayer(this.state, this.now);
+    this.require(this.state.nextAdminApiPayer !== undefined, "NothingToCancel");
+    this.emit("AdminApiPayerCancelled", this.state.nextAdminApiPayer.payer);
+    this.state.nextAdminApiPayer = undefined;
   }
 }

@@ -6,6 +6,9 @@ import {
   newAccountState,
   newGroupState,
   removeActionEverywhere,
+  revokeEveryKey,
+  revokeKey,
+  settleAdminPayer,
   unlistKey,
   type AccountState,
   type Labels,
@@ -18,8 +21,8 @@ type Args = Record<string, unknown>;
 const labels = ({ name, description }: Args): Labels => ({ name: name as string, description: description as string });
 
 /** Rebuilds everything the contract remembers from its events alone, as an integrator would. */
-export function replay(logs: readonly LogDescription[]): State {
-  const state = new State();
+export function replay(logs: readonly LogDescription[], payerDelay = 0n): State {
+  const state = Object.assign(new State(), { payerDelay });
   for (const log of logs) {
     const args = log.args.toObject() as Args;
     (handlers[log.name] ?? unknownEvent(log.name))(state, args);
@@ -60,9 +63,11 @@ const handlers: Record<string, (state: State, args: Args) => void> = {
   },
   UsageApiKeyUpdated: (state, args) => Object.assign(keyOf(state, args), labels(args)),
   UsageApiKeyRemoved: (state, args) => {
-    Object.assign(keyOf(state, args), { isSet: false, expiration: 0n, balance: 0n, flags: 0, lists: emptyLists() });
+    revokeKey(keyOf(state, args));
     unlistKey(accountOf(state, args), args.keyId as bigint);
   },
+  AllUsageApiKeysRevoked: (state, args) => revokeEveryKey(state, accountOf(state, args)),
+  AccountFreezeSet: (state, args) => Object.assign(accountOf(state, args), { frozen: args.frozen }),
 
   GroupAdded: (state, args) => {
     const account = accountOf(state, args);
@@ -87,14 +92,25 @@ const handlers: Record<string, (state: State, args: Args) => void> = {
 
   WalletDerivationRegistered: (state, args) => {
     const path = args.derivationPath as bigint;
-    state.wallets.set(args.pkpId as string, { accountId: args.id as bigint, path });
-    if (path >> 248n === 1n) accountOf(state, args).pkps.set(args.pkpId as string, labels(args));
+    accountOf(state, args).paths.set(args.pkpId as string, path);
+    if (path >> 248n === 1n) accountOf(state, args).pkps.set(args.pkpId as string, { ...labels(args), deniedOps: 0n });
   },
   PkpUpdated: (state, args) => Object.assign(must(accountOf(state, args).pkps.get(args.pkpId as string)), labels(args)),
+  PkpOpsSet: (state, args) => Object.assign(must(accountOf(state, args).pkps.get(args.pkpId as string)), { deniedOps: args.deniedOps }),
+  CallFailed: () => undefined,
 
   AdminProposed: (state, args) => (state.pendingAdmin = args.newAdmin as string),
   AdminChanged: (state, args) => Object.assign(state, { admin: args.newAdmin, pendingAdmin: new State().pendingAdmin }),
-  ApiPayerAdded: (state, args) => state.payers.add(args.payer as string),
+  AdminProposalCancelled: (state) => (state.pendingAdmin = new State().pendingAdmin),
+  ApiPayerAdded: (state, args) => state.payers.set(args.payer as string, 0n),
+  ApiPayerScheduled: (state, args) => state.payers.set(args.payer as string, args.activeFrom as bigint),
   ApiPayerRemoved: (state, args) => state.payers.delete(args.payer as string),
   AdminApiPayerSet: (state, args) => (state.adminApiPayer = args.payer as string),
+  AdminApiPayerScheduled: (state, args) => {
+    const activeFrom = args.activeFrom as bigint;
+    // Scheduled while another one waits, it replaces it; scheduled after that one's time, it follows it.
+    settleAdminPayer(state, activeFrom - state.payerDelay);
+    state.nextAdminApiPayer = { payer: args.payer as string, activeFrom };
+  },
+  AdminApiPayerCancelled: (state) => (state.nextAdminApiPayer = undefined),
 };

@@ -24,8 +24,9 @@ export interface Stage {
 }
 
 /** Alice's managed account beside Bob's ChainSecured one, furnished alike. */
-export async function twoAccounts(): Promise<Stage> {
-  const world = await World.create();
+export const twoAccounts = async (): Promise<Stage> => settled(await World.create());
+
+export async function settled(world: World): Promise<Stage> {
   const { admin, payer, alice, bob } = world.cast;
   const bobId = packedId(bob.address);
   await world.do(admin, "addApiPayer", payer.address);

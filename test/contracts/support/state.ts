@@ -10,13 +10,19 @@ export interface GroupState extends Labels {
   pkps: Set<string>; // address zero: any PKP
 }
 
+export interface PkpState extends Labels {
+  deniedOps: bigint;
+}
+
 export interface AccountState extends Labels {
   owner: string;
   managed: boolean;
+  frozen: boolean;
   lastGroupId: bigint;
   groups: Map<bigint, GroupState>;
   actions: Map<bigint, Labels>; // in the order of first sight
-  pkps: Map<string, Labels>; // in the order of their numbers
+  paths: Map<string, bigint>; // of every registered wallet
+  pkps: Map<string, PkpState>; // in the order of their numbers
   keys: bigint[];
 }
 
@@ -32,19 +38,16 @@ export interface KeyState extends Labels {
   lists: Record<ListName, Set<bigint>>;
 }
 
-export interface WalletState {
-  accountId: bigint;
-  path: bigint;
-}
-
 export class State {
   accounts = new Map<bigint, AccountState>();
   keys = new Map<bigint, KeyState>();
-  wallets = new Map<string, WalletState>();
-  payers = new Set<string>();
+  payers = new Map<string, bigint>(); // with the second from which each acts
   admin = "";
   pendingAdmin = ANY_PKP;
   adminApiPayer = ANY_PKP;
+  payerDelay = 0n; // of the contract, for ever
+  managedAccountExisted = false;
+  nextAdminApiPayer: { payer: string; activeFrom: bigint } | undefined;
 }
 
 export const ANY_ACTION = 0n;
@@ -61,14 +64,36 @@ export const newAccountState = (owner: string, managed: boolean, labels: Labels)
   ...labels,
   owner,
   managed,
+  frozen: false,
   lastGroupId: 0n,
   groups: new Map(),
   actions: new Map(),
+  paths: new Map(),
   pkps: new Map(),
   keys: [],
 });
 
 export const newGroupState = (labels: Labels): GroupState => ({ ...labels, actions: new Set(), pkps: new Set() });
+
+/** A revoked key keeps its id and its account, and nothing else. */
+export function revokeKey(key: KeyState): void {
+  Object.assign(key, { isSet: false, expiration: 0n, balance: 0n, flags: 0, lists: emptyLists() });
+}
+
+export function revokeEveryKey(state: State, account: AccountState): void {
+  for (const key of account.keys) revokeKey(must(state.keys.get(key)));
+  account.keys = [];
+}
+
+/** The payers of which this much is true at a time. */
+export const payersAt = (state: State, now: bigint): string[] => [...state.payers].filter(([, from]) => from <= now).map(([payer]) => payer);
+
+/** A scheduled payer of the payers takes the place of the present one when its time has come. */
+export function settleAdminPayer(state: State, now: bigint): void {
+  if (state.nextAdminApiPayer === undefined || state.nextAdminApiPayer.activeFrom > now) return;
+  state.adminApiPayer = state.nextAdminApiPayer.payer;
+  state.nextAdminApiPayer = undefined;
+}
 
 /** The list of keys closes a gap with its last item. */
 export function unlistKey(account: AccountState, key: bigint): void {

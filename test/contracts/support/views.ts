@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { AccountManager } from "../../../typechain-types";
-import { ANY_ACTION, ANY_PKP, LISTS, type AccountState, type GroupState, type KeyState, type Labels, type State } from "./state";
+import { time } from "@nomicfoundation/hardhat-network-helpers";
+import { ANY_ACTION, ANY_PKP, LISTS, payersAt, type AccountState, type GroupState, type KeyState, type Labels, type State } from "./state";
 import { must } from "../../support/must";
 
 const ascending = (set: Iterable<bigint>): bigint[] => [...set].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
@@ -26,25 +27,30 @@ const NO_LABELS: Labels = { name: "", description: "" };
 
 /** Every record and list of the contract says what the state says. */
 export async function expectViews(manager: AccountManager, state: State): Promise<void> {
-  expect(new Set(await manager.apiPayers())).to.deep.equal(state.payers);
+  const now = BigInt(await time.latest());
+  expect(new Set(await manager.apiPayers())).to.deep.equal(new Set(payersAt(state, now)));
+  const waiting = [...state.payers].filter(([, activeFrom]) => activeFrom > now);
+  expect(plain(await manager.scheduledApiPayers())).to.have.deep.members(waiting);
   expect(await manager.admin()).to.equal(state.admin);
   expect(await manager.pendingAdmin()).to.equal(state.pendingAdmin);
-  expect(await manager.adminApiPayer()).to.equal(state.adminApiPayer);
+  await expectAdminPayer(manager, state, now);
   for (const [id, account] of state.accounts) await expectAccount(manager, state, id, account);
   for (const [id, key] of state.keys) {
     if (!key.isSet) await expect(manager.getUsageApiKey(id)).to.be.revertedWithCustomError(manager, "UnknownUsageKey");
     expect(await manager.accountOf(id)).to.equal(state.accounts.has(id) ? id : key.accountId);
   }
-  for (const [wallet, { accountId, path }] of state.wallets) {
-    expect(await manager.getWalletDerivation(accountId, wallet)).to.equal(path);
-    expect(await manager.getWalletDerivation(accountId + 1n, wallet)).to.equal(0n);
-  }
+}
+
+async function expectAdminPayer(manager: AccountManager, { adminApiPayer, nextAdminApiPayer: next }: State, now: bigint): Promise<void> {
+  const waits = next !== undefined && next.activeFrom > now;
+  expect(await manager.adminApiPayer()).to.equal(next === undefined || waits ? adminApiPayer : next.payer);
+  expect(plain(await manager.scheduledAdminApiPayer())).to.deep.equal(waits ? [next.payer, next.activeFrom] : [ANY_PKP, 0n]);
 }
 
 async function expectAccount(manager: AccountManager, state: State, id: bigint, account: AccountState): Promise<void> {
-  const { owner, managed, groups, actions, pkps, keys, lastGroupId } = account;
+  const { owner, managed, groups, actions, pkps, keys, lastGroupId, frozen, paths } = account;
   const counts = [groups.size, actions.size, pkps.size, keys.length].map(BigInt);
-  expect(plain(await manager.getAccount(id))).to.deep.equal([id, owner, managed, ...labels(account), ...counts, lastGroupId]);
+  expect(plain(await manager.getAccount(id))).to.deep.equal([id, owner, managed, ...labels(account), ...counts, lastGroupId, frozen]);
   await expectList(
     (o, l) => manager.listUsageApiKeys(id, o, l),
     keys.map((key) => keyTuple(key, must(state.keys.get(key)))),
@@ -54,7 +60,11 @@ async function expectAccount(manager: AccountManager, state: State, id: bigint, 
     (o, l) => manager.listActions(id, o, l),
     [...actions].map(([action, texts]) => [action, ...labels(texts)]),
   );
-  const pkpTuples = [...pkps].map(([wallet, texts], i) => [BigInt(i + 1), wallet, must(state.wallets.get(wallet)).path, ...labels(texts)]);
+  const pkpTuples = [...pkps].map(([wallet, texts], i) => [BigInt(i + 1), wallet, must(paths.get(wallet)), ...labels(texts), texts.deniedOps]);
+  for (const [wallet, path] of paths) {
+    expect(await manager.getWalletDerivation(id, wallet)).to.equal(path);
+    expect(await manager.getWalletDerivation(id + 1n, wallet)).to.equal(0n);
+  }
   await expectList((o, l) => manager.listPkps(id, o, l), pkpTuples);
   for (const [i, wallet] of [...pkps.keys()].entries()) expect(await manager.pkpByNumber(id, i + 1)).to.equal(wallet);
   for (const [groupId, group] of groups) {
@@ -64,7 +74,7 @@ async function expectAccount(manager: AccountManager, state: State, id: bigint, 
       (o, l) => manager.listActionsInGroup(id, groupId, o, l),
       listed.map(([action, texts]) => [action, ...labels(texts)]),
     );
-    const anyPkp: Plain[] = group.pkps.has(ANY_PKP) ? [[0n, ANY_PKP, 0n, "", ""]] : [];
+    const anyPkp: Plain[] = group.pkps.has(ANY_PKP) ? [[0n, ANY_PKP, 0n, "", "", 0n]] : [];
     const listedPkps = pkpTuples.filter(([, wallet]) => group.pkps.has(wallet as string));
     await expectList((o, l) => manager.listPkpsInGroup(id, groupId, o, l), [...anyPkp, ...listedPkps]);
   }

@@ -3,7 +3,7 @@ import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ethers } from "hardhat";
 import type { ContractTransactionReceipt, LogDescription } from "ethers";
-import type { AccountManager } from "../../../typechain-types";
+import type { AccountManager, ERC2771Forwarder } from "../../../typechain-types";
 import { Broken, Model, type Emitted } from "./model";
 import type { State } from "./state";
 import { must } from "../../support/must";
@@ -33,16 +33,19 @@ export class World {
 
   private constructor(
     readonly manager: AccountManager,
+    readonly forwarder: ERC2771Forwarder,
     readonly model: Model,
     readonly cast: Cast,
   ) {}
 
-  static async create(): Promise<World> {
+  static async create(payerDelay = 0): Promise<World> {
     const [admin, payer, otherPayer, alice, bob, carol, stranger] = await ethers.getSigners();
-    const manager = await ethers.deployContract("AccountManager", [must(admin).address]);
-    const model = new Model(must(admin).address, await manager.getAddress());
+    const forwarder = await ethers.deployContract("ERC2771Forwarder", ["Keywright Forwarder"]);
+    const manager = await ethers.deployContract("AccountManager", [must(admin).address, payerDelay, forwarder]);
+    const places = { contract: await manager.getAddress(), forwarder: await forwarder.getAddress() };
+    const model = new Model(must(admin).address, places, BigInt(payerDelay));
     const cast = { admin, payer, otherPayer, alice, bob, carol, stranger } as Cast;
-    return new World(manager as unknown as AccountManager, model, cast);
+    return new World(manager as unknown as AccountManager, forwarder as unknown as ERC2771Forwarder, model, cast);
   }
 
   /** Puts the model back to where it was when this was first called; `staged` puts back the chain. */

@@ -60,6 +60,10 @@ describe("error codes", () => {
     const neverOverHttp = new Set([
       "not_admin",
       "not_pending_admin",
+      "nothing_to_cancel",
+      "delay_too_long",
+      "nested_batch",
+      "too_little_gas",
       "unknown_api_payer",
       "foreign_account_id",
       "zero_id",

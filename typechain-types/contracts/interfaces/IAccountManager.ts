@@ -34,6 +34,7 @@ export type AccountInfoStruct = {
   pkpCount: BigNumberish;
   usageApiKeyCount: BigNumberish;
   lastGroupId: BigNumberish;
+  frozen: boolean;
 };
 
 export type AccountInfoStructOutput = [
@@ -46,7 +47,8 @@ export type AccountInfoStructOutput = [
   actionCount: bigint,
   pkpCount: bigint,
   usageApiKeyCount: bigint,
-  lastGroupId: bigint
+  lastGroupId: bigint,
+  frozen: boolean
 ] & {
   id: bigint;
   adminWalletAddress: string;
@@ -58,6 +60,7 @@ export type AccountInfoStructOutput = [
   pkpCount: bigint;
   usageApiKeyCount: bigint;
   lastGroupId: bigint;
+  frozen: boolean;
 };
 
 export type GroupInfoStruct = {
@@ -90,6 +93,7 @@ export type KeyInfoStruct = {
   owner: AddressLike;
   expiration: BigNumberish;
   balance: BigNumberish;
+  frozen: boolean;
 };
 
 export type KeyInfoStructOutput = [
@@ -99,7 +103,8 @@ export type KeyInfoStructOutput = [
   managed: boolean,
   owner: string,
   expiration: bigint,
-  balance: bigint
+  balance: bigint,
+  frozen: boolean
 ] & {
   accountId: bigint;
   isAccountKey: boolean;
@@ -108,6 +113,7 @@ export type KeyInfoStructOutput = [
   owner: string;
   expiration: bigint;
   balance: bigint;
+  frozen: boolean;
 };
 
 export type UsageApiKeyInfoStruct = {
@@ -174,6 +180,7 @@ export type PkpInfoStruct = {
   derivationPath: BigNumberish;
   name: string;
   description: string;
+  deniedOps: BigNumberish;
 };
 
 export type PkpInfoStructOutput = [
@@ -181,13 +188,25 @@ export type PkpInfoStructOutput = [
   pkpId: string,
   derivationPath: bigint,
   name: string,
-  description: string
+  description: string,
+  deniedOps: bigint
 ] & {
   number: bigint;
   pkpId: string;
   derivationPath: bigint;
   name: string;
   description: string;
+  deniedOps: bigint;
+};
+
+export type ScheduledPayerStruct = {
+  payer: AddressLike;
+  activeFrom: BigNumberish;
+};
+
+export type ScheduledPayerStructOutput = [payer: string, activeFrom: bigint] & {
+  payer: string;
+  activeFrom: bigint;
 };
 
 export interface IAccountManagerInterface extends Interface {
@@ -206,6 +225,8 @@ export interface IAccountManagerInterface extends Interface {
       | "apiPayers"
       | "canExecuteAction"
       | "canUseWalletInAction"
+      | "cancelAdminApiPayer"
+      | "cancelAdminProposal"
       | "changeGroupMembers"
       | "convertToChainSecuredAccount"
       | "explainExecution"
@@ -222,8 +243,10 @@ export interface IAccountManagerInterface extends Interface {
       | "listPkps"
       | "listPkpsInGroup"
       | "listUsageApiKeys"
+      | "multicall"
       | "newAccount"
       | "newChainSecuredAccount"
+      | "payerDelaySeconds"
       | "pendingAdmin"
       | "pkpByNumber"
       | "proposeAdmin"
@@ -234,9 +257,16 @@ export interface IAccountManagerInterface extends Interface {
       | "removeGroup"
       | "removePkpFromGroup"
       | "removeUsageApiKey"
+      | "revokeAllUsageApiKeys"
+      | "scheduledAdminApiPayer"
+      | "scheduledApiPayers"
+      | "setAccountFrozen"
       | "setAdminApiPayer"
+      | "setPkpOps"
       | "setUsageApiKey"
       | "transferOwnership"
+      | "trustedForwarder"
+      | "tryMulticall"
       | "updateAccountMetadata"
       | "updateActionMetadata"
       | "updateGroup"
@@ -249,6 +279,7 @@ export interface IAccountManagerInterface extends Interface {
     nameOrSignatureOrTopic:
       | "AccountConvertedToChainSecured"
       | "AccountCreated"
+      | "AccountFreezeSet"
       | "AccountOwnershipTransferred"
       | "AccountUpdated"
       | "ActionAdded"
@@ -256,15 +287,22 @@ export interface IAccountManagerInterface extends Interface {
       | "ActionRemoved"
       | "ActionRemovedFromGroup"
       | "ActionUpdated"
+      | "AdminApiPayerCancelled"
+      | "AdminApiPayerScheduled"
       | "AdminApiPayerSet"
       | "AdminChanged"
+      | "AdminProposalCancelled"
       | "AdminProposed"
+      | "AllUsageApiKeysRevoked"
       | "ApiPayerAdded"
       | "ApiPayerRemoved"
+      | "ApiPayerScheduled"
+      | "CallFailed"
       | "GroupAdded"
       | "GroupRemoved"
       | "GroupUpdated"
       | "PkpAddedToGroup"
+      | "PkpOpsSet"
       | "PkpRemovedFromGroup"
       | "PkpUpdated"
       | "UsageApiKeyRemoved"
@@ -319,6 +357,14 @@ export interface IAccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "canUseWalletInAction",
     values: [BigNumberish, BigNumberish, AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "cancelAdminApiPayer",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "cancelAdminProposal",
+    values?: undefined
   ): string;
   encodeFunctionData(
     functionFragment: "changeGroupMembers",
@@ -392,12 +438,20 @@ export interface IAccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
+    functionFragment: "multicall",
+    values: [BytesLike[]]
+  ): string;
+  encodeFunctionData(
     functionFragment: "newAccount",
     values: [BigNumberish, boolean, string, string, AddressLike]
   ): string;
   encodeFunctionData(
     functionFragment: "newChainSecuredAccount",
     values: [string, string]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "payerDelaySeconds",
+    values?: undefined
   ): string;
   encodeFunctionData(
     functionFragment: "pendingAdmin",
@@ -440,8 +494,28 @@ export interface IAccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
+    functionFragment: "revokeAllUsageApiKeys",
+    values: [BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "scheduledAdminApiPayer",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "scheduledApiPayers",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "setAccountFrozen",
+    values: [BigNumberish, boolean]
+  ): string;
+  encodeFunctionData(
     functionFragment: "setAdminApiPayer",
     values: [AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "setPkpOps",
+    values: [BigNumberish, AddressLike, BigNumberish]
   ): string;
   encodeFunctionData(
     functionFragment: "setUsageApiKey",
@@ -464,6 +538,14 @@ export interface IAccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "transferOwnership",
     values: [BigNumberish, AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "trustedForwarder",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "tryMulticall",
+    values: [BytesLike[]]
   ): string;
   encodeFunctionData(
     functionFragment: "updateAccountMetadata",
@@ -535,6 +617,14 @@ export interface IAccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(
+    functionFragment: "cancelAdminApiPayer",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "cancelAdminProposal",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
     functionFragment: "changeGroupMembers",
     data: BytesLike
   ): Result;
@@ -580,9 +670,14 @@ export interface IAccountManagerInterface extends Interface {
     functionFragment: "listUsageApiKeys",
     data: BytesLike
   ): Result;
+  decodeFunctionResult(functionFragment: "multicall", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "newAccount", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "newChainSecuredAccount",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "payerDelaySeconds",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -626,15 +721,40 @@ export interface IAccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(
+    functionFragment: "revokeAllUsageApiKeys",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "scheduledAdminApiPayer",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "scheduledApiPayers",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "setAccountFrozen",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
     functionFragment: "setAdminApiPayer",
     data: BytesLike
   ): Result;
+  decodeFunctionResult(functionFragment: "setPkpOps", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "setUsageApiKey",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
     functionFragment: "transferOwnership",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "trustedForwarder",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "tryMulticall",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -711,6 +831,24 @@ export namespace AccountCreatedEvent {
     managed: boolean;
     name: string;
     description: string;
+    actor: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AccountFreezeSetEvent {
+  export type InputTuple = [
+    id: BigNumberish,
+    frozen: boolean,
+    actor: BigNumberish
+  ];
+  export type OutputTuple = [id: bigint, frozen: boolean, actor: bigint];
+  export interface OutputObject {
+    id: bigint;
+    frozen: boolean;
     actor: bigint;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
@@ -893,6 +1031,31 @@ export namespace ActionUpdatedEvent {
   export type LogDescription = TypedLogDescription<Event>;
 }
 
+export namespace AdminApiPayerCancelledEvent {
+  export type InputTuple = [payer: AddressLike];
+  export type OutputTuple = [payer: string];
+  export interface OutputObject {
+    payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AdminApiPayerScheduledEvent {
+  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
+  export type OutputTuple = [payer: string, activeFrom: bigint];
+  export interface OutputObject {
+    payer: string;
+    activeFrom: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
 export namespace AdminApiPayerSetEvent {
   export type InputTuple = [payer: AddressLike];
   export type OutputTuple = [payer: string];
@@ -918,11 +1081,36 @@ export namespace AdminChangedEvent {
   export type LogDescription = TypedLogDescription<Event>;
 }
 
+export namespace AdminProposalCancelledEvent {
+  export type InputTuple = [newAdmin: AddressLike];
+  export type OutputTuple = [newAdmin: string];
+  export interface OutputObject {
+    newAdmin: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
 export namespace AdminProposedEvent {
   export type InputTuple = [newAdmin: AddressLike];
   export type OutputTuple = [newAdmin: string];
   export interface OutputObject {
     newAdmin: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AllUsageApiKeysRevokedEvent {
+  export type InputTuple = [id: BigNumberish, actor: BigNumberish];
+  export type OutputTuple = [id: bigint, actor: bigint];
+  export interface OutputObject {
+    id: bigint;
+    actor: bigint;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
   export type Filter = TypedDeferredTopicFilter<Event>;
@@ -947,6 +1135,32 @@ export namespace ApiPayerRemovedEvent {
   export type OutputTuple = [payer: string];
   export interface OutputObject {
     payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace ApiPayerScheduledEvent {
+  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
+  export type OutputTuple = [payer: string, activeFrom: bigint];
+  export interface OutputObject {
+    payer: string;
+    activeFrom: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace CallFailedEvent {
+  export type InputTuple = [index: BigNumberish, reason: BytesLike];
+  export type OutputTuple = [index: bigint, reason: string];
+  export interface OutputObject {
+    index: bigint;
+    reason: string;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
   export type Filter = TypedDeferredTopicFilter<Event>;
@@ -1045,6 +1259,31 @@ export namespace PkpAddedToGroupEvent {
     id: bigint;
     groupId: bigint;
     pkpId: string;
+    actor: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace PkpOpsSetEvent {
+  export type InputTuple = [
+    id: BigNumberish,
+    pkpId: AddressLike,
+    deniedOps: BigNumberish,
+    actor: BigNumberish
+  ];
+  export type OutputTuple = [
+    id: bigint,
+    pkpId: string,
+    deniedOps: bigint,
+    actor: bigint
+  ];
+  export interface OutputObject {
+    id: bigint;
+    pkpId: string;
+    deniedOps: bigint;
     actor: bigint;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
@@ -1362,6 +1601,10 @@ export interface IAccountManager extends BaseContract {
     "view"
   >;
 
+  cancelAdminApiPayer: TypedContractMethod<[], [void], "nonpayable">;
+
+  cancelAdminProposal: TypedContractMethod<[], [void], "nonpayable">;
+
   changeGroupMembers: TypedContractMethod<
     [
       apiKeyHash: BigNumberish,
@@ -1384,7 +1627,7 @@ export interface IAccountManager extends BaseContract {
   explainExecution: TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish, pkp: AddressLike],
     [
-      [boolean, bigint, boolean, bigint, bigint, bigint, bigint] & {
+      [boolean, bigint, boolean, bigint, bigint, bigint, bigint, bigint] & {
         allowed: boolean;
         reason: bigint;
         actionByName: boolean;
@@ -1392,6 +1635,7 @@ export interface IAccountManager extends BaseContract {
         derivationPath: bigint;
         blockNumber: bigint;
         blockTimestamp: bigint;
+        deniedOps: bigint;
       }
     ],
     "view"
@@ -1511,6 +1755,8 @@ export interface IAccountManager extends BaseContract {
     "view"
   >;
 
+  multicall: TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
+
   newAccount: TypedContractMethod<
     [
       apiKeyHash: BigNumberish,
@@ -1528,6 +1774,8 @@ export interface IAccountManager extends BaseContract {
     [void],
     "nonpayable"
   >;
+
+  payerDelaySeconds: TypedContractMethod<[], [bigint], "view">;
 
   pendingAdmin: TypedContractMethod<[], [string], "view">;
 
@@ -1591,8 +1839,38 @@ export interface IAccountManager extends BaseContract {
     "nonpayable"
   >;
 
+  revokeAllUsageApiKeys: TypedContractMethod<
+    [id: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
+
+  scheduledAdminApiPayer: TypedContractMethod<
+    [],
+    [ScheduledPayerStructOutput],
+    "view"
+  >;
+
+  scheduledApiPayers: TypedContractMethod<
+    [],
+    [ScheduledPayerStructOutput[]],
+    "view"
+  >;
+
+  setAccountFrozen: TypedContractMethod<
+    [id: BigNumberish, frozen: boolean],
+    [void],
+    "nonpayable"
+  >;
+
   setAdminApiPayer: TypedContractMethod<
     [payer: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
+  setPkpOps: TypedContractMethod<
+    [id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish],
     [void],
     "nonpayable"
   >;
@@ -1620,6 +1898,14 @@ export interface IAccountManager extends BaseContract {
   transferOwnership: TypedContractMethod<
     [apiKeyHash: BigNumberish, newOwner: AddressLike],
     [void],
+    "nonpayable"
+  >;
+
+  trustedForwarder: TypedContractMethod<[], [string], "view">;
+
+  tryMulticall: TypedContractMethod<
+    [data: BytesLike[]],
+    [boolean[]],
     "nonpayable"
   >;
 
@@ -1766,6 +2052,12 @@ export interface IAccountManager extends BaseContract {
     "view"
   >;
   getFunction(
+    nameOrSignature: "cancelAdminApiPayer"
+  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "cancelAdminProposal"
+  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(
     nameOrSignature: "changeGroupMembers"
   ): TypedContractMethod<
     [
@@ -1791,7 +2083,7 @@ export interface IAccountManager extends BaseContract {
   ): TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish, pkp: AddressLike],
     [
-      [boolean, bigint, boolean, bigint, bigint, bigint, bigint] & {
+      [boolean, bigint, boolean, bigint, bigint, bigint, bigint, bigint] & {
         allowed: boolean;
         reason: bigint;
         actionByName: boolean;
@@ -1799,6 +2091,7 @@ export interface IAccountManager extends BaseContract {
         derivationPath: bigint;
         blockNumber: bigint;
         blockTimestamp: bigint;
+        deniedOps: bigint;
       }
     ],
     "view"
@@ -1923,6 +2216,9 @@ export interface IAccountManager extends BaseContract {
     "view"
   >;
   getFunction(
+    nameOrSignature: "multicall"
+  ): TypedContractMethod<[data: BytesLike[]], [string[]], "nonpayable">;
+  getFunction(
     nameOrSignature: "newAccount"
   ): TypedContractMethod<
     [
@@ -1942,6 +2238,9 @@ export interface IAccountManager extends BaseContract {
     [void],
     "nonpayable"
   >;
+  getFunction(
+    nameOrSignature: "payerDelaySeconds"
+  ): TypedContractMethod<[], [bigint], "view">;
   getFunction(
     nameOrSignature: "pendingAdmin"
   ): TypedContractMethod<[], [string], "view">;
@@ -2007,8 +2306,31 @@ export interface IAccountManager extends BaseContract {
     "nonpayable"
   >;
   getFunction(
+    nameOrSignature: "revokeAllUsageApiKeys"
+  ): TypedContractMethod<[id: BigNumberish], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "scheduledAdminApiPayer"
+  ): TypedContractMethod<[], [ScheduledPayerStructOutput], "view">;
+  getFunction(
+    nameOrSignature: "scheduledApiPayers"
+  ): TypedContractMethod<[], [ScheduledPayerStructOutput[]], "view">;
+  getFunction(
+    nameOrSignature: "setAccountFrozen"
+  ): TypedContractMethod<
+    [id: BigNumberish, frozen: boolean],
+    [void],
+    "nonpayable"
+  >;
+  getFunction(
     nameOrSignature: "setAdminApiPayer"
   ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "setPkpOps"
+  ): TypedContractMethod<
+    [id: BigNumberish, pkp: AddressLike, deniedOps: BigNumberish],
+    [void],
+    "nonpayable"
+  >;
   getFunction(
     nameOrSignature: "setUsageApiKey"
   ): TypedContractMethod<
@@ -2037,6 +2359,12 @@ export interface IAccountManager extends BaseContract {
     [void],
     "nonpayable"
   >;
+  getFunction(
+    nameOrSignature: "trustedForwarder"
+  ): TypedContractMethod<[], [string], "view">;
+  getFunction(
+    nameOrSignature: "tryMulticall"
+  ): TypedContractMethod<[data: BytesLike[]], [boolean[]], "nonpayable">;
   getFunction(
     nameOrSignature: "updateAccountMetadata"
   ): TypedContractMethod<
@@ -2123,6 +2451,13 @@ export interface IAccountManager extends BaseContract {
     AccountCreatedEvent.OutputObject
   >;
   getEvent(
+    key: "AccountFreezeSet"
+  ): TypedContractEvent<
+    AccountFreezeSetEvent.InputTuple,
+    AccountFreezeSetEvent.OutputTuple,
+    AccountFreezeSetEvent.OutputObject
+  >;
+  getEvent(
     key: "AccountOwnershipTransferred"
   ): TypedContractEvent<
     AccountOwnershipTransferredEvent.InputTuple,
@@ -2172,6 +2507,20 @@ export interface IAccountManager extends BaseContract {
     ActionUpdatedEvent.OutputObject
   >;
   getEvent(
+    key: "AdminApiPayerCancelled"
+  ): TypedContractEvent<
+    AdminApiPayerCancelledEvent.InputTuple,
+    AdminApiPayerCancelledEvent.OutputTuple,
+    AdminApiPayerCancelledEvent.OutputObject
+  >;
+  getEvent(
+    key: "AdminApiPayerScheduled"
+  ): TypedContractEvent<
+    AdminApiPayerScheduledEvent.InputTuple,
+    AdminApiPayerScheduledEvent.OutputTuple,
+    AdminApiPayerScheduledEvent.OutputObject
+  >;
+  getEvent(
     key: "AdminApiPayerSet"
   ): TypedContractEvent<
     AdminApiPayerSetEvent.InputTuple,
@@ -2186,11 +2535,25 @@ export interface IAccountManager extends BaseContract {
     AdminChangedEvent.OutputObject
   >;
   getEvent(
+    key: "AdminProposalCancelled"
+  ): TypedContractEvent<
+    AdminProposalCancelledEvent.InputTuple,
+    AdminProposalCancelledEvent.OutputTuple,
+    AdminProposalCancelledEvent.OutputObject
+  >;
+  getEvent(
     key: "AdminProposed"
   ): TypedContractEvent<
     AdminProposedEvent.InputTuple,
     AdminProposedEvent.OutputTuple,
     AdminProposedEvent.OutputObject
+  >;
+  getEvent(
+    key: "AllUsageApiKeysRevoked"
+  ): TypedContractEvent<
+    AllUsageApiKeysRevokedEvent.InputTuple,
+    AllUsageApiKeysRevokedEvent.OutputTuple,
+    AllUsageApiKeysRevokedEvent.OutputObject
   >;
   getEvent(
     key: "ApiPayerAdded"
@@ -2205,6 +2568,20 @@ export interface IAccountManager extends BaseContract {
     ApiPayerRemovedEvent.InputTuple,
     ApiPayerRemovedEvent.OutputTuple,
     ApiPayerRemovedEvent.OutputObject
+  >;
+  getEvent(
+    key: "ApiPayerScheduled"
+  ): TypedContractEvent<
+    ApiPayerScheduledEvent.InputTuple,
+    ApiPayerScheduledEvent.OutputTuple,
+    ApiPayerScheduledEvent.OutputObject
+  >;
+  getEvent(
+    key: "CallFailed"
+  ): TypedContractEvent<
+    CallFailedEvent.InputTuple,
+    CallFailedEvent.OutputTuple,
+    CallFailedEvent.OutputObject
   >;
   getEvent(
     key: "GroupAdded"
@@ -2233,6 +2610,13 @@ export interface IAccountManager extends BaseContract {
     PkpAddedToGroupEvent.InputTuple,
     PkpAddedToGroupEvent.OutputTuple,
     PkpAddedToGroupEvent.OutputObject
+  >;
+  getEvent(
+    key: "PkpOpsSet"
+  ): TypedContractEvent<
+    PkpOpsSetEvent.InputTuple,
+    PkpOpsSetEvent.OutputTuple,
+    PkpOpsSetEvent.OutputObject
   >;
   getEvent(
     key: "PkpRemovedFromGroup"
@@ -2305,6 +2689,17 @@ export interface IAccountManager extends BaseContract {
       AccountCreatedEvent.InputTuple,
       AccountCreatedEvent.OutputTuple,
       AccountCreatedEvent.OutputObject
+    >;
+
+    "AccountFreezeSet(uint256,bool,uint256)": TypedContractEvent<
+      AccountFreezeSetEvent.InputTuple,
+      AccountFreezeSetEvent.OutputTuple,
+      AccountFreezeSetEvent.OutputObject
+    >;
+    AccountFreezeSet: TypedContractEvent<
+      AccountFreezeSetEvent.InputTuple,
+      AccountFreezeSetEvent.OutputTuple,
+      AccountFreezeSetEvent.OutputObject
     >;
 
     "AccountOwnershipTransferred(uint256,address,address,uint256)": TypedContractEvent<
@@ -2384,6 +2779,28 @@ export interface IAccountManager extends BaseContract {
       ActionUpdatedEvent.OutputObject
     >;
 
+    "AdminApiPayerCancelled(address)": TypedContractEvent<
+      AdminApiPayerCancelledEvent.InputTuple,
+      AdminApiPayerCancelledEvent.OutputTuple,
+      AdminApiPayerCancelledEvent.OutputObject
+    >;
+    AdminApiPayerCancelled: TypedContractEvent<
+      AdminApiPayerCancelledEvent.InputTuple,
+      AdminApiPayerCancelledEvent.OutputTuple,
+      AdminApiPayerCancelledEvent.OutputObject
+    >;
+
+    "AdminApiPayerScheduled(address,uint256)": TypedContractEvent<
+      AdminApiPayerScheduledEvent.InputTuple,
+      AdminApiPayerScheduledEvent.OutputTuple,
+      AdminApiPayerScheduledEvent.OutputObject
+    >;
+    AdminApiPayerScheduled: TypedContractEvent<
+      AdminApiPayerScheduledEvent.InputTuple,
+      AdminApiPayerScheduledEvent.OutputTuple,
+      AdminApiPayerScheduledEvent.OutputObject
+    >;
+
     "AdminApiPayerSet(address)": TypedContractEvent<
       AdminApiPayerSetEvent.InputTuple,
       AdminApiPayerSetEvent.OutputTuple,
@@ -2406,6 +2823,17 @@ export interface IAccountManager extends BaseContract {
       AdminChangedEvent.OutputObject
     >;
 
+    "AdminProposalCancelled(address)": TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
+    >;
+    AdminProposalCancelled: TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
+    >;
+
     "AdminProposed(address)": TypedContractEvent<
       AdminProposedEvent.InputTuple,
       AdminProposedEvent.OutputTuple,
@@ -2415,6 +2843,17 @@ export interface IAccountManager extends BaseContract {
       AdminProposedEvent.InputTuple,
       AdminProposedEvent.OutputTuple,
       AdminProposedEvent.OutputObject
+    >;
+
+    "AllUsageApiKeysRevoked(uint256,uint256)": TypedContractEvent<
+      AllUsageApiKeysRevokedEvent.InputTuple,
+      AllUsageApiKeysRevokedEvent.OutputTuple,
+      AllUsageApiKeysRevokedEvent.OutputObject
+    >;
+    AllUsageApiKeysRevoked: TypedContractEvent<
+      AllUsageApiKeysRevokedEvent.InputTuple,
+      AllUsageApiKeysRevokedEvent.OutputTuple,
+      AllUsageApiKeysRevokedEvent.OutputObject
     >;
 
     "ApiPayerAdded(address)": TypedContractEvent<
@@ -2437,6 +2876,28 @@ export interface IAccountManager extends BaseContract {
       ApiPayerRemovedEvent.InputTuple,
       ApiPayerRemovedEvent.OutputTuple,
       ApiPayerRemovedEvent.OutputObject
+    >;
+
+    "ApiPayerScheduled(address,uint256)": TypedContractEvent<
+      ApiPayerScheduledEvent.InputTuple,
+      ApiPayerScheduledEvent.OutputTuple,
+      ApiPayerScheduledEvent.OutputObject
+    >;
+    ApiPayerScheduled: TypedContractEvent<
+      ApiPayerScheduledEvent.InputTuple,
+      ApiPayerScheduledEvent.OutputTuple,
+      ApiPayerScheduledEvent.OutputObject
+    >;
+
+    "CallFailed(uint256,bytes)": TypedContractEvent<
+      CallFailedEvent.InputTuple,
+      CallFailedEvent.OutputTuple,
+      CallFailedEvent.OutputObject
+    >;
+    CallFailed: TypedContractEvent<
+      CallFailedEvent.InputTuple,
+      CallFailedEvent.OutputTuple,
+      CallFailedEvent.OutputObject
     >;
 
     "GroupAdded(uint256,uint256,string,string,uint256)": TypedContractEvent<
@@ -2481,6 +2942,17 @@ export interface IAccountManager extends BaseContract {
       PkpAddedToGroupEvent.InputTuple,
       PkpAddedToGroupEvent.OutputTuple,
       PkpAddedToGroupEvent.OutputObject
+    >;
+
+    "PkpOpsSet(uint256,address,uint256,uint256)": TypedContractEvent<
+      PkpOpsSetEvent.InputTuple,
+      PkpOpsSetEvent.OutputTuple,
+      PkpOpsSetEvent.OutputObject
+    >;
+    PkpOpsSet: TypedContractEvent<
+      PkpOpsSetEvent.InputTuple,
+      PkpOpsSetEvent.OutputTuple,
+      PkpOpsSetEvent.OutputObject
     >;
 
     "PkpRemovedFromGroup(uint256,uint256,address,uint256)": TypedContractEvent<

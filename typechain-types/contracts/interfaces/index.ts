@@ -2,6 +2,3 @@
 /* tslint:disable */
 /* eslint-disable */
 export type { IAccountManager } from "./IAccountManager";
-export type { IAppAuth } from "./IAppAuth";
-export type { IApplicationAllowlist } from "./IApplicationAllowlist";
-export type { ITwoStepAdmin } from "./ITwoStepAdmin";

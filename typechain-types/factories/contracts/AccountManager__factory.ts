@@ -9,6 +9,7 @@ import {
 } from "ethers";
 import type {
   Signer,
+  BigNumberish,
   AddressLike,
   ContractDeployTransaction,
   ContractRunner,
@@ -27,6 +28,16 @@ const _abi = [
         name: "firstAdmin",
         type: "address",
       },
+      {
+        internalType: "uint256",
+        name: "delaySeconds",
+        type: "uint256",
+      },
+      {
+        internalType: "address",
+        name: "forwarder",
+        type: "address",
+      },
     ],
     stateMutability: "nonpayable",
     type: "constructor",
@@ -40,6 +51,17 @@ const _abi = [
       },
     ],
     name: "AccountChainSecured",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+    ],
+    name: "AccountFrozen",
     type: "error",
   },
   {
@@ -67,6 +89,22 @@ const _abi = [
       },
     ],
     name: "AddressEmptyCode",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "delaySeconds",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "max",
+        type: "uint256",
+      },
+    ],
+    name: "DelayTooLong",
     type: "error",
   },
   {
@@ -107,6 +145,17 @@ const _abi = [
     type: "error",
   },
   {
+    inputs: [
+      {
+        internalType: "address",
+        name: "forwarder",
+        type: "address",
+      },
+    ],
+    name: "ForwarderNotAllowed",
+    type: "error",
+  },
+  {
     inputs: [],
     name: "GroupZero",
     type: "error",
@@ -137,6 +186,17 @@ const _abi = [
     inputs: [
       {
         internalType: "uint256",
+        name: "key",
+        type: "uint256",
+      },
+    ],
+    name: "KeyRevoked",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
         name: "member",
         type: "uint256",
       },
@@ -158,6 +218,11 @@ const _abi = [
       },
     ],
     name: "MissingScope",
+    type: "error",
+  },
+  {
+    inputs: [],
+    name: "NestedBatch",
     type: "error",
   },
   {
@@ -207,6 +272,11 @@ const _abi = [
       },
     ],
     name: "NotPendingAdmin",
+    type: "error",
+  },
+  {
+    inputs: [],
+    name: "NothingToCancel",
     type: "error",
   },
   {
@@ -266,6 +336,22 @@ const _abi = [
       },
     ],
     name: "StringTooLong",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "available",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "needed",
+        type: "uint256",
+      },
+    ],
+    name: "TooLittleGas",
     type: "error",
   },
   {
@@ -454,6 +540,31 @@ const _abi = [
       },
     ],
     name: "AccountCreated",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "bool",
+        name: "frozen",
+        type: "bool",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "actor",
+        type: "uint256",
+      },
+    ],
+    name: "AccountFreezeSet",
     type: "event",
   },
   {
@@ -689,6 +800,38 @@ const _abi = [
         type: "address",
       },
     ],
+    name: "AdminApiPayerCancelled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "activeFrom",
+        type: "uint256",
+      },
+    ],
+    name: "AdminApiPayerScheduled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+    ],
     name: "AdminApiPayerSet",
     type: "event",
   },
@@ -721,7 +864,39 @@ const _abi = [
         type: "address",
       },
     ],
+    name: "AdminProposalCancelled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "newAdmin",
+        type: "address",
+      },
+    ],
     name: "AdminProposed",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "actor",
+        type: "uint256",
+      },
+    ],
+    name: "AllUsageApiKeysRevoked",
     type: "event",
   },
   {
@@ -748,6 +923,44 @@ const _abi = [
       },
     ],
     name: "ApiPayerRemoved",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "activeFrom",
+        type: "uint256",
+      },
+    ],
+    name: "ApiPayerScheduled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "index",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "bytes",
+        name: "reason",
+        type: "bytes",
+      },
+    ],
+    name: "CallFailed",
     type: "event",
   },
   {
@@ -878,6 +1091,37 @@ const _abi = [
       },
     ],
     name: "PkpAddedToGroup",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        indexed: true,
+        internalType: "address",
+        name: "pkpId",
+        type: "address",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "deniedOps",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "actor",
+        type: "uint256",
+      },
+    ],
+    name: "PkpOpsSet",
     type: "event",
   },
   {
@@ -1158,6 +1402,10 @@ const _abi = [
     type: "event",
   },
   {
+    stateMutability: "nonpayable",
+    type: "fallback",
+  },
+  {
     inputs: [],
     name: "acceptAdmin",
     outputs: [],
@@ -1178,25 +1426,6 @@ const _abi = [
         internalType: "bool",
         name: "",
         type: "bool",
-      },
-    ],
-    stateMutability: "view",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "key",
-        type: "uint256",
-      },
-    ],
-    name: "accountOf",
-    outputs: [
-      {
-        internalType: "uint256",
-        name: "",
-        type: "uint256",
       },
     ],
     stateMutability: "view",
@@ -1342,32 +1571,6 @@ const _abi = [
     type: "function",
   },
   {
-    inputs: [],
-    name: "adminApiPayer",
-    outputs: [
-      {
-        internalType: "address",
-        name: "",
-        type: "address",
-      },
-    ],
-    stateMutability: "view",
-    type: "function",
-  },
-  {
-    inputs: [],
-    name: "apiPayers",
-    outputs: [
-      {
-        internalType: "address[]",
-        name: "",
-        type: "address[]",
-      },
-    ],
-    stateMutability: "view",
-    type: "function",
-  },
-  {
     inputs: [
       {
         internalType: "uint256",
@@ -1418,6 +1621,20 @@ const _abi = [
       },
     ],
     stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "cancelAdminApiPayer",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "cancelAdminProposal",
+    outputs: [],
+    stateMutability: "nonpayable",
     type: "function",
   },
   {
@@ -1531,6 +1748,711 @@ const _abi = [
         name: "blockTimestamp",
         type: "uint256",
       },
+      {
+        internalType: "uint256",
+        name: "deniedOps",
+        type: "uint256",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "address",
+        name: "forwarder",
+        type: "address",
+      },
+    ],
+    name: "isTrustedForwarder",
+    outputs: [
+      {
+        internalType: "bool",
+        name: "",
+        type: "bool",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "keyNamespace",
+    outputs: [
+      {
+        internalType: "bytes32",
+        name: "",
+        type: "bytes32",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "bytes[]",
+        name: "data",
+        type: "bytes[]",
+      },
+    ],
+    name: "multicall",
+    outputs: [
+      {
+        internalType: "bytes[]",
+        name: "results",
+        type: "bytes[]",
+      },
+    ],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "bool",
+        name: "managed",
+        type: "bool",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+      {
+        internalType: "address",
+        name: "adminWalletAddress",
+        type: "address",
+      },
+    ],
+    name: "newAccount",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+    ],
+    name: "newChainSecuredAccount",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "payerDelaySeconds",
+    outputs: [
+      {
+        internalType: "uint256",
+        name: "",
+        type: "uint256",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "pendingAdmin",
+    outputs: [
+      {
+        internalType: "address",
+        name: "",
+        type: "address",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "address",
+        name: "newAdmin",
+        type: "address",
+      },
+    ],
+    name: "proposeAdmin",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "address",
+        name: "pkpId",
+        type: "address",
+      },
+      {
+        internalType: "uint256",
+        name: "derivationPath",
+        type: "uint256",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+    ],
+    name: "registerWalletDerivation",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "accountApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "actionHash",
+        type: "uint256",
+      },
+    ],
+    name: "removeAction",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "groupId",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "action",
+        type: "uint256",
+      },
+    ],
+    name: "removeActionFromGroup",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+    ],
+    name: "removeApiPayer",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "groupId",
+        type: "uint256",
+      },
+    ],
+    name: "removeGroup",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "groupId",
+        type: "uint256",
+      },
+      {
+        internalType: "address",
+        name: "pkpId",
+        type: "address",
+      },
+    ],
+    name: "removePkpFromGroup",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "accountApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "usageApiKeyHash",
+        type: "uint256",
+      },
+    ],
+    name: "removeUsageApiKey",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+    ],
+    name: "revokeAllUsageApiKeys",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        internalType: "bool",
+        name: "frozen",
+        type: "bool",
+      },
+    ],
+    name: "setAccountFrozen",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+    ],
+    name: "setAdminApiPayer",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        internalType: "address",
+        name: "pkp",
+        type: "address",
+      },
+      {
+        internalType: "uint256",
+        name: "deniedOps",
+        type: "uint256",
+      },
+    ],
+    name: "setPkpOps",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "accountApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "usageApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "expiration",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "balance",
+        type: "uint256",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+      {
+        internalType: "bool",
+        name: "createGroups",
+        type: "bool",
+      },
+      {
+        internalType: "bool",
+        name: "deleteGroups",
+        type: "bool",
+      },
+      {
+        internalType: "bool",
+        name: "createPKPs",
+        type: "bool",
+      },
+      {
+        internalType: "uint256[]",
+        name: "manageIPFSIdsInGroups",
+        type: "uint256[]",
+      },
+      {
+        internalType: "uint256[]",
+        name: "addPkpToGroups",
+        type: "uint256[]",
+      },
+      {
+        internalType: "uint256[]",
+        name: "removePkpFromGroups",
+        type: "uint256[]",
+      },
+      {
+        internalType: "uint256[]",
+        name: "executeInGroups",
+        type: "uint256[]",
+      },
+    ],
+    name: "setUsageApiKey",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "address",
+        name: "newOwner",
+        type: "address",
+      },
+    ],
+    name: "transferOwnership",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "trustedForwarder",
+    outputs: [
+      {
+        internalType: "address",
+        name: "",
+        type: "address",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "bytes[]",
+        name: "data",
+        type: "bytes[]",
+      },
+    ],
+    name: "tryMulticall",
+    outputs: [
+      {
+        internalType: "bool[]",
+        name: "succeeded",
+        type: "bool[]",
+      },
+    ],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+    ],
+    name: "updateAccountMetadata",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "accountApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "actionHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "groupId",
+        type: "uint256",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+    ],
+    name: "updateActionMetadata",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "accountApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "groupId",
+        type: "uint256",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+      {
+        internalType: "uint256[]",
+        name: "cidHashes",
+        type: "uint256[]",
+      },
+      {
+        internalType: "address[]",
+        name: "pkpIds",
+        type: "address[]",
+      },
+    ],
+    name: "updateGroup",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "accountApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "groupId",
+        type: "uint256",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+    ],
+    name: "updateGroupMetadata",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "apiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "address",
+        name: "pkpId",
+        type: "address",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+    ],
+    name: "updatePkpMetadata",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "accountApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "usageApiKeyHash",
+        type: "uint256",
+      },
+      {
+        internalType: "string",
+        name: "name",
+        type: "string",
+      },
+      {
+        internalType: "string",
+        name: "description",
+        type: "string",
+      },
+    ],
+    name: "updateUsageApiKeyMetadata",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "key",
+        type: "uint256",
+      },
+    ],
+    name: "accountOf",
+    outputs: [
+      {
+        internalType: "uint256",
+        name: "",
+        type: "uint256",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "adminApiPayer",
+    outputs: [
+      {
+        internalType: "address",
+        name: "",
+        type: "address",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "apiPayers",
+    outputs: [
+      {
+        internalType: "address[]",
+        name: "",
+        type: "address[]",
+      },
     ],
     stateMutability: "view",
     type: "function",
@@ -1597,9 +2519,14 @@ const _abi = [
             name: "lastGroupId",
             type: "uint256",
           },
+          {
+            internalType: "bool",
+            name: "frozen",
+            type: "bool",
+          },
         ],
         internalType: "struct AccountInfo",
-        name: "info",
+        name: "",
         type: "tuple",
       },
     ],
@@ -1704,9 +2631,14 @@ const _abi = [
             name: "balance",
             type: "uint256",
           },
+          {
+            internalType: "bool",
+            name: "frozen",
+            type: "bool",
+          },
         ],
         internalType: "struct KeyInfo",
-        name: "info",
+        name: "",
         type: "tuple",
       },
     ],
@@ -1792,7 +2724,7 @@ const _abi = [
           },
         ],
         internalType: "struct UsageApiKeyInfo",
-        name: "info",
+        name: "",
         type: "tuple",
       },
     ],
@@ -1831,7 +2763,7 @@ const _abi = [
         type: "uint256",
       },
       {
-        internalType: "enum Scope",
+        internalType: "uint8",
         name: "scope",
         type: "uint8",
       },
@@ -1847,19 +2779,6 @@ const _abi = [
         internalType: "bool",
         name: "",
         type: "bool",
-      },
-    ],
-    stateMutability: "view",
-    type: "function",
-  },
-  {
-    inputs: [],
-    name: "keyNamespace",
-    outputs: [
-      {
-        internalType: "bytes32",
-        name: "",
-        type: "bytes32",
       },
     ],
     stateMutability: "view",
@@ -2080,6 +2999,11 @@ const _abi = [
             name: "description",
             type: "string",
           },
+          {
+            internalType: "uint256",
+            name: "deniedOps",
+            type: "uint256",
+          },
         ],
         internalType: "struct PkpInfo[]",
         name: "items",
@@ -2145,6 +3069,11 @@ const _abi = [
             internalType: "string",
             name: "description",
             type: "string",
+          },
+          {
+            internalType: "uint256",
+            name: "deniedOps",
+            type: "uint256",
           },
         ],
         internalType: "struct PkpInfo[]",
@@ -2264,89 +3193,6 @@ const _abi = [
   {
     inputs: [
       {
-        internalType: "bytes[]",
-        name: "data",
-        type: "bytes[]",
-      },
-    ],
-    name: "multicall",
-    outputs: [
-      {
-        internalType: "bytes[]",
-        name: "results",
-        type: "bytes[]",
-      },
-    ],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "bool",
-        name: "managed",
-        type: "bool",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-      {
-        internalType: "address",
-        name: "adminWalletAddress",
-        type: "address",
-      },
-    ],
-    name: "newAccount",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-    ],
-    name: "newChainSecuredAccount",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [],
-    name: "pendingAdmin",
-    outputs: [
-      {
-        internalType: "address",
-        name: "",
-        type: "address",
-      },
-    ],
-    stateMutability: "view",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
         internalType: "uint256",
         name: "id",
         type: "uint256",
@@ -2369,450 +3215,59 @@ const _abi = [
     type: "function",
   },
   {
-    inputs: [
+    inputs: [],
+    name: "scheduledAdminApiPayer",
+    outputs: [
       {
-        internalType: "address",
-        name: "newAdmin",
-        type: "address",
+        components: [
+          {
+            internalType: "address",
+            name: "payer",
+            type: "address",
+          },
+          {
+            internalType: "uint256",
+            name: "activeFrom",
+            type: "uint256",
+          },
+        ],
+        internalType: "struct ScheduledPayer",
+        name: "",
+        type: "tuple",
       },
     ],
-    name: "proposeAdmin",
-    outputs: [],
-    stateMutability: "nonpayable",
+    stateMutability: "view",
     type: "function",
   },
   {
-    inputs: [
+    inputs: [],
+    name: "scheduledApiPayers",
+    outputs: [
       {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "address",
-        name: "pkpId",
-        type: "address",
-      },
-      {
-        internalType: "uint256",
-        name: "derivationPath",
-        type: "uint256",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
+        components: [
+          {
+            internalType: "address",
+            name: "payer",
+            type: "address",
+          },
+          {
+            internalType: "uint256",
+            name: "activeFrom",
+            type: "uint256",
+          },
+        ],
+        internalType: "struct ScheduledPayer[]",
+        name: "",
+        type: "tuple[]",
       },
     ],
-    name: "registerWalletDerivation",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "accountApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "actionHash",
-        type: "uint256",
-      },
-    ],
-    name: "removeAction",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "groupId",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "action",
-        type: "uint256",
-      },
-    ],
-    name: "removeActionFromGroup",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "address",
-        name: "payer",
-        type: "address",
-      },
-    ],
-    name: "removeApiPayer",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "groupId",
-        type: "uint256",
-      },
-    ],
-    name: "removeGroup",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "groupId",
-        type: "uint256",
-      },
-      {
-        internalType: "address",
-        name: "pkpId",
-        type: "address",
-      },
-    ],
-    name: "removePkpFromGroup",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "accountApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "usageApiKeyHash",
-        type: "uint256",
-      },
-    ],
-    name: "removeUsageApiKey",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "address",
-        name: "payer",
-        type: "address",
-      },
-    ],
-    name: "setAdminApiPayer",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "accountApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "usageApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "expiration",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "balance",
-        type: "uint256",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-      {
-        internalType: "bool",
-        name: "createGroups",
-        type: "bool",
-      },
-      {
-        internalType: "bool",
-        name: "deleteGroups",
-        type: "bool",
-      },
-      {
-        internalType: "bool",
-        name: "createPKPs",
-        type: "bool",
-      },
-      {
-        internalType: "uint256[]",
-        name: "manageIPFSIdsInGroups",
-        type: "uint256[]",
-      },
-      {
-        internalType: "uint256[]",
-        name: "addPkpToGroups",
-        type: "uint256[]",
-      },
-      {
-        internalType: "uint256[]",
-        name: "removePkpFromGroups",
-        type: "uint256[]",
-      },
-      {
-        internalType: "uint256[]",
-        name: "executeInGroups",
-        type: "uint256[]",
-      },
-    ],
-    name: "setUsageApiKey",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "address",
-        name: "newOwner",
-        type: "address",
-      },
-    ],
-    name: "transferOwnership",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-    ],
-    name: "updateAccountMetadata",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "accountApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "actionHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "groupId",
-        type: "uint256",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-    ],
-    name: "updateActionMetadata",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "accountApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "groupId",
-        type: "uint256",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-      {
-        internalType: "uint256[]",
-        name: "cidHashes",
-        type: "uint256[]",
-      },
-      {
-        internalType: "address[]",
-        name: "pkpIds",
-        type: "address[]",
-      },
-    ],
-    name: "updateGroup",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "accountApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "groupId",
-        type: "uint256",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-    ],
-    name: "updateGroupMetadata",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "apiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "address",
-        name: "pkpId",
-        type: "address",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-    ],
-    name: "updatePkpMetadata",
-    outputs: [],
-    stateMutability: "nonpayable",
-    type: "function",
-  },
-  {
-    inputs: [
-      {
-        internalType: "uint256",
-        name: "accountApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "uint256",
-        name: "usageApiKeyHash",
-        type: "uint256",
-      },
-      {
-        internalType: "string",
-        name: "name",
-        type: "string",
-      },
-      {
-        internalType: "string",
-        name: "description",
-        type: "string",
-      },
-    ],
-    name: "updateUsageApiKeyMetadata",
-    outputs: [],
-    stateMutability: "nonpayable",
+    stateMutability: "view",
     type: "function",
   },
 ] as const;
 
 const _bytecode =
-  "0x60a080604052346100e957602081616014803803809161001f82856100ed565b8339810103126100e957516001600160a01b038116908190036100e95780156100da575f80546001600160a01b0319168217815560405191907f7e644d79422f17c01e4894b5f4f588d331ebfa28653d42ae832dc59e38c9798f8180a3602081019060608252600c60808201526b6b65797772696768742f763160a01b60a082015246604082015230606082015260a081526100bc60c0826100ed565b519020608052604051615eef9081610125823960805181611f5c0152f35b63d92e233d60e01b5f5260045ffd5b5f80fd5b601f909101601f19168101906001600160401b0382119082101761011057604052565b634e487b7160e01b5f52604160045260245ffdfe6101806040526004361015610012575f80fd5b5f5f3560e01c80630202d6591461296057806308a8af07146129105780630bbe5dfc146128975780630c3023cb1461286f5780630e18b681146127f357806313835e91146127d6578063147bf6c4146127905780631f52aa421461274857806325284ac1146126fa57806326782247146126d2578063272d87531461269f57806329507f73146126005780632b12dee6146124075780632da0cf1614611f7f5780632f88ac8314611f4557806336a07e4414611dcf57806340d4411b14611d36578063426dd27c14611cec5780634a42c40a14611c995780634dbebfe514611b505780635040900114611ab75780635d861c7214611a6e5780636a3d77a9146119c95780636e714f42146118d8578063704d8b2914611842578063719fac43146117b65780637817d7821461175f5780637834e203146116a8578063793122451461145b5780637c3822b1146113b65780638f4e43211461138e57806390222cad1461133757806392141552146112cb57806393b3164e1461129457806396282c48146111d55780639d17ba051461116d578063a0ede5ec14611133578063a6b6b6721461104d578063ac9650d814610ec4578063acb8ae3e14610d6a578063adb7385914610aed578063b49b8b89146109c0578063bb5b27e114610893578063c5f5b98414610661578063c91768041461063b578063ce88b145146104b2578063d6d54e8e1461042a578063ea79e095146103dc578063f75c8b2d146102a6578063f851a4401461027f5763ff1fe00c1461024c575f80fd5b3461027c5760209061026661026036612d63565b90613e08565b5050905061027381612dc2565b60405190158152f35b80fd5b503461027c578060031936011261027c57546040516001600160a01b039091168152602090f35b503461027c576102c6906102eb6102bc36612be3565b92919490946139ae565b936102d0856155f8565b906102e56102dd83615664565b809583614f10565b916157d4565b8051916102f783613452565b926103056040519485612f54565b808452610314601f1991613452565b01845b8181106103c5575050835b825181101561035e578061034261033b600193866133ea565b5188614dc9565b61034c82876133ea565b5261035781866133ea565b5001610322565b508383604051916040830160408452825180915260608401602060608360051b870101940192905b82821061039a578580868960208301520390f35b909192936020806103b7600193605f198a82030186528851612d79565b960192019201909291610386565b6020906103d0613426565b82828801015201610317565b503461027c576104166104106103ff6103f436612a9f565b9491929390936139ae565b9161040a81846139e4565b82614b21565b906154f9565b9061042660405192839283612dcc565b0390f35b503461027c57602036600319011261027c57610444612a5c565b81546001600160a01b0316330361049f5761045e81613c1e565b6001600160a01b031661047081615e3e565b610478575080f35b7f6232d9e5cade28c6596a9abc45f18060b84660af743c70eb9a860d4f49342d918280a280f35b630bd4212160e11b825233600452602482fd5b503461027c57602036600319011261027c5760405160043561014082016001600160401b0381118382101761062757604052828252602082019280845260408301918183528460608501936060855261060160808701606081526105ee60a089019787895260c08a019488865263ffffffff60258c60e08101998c8b5261010082019b8d8d5261012083019d8e52610549816139ae565b925281546001600160a01b03811690915260a081901c60ff161515855261057c60a882901c62ffffff16600184016142d9565b895286528d61059261058d846155f8565b615664565b90526105a061058d836154a1565b8a5260e01c8a52602e8101548b5201541689526040519b8c9b60208d525160208d015260018060a01b0390511660408c015251151560608b01525161014060808b01526101608a0190612abd565b9051888203601f190160a08a0152612abd565b945160c08701525160e08601525161010085015251610120840152516101408301520390f35b634e487b7160e01b84526041600452602484fd5b503461027c5761041661065861065036612be3565b9290916139ae565b610410816154a1565b503461027c5761067036612d63565b9061067a81613c2e565b9060016106878484614f59565b0161069181612fe5565b908386526005602052602e604087200180545f198101908111610857576106b890826138ba565b90549060031b1c5f1963ffffffff8551160163ffffffff811161087f576106f96106e38392856138ba565b819391549060031b91821b915f19901b19161790565b905563ffffffff845116908852600660205263ffffffff600160408a2001911663ffffffff198254161790558054801561086b575f19019061073b82826138ba565b8154905f199060031b1b191690555561075261334f565b91600163ffffffff602083015116019063ffffffff82116108575763ffffffff80831660208087019190915260c09283015162ffffff811693870193909352855185546040808901516060808b015160808c015160a0909c01516001600160e81b0319909516959097169490941797851b67ffffffff00000000169790971796901b63ffffffff60401b169590951792901b64ffffffffff60601b169190911760889590951b67ffffffffffffffff60881b169490941760c89290921b60ff60c81b169190911760d09190911b62ffffff60d01b161790557f7f5a0f0a432054a1d89fc923a9a27ff3c239559e46551ab90f81c099c3be66c6915b604051908152a380f35b634e487b7160e01b88526011600452602488fd5b634e487b7160e01b88526031600452602488fd5b634e487b7160e01b89526011600452602489fd5b503461027c57602036600319011261027c5760e09060c0600435916108b661334f565b906108c0846150c5565b8051835260208101918251151595602085019687526040830151916108e483612dc2565b6108ed83612dc2565b604086019215835283518152600560205260ff604082205460a01c1693606087019415158552518152600560205260018060a01b036040822054169460808701958652511561097c575b5050604080518551815296511515602088015290511515908601525115156060850152516001600160a01b0316608084015260a08082015190840152015160c0820152f35b604081836001600160401b039460019452600660205264ffffffffff84848420015460601c1660a08a01528152600660205220015460881c16858501525f80610937565b503461027c57608036600319011261027c576004356024356001600160401b038111610ae9576109f4903690600401612a72565b6044356001600160401b038111610ae557610a13903690600401612a72565b91909260643594610a2381613c2e565b948615610ad65782610a43868387610a3b8c8c6153d2565b95908c6152cf565b9015610a835750907f90b4011fb8f788c7e02eea200bd7c061ef6a64d70078b16213df640cc5d9d50494610a7d9260405195869586612e7b565b0390a380f35b919091610a95575b5050505050505080f35b7fc22ebe89f07241772655308a3f8842c742ab1914eabd3655fbab219d1ff927c594610ac79260405195869586612e7b565b0390a35f808080808080610a8b565b63015028e360e31b8852600488fd5b8480fd5b8280fd5b503461027c5760c036600319011261027c57600435906024356044356001600160401b038111610ae957610b25903690600401612d33565b916064356001600160401b038111610ae557610b45903690600401612d33565b92906084356001600160401b038111610d6657610b66903690600401612d33565b9160a4356001600160401b038111610d6257610b86903690600401612d33565b969097899581610d4c575b82610d36575b85610d1a575b88610cc3575b878b8d8915610c9e575b50610bd09392916040828b610bc894526005602052206139e4565b888d8961456c565b91895b828110610c59575050505090610beb918489856145dc565b91855b848110610bf9578680f35b610c20610c1a610c12610c0d84898b6138cf565b6138df565b848b87614cc5565b856153a3565b610c2c57600101610bee565b60249087906001600160a01b0390610c4990610c0d90898b6138cf565b636bd65fc760e11b835216600452fd5b610c74610c1a8d8a610c6c8588886138cf565b35918b614c08565b610c8057600101610bd3565b610c8e906024938c936138cf565b636bd65fc760e11b825235600452fd5b610bc8919950916040610cb5610bd0969594613c2e565b9a925050919293508d610bad565b955060068a5b898110610ce35750610cdd9088908d613cdc565b95610ba3565b9a9b9a906001600160a01b03610cfd610c0d848d8f6138cf565b16610d125750600160075b91019b9a9b610cc9565b600190610d08565b9550610d3087610d2a8787614452565b8d613cdc565b95610b9d565b9550610d4687610d2a8486614414565b95610b97565b9550610d5c87610d2a8389614414565b95610b91565b8880fd5b8680fd5b503461027c57610d7f90602e6102bc36612be3565b019283549160c88111610ead5782821015610ea557610d9e8284613892565b908180821091180218915b610db283613452565b92610dc06040519485612f54565b808452610dcf601f1991613452565b01845b818110610e8e575050835b8351811015610e275780610e0b610dff610df96001948761349b565b896138ba565b90549060031b1c613059565b610e1582876133ea565b52610e2081866133ea565b5001610ddd565b508383604051916040830160408452825180915260608401602060608360051b870101940192905b828210610e63578580868960208301520390f35b90919293602080610e80600193605f198a82030186528851612c5a565b960192019201909291610e4f565b602090610e99612f75565b82828801015201610dd2565b508291610da9565b6324120e2560e21b845260045260c8602452604483fd5b503461027c57602036600319011261027c576004356001600160401b03811161104957610ef5903690600401612d33565b906020604051610f058282612f54565b84815281810191601f198101368437610f1d85613452565b93610f2b6040519586612f54565b858552610f3786613452565b90610f4983870192601f190183613385565b36819003601e19019188805b89811015610fed578060051b84013585811215610ae95784018035906001600160401b038211610fe9578701908036038213610fe957610fc5610fcb926001958a8d8d866040519788968588013785019083820190858252519283915e010190815203601f198101835282612f54565b30615317565b610fd5828b6133ea565b52610fe0818a6133ea565b50018990610f55565b8380fd5b506040805186815289518188018190529091600582901b83018101918591899085015b82871061101d5785850386f35b909192938280611039600193603f198a82030186528851612abd565b9601920196019592919092611010565b5080fd5b503461027c5760a036600319011261027c576024356044356004356064356001600160401b038111610ae557611087903690600401612a72565b906084356001600160401b038111610d66576110a7903690600401612a72565b936110b181613c2e565b9580611118575b506110d0858386866110ca8c8c614d8b565b8b6152cf565b6110d8578780f35b7fc22ebe89f07241772655308a3f8842c742ab1914eabd3655fbab219d1ff927c59461110a9260405195869586612e7b565b0390a35f8080808080808780f35b61112d90878a52600560205260408a206139e4565b5f6110b8565b503461027c57606036600319011261027c5760243590600882101561027c576020611163604435846004356137ac565b6040519015158152f35b503461027c576111879061118036612d63565b92906139ae565b91801580156111c8575b6111b557602092602d918352018252604060018060a01b0391205416604051908152f35b630470d65760e41b825260045260249150fd5b50825460e01c8111611191565b503461027c578060031936011261027c5760405180602060035491828152018091600385527fc2575a0e9e593c00f959f8c92f12db2869c3395a3b0502d05e2516446f71f85b90855b81811061127e5750505082611234910383612f54565b604051928392602084019060208552518091526040840192915b81811061125c575050500390f35b82516001600160a01b031684528594506020938401939092019160010161124e565b825484526020909301926001928301920161121e565b503461027c57602036600319011261027c576112ae612a5c565b81546001600160a01b0316330361049f576112c890613757565b80f35b503461027c5760a036600319011261027c576112e5612a46565b6064356001600160401b038111610ae957611304903690600401612a72565b91608435926001600160401b038411610ae5576113286112c8943690600401612a72565b939092604435906004356134d3565b503461027c57604036600319011261027c576020906001600160a01b0361135c612a46565b16808252600783526040822054600435036113885781526007825260409020600101545b604051908152f35b50611380565b503461027c57602036600319011261027c5760206113ad6004356150c5565b51604051908152f35b503461027c57604036600319011261027c576004356113d3612a46565b906113dd81613c2e565b90818452600560205260ff604085205460a01c1615611447577f12d2735d84abdf055e656286cf9865b2e960dce6412eeb416e2bf0fbb6c0f98b9061142284846143d9565b604080516001600160a01b039283168152602081019390935294169381908101610a7d565b630a32793360e11b84526004829052602484fd5b503461027c5760a036600319011261027c57600435602435908115918215808203610ae5576044356001600160401b0381116116a45761149f903690600401612a72565b92906064356001600160401b0381116116a0576114c0903690600401612a72565b9190926084359060018060a01b0382169889830361169c578115611693576114f3335f52600460205260405f2054151590565b155b611680578061166e575b61164e57878a52600560205260408a2091881561163f5761151f90615bf0565b8061162a575b6116165780546001600160a01b031661160257916115e87fbcb075456b3aa227e177c1748333d4db5c3fd7636de25a232267ed9a5360225b969594926115cf6115f6958b6bffffffffffffffffffffffff60a01b825416178155805460ff60a01b8960a01b169060ff60a01b19161781556115b085878b8662ffffff865460a81c166001870161449c565b50815462ffffff60a81b191660a89190911b62ffffff60a81b16179055565b6040519687968752608060208801526080870191612e5b565b918483036040860152612e5b565b8460608301520390a380f35b63659b1b4f60e01b89526004879052602489fd5b6366046cdb60e11b89526004879052602489fd5b50868952600660205260408920541515611525565b63ac8fb3c160e01b8b5260048bfd5b60448a8961165b33614ede565b9063e98826e560e01b8352600452602452fd5b5061167833614ede565b8814156114ff565b634a0bfec160e01b8b523360045260248bfd5b893314156114f5565b8a80fd5b8780fd5b8580fd5b503461027c576116b736612d63565b906116c181615963565b9091901580611741575b6117145760207fb1c3106cfadcb3f600ad6fe8fac7f58310a49b8c41bdcd2595c1357cf063e7d7918386526005825261084d8560256040892061170e83826139e4565b01615c16565b63f0188df360e01b845283604490600360045280602452fd5b634e487b7160e01b5f52602160045260245ffd5b508084526006602052611759846003604082206151cc565b156116cb565b503461027c576117a761177136612bfd565b916001600160a01b0383166117ab5761178d8260075b83613cdc565b80865260056020526117a283604088206139e4565b614f8c565b5080f35b61178d826005611787565b503461027c57602036600319011261027c576004358152600560205260409020546001600160a01b03811680151590816117f8575b6020826040519015158152f35b9050331490811561180e575b506020905f6117eb565b60ff915060a01c1680611823575b6020611804565b50602061183b335f52600460205260405f2054151590565b905061181c565b503461027c5760e09061186461185736612bfd565b939283929091859161400a565b9290919461187186612dc2565b61187b84826138f3565b6118b7575b5050604051938015855261189381612dc2565b602085015215156040840152606083015260808201524360a08201524260c0820152f35b6001600160a01b031681526007602052604090206001015492505f80611880565b503461027c57606036600319011261027c576004356024356001600160401b038111610ae95761190c903690600401612a72565b6044356001600160401b038111610ae55761192b903690600401612a72565b929061193685613c2e565b948587526005602052604087206119826119608785888862ffffff875460a81c166001880161449c565b835462ffffff60a81b191660a89290921b62ffffff60a81b1691909117909255565b61198a578680f35b7f6d8db4ac7a01706fa93294fa56a793064a8ef2fb716cefb8f4274347309b075a946119bc9260405195869586612e7b565b0390a25f80808080808680f35b503461027c576119d836612b8b565b92906119e5869596613c2e565b946119f08787614f59565b611a34611a12878588886001870196600262ffffff895460d01c16910161449c565b835462ffffff60d01b191660d09290921b62ffffff60d01b1691909117909255565b611a3c578780f35b7fe4800a5bc5a1ee011f334c9ea13b58d5d7707ef27afc315891bd4491f8c74df09461110a9260405195869586612e7b565b503461027c576117a7611a8036612be3565b9182611aac57611a9282600783613cdc565b8086526005602052611aa783604088206139e4565b614c08565b611a92826004611787565b503461027c57611ad3611ac936612be3565b93919290926139ae565b91611aec611ae7845460e01c809684614f10565b613469565b93825b8551811015611b3657611b02818461349b565b60018101809111611b225790600191611b1b82896133ea565b5201611aef565b634e487b7160e01b85526011600452602485fd5b50611b418585613a7c565b61042660405192839283612ae1565b34611c95576040366003190112611c95576004356001600160401b038111611c9557611b80903690600401612a72565b906024356001600160401b038111611c9557611ba0903690600401612a72565b611ba933614ede565b92835f52600560205260405f208415611c8657611bc533615bf0565b80546001600160a01b0316611c7357805460ff60a01b1933166001600160a81b0319909116178082557fbcb075456b3aa227e177c1748333d4db5c3fd7636de25a232267ed9a5360225b94611c649490939092611c5692611c3e91906115b090869088908d90879060a81c62ffffff166001870161449c565b604051975f8952608060208a01526080890191612e5b565b918683036040880152612e5b565b928260608201528033940390a3005b8463659b1b4f60e01b5f5260045260245ffd5b63ac8fb3c160e01b5f5260045ffd5b5f80fd5b34611c9557611cdf611caa36612bfd565b916001600160a01b038316611ce157611cc582600783613cdc565b805f526005602052611cda8360405f206139e4565b614cc5565b005b611cc5826006611787565b34611c9557610426611d22611d13611d0336612d63565b9190611d0d613426565b506139ae565b611d1d82826139e4565b614dc9565b604051918291602083526020830190612d79565b34611c9557611d4436612d63565b907f477b8861be93b01af9e8dd44bf36e719ecbe9f4ef27c8f99eb8b5834d5fcae686020611d7183613c2e565b92835f526005825260405f20602a611d898787614d8b565b91875f5260288101855260405f2063ffffffff19815416815563ffffffff81541690558260081c5f52018352600160ff60405f2092161b198154169055604051908152a3005b34611c955760c0366003190112611c95576024356004356044356001600160401b038111611c9557611e05903690600401612a72565b9290916064356001600160401b038111611c9557611e27903690600401612a72565b93906084356001600160401b038111611c9557611e48903690600401612d33565b95909160a4356001600160401b038111611c9557611ea792611e9892611e78611e82939b979b3690600401612d33565b97909b8a8a613b75565b96875f52600560205260405f209387878a61456c565b611ea28684614b21565b614bb9565b905f9260298201935b8351811015611ee45780611ec6600192866133ea565b515f5285602052611edd60405f205489898c614c08565b5001611eb0565b8286888a611f02611ef8878f8587866145dc565b611ea28487613a45565b91602d5f9501945b8351811015611cdf5780611f20600192866133ea565b515f5286602052611f3e828060a01b0360405f205416848887614cc5565b5001611f0a565b34611c95575f366003190112611c955760206040517f00000000000000000000000000000000000000000000000000000000000000008152f35b34611c95576101a0366003190112611c95576084356001600160401b038111611c9557611fb0903690600401612a72565b60a4356001600160401b038111611c9557611fcf903690600401612a72565b929060c435908115158203611c955760e435928315158403611c955761010435908115158203611c9557610124356001600160401b038111611c9557612019903690600401612d33565b97610144356001600160401b038111611c955761203a903690600401612d33565b959098610164356001600160401b038111611c955761205d903690600401612d33565b959096610184356001600160401b038111611c9557612080903690600401612d33565b9a909b61208e600435613c2e565b60805260243515611c86576120a161334f565b9264ffffffffff604435116123e95764ffffffffff6044351660608501526001600160401b03606435116123c9576064356001600160401b0316608085015260ff92156123c2576001915b156123bb576002905b156123b4576004915b17171660a08201526024355f52600660205260405f2093845480155f14612397575060805185555b63ffffffff600186015416159586612313575b61214781838787878b614639565b801561230c575b612288575b50505050506080908a878b6040519461216d608087612f54565b5f5b8181106122715750506121b26121d89594936121ce936121ab936080515f52600560205263ffffffff602560405f20015416948580948d6147b1565b88526147b1565b60208501526121c281898b6147b1565b60408501528a8c6147b1565b6060830152614899565b908115612269575b506121e757005b6122329661222494612208612216936040519b60a08d5260a08d01916133c6565b918a830360208c01526133c6565b9187830360408901526133c6565b9184830360608601526133c6565b60043560808301527fe8321ca0a74be63b259ea3346e3eb1bb01730d2fb1cfe2d919a02a64a703fd716024359280608051930390a3005b9050896121e0565b6060878201528f94508b93508e925060200161216f565b6122b960ff60a06122c79501511694604051966044358852606435602089015260c0604089015260c0880191612e5b565b918583036060870152612e5b565b90608083015260043560a08301527fc37bc36e3a67abee2a368abb0689a733b6348011a115b20784596bf24f11f05d6024359280608051930390a38a80808080612153565b508661214e565b6080515f526005602052602e60405f20018054600160401b8110156123835763ffffffff9161236761234c8360018695018455836138ba565b6024929192359083549060031b91821b915f19901b19161790565b905554161663ffffffff19600188015416176001870155612139565b634e487b7160e01b5f52604160045260245ffd5b60805114612126576366046cdb60e11b5f5260243560045260245ffd5b5f916120fe565b5f906120f5565b5f916120ec565b630a02c5cb60e21b5f526064356004526001600160401b0360245260445ffd5b630a02c5cb60e21b5f5260443560045264ffffffffff60245260445ffd5b34611c955760a0366003190112611c95576004356024356001600160401b038111611c955761243a903690600401612a72565b90916044356001600160401b038111611c955761245b903690600401612a72565b9390926064356001600160401b038111611c955761247d903690600401612d33565b93906084356001600160401b038111611c955761249e903690600401612d33565b9590946124aa84615963565b90989015806125e2575b6125ca578890836125b7575b8861259e575b815f52600560205260405f2096602588019387855463ffffffff166124ea906134bc565b63ffffffff811663ffffffff1988541617875563ffffffff169d8e9a6125118c8099615c16565b875f5260270160205260405f20805462ffffff168287878760018601946125379561449c565b5062ffffff1662ffffff198254161790556040519485946125589486612e7b565b037f0f04dcd3052b046d65a2549d6a11c4b5ea65df3125cb6befb90018e59bac10ef91a36125889184848961456c565b50612592946145dc565b50604051908152602090f35b6125b16125ab8a8a614452565b87613c81565b506124c6565b6125c46125ab8587614414565b506124c0565b63f0188df360e01b5f5260026004525f60245260445ffd5b50845f5260066020526125fa5f6002604082206151cc565b156124b4565b34611c95576040366003190112611c955760043561261c612a46565b61262582613c2e565b9061263081836143d9565b6001600160a01b039182169390918216841461268c57604080516001600160a01b03909316835260208301919091527f807ec3c8ca67c25da0c5a3a921b20eb4d23144b3763ea3eb4814a1bc8ace0f689190819081015b0390a3005b8363227e4ce960e01b5f5260045260245ffd5b34611c95576020366003190112611c95576104266126be600435613059565b604051918291602083526020830190612c5a565b34611c95575f366003190112611c95576001546040516001600160a01b039091168152602090f35b34611c9557602061271761270d36612bfd565b929190839161400a565b505061272281612dc2565b159081612735575b506040519015158152f35b6001600160a01b0316151590508261272a565b34611c9557611cdf61275936612be3565b91826127855761276b82600783613cdc565b805f5260056020526127808360405f206139e4565b613d38565b61276b826004611787565b34611c95576020366003190112611c95576127a9612a5c565b5f546001600160a01b031633036127c357611cdf90612eaa565b630bd4212160e11b5f523360045260245ffd5b34611c9557611cdf6127e736612b8b565b94939093929192613b75565b34611c95575f366003190112611c95576001546001600160a01b038116330361285c575f543360018060a01b0382167f7e644d79422f17c01e4894b5f4f588d331ebfa28653d42ae832dc59e38c9798f5f80a36001600160a01b031990811633175f5516600155005b631d0022d160e01b5f523360045260245ffd5b34611c95575f366003190112611c95576002546040516001600160a01b039091168152602090f35b34611c95576020366003190112611c95576128b0612a5c565b5f546001600160a01b031633036127c3576001600160a01b03166128d38161589e565b156128fe577f0f4723c7e3365240fcb9586369d6bc249bd19f06c23e3e1a13a27739034632575f80a2005b63a9ec5edd60e01b5f5260045260245ffd5b34611c9557612945611b4161293461295a61292a36612a9f565b96919490926139ae565b9361293f81866139e4565b84613a45565b906102e561295283615664565b809783614f10565b90613a7c565b34611c95576080366003190112611c955760043561297c612a46565b906044356001600160401b038111611c955761299c903690600401612a72565b6064939193356001600160401b038111611c95576129be903690600401612a72565b92906129c985613c2e565b946129d486846138f3565b15612a28576129e78583868a878b613939565b6129ed57005b7fb2a369496c58322c93f570b28ca04eb48ea9b43962105d7794dcaa5a1b0593aa946126879260405195869560018060a01b03169986612e7b565b63c1e7163560e01b5f9081526001600160a01b038416600452602490fd5b602435906001600160a01b0382168203611c9557565b600435906001600160a01b0382168203611c9557565b9181601f84011215611c95578235916001600160401b038311611c955760208381860195010111611c9557565b6080906003190112611c955760043590602435906044359060643590565b805180835260209291819084018484015e5f828201840152601f01601f1916010190565b92919060408401906040855280518092526060850191602060608260051b8801019201925f905b828210612b1b5750505060209150930152565b909192602080612b7c600193605f198c820301865288519081518152858060a01b03848301511684820152604082015160408201526080612b6b606084015160a0606085015260a0840190612abd565b920151906080818403910152612abd565b96019201920190939291612b08565b6080600319820112611c955760043591602435916044356001600160401b038111611c955781612bbd91600401612a72565b92909291606435906001600160401b038211611c9557612bdf91600401612a72565b9091565b6060906003190112611c9557600435906024359060443590565b6060906003190112611c955760043590602435906044356001600160a01b0381168103611c955790565b90602080835192838152019201905f5b818110612c445750505090565b8251845260209384019390920191600101612c37565b612d309181518152602082015160208201526040820151604082015260608201516060820152610180612d1e612d0a612cf6612cbc612caa60808801516101a060808901526101a0880190612abd565b60a088015187820360a0890152612abd565b60c0870151151560c087015260e0870151151560e08701526101008701511515610100870152610120870151868203610120880152612c27565b610140860151858203610140870152612c27565b610160850151848203610160860152612c27565b92015190610180818403910152612c27565b90565b9181601f84011215611c95578235916001600160401b038311611c95576020808501948460051b010111611c9557565b6040906003190112611c95576004359060243590565b9081518152608080612daf612d9d602086015160a0602087015260a0860190612abd565b60408601518582036040870152612abd565b9360608101516060850152015191015290565b6008111561172d57565b92919060408401906040855280518092526060850191602060608260051b8801019201925f905b828210612e065750505060209150930152565b909192602080612e4c600193605f198c8203018652885190815181526040612e3b858401516060878501526060840190612abd565b920151906040818403910152612abd565b96019201920190939291612df3565b908060209392818452848401375f828201840152601f01601f1916010190565b959493612e9760409492612ea59460608a5260608a0191612e5b565b918783036020890152612e5b565b930152565b612eb381613c1e565b6001546001600160a01b039182169181168214612eff576001600160a01b03191681176001557fb3d02be8fd3137ed4e02f614411f33344a12a6cb02fbf05ef25c809be1c04e775f80a2565b5050565b60e081019081106001600160401b0382111761238357604052565b60a081019081106001600160401b0382111761238357604052565b604081019081106001600160401b0382111761238357604052565b90601f801991011681019081106001600160401b0382111761238357604052565b604051906101a082018281106001600160401b03821117612383576040526060610180835f81525f60208201525f60408201525f838201528260808201528260a08201525f60c08201525f60e08201525f6101008201528261012082015282610140820152826101608201520152565b90604051612ff281612f03565b60c062ffffff82945463ffffffff8116845263ffffffff8160201c16602085015263ffffffff8160401c16604085015264ffffffffff8160601c1660608501526001600160401b038160881c16608085015260ff8160c81c1660a085015260d01c16910152565b90613062612f75565b825f52600660205260405f209161307b60018401612fe5565b9363ffffffff8551161561333d5782528254602083015264ffffffffff60608501511660408301526001600160401b0360808501511660608301526130cc62ffffff60c086015116600285016142d9565b60a08401526080830152600460a085016001815116151560c08501526002815116151560e085015251161515610100830152604084019261311363ffffffff855116613469565b926040519461312186612f39565b60e0865260208601948552602060265f9401970193600860041015935b865151811015613180578461172d5760019060045f528960205261316e8160405f2063ffffffff8a511690615bc6565b613179828a516133ea565b520161313e565b509590945061319a91925061319481615664565b90615704565b6101208201526131b063ffffffff845116613469565b92604051946131be86612f39565b60e08652602086019485525f92835b86515181101561320f578461172d5760019060055f52896020526131fd8160405f2063ffffffff8a511690615bc6565b613208828a516133ea565b52016131cd565b509590945061322391925061319481615664565b61014085015261323963ffffffff825116613469565b926040519461324786612f39565b60e08652602086019485525f92835b865151811015613298578461172d5760019060065f52896020526132868160405f2063ffffffff8a511690615bc6565b613291828a516133ea565b5201613256565b50909563ffffffff9295506132c293506132b59061319481615664565b6101608701525116613469565b91604051936132d085612f39565b60e08552602085019384525f91825b855151811015613320578361172d576001905f80528860205261330e8160405f2063ffffffff89511690615bc6565b6133198289516133ea565b52016132df565b50949250945050613335915061319481615664565b610180830152565b6307ec7aa160e41b5f5260045260245ffd5b6040519061335c82612f03565b5f60c0838281528260208201528260408201528260608201528260808201528260a08201520152565b5f5b82811061339357505050565b606082820152602001613387565b9060048110156133b25760051b0190565b634e487b7160e01b5f52603260045260245ffd5b81835290916001600160fb1b038311611c955760209260051b809284830137010190565b80518210156133b25760209160051b010190565b8115613408570690565b634e487b7160e01b5f52601260045260245ffd5b8115613408570490565b6040519061343382612f1e565b5f60808382815260606020820152606060408201528260608201520152565b6001600160401b0381116123835760051b60200190565b9061347382613452565b6134806040519182612f54565b8281528092613491601f1991613452565b0190602036910137565b919082018092116134a857565b634e487b7160e01b5f52601160045260245ffd5b63ffffffff1663ffffffff81146134a85760010190565b90959392936134e182615963565b9095901580613739575b613721576001600160a01b038816978815613712578460f81c906001821491821580613707575b6136f557506001600160801b0388166001600160801b038716036136de5761353c848a8986615185565b895f5260076020528960405f2092835480613665575092858b8a876135b6968e9f99969e7f15764647ec19b0747651f127f14f0e7f7690eb68519095105e0bae8dc2204e3a9f6135c49c9a8f838a5560018a01556135cf575b50505050505050506040519788978852608060208901526080880191612e5b565b918583036040870152612e5b565b9060608301520390a3565b61365797825f526005602052600260405f20918254926135f18460e01c6134bc565b6001600160e01b0390941660e085901b6001600160e01b03191617905501805463ffffffff191663ffffffff90921691821790555f838152600560209081526040808320938352602d9390930190522080546001600160a01b0319169091179055613939565b505f83858a848f8f81613595565b909a989792959994965084915014918215926136cf575b50506136bc57866136a7575b5050505050506136955750565b6338466d1760e01b5f5260045260245ffd5b6136b19650613939565b5f8080808080613688565b876338466d1760e01b5f5260045260245ffd5b60010154141590505f8061367c565b8786630d20e70560e01b5f5260045260245260445ffd5b639e37e4e760e01b5f5260045260245ffd5b506002811415613512565b63d92e233d60e01b5f5260045ffd5b63f0188df360e01b5f5260016004525f60245260445ffd5b50825f5260066020526137515f6001604082206151cc565b156134eb565b61376081613c1e565b6002546001600160a01b039182169181168214612eff576001600160a01b03191681176002557f658de2cb349b09821f648613418b9a66b5b8259a6cdcccf2e6373d80b5815f395f80a2565b91906137b7836150c5565b60408101516137c581612dc2565b6137ce81612dc2565b61382f576137db82612dc2565b60018214801561387f575b801561386c575b1580613863575b80613837575b61382f57602001511592831593613812575b50505090565b61382793505f52600660205260405f206151cc565b5f808061380c565b505050505f90565b5080515f52600560205261385560405f20602560e086049101615e1e565b600160e085061b16156137fa565b508215156137f4565b5061387682612dc2565b600382146137ed565b5061388982612dc2565b600282146137e6565b919082039182116134a857565b6001600160401b03811161238357601f01601f191660200190565b80548210156133b2575f5260205f2001905f90565b91908110156133b25760051b0190565b356001600160a01b0381168103611c955790565b6001600160a01b03165f818152600760205260409020901515918261392e575b508161391d575090565b63ffffffff91506002015416151590565b81541491505f613913565b9061398c9492969593915f526005602052602d60405f20019060018060a01b03165f52600760205263ffffffff600260405f200154165f5260205260405f209562ffffff875460a01c166001880161449c565b835462ffffff60a01b191660a09290921b62ffffff60a01b1691909117909255565b5f8181526005602052604090208054909291906001600160a01b0316156139d25750565b6367a763eb60e11b5f5260045260245ffd5b8115613a1d576139fb90602560e084049101615e1e565b600160e083061b1615613a0b5750565b63cfd439dd60e01b5f5260045260245ffd5b6395bf05e360e01b5f5260045ffd5b60405190613a3982612f39565b60606020835f81520152565b612d3091613a51613a2c565b505f526027810160205260405f209060266001600160701b03835460881c16915460e01c92016156a8565b9190918251613a8a81613452565b90613a986040519283612f54565b808252613aa7601f1991613452565b015f5b818110613b3f575050805f5b8551811015613b385780613acc600192856133ea565b51613ad782896133ea565b515f52602d86016020526060613b2a60405f20613af4858c6133ea565b5184528562ffffff8254828060a01b0381168060208901525f5260076020528260405f200154604088015260a01c1691016142d9565b608084015291015201613ab6565b5093505050565b602090604051613b4e81612f1e565b5f81525f838201525f60408201526060808201526060608082015282828601015201613aaa565b929093959491613b8484613c2e565b968794855f526005602052602760405f20613b9f89826139e4565b885f520160205262ffffff60405f20613bc287858888868654166001870161449c565b921662ffffff19825416179055613bdd575b50505050505050565b7f324133031f2f68316825573c55d7dc2da6a99005df36376e5184e7393da3d73d94613c0f9260405195869586612e7b565b0390a35f828180808080613bd4565b6001600160a01b03161561371257565b90613c3882615963565b929092159081613c62575b50613c4a57565b63f0188df360e01b5f5260076004525f60245260445ffd5b90505f526006602052613c7a5f6007604082206151cc565b155f613c43565b9190613c8c83615963565b939093159081613cbe575b50613c9f5750565b63f0188df360e01b5f52613cb281612dc2565b6004525f60245260445ffd5b90505f526006602052613cd55f82604082206151cc565b155f613c97565b929190613ce884615963565b949094159081613d1a575b50613cfc575050565b63f0188df360e01b5f52613d0f81612dc2565b60045260245260445ffd5b90505f526006602052613d31828260405f206151cc565b155f613cf3565b9392919093805f526005602052602860405f2001835f5260205260405f2094613d6184836153d2565b509586613d6e8583615a6a565b613dff57507f35f275d13b9a73e7d3739aef928dc0b957a1469297aa233a12b4ba38f72641ce91613da185602093615a8c565b835f5260058252602760405f2001855f52825260405f20613dd3896001600160701b03835460181c1660258401615af1565b6301000000600160881b0382549160181b16906301000000600160881b031916179055604051908152a4565b96505050505050565b9091613e13826150c5565b90815191604081018051613e2681612dc2565b613e2f81612dc2565b613ff45750613e3c615091565b9281515f52600560205260405f20945f526006602052602660405f20015f805260205260405f2060208301511592831593613fd3575b6025870160e063ffffffff8254160497600189018099116134a85760280195895f528660205260405f20945f8052600760205263ffffffff8654169a5f5b8b811080613fc7575b15613f8f57808a8c8f8b848e928d8d613ed5613f199a8f615e1e565b9515613f6d575b50508315613f6257613ef19260018652615e93565b811680159382919085613f37575b50506001602084015216613f2a575b5015613f1e576142bc565b613eb0565b600160608d01526142bc565b604060019101528c613f0e565b5f8052602052613f4a8660405f20615e1e565b17168015613f59575f8f613eff565b505050506142bc565b5050505050506142bc565b613f869163ffffffff6060869398959801511690615bc6565b16928d8d613edc565b5094509799509750505060609350613fab92505f915086615b3c565b930151151580613fb85791565b50613fc283612dc2565b821591565b5060608b015115613eb9565b92506001613feb63ffffffff60608601511683615b8c565b16151592613e72565b9293505092505161400481612dc2565b915f9190565b909291614016826150c5565b6101405261014051519060406101405101805161403281612dc2565b61403b81612dc2565b6142ac57506001600160a01b03811615159081614299575b811561429357505f935b614065615091565b9361014051515f52600560205260405f2060c0525f526006602052602660405f20015f805260205260405f2061016052602061014051015115801560a05261426c575b60e063ffffffff602560c05101541604946001860186116134a857865f52602860c0510160205260405f2060e05260018060a01b031661012052610120515f526007602052600260405f20016101005263ffffffff60e05154169263ffffffff610100515416925f5b60018801811080614260575b1561424b5761418b8188614138600194602560c05101615e1e565b60a0511561422a575b801561422357848252614157838b60e051615e93565b81169061012051155f1461420d57805b81938285938516156141a8575b506020889101521661419d575b16614192576142bc565b9050614111565b8260608a01526142bc565b8460408c0152614181565b9250905f8052602860c051016020526141c48660405f20615e1e565b84171691821561420357610120516141e0575b90849291614174565b6020945087906141f887602b60c09695965101615e1e565b1794509190916141d7565b50505050506142bc565b61421b848b61010051615e93565b811690614167565b50506142bc565b6142458363ffffffff60606101405101511661016051615bc6565b16614141565b50919550939560609350613fab925086615b3c565b5060608701511561411d565b600161428863ffffffff60606101405101511661016051615b8c565b16151560a0526140a8565b9361405d565b90506142a582826138f3565b1590614053565b9250509192505161400481612dc2565b5f1981146134a85760010190565b60248210156133b25701905f90565b9061ffff60ff82169160081c16916142f1838361349b565b936143146142fe8661389f565b9561430c6040519788612f54565b80875261389f565b602086019390601f19013685375f5b600581901b6001600160fb1b03821682036134a8578751811015614368579061436391602061435283886142ca565b90549060031b1c918a0101526142bc565b614323565b50509290939150826143798161389f565b916143876040519384612f54565b8183526143938261389f565b6020840190601f19013682375e9360206143ac8361389f565b936143ba6040519586612f54565b8385526143c68461389f565b8583019390601f19013685370101905e90565b9190916143e583615bf0565b5f90815260056020526040902080546001600160a81b031981166001600160a01b039485161790915590911690565b906004915f915b8083106144285750505090565b9091926144368483856138cf565b3561444a5750600160075b9301919061441b565b600190614441565b6005915f915b8183106144655750505090565b91929091906001600160a01b03614480610c0d8686866138cf565b166144945750600160075b93019190614458565b60019061448b565b939091956144ee60208597986144b48a868984615185565b818a62ffffff808260081b8b1716981688141596604051998a9484860137818c8501918483015f81523701015f8152038087520185612f54565b5f915b600583901b6001600160fb1b03841684036134a857614510898961349b565b81101561456157850160200151908161452985896142ca565b90549060031b1c1461455657506145436106e384886142ca565b90556145506001926142bc565b916144f1565b9261455091506142bc565b509550935050935050565b9190949394614579613a2c565b50825f5260056020526145a161459c8763ffffffff60405f205460c01c1661349b565b615c6c565b955f5b8181106145b357505050505050565b806145d66145d06145c7600194868b6138cf565b3587878a613d38565b8a615c99565b016145a4565b91909493946145e9613a2c565b50825f52600560205261460260405f205460e01c615c6c565b955f5b81811061461457505050505050565b806146336145d061462b610c0d600195878c6138cf565b87878a614f8c565b01614605565b929461466591969462ffffff96600186019461465486612fe5565b9660028a60c08a015116910161449c565b9416918260c0870152841561478f575b8415614769575b841561474f575b841561474557805160208083015160409384015163ffffffff818116868c0152828116848c015293909316808a5285546060808c015160808d015160a0909d01516001600160e81b03199093169093179390941b67ffffffff0000000016929092179390941b63ffffffff60401b169290921792901b64ffffffffff60601b169190911760889690961b67ffffffffffffffff60881b169590951760c89590951b60ff60c81b169490941760d09190911b62ffffff60d01b161790925590565b565b5050509150505f90565b935060ff60a08501511660ff60a087015116141593614683565b93506001600160401b036080850151166001600160401b0360808701511614159361467c565b935064ffffffffff60608501511664ffffffffff606087015116141593614675565b92918115614891575f905f5b83811061482e57505060e09004600181018091116134a8576147de90613469565b925f5b8281106147ed57505050565b80600160e06147fe829487876138cf565b35061b61482760e06148118488886138cf565b35049161481e838a6133ea565b511791886133ea565b52016147e1565b8161483a8286896138cf565b3511614873578261484c8286896138cf565b351161485b575b6001016147bd565b9150600161486a8385886138cf565b35929050614853565b61487e9084876138cf565b3563cfd439dd60e01b5f5260045260245ffd5b506060925050565b5f929160018201906148aa82612fe5565b602081019290604081015f805b60048110614a4857508815614a3c57614992939262ffffff9260c0926148e363ffffffff8a51166134bc565b63ffffffff8082168b5282811690935283518754606080870151608088015160a089015199909801516001600160e81b0319909316939096169290921760209390931b67ffffffff00000000169290921760409390931b63ffffffff60401b16929092179290911b64ffffffffff60601b169190911760889290921b67ffffffffffffffff60881b169190911760c89290921b60ff60c81b1691909117911660d01b62ffffff60d01b16179055565b5f5b600481106149a25750505050565b90919293945f5b6149b383856133a1565b5151811015614a2e57806149d36001926149cd86886133a1565b516133ea565b516149df575b016149a9565b6149e884615cd3565b6149f181612dc2565b5f526026870160205260405f208651614a0e836149cd888a6133a1565b5191835f5260205263ffffffff60e01b9060e01b161760405f20556149d9565b509493929190600101614994565b505f9750505050505050565b98929390614a5c8a879a949a9998996133a1565b5151908180821191180218935f935b63ffffffff8a5116614a7d8c896133a1565b5151908180821191180218851080614b19575b15614b045750614aa08a876133a1565b5151841015614afb57614af5614aba856149cd8d8a6133a1565b515b614ac58c615cd3565b614ace81612dc2565b5f5260268901602052614aed8660405f2063ffffffff8d511690615bc6565b1415946142bc565b93614a6b565b614af55f614abc565b996001919450989298979697949194016148b7565b508015614a90565b90614b2a613a2c565b505f5260278101602052614b5d60405f206001600160701b03815460181c16602563ffffffff855460c01c1692016156a8565b9060208201905f5b82518051821015614bb25790614b7d816001936133ea565b51614b89575b01614b65565b614b938184615cf4565b614bac82865192614ba482856133ea565b5116926133ea565b52614b83565b5050505090565b905f9260208084019201935b825151811015614bf75780614bdd60019287516133ea565b5119614bf082865192614ba482856133ea565b5201614bc5565b50925050612d309061319481615664565b9392919093805f526005602052602860405f2001835f5260205260405f20614c308382615a6a565b15614cae57602063ffffffff82614c68867f09a3147864129e60a5ce27e962d2123e6706326d99f8b2c23402e593e1494f4595615a8c565b541696835f5260058252602760405f2001855f528252614ca588602560405f20018160081c5f52602052600160ff60405f2092161b198154169055565b604051908152a4565b5050636ff24fa160e11b5f5260045260245260445ffd5b9392919093614cd48382615d11565b6001600160a01b0384169384159083908215614d7a575b5050158015614d69575b614cae57602063ffffffff82614d2c867febb53cf5fd4888ac8522cfead107d3d6cfc7fbd751e5e2a3a99d6d0ead5bf57995615a8c565b541696835f5260058252602760405f2001855f528252614ca588602660405f20018160081c5f52602052600160ff60405f2092161b198154169055565b50614d748382615a6a565b15614cf5565b614d8492506138f3565b825f614ceb565b9190915f526005602052602860405f2001825f5260205263ffffffff60405f205416918215614db75750565b63f9e8bf9760e01b5f5260045260245ffd5b90614dd2613426565b90805f526027830160205260405f20908252805493614df962ffffff8616600184016142d9565b604085015260208401525f946001600160701b038160881c16955b855460e81c8111614e685780614e2d614e369289615d45565b614e3b576142bc565b614e14565b805f5260268501602052614e5260405f2054615d76565b614e616060880191825161349b565b90526142bc565b5060181c6001600160701b03169450925f5b62ffffff825460c81c168111614ed75780614e98614ea19288615d45565b614ea6576142bc565b614e7a565b805f5260258401602052614ec860405f2054614ec28386615cf4565b16615d76565b614e616080870191825161349b565b5050509150565b60405160208101916bffffffffffffffffffffffff199060601b16825260148152614f0a603482612f54565b51902090565b9190916103e88311614f405781811015614f3957614f2d91613892565b90818082109118021890565b5050505f90565b826324120e2560e21b5f526004526103e860245260445ffd5b9190805f52600660205260405f2092835414801590614f7a575b61333d5750565b5063ffffffff60018401541615614f73565b9093926001600160a01b03811692919083151580615080575b61506d57614fb39082615d11565b9463ffffffff86541695614fc78482615a6a565b615066577f4714d9313130a3c20ffc88ad0eb33d73700a5e65533e6f8b98b3f907a6c1f19391614ff985602093615a8c565b835f5260058252602760405f2001855f52825260405f2061502b896001600160701b03835460881c1660268401615af1565b81546dffffffffffffffffffffffffffff60881b191660889190911b6dffffffffffffffffffffffffffff60881b16179055604051908152a4565b5050505050565b8363c1e7163560e01b5f5260045260245ffd5b5061508b82826138f3565b15614fa5565b60405190608082018281106001600160401b03821117612383576040525f6060838281528260208201528260408201520152565b906150ce615091565b5f838152600560205260409020549092906001600160a01b03811661516157505f526006602052615108600160405f208054855201612fe5565b63ffffffff602082015116606084015263ffffffff815116155f14615131575060016040830152565b6060015164ffffffffff168015159081615156575b5061514d57565b60026040830152565b90504210155f615146565b60ff91849394526001602084015260a01c161561517b5790565b6003604082015290565b509050608081116151b55750610400811161519d5750565b63c874dfa560e01b5f5260045261040060245260445ffd5b63c874dfa560e01b5f52600452608060245260445ffd5b9190916151d883612dc2565b60078314614f39576151ec60018201612fe5565b906151f684612dc2565b600284146152bf5761520784612dc2565b600384146152af5761521884612dc2565b6001841461529f5760260161522c84612dc2565b835f5280602052600161524f602060405f2094019363ffffffff85511690615b8c565b161593841594615260575050505090565b600193945091615290918361527660e095612dc2565b5f5260205263ffffffff60405f2091511683860491615bc6565b92061b1615155f808080614bb2565b5060a00151600416151592915050565b5060a00151600216151592915050565b5060a00151600116151592915050565b9262ffffff9695929491615308945f526005602052602960405f2001905f5260205260405f20946001860195600289885416910161449c565b931662ffffff19825416179055565b905f8091602081519101845af48080615390575b1561534b5750506040513d81523d5f602083013e60203d82010160405290565b1561537057639996b31560e01b5f9081526001600160a01b0391909116600452602490fd5b3d15615381576040513d5f823e3d90fd5b63d6bda27560e01b5f5260045ffd5b503d15158061532b5750813b151561532b565b6153cb6001926153c260208401516153bc85518461341c565b906133ea565b519251906133fe565b1c16151590565b5f52600560205260405f206028810190825f528160205263ffffffff60405f2054168015801590615499575b615490575080602a91549361541b63ffffffff8660c01c166134bc565b9363ffffffff85169563ffffffff60c01b8660c01b169063ffffffff60c01b1916178355815f5260205260405f2063ffffffff861663ffffffff19825416179055845f526029820160205260405f205562ffffff8360081c165f5201602052600160ff60405f2092161b815417905590600190565b92505050905f90565b5083156153fe565b906154aa613a2c565b506154be63ffffffff835460c01c16615c6c565b60208101905f5b8251518110156154f357806001915f52602a860160205260405f20546154ec8286516133ea565b52016154c5565b50925050565b9392919061550d916102e56102dd83615664565b80519161551983613452565b926155276040519485612f54565b808452615536601f1991613452565b015f5b8181106155bb57505082905f5b83518110156155b2578061555c600192866133ea565b515f526029880160205261558d60405f208054615579848a6133ea565b5152600262ffffff858301541691016142d9565b6020615599848a6133ea565b51019060406155a8858b6133ea565b5101525201615546565b50939250935050565b6040519060608201918083106001600160401b03841117612383576020926040525f81526060838201526060604082015282828801015201615539565b602590615603613a2c565b500190815460e063ffffffff615617613a2c565b928284521604600181018091116134a85761563190613469565b90602081019182525f5b8251518110156154f3578061565260019287615e1e565b61565d8286516133ea565b520161563b565b5f91825b602083015180518510156156a15761569760209261569161568b886001956133ea565b51615d76565b9061349b565b9401939050615668565b5092509050565b9092916156bd906156b7613a2c565b50615c6c565b6020810191905f5b835151811015613b3857806156dc60019288615d45565b6156e7575b016156c5565b805f528360205260405f20546156fe8287516133ea565b526156e1565b91905f61571082613469565b935f905f905b848310615724575050505050565b909192946157398360208499979901516133ea565b519061574482615d76565b808810156157b95750905b801515806157b0575b1561579a5786615790578251840261577582195f19840116615d76565b016157846001870196886133ea565b525b5f1981011661574f565b955f190195615786565b509492916157aa909694966142bc565b90615716565b50878510615758565b6157aa92506157ce9197989698959495613892565b936142bc565b9291906157e082613469565b935f905f905b8483106157f4575050505050565b909192946158098360208499979901516133ea565b519061581482615d76565b808810156158895750905b80151580615880575b1561586a5786615860578251840261584582195f19840116615d76565b016158546001870196886133ea565b525b5f1981011661581f565b955f190195615856565b5094929161587a909694966142bc565b906157e6565b50878510615828565b61587a92506157ce9197989698959495613892565b5f81815260046020526040902054801561595d575f1981018181116134a8576003545f198101919082116134a857818103615925575b5050506003548015615911575f19016158ee8160036138ba565b8154905f199060031b1b191690556003555f5260046020525f6040812055600190565b634e487b7160e01b5f52603160045260245ffd5b6159476159366106e39360036138ba565b90549060031b1c92839260036138ba565b90555f52600460205260405f20555f80806158d4565b50505f90565b90815f52600560205260018060a01b0360405f2054168033149081615a60575b50615a5b5761599d335f52600460205260405f2054151590565b15615a48576159ab826150c5565b80519283156139d257835f52600560205260ff60405f205460a01c1615615a355760408201600181516159dd81612dc2565b6159e681612dc2565b14615a2257600290516159f881612dc2565b615a0181612dc2565b14615a10575060200151151590565b6302d162c960e11b5f5260045260245ffd5b506307ec7aa160e41b5f5260045260245ffd5b83630a32793360e11b5f5260045260245ffd5b634a0bfec160e01b5f523360045260245ffd5b600190565b905015155f615983565b60e0615a8360019263ffffffff81541683860491615e93565b92061b16151590565b9060e0810480615ac6575090600160e061474393061b60018060e01b0316815460201c1863ffffffff82549181199060201b169116179055565b91600160e08193061b9263ffffffff60e01b825460e01b16175f520160205260405f20908154189055565b90918060081c91825f52602052600160ff60405f2092161b8154179055606f81105f14615b2a5760016001600160701b03915b1b161790565b506001600160701b036001606f615b24565b9190825115615b8457602083015115908115615b7b575b50615b7457615b6e576040015115615b69575f90565b600790565b50600690565b5050600590565b9050155f615b53565b505050600490565b5f805260205263ffffffff60405f205491168160e01c145f14615bbf576001600160e01b03165b6001600160e01b031690565b505f615bb3565b90915f5260205263ffffffff60405f205491168160e01c145f14615bbf576001600160e01b031690565b6001600160a01b03168015613712573014615c0757565b632127c0dd60e11b5f5260045ffd5b9060e0810480615c50575090600160e061474393061b60018060e01b0316815460201c1863ffffffff82549181199060201b169116179055565b91600160e08193061b925f520160205260405f20908154189055565b90615c75613a2c565b91610100835260081c600181018091116134a857615c9290613469565b6020830152565b90615cd090615cbd6001615cae8551846133fe565b1b91602085015194519061341c565b90615cc882856133ea565b5117926133ea565b52565b60038103615ce057505f90565b600401806004116134a857612d3081612dc2565b602a90825f520160205260405f205490155f14612d305760011790565b906001600160a01b031680615d3257505f526005602052602b60405f200190565b90505f526007602052600260405f200190565b600191606f811015615d65576001600160701b0390915b16901c16151590565b506001600160701b03606f91615d5c565b7e01000100010001000100010001000100010001000100010001000100010001907f55555555555555555555555555555555555555555555555555555555555555558160011c1690037f3333333333333333333333333333333333333333333333333333333333333333808260021c169116018060041c017e0f000f000f000f000f000f000f000f000f000f000f000f000f000f000f000f808260081c169116010260f01c90565b9080615e2c57505460201c90565b906001915f520160205260405f205490565b805f52600460205260405f2054155f14615e8e57600354600160401b81101561238357615e776106e382600185940160035560036138ba565b9055600354905f52600460205260405f2055600190565b505f90565b909180615ea4575090505460201c90565b60019260e01b175f520160205260405f20549056fea2646970667358221220d5f847dd4b1c0cebfdb10ef5b5e4c052249459e5a04e10b50f9c6a6e0309468064736f6c634300081e0033";
+  "0x61010080604052346101d757606081617814803803809161002082856101db565b8339810103126101d757610033816101fe565b906100456040602083015192016101fe565b60808190526001600160a01b0390921691821561017d576001600160a01b0316918083146101c557600780546001600160a01b031916821790555f7f7e644d79422f17c01e4894b5f4f588d331ebfa28653d42ae832dc59e38c9798f8180a36301e1338081116101ab5760a0526040516123a38082016001600160401b03811183821017610197578291615471833903905ff0801561018c5760e0521561017d57604051602081019060608252600c60808201526b6b65797772696768742f763160a01b60a082015246604082015230606082015260a0815261012960c0826101db565b51902060c05260405161525e90816102138239608051818181610a5e0152818161119601528181612fbb0152614489015260a05181818161045d01526147c0015260c0518161196e015260e0518160210152f35b63d92e233d60e01b5f5260045ffd5b6040513d5f823e3d90fd5b634e487b7160e01b5f52604160045260245ffd5b630e62012f60e31b5f526004526301e1338060245260445ffd5b63ec6da34960e01b5f5260045260245ffd5b5f80fd5b601f909101601f19168101906001600160401b0382119082101761019757604052565b51906001600160a01b03821682036101d75756fe6101a06040526004361015610060575b3461005c57604051365f82375f8036837f00000000000000000000000000000000000000000000000000000000000000006001600160a01b03165af43d5f833e15610058573d90f35b3d90fd5b5f80fd5b5f3560e01c80630202d6591461235d5780630bbe5dfc146122df5780630e18b6811461226057806313835e9114612243578063147bf6c41461221a5780631f52aa42146121d357806325284ac114612184578063267822471461215c57806329507f73146120be5780632b12dee614611ec65780632da0cf16146119915780632f88ac831461195757806336a07e44146117005780633a495be5146116d857806340d4411b14611640578063437b91161461142b5780634a42c40a146113db5780634cc05f461461137d5780634dbebfe51461124057806353be97ee146111ca578063572b6c05146111765780635d861c721461112f5780636a3d77a9146110905780636e714f4214610fab578063704d8b2914610edb578063719fac4314610e755780637817d78214610e245780637834e20314610d7b5780637931224514610b2f5780637c3822b114610a8d5780637da0a87714610a4957806381618d6814610a2d57806392141552146109c257806393b3164e14610999578063a6b6b672146108f7578063ac9650d8146107e6578063adb738591461058b578063b49b8b8914610480578063b5a94cff14610446578063c5f5b98414610301578063d6d54e8e146102d8578063f851a440146102b0578063f90182c01461028a5763ff1fe00c0361000f573461005c5761025f61025936612554565b9061321e565b505060098110156102765760209060405190158152f35b634e487b7160e01b5f52602160045260245ffd5b3461005c57604036600319011261005c576102ae6102a6612545565b600435612d84565b005b3461005c575f36600319011261005c576007546040516001600160a01b039091168152602090f35b3461005c57602036600319011261005c576102ae6102f4612436565b6102fc612edb565b612ce5565b3461005c5761030f36612554565b9061031981612ffe565b9060016103268484614536565b019081549063ffffffff821691845f525f60205262ffffff602e60405f20019160201c165f5260205260405f209182545f1981019081116104325761036b9084612cd0565b90549060031b1c5f19820163ffffffff8111610432576103a561038f839287612cd0565b819391549060031b91821b915f19901b19161790565b90555f52600160205263ffffffff600160405f2001911663ffffffff198254161790558154801561041e577f7f5a0f0a432054a1d89fc923a9a27ff3c239559e46551ab90f81c099c3be66c6936020935f925f1901906104058282612cd0565b81549086199060031b1b191690555555604051908152a3005b634e487b7160e01b5f52603160045260245ffd5b634e487b7160e01b5f52601160045260245ffd5b3461005c575f36600319011261005c5760206040517f00000000000000000000000000000000000000000000000000000000000000008152f35b3461005c57608036600319011261005c576004356024356001600160401b03811161005c576104b390369060040161244c565b6044356001600160401b03811161005c576104d290369060040161244c565b919092606435946104e281612ffe565b94861561057c57826105028683876104fa8c8c6148eb565b95908c6147e9565b90156105415750907f90b4011fb8f788c7e02eea200bd7c061ef6a64d70078b16213df640cc5d9d5049461053c92604051958695866125ae565b0390a3005b91909161054a57005b7fc22ebe89f07241772655308a3f8842c742ab1914eabd3655fbab219d1ff927c59461053c92604051958695866125ae565b63015028e360e31b5f5260045ffd5b3461005c5760c036600319011261005c576004356024356044356001600160401b03811161005c576105c1903690600401612515565b9290916064356001600160401b03811161005c576105e3903690600401612515565b92906084356001600160401b03811161005c57610604903690600401612515565b9160a4356001600160401b03811161005c57610624903690600401612515565b9690985f98816107d0575b826107ba575b8561079e575b8861074a575b8915610732575b90610669918a5f525f6020526106618960405f20613108565b88888c6139a3565b905f5b8181106106ee57505050509061068491848488613a11565b905f5b84811061069057005b6106b76106b16106a96106a484898c612cac565b612cbc565b86858a6142b2565b846148bc565b6106c357600101610687565b6001600160a01b03906106db906106a490878a612cac565b16636bd65fc760e11b5f5260045260245ffd5b6107096106b18b8a8a61070286888b612cac565b35926141f7565b6107155760010161066c565b61071f9184612cac565b35636bd65fc760e11b5f5260045260245ffd5b98506106699061074187612ffe565b99909150610648565b98505f8760065b8a8310610769576107639250886130ac565b98610641565b90508b6107816106a4848d60018060a01b0394612cac565b166107965750600160075b9101908890610751565b60019061078c565b98506107b4876107ae878761382c565b886130ac565b9861063b565b98506107ca876107ae84866137ee565b98610635565b98506107e0876107ae838c6137ee565b9861062f565b3461005c57602036600319011261005c576004356001600160401b03811161005c57610816903690600401612515565b61081f81612805565b9161082d604051938461266d565b81835261083982612805565b9161084c6020850193601f19018461268e565b5f5b8181106108bb57838560405191829160208301906020845251809152604083019060408160051b85010192915f905b82821061088c57505050500390f35b919360019193955060206108ab8192603f198a8203018652885161256a565b960192019201859493919261087d565b806108db6108d56108cf600194868861281c565b906143ce565b30614830565b6108e582886126f3565b526108f081876126f3565b500161084e565b3461005c5760a036600319011261005c576024356044356004356064356001600160401b03811161005c5761093090369060040161244c565b906084356001600160401b03811161005c5761095090369060040161244c565b9361095a81612ffe565b958061097f575b50610979858386866109738c8c614391565b8b6147e9565b61054a57005b61099390875f525f60205260405f20613108565b87610961565b3461005c57602036600319011261005c576102ae6109b5612436565b6109bd612edb565b612bce565b3461005c5760a036600319011261005c576109db612420565b6064356001600160401b03811161005c576109fa90369060040161244c565b91608435926001600160401b03841161005c57610a1e6102ae94369060040161244c565b93909260443590600435612953565b3461005c57602036600319011261005c576102ae600435612885565b3461005c575f36600319011261005c576040517f00000000000000000000000000000000000000000000000000000000000000006001600160a01b03168152602090f35b3461005c57604036600319011261005c57600435610aa9612420565b90610ab381612ffe565b90815f525f602052600160405f205460a01c1615610b1c577f12d2735d84abdf055e656286cf9865b2e960dce6412eeb416e2bf0fbb6c0f98b90610af784846137a9565b604080516001600160a01b03928316815260208101939093529416938190810161053c565b50630a32793360e11b5f5260045260245ffd5b3461005c5760a036600319011261005c57600435610b4b612545565b906044356001600160401b03811161005c57610b6b90369060040161244c565b90926064356001600160401b03811161005c57610b8c90369060040161244c565b6084356001600160a01b038116969087810361005c57610baa61445e565b948015610d6957610bba3361461f565b155b610d4b578015958680610d39575b610d1957508080610d09575b610cf1575b875f525f60205260405f20918815610ce257610bf690614dee565b81546001600160a01b0316610ccf577fbcb075456b3aa227e177c1748333d4db5c3fd7636de25a232267ed9a5360225b96959492610c86610cae9593610ca0938c6001600160601b0360a01b835416178255610cb9575b610c6785878b8662ffffff865460c01c16600287016138aa565b50815462ffffff60c01b191660c09190911b62ffffff60c01b16179055565b60405196879615875260806020880152608087019161258e565b91848303604086015261258e565b8460608301520390a3005b805460ff60a01b1916600160a01b178155610c4d565b8763659b1b4f60e01b5f5260045260245ffd5b63ac8fb3c160e01b5f5260045ffd5b6006805460ff60d01b1916600160d01b179055610bdb565b5060ff60065460d01c1615610bd6565b610d2389916144b7565b9063e98826e560e01b5f5260045260245260445ffd5b50610d43816144b7565b891415610bca565b634a0bfec160e01b5f9081526001600160a01b038716600452602490fd5b6001600160a01b038616891415610bbc565b3461005c57610d8936612554565b90610d93816149b4565b9091901580610e06575b610dee5760207fb1c3106cfadcb3f600ad6fe8fac7f58310a49b8c41bdcd2595c1357cf063e7d791835f525f8252610de585602660405f20610ddf8382613108565b01614e16565b604051908152a3005b63f0188df360e01b5f5260036004525f60245260445ffd5b50805f526001602052610e1e5f600360408220614ad1565b15610d9d565b3461005c576102ae610e35366124eb565b916001600160a01b038316610e6a57610e518260075b836130ac565b805f525f602052610e658360405f20613108565b614642565b610e51826005610e4b565b3461005c57602036600319011261005c57600435610e92816145e4565b8015610ea6575b6020906040519015158152f35b505f525f602052600160405f205460a01c16151580610ec8575b602090610e99565b506020610ed43361461f565b9050610ec0565b3461005c57610ee9366124eb565b91610ef7835f935f9361344e565b61012093919351906009851015610276575f828152602081815260408083206001600160a01b038a168452602c01909152902060010154610100969063ffffffff16610f70575b506040519480158652602086015215156040850152606084015260808301524360a08301524260c083015260e0820152f35b610f7f9194508093508261458e565b91815f525f602052602c60405f20019060018060a01b03165f5260205260405f205460801c9286610f3e565b3461005c57606036600319011261005c576004356024356001600160401b03811161005c57610fde90369060040161244c565b6044356001600160401b03811161005c57610ffd90369060040161244c565b929061100885612ffe565b94855f525f60205260405f206110536110318785888862ffffff875460c01c16600288016138aa565b835462ffffff60c01b191660c09290921b62ffffff60c01b1691909117909255565b61105957005b7f6d8db4ac7a01706fa93294fa56a793064a8ef2fb716cefb8f4274347309b075a9461108b92604051958695866125ae565b0390a2005b3461005c5761109e36612479565b92906110ab869596612ffe565b946110b68787614536565b6110f76110d38785888860018701966002885460e81c91016138aa565b83546001600160e81b031660e89290921b6001600160e81b03191691909117909255565b6110fd57005b7fe4800a5bc5a1ee011f334c9ea13b58d5d7707ef27afc315891bd4491f8c74df09461053c92604051958695866125ae565b3461005c576102ae611140366124d1565b918261116b57611152826007836130ac565b805f525f6020526111668360405f20613108565b6141f7565b611152826004610e4b565b3461005c57602036600319011261005c576020611191612436565b6040517f00000000000000000000000000000000000000000000000000000000000000006001600160a01b039081169216919091148152f35b3461005c575f36600319011261005c576111e2612edb565b6111ea6144e4565b6006546001600160a01b038116908115611231576001600160a01b0319166006557f2f9221d945a5e3a873e05b5ea755921dff93b160b86f6bd7756e2093e9440f735f80a2005b6380e681ab60e01b5f5260045ffd5b3461005c57604036600319011261005c576004356001600160401b03811161005c5761127090369060040161244c565b6024356001600160401b03811161005c5761128f90369060040161244c565b9290916112a261129d61445e565b6144b7565b926112ab61445e565b94845f525f60205260405f208515610ce2576112c687614dee565b80546001600160a01b031661136a5791611352916113357fbcb075456b3aa227e177c1748333d4db5c3fd7636de25a232267ed9a5360225b96959460018060a01b038a166001600160601b0360a01b825416178155610c678385888a62ffffff865460c01c16600287016138aa565b610ca06040519586955f875260806020880152608087019161258e565b606082018590526001600160a01b03909516940390a3005b8563659b1b4f60e01b5f5260045260245ffd5b3461005c575f36600319011261005c57611395612edb565b6008546001600160a01b0381168015611231577f333a6e8f4da31f23e3f93bfb6f23df3c2eba463a6bba486087b381c86ed41a975f80a26001600160a01b031916600855005b3461005c576102ae6113ec366124eb565b916001600160a01b03831661142057611407826007836130ac565b805f525f60205261141b8360405f20613108565b6142b2565b611407826006610e4b565b3461005c57602036600319011261005c576004356001600160401b03811161005c5761145b903690600401612515565b9061146582612805565b91611473604051938461266d565b80835261147f81612805565b602084019290601f19013684375f5b8281106114db578385604051918291602083019060208452518091526040830191905f5b8181106114c0575050500390f35b825115158452859450602093840193909201916001016114b2565b6114e681848461281c565b6001600160e01b031991359182169160048210611620575b505063ffffffff60e01b16631592ca1b60e31b811490811561160f575b506116005761152e6108cf82858561281c565b5a620fa7518091106115ea575090805f8084602060019651910130620f4240f43d156115e2573d9061155f8261286a565b9161156d604051938461266d565b82523d5f602084013e5b611581838a6126f3565b901515905261159082896126f3565b511561159f575b50500161148e565b6115d87f5c0dee5d32a1e145396705da49c1e64a2b1d63387f78c2697100f655567f5de99160405191829160208352602083019061256a565b0390a28087611597565b606090611577565b5a6309ee5fcf60e41b5f5260045260245260445ffd5b6304d3156160e51b5f5260045ffd5b6321bdc88b60e11b1490508661151b565b6001600160e01b031960049290920360031b82901b1616905086806114fe565b3461005c5761164e36612554565b907f477b8861be93b01af9e8dd44bf36e719ecbe9f4ef27c8f99eb8b5834d5fcae68602061167b83612ffe565b92835f525f825260405f20602b6116928787614391565b91875f5260298101855260405f2063ffffffff19815416815563ffffffff81541690558260081c5f52018352600160ff60405f2092161b198154169055604051908152a3005b3461005c57606036600319011261005c576102ae6116f4612420565b60443590600435612707565b3461005c5760c036600319011261005c576024356004356044356001600160401b03811161005c5761173690369060040161244c565b6064939193356001600160401b03811161005c5761175890369060040161244c565b91906084356001600160401b03811161005c57611779903690600401612515565b91909360a435906001600160401b03821161005c576117c5926117a66117b0939998993690600401612515565b96909a8a8a612f02565b91825f525f60205260405f20948787856139a3565b946117ce61397a565b506028840194815f528560205261180360405f206001600160701b03815460181c16602562ffffff895460d81c169201614f89565b9760208901965f5b885180518210156118755790611823816001936126f3565b5161182f575b0161180b565b805f52602b8901602052896118668260405f205481155f1461186c5760ff86945b5194161761185e82856126f3565b5116926126f3565b52611829565b60ff5f94611850565b5050866118858a8c9894986140a7565b915f93602a8301945b84518110156118c257806118a4600192876126f3565b515f52866020526118bb60405f20548a8a8d6141f7565b500161188e565b508761191487936118d78a948d868887613a11565b906118e061397a565b50845f5260205261190f60405f206001600160701b03815460881c16602662ffffff60018b0154169201614f89565b6140a7565b91602d5f9501945b83518110156102ae5780611932600192866126f3565b515f5286602052611950828060a01b0360405f2054168488876142b2565b500161191c565b3461005c575f36600319011261005c5760206040517f00000000000000000000000000000000000000000000000000000000000000008152f35b3461005c576101a036600319011261005c576084356001600160401b03811161005c576119c290369060040161244c565b60a4356001600160401b03811161005c576119e190369060040161244c565b919060c435801515810361005c5760e43593841515850361005c5761010435801515810361005c57610124356001600160401b03811161005c57611a29903690600401612515565b919097610144356001600160401b03811161005c57611a4c903690600401612515565b969097610164356001600160401b03811161005c57611a6f903690600401612515565b939094610184356001600160401b03811161005c57611a92903690600401612515565b989099611aa0600435612ffe565b9d60243515610ce25760405193611ab685612636565b5f85525f60208601525f60408601525f6060860152608085015f81525f60a08701525f60c08701525f60e087015264ffffffffff60443511611ea85764ffffffffff6044351690526001600160401b0360643511611e88576064356001600160401b031660a086015260ff9215611e81576001915b15611e7a576002905b15611e73576004915b17171660c08301526024355f52600160205260405f20936024355f525f60205260018060a01b0360405f205416611e5e578d92835f525f60205260405f2096865497881598895f14611e1f575085885562ffffff815460a81c165f52602e810160205260405f20805490600160401b821015611e0b5763ffffffff62ffffff91611bec611bd1856001859701845583612cd0565b6024929192359083549060031b91821b915f19901b19161790565b90555416925460a81c1691611c2060018b0193849066ffffff0000000082549160201b169066ffffff000000001916179055565b1663ffffffff198254161790555b611c3c84828589868c613aee565b8015611e04575b611d82575b50505050919050858c8a8c60809560405196611c6560808961266d565b5f5b818110611d6357505092611ccd96959492611ca792611cc3955f525f602052611ca063ffffffff602660405f2001541680968195613cdd565b8852613cdd565b6020850152611cb781888a613cdd565b6040850152898b613cdd565b6060830152613ddb565b908115611d5b575b50611cdc57005b611d2c7fe8321ca0a74be63b259ea3346e3eb1bb01730d2fb1cfe2d919a02a64a703fd7197611d4897611d1e60a09c611d3a976040519e8f81815201916126cf565b8c810360208e0152916126cf565b9189830360408b01526126cf565b9186830360608801526126cf565b92600435608082015280602435940390a3005b90508a611cd5565b93509450505060209150606081860152018a8c8f928f90948b95611c67565b7fc37bc36e3a67abee2a368abb0689a733b6348011a115b20784596bf24f11f05d93611dd560ff60c0611de39501511697604051956044358752606435602088015260c0604088015260c087019161258e565b91848303606086015261258e565b93608082015260043560a082015280602435940390a38b8a81808080611c48565b5087611c43565b634e487b7160e01b5f52604160045260245ffd5b9590919503611e5e57611e3d90611e3860018901613a72565b614ed3565b15611e49578e93611c2e565b63053f9a9f60e51b5f5260243560045260245ffd5b6366046cdb60e11b5f5260243560045260245ffd5b5f91611b3d565b5f90611b34565b5f91611b2b565b630a02c5cb60e21b5f526064356004526001600160401b0360245260445ffd5b630a02c5cb60e21b5f5260443560045264ffffffffff60245260445ffd5b3461005c5760a036600319011261005c576004356024356001600160401b03811161005c57611ef990369060040161244c565b90916044356001600160401b03811161005c57611f1a90369060040161244c565b9390926064356001600160401b03811161005c57611f3c903690600401612515565b93906084356001600160401b03811161005c57611f5d903690600401612515565b959094611f69846149b4565b90989015806120a0575b61208857889083612075575b8861205c575b815f525f60205260405f2096602688019387855463ffffffff16611fa890613876565b63ffffffff811663ffffffff1988541617875563ffffffff169d8e9a611fcf8c8099614e16565b875f5260280160205260405f20805462ffffff16828787876001860194611ff5956138aa565b5062ffffff1662ffffff1982541617905560405194859461201694866125ae565b037f0f04dcd3052b046d65a2549d6a11c4b5ea65df3125cb6befb90018e59bac10ef91a3612046918484896139a3565b5061205094613a11565b50604051908152602090f35b61206f6120698a8a61382c565b87613051565b50611f85565b61208261206985876137ee565b50611f7f565b63f0188df360e01b5f5260026004525f60245260445ffd5b50845f5260016020526120b85f600260408220614ad1565b15611f73565b3461005c57604036600319011261005c576004356120da612420565b6120e382612ffe565b906120ee81836137a9565b6001600160a01b039182169390918216841461214957604080516001600160a01b03909316835260208301919091527f807ec3c8ca67c25da0c5a3a921b20eb4d23144b3763ea3eb4814a1bc8ace0f6891908190810161053c565b8363227e4ce960e01b5f5260045260245ffd5b3461005c575f36600319011261005c576008546040516001600160a01b039091168152602090f35b3461005c5761219f612195366124eb565b929190839161344e565b50906009821015610276576020911590816121c0575b506040519015158152f35b6001600160a01b031615159050826121b5565b3461005c576102ae6121e4366124d1565b918261220f576121f6826007836130ac565b805f525f60205261220a8360405f20613108565b613150565b6121f6826004610e4b565b3461005c57602036600319011261005c576102ae612236612436565b61223e612edb565b6125dd565b3461005c576102ae61225436612479565b94939093929192612f02565b3461005c575f36600319011261005c576008546001600160a01b03811633036122cc57600754336001600160a01b0382167f7e644d79422f17c01e4894b5f4f588d331ebfa28653d42ae832dc59e38c9798f5f80a36001600160a01b0319908116331760075516600855005b631d0022d160e01b5f523360045260245ffd5b3461005c57602036600319011261005c576122f8612436565b612300612edb565b6001600160a01b03165f8181526004602052604081205561232081615122565b1561234b577f0f4723c7e3365240fcb9586369d6bc249bd19f06c23e3e1a13a27739034632575f80a2005b63a9ec5edd60e01b5f5260045260245ffd5b3461005c57608036600319011261005c57600435612379612420565b906044356001600160401b03811161005c5761239990369060040161244c565b6064939193356001600160401b03811161005c576123bb90369060040161244c565b92906123c685612ffe565b946123d18387612e07565b6123df8583868a878b612e5b565b6123e557005b7fb2a369496c58322c93f570b28ca04eb48ea9b43962105d7794dcaa5a1b0593aa9461053c9260405195869560018060a01b031699866125ae565b602435906001600160a01b038216820361005c57565b600435906001600160a01b038216820361005c57565b9181601f8401121561005c578235916001600160401b03831161005c576020838186019501011161005c57565b608060031982011261005c5760043591602435916044356001600160401b03811161005c57816124ab9160040161244c565b92909291606435906001600160401b03821161005c576124cd9160040161244c565b9091565b606090600319011261005c57600435906024359060443590565b606090600319011261005c5760043590602435906044356001600160a01b038116810361005c5790565b9181601f8401121561005c578235916001600160401b03831161005c576020808501948460051b01011161005c57565b60243590811515820361005c57565b604090600319011261005c576004359060243590565b805180835260209291819084018484015e5f828201840152601f01601f1916010190565b908060209392818452848401375f828201840152601f01601f1916010190565b9594936125ca604094926125d89460608a5260608a019161258e565b91878303602089015261258e565b930152565b6125e681612faa565b6008546001600160a01b039182169181168214612632576001600160a01b03191681176008557fb3d02be8fd3137ed4e02f614411f33344a12a6cb02fbf05ef25c809be1c04e775f80a2565b5050565b61010081019081106001600160401b03821117611e0b57604052565b608081019081106001600160401b03821117611e0b57604052565b90601f801991011681019081106001600160401b03821117611e0b57604052565b5f5b82811061269c57505050565b606082820152602001612690565b9060048110156126bb5760051b0190565b634e487b7160e01b5f52603260045260245ffd5b81835290916001600160fb1b03831161005c5760209260051b809284830137010190565b80518210156126bb5760209160051b010190565b9061271182612ffe565b5f525f602052602c60405f200160018060a01b0382165f5260205260405f2061273a8284612e07565b8054848160801c146127d6576001600160801b0385116127b8576001600160801b0316608085901b6fffffffffffffffffffffffffffffffff191617905560408051938452602084018390526001600160a01b03909116927ffbd25cdc35ea208e2a6810320665fee758f1333b10d420ca7ac92814ed30e3289190a3565b84630a02c5cb60e21b5f526004526001600160801b0360245260445ffd5b5050505050565b81156127e7570690565b634e487b7160e01b5f52601260045260245ffd5b81156127e7570490565b6001600160401b038111611e0b5760051b60200190565b91908110156126bb5760051b81013590601e198136030182121561005c5701908135916001600160401b03831161005c57602001823603811361005c579190565b9190820180921161043257565b6001600160401b038111611e0b57601f01601f191660200190565b61288e81612ffe565b5f525f60205260405f20805462ffffff8160a81c16805f52602e830160205260405f2054156129385760010162ffffff81116104325762ffffff811662ffffff811161291f575062ffffff60a81b1990911660a89190911b62ffffff60a81b161790556040518181527f4064c70c4a308549cb718863b5fa719a3d4cf7f7de8390fd2536145fcde9250e90602090a2565b630a02c5cb60e21b5f5260045262ffffff60245260445ffd5b50505050565b62ffffff1662ffffff81146104325760010190565b9095939293612961826149b4565b9095901580612bb0575b612b98576001600160a01b038816978815612b89578460f81c906001821491821580612b7e575b612b6c57506001600160801b0388166001600160801b03871603612b55576129bc848a8986614766565b875f525f602052602c60405f20018a5f526020528960405f20926001600160801b03845416612aee5792858b8a87612a53968e9f99969e7f15764647ec19b0747651f127f14f0e7f7690eb68519095105e0bae8dc2204e3a9f612a619c9a8f60801c6001600160801b03198a5416178955612a6c575b5050505050505050604051978897885260806020890152608088019161258e565b91858303604087015261258e565b9060608301520390a3565b612ae097825f525f602052600162ffffff8160405f2001612a8f8282541661293e565b90828216831982541617905516910163ffffffff821663ffffffff19825416179055825f525f602052602d60405f2001905f5260205260405f20906001600160601b0360a01b825416179055612e5b565b505f83858a848f8f81612a32565b9997969250509296919350612b03838361458e565b03612b425786612b2d575b505050505050612b1b5750565b6338466d1760e01b5f5260045260245ffd5b612b379650612e5b565b5f8080808080612b0e565b876338466d1760e01b5f5260045260245ffd5b8786630d20e70560e01b5f5260045260245260445ffd5b639e37e4e760e01b5f5260045260245ffd5b506002811415612992565b63d92e233d60e01b5f5260045ffd5b63f0188df360e01b5f5260016004525f60245260445ffd5b50825f526001602052612bc85f600160408220614ad1565b1561296b565b612bd781612faa565b612bdf6144e4565b6005546001600160a01b03918216911681148015612c98575b612c9557612c046147ad565b428103612c445750600580546001600160a01b031916821790557f658de2cb349b09821f648613418b9a66b5b8259a6cdcccf2e6373d80b5815f395f80a2565b600680546001600160d01b031916831760a083901b65ffffffffffff60a01b161790556040519081527f02820e512f5a671eabb1d381cc46fcdf990b39d26d06aea1b265455ff7fb7eea90602090a2565b50565b506006546001600160a01b03168114612bf8565b91908110156126bb5760051b0190565b356001600160a01b038116810361005c5790565b80548210156126bb575f5260205f2001905f90565b612cee81612faa565b6001600160a01b03165f81815260036020526040902054612c9557612d116147ad565b815f5260046020528060405f2055612d28826151d3565b50428103612d5757507f6232d9e5cade28c6596a9abc45f18060b84660af743c70eb9a860d4f49342d915f80a2565b60207fe50fdfc464e7945b0570a0d509ce70f45c6c18b31116052c12260ad77ea8fc0491604051908152a2565b90612d8e82612ffe565b5f525f60205260405f206002815460a01c1615159115158092151514612e0257805460ff60a01b19811660a091821c60ff1660021890911b60ff60a01b161790557fc39151d957d6b703a5de75ff1394b6060e95161bef1319dc94c7341916264e93906040908151908152836020820152a2565b505050565b5f908152602081815260408083206001600160a01b0385168452602c0190915290206001015463ffffffff1615612e3b5750565b63c1e7163560e01b5f9081526001600160a01b0391909116600452602490fd5b612eb9949296959391815f525f602052602d60405f2001915f525f602052602c60405f20019060018060a01b03165f5260205263ffffffff600160405f200154165f5260205260405f209562ffffff875460a01c16600188016138aa565b835462ffffff60a01b191660a09290921b62ffffff60a01b1691909117909255565b6007546001600160a01b03163303612eef57565b630bd4212160e11b5f523360045260245ffd5b929093959491612f1184612ffe565b968794855f525f602052602860405f20612f2b8982613108565b885f520160205262ffffff60405f20612f4e8785888886865416600187016138aa565b921662ffffff19825416179055612f69575b50505050505050565b7f324133031f2f68316825573c55d7dc2da6a99005df36376e5184e7393da3d73d94612f9b92604051958695866125ae565b0390a35f828180808080612f60565b6001600160a01b03168015612b89577f00000000000000000000000000000000000000000000000000000000000000006001600160a01b03168114612fec5750565b63ec6da34960e01b5f5260045260245ffd5b90613008826149b4565b929092159081613032575b5061301a57565b63f0188df360e01b5f5260076004525f60245260445ffd5b90505f52600160205261304a5f600760408220614ad1565b155f613013565b919061305c836149b4565b93909315908161308e575b5061306f5750565b63f0188df360e01b5f526008811015610276576004525f60245260445ffd5b90505f5260016020526130a55f8260408220614ad1565b155f613067565b9291906130b8846149b4565b9490941590816130ea575b506130cc575050565b63f0188df360e01b5f5260088110156102765760045260245260445ffd5b90505f526001602052613101828260405f20614ad1565b155f6130c3565b81156131415761311f90602660e084049101615003565b600160e083061b161561312f5750565b63cfd439dd60e01b5f5260045260245ffd5b6395bf05e360e01b5f5260045ffd5b9392919093805f525f602052602960405f2001835f5260205260405f209461317884836148eb565b5095866131858583614bae565b61321557507f35f275d13b9a73e7d3739aef928dc0b957a1469297aa233a12b4ba38f72641ce916131b885602093614bd0565b835f525f8252602860405f2001855f52825260405f206131e9896001600160701b03835460181c1660258401614c35565b6301000000600160881b0382549160181b16906301000000600160881b031916179055604051908152a4565b96505050505050565b91909161322a81614c80565b908151916060810180516009811015610276576134385750604081015161342d576040519261325884612652565b5f84525f60208501525f60408501525f606085015281515f525f60205260405f20925f526001602052602660405f20015f805260205260405f206020830151159283159361340c575b60e063ffffffff602687015416049660018801809811610432575f89815260298701602090815260408220828052602c8901909152805463ffffffff169a9095915b8a811080613400575b156133c9578089898c8f9461334e958b8b61330a8460268901615003565b95156133a7575b5050831561339d57600161332693528c615023565b811680159282918f918561336b575b5050602060019101521661335f575b156133535761388d565b6132e3565b600160608c015261388d565b600160408d0152613344565b60299192505f8052016020526133848560405f20615003565b17168d8115613394575f8e613335565b5050505061388d565b505050505061388d565b6133c09163ffffffff6080869398959801511690614f5f565b16928b8b613311565b509350969850965050606093506133e492505f915086614d9e565b9301511515806133f15791565b50600983101561027657821591565b5060608a0151156132ec565b9250600161342463ffffffff60808601511683614f25565b161515926132a1565b50600893505f929050565b92939450505051600981101561027657915f9190565b929190915f6101205261346084614c80565b61014081905280516101205260600180516009811015610276576137955750604061014051015161378a576001600160a01b03821615159182613752575b5f61010052821561374957505f610100525b604051936134bd85612652565b5f85525f60208601525f60408601525f606086015261014051515f525f60205260405f2060c0525f526001602052602660405f20015f610160525f805260205260405f2061016052602061014051015115801560a052613722575b60e063ffffffff602660c051015416049160018301831161043257835f52602960c0510160205260405f20935f60805260018060a01b0361010051165f52602c60c0510160205260405f2060805263ffffffff8554169363ffffffff600160805101541660e0525f610180525b60018101610180511080613716575b156136e9576001906135ae61018051602660c05101615003565b60a051156136c5575b80156136bf578289526135ce61018051888a615023565b8116838060a01b036101005116155f146136a457815b8092818492841615613631575b508560208d015216613626575b1661361b575b6136106101805161388d565b610180529050613585565b816060890152613604565b8360408b01526135fe565b91505f8052602960c0510160205261364f6101805160405f20615003565b83171690811561369b57858060a01b036101005116613671575b9083916135f1565b9092505f8052602c60c0510160205261369360405f2086610180519101615003565b17915f613669565b50505050613604565b6136b86101805160e0518660805101615023565b82166135e4565b50613604565b6136e36101805163ffffffff60806101405101511661016051614f5f565b166135b7565b506136fa9294506060935085614d9e565b9201511515806137075790565b50600982101561027657811590565b50606087015115613594565b600161373e63ffffffff60806101405101511661016051614f25565b16151560a052613518565b610100526134b0565b610120515f908152602081815260408083206001600160a01b0385168452602c0190915290206001015463ffffffff1615925061349e565b600893505f92509050565b925092505051600981101561027657905f90565b9190916137b583614dee565b5f90815260208190526040902080546001600160a81b031981166001600160a01b0394851617607f60a11b82161790915590911690565b565b906004915f915b8083106138025750505090565b909192613810848385612cac565b356138245750600160075b930191906137f5565b60019061381b565b6005915f915b81831061383f5750505090565b91929091906001600160a01b0361385a6106a4868686612cac565b1661386e5750600160075b93019190613832565b600190613865565b63ffffffff1663ffffffff81146104325760010190565b5f1981146104325760010190565b60248210156126bb5701905f90565b939091956138fc60208597986138c28a868984614766565b818a62ffffff808260081b8b1716981688141596604051998a9484860137818c8501918483015f81523701015f815203808752018561266d565b5f915b600583901b6001600160fb1b03841684036104325761391e898961285d565b81101561396f578501602001519081613937858961389b565b90549060031b1c14613964575061395161038f848861389b565b905561395e60019261388d565b916138ff565b9261395e915061388d565b509550935050935050565b60405190604082018281106001600160401b03821117611e0b5760405260606020835f81520152565b91909493946139b061397a565b50825f525f6020526139d66139d18762ffffff60405f205460d81c1661285d565b614e6c565b955f5b8181106139e857505050505050565b80613a0b613a056139fc600194868b612cac565b3587878a613150565b8a614e99565b016139d9565b9190949394613a1e61397a565b50825f525f602052613a3b62ffffff600160405f20015416614e6c565b955f5b818110613a4d57505050505050565b80613a6c613a05613a646106a4600195878c612cac565b87878a614642565b01613a3e565b90604051613a7f81612636565b60e081935463ffffffff8116835262ffffff8160201c16602084015263ffffffff8160381c16604084015263ffffffff8160581c16606084015264ffffffffff8160781c1660808401526001600160401b038160a01c1660a084015260ff81831c1660c084015260e81c910152565b9294613b1a91969462ffffff966001860194613b0986613a72565b9660028a60e08a01511691016138aa565b9416918260e08701528415613c89575b8415613c63575b8415613c49575b8415613c3f576137ec93949563ffffffff825116613bb062ffffff60208501511663ffffffff6060604087015196015193818516606087015281871660408701528260208701528086521663ffffffff19875416178655859066ffffff0000000082549160201b169066ffffff000000001916179055565b8354608083015160a08085015160c09095015166ffffffffffffff90931660389690961b63ffffffff60381b169590951760589390931b63ffffffff60581b169290921760789290921b64ffffffffff60781b16919091179190921b67ffffffffffffffff60a01b161760e09190911b60ff60e01b161760e89290921b6001600160e81b031916919091179055565b5050509150505f90565b935060ff60c08501511660ff60c087015116141593613b38565b93506001600160401b0360a0850151166001600160401b0360a087015116141593613b31565b935064ffffffffff60808501511664ffffffffff608087015116141593613b2a565b90613cb582612805565b613cc2604051918261266d565b8281528092613cd3601f1991612805565b0190602036910137565b92918115613dbd575f905f5b838110613d5a57505060e090046001810180911161043257613d0a90613cab565b925f5b828110613d1957505050565b80600160e0613d2a82948787612cac565b35061b613d5360e0613d3d848888612cac565b350491613d4a838a6126f3565b511791886126f3565b5201613d0d565b81613d66828689612cac565b3511613d9f5782613d78828689612cac565b3511613d87575b600101613ce9565b91506001613d96838588612cac565b35929050613d7f565b613daa908487612cac565b3563cfd439dd60e01b5f5260045260245ffd5b506060925050565b906008811015610276575f5260205260405f2090565b5f92916001820190613dec82613a72565b604081019290606081015f805b60048110613fca57508815613fbe57613f1e939262ffffff9260e092613e2563ffffffff8a5116613876565b9163ffffffff83168a5263ffffffff8216905263ffffffff808451161663ffffffff19875416178655613e7985602085015116879066ffffff0000000082549160201b169066ffffff000000001916179055565b855464ffffffffff60781b608085015160781b16906001600160401b0360a01b60a086015160a01b169260ff871b60c0870151881b169460ff881b199263ffffffff60381b6001600160401b0360a01b199260381b169073ffffffffffffffffffffffffff00000000000000191617169063ffffffff60581b9060581b161716171717845501511681549062ffffff60e81b9060e81b169060018060e81b0316179055565b5f5b60048110613f2e5750505050565b90919293945f5b613f3f83856126aa565b5151811015613fb05780613f5f600192613f5986886126aa565b516126f3565b51613f6b575b01613f35565b613f80613f7785614f01565b60268901613dc5565b8651613f9083613f59888a6126aa565b5191835f5260205263ffffffff60e01b9060e01b161760405f2055613f65565b509493929190600101613f20565b505f9750505050505050565b98929390613fde8a879a949a9998996126aa565b5151908180821191180218935f935b63ffffffff8a5116613fff8c896126aa565b515190818082119118021885108061409f575b1561408a5750838a8761402582826126aa565b5151831015614075578261405961405061404961406f96613f5987614067976126aa565b5194614f01565b60268d01613dc5565b63ffffffff8d511690614f5f565b14159461388d565b93613fed565b5061406761406f926140596140505f94614f01565b99600191945098929897969794919401613df9565b508015614012565b602091820192918101905f5b8251518110156140e557806140cb60019287516126f3565b51196140de8286519261185e82856126f3565b52016140b3565b509250905f90815b8351805184101561411f5760019161411161410b86614117946126f3565b51615049565b9061285d565b9201916140ed565b509150925f9061412e83613cab565b935f915f915b8584106141445750505050505090565b909192939594966141568483516126f3565b519161416183615049565b808910156141d85750915b801515806141cf575b156141b757876141ad578351850261419282195f19840116615049565b016141a16001880197896126f3565b525b5f1981011661416c565b965f1901966141a3565b5096949593926141c99092919261388d565b91614134565b50888610614175565b9198969794959490939250908103908111610432576141c9909461388d565b9392919093805f525f602052602960405f2001835f5260205260405f2061421e8382614bae565b1561429b57602063ffffffff82614256867f09a3147864129e60a5ce27e962d2123e6706326d99f8b2c23402e593e1494f4595614bd0565b541696835f525f8252602860405f2001855f52825261429288602560405f20018160081c5f52602052600160ff60405f2092161b198154169055565b604051908152a4565b5050636ff24fa160e11b5f5260045260245260445ffd5b5f818152602081815260408083206001600160a01b0388168452602c0190915290209394939192916001016142e78382614bae565b1561436e57602063ffffffff8261431f867febb53cf5fd4888ac8522cfead107d3d6cfc7fbd751e5e2a3a99d6d0ead5bf57995614bd0565b541696835f525f8252602860405f2001855f52825261435b88602660405f20018160081c5f52602052600160ff60405f2092161b198154169055565b6040519586526001600160a01b031694a4565b636ff24fa160e11b5f90815260048490526001600160a01b038716602452604490fd5b9190915f525f602052602960405f2001825f5260205263ffffffff60405f2054169182156143bc5750565b63f9e8bf9760e01b5f5260045260245ffd5b906001600160a01b036143df61445e565b1633145f1461441c576143f18161286a565b916143ff604051938461266d565b818352368282011161005c57815f92602092838601378301015290565b90601319360190368211610432576020601461445b938186604051978896868801378501918483015f81523701015f815203601f19810183528261266d565b90565b601436101580614485575b1561448157601319360136811161005c573560601c90565b3390565b50337f00000000000000000000000000000000000000000000000000000000000000006001600160a01b031614614469565b60405160208101916001600160601b03199060601b168252601481526144de60348261266d565b51902090565b6006546001600160a01b03811680158015614522575b612632576001600160601b0360a01b60055416176005556001600160601b0360a01b16600655565b5065ffffffffffff8260a01c1642106144fa565b9190805f52600160205260405f2092808454149081159161456c575b5061455a5750565b6307ec7aa160e41b5f5260045260245ffd5b90505f525f60205261458760405f20611e3860018601613a72565b155f614552565b90815f525f602052602c60405f20019060018060a01b03165f5260205260405f2054906001600160801b038216155f146145c85750505f90565b6001600160801b0316906001600160801b03199060801b161790565b5f908152602081905260409020546001600160a01b03168015159081614608575090565b90506001600160a01b0361461a61445e565b161490565b614631906001600160a01b03166150f1565b8161463a575090565b905042101590565b5f818152602081815260408083206001600160a01b0388168452602c019091529020600101805463ffffffff16959492939290861580614754575b6147335761468b8482614bae565b6127d6577f4714d9313130a3c20ffc88ad0eb33d73700a5e65533e6f8b98b3f907a6c1f193916146bd85602093614bd0565b835f525f8252602860405f2001855f52825260405f206146ee896001600160701b03835460881c1660268401614c35565b81546dffffffffffffffffffffffffffff60881b191660889190911b6dffffffffffffffffffffffffffff60881b161790556040519586526001600160a01b031694a4565b5063c1e7163560e01b5f9081526001600160a01b0391909116600452602490fd5b506001600160a01b038216151561467d565b509050608081116147965750610400811161477e5750565b63c874dfa560e01b5f5260045261040060245260445ffd5b63c874dfa560e01b5f52600452608060245260445ffd5b60065460d01c60ff16156147e55761445b7f00000000000000000000000000000000000000000000000000000000000000004261285d565b4290565b9262ffffff9695929491614821945f525f602052602a60405f2001905f5260205260405f2094600186019560028988541691016138aa565b931662ffffff19825416179055565b905f8091602081519101845af480806148a9575b156148645750506040513d81523d5f602083013e60203d82010160405290565b1561488957639996b31560e01b5f9081526001600160a01b0391909116600452602490fd5b3d1561489a576040513d5f823e3d90fd5b63d6bda27560e01b5f5260045ffd5b503d1515806148445750813b1515614844565b6148e46001926148db60208401516148d58551846127fb565b906126f3565b519251906127dd565b1c16151590565b5f525f60205260405f206029810190825f528160205263ffffffff60405f20541680158015906149ac575b6149a3575080602b91549361493262ffffff8660d81c1661293e565b9362ffffff85169562ffffff60d81b8660d81b169062ffffff60d81b1916178355815f5260205260405f2063ffffffff861663ffffffff19825416179055845f52602a820160205260405f205561ffff8360081c165f5201602052600160ff60405f2092161b815417905590600190565b92505050905f90565b508315614916565b906149be826145e4565b614acc576149cb3361461f565b15614aa4576149d982614c80565b908151928315614a9257835f525f602052600160405f205460a01c1615614a7f57606083018051600981101561027657600114614a6c5751600981101561027657600214614a5a57506020820151156040811593015115159081614a52575b50614a3f57565b8263cbd739d360e01b5f5260045260245ffd5b90505f614a38565b6302d162c960e11b5f5260045260245ffd5b506307ec7aa160e41b5f5260045260245ffd5b83630a32793360e11b5f5260045260245ffd5b6367a763eb60e11b5f5260045260245ffd5b614aac61445e565b634a0bfec160e01b5f9081526001600160a01b0391909116600452602490fd5b600190565b91909160088310156102765760078314614ba757614af160018201613a72565b9060028414614b975760038414614b875760018414614b7757602601926001614b306040614b1f8488613dc5565b94019363ffffffff85511690614f25565b161593841594614b42575b5050505090565b60019394509163ffffffff614b5c614b689360e095613dc5565b91511683860491614f5f565b92061b1615155f808080614b3b565b5060c00151600416151592915050565b5060c00151600216151592915050565b5060c00151600116151592915050565b5050505f90565b60e0614bc760019263ffffffff81541683860491615023565b92061b16151590565b9060e0810480614c0a575090600160e06137ec93061b60018060e01b0316815460201c1863ffffffff82549181199060201b169116179055565b91600160e08193061b9263ffffffff60e01b825460e01b16175f520160205260405f20908154189055565b90918060081c91825f52602052600160ff60405f2092161b8154179055606f81105f14614c6e5760016001600160701b03915b1b161790565b506001600160701b036001606f614c68565b906040519160a083018381106001600160401b03821117611e0b576040525f835260208301925f845260408101935f855260608201905f82525f60808401528295845f525f60205260405f209160018060a01b03835416614d6f5750505050505f52600160205260405f2080548084525f525f602052614d31614d1a600160405f20936002855460a01c1615151515604088015201613a72565b9163ffffffff604084015116608086015282614ed3565b614d3f575060016060830152565b6080015164ffffffffff168015159081614d64575b50614d5b57565b60026060830152565b90504210155f614d54565b948452600194859052905460a01c600281161515909152939450909290911615614d97575090565b6003905290565b9190825115614de657602083015115908115614ddd575b50614dd657614dd0576040015115614dcb575f90565b600790565b50600690565b5050600590565b9050155f614db5565b505050600490565b6001600160a01b0381163014614e07576137ec90612faa565b632127c0dd60e11b5f5260045ffd5b9060e0810480614e50575090600160e06137ec93061b60018060e01b0316815460201c1863ffffffff82549181199060201b169116179055565b91600160e08193061b925f520160205260405f20908154189055565b90614e7561397a565b91610100835260081c6001810180911161043257614e9290613cab565b6020830152565b90614ed090614ebd6001614eae8551846127dd565b1b9160208501519451906127fb565b90614ec882856126f3565b5117926126f3565b52565b9063ffffffff82511615159182614ee957505090565b62ffffff91925060208291015116915460a81c161490565b60038103614f0e57505f90565b600401806004116104325760088110156102765790565b5f805260205263ffffffff60405f205491168160e01c145f14614f58576001600160e01b03165b6001600160e01b031690565b505f614f4c565b90915f5260205263ffffffff60405f205491168160e01c145f14614f58576001600160e01b031690565b909291614f9e90614f9861397a565b50614e6c565b6020810191905f5b835151811015614ffc57600190606f811015614ff45781815b6001600160701b038916901c16614fd7575b01614fa6565b805f528360205260405f2054614fee8287516126f3565b52614fd1565b81606f614fbf565b5093505050565b908061501157505460201c90565b906001915f520160205260405f205490565b909180615034575090505460201c90565b60019260e01b175f520160205260405f205490565b7e01000100010001000100010001000100010001000100010001000100010001907f55555555555555555555555555555555555555555555555555555555555555558160011c1690037f3333333333333333333333333333333333333333333333333333333333333333808260021c169116018060041c017e0f000f000f000f000f000f000f000f000f000f000f000f000f000f000f000f808260081c169116010260f01c90565b805f52600460205260405f205480155f1461511a57505f52600360205260405f20541515905f90565b600192909150565b5f8181526003602052604090205480156151cd575f198101818111610432576002545f1981019190821161043257818103615195575b505050600254801561041e575f1901615172816002612cd0565b8154905f199060031b1b191690556002555f5260036020525f6040812055600190565b6151b76151a661038f936002612cd0565b90549060031b1c9283926002612cd0565b90555f52600360205260405f20555f8080615158565b50505f90565b805f52600360205260405f2054155f1461522357600254600160401b811015611e0b5761520c61038f8260018594016002556002612cd0565b9055600254905f52600360205260405f2055600190565b505f9056fea264697066735822122097464c04b9478ce4890fd9ef382f52f2dc2649125b52ac7e9196710d923e84d864736f6c634300081e003360808060405234601557612389908161001a8239f35b5f80fdfe60806040526004361015610011575f80fd5b5f3560e01c8063044d6ac314610cf657806308a8af0714610c6b5780630c3023cb14610c18578063272d875314610be5578063426dd27c14610b9b5780635040900114610b025780638f4e432114610adb57806390222cad14610aa157806396282c48146109195780639d17ba05146108af578063a0ede5ec14610875578063a4e9c582146107d7578063acb8ae3e14610655578063bb5b27e1146104e1578063c9176804146104b6578063ce88b145146102f0578063ea79e095146102155763f75c8b2d146100df575f80fd5b34610211576101226100fd6100f33661105f565b93919290926116cd565b9161010783611f10565b9061011c61011483611f86565b809683611b12565b91612105565b9081519161013761013284611547565b611166565b92808452610147601f1991611547565b015f5b8181106101fa5750505f5b8151811015610191578061017561016e60019385611593565b51856119ea565b61017f8287611593565b5261018a8186611593565b5001610155565b50505060405190604082016040835281518091526060830190602060608260051b8601019301915f905b8282106101cf578580868960208301520390f35b909192936020806101ec600193605f198a82030186528851611016565b9601920192019092916101bb565b60209061020561151f565b8282880101520161014a565b5f80fd5b346102115761022f61022636610e00565b919390926116cd565b9261023a81856116fe565b60606020610246611108565b5f815201525f526028830160205261027c60405f206001600160701b03815460181c16602562ffffff875460d81c169201611fca565b60208101915f5b835180518210156102d0579061029b81600193611593565b516102a7575b01610283565b6102b181886122e3565b6102ca828751926102c28285611593565b511692611593565b526102a1565b6102dc8387868a611e13565b906102ec60405192839283611079565b0390f35b346102115760203660031901126102115760043560405161016081018181106001600160401b038211176104a2576040525f815260208101915f835260408201905f825260608301916060835260808401926060845260a08501935f855260c086015f815260e08701915f83526101008801935f85526101208901955f87526101408a01975f8952610381816116cd565b908b5280546001600160a01b0381168d5260a081901c6001811615158452600290811615158b526103be9062ffffff60c084901c169084016118f4565b865284526103cb82611f10565b6103d490611f86565b8b526103df82611db4565b6103e890611f86565b8652600182015462ffffff16875260a81c62ffffff165f52602e810160205260405f205487526026015463ffffffff1687526040519a8b9a60208c525160208c0152600160a01b6001900390511660408b015251151560608a015251608089016101609052610180890161045b91610e1e565b9051888203601f190160a08a01526104739190610e1e565b955160c08801525160e08701525161010086015251610120850152516101408401525115156101608301520390f35b634e487b7160e01b5f52604160045260245ffd5b34610211576102dc6104d26104ca3661105f565b9290916116cd565b6104db81611db4565b90611e13565b34610211576020366003190112610211576004356104fd611127565b5f8152602081015f8152604082015f8152606083015f8152608084015f815260a08501915f835260c08601935f855260e08701955f875261053d89611b5b565b9889515f525f60205260405f208a518a5260208b019081511515845260608c019b8c519160098310156106415791158652905460a081901c600116151587526001600160a01b031687526040015115158952511580610627575b6101009a506105e8575b50604080519851895290511515602089015290511515908701525115156060860152516001600160a01b031660808501525160a08401525160c083015251151560e0820152f35b805f52600160205264ffffffffff600160405f20015460781c1686525f5260016020526001600160401b03600160405f20015460a01c168652896105a1565b5098519860098a10156106415760016101009a1415610597565b634e487b7160e01b5f52602160045260245ffd5b3461021157602e6106686100f33661105f565b62ffffff815460a81c165f520160205260405f2080549260c881116107c057838310156107b7576106998385611b05565b90818082109118021892915b6106b161013285611547565b938085526106c1601f1991611547565b015f5b81811061079a5750508154905f5b8551811015610732576106e58183611586565b908382101561071e57610702600192865f5260205f200154611273565b61070c8289611593565b526107178188611593565b50016106d2565b634e487b7160e01b5f52603260045260245ffd5b848660405190604082016040835281518091526060830190602060608260051b8601019301915f905b82821061076f578580868960208301520390f35b9091929360208061078c600193605f198a82030186528851610f27565b96019201920190929161075b565b6020906107a895939561118b565b828289010152019391936106c4565b505f92916106a5565b6324120e2560e21b5f5260045260c860245260445ffd5b34610211575f366003190112610211576107ef611108565b5f81525f602082015261080061187f565b1580610861575b61082d575b6040805182516001600160a01b031681526020928301519281019290925290f35b50604060065465ffffffffffff610842611108565b6001600160a01b038316815260a09290921c166020820152905061080c565b506006546001600160a01b03161515610807565b346102115760603660031901126102115760243560ff81168103610211576108a5602091604435906004356115a7565b6040519015158152f35b34610211576108c76108c036611000565b91906116cd565b81158015610907575b6108f457602d915f5201602052602060018060a01b0360405f205416604051908152f35b50630470d65760e41b5f5260045260245ffd5b5062ffffff60018201541682116108d0565b34610211575f3660031901126102115760025461093861013282611547565b90808252610948601f1991611547565b015f5b818110610a8257825f805b82518210156109d557610968826116a7565b90549060031b1c91825f52600460205260405f205460018142101514610994575b506001019150610956565b6001926109cd916109a3611108565b95858060a01b0316865260208601526109bb816116bf565b946109c68288611593565b5285611593565b508291610989565b8083529190506109f36109ea61013284611547565b92808452611547565b602083019190601f19013683375f5b8351811015610a34576001906001600160a01b03610a208285611593565b515116610a2d8287611593565b5201610a02565b505090604051918291602083019060208452518091526040830191905f5b818110610a60575050500390f35b82516001600160a01b0316845285945060209384019390920191600101610a52565b602090610a8d611108565b5f81525f838201528282860101520161094b565b34610211576040366003190112610211576024356001600160a01b038116810361021157610ad3602091600435611c65565b604051908152f35b34610211576020366003190112610211576020610af9600435611b5b565b51604051908152f35b3461021157610b103661105f565b9190610b37610b3262ffffff6001610b27866116cd565b015416809584611b12565b61155e565b925f5b8451811015610b8157610b4d8184611586565b9060018201809211610b6d57600191610b668288611593565b5201610b3a565b634e487b7160e01b5f52601160045260245ffd5b50610b8c8484611746565b6102ec60405192839283610e42565b34610211576102ec610bd1610bc2610bb236611000565b9190610bbc61151f565b506116cd565b610bcc82826116fe565b6119ea565b604051918291602083526020830190611016565b34610211576020366003190112610211576102ec610c04600435611273565b604051918291602083526020830190610f27565b34610211575f36600319011261021157610c3061187f565b15610c57576006546020906001600160a01b03165b6040516001600160a01b039091168152f35b6005546020906001600160a01b0316610c45565b3461021157610cf0610b8c610cdb610c8236610e00565b9592939091610c90856116cd565b90610c9b81836116fe565b60606020610ca7611108565b5f815201525f526028810160205260405f2090602662ffffff60016001600160701b03855460881c16930154169201611fca565b9061011c610ce883611f86565b809783611b12565b90611746565b34610211575f36600319011261021157600254610d1561013282611547565b90808252610d25601f1991611547565b015f5b818110610de157825f805b8251821015610d8457610d45826116a7565b90549060031b1c91825f52600460205260405f2054804210610d6d575b506001019150610d33565b600192610d7c916109a3611108565b508291610d62565b905081526040518091602082016020835281518091526020604084019201905f5b818110610db3575050500390f35b825180516001600160a01b031685526020908101518186015286955060409094019390920191600101610da5565b602090610dec611108565b5f81525f8382015282828601015201610d28565b60809060031901126102115760043590602435906044359060643590565b805180835260209291819084018484015e5f828201840152601f01601f1916010190565b92919060408401906040855280518092526060850191602060608260051b8801019201925f905b828210610e7c5750505060209150930152565b909192602080600192605f198b820301855287519081518152848060a01b038383015116838201526040820151604082015260a080610edf610ecd606086015160c0606087015260c0860190610e1e565b60808601518582036080870152610e1e565b93015191015296019201920190939291610e69565b90602080835192838152019201905f5b818110610f115750505090565b8251845260209384019390920191600101610f04565b610ffd9181518152602082015160208201526040820151604082015260608201516060820152610180610feb610fd7610fc3610f89610f7760808801516101a060808901526101a0880190610e1e565b60a088015187820360a0890152610e1e565b60c0870151151560c087015260e0870151151560e08701526101008701511515610100870152610120870151868203610120880152610ef4565b610140860151858203610140870152610ef4565b610160850151848203610160860152610ef4565b92015190610180818403910152610ef4565b90565b6040906003190112610211576004359060243590565b908151815260808061104c61103a602086015160a0602087015260a0860190610e1e565b60408601518582036040870152610e1e565b9360608101516060850152015191015290565b606090600319011261021157600435906024359060443590565b92919060408401906040855280518092526060850191602060608260051b8801019201925f905b8282106110b35750505060209150930152565b9091926020806110f9600193605f198c82030186528851908151815260406110e8858401516060878501526060840190610e1e565b920151906040818403910152610e1e565b960192019201909392916110a0565b60405190604082018281106001600160401b038211176104a257604052565b6040519061010082018281106001600160401b038211176104a257604052565b6040519060a082018281106001600160401b038211176104a257604052565b6040519190601f01601f191682016001600160401b038111838210176104a257604052565b604051906101a082018281106001600160401b038211176104a2576040526060610180835f81525f60208201525f60408201525f838201528260808201528260a08201525f60c08201525f60e08201525f6101008201528261012082015282610140820152826101608201520152565b90611204611127565b915463ffffffff8116835262ffffff8160201c16602084015263ffffffff8160381c16604084015263ffffffff8160581c16606084015264ffffffffff8160781c1660808401526001600160401b038160a01c1660a084015260ff8160e01c1660c084015260e81c60e0830152565b61127b61118b565b815f52600160205260405f2091611294600184016111fb565b90835490815f525f6020526112ac60405f20846118ab565b1561150d578395949552602083015264ffffffffff60808201511660408301526001600160401b0360a08201511660608301526112f562ffffff60e083015116600286016118f4565b60a08401526080830152600460c082016001815116151560c08501526002815116151560e085015251161515610100830152606081019261133c63ffffffff85511661155e565b92611345611108565b9460e0865260208601948552604060265f98019401965b85515181101561139857806113866001926113786004896119d4565b63ffffffff8c5116906121cf565b611391828951611593565b520161135c565b5091946113b09194506113aa81611f86565b90612035565b6101208401526113c663ffffffff82511661155e565b926113cf611108565b9460e08652602086019485525f5b85515181101561140b57806113f96001926113786005896119d4565b611404828951611593565b52016113dd565b50919461141d9194506113aa81611f86565b61014084015261143363ffffffff85511661155e565b9261143c611108565b9460e08652602086019485525f5b85515181101561147857806114666001926113786006896119d4565b611471828951611593565b520161144a565b5063ffffffff91945061149261149f93966113aa81611f86565b610160860152511661155e565b916114a8611108565b9360e08552602085019384525f5b8451518110156114f157806114df6001926114d15f886119d4565b63ffffffff8b5116906121cf565b6114ea828851611593565b52016114b6565b50939150935061150591506113aa81611f86565b610180830152565b6307ec7aa160e41b5f5260045260245ffd5b611527611147565b905f825260606020830152606060408301525f60608301525f6080830152565b6001600160401b0381116104a25760051b60200190565b9061156b61013283611547565b828152809261157c601f1991611547565b0190602036910137565b91908201809211610b6d57565b805182101561071e5760209160051b010190565b919060ff6115b484611b5b565b911690600782118015611691575b8015611684575b61162c57600882101561064157600182145f8115611678575b8115611668575b50158061165f575b80611634575b61162c5760200151159283159361160f575b50505090565b61162493505f52600160205260405f20611cbb565b5f8080611609565b505050505f90565b5080515f525f60205261165160405f20602660e086049101612300565b600160e085061b16156115f7565b508215156115f1565b905061064157600382145f6115e9565b5050600282145f6115e2565b50604081015115156115c9565b50606081015160098110156106415715156115c2565b60025481101561071e5760025f5260205f2001905f90565b5f198114610b6d5760010190565b90815f525f60205260405f209160018060a01b03835416156116ec5750565b6367a763eb60e11b5f5260045260245ffd5b81156117375761171590602660e084049101612300565b600160e083061b16156117255750565b63cfd439dd60e01b5f5260045260245ffd5b6395bf05e360e01b5f5260045ffd5b919091805f525f60205260405f2090835161176361013282611547565b90808252611773601f1991611547565b015f5b81811061182b575050602d830192602c0190805f5b875181101561182257806117a160019285611593565b516117ac828b611593565b515f528760205260606118148b6117c78560405f2092611593565b5184528562ffffff82548c6117ea848060a01b03831680928160208c0152611c65565b6040890152838060a01b03165f528b60205260405f205460801c60a088015260a01c1691016118f4565b60808401529101520161178b565b50955050505050565b60405192959260c0810191906001600160401b038311818410176104a2576020926040525f81525f838201525f6040820152606080820152606060808201525f60a082015282828901015201949194611776565b6006546001600160a01b03811615159081611898575090565b65ffffffffffff915060a01c1642101590565b9063ffffffff825116151591826118c157505090565b62ffffff91925060208291015116915460a81c161490565b6001600160401b0381116104a257601f01601f191660200190565b909161ffff60ff84169360081c169161190d8385611586565b9161192661191d610132856118d9565b938085526118d9565b602084019590601f19013687375f5b600581901b906001600160fb1b0381168103610b6d57855182101561197657602481101561071e576119719160208287015491880101526116bf565b611935565b50509294909391508261198b610132826118d9565b91818352611998826118d9565b6020840190601f19013682375e9360206119b4610132846118d9565b938385526119c1846118d9565b8583019390601f19013685370101905e90565b906008811015610641575f5260205260405f2090565b906119f361151f565b90805f526028830160205260405f20908252805493611a1a62ffffff8616600184016118f4565b604085015260208401525f946001600160701b038160881c16955b61ffff600187015460081c168111611a905780611a55611a5e928961220a565b611a63576116bf565b611a35565b805f5260268501602052611a7a60405f205461223b565b611a8960608801918251611586565b90526116bf565b5060181c6001600160701b03169450925f5b61ffff825460e01c168111611afe5780611abf611ac8928861220a565b611acd576116bf565b611aa2565b805f5260258401602052611aef60405f2054611ae983866122e3565b1661223b565b611a8960808701918251611586565b5050509150565b91908203918211610b6d57565b9190916103e88311611b425781811015611b3b57611b2f91611b05565b90818082109118021890565b5050505f90565b826324120e2560e21b5f526004526103e860245260445ffd5b90611b64611147565b915f835260208301925f845260408101935f855260608201905f82525f60808401528295845f525f60205260405f209160018060a01b03835416611c365750505050505f52600160205260405f2080548084525f525f602052611bf8611be1600160405f20936002855460a01c16151515156040880152016111fb565b9163ffffffff6040840151166080860152826118ab565b611c06575060016060830152565b6080015164ffffffffff168015159081611c2b575b50611c2257565b60026060830152565b90504210155f611c1b565b948452600194859052905460a01c600281161515909152939450909290911615611c5e575090565b6003905290565b90815f525f602052602c60405f20019060018060a01b03165f5260205260405f2054906001600160801b038216155f14611c9f5750505f90565b6001600160801b0316906001600160801b03199060801b161790565b91909160088310156106415760078314611b3b57611cdb600182016111fb565b9060028414611da45760038414611d945760018414611d8457602601926040611d0482866119d4565b92019163ffffffff835116905f805260205260405f2054908160e01c145f14611d7b576001906001600160e01b03165b161593841594611d46575b5050505090565b60019394509163ffffffff611d60611d6c9360e0956119d4565b915116838604916121cf565b92061b1615155f808080611d3f565b5060015f611d34565b5060c00151600416151592915050565b5060c00151600216151592915050565b5060c00151600116151592915050565b9060606020611dc1611108565b5f81520152611dd862ffffff835460d81c16612320565b60208101905f5b825151811015611e0d57806001915f52602b860160205260405f2054611e06828651611593565b5201611ddf565b50925050565b93929190611e2f9161011c611e2783611f86565b809583611b12565b805191611e3e61013284611547565b92808452611e4e601f1991611547565b015f5b818110611ed357505082905f5b8351811015611eca5780611e7460019286611593565b515f52602a8801602052611ea560405f208054611e91848a611593565b5152600262ffffff858301541691016118f4565b6020611eb1848a611593565b5101906040611ec0858b611593565b5101525201611e5e565b50939250935050565b6040519060608201918083106001600160401b038411176104a2576020926040525f81526060838201526060604082015282828801015201611e51565b60269060606020611f1f611108565b5f81520152019063ffffffff825416611f36611108565b60e06020820192606084528183520460018101809111610b6d57611f599061155e565b82525f5b825151811015611e0d5780611f7460019287612300565b611f7f828651611593565b5201611f5d565b5f91825b60208301518051851015611fc357611fb9602092611fb3611fad88600195611593565b5161223b565b90611586565b9401939050611f8a565b5092509050565b909291611fe79060606020611fdd611108565b5f81520152612320565b6020810191905f5b83515181101561202e57806120066001928861220a565b612011575b01611fef565b805f528360205260405f2054612028828751611593565b5261200b565b5093505050565b91905f6120418261155e565b935f905f905b848310612055575050505050565b9091929461206a836020849997990151611593565b51906120758261223b565b808810156120ea5750905b801515806120e1575b156120cb57866120c157825184026120a682195f1984011661223b565b016120b5600187019688611593565b525b5f19810116612080565b955f1901956120b7565b509492916120db909694966116bf565b90612047565b50878510612089565b6120db92506120ff9197989698959495611b05565b936116bf565b9291906121118261155e565b935f905f905b848310612125575050505050565b9091929461213a836020849997990151611593565b51906121458261223b565b808810156121ba5750905b801515806121b1575b1561219b5786612191578251840261217682195f1984011661223b565b01612185600187019688611593565b525b5f19810116612150565b955f190195612187565b509492916121ab909694966116bf565b90612117565b50878510612159565b6121ab92506120ff9197989698959495611b05565b90915f5260205263ffffffff60405f205491168160e01c145f14612203576001600160e01b03165b6001600160e01b031690565b505f6121f7565b600191606f81101561222a576001600160701b0390915b16901c16151590565b506001600160701b03606f91612221565b7e01000100010001000100010001000100010001000100010001000100010001907f55555555555555555555555555555555555555555555555555555555555555558160011c1690037f3333333333333333333333333333333333333333333333333333333333333333808260021c169116018060041c017e0f000f000f000f000f000f000f000f000f000f000f000f000f000f000f000f808260081c169116010260f01c90565b602b90825f520160205260405f205490155f14610ffd5760011790565b908061230e57505460201c90565b906001915f520160205260405f205490565b90612329611108565b91602083019060608252610100845260081c60018101809111610b6d5761234f9061155e565b905256fea264697066735822122088b200fd2eb2b82ad0b0df364ecd12d745119c00db8c9acfaabb7f9dc1e7765264736f6c634300081e0033";
 
 type AccountManagerConstructorParams =
   | [signer?: Signer]
@@ -2833,15 +3288,29 @@ export class AccountManager__factory extends ContractFactory {
 
   override getDeployTransaction(
     firstAdmin: AddressLike,
+    delaySeconds: BigNumberish,
+    forwarder: AddressLike,
     overrides?: NonPayableOverrides & { from?: string }
   ): Promise<ContractDeployTransaction> {
-    return super.getDeployTransaction(firstAdmin, overrides || {});
+    return super.getDeployTransaction(
+      firstAdmin,
+      delaySeconds,
+      forwarder,
+      overrides || {}
+    );
   }
   override deploy(
     firstAdmin: AddressLike,
+    delaySeconds: BigNumberish,
+    forwarder: AddressLike,
     overrides?: NonPayableOverrides & { from?: string }
   ) {
-    return super.deploy(firstAdmin, overrides || {}) as Promise<
+    return super.deploy(
+      firstAdmin,
+      delaySeconds,
+      forwarder,
+      overrides || {}
+    ) as Promise<
       AccountManager & {
         deploymentTransaction(): ContractTransactionResponse;
       }

@@ -2,10 +2,5 @@
 /* tslint:disable */
 /* eslint-disable */
 export * as interfaces from "./interfaces";
-export { AccountDecisions__factory } from "./AccountDecisions__factory";
 export { AccountManager__factory } from "./AccountManager__factory";
-export { AccountViews__factory } from "./AccountViews__factory";
-export { ApiPayers__factory } from "./ApiPayers__factory";
 export { ApplicationAllowlist__factory } from "./ApplicationAllowlist__factory";
-export { GroupMembers__factory } from "./GroupMembers__factory";
-export { TwoStepAdmin__factory } from "./TwoStepAdmin__factory";

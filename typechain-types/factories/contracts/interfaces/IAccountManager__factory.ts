@@ -28,12 +28,39 @@ const _abi = [
         type: "uint256",
       },
     ],
+    name: "AccountFrozen",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+    ],
     name: "AccountIdTaken",
     type: "error",
   },
   {
     inputs: [],
     name: "ActionZero",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "delaySeconds",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "max",
+        type: "uint256",
+      },
+    ],
+    name: "DelayTooLong",
     type: "error",
   },
   {
@@ -69,6 +96,17 @@ const _abi = [
     type: "error",
   },
   {
+    inputs: [
+      {
+        internalType: "address",
+        name: "forwarder",
+        type: "address",
+      },
+    ],
+    name: "ForwarderNotAllowed",
+    type: "error",
+  },
+  {
     inputs: [],
     name: "GroupZero",
     type: "error",
@@ -99,6 +137,17 @@ const _abi = [
     inputs: [
       {
         internalType: "uint256",
+        name: "key",
+        type: "uint256",
+      },
+    ],
+    name: "KeyRevoked",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
         name: "member",
         type: "uint256",
       },
@@ -120,6 +169,11 @@ const _abi = [
       },
     ],
     name: "MissingScope",
+    type: "error",
+  },
+  {
+    inputs: [],
+    name: "NestedBatch",
     type: "error",
   },
   {
@@ -169,6 +223,11 @@ const _abi = [
       },
     ],
     name: "NotPendingAdmin",
+    type: "error",
+  },
+  {
+    inputs: [],
+    name: "NothingToCancel",
     type: "error",
   },
   {
@@ -228,6 +287,22 @@ const _abi = [
       },
     ],
     name: "StringTooLong",
+    type: "error",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "available",
+        type: "uint256",
+      },
+      {
+        internalType: "uint256",
+        name: "needed",
+        type: "uint256",
+      },
+    ],
+    name: "TooLittleGas",
     type: "error",
   },
   {
@@ -416,6 +491,31 @@ const _abi = [
       },
     ],
     name: "AccountCreated",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "bool",
+        name: "frozen",
+        type: "bool",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "actor",
+        type: "uint256",
+      },
+    ],
+    name: "AccountFreezeSet",
     type: "event",
   },
   {
@@ -651,6 +751,38 @@ const _abi = [
         type: "address",
       },
     ],
+    name: "AdminApiPayerCancelled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "activeFrom",
+        type: "uint256",
+      },
+    ],
+    name: "AdminApiPayerScheduled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+    ],
     name: "AdminApiPayerSet",
     type: "event",
   },
@@ -683,7 +815,39 @@ const _abi = [
         type: "address",
       },
     ],
+    name: "AdminProposalCancelled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "newAdmin",
+        type: "address",
+      },
+    ],
     name: "AdminProposed",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "actor",
+        type: "uint256",
+      },
+    ],
+    name: "AllUsageApiKeysRevoked",
     type: "event",
   },
   {
@@ -710,6 +874,44 @@ const _abi = [
       },
     ],
     name: "ApiPayerRemoved",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "address",
+        name: "payer",
+        type: "address",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "activeFrom",
+        type: "uint256",
+      },
+    ],
+    name: "ApiPayerScheduled",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "index",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "bytes",
+        name: "reason",
+        type: "bytes",
+      },
+    ],
+    name: "CallFailed",
     type: "event",
   },
   {
@@ -840,6 +1042,37 @@ const _abi = [
       },
     ],
     name: "PkpAddedToGroup",
+    type: "event",
+  },
+  {
+    anonymous: false,
+    inputs: [
+      {
+        indexed: true,
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        indexed: true,
+        internalType: "address",
+        name: "pkpId",
+        type: "address",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "deniedOps",
+        type: "uint256",
+      },
+      {
+        indexed: false,
+        internalType: "uint256",
+        name: "actor",
+        type: "uint256",
+      },
+    ],
+    name: "PkpOpsSet",
     type: "event",
   },
   {
@@ -1383,6 +1616,20 @@ const _abi = [
     type: "function",
   },
   {
+    inputs: [],
+    name: "cancelAdminApiPayer",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "cancelAdminProposal",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
     inputs: [
       {
         internalType: "uint256",
@@ -1493,6 +1740,11 @@ const _abi = [
         name: "blockTimestamp",
         type: "uint256",
       },
+      {
+        internalType: "uint256",
+        name: "deniedOps",
+        type: "uint256",
+      },
     ],
     stateMutability: "view",
     type: "function",
@@ -1558,6 +1810,11 @@ const _abi = [
             internalType: "uint256",
             name: "lastGroupId",
             type: "uint256",
+          },
+          {
+            internalType: "bool",
+            name: "frozen",
+            type: "bool",
           },
         ],
         internalType: "struct AccountInfo",
@@ -1665,6 +1922,11 @@ const _abi = [
             internalType: "uint256",
             name: "balance",
             type: "uint256",
+          },
+          {
+            internalType: "bool",
+            name: "frozen",
+            type: "bool",
           },
         ],
         internalType: "struct KeyInfo",
@@ -1793,7 +2055,7 @@ const _abi = [
         type: "uint256",
       },
       {
-        internalType: "enum Scope",
+        internalType: "uint8",
         name: "scope",
         type: "uint8",
       },
@@ -2042,6 +2304,11 @@ const _abi = [
             name: "description",
             type: "string",
           },
+          {
+            internalType: "uint256",
+            name: "deniedOps",
+            type: "uint256",
+          },
         ],
         internalType: "struct PkpInfo[]",
         name: "items",
@@ -2107,6 +2374,11 @@ const _abi = [
             internalType: "string",
             name: "description",
             type: "string",
+          },
+          {
+            internalType: "uint256",
+            name: "deniedOps",
+            type: "uint256",
           },
         ],
         internalType: "struct PkpInfo[]",
@@ -2226,6 +2498,25 @@ const _abi = [
   {
     inputs: [
       {
+        internalType: "bytes[]",
+        name: "data",
+        type: "bytes[]",
+      },
+    ],
+    name: "multicall",
+    outputs: [
+      {
+        internalType: "bytes[]",
+        name: "results",
+        type: "bytes[]",
+      },
+    ],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
         internalType: "uint256",
         name: "apiKeyHash",
         type: "uint256",
@@ -2272,6 +2563,19 @@ const _abi = [
     name: "newChainSecuredAccount",
     outputs: [],
     stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "payerDelaySeconds",
+    outputs: [
+      {
+        internalType: "uint256",
+        name: "",
+        type: "uint256",
+      },
+    ],
+    stateMutability: "view",
     type: "function",
   },
   {
@@ -2473,12 +2777,116 @@ const _abi = [
   {
     inputs: [
       {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+    ],
+    name: "revokeAllUsageApiKeys",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "scheduledAdminApiPayer",
+    outputs: [
+      {
+        components: [
+          {
+            internalType: "address",
+            name: "payer",
+            type: "address",
+          },
+          {
+            internalType: "uint256",
+            name: "activeFrom",
+            type: "uint256",
+          },
+        ],
+        internalType: "struct ScheduledPayer",
+        name: "",
+        type: "tuple",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "scheduledApiPayers",
+    outputs: [
+      {
+        components: [
+          {
+            internalType: "address",
+            name: "payer",
+            type: "address",
+          },
+          {
+            internalType: "uint256",
+            name: "activeFrom",
+            type: "uint256",
+          },
+        ],
+        internalType: "struct ScheduledPayer[]",
+        name: "",
+        type: "tuple[]",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        internalType: "bool",
+        name: "frozen",
+        type: "bool",
+      },
+    ],
+    name: "setAccountFrozen",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
         internalType: "address",
         name: "payer",
         type: "address",
       },
     ],
     name: "setAdminApiPayer",
+    outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "uint256",
+        name: "id",
+        type: "uint256",
+      },
+      {
+        internalType: "address",
+        name: "pkp",
+        type: "address",
+      },
+      {
+        internalType: "uint256",
+        name: "deniedOps",
+        type: "uint256",
+      },
+    ],
+    name: "setPkpOps",
     outputs: [],
     stateMutability: "nonpayable",
     type: "function",
@@ -2571,6 +2979,38 @@ const _abi = [
     ],
     name: "transferOwnership",
     outputs: [],
+    stateMutability: "nonpayable",
+    type: "function",
+  },
+  {
+    inputs: [],
+    name: "trustedForwarder",
+    outputs: [
+      {
+        internalType: "address",
+        name: "",
+        type: "address",
+      },
+    ],
+    stateMutability: "view",
+    type: "function",
+  },
+  {
+    inputs: [
+      {
+        internalType: "bytes[]",
+        name: "data",
+        type: "bytes[]",
+      },
+    ],
+    name: "tryMulticall",
+    outputs: [
+      {
+        internalType: "bool[]",
+        name: "succeeded",
+        type: "bool[]",
+      },
+    ],
     stateMutability: "nonpayable",
     type: "function",
   },

@@ -2,6 +2,3 @@
 /* tslint:disable */
 /* eslint-disable */
 export { IAccountManager__factory } from "./IAccountManager__factory";
-export { IAppAuth__factory } from "./IAppAuth__factory";
-export { IApplicationAllowlist__factory } from "./IApplicationAllowlist__factory";
-export { ITwoStepAdmin__factory } from "./ITwoStepAdmin__factory";

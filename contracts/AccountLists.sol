@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: MIT
-pragma solidity ^0.8.30;
+pragma solidity 0.8.30;
 
-import {AccountDecisions} from "./AccountDecisions.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {EnumerableMap} from "@openzeppelin/contracts/utils/structs/EnumerableMap.sol";
+import {AccountRules} from "./AccountRules.sol";
+import {IAccountLists} from "./interfaces/IAccountLists.sol";
 import {Bits, NumberSet} from "./libraries/Bits.sol";
 import {GROUPS_PER_WORD, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
 import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
 import {Text, Texts} from "./libraries/Texts.sol";
-import {Account, Action, Group, KeyHead, Pkp, UsageKey} from "./types/AccountStorage.sol";
-import {AccountInfo, ActionInfo, GroupInfo, PkpInfo, Scope, UsageApiKeyInfo} from "./types/AccountTypes.sol";
+import {Account, Action, CREATE_GROUPS, CREATE_PKPS, DELETE_GROUPS, Group, KeyHead, Pkp, UsageKey} from "./types/AccountStorage.sol";
+import {
+    AccountInfo,
+    ActionInfo,
+    DenialReason,
+    GroupInfo,
+    KeyInfo,
+    PkpInfo,
+    Scope,
+    ScheduledPayer,
+    UsageApiKeyInfo
+} from "./types/AccountTypes.sol";
 
-/// @title Records and lists
-abstract contract AccountViews is AccountDecisions {
+/// @title Questions about keys, records and lists
+/// @notice `AccountManager` hands every call it does not know itself to this code, which reads its storage. Nothing here writes: every
+/// function is a view, and a test looks for writing instructions in what the compiler made of it. Its own storage is empty.
+contract AccountLists is AccountRules, IAccountLists {
+    using EnumerableMap for EnumerableMap.AddressToUintMap;
     using Bits for NumberSet;
     using GroupSets for GroupRegister;
     using GroupSets for GroupList;
@@ -21,25 +36,56 @@ abstract contract AccountViews is AccountDecisions {
     uint256 private constant MAX_PAGE = 1000;
     uint256 private constant MAX_KEY_PAGE = 200;
 
+    // -------------------------------------------------------------------------------------------------------------- keys
+
+    function hasScope(uint256 key, uint8 number, uint256 groupId) external view returns (bool) {
+        Subject memory subject = _subject(key);
+        if (number > uint8(type(Scope).max) || subject.denial != DenialReason.None || subject.frozen) return false;
+        Scope scope = Scope(number);
+        bool accountWide = scope == Scope.CreatePkps || scope == Scope.CreateGroups || scope == Scope.DeleteGroups;
+        if (!accountWide && groupId != 0 && !_accounts[subject.accountId].groupsThatExist.has(groupId)) return false;
+        return subject.isAccountKey || _holds(_usageKeys[key], scope, groupId);
+    }
+
+    function accountOf(uint256 key) external view returns (uint256) {
+        return _subject(key).accountId;
+    }
+
+    function getKey(uint256 key) external view returns (KeyInfo memory info) {
+        Subject memory subject = _subject(key);
+        Account storage account = _accounts[subject.accountId];
+        info.accountId = subject.accountId;
+        info.isAccountKey = subject.isAccountKey;
+        info.live = subject.denial == DenialReason.None;
+        info.managed = _isManaged(account);
+        info.owner = account.owner;
+        info.frozen = subject.frozen;
+        if (!subject.isAccountKey && subject.denial != DenialReason.UnknownKey) {
+            info.expiration = _usageKeys[key].head.expiration;
+            info.balance = _usageKeys[key].head.balance;
+        }
+    }
+
     // ----------------------------------------------------------------------------------------------------------- records
 
     function getAccount(uint256 id) external view returns (AccountInfo memory info) {
         Account storage account = _known(id);
         info.id = id;
         info.adminWalletAddress = account.owner;
-        info.managed = account.managed;
+        info.managed = _isManaged(account);
+        info.frozen = _isFrozen(account);
         (info.name, info.description) = account.text.get(account.lengths);
         info.groupCount = _groups(account).size();
         info.actionCount = _actions(account).size();
         info.pkpCount = account.lastPkp;
-        info.usageApiKeyCount = account.usageKeys.length;
+        info.usageApiKeyCount = account.usageKeys[account.epoch].length;
         info.lastGroupId = account.groupsThatExist.lastId;
     }
 
     function getUsageApiKey(uint256 key) public view returns (UsageApiKeyInfo memory info) {
         UsageKey storage stored = _usageKeys[key];
         KeyHead memory head = stored.head;
-        if (head.position == 0) revert UnknownUsageKey(key);
+        if (!_isSet(head, _accounts[stored.accountId])) revert UnknownUsageKey(key);
         info.id = key;
         info.accountId = stored.accountId;
         info.expiration = head.expiration;
@@ -61,18 +107,13 @@ abstract contract AccountViews is AccountDecisions {
     }
 
     function getWalletDerivation(uint256 id, address wallet) external view returns (uint256) {
-        return _wallets[wallet].accountId == id ? _wallets[wallet].derivationPath : 0;
+        return _pathOf(id, wallet);
     }
 
     function pkpByNumber(uint256 id, uint256 number) external view returns (address) {
         Account storage account = _known(id);
         if (number == 0 || number > account.lastPkp) revert UnknownPkpNumber(number);
         return account.pkpAt[number].wallet;
-    }
-
-    function accountExistsAndIsMutable(uint256 apiKeyHash) external view returns (bool) {
-        Account storage account = _accounts[apiKeyHash];
-        return account.owner != address(0) && (msg.sender == account.owner || (account.managed && _isApiPayer(msg.sender)));
     }
 
     // ------------------------------------------------------------------------------------------------------------- lists
@@ -106,7 +147,7 @@ abstract contract AccountViews is AccountDecisions {
         total = account.lastPkp;
         uint256[] memory numbers = new uint256[](_itemsOn(offset, limit, MAX_PAGE, total));
         for (uint256 i = 0; i < numbers.length; i++) numbers[i] = offset + i + 1;
-        items = _pkpInfos(account, numbers);
+        items = _pkpInfos(id, numbers);
     }
 
     function listPkpsInGroup(
@@ -119,7 +160,7 @@ abstract contract AccountViews is AccountDecisions {
         _requireGroup(account, groupId);
         uint256[] memory numbers;
         (numbers, total) = _page(_pkpsIn(account, groupId), offset, limit);
-        items = _pkpInfos(account, numbers);
+        items = _pkpInfos(id, numbers);
     }
 
     function listUsageApiKeys(
@@ -128,35 +169,10 @@ abstract contract AccountViews is AccountDecisions {
         uint256 limit
     ) external view returns (UsageApiKeyInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
-        total = account.usageKeys.length;
+        uint256[] storage keys = account.usageKeys[account.epoch];
+        total = keys.length;
         items = new UsageApiKeyInfo[](_itemsOn(offset, limit, MAX_KEY_PAGE, total));
-        for (uint256 i = 0; i < items.length; i++) items[i] = getUsageApiKey(account.usageKeys[offset + i]);
-    }
-
-    // -------------------------------------------------------------------------------------------------- what writes ask too
-
-    function _requireGroup(Account storage account, uint256 groupId) internal view {
-        if (groupId == 0) revert GroupZero();
-        if (!account.groupsThatExist.has(groupId)) revert UnknownGroup(groupId);
-    }
-
-    /// @dev The indexes of the actions a group lists. Rows forget nothing: retired indexes are taken out here.
-    function _actionsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory set) {
-        Group storage group = account.groups[groupId];
-        set = group.actionRow.load(group.actionPages, account.lastAction);
-        for (uint256 i = 0; i < set.words.length; i++) {
-            if (set.words[i] != 0) set.words[i] &= _liveWord(account, i);
-        }
-    }
-
-    /// @dev The indexes of actions that are not retired, and index 0, "any".
-    function _liveWord(Account storage account, uint256 word) private view returns (uint256) {
-        return account.liveActions[word] | (word == 0 ? 1 : 0);
-    }
-
-    function _pkpsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory) {
-        Group storage group = account.groups[groupId];
-        return group.pkpRow.load(group.pkpPages, account.lastPkp);
+        for (uint256 i = 0; i < items.length; i++) items[i] = getUsageApiKey(keys[offset + i]);
     }
 
     // ----------------------------------------------------------------------------------------------------------- helpers
@@ -221,15 +237,56 @@ abstract contract AccountViews is AccountDecisions {
         }
     }
 
-    function _pkpInfos(Account storage account, uint256[] memory numbers) private view returns (PkpInfo[] memory items) {
+    function _pkpInfos(uint256 id, uint256[] memory numbers) private view returns (PkpInfo[] memory items) {
+        Account storage account = _accounts[id];
         items = new PkpInfo[](numbers.length);
         for (uint256 i = 0; i < numbers.length; i++) {
             PkpInfo memory info = items[i];
             Pkp storage pkp = account.pkpAt[numbers[i]];
             info.number = numbers[i];
             info.pkpId = pkp.wallet;
-            info.derivationPath = _wallets[pkp.wallet].derivationPath;
+            info.derivationPath = _pathOf(id, pkp.wallet);
+            info.deniedOps = account.wallets[pkp.wallet].deniedOps;
             (info.name, info.description) = pkp.text.get(pkp.lengths);
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ payers
+
+    function apiPayers() external view returns (address[] memory payers) {
+        ScheduledPayer[] memory found = _payersThat(true);
+        payers = new address[](found.length);
+        for (uint256 i = 0; i < payers.length; i++) payers[i] = found[i].payer;
+    }
+
+    function scheduledApiPayers() external view returns (ScheduledPayer[] memory) {
+        return _payersThat(false);
+    }
+
+    function adminApiPayer() external view returns (address) {
+        return _nextAdminPayerActs() ? _payers.nextAdminPayer : _payers.adminPayer;
+    }
+
+    function scheduledAdminApiPayer() external view returns (ScheduledPayer memory scheduled) {
+        if (!_nextAdminPayerActs() && _payers.nextAdminPayer != address(0)) {
+            scheduled = ScheduledPayer(_payers.nextAdminPayer, _payers.nextActiveFrom);
+        }
+    }
+
+    function _nextAdminPayerActs() private view returns (bool) {
+        return _payers.nextAdminPayer != address(0) && block.timestamp >= _payers.nextActiveFrom;
+    }
+
+    /// @dev The payers that act at this block, or those that wait.
+    function _payersThat(bool act) private view returns (ScheduledPayer[] memory found) {
+        found = new ScheduledPayer[](_payers.activeFrom.length());
+        uint256 count = 0;
+        for (uint256 i = 0; i < found.length; i++) {
+            (address payer, uint256 activeFrom) = _payers.activeFrom.at(i);
+            if ((block.timestamp >= activeFrom) == act) found[count++] = ScheduledPayer(payer, activeFrom);
+        }
+        assembly ("memory-safe") {
+            mstore(found, count) // shorter than it was made
         }
     }
 }

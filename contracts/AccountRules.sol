@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {EnumerableMap} from "@openzeppelin/contracts/utils/structs/EnumerableMap.sol";
+import {IAccountErrors} from "./interfaces/IAccountErrors.sol";
+import {Bits, NumberSet} from "./libraries/Bits.sol";
+import {GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
+import {Rows} from "./libraries/Rows.sol";
+import {
+    Account,
+    AccountStorage,
+    CREATE_GROUPS,
+    CREATE_PKPS,
+    DELETE_GROUPS,
+    FROZEN,
+    Group,
+    KeyHead,
+    MANAGED,
+    UsageKey
+} from "./types/AccountStorage.sol";
+import {DenialReason, Scope} from "./types/AccountTypes.sol";
+
+/// @title What writes, decisions and lists all ask of the storage
+abstract contract AccountRules is AccountStorage {
+    using EnumerableMap for EnumerableMap.AddressToUintMap;
+    using Bits for NumberSet;
+    using GroupSets for GroupRegister;
+    using GroupSets for GroupList;
+    using Rows for mapping(uint256 => uint256);
+
+    /// @dev A key as a decision sees it. `denial` says why it is not live; a live key of a frozen account cannot act either.
+    struct Subject {
+        uint256 accountId;
+        bool isAccountKey;
+        bool frozen;
+        DenialReason denial;
+        uint32 generation; // of a usage key's lists
+    }
+
+    /// @dev The one place that knows what a key is and whether it is live. An account goes before a usage key of the same id.
+    function _subject(uint256 id) internal view returns (Subject memory subject) {
+        Account storage account = _accounts[id];
+        if (account.owner != address(0)) {
+            subject.accountId = id;
+            subject.isAccountKey = true;
+            subject.frozen = _isFrozen(account);
+            if (!_isManaged(account)) subject.denial = DenialReason.AccountChainSecured;
+            return subject;
+        }
+        UsageKey storage key = _usageKeys[id];
+        subject.accountId = key.accountId;
+        account = _accounts[subject.accountId];
+        subject.frozen = _isFrozen(account);
+        KeyHead memory head = key.head;
+        subject.generation = head.generation;
+        if (!_isSet(head, account)) subject.denial = DenialReason.UnknownKey;
+        else if (head.expiration != 0 && block.timestamp >= head.expiration) subject.denial = DenialReason.KeyExpired;
+    }
+
+    /// @dev Is a usage key set: neither removed nor revoked with all others?
+    function _isSet(KeyHead memory head, Account storage account) internal view returns (bool) {
+        return head.position != 0 && head.epoch == account.epoch;
+    }
+
+    /// @dev Does a usage key hold a scope: on the group, or on all of them? Whether it is live, and whether the group exists, is asked elsewhere.
+    function _holds(UsageKey storage key, Scope scope, uint256 groupId) internal view returns (bool) {
+        if (scope == Scope.OwnerOnly) return false;
+        KeyHead memory head = key.head;
+        if (scope == Scope.CreateGroups) return head.flags & CREATE_GROUPS != 0;
+        if (scope == Scope.DeleteGroups) return head.flags & DELETE_GROUPS != 0;
+        if (scope == Scope.CreatePkps) return head.flags & CREATE_PKPS != 0;
+        return key.lists[scope].has(head.generation, 0) || key.lists[scope].has(head.generation, groupId);
+    }
+
+    function _isManaged(Account storage account) internal view returns (bool) {
+        return account.flags & MANAGED != 0;
+    }
+
+    function _isFrozen(Account storage account) internal view returns (bool) {
+        return account.flags & FROZEN != 0;
+    }
+
+    function _isPkp(Account storage account, address wallet) internal view returns (bool) {
+        return account.wallets[wallet].column.index != 0;
+    }
+
+    /// @dev The path of a registered wallet, else 0.
+    function _pathOf(uint256 id, address wallet) internal view returns (uint256) {
+        uint256 head = _accounts[id].wallets[wallet].pathHead;
+        return head == 0 ? 0 : (head << 128) | uint128(id);
+    }
+
+    function _isApiPayer(address caller) internal view returns (bool) {
+        (bool added, uint256 activeFrom) = _payers.activeFrom.tryGet(caller);
+        return added && block.timestamp >= activeFrom;
+    }
+
+    function _requireGroup(Account storage account, uint256 groupId) internal view {
+        if (groupId == 0) revert IAccountErrors.GroupZero();
+        if (!account.groupsThatExist.has(groupId)) revert IAccountErrors.UnknownGroup(groupId);
+    }
+
+    /// @dev The indexes of the actions a group lists. Rows forget nothing: retired indexes are taken out here.
+    function _actionsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory set) {
+        Group storage group = account.groups[groupId];
+        set = group.actionRow.load(group.actionPages, account.lastAction);
+        for (uint256 i = 0; i < set.words.length; i++) {
+            if (set.words[i] != 0) set.words[i] &= _liveWord(account, i);
+        }
+    }
+
+    /// @dev The indexes of actions that are not retired, and index 0, "any".
+    function _liveWord(Account storage account, uint256 word) internal view returns (uint256) {
+        return account.liveActions[word] | (word == 0 ? 1 : 0);
+    }
+
+    function _pkpsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory) {
+        Group storage group = account.groups[groupId];
+        return group.pkpRow.load(group.pkpPages, account.lastPkp);
+    }
+}

@@ -1,0 +1,661 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {DenialReason} from "../types/AccountTypes.sol";
+import {IAccountErrors} from "./IAccountErrors.sol";
+import {ITwoStepAdmin} from "./ITwoStepAdmin.sol";
+
+/// @title Every write and every decision
+/// @notice What ids, zero and the door are is said in `IAccountManager`.
+interface IAccountCore is IAccountErrors, ITwoStepAdmin {
+    // ------------------------------------------------------------------------------------------------------------ events
+
+    /// @notice An account was made. `admin` is its owner.
+    event AccountCreated(uint256 indexed id, address indexed admin, bool managed, string name, string description, uint256 actor);
+    /// @notice An account has another name or description.
+    event AccountUpdated(uint256 indexed id, string name, string description, uint256 actor);
+    /// @notice A managed account became ChainSecured: `newAdmin` owns it and no API payer can write to it any more.
+    event AccountConvertedToChainSecured(uint256 indexed id, address oldAdmin, address indexed newAdmin, uint256 actor);
+    /// @notice An account has another owner. If it was managed it is ChainSecured from here on.
+    event AccountOwnershipTransferred(uint256 indexed id, address oldOwner, address indexed newOwner, uint256 actor);
+    /// @notice An account was frozen, or is so no longer.
+    event AccountFreezeSet(uint256 indexed id, bool frozen, uint256 actor);
+
+    /// @notice A usage key was set, or has other values than before. A key that was not set before starts with empty lists.
+    /// @param flags bit 0 createGroups, bit 1 deleteGroups, bit 2 createPKPs
+    event UsageApiKeySet(
+        uint256 indexed id,
+        uint256 indexed keyId,
+        uint256 expiration,
+        uint256 balance,
+        string name,
+        string description,
+        uint8 flags,
+        uint256 actor
+    );
+    /// @notice The lists of groups of a usage key, replaced as a whole. Order and duplicates are the caller's and mean nothing.
+    event UsageApiKeyScopesSet(
+        uint256 indexed id,
+        uint256 indexed keyId,
+        uint256[] manageIPFSIdsInGroups,
+        uint256[] addPkpToGroups,
+        uint256[] removePkpFromGroups,
+        uint256[] executeInGroups,
+        uint256 actor
+    );
+    /// @notice A usage key has another name or description.
+    event UsageApiKeyUpdated(uint256 indexed id, uint256 indexed keyId, string name, string description, uint256 actor);
+    /// @notice A usage key can do nothing any more, for ever.
+    event UsageApiKeyRemoved(uint256 indexed id, uint256 indexed keyId, uint256 actor);
+    /// @notice Every usage key that was set on the account can do nothing any more, for ever.
+    event AllUsageApiKeysRevoked(uint256 indexed id, uint256 actor);
+
+    /// @notice A group was added; its members follow in events of their own.
+    event GroupAdded(uint256 indexed id, uint256 indexed groupId, string name, string description, uint256 actor);
+    /// @notice A group has another name or description.
+    event GroupUpdated(uint256 indexed id, uint256 indexed groupId, string name, string description, uint256 actor);
+    /// @notice A group is gone with its members; its id is never used again.
+    event GroupRemoved(uint256 indexed id, uint256 indexed groupId, uint256 actor);
+
+    /// @notice A group lists an action. An action the account did not have becomes one with empty strings. 0 = any action.
+    event ActionAddedToGroup(uint256 indexed id, uint256 indexed groupId, uint256 indexed action, uint256 actor);
+    /// @notice A group no longer lists an action. The account keeps the action.
+    event ActionRemovedFromGroup(uint256 indexed id, uint256 indexed groupId, uint256 indexed action, uint256 actor);
+    /// @notice A group lists a PKP. address(0) = any PKP of the account.
+    event PkpAddedToGroup(uint256 indexed id, uint256 indexed groupId, address indexed pkpId, uint256 actor);
+    /// @notice A group no longer lists a PKP.
+    event PkpRemovedFromGroup(uint256 indexed id, uint256 indexed groupId, address indexed pkpId, uint256 actor);
+
+    /// @notice The account has a new action with these strings.
+    event ActionAdded(uint256 indexed id, uint256 indexed action, string name, string description, uint256 actor);
+    /// @notice An action of the account has another name or description.
+    event ActionUpdated(uint256 indexed id, uint256 indexed action, string name, string description, uint256 actor);
+    /// @notice An action is gone from the account and from each of its groups.
+    event ActionRemoved(uint256 indexed id, uint256 indexed action, uint256 actor);
+
+    /// @notice A wallet was registered to an account. If the first byte of the path is 1 it is the account's next PKP; if it is 2 it is
+    /// the wallet of a usage key, which is recorded and not listed.
+    event WalletDerivationRegistered(
+        uint256 indexed id,
+        address indexed pkpId,
+        uint256 derivationPath,
+        string name,
+        string description,
+        uint256 actor
+    );
+    /// @notice A PKP has another name or description.
+    event PkpUpdated(uint256 indexed id, address indexed pkpId, string name, string description, uint256 actor);
+    /// @notice No action may ask for these ops with this PKP: a set of bits, 0 = none is denied.
+    event PkpOpsSet(uint256 indexed id, address indexed pkpId, uint256 deniedOps, uint256 actor);
+
+    /// @notice One call of a `tryMulticall` failed alone.
+    /// @param reason What it reverted with; empty if it had too little gas.
+    event CallFailed(uint256 indexed index, bytes reason);
+
+    /// @notice An address may act as an API payer, from now on.
+    event ApiPayerAdded(address indexed payer);
+    /// @notice An address may act as an API payer from `activeFrom` (unix seconds) on, unless it is removed before.
+    event ApiPayerScheduled(address indexed payer, uint256 activeFrom);
+    /// @notice An address may no longer act as an API payer, or will not.
+    event ApiPayerRemoved(address indexed payer);
+    /// @notice The address that funds the API payers was set.
+    event AdminApiPayerSet(address indexed payer);
+    /// @notice Another address funds the API payers from `activeFrom` (unix seconds) on, unless that is cancelled before.
+    event AdminApiPayerScheduled(address indexed payer, uint256 activeFrom);
+    /// @notice A scheduled address will not fund the API payers.
+    event AdminApiPayerCancelled(address indexed payer);
+
+    // ---------------------------------------------------------------------------------------------------------- accounts
+
+    /// @notice Makes an account.
+    /// @dev Emits {AccountCreated}.
+    ///
+    /// Notes:
+    ///  - Warning: an API payer can take an id before its wallet does (an account managed by the payer under the packed id of a
+    ///    stranger). A wallet that finds its id taken uses another wallet and hands the account over with `transferOwnership`.
+    ///  - A usage key of the same id stands in nobody's way: wherever an id can mean both, the account is meant.
+    ///
+    /// Requirements:
+    ///  - managed: the caller is an API payer; else: the caller is `adminWalletAddress` (`NotAuthorized`);
+    ///  - unmanaged: the id is the caller's packed id (`ForeignAccountId`);
+    ///  - the id is not zero (`ZeroId`); the owner is neither zero (`ZeroAddress`) nor this contract (`OwnerIsThisContract`)
+    ///    nor the forwarder (`ForwarderNotAllowed`);
+    ///  - there is no such account (`AccountIdTaken`);
+    ///  - the strings are not too long (`StringTooLong`).
+    /// @param apiKeyHash The account id: keccak256 of the text of the account key, or `keccak256(abi.encodePacked(adminWalletAddress))`.
+    /// @param managed True for API mode, false for ChainSecured mode.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    /// @param adminWalletAddress The owner.
+    function newAccount(
+        uint256 apiKeyHash,
+        bool managed,
+        string calldata name,
+        string calldata description,
+        address adminWalletAddress
+    ) external;
+
+    /// @notice Makes a ChainSecured account of the caller: `newAccount` with the caller's packed id, unmanaged, owned by the caller.
+    /// @dev Emits {AccountCreated}.
+    ///
+    /// Requirements: as for an unmanaged `newAccount`.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    function newChainSecuredAccount(string calldata name, string calldata description) external;
+
+    /// @notice Turns a managed account into a ChainSecured one. There is no way back.
+    /// @dev Emits {AccountConvertedToChainSecured}.
+    ///
+    /// Notes:
+    ///  - Id, groups, PKPs, actions and usage keys stay. The account key is no key any more.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the account is managed (`AccountChainSecured`);
+    ///  - the new owner is neither zero (`ZeroAddress`), nor this contract (`OwnerIsThisContract`), nor the forwarder
+    ///    (`ForwarderNotAllowed`).
+    /// @param apiKeyHash The account id.
+    /// @param newAdminWalletAddress The owner from now on; may be the present one.
+    function convertToChainSecuredAccount(uint256 apiKeyHash, address newAdminWalletAddress) external;
+
+    /// @notice Gives an account to another owner: a wallet, a multisig, a governance contract. A managed account becomes ChainSecured.
+    /// @dev Emits {AccountOwnershipTransferred}.
+    ///
+    /// Notes:
+    ///  - The rights of the old owner and of the API payers end at once. Usage keys stay: `multicall` with
+    ///    `revokeAllUsageApiKeys` ends them in the same transaction.
+    ///  - One step: an owner that cannot send transactions cannot be replaced by anybody.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the new owner is neither zero (`ZeroAddress`), nor this contract (`OwnerIsThisContract`), nor the forwarder
+    ///    (`ForwarderNotAllowed`), nor the present one (`SameOwner`).
+    /// @param apiKeyHash The account id.
+    /// @param newOwner The owner from now on.
+    function transferOwnership(uint256 apiKeyHash, address newOwner) external;
+
+    /// @notice Gives an account another name and description.
+    /// @dev Emits {AccountUpdated}.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the strings are not too long (`StringTooLong`).
+    /// @param apiKeyHash The account id.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    function updateAccountMetadata(uint256 apiKeyHash, string calldata name, string calldata description) external;
+
+    /// @notice Stops everything but the owner at once, or ends that: while an account is frozen every decision about it denies
+    /// (`DenialReason.AccountFrozen`) and none of its usage keys writes (`AccountFrozen`). The owner, and an API payer acting for it, still can.
+    /// @dev Emits {AccountFreezeSet}.
+    ///
+    /// Requirements:
+    ///  - owner only.
+    /// @param id The account id.
+    /// @param frozen Whether it is frozen from now on.
+    function setAccountFrozen(uint256 id, bool frozen) external;
+
+    // -------------------------------------------------------------------------------------------------------- usage keys
+
+    /// @notice Sets a usage key: creates it, or replaces everything it had.
+    /// @dev Emits {UsageApiKeySet} if the key is new or one of its values changed, {UsageApiKeyScopesSet} if it is new or one of its lists
+    /// changed.
+    ///
+    /// Notes:
+    ///  - A key id belongs to the first account that sets it, for ever. Whoever sets a stranger's key id first (seen in the mempool)
+    ///    gains nothing by it: only the holder of the key's bytes can use it. The owner then makes another key.
+    ///  - Revocation is final: the id of a key that was removed, alone or with all others, can never be set again.
+    ///  - An expiration in the past is accepted: the key is dead at once.
+    ///  - Ids of removed groups are accepted in the lists and mean nothing. 0 means every existing group, later ones included.
+    ///  - The price is per 224 group ids and list, not per group.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the key id is not zero (`ZeroId`);
+    ///  - expiration below 2^40, balance below 2^64 (`ValueTooLarge`);
+    ///  - there is no account of the key's id, and it is no other account's usage key (`KeyIdTaken`);
+    ///  - the key was not revoked (`KeyRevoked`);
+    ///  - the strings are not too long (`StringTooLong`);
+    ///  - no listed id is above the account's last group id (`UnknownGroup`).
+    /// @param accountApiKeyHash The account id.
+    /// @param usageApiKeyHash The key id: keccak256 of the key's bytes.
+    /// @param expiration Unix seconds; the key is live before it. 0 = never expires.
+    /// @param balance Spending cap in US cents over the key's life, enforced by the relayer. 0 = no cap.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    /// @param createGroups May add groups.
+    /// @param deleteGroups May remove groups.
+    /// @param createPKPs May register PKPs.
+    /// @param manageIPFSIdsInGroups Groups to which it may add and from which it may remove actions.
+    /// @param addPkpToGroups Groups to which it may add PKPs.
+    /// @param removePkpFromGroups Groups from which it may remove PKPs.
+    /// @param executeInGroups Groups in which it may execute.
+    function setUsageApiKey(
+        uint256 accountApiKeyHash,
+        uint256 usageApiKeyHash,
+        uint256 expiration,
+        uint256 balance,
+        string calldata name,
+        string calldata description,
+        bool createGroups,
+        bool deleteGroups,
+        bool createPKPs,
+        uint256[] calldata manageIPFSIdsInGroups,
+        uint256[] calldata addPkpToGroups,
+        uint256[] calldata removePkpFromGroups,
+        uint256[] calldata executeInGroups
+    ) external;
+
+    /// @notice Gives a usage key another name and description.
+    /// @dev Emits {UsageApiKeyUpdated}.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the key is set on this account, live or expired (`UnknownUsageKey`);
+    ///  - the strings are not too long (`StringTooLong`).
+    /// @param accountApiKeyHash The account id.
+    /// @param usageApiKeyHash The key id.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    function updateUsageApiKeyMetadata(
+        uint256 accountApiKeyHash,
+        uint256 usageApiKeyHash,
+        string calldata name,
+        string calldata description
+    ) external;
+
+    /// @notice Revokes a usage key at once and for ever.
+    /// @dev Emits {UsageApiKeyRemoved}.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the key is set on this account, live or expired (`UnknownUsageKey`).
+    /// @param accountApiKeyHash The account id.
+    /// @param usageApiKeyHash The key id.
+    function removeUsageApiKey(uint256 accountApiKeyHash, uint256 usageApiKeyHash) external;
+
+    /// @notice Revokes every usage key of an account at once and for ever, at the same price however many there are.
+    /// @dev Emits {AllUsageApiKeysRevoked} if there was one.
+    ///
+    /// Requirements:
+    ///  - owner only.
+    /// @param id The account id.
+    function revokeAllUsageApiKeys(uint256 id) external;
+
+    // -------------------------------------------------------------------------------------------------------------- PKPs
+
+    /// @notice Registers a wallet whose key the executor derives: a PKP (path kind 1) or the wallet of a usage key (path kind 2).
+    /// @dev Emits {WalletDerivationRegistered}.
+    ///
+    /// Notes:
+    ///  - Each account has its own PKPs: what one registers stands in nobody else's way. Registering a stranger's address gains nothing:
+    ///    the executor derives the address again from the path, which names the account, before it uses a key.
+    ///  - Registering the same wallet with the same path and strings again succeeds and does nothing. The strings of a usage key's wallet
+    ///    are emitted and not stored.
+    ///
+    /// Requirements:
+    ///  - scope CreatePkps;
+    ///  - the address is not zero (`ZeroAddress`);
+    ///  - the path is of a known kind (`UnknownPathKind`) and made for this account (`ForeignDerivationPath`);
+    ///  - the strings are not too long (`StringTooLong`);
+    ///  - the account has not registered the wallet otherwise (`PkpTaken`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param pkpId The wallet's address.
+    /// @param derivationPath kind (1 byte) ‖ 15 random bytes ‖ the low 16 bytes of the account id.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    function registerWalletDerivation(
+        uint256 apiKeyHash,
+        address pkpId,
+        uint256 derivationPath,
+        string calldata name,
+        string calldata description
+    ) external;
+
+    /// @notice Gives a PKP another name and description.
+    /// @dev Emits {PkpUpdated}.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - it is a PKP of this account (`UnknownPkp`);
+    ///  - the strings are not too long (`StringTooLong`).
+    /// @param apiKeyHash The account id.
+    /// @param pkpId The PKP's address.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    function updatePkpMetadata(uint256 apiKeyHash, address pkpId, string calldata name, string calldata description) external;
+
+    /// @notice Says which ops no action may ask for with a PKP, whatever its groups list. The executor enforces it below the action's code.
+    /// @dev Emits {PkpOpsSet}.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - it is a PKP of this account (`UnknownPkp`);
+    ///  - the set is below 2^128 (`ValueTooLarge`).
+    /// @param id The account id.
+    /// @param pkp The PKP's address.
+    /// @param deniedOps Bits: 1 sign a message, 2 sign typed data, 4 sign a transaction, 8 sign a digest, 16 encrypt, 32 decrypt, 64 give the
+    /// private key, 128 sign with Ed25519, 256 sign with Schnorr (BIP-340), 512 sign with P-256. Others are kept for ops to come. 0 = none denied.
+    function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external;
+
+    // ------------------------------------------------------------------------------------------------------------ groups
+
+    /// @notice Adds a group, with members if any are given.
+    /// @dev Emits {GroupAdded}, then {ActionAddedToGroup} and {PkpAddedToGroup} for each member.
+    ///
+    /// Notes:
+    ///  - A usage key may give members only if it could add them to any group: with the wildcard [0] of the matching list. Else a key
+    ///    that may create groups and execute in all of them could run anything.
+    ///
+    /// Requirements:
+    ///  - scope CreateGroups; with actions also ManageActions on 0, with PKPs also AddPkp on 0; action 0 and PKP zero: owner only;
+    ///  - the strings are not too long (`StringTooLong`);
+    ///  - the PKPs are this account's (`UnknownPkp`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    /// @param cidHashes Actions to list; 0 = any action.
+    /// @param pkpIds PKPs to list; address(0) = any PKP of the account.
+    /// @return groupId The new group's id.
+    function addGroup(
+        uint256 apiKeyHash,
+        string calldata name,
+        string calldata description,
+        uint256[] calldata cidHashes,
+        address[] calldata pkpIds
+    ) external returns (uint256 groupId);
+
+    /// @notice Gives a group another name and description and exactly these members.
+    /// @dev Emits {GroupUpdated} if a string changed, and one event for each member that came or went.
+    ///
+    /// Notes:
+    ///  - The price includes every member that is dropped. `changeGroupMembers` is the form whose price depends on its arguments only.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`);
+    ///  - the strings are not too long (`StringTooLong`);
+    ///  - the PKPs are this account's (`UnknownPkp`).
+    /// @param accountApiKeyHash The account id.
+    /// @param groupId The group.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    /// @param cidHashes The actions from now on; 0 = any action.
+    /// @param pkpIds The PKPs from now on; address(0) = any PKP of the account.
+    function updateGroup(
+        uint256 accountApiKeyHash,
+        uint256 groupId,
+        string calldata name,
+        string calldata description,
+        uint256[] calldata cidHashes,
+        address[] calldata pkpIds
+    ) external;
+
+    /// @notice Gives a group another name and description.
+    /// @dev Emits {GroupUpdated}.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`);
+    ///  - the strings are not too long (`StringTooLong`).
+    /// @param accountApiKeyHash The account id.
+    /// @param groupId The group.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    function updateGroupMetadata(uint256 accountApiKeyHash, uint256 groupId, string calldata name, string calldata description) external;
+
+    /// @notice Removes a group and all it permitted, at the same price whatever it lists.
+    /// @dev Emits {GroupRemoved}.
+    ///
+    /// Requirements:
+    ///  - scope DeleteGroups;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param groupId The group.
+    function removeGroup(uint256 apiKeyHash, uint256 groupId) external;
+
+    /// @notice Adds and removes members of a group in one call.
+    /// @dev Emits one event for each member that came or went: added actions, removed actions, added PKPs, removed PKPs.
+    ///
+    /// Requirements:
+    ///  - the scope of each list that is not empty: ManageActions, AddPkp, RemovePkp on the group; action 0, PKP zero, and a call with
+    ///    nothing but empty lists: owner only;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`);
+    ///  - added PKPs are this account's (`UnknownPkp`);
+    ///  - no member is both added and removed (`MemberInBothLists`);
+    ///  - removed members are listed (`NotInGroup`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param groupId The group.
+    /// @param addActions Actions to list.
+    /// @param removeActions Actions to list no more.
+    /// @param addPkps PKPs to list.
+    /// @param removePkps PKPs to list no more.
+    function changeGroupMembers(
+        uint256 apiKeyHash,
+        uint256 groupId,
+        uint256[] calldata addActions,
+        uint256[] calldata removeActions,
+        address[] calldata addPkps,
+        address[] calldata removePkps
+    ) external;
+
+    /// @notice Lists an action in a group. An action new to the account becomes one of its actions with empty strings.
+    /// @dev Emits {ActionAddedToGroup}.
+    ///
+    /// Requirements:
+    ///  - scope ManageActions on the group; action 0: owner only;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param groupId The group.
+    /// @param action The action; 0 = any action.
+    function addActionToGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external;
+
+    /// @notice Ends the listing of an action in a group. The account keeps the action.
+    /// @dev Emits {ActionRemovedFromGroup}.
+    ///
+    /// Requirements:
+    ///  - scope ManageActions on the group; action 0: owner only;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`);
+    ///  - it lists the action (`NotInGroup`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param groupId The group.
+    /// @param action The action; 0 = any action.
+    function removeActionFromGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external;
+
+    /// @notice Lists a PKP in a group.
+    /// @dev Emits {PkpAddedToGroup}.
+    ///
+    /// Requirements:
+    ///  - scope AddPkp on the group; PKP zero: owner only;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`);
+    ///  - the PKP is this account's (`UnknownPkp`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param groupId The group.
+    /// @param pkpId The PKP; address(0) = any PKP of the account.
+    function addPkpToGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external;
+
+    /// @notice Ends the listing of a PKP in a group.
+    /// @dev Emits {PkpRemovedFromGroup}.
+    ///
+    /// Requirements:
+    ///  - scope RemovePkp on the group; PKP zero: owner only;
+    ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`);
+    ///  - it lists the PKP (`NotInGroup`).
+    /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
+    /// @param groupId The group.
+    /// @param pkpId The PKP; address(0) = any PKP of the account.
+    function removePkpFromGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external;
+
+    // ----------------------------------------------------------------------------------------------------------- actions
+
+    /// @notice Gives an action of the account its strings; an action new to the account becomes one of its actions.
+    /// @dev Emits {ActionAdded} for a new one, {ActionUpdated} for one that had other strings.
+    ///
+    /// Notes:
+    ///  - An action of the account may do nothing until a group lists it.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the action is not 0 (`ActionZero`);
+    ///  - the strings are not too long (`StringTooLong`).
+    /// @param accountApiKeyHash The account id.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    /// @param actionHash keccak256 of the CID text.
+    function addAction(uint256 accountApiKeyHash, string calldata name, string calldata description, uint256 actionHash) external;
+
+    /// @notice Removes an action from the account and from each of its groups, at the same price however many list it.
+    /// @dev Emits {ActionRemoved}.
+    ///
+    /// Notes:
+    ///  - Listed again later it starts from nothing. A group that lists "any action" still permits it.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - it is an action of the account (`UnknownAction`).
+    /// @param accountApiKeyHash The account id.
+    /// @param actionHash The action.
+    function removeAction(uint256 accountApiKeyHash, uint256 actionHash) external;
+
+    /// @notice Gives an action of the account another name and description.
+    /// @dev Emits {ActionUpdated}.
+    ///
+    /// Notes:
+    ///  - The strings belong to the account's action, not to a group; `groupId` is kept for compatibility.
+    ///
+    /// Requirements:
+    ///  - owner only;
+    ///  - the group is 0 or exists (`UnknownGroup`);
+    ///  - it is an action of the account (`UnknownAction`);
+    ///  - the strings are not too long (`StringTooLong`).
+    /// @param accountApiKeyHash The account id.
+    /// @param actionHash The action.
+    /// @param groupId 0, or an existing group.
+    /// @param name At most 128 bytes.
+    /// @param description At most 1,024 bytes.
+    function updateActionMetadata(
+        uint256 accountApiKeyHash,
+        uint256 actionHash,
+        uint256 groupId,
+        string calldata name,
+        string calldata description
+    ) external;
+
+    // ----------------------------------------------------------------------------------------------------------- batches
+
+    /// @notice Makes several calls of this contract in one transaction: all of them happen, in this order, or none.
+    /// @dev Each passes the door itself; the first that fails ends all with its error.
+    /// @param data The calls, encoded.
+    /// @return results What each returned, encoded.
+    function multicall(bytes[] calldata data) external returns (bytes[] memory results);
+
+    /// @notice Makes several calls of this contract in one transaction, each alone succeeding or failing.
+    /// @dev Emits {CallFailed} for each that failed.
+    ///
+    /// Notes:
+    ///  - Each call gets 1,000,000 gas that is there before it starts. So nobody makes a call fail by sending too little gas: then the whole
+    ///    transaction reverts. A call that needs more belongs in a transaction of its own.
+    ///
+    /// Requirements:
+    ///  - no call is `multicall` or `tryMulticall` (`NestedBatch`);
+    ///  - before each call there is gas for it (`TooLittleGas`).
+    /// @param data The calls, encoded.
+    /// @return succeeded Which of them succeeded.
+    function tryMulticall(bytes[] calldata data) external returns (bool[] memory succeeded);
+
+    // ---------------------------------------------------------------------------------------------------- contract admin
+    // The contract admin (see ITwoStepAdmin) appoints the API payers, and so reaches managed accounts, never unmanaged ones. From the
+    // first managed account on, what is added counts only after `payerDelaySeconds`: whoever does not trust it has that long to leave.
+
+    /// @notice Lets an address act as an API payer, on every managed account: at once until there is a managed account, then after the
+    /// delay. One that was added keeps its time.
+    /// @dev Emits {ApiPayerAdded} if it acts at once, else {ApiPayerScheduled}.
+    ///
+    /// Requirements: the caller is the admin (`NotAdmin`); the address is neither zero (`ZeroAddress`) nor the forwarder
+    /// (`ForwarderNotAllowed`).
+    /// @param payer The address.
+    function addApiPayer(address payer) external;
+
+    /// @notice Ends the rights of an API payer at once, or cancels an addition that is scheduled. Added again it waits again.
+    /// @dev Emits {ApiPayerRemoved}.
+    ///
+    /// Requirements: the caller is the admin (`NotAdmin`); the address was added (`UnknownApiPayer`).
+    /// @param payer The address.
+    function removeApiPayer(address payer) external;
+
+    /// @notice Names the address that funds the API payers, to take effect as an API payer does. It has no rights in this contract.
+    /// @dev Emits {AdminApiPayerSet} if it takes effect at once, else {AdminApiPayerScheduled}. The present one, or one that is scheduled, keeps
+    /// its time; another replaces one that is scheduled.
+    ///
+    /// Requirements: the caller is the admin (`NotAdmin`); the address is neither zero (`ZeroAddress`) nor the forwarder
+    /// (`ForwarderNotAllowed`).
+    /// @param payer The address.
+    function setAdminApiPayer(address payer) external;
+
+    /// @notice Ends the scheduling of another address that funds the API payers.
+    /// @dev Emits {AdminApiPayerCancelled}.
+    ///
+    /// Requirements: the caller is the admin (`NotAdmin`); one is scheduled (`NothingToCancel`).
+    function cancelAdminApiPayer() external;
+
+    /// @notice How long an addition of a payer waits. 0: additions act at once, and nobody has time to leave.
+    function payerDelaySeconds() external view returns (uint256);
+
+    // --------------------------------------------------------------------------------------------------------- decisions
+
+    /// @notice May this key run this action with some PKP or without any?
+    /// @param key A key id or the id of a managed account.
+    /// @param cid The action id; 0 is no action: false.
+    /// @return Whether the key is live and has execute on an existing group that lists the action (or any).
+    function canExecuteAction(uint256 key, uint256 cid) external view returns (bool);
+
+    /// @notice May this key use this PKP in this action?
+    /// @param key A key id or the id of a managed account.
+    /// @param cid The action id; 0 is no action: false.
+    /// @param pkp A PKP of the key's account; address(0) is no PKP: false.
+    /// @return Whether the key is live and has execute on one existing group that lists both the action (or any) and the PKP (or any).
+    ///
+    /// What this does not say: that the address is the account's. An account may register any address; only who derives the key from the
+    /// path that was registered with it sees whether it leads there. The executor does so before every use. Nor which ops the owner
+    /// has denied: see `explainExecution`.
+    function canUseWalletInAction(uint256 key, uint256 cid, address pkp) external view returns (bool);
+
+    /// @notice The same question with everything an executor needs to act on the answer, read at one block. Never reverts.
+    /// @param key A key id or the id of a managed account.
+    /// @param cid The action id.
+    /// @param pkp A PKP, or address(0) to ask about key and action only.
+    /// @return allowed As `canUseWalletInAction`, or as `canExecuteAction` if `pkp` is zero.
+    /// @return reason The first rule that failed; None if allowed.
+    /// @return actionByName Some group that allows it lists the action itself, not "any action".
+    /// @return accountId The key's account, also on a denial; 0 if the key was never known.
+    /// @return derivationPath The PKP's path if it is a PKP of that account, else 0.
+    /// @return blockNumber The block of this answer.
+    /// @return blockTimestamp Its time in unix seconds.
+    /// @return deniedOps What no action may ask for with the PKP (see `setPkpOps`); 0 if it is no PKP of that account.
+    function explainExecution(
+        uint256 key,
+        uint256 cid,
+        address pkp
+    )
+        external
+        view
+        returns (
+            bool allowed,
+            DenialReason reason,
+            bool actionByName,
+            uint256 accountId,
+            uint256 derivationPath,
+            uint256 blockNumber,
+            uint256 blockTimestamp,
+            uint256 deniedOps
+        );
+
+    /// @notice Could the caller write to this account with its account id: does it exist, and is the caller its owner, or an API payer
+    /// while it is managed? Never reverts.
+    /// @param apiKeyHash The account id.
+    /// @return Whether it could.
+    function accountExistsAndIsMutable(uint256 apiKeyHash) external view returns (bool);
+
+    /// @notice What every derived key is bound to: `keccak256(abi.encode("keywright/v1", block.chainid, address(this)))` at deployment.
+    function keyNamespace() external view returns (bytes32);
+}
