@@ -2,7 +2,7 @@
  * The client of a ChainSecured owner: mints by signature over HTTP, writes by transactions of the owner's wallet or multisig, reads from the chain itself,
  * billing by a signed header. Source: specification §3, §4 "ChainSecured endpoints", §5.6 to §5.8.
  */
-import { encodeBase64, toUtf8Bytes, type Provider, type Signer } from "ethers";
+import type { Provider, Signer } from "ethers";
 import { keyIdOf, packedAccountId, parseAddress, type AccountId, type Address, type ApiKey } from "../protocol/ids";
 import type { PrimaryType, TypedDataDomain } from "../protocol/typedDataShape";
 import { AccountEvents } from "./contract";
@@ -12,7 +12,8 @@ import { operations, type Operations } from "./operations";
 import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
-import { sendWith, signEnvelope, tryWrite, walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
+import { estimateWrite, sendWith, signEnvelope, tryWrite, walletErrorOf, type SendTransaction, type SendingOptions, type WriteEstimate } from "./wallet";
+import { createWalletAuth, type WalletAuth } from "./walletAuth";
 import { ownerWrites, type MintedUsageKey, type MintedWallet, type OwnerWrite, type OwnerWrites, type Sent } from "./writes";
 import { ownerFlows, type OwnerFlows } from "./ownerFlows";
 
@@ -27,6 +28,8 @@ export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
   readonly accountId?: string;
   /** How a transaction of the owner is sent when the owner is not the signer, for example through a Safe. Resolves when it is on chain. */
   readonly send?: SendTransaction;
+  /** A wallet's header that is in use already, so that its user is not asked twice; default: one of its own. */
+  readonly walletAuth?: WalletAuth;
   /** What you know of the deployment: a service that says otherwise is refused. */
   readonly expect?: { readonly contractAddress?: string; readonly chainId?: number | bigint };
 }
@@ -37,7 +40,7 @@ type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (...ar
 
 type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: Prepared<Name> };
 
-const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history"] as const;
+const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const;
 const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
 export interface ChainSecuredClient extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof OPEN)[number]> {
@@ -53,6 +56,8 @@ export interface ChainSecuredClient extends SendingWrites, OwnerReads, OwnerFlow
   send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
   /** Tries a prepared write without sending it; throws the contract's refusal under its name. */
   check(write: OwnerWrite): Promise<void>;
+  /** What sending a prepared write would use. Throws the contract's refusal under its name. */
+  estimate(write: OwnerWrite): Promise<WriteEstimate>;
   /** A prepared write as any wallet or multisig takes it. */
   transaction(write: OwnerWrite): OwnerTransaction;
   /** Prepared writes as a file for Safe's Transaction Builder. */
@@ -73,7 +78,17 @@ export async function createChainSecuredClient(options: ChainSecuredOptions): Pr
   const signerAddress = toAddress(await options.signer.getAddress(), "signer");
   const owner = options.owner === undefined ? signerAddress : toAddress(options.owner, "owner");
   const accountId = options.accountId === undefined ? packedAccountId(owner) : toAccountId(options.accountId, "accountId");
-  return assemble({ ...deployment, transport, owner, accountId, signerAddress, signer: options.signer, send: sendingOf(options, owner, signerAddress) });
+  const walletAuth = options.walletAuth ?? createWalletAuth(options.signer, deployment.domain);
+  return assemble({
+    ...deployment,
+    walletAuth,
+    transport,
+    owner,
+    accountId,
+    signerAddress,
+    signer: options.signer,
+    send: sendingOf(options, owner, signerAddress),
+  });
 }
 
 interface Deployment {
@@ -89,6 +104,7 @@ interface Parts extends Deployment {
   readonly accountId: AccountId;
   readonly signerAddress: Address;
   readonly signer: Signer;
+  readonly walletAuth: WalletAuth;
   /** Undefined when the owner is somebody else and the caller gave no way to reach it. */
   readonly send: SendTransaction | undefined;
 }
@@ -117,7 +133,7 @@ function assemble(parts: Parts): ChainSecuredClient {
   const { accountId, owner, contractAddress, chainId, provider, domain: typedDataDomain } = parts;
   const ask = contractReader(contractAddress, provider);
   const prepare = ownerWrites({ accountId, owner, ask });
-  const { send, check, transaction, sender } = sending(parts);
+  const { send, check, estimate, transaction, sender } = sending(parts);
   const mints = mintsOf(parts);
   return {
     accountId,
@@ -128,21 +144,23 @@ function assemble(parts: Parts): ChainSecuredClient {
     prepare,
     send,
     check,
+    estimate,
     transaction,
     safeFile: (writes, meta) => safeBatchFile(chainId, writes.map(transaction), { safe: owner, ...meta }),
     ...sendingWrites(prepare, send),
     ...ownerReads(accountId, ask),
     ...mints,
     ...ownerFlows({ ...mints, prepare, send, sender }),
-    ...operations(BILLING, parts.transport, walletAuth(parts)),
+    ...operations(BILLING, parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };
 }
 
-function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "transaction"> & { sender: () => SendTransaction } {
+function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "estimate" | "transaction"> & { sender: () => SendTransaction } {
   const { contractAddress, accountId, owner, provider } = parts;
   const transaction = (write: OwnerWrite): OwnerTransaction => ({ to: contractAddress, value: "0", data: write.data });
   const check = (write: OwnerWrite): Promise<void> => tryWrite(provider, owner, transaction(write));
+  const estimate = (write: OwnerWrite): Promise<WriteEstimate> => estimateWrite(provider, owner, transaction(write));
   const sender = (): SendTransaction => parts.send ?? notTheOwner(owner);
   const send = async <Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>> => {
     const sendTransaction = sender();
@@ -151,7 +169,7 @@ function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "tra
     const result = write.resultOf(new AccountEvents(receipt.logs, contractAddress, accountId));
     return { ...result, success: true, transaction_hash: receipt.hash, block_number: receipt.blockNumber };
   };
-  return { send, check, transaction, sender };
+  return { send, check, estimate, transaction, sender };
 }
 
 function notTheOwner(owner: Address): never {
@@ -177,22 +195,11 @@ function mintsOf({ transport, signer, domain, accountId }: Parts): Pick<ChainSec
   };
 }
 
-/** Well inside the 300 s in which the service takes an envelope. */
-const WALLET_AUTH_LIFE_MS = 200_000;
-
-/** The `X-Wallet-Auth` of the billing routes, signed again when it grows old; `X-Account` says which of the wallet's accounts is meant. */
-function walletAuth({ signer, domain, accountId, owner, signerAddress }: Parts): () => Promise<Record<string, string>> {
-  let signed: { readonly at: number; readonly header: Promise<string> } | undefined;
-  const sign = async (): Promise<string> => encodeBase64(toUtf8Bytes(JSON.stringify(await signEnvelope(signer, "BillingAuth", domain))));
+/** The headers of the billing routes; `X-Account` says which of the wallet's accounts is meant. */
+function ownersHeaders({ walletAuth, accountId, owner, signerAddress }: Parts): () => Promise<Record<string, string>> {
   return async () => {
     if (owner !== signerAddress)
       refuse("billing by wallet signature needs the owner's own signature; a multisig's account pays with a usage key: createClient({ apiKey }).");
-    if (signed === undefined || Date.now() - signed.at > WALLET_AUTH_LIFE_MS) signed = { at: Date.now(), header: sign() };
-    try {
-      return { "x-wallet-auth": await signed.header, "x-account": accountId };
-    } catch (error) {
-      signed = undefined;
-      throw error;
-    }
+    return { "x-wallet-auth": await walletAuth(), "x-account": accountId };
   };
 }

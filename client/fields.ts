@@ -54,6 +54,9 @@ export function actionOfCid(value: string): ActionHash {
   return actionHashOf(cid);
 }
 
+/** The hash a key is known by on chain. */
+export const keyHashOf = (key: string): string => keyIdOf(key as ApiKey);
+
 const KEY_TEXT = /^[A-Za-z0-9+/]{43}=$/;
 
 /** A usage key named by itself or by its hash. What was given is never repeated in the error: it may be a key. */

@@ -2,12 +2,14 @@
 export { createAccount, createClient, everyItem, type Client, type ClientOptions, type NewAccount } from "./api";
 export { createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions } from "./chainSecured";
 export { convertAccount, type ConvertProgress } from "./convert";
+export { isKeyText, keyHashOf } from "./fields";
 export { ClientError, type ClientErrorCode, type ClientErrorOptions } from "./errors";
 export type { Page, Result } from "./operations";
 export type { FlowOptions, OwnerFlows, Progress } from "./ownerFlows";
 export type { OwnerTransaction, SafeBatchFile, SafeBatchMeta } from "./safe";
 export { STANDARD_ACTIONS, type StandardAction } from "./standardActions";
 export type { CallOptions, TransportOptions } from "./transport";
-export { signEnvelope, type Receipt, type SendTransaction, type SignedEnvelope } from "./wallet";
+export { signEnvelope, type Receipt, type SendTransaction, type SignedEnvelope, type WriteEstimate } from "./wallet";
+export { createWalletAuth, ownedAccount, type WalletAuth } from "./walletAuth";
 export type { Answer, Body, Input } from "./wire";
 export type { MintedUsageKey, MintedWallet, OwnerWrite, OwnerWrites, Sent, UsageKeyPermissions } from "./writes";

@@ -36,10 +36,12 @@ export interface SendingOptions {
   readonly confirmations?: number;
   /** How long to wait for them. Default 180,000 ms. */
   readonly confirmationTimeoutMs?: number;
+  /** Told once the wallet has sent a transaction, before it is on chain. */
+  readonly onSent?: (transactionHash: string) => void;
 }
 
 /** Sends from the signer's own wallet. */
-export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeoutMs = 180_000 }: SendingOptions): SendTransaction {
+export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeoutMs = 180_000, onSent }: SendingOptions): SendTransaction {
   let lastMined: number | undefined;
   return async ({ to, data }) => {
     const sent = await nonceAfter(signer, lastMined)
@@ -47,6 +49,7 @@ export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeou
       .catch((cause: unknown) => {
         throw walletErrorOf(cause);
       });
+    onSent?.(sent.hash);
     const receipt = await sent.wait(confirmations, confirmationTimeoutMs).catch((cause: unknown) => receiptAfter(cause, sent.hash));
     if (receipt === null) throw new ClientError("transaction_failed", "The wallet's provider gave no receipt.", { facts: { transaction_hash: sent.hash } });
     lastMined = sent.nonce;
@@ -80,6 +83,21 @@ export async function tryWrite(provider: Provider, owner: Address, { to, data }:
   await provider.call({ from: owner, to, data }).catch((cause: unknown) => {
     throw walletErrorOf(cause);
   });
+}
+
+export interface WriteEstimate {
+  readonly gas: bigint;
+  /** What the chain asks for one gas at the moment, in wei; undefined when the node does not say. */
+  readonly priceWei: bigint | undefined;
+}
+
+export async function estimateWrite(provider: Provider, owner: Address, { to, data }: OwnerTransaction): Promise<WriteEstimate> {
+  try {
+    const [gas, fees] = await Promise.all([provider.estimateGas({ from: owner, to, data }), provider.getFeeData()]);
+    return { gas, priceWei: fees.gasPrice ?? fees.maxFeePerGas ?? undefined };
+  } catch (cause) {
+    throw walletErrorOf(cause);
+  }
 }
 
 /** An error of a wallet or node as the SDK's. */

@@ -2,6 +2,7 @@
  * The executor's configuration: the only reader of its environment. Every variable is checked and explained; a bad one stops the start and says what to fix.
  * Secrets and endpoints are removed from the environment as they are read, so that no child process inherits them.
  */
+import { Resolver } from "node:dns";
 import { readFileSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
@@ -83,6 +84,9 @@ const VARIABLES = {
     .describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
+  SANDBOX_MEMORY_MIB: integer(128, 1_000_000)
+    .optional()
+    .describe("what the children that run actions may keep together, in MiB; default half of what the container or the machine has"),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
     .describe("how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production"),
@@ -101,6 +105,10 @@ const VARIABLES = {
     .pipe(z.array(integer(1, 65_535)).min(1))
     .optional()
     .describe("ports that actions may reach; default 80 and 443"),
+  DNS_SERVERS: list
+    .refine((servers) => servers.length > 0 && servers.every(isNameServer), "must be addresses, or address:port, separated by commas")
+    .optional()
+    .describe("name servers for the hosts that actions fetch from; default those of /etc/resolv.conf"),
   MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
   MAX_TIP_PER_GAS_WEI: wei.default(100_000_000_000n).describe("a payer's fee per gas is at most ten base fees and this"),
   MAX_GAS_WEI_PER_HOUR: wei
@@ -237,6 +245,15 @@ function notForProduction(config: Config): string[] {
 function isTrustedTransport(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === "https:" || hostname === "127.0.0.1" || hostname === "[::1]" || hostname === "localhost";
+}
+
+function isNameServer(text: string): boolean {
+  try {
+    new Resolver().setServers([text]);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isHttpUrl(text: string): boolean {

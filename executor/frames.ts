@@ -7,7 +7,7 @@
  * anything is allocated for it, and nothing but JSON is ever decoded.
  */
 import { writeSync } from "node:fs";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 
 const PREFIX_BYTES = 8;
 
@@ -36,13 +36,25 @@ export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
   return frame;
 }
 
-/** Reading a header of more bytes than this takes a turn, where there are turns. */
-const QUICK_HEADER_BYTES = 16_384;
+/** Writes a frame without copying its payload; `onSent` is told when the peer has taken it, or never will. */
+export function writeFrame(stream: Writable, header: object, payload: Buffer = EMPTY, onSent?: () => void): void {
+  const sent = (): void => onSent?.();
+  const head = encodeFrame(header, EMPTY);
+  head.writeUInt32BE(payload.length, 4);
+  if (payload.length === 0) return void stream.write(head, sent);
+  stream.cork();
+  stream.write(head);
+  stream.write(payload, sent);
+  stream.uncork();
+}
+
+/** A header or a payload of more bytes than this takes a turn, where there are turns. */
+const QUICK_BYTES = 16_384;
 
 export interface ReadOptions {
   readonly caps?: FrameCaps;
-  /** Waited for before a large header is parsed; the stream stands still meanwhile. */
-  readonly turn?: () => Promise<void>;
+  /** Waited for before a large frame is taken; the stream stands still meanwhile. */
+  readonly turn?: (payloadBytes: number) => Promise<void>;
 }
 
 /** Calls `onFrame` for every whole frame that arrives; `onViolation` once, and nothing after it, when the peer breaks the form. */
@@ -61,7 +73,7 @@ export function readFrames(
   const drain = (hasTurn: boolean): boolean => {
     let mayTakeLarge = turn === undefined || hasTurn;
     for (let size = sized(); size !== undefined; size = sized()) {
-      if (size > QUICK_HEADER_BYTES && !mayTakeLarge) return false;
+      if (Math.max(size.header, size.payload) > QUICK_BYTES && !mayTakeLarge) return false;
       mayTakeLarge = turn === undefined;
       const frame = attempt(() => reader.take());
       if (frame === undefined) return true;
@@ -69,10 +81,10 @@ export function readFrames(
     }
     return true;
   };
-  const sized = (): number | undefined => attempt(() => reader.headerBytes());
+  const sized = (): FrameSize | undefined => attempt(() => reader.nextSize());
   const waitForTurn = async (): Promise<void> => {
     stream.pause();
-    do await turn?.();
+    do await turn?.(sized()?.payload ?? 0);
     while (!drain(true));
     stream.resume();
   };
@@ -88,6 +100,11 @@ export function readFrames(
   stream.on("data", onData);
 }
 
+interface FrameSize {
+  readonly header: number;
+  readonly payload: number;
+}
+
 class FrameReader {
   private chunks: Buffer[] = [];
   private length = 0;
@@ -99,25 +116,25 @@ class FrameReader {
     this.length += chunk.length;
   }
 
-  /** Length of the next frame's header once the whole frame is there. */
-  headerBytes(): number | undefined {
-    const lengths = this.lengths();
-    return lengths && this.length >= PREFIX_BYTES + lengths.header + lengths.payload ? lengths.header : undefined;
+  /** Of the next frame, once the whole of it is there. */
+  nextSize(): FrameSize | undefined {
+    const size = this.size();
+    return size && this.length >= PREFIX_BYTES + size.header + size.payload ? size : undefined;
   }
 
   take(): Frame {
-    const { header, payload } = this.lengths() ?? { header: 0, payload: 0 };
+    const { header, payload } = this.size() ?? { header: 0, payload: 0 };
     const payloadStart = PREFIX_BYTES + header;
     const bytes = this.cut(payloadStart + payload);
     return { header: JSON.parse(bytes.toString("utf8", PREFIX_BYTES, payloadStart)) as unknown, payload: bytes.subarray(payloadStart) };
   }
 
-  private lengths(): { header: number; payload: number } | undefined {
+  private size(): FrameSize | undefined {
     if (this.length < PREFIX_BYTES) return undefined;
     const prefix = this.peek(PREFIX_BYTES);
-    const lengths = { header: prefix.readUInt32BE(0), payload: prefix.readUInt32BE(4) };
-    if (lengths.header > this.caps.headerBytes || lengths.payload > this.caps.payloadBytes) throw new Error("a frame is too large");
-    return lengths;
+    const size = { header: prefix.readUInt32BE(0), payload: prefix.readUInt32BE(4) };
+    if (size.header > this.caps.headerBytes || size.payload > this.caps.payloadBytes) throw new Error("a frame is too large");
+    return size;
   }
 
   private peek(count: number): Buffer {

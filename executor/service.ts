@@ -3,7 +3,7 @@
  * in the opposite one, so that no process and no file is left behind.
  */
 import { mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, freemem, tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { ForwardDomain } from "../protocol/forwardShape";
@@ -27,6 +27,7 @@ import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
 import { Mint } from "./mint";
 import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
+import { CHILD_MIB, childrenFor, memoryOfChildren, slotsFor } from "./sandbox/memory";
 import { createSandboxPool } from "./sandbox/pool";
 import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
@@ -39,11 +40,6 @@ const MIB = 2 ** 20;
 const POOL_DRAIN_MS = 500;
 const CHAIN_WAIT_MS = 30_000;
 const CHAIN_RETRY_MS = 500;
-/** An idle child is about 50 MiB; a working one may need its heap and as much again. */
-const CHILD_MIB = 100;
-const MAX_DEFAULT_POOL = 32;
-/** Children kept warm for each slot where memory allows, so that accounts that come back often do not wait for a fork. */
-const WARM_PER_SLOT = 6;
 
 export interface Service {
   /** Rejects with what keeps the service from starting; everything begun until then has been undone. */
@@ -184,6 +180,7 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
     jwksUrls: config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl),
     ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
     ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
+    ...(config.DNS_SERVERS === undefined ? {} : { dnsServers: config.DNS_SERVERS }),
     uid: config.FETCHER_UID,
   });
   undo.add(() => fetcher.close());
@@ -191,11 +188,20 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
 }
 
 async function openPool(config: Config, fetcher: Fetcher, logger: Logger, undo: Undo): Promise<SandboxPool> {
-  const size = config.POOL_SIZE ?? defaultPoolSize();
+  const memoryBytes = config.SANDBOX_MEMORY_MIB === undefined ? memoryOfChildren() : config.SANDBOX_MEMORY_MIB * MIB;
+  const fitting = slotsFor(memoryBytes, config.limits.heapMiB, availableParallelism());
+  const size = config.POOL_SIZE ?? fitting;
+  if (memoryBytes < size * (config.limits.heapMiB + CHILD_MIB) * MIB) {
+    logger.warn(
+      { poolSize: size, heapMiB: config.limits.heapMiB, memoryMiB: Math.floor(memoryBytes / MIB) },
+      "runs at once may need more memory than there is",
+    );
+  }
   const pool = await createSandboxPool({
     limits: config.limits,
     size,
-    maxChildren: Math.max(2 * size + 2, Math.min(childrenInMemory(), WARM_PER_SLOT * size)),
+    maxChildren: childrenFor(memoryBytes, size),
+    memoryBytes,
     logger,
     fetcher,
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
@@ -214,13 +220,6 @@ function secretPaths(config: Config): string[] {
   const rootKeyFile = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
   return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter((path) => path !== undefined && path.startsWith("/")) as string[];
 }
-
-function defaultPoolSize(): number {
-  return Math.max(2, Math.min(childrenInMemory(), availableParallelism() * 4, MAX_DEFAULT_POOL));
-}
-
-/** A quarter of what is free. */
-const childrenInMemory = (): number => Math.floor(freemem() / MIB / 4 / CHILD_MIB);
 
 function gasGuard(config: Config, chain: Chain): GasGuard {
   const rules = { maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI, maxTipPerGasWei: config.MAX_TIP_PER_GAS_WEI, maxWeiPerHour: config.maxGasWeiPerHour };

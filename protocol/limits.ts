@@ -10,10 +10,13 @@ export const RUN_LIMITS = {
   wallMs: 60_000,
   heapMiB: 128,
   codeBytes: 16 * MIB,
+  parseMs: 10_000,
   paramsBytes: 64 * KIB,
   responseBytes: 100 * KIB,
   logsBytes: 100 * KIB,
   fetches: 50,
+  /** Names that are looked up for a run's fetches, redirects included; a name counts once. */
+  lookups: 20,
   fetchTimeoutMs: 30_000,
   fetchBytes: 10 * MIB,
   keyOps: 100,
@@ -31,6 +34,16 @@ export const RUN_LIMITS = {
   importBytes: 5 * MIB,
 };
 export type RunLimits = Readonly<Record<keyof typeof RUN_LIMITS, number>>;
+
+/** What all runs share at a time; one account holds a quarter at most, and waits beyond it. Enforced by the executor. */
+export const SHARED_LIMITS = {
+  fetchesUnderWay: 256,
+  /** Of bodies on their way out. */
+  fetchBodyBytes: 128 * MIB,
+  /** Of answers that are longer than 256 KiB. */
+  fetchAnswerBytes: 128 * MIB,
+} as const;
+export type SharedLimits = typeof SHARED_LIMITS;
 
 /** The most `wallMs` may be set to by an operator. */
 export const MAX_WALL_MS = 15 * 60_000;

@@ -16,6 +16,8 @@ export interface AppOptions extends ServeDeps {
   readonly serviceName: string;
   /** Proxies in front whose X-Forwarded-For entries are believed. */
   readonly trustedProxyHops: number;
+  /** The way to the double of the payment processor; only in development and tests. */
+  readonly cardDouble?: RelayerMiddleware | undefined;
   readonly onAnswered: (facts: RequestFacts) => void;
 }
 
@@ -29,6 +31,7 @@ export function createApp(options: AppOptions): Koa<RelayerState> {
   app.use(requestContext(options.log, options.onAnswered));
   app.use(cors({ allowMethods: ["GET", "HEAD", "POST", "OPTIONS"], allowHeaders: REQUEST_HEADERS, exposeHeaders: ANSWER_HEADERS, maxAge: 600 }));
   app.use(problems(options.log));
+  if (options.cardDouble !== undefined) app.use(options.cardDouble);
   app.use(router.routes());
   app.use(whatNobodyServes(router));
   return app;

@@ -5,27 +5,29 @@ import { TYPED_DATA_VERSION, domainName } from "../protocol/typedData";
 import { Secret } from "../protocol/secret";
 import type { Address } from "../protocol/ids";
 import { createApp } from "./app";
-import { loadBillingPage } from "./billing-page/page";
 import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { createCredits, type Credits } from "./credits";
+import { Audit, type AuditFigures } from "./credits/audit";
 import { Repeating } from "./background";
-import { dropOldRuns } from "./credits/runRecords";
+import { openDashboard } from "./dashboard";
 import { EvidenceFolder } from "./evidences";
 import { ExecutorClient } from "./executorClient";
 import { cachedInfo, readinessProblems } from "./health";
 import { createLogger, type Logger } from "./logger";
 import { Metrics } from "./metrics";
+import { cardDouble } from "./middleware/cardDouble";
 import { Authentication } from "./middleware/credentials";
 import { Idempotency } from "./middleware/idempotency";
 import { RequestLimits } from "./middleware/rateLimits";
 import { buildOpenApi } from "./openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
-import { createIdempotencyStore, dropExpiredRequests, type IdempotencyStore } from "./store/idempotency";
+import { createIdempotencyStore, type IdempotencyStore } from "./store/idempotency";
 import { openStore, type Store } from "./store";
 import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
+import { dropOld } from "./store/retention";
 import { storeLimiter } from "./store/rateLimits";
 import { openViewer } from "./viewer";
 
@@ -33,6 +35,7 @@ const API_VERSION = "1.0.0";
 const DRAIN_MS = 8_000;
 const DRAIN_SWEEP_MS = 50;
 const CATCH_UP_MS = 500;
+const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
 
 /** What is running, and how each part ends: last started, first stopped. */
@@ -51,7 +54,11 @@ class Running {
 async function start(config: Config, log: Logger, running: Running): Promise<void> {
   const store = await openStore({ databaseUrl: config.databaseUrl, dataDir: config.dataDir, onIdleError: (error) => log.warn({ err: error }, "database") });
   running.add("store", () => store.close());
-  const instance = new Instance({ db: store.db, onError: (error) => log.error({ err: error }, "the lease could not be renewed") });
+  const instance = new Instance({
+    db: store.db,
+    storeIsOurs: store.kind === "pglite",
+    onError: (error) => log.error({ err: error }, "the lease could not be renewed"),
+  });
   await instance.start();
   running.add("instance", () => instance.stop());
   const executor = new ExecutorClient(config.executorSocket);
@@ -62,7 +69,8 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   const chain = await openChain(chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }));
   running.add("chain", () => chain.close());
   metrics.watchChain(chain);
-  metrics.watchLedger(store.db);
+  metrics.watchLedger(startAudit(log, store, running));
+  metrics.watchStore(() => store.pool());
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
   running.add("housekeeping", startHousekeeping(config, store, log));
 
@@ -75,6 +83,7 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
     log,
     serviceName: config.serviceName,
     trustedProxyHops: config.trustedProxyHops,
+    cardDouble: config.stripe.apiBase === undefined ? undefined : cardDouble(config.stripe.apiBase),
     onAnswered: (facts) => metrics.countRequest(facts),
   });
   running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort));
@@ -99,6 +108,19 @@ async function startCredits(config: Config, log: Logger, store: Store, instanceI
   });
   await credits.start();
   return credits;
+}
+
+/** The running check of the books. What it finds wrong is for a human: nothing is mended by itself. */
+function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFigures {
+  const audit = new Audit(db, (found) => log.error(found, "the books do not hold"));
+  const work = new Repeating(
+    () => audit.turn(),
+    AUDIT_MS,
+    (error) => log.warn({ err: error }, "the books could not be checked"),
+  );
+  work.start();
+  running.add("audit", () => work.stop());
+  return () => audit.figures;
 }
 
 /** Ends of acts that could not be written down are tried again soon: whoever repeats such a request waits for that. */
@@ -174,7 +196,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
     prices,
     rateLimits,
     evidences: evidenceDir === undefined ? undefined : new EvidenceFolder(evidenceDir),
-    billingPage: loadBillingPage(stripe.apiBase === undefined ? { kind: "stripe" } : { kind: "double", url: stripe.apiBase }, join(__dirname, "billing-page")),
+    dashboard: openDashboard({ folder: join(__dirname, "..", "dashboard"), serviceName, cardForm: stripe.apiBase === undefined ? "stripe" : "double" }),
     problems: () => readinessProblems({ chain, executor, db: store.db }),
     description: buildOpenApi(serviceName, API_VERSION),
     viewer: openViewer(serviceName),
@@ -182,12 +204,12 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
 }
 
 /** Kept requests and the limiter's windows end by themselves; their rows are dropped now and then. */
-function startHousekeeping({ runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
-  const turn = async (): Promise<void> => {
-    await dropExpiredRequests(db);
-    await dropOldRuns(db, runRecordsDays);
-  };
-  const work = new Repeating(turn, HOUSEKEEPING_MS, (error) => log.warn({ err: error }, "housekeeping"));
+function startHousekeeping({ detailDays, runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
+  const work = new Repeating(
+    () => dropOld(db, { detailDays, runRecordsDays }),
+    HOUSEKEEPING_MS,
+    (error) => log.warn({ err: error }, "housekeeping"),
+  );
   work.start();
   return () => work.stop();
 }

@@ -4,7 +4,8 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom
 import type { Chain } from "./chain/types";
 import type { RequestFacts } from "./middleware/context";
 import type { RunFacts } from "./routes/deps";
-import type { Db } from "./store/database";
+import type { AuditFigures } from "./credits/audit";
+import type { PoolFigures } from "./store/pool";
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const WEI_PER_ETHER = 1e18;
@@ -96,16 +97,23 @@ export class Metrics {
     });
   }
 
-  /** What is owed to accounts, and how much of it is held: the books' view of everything under way. */
-  watchLedger(db: Db): void {
-    const ledger = this.#gauge("relayer_ledger_cents", "Credit over all accounts", ["kind"]);
+  /** What is owed to accounts, how much of it is held, and whether the books hold: as of the last whole pass of the running check. */
+  watchLedger(audit: () => AuditFigures): void {
+    const ledger = this.#gauge("relayer_ledger_cents", "Credit over all accounts, as of the last whole check of the books", ["kind"]);
+    const wrong = this.#gauge("relayer_ledger_wrong_accounts", "Accounts whose figures do not follow from their entries, in the last whole check");
+    const finished = this.#gauge("relayer_ledger_checked_timestamp_seconds", "When the last whole check of the books ended");
     this.#watch("ledger", async () => {
-      const { balance, reserved } = await db
-        .selectFrom("credit_accounts")
-        .select((eb) => [eb.fn.sum<string>("balance_cents").as("balance"), eb.fn.sum<string>("reserved_cents").as("reserved")])
-        .executeTakeFirstOrThrow();
-      showEach(ledger, "kind", { balance: Number(balance), reserved: Number(reserved) });
+      const { balanceCents, reservedCents, wrong: accounts, finishedAt } = audit();
+      showEach(ledger, "kind", { balance: balanceCents, reserved: reservedCents });
+      wrong.set(accounts);
+      finished.set((finishedAt?.getTime() ?? 0) / 1000);
     });
+  }
+
+  /** Connections of the store: in use, idle, and requests that wait for one. */
+  watchStore(pool: () => PoolFigures): void {
+    const connections = this.#gauge("relayer_store_connections", "Connections of the store, and statements waiting for one", ["state"]);
+    this.#watch("store", async () => showEach(connections, "state", { ...pool() }));
   }
 
   /** The text Prometheus scrapes; figures that cannot be read at the moment stay as they were, and `relayer_source_up` says so. */

@@ -28,7 +28,7 @@ await build({
 });
 
 // Rooms that need more than a file-by-file translation (the sandbox prelude, browser bundles) say so in a build.mjs of their own.
-for (const room of rooms) {
+for (const room of [...rooms, "dashboard"]) {
   const own = join(root, room, "build.mjs");
   if (room !== "scripts" && existsSync(own)) await (await import(own)).default({ root, outdir: join(root, "dist", room) });
 }

@@ -4,9 +4,9 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { built } from "../built";
 import { confine } from "../confine";
-import { encodeFrame, readFrames, type Frame } from "../frames";
+import { readFrames, writeFrame, type Frame } from "../frames";
 import { fromFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
-import { FetchFailed, type Fetcher, type GuestRequest, type GuestResponse } from "./types";
+import { FetchFailed, type Fetcher, type GuestFetchOptions, type GuestRequest, type GuestResponse } from "./types";
 
 export interface FetcherOptions {
   logger: Logger;
@@ -22,6 +22,8 @@ export interface FetcherOptions {
   allowHosts?: readonly string[];
   /** Ports guests may reach; default 80 and 443. */
   ports?: readonly number[];
+  /** Name servers for guests' fetches, as address or address:port; default the system's. */
+  dnsServers?: readonly string[];
   /** The user the fetcher becomes, when started by root. */
   uid?: number;
 }
@@ -30,7 +32,13 @@ const PROGRAM = built("fetcher/main.js");
 const RESTART_MS = 200;
 
 type Reply = { response?: GuestResponse; body: Buffer };
-type Ask = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" }>;
+type Ask = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" } | { type: "grown" }>;
+
+interface Call {
+  resolve(reply: Reply): void;
+  reject(error: Error): void;
+  readonly grow?: (() => Promise<void>) | undefined;
+}
 type WithoutCall<T> = T extends Ask ? Omit<T, "call"> : never;
 
 /** Starts the fetcher; resolves when it is ready. */
@@ -43,7 +51,7 @@ export async function createFetcher(options: FetcherOptions): Promise<Fetcher> {
 class FetcherClient implements Fetcher {
   private child: ChildProcess | undefined;
   private channel: Duplex | undefined;
-  private readonly calls = new Map<number, { resolve(reply: Reply): void; reject(error: Error): void }>();
+  private readonly calls = new Map<number, Call>();
   private nextCall = 1;
   private isClosing = false;
   private onReady: (() => void) | undefined;
@@ -71,10 +79,14 @@ class FetcherClient implements Fetcher {
     await Promise.race([ready, ended]);
   }
 
-  async fetchGuest(request: GuestRequest, body: Buffer, signal?: AbortSignal): Promise<{ response: GuestResponse; body: Buffer }> {
-    const reply = await this.ask({ type: "guest", request }, body, signal);
+  async fetchGuest(request: GuestRequest, body: Buffer, options: GuestFetchOptions = {}): Promise<{ response: GuestResponse; body: Buffer }> {
+    const reply = await this.ask({ type: "guest", request, ...ofRun(options) }, body, options);
     if (!reply.response) throw new FetchFailed("failed", "the fetcher gave no response");
     return { response: reply.response, body: reply.body };
+  }
+
+  async checkGuest(url: string, options: GuestFetchOptions = {}): Promise<void> {
+    await this.ask({ type: "check", url, ...ofRun(options) }, undefined, options);
   }
 
   async fetchModule(url: string, maxBytes: number): Promise<Buffer> {
@@ -99,11 +111,12 @@ class FetcherClient implements Fetcher {
   }
 
   private configuration(): Configuration {
-    const { moduleOrigin, gateways = [], kuboRpcUrl, jwksUrls = [], allowHosts = [], ports = [80, 443], uid } = this.options;
-    return { moduleOrigin, gateways: [...gateways], kuboRpcUrl, jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports], uid };
+    const { moduleOrigin, gateways = [], kuboRpcUrl, jwksUrls = [], allowHosts = [], ports = [80, 443], dnsServers, uid } = this.options;
+    const lists = { gateways: [...gateways], jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports] };
+    return { ...lists, moduleOrigin, kuboRpcUrl, dnsServers: dnsServers && [...dnsServers], uid };
   }
 
-  private ask(message: WithoutCall<Ask>, body?: Buffer, signal?: AbortSignal): Promise<Reply> {
+  private ask(message: WithoutCall<Ask>, body?: Buffer, { signal, grow }: GuestFetchOptions = {}): Promise<Reply> {
     const call = this.nextCall++;
     return new Promise((resolve, reject) => {
       if (!this.channel || this.isClosing) return reject(new FetchFailed("unavailable", "the fetcher is not running"));
@@ -116,13 +129,13 @@ class FetcherClient implements Fetcher {
           settle(value);
         };
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.calls.set(call, { resolve: settled(resolve), reject: settled(reject) });
+      this.calls.set(call, { resolve: settled(resolve), reject: settled(reject), grow });
       this.write({ ...message, call } as Ask, body);
     });
   }
 
   private write(message: ToFetcher, payload?: Buffer): void {
-    this.channel?.write(encodeFrame(message, payload));
+    if (this.channel) writeFrame(this.channel, message, payload);
   }
 
   private onFrame({ header, payload }: Frame): void {
@@ -133,10 +146,20 @@ class FetcherClient implements Fetcher {
 
   private onMessage(message: FromFetcher, payload: Buffer): void {
     if (message.type === "ready") return this.onReady?.();
+    if (message.type === "grow") return void this.grow(message.call);
     const waiting = this.calls.get(message.call);
     this.calls.delete(message.call);
     if (message.type === "done") waiting?.resolve({ response: message.response, body: payload });
     else waiting?.reject(new FetchFailed(message.code, message.message));
+  }
+
+  private async grow(call: number): Promise<void> {
+    // A failure reaches the call by its signal.
+    await this.calls
+      .get(call)
+      ?.grow?.()
+      .catch(() => undefined);
+    this.write({ type: "grown", call });
   }
 
   private onEnd(): void {
@@ -149,3 +172,6 @@ class FetcherClient implements Fetcher {
     setTimeout(() => !this.isClosing && void restart(), RESTART_MS).unref();
   }
 }
+
+/** Without a run nobody counts. */
+const ofRun = ({ run = -1, lookups = Number.MAX_SAFE_INTEGER }: GuestFetchOptions): { run: number; lookups: number } => ({ run, lookups });

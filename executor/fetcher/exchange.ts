@@ -7,13 +7,17 @@ import type { LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { Agent, fetch, type Response } from "undici";
 import { isGlobalUnicast } from "./addresses";
+import type { Lookup } from "./names";
 import { FetchFailed, type GuestRequest, type GuestResponse } from "./types";
 
 export interface Rules {
   /** Hosts, or host:port, that may be reached whatever their address and port. */
   allowHosts: readonly string[];
   ports: readonly number[];
-  resolve?: (host: string) => Promise<LookupAddress[]>;
+  /** Names to addresses; default the system's resolver. */
+  resolve?: Lookup;
+  /** Waited for before an answer is read beyond its first bytes; default at once. */
+  grow?: () => Promise<void>;
 }
 
 export interface Exchanged {
@@ -21,6 +25,8 @@ export interface Exchanged {
   body: Buffer;
 }
 
+/** What an answer may have before it counts against the memory of all fetches together. */
+export const FREE_ANSWER_BYTES = 256 * 1_024;
 const MAX_REDIRECTS = 10;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_URL_CHARS = 16_384;
@@ -64,7 +70,8 @@ async function follow(request: GuestRequest, body: Buffer, rules: Rules, signal:
         signal,
       });
       const location = REDIRECTS.has(answer.status) ? answer.headers.get("location") : null;
-      if (location === null || request.redirect === "manual") return await collect(answer, hop.url, redirects > 0, request.maxBytes);
+      if (location === null || request.redirect === "manual")
+        return await collect(answer, { url: hop.url, redirected: redirects > 0 }, request.maxBytes, rules.grow);
       if (request.redirect === "error") throw new FetchFailed("refused", `${hop.url.host} answered with a redirect`);
       if (redirects === MAX_REDIRECTS) throw new FetchFailed("refused", `more than ${MAX_REDIRECTS} redirects`);
       hop = nextHop(hop, answer.status, parseUrl(location, hop.url));
@@ -94,7 +101,7 @@ function parseUrl(text: string, base?: URL): URL {
 
 /** An agent that connects this URL's host to the addresses that were checked, and to nothing else. */
 async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise<Agent> {
-  const addresses = await checkedAddresses(url, rules);
+  const addresses = await checkedAddresses(url, rules, signal);
   signal.throwIfAborted();
   return new Agent({
     connect: {
@@ -110,25 +117,35 @@ async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise
   });
 }
 
-async function checkedAddresses(url: URL, rules: Rules): Promise<LookupAddress[]> {
+/** Throws FetchFailed when a guest may not reach the URL: its port, or an address of its host. */
+export async function requireReachable(text: string, rules: Rules, signal: AbortSignal): Promise<void> {
+  await checkedAddresses(parseUrl(text), rules, signal);
+}
+
+async function checkedAddresses(url: URL, rules: Rules, signal: AbortSignal): Promise<LookupAddress[]> {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   const isAllowed = [url.hostname, host, `${url.hostname}:${port}`].some((name) => rules.allowHosts.includes(name));
   if (!isAllowed && !rules.ports.includes(port)) throw new FetchFailed("refused", `port ${port} is not fetched, only ${rules.ports.join(", ")}`);
-  const addresses = isIP(host) ? [{ address: host, family: isIP(host) }] : await (rules.resolve ?? resolve)(host);
+  const addresses = isIP(host) ? [{ address: host, family: isIP(host) }] : await (rules.resolve ?? resolve)(host, signal);
   if (addresses.length === 0) throw new FetchFailed("failed", `${host} has no address`);
   const hidden = isAllowed ? undefined : addresses.find(({ address }) => !isGlobalUnicast(address));
   if (hidden) throw new FetchFailed("refused", `${host} is not a public address`);
   return addresses;
 }
 
-const resolve = (host: string): Promise<LookupAddress[]> => dnsLookup(host, { all: true, verbatim: true });
+const resolve: Lookup = (host) => dnsLookup(host, { all: true, verbatim: true });
 
-async function collect(answer: Response, url: URL, redirected: boolean, maxBytes: number): Promise<Exchanged> {
+async function collect(answer: Response, { url, redirected }: { url: URL; redirected: boolean }, maxBytes: number, grow: Rules["grow"]): Promise<Exchanged> {
   const chunks: Uint8Array[] = [];
   let length = 0;
+  let hasGrown = grow === undefined;
   for await (const chunk of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
     length += chunk.length;
+    if (!hasGrown && length > FREE_ANSWER_BYTES) {
+      hasGrown = true;
+      await grow?.();
+    }
     if (length > maxBytes) throw new FetchFailed("too_large", `the answer of ${url.host} is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }

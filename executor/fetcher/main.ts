@@ -1,36 +1,43 @@
 /** The fetcher process: the only one of the executor that talks to the outside. Holds no key and knows no chain. */
 import { Socket } from "node:net";
 import { becomeUser } from "../confine";
-import { encodeFrame, readFrames, type Frame } from "../frames";
-import { exchange, type Exchanged, type Rules } from "./exchange";
+import { readFrames, writeFrame, type Frame } from "../frames";
+import { exchange, requireReachable, type Exchanged, type Rules } from "./exchange";
 import { toFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
+import { Names } from "./names";
 import { ownRules, Sources } from "./sources";
 import { FetchFailed } from "./types";
 
 const CHANNEL = 3;
 
-type Work = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" }>;
+type Work = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" } | { type: "grown" }>;
+interface Running {
+  readonly stop: AbortController;
+  grown?: () => void;
+}
 
 let guestRules: Rules = { allowHosts: [], ports: [80, 443] };
 let sources: Sources;
-const running = new Map<number, AbortController>();
+let names = new Names();
+const running = new Map<number, Running>();
 
 const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
-const send = (message: FromFetcher, payload?: Buffer): void => void channel.write(encodeFrame(message, payload));
+const send = (message: FromFetcher, payload?: Buffer): void => writeFrame(channel, message, payload);
 
 function configure(configuration: Configuration): void {
-  const { allowHosts, ports, uid, ...endpoints } = configuration;
+  const { allowHosts, ports, uid, dnsServers, ...endpoints } = configuration;
   guestRules = { allowHosts, ports };
+  names = new Names({ servers: dnsServers });
   sources = new Sources(endpoints, ownRules(endpoints));
   becomeUser(uid);
   send({ type: "ready" });
 }
 
 async function work(message: Work, payload: Buffer): Promise<void> {
-  const stop = new AbortController();
-  running.set(message.call, stop);
+  const mine: Running = { stop: new AbortController() };
+  running.set(message.call, mine);
   try {
-    const { response, body } = await perform(message, payload, stop.signal);
+    const { response, body } = await perform(message, payload, mine);
     send({ type: "done", call: message.call, ...(response && { response }) }, body);
   } catch (error) {
     const { code, message: reason } = error instanceof FetchFailed ? error : new FetchFailed("failed", "the fetcher failed");
@@ -40,17 +47,30 @@ async function work(message: Work, payload: Buffer): Promise<void> {
   }
 }
 
-async function perform(message: Work, payload: Buffer, signal: AbortSignal): Promise<{ body: Buffer; response?: Exchanged["response"] }> {
-  if (message.type === "guest") return exchange(message.request, payload, guestRules, signal);
+async function perform(message: Work, payload: Buffer, mine: Running): Promise<{ body: Buffer; response?: Exchanged["response"] }> {
+  const { signal } = mine.stop;
+  if (message.type === "guest") return exchange(message.request, payload, rulesOf(message, mine), signal);
+  if (message.type === "check") return requireReachable(message.url, rulesOf(message, mine), signal).then(() => ({ body: Buffer.alloc(0) }));
   if (message.type === "module") return { body: await sources.module(message.url, message.maxBytes) };
   if (message.type === "code") return { body: await sources.code(message.cid, message.maxBytes) };
   return { body: Buffer.from(await sources.jwks(message.url)) };
 }
 
+function rulesOf({ call, run, lookups }: { call: number; run: number; lookups: number }, mine: Running): Rules {
+  const ofRun = run < 0 ? undefined : names.ofRun(run, lookups);
+  const grow = (): Promise<void> => {
+    const grown = new Promise<void>((resolve) => (mine.grown = resolve));
+    send({ type: "grow", call });
+    return grown;
+  };
+  return { ...guestRules, resolve: (host, signal) => (ofRun ? ofRun.addressesOf(host, signal) : names.lookup(host, signal)), grow };
+}
+
 function onFrame({ header, payload }: Frame): void {
   const message = toFetcherSchema.parse(header);
   if (message.type === "configure") configure(message.configuration);
-  else if (message.type === "cancel") running.get(message.call)?.abort();
+  else if (message.type === "cancel") running.get(message.call)?.stop.abort();
+  else if (message.type === "grown") running.get(message.call)?.grown?.();
   else void work(message, payload);
 }
 

@@ -8,6 +8,7 @@ export const configurationSchema = z.strictObject({
   jwksUrls: z.array(z.string()),
   allowHosts: z.array(z.string()),
   ports: z.array(z.number().int()),
+  dnsServers: z.array(z.string()).optional(),
   uid: z.number().int().optional(),
 });
 export type Configuration = z.infer<typeof configurationSchema>;
@@ -24,9 +25,14 @@ const guestRequestSchema = z.strictObject({
   maxBytes: size,
 });
 
+const ofRun = { run: z.number().int(), lookups: z.number().int() };
+
 export const toFetcherSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("configure"), configuration: configurationSchema }),
-  z.strictObject({ type: z.literal("guest"), call, request: guestRequestSchema }),
+  z.strictObject({ type: z.literal("guest"), call, request: guestRequestSchema, ...ofRun }),
+  z.strictObject({ type: z.literal("check"), call, url: z.string(), ...ofRun }),
+  /** The answer of a call may be read to its end. */
+  z.strictObject({ type: z.literal("grown"), call }),
   z.strictObject({ type: z.literal("module"), call, url: z.string(), maxBytes: size }),
   z.strictObject({ type: z.literal("code"), call, cid: z.string(), maxBytes: size }),
   z.strictObject({ type: z.literal("jwks"), call, url: z.string() }),
@@ -45,10 +51,12 @@ const guestResponseSchema = z.strictObject({
 export const fromFetcherSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("ready") }),
   z.strictObject({ type: z.literal("done"), call, response: guestResponseSchema.optional() }),
+  /** The answer of a call is longer than what is read without asking. */
+  z.strictObject({ type: z.literal("grow"), call }),
   z.strictObject({
     type: z.literal("failed"),
     call,
-    code: z.enum(["refused", "timed_out", "too_large", "failed", "unavailable", "not_found"]),
+    code: z.enum(["refused", "timed_out", "too_large", "limit_exceeded", "failed", "unavailable", "not_found"]),
     message: z.string(),
   }),
 ]);

@@ -12,6 +12,15 @@ export interface GuestRequest {
   maxBytes: number;
 }
 
+export interface GuestFetchOptions {
+  signal?: AbortSignal;
+  /** The run that fetches: its names are looked up once each, and `lookups` of them at most. */
+  run?: number;
+  lookups?: number;
+  /** Waited for before an answer is read beyond its first 256 KiB. */
+  grow?: () => Promise<void>;
+}
+
 export interface GuestResponse {
   url: string;
   redirected: boolean;
@@ -24,7 +33,7 @@ export interface GuestResponse {
 export class FetchFailed extends Error {
   override readonly name = "FetchFailed";
   constructor(
-    readonly code: "refused" | "timed_out" | "too_large" | "failed" | "unavailable" | "not_found",
+    readonly code: "refused" | "timed_out" | "too_large" | "limit_exceeded" | "failed" | "unavailable" | "not_found",
     message: string,
   ) {
     super(message);
@@ -33,7 +42,9 @@ export class FetchFailed extends Error {
 
 export interface Fetcher {
   /** A guest's fetch: address rules, redirects, caps. Throws FetchFailed. */
-  fetchGuest(request: GuestRequest, body: Buffer, signal?: AbortSignal): Promise<{ response: GuestResponse; body: Buffer }>;
+  fetchGuest(request: GuestRequest, body: Buffer, options?: GuestFetchOptions): Promise<{ response: GuestResponse; body: Buffer }>;
+  /** Whether a guest may reach the URL at all, before more is done for it. Throws FetchFailed. */
+  checkGuest(url: string, options?: GuestFetchOptions): Promise<void>;
   /** The bytes of a module at a normalised URL below the configured module origin. The caller checks the hash. */
   fetchModule(url: string, maxBytes: number): Promise<Buffer>;
   /** Code by CIDv0 from the gateways or the Kubo RPC, CID recomputed here; the keyholder recomputes it again. */

@@ -1,5 +1,5 @@
 /** Reads code before it runs: which goal it parses under, what it imports, which library it wants. Nothing is executed. */
-import { parse, type Node, type Program } from "acorn";
+import { Parser, type Node, type Program } from "acorn";
 
 export type EthersVersion = "ethers6" | "ethers5";
 
@@ -12,6 +12,8 @@ export interface Analysis {
   ethers?: EthersVersion;
   /** How the action's entry is found: nothing to call, a top-level binding `main`, or a module's default export. */
   entry: "none" | "main" | "default";
+  /** Names a script makes global by `var` or `function`, wherever in it they stand. */
+  globals: string[];
 }
 
 /** The code does not parse; `message` says where. */
@@ -29,16 +31,29 @@ export function analyse(code: string): Analysis {
     imports: isModule ? importsOf(program) : [],
     ethers: facts.readsV5 ? "ethers5" : facts.mentionsEthers ? "ethers6" : undefined,
     entry: entryOf(program),
+    globals: isModule ? [] : globalsOf(program),
   };
 }
+
+/**
+ * Without the parser's own search for names declared twice: it takes time quadratic in the declarations, so that 300 kB of them took nine seconds. The engine
+ * refuses such code itself when it compiles it.
+ */
+const LinearParser = Parser.extend(
+  (Base) =>
+    class extends Base {
+      declareName(): void {}
+      checkLocalExport(): void {}
+    },
+);
 
 /** A script if it is one (sloppy mode, completion value), else a module; the script's complaint is shown unless the code is clearly a module. */
 function parseEither(code: string): { program: Program; isModule: boolean } {
   try {
-    return { program: parse(code, { ...OPTIONS, sourceType: "script" }), isModule: false };
+    return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "script" }), isModule: false };
   } catch (asScript) {
     try {
-      return { program: parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
+      return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "module" }), isModule: true };
     } catch (asModule) {
       throw new Unparsable(messageOf(looksLikeModule(code) ? asModule : asScript));
     }
@@ -64,11 +79,7 @@ function visit(program: Program, facts: Facts): void {
   const open: AnyNode[] = [program as unknown as AnyNode];
   for (let node = open.pop(); node; node = open.pop()) {
     note(node, facts);
-    for (const key in node) {
-      const value = node[key];
-      if (Array.isArray(value)) for (const item of value) if (isNode(item)) open.push(item);
-      if (isNode(value)) open.push(value);
-    }
+    for (const child of childrenOf(node)) open.push(child);
   }
 }
 
@@ -93,6 +104,35 @@ function memberName(node: AnyNode): string {
 function picksV5(pattern: AnyNode): boolean {
   if (pattern.type !== "ObjectPattern") return false;
   return (pattern.properties as AnyNode[]).some((property) => isNode(property.key) && V5_MEMBERS.has(String(property.key.name ?? property.key.value)));
+}
+
+/** Whoever reads a name that he declares himself means his own: `var` in any block, and functions in blocks, are global in a script. */
+function globalsOf(program: Program): string[] {
+  const names = new Set<string>();
+  const open: AnyNode[] = [program as unknown as AnyNode];
+  for (let node = open.pop(); node; node = open.pop()) {
+    if (node.type === "VariableDeclaration" && node.kind === "var") for (const { id } of node.declarations as { id: AnyNode }[]) namesOf(id, names);
+    if (node.type === "FunctionDeclaration") names.add((node.id as AnyNode).name as string);
+    if (!OWN_SCOPE.has(node.type)) for (const child of childrenOf(node)) open.push(child);
+  }
+  return [...names];
+}
+
+const OWN_SCOPE = new Set(["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression", "ClassDeclaration", "ClassExpression"]);
+
+/** The names a pattern binds. */
+function namesOf(pattern: AnyNode, names: Set<string>): void {
+  const open = [pattern];
+  for (let node = open.pop(); node; node = open.pop()) {
+    if (node.type === "Identifier") names.add(node.name as string);
+    else if (node.type === "AssignmentPattern") open.push(node.left as AnyNode);
+    else if (node.type === "Property") open.push(node.value as AnyNode);
+    else for (const child of childrenOf(node)) open.push(child);
+  }
+}
+
+function childrenOf(node: AnyNode): AnyNode[] {
+  return Object.values(node).flatMap((value) => (Array.isArray(value) ? value.filter(isNode) : isNode(value) ? [value] : []));
 }
 
 function importsOf(program: Program): string[] {

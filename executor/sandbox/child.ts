@@ -52,13 +52,16 @@ function takeGuest(heapMiB: number, ethers: Analysis["ethers"]): Guest {
 async function startRun(run: number, code: string, paramsText: string, limits: RunLimits): Promise<void> {
   try {
     const analysis = analysisOf(code);
+    send({ type: "parsed", run });
     const { modules, details } = await loadModules(analysis.imports, (specifier) => askForModule(run, specifier));
     const guest = takeGuest(limits.heapMiB, analysis.ethers);
     current = { run, guest };
+    const params = JSON.parse(paramsText) as Record<string, unknown>;
+    const own = new Set(analysis.globals);
     const setting = {
-      params: JSON.parse(paramsText) as Record<string, unknown>,
+      params,
       imports: details,
-      paramsAsGlobals: analysis.entry === "none",
+      paramsAsGlobals: analysis.entry === "none" ? Object.keys(params).filter((name) => !own.has(name)) : [],
       responseBytes: limits.responseBytes,
       logsBytes: limits.logsBytes,
     };

@@ -20,6 +20,8 @@ const call = z.number().int();
 export const fromChildSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("ready") }),
   z.strictObject({ type: z.literal("self-test"), missing: z.array(z.string()).max(32), held: z.number().int() }),
+  /** The code is read, and runs when its imports are there. */
+  z.strictObject({ type: z.literal("parsed"), run }),
   /** The payload is the text. */
   z.strictObject({ type: z.literal("log"), run }),
   /** An op, "fetch" (payload: the request's body) or "import" among them. */

@@ -2,8 +2,10 @@
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
 import { FairQueue } from "./fairQueue";
+import { FetchBudgets } from "./fetches";
 import { ModuleCache } from "./imports";
 import { DEFAULT_FIRST_UID, residentCapBytes } from "./launch";
+import { memoryOfChildren, privateBytes, toEnd } from "./memory";
 import { RunSession } from "./session";
 import {
   IsolationTooWeak,
@@ -37,12 +39,15 @@ export interface PoolOptions {
   queueCapacity?: number;
   /** Child processes altogether, warm ones included; default twice the slots and two. */
   maxChildren?: number;
+  /** What all children may keep together, in bytes; default half of what the container allows. */
+  memoryBytes?: number;
   recycle?: { runs: number; ageMs: number };
 }
 
 export const DEFAULT_MODULE_ORIGIN = "https://cdn.jsdelivr.net/npm/";
 const RECYCLE = { runs: 500, ageMs: 10 * 60_000 };
 const SWEEP_MS = 15_000;
+const MEMORY_CHECK_MS = 100;
 const START_ATTEMPTS = 3;
 const DRAIN_MS = 8_000;
 
@@ -67,6 +72,7 @@ export async function createSandboxPool(options: PoolOptions): Promise<SandboxPo
 class Pool implements SandboxPool {
   private readonly queue: FairQueue<Waiting>;
   private readonly modules: ModuleCache;
+  private readonly budgets = new FetchBudgets();
   private readonly recycle: { runs: number; ageMs: number };
   private readonly maxChildren: number;
   /** Every child process that has not ended. */
@@ -76,12 +82,14 @@ class Pool implements SandboxPool {
   /** Children that have served nobody yet. */
   private blanks: Promise<Worker>[] = [];
   private readonly freeUids: number[] = [];
-  private readonly sessions = new Set<RunSession>();
+  private readonly sessions = new Map<RunSession, Worker>();
   private level: SandboxLevel = { level: "none", missing: ["the sandbox has not been tested"] };
   private isClosing = false;
   private nextRun = 1;
   private counts = { runs: 0, crashes: 0 };
   private readonly sweeper: NodeJS.Timeout;
+  private readonly memoryBytes: number;
+  private readonly memoryWatch: NodeJS.Timeout;
   private onIdle: (() => void) | undefined;
 
   constructor(private readonly options: PoolOptions) {
@@ -94,6 +102,8 @@ class Pool implements SandboxPool {
     // More ids than children: one is reused only after its last holder has ended.
     for (let i = this.maxChildren * 2; i > 0; i--) this.freeUids.push(firstUid + i - 1);
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS).unref();
+    this.memoryBytes = options.memoryBytes ?? memoryOfChildren();
+    this.memoryWatch = setInterval(() => this.checkMemory(), MEMORY_CHECK_MS).unref();
   }
 
   async start(): Promise<void> {
@@ -128,9 +138,10 @@ class Pool implements SandboxPool {
   async close(drainMs = DRAIN_MS): Promise<void> {
     this.isClosing = true;
     clearInterval(this.sweeper);
+    clearInterval(this.memoryWatch);
     if (this.queue.running + this.queue.waiting > 0 && drainMs > 0) await this.untilIdle(drainMs);
     for (const { reject } of this.queue.drain()) reject(new PoolClosed());
-    for (const session of this.sessions) session.abandon("the service is shutting down");
+    for (const session of this.sessions.keys()) session.abandon("the service is shutting down");
     const ends = [...this.workers].map((worker) => worker.exited);
     for (const worker of this.workers) worker.kill("the pool closed");
     await Promise.allSettled([...ends, ...this.blanks]);
@@ -169,8 +180,13 @@ class Pool implements SandboxPool {
   }
 
   private async runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
-    const session = new RunSession(this.nextRun++, job, worker, { fetcher: this.options.fetcher, modules: this.modules, logger: this.options.logger });
-    this.sessions.add(session);
+    const session = new RunSession(this.nextRun++, job, worker, {
+      fetcher: this.options.fetcher,
+      budgets: this.budgets,
+      modules: this.modules,
+      logger: this.options.logger,
+    });
+    this.sessions.set(session, worker);
     this.counts.runs++;
     worker.runs++;
     worker.affinity = affinityOf(job);
@@ -242,6 +258,16 @@ class Pool implements SandboxPool {
       worker.kill("recycled");
       return false;
     });
+  }
+
+  private checkMemory(): void {
+    if (this.sessions.size === 0) return;
+    const idle = this.idle.map((worker) => ({ of: worker, bytes: privateBytes(worker.pid) }));
+    const busy = [...this.sessions].map(([session, worker]) => ({ of: session, bytes: privateBytes(worker.pid) }));
+    const over = toEnd(idle, busy, this.memoryBytes, this.options.size);
+    for (const worker of over.idle) worker.kill("memory is needed");
+    this.idle = this.idle.filter((worker) => worker.isAlive);
+    over.busy?.endForMemory();
   }
 
   private async startWorker(): Promise<Worker> {

@@ -1,6 +1,8 @@
 /** One run, seen from the keyholder: passes its ops on, counts them, keeps its logs, and decides how it ended. Trusts nothing the child says. */
 import { z } from "zod";
-import { FetchFailed, type Fetcher } from "../fetcher/types";
+import { FetchFailed } from "../fetcher/types";
+import { loopTurns } from "../turns";
+import { KeyInRequest, RunFetches, type FetchParts } from "./fetches";
 import { BadImport, type ModuleCache } from "./imports";
 import { residentCapBytes } from "./launch";
 import type { FromChild } from "./messages";
@@ -13,18 +15,10 @@ const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
 const MAX_ARGS_CHARS = 1_048_576;
 
-export interface SessionParts {
-  fetcher: Fetcher;
+export interface SessionParts extends FetchParts {
   modules: ModuleCache;
   logger: { error(facts: object, message: string): void };
 }
-
-const guestFetchSchema = z.strictObject({
-  url: z.string(),
-  method: z.string().regex(/^[A-Z]{1,16}$/, "the method is not one word of letters"),
-  redirect: z.enum(["follow", "error", "manual"]),
-  headers: z.array(z.tuple([z.string(), z.string()])).max(256),
-});
 
 const MAX_SPECIFIER_CHARS = 2_048;
 const importSchema = z.strictObject({ specifier: z.string().max(MAX_SPECIFIER_CHARS) });
@@ -32,7 +26,7 @@ const importSchema = z.strictObject({ specifier: z.string().max(MAX_SPECIFIER_CH
 type Op = Extract<FromChild, { type: "op" }>;
 
 /** An answer for the guest: text and bytes, or an error it may catch. */
-type Answer = { ok: true; value: string; body?: Buffer } | { ok: false; code: string; message: string };
+type Answer = { ok: true; value: string; body?: Buffer; sent?: () => void } | { ok: false; code: string; message: string };
 
 /** The run is over because of what was asked, whatever the guest would make of it. */
 class EndsRun extends Error {
@@ -52,6 +46,8 @@ export class RunSession {
   private readonly tripwire = new Tripwire();
   private readonly stopped = new AbortController();
   private readonly timers: NodeJS.Timeout[] = [];
+  private parsing: NodeJS.Timeout | undefined;
+  private readonly fetches: RunFetches;
   private readonly onAbort = () => this.cancel();
 
   constructor(
@@ -61,23 +57,36 @@ export class RunSession {
     private readonly parts: SessionParts,
   ) {
     this.outcome = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
+    this.fetches = new RunFetches(run, job, parts, this.tripwire, this.stopped.signal);
   }
 
   start(): void {
     const { job, worker } = this;
-    worker.events = { onMessage: (message, payload) => this.onMessage(message, payload), onExit: (exit) => this.onExit(exit) };
+    worker.events = { onMessage: (message, payload) => this.onMessage(message, payload), onExit: (exit) => this.onExit(exit), room: () => this.fetches.room };
     job.signal?.addEventListener("abort", this.onAbort, { once: true });
     this.startedAt = performance.now();
     this.timers.push(
       setTimeout(() => this.endByForce({ code: "timed_out", message: "the action ran longer than its time limit" }), job.limits.wallMs + GRACE_MS),
     );
-    this.timers.push(setInterval(() => this.checkMemory(), MEMORY_CHECK_MS));
+    this.parsing = setTimeout(
+      () => this.endByForce({ code: "limit_exceeded", message: `the code took longer than ${job.limits.parseMs} ms to parse` }),
+      job.limits.parseMs,
+    );
+    this.timers.push(
+      this.parsing,
+      setInterval(() => this.checkMemory(), MEMORY_CHECK_MS),
+    );
     worker.send({ type: "run", run: this.run, params: job.params, limits: job.limits }, Buffer.from(job.code));
   }
 
   /** The pool gives up on the run. */
   abandon(message: string): void {
     this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "the pool closed");
+  }
+
+  /** The children together have more than there is, and this one has most. */
+  endForMemory(): void {
+    this.endByForce({ code: "out_of_memory", message: "the service's memory for actions was used up, and the action had more than its share of it" });
   }
 
   private cancel(): void {
@@ -88,6 +97,7 @@ export class RunSession {
 
   private onMessage(message: FromChild, payload: Buffer): void {
     if (this.isOver || !("run" in message) || message.run !== this.run) return;
+    if (message.type === "parsed") clearTimeout(this.parsing);
     if (message.type === "log") this.onLog(payload);
     if (message.type === "op") void this.onOp(message, payload);
     if (message.type === "end") this.onEnd(message.error, payload);
@@ -114,12 +124,14 @@ export class RunSession {
   private async onOp(op: Op, payload: Buffer): Promise<void> {
     try {
       const answer = await this.serve(op, payload);
-      if (this.isOver) return;
       const { run } = this;
-      if (answer.ok) this.worker.send({ type: "answer", run, call: op.call, ok: true, value: answer.value }, answer.body);
+      if (this.isOver) return answer.ok ? answer.sent?.() : undefined;
+      if (answer.ok) this.worker.send({ type: "answer", run, call: op.call, ok: true, value: answer.value }, answer.body, answer.sent);
       else this.worker.send({ type: "answer", run, call: op.call, ok: false, code: answer.code, message: answer.message });
     } catch (error) {
+      if (this.isOver) return;
       if (error instanceof EndsRun) return this.endByForce(error.error);
+      if (error instanceof KeyInRequest) return this.endByForce(EXPOSED);
       this.parts.logger.error({ op: op.name, err: error }, "serving an op failed");
       const message = `the service failed while serving ${op.name}`;
       this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "an op failed");
@@ -128,7 +140,10 @@ export class RunSession {
 
   private async serve(op: Op, payload: Buffer): Promise<Answer> {
     if (op.args.length > MAX_ARGS_CHARS) throw new EndsRun({ code: "limit_exceeded", message: `the arguments of ${op.name} are larger than 1 MiB` });
-    if (op.name === "fetch") return this.serveFetch(op.args, payload);
+    if (op.name === "fetch") {
+      this.count("fetches", "fetches");
+      return this.fetches.serve(parsedJson(op.args), payload);
+    }
     if (op.name === "import") return this.serveImport(op.args);
     if (!(keyOps as readonly string[]).includes(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     this.count("keyOps", "key and signature operations");
@@ -136,23 +151,6 @@ export class RunSession {
     const answer = await this.job.ops({ name: op.name, args: op.args, over: this.stopped.signal });
     if (answer.ok) for (const key of answer.exposes ?? []) this.tripwire.watch(key);
     return answer;
-  }
-
-  private async serveFetch(args: string, body: Buffer): Promise<Answer> {
-    this.count("fetches", "fetches");
-    const parsed = guestFetchSchema.safeParse(parsedJson(args));
-    if (!parsed.success) return { ok: false, code: "fetch_failed", message: `fetch: ${parsed.error.issues[0]?.message ?? "bad request"}` };
-    const { fetchTimeoutMs: timeoutMs, fetchBytes: maxBytes } = this.job.limits;
-    if (this.tripwire.isIn(parsed.data.url, ...parsed.data.headers.flat()) || this.tripwire.isInBytes(body)) throw new EndsRun(EXPOSED);
-    if (body.length > maxBytes) return { ok: false, code: "limit_exceeded", message: `fetch: the body is larger than ${maxBytes} bytes` };
-    try {
-      const { response, body: bytes } = await this.parts.fetcher.fetchGuest({ ...parsed.data, timeoutMs, maxBytes }, body, this.stopped.signal);
-      return { ok: true, value: JSON.stringify(response), body: bytes };
-    } catch (error) {
-      if (!(error instanceof FetchFailed)) throw error;
-      const isLimit = error.code === "too_large" || error.code === "timed_out";
-      return { ok: false, code: isLimit ? "limit_exceeded" : "fetch_failed", message: `fetch: ${error.message}` };
-    }
   }
 
   private async serveImport(args: string): Promise<Answer> {
@@ -197,10 +195,14 @@ export class RunSession {
     this.cleanUp(killFor);
     const durationMs = performance.now() - this.startedAt;
     const logs = this.logs.join("");
-    const { error } = result;
-    const isExposed = error === EXPOSED || this.tripwire.isIn(result.response, logs, error?.message, error?.stack);
-    if (isExposed) this.settle.resolve({ response: "null", logs: "", error: EXPOSED, durationMs });
-    else this.settle.resolve({ ...result, logs, durationMs });
+    void this.settleUnexposed({ ...result, logs, durationMs });
+  }
+
+  private async settleUnexposed(outcome: RunOutcome): Promise<void> {
+    const { response, logs, error, durationMs } = outcome;
+    const turn = (): Promise<void> => loopTurns.take(this.job.account);
+    const isExposed = error === EXPOSED || (await this.tripwire.isIn([response, logs, error?.message, error?.stack], turn));
+    this.settle.resolve(isExposed ? { response: "null", logs: "", error: EXPOSED, durationMs } : outcome);
   }
 
   private cleanUp(killFor: string | undefined): void {

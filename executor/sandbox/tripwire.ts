@@ -4,37 +4,64 @@
  */
 
 interface Pattern {
-  hex: string;
+  hex: Buffer;
   raw: Buffer;
   /** The characters of the key's base64 form that do not depend on what stands beside it, one per alignment; each as it is and escaped. */
-  base64: string[];
+  base64: Buffer[];
 }
+
+/** Looked through at a time; a few milliseconds. */
+const SLICE_BYTES = 64 * 1_024;
+/** More than the longest form of a key, every character of it escaped: what two slices share, so that none falls between them. */
+const OVERLAP_BYTES = 1_024;
+const PERCENT = 0x25;
+
+const lowerCase = tableOf((byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte));
+/** base64url to base64. */
+const standard = tableOf((byte) => ({ "-": 0x2b, _: 0x2f })[String.fromCharCode(byte)] ?? byte);
+const hexDigit = tableOf((byte) => {
+  const value = parseInt(String.fromCharCode(byte), 16);
+  return Number.isNaN(value) ? 0xff : value;
+});
 
 export class Tripwire {
   private readonly patterns: Pattern[] = [];
 
+  /** Whether there is anything to look for. */
+  get isSet(): boolean {
+    return this.patterns.length > 0;
+  }
+
   watch(keyHex: string): void {
-    const hex = keyHex.replace(/^0x/i, "").toLowerCase();
-    const raw = Buffer.from(hex, "hex");
-    if (raw.length > 0 && !this.patterns.some((known) => known.hex === hex))
-      this.patterns.push({ hex, raw, base64: [0, 1, 2].flatMap((shift) => withEscaped(alignedBase64(raw, shift))) });
+    const hex = Buffer.from(keyHex.replace(/^0x/i, "").toLowerCase());
+    const raw = Buffer.from(hex.toString(), "hex");
+    if (raw.length === 0 || this.patterns.some((known) => known.hex.equals(hex))) return;
+    const base64 = [0, 1, 2].flatMap((shift) => withEscaped(alignedBase64(raw, shift))).map((form) => Buffer.from(form));
+    this.patterns.push({ hex, raw, base64 });
   }
 
-  /** True when a text carries a watched key. */
-  isIn(...texts: (string | undefined)[]): boolean {
-    if (this.patterns.length === 0) return false;
-    return texts.some((text) => text !== undefined && [text, unescaped(text)].some((form) => this.matches(form)));
+  /** True when a text or bytes carry a watched key. Takes time linear in their length; `turn` is waited for before each slice. */
+  async isIn(parts: readonly (string | Buffer | undefined)[], turn: () => Promise<void>): Promise<boolean> {
+    if (!this.isSet) return false;
+    for (const part of parts) {
+      if (part === undefined) continue;
+      const bytes = typeof part === "string" ? Buffer.from(part) : part;
+      for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
+        await turn();
+        if (this.isInSlice(bytes.subarray(start, start + SLICE_BYTES + OVERLAP_BYTES))) return true;
+      }
+    }
+    return false;
   }
 
-  isInBytes(bytes: Buffer): boolean {
-    if (this.patterns.length === 0) return false;
-    return this.patterns.some(({ raw }) => bytes.includes(raw)) || this.isIn(bytes.toString("latin1"));
+  private isInSlice(slice: Buffer): boolean {
+    return [slice, unescaped(slice)].some((bytes) => this.matches(bytes));
   }
 
-  private matches(text: string): boolean {
-    const lower = text.toLowerCase();
-    const standard = text.replace(/-/g, "+").replace(/_/g, "/");
-    return this.patterns.some(({ hex, base64 }) => lower.includes(hex) || base64.some((form) => standard.includes(form)));
+  private matches(bytes: Buffer): boolean {
+    const lower = mapped(bytes, lowerCase);
+    const plain = mapped(bytes, standard);
+    return this.patterns.some(({ hex, raw, base64 }) => bytes.includes(raw) || lower.includes(hex) || base64.some((form) => plain.includes(form)));
   }
 }
 
@@ -53,6 +80,28 @@ function withEscaped(form: string): string[] {
 }
 
 /** Any other character may be escaped as well. */
-function unescaped(text: string): string {
-  return text.replace(/%([0-9a-f]{2})/gi, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+function unescaped(bytes: Buffer): Buffer {
+  if (!bytes.includes(PERCENT)) return bytes;
+  const plain = Buffer.allocUnsafe(bytes.length);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const high = bytes[at] === PERCENT ? (hexDigit[bytes[at + 1] ?? 0] ?? 0xff) : 0xff;
+    const low = high === 0xff ? 0xff : (hexDigit[bytes[at + 2] ?? 0] ?? 0xff);
+    if (low === 0xff) plain[length++] = bytes[at] ?? 0;
+    else {
+      plain[length++] = high * 16 + low;
+      at += 2;
+    }
+  }
+  return plain.subarray(0, length);
+}
+
+function mapped(bytes: Buffer, table: Uint8Array): Buffer {
+  const result = Buffer.allocUnsafe(bytes.length);
+  for (let at = 0; at < bytes.length; at++) result[at] = table[bytes[at] ?? 0] ?? 0;
+  return result;
+}
+
+function tableOf(map: (byte: number) => number): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, byte) => map(byte));
 }

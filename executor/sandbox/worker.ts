@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
-import { encodeFrame, readFrames, type Frame } from "../frames";
+import { readFrames, writeFrame, type Frame } from "../frames";
 import { loopTurns } from "../turns";
 import { launchChild, type LaunchOptions } from "./launch";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
@@ -23,6 +23,8 @@ export interface WorkerExit {
 export interface WorkerEvents {
   onMessage(message: FromChild, payload: Buffer): void;
   onExit(exit: WorkerExit): void;
+  /** Resolves when a large payload may be taken in. */
+  room(): Promise<unknown>;
 }
 
 export class Worker {
@@ -52,7 +54,7 @@ export class Worker {
       this.channel,
       (frame) => this.onFrame(frame),
       (reason) => this.kill(`broke the channel: ${reason}`),
-      { turn: () => loopTurns.take(this.affinity ?? "") },
+      { turn: (payloadBytes) => this.turn(payloadBytes) },
     );
     this.exited = new Promise((resolve) => {
       this.child.once("error", (error) => resolve(this.onEnd(null, null, error.message)));
@@ -80,8 +82,10 @@ export class Worker {
     return (await answer) as Extract<FromChild, { type: "self-test" }>;
   }
 
-  send(message: ToChild, payload?: Buffer): void {
-    if (this.isAlive) this.channel.write(encodeFrame(message, payload));
+  /** `onSent` is told when the child has taken the payload, or never will. */
+  send(message: ToChild, payload?: Buffer, onSent?: () => void): void {
+    if (this.isAlive) writeFrame(this.channel, message, payload, onSent);
+    else onSent?.();
   }
 
   /** SIGKILL: nothing a child does may delay its end. */
@@ -98,6 +102,12 @@ export class Worker {
     } catch {
       return 0;
     }
+  }
+
+  /** Large frames are read in turns, and large payloads only while there is room for them. */
+  private async turn(payloadBytes: number): Promise<void> {
+    if (payloadBytes > 0) await this.events?.room();
+    await loopTurns.take(this.affinity ?? "");
   }
 
   private expect(type: FromChild["type"]): Promise<FromChild> {

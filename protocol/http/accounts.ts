@@ -103,6 +103,21 @@ const account = defineRoute({
   effect: false,
 });
 
+const updateAccount = defineRoute({
+  method: "POST",
+  path: "/update_account",
+  tag: "Account",
+  summary: "Set the account's name and description.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: z.strictObject({ name: nameText, description: descriptionText }) },
+  response: writeAnswer,
+  errors: ["string_too_long"],
+  example: { body: { name: "Acme", description: "Treasury" }, response: { success: true, transaction_hash: transaction } },
+  price: "managementWrite",
+  effect: true,
+});
+
 const transferOwnership = defineRoute({
   method: "POST",
   path: "/transfer_ownership",
@@ -113,7 +128,7 @@ const transferOwnership = defineRoute({
   body: "json",
   request: { body: z.strictObject({ new_owner_address: address }) },
   response: writeAnswer,
-  errors: ["zero_address", "same_owner", "owner_is_this_contract"],
+  errors: ["zero_address", "same_owner", "owner_is_this_contract", "forwarder_not_allowed"],
   example: { body: { new_owner_address: wallet }, response: { success: true, transaction_hash: transaction } },
   price: "writeIfFunded",
   effect: true,
@@ -129,7 +144,7 @@ const convertToChainSecuredAccount = defineRoute({
   body: "signature",
   request: { body: envelope.extend({ new_admin_wallet_address: address }) },
   response: z.strictObject({ success, wallet_address: outAddress, api_key_hash: outHash, transaction_hash: outHash }),
-  errors: ["signature_mismatch", "zero_address", "owner_is_this_contract"],
+  errors: ["signature_mismatch", "zero_address", "owner_is_this_contract", "forwarder_not_allowed"],
   example: {
     body: { new_admin_wallet_address: wallet, ...exampleEnvelope("ConvertAccount") },
     response: { success: true, wallet_address: wallet, api_key_hash: hash, transaction_hash: transaction },
@@ -138,4 +153,4 @@ const convertToChainSecuredAccount = defineRoute({
   effect: true,
 });
 
-export const accountRoutes = { newAccount, accountExists, account, transferOwnership, convertToChainSecuredAccount };
+export const accountRoutes = { newAccount, accountExists, account, updateAccount, transferOwnership, convertToChainSecuredAccount };

@@ -95,7 +95,7 @@ const webhook = defineRoute({
   effect: false,
 });
 
-export const LEDGER_KINDS = ["signup_credit", "top_up", "refund", "dispute", "reversal", "write", "run"] as const;
+export const LEDGER_KINDS = ["signup_credit", "top_up", "refund", "dispute", "reversal", "correction", "write", "run"] as const;
 
 const history = defineRoute({
   method: "GET",

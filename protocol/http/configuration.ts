@@ -63,6 +63,7 @@ const limits = defineRoute({
   summary: "Every limit and price in force.",
   response: z.strictObject({
     run: numbers.meta({ description: "What one run may use." }),
+    shared: numbers.meta({ description: "What all runs share at a time; one account holds a quarter at most." }),
     request: numbers.meta({ description: "What one request may carry." }),
     rate: numbers.meta({ description: "Requests per window." }),
     prices: z.strictObject({ managementWriteCents: cents, runSecondCents: cents }),
@@ -72,6 +73,7 @@ const limits = defineRoute({
   example: {
     response: {
       run: { wallMs: 60_000, heapMiB: 128 },
+      shared: { fetchesUnderWay: 256 },
       request: { bodyBytes: 1_048_576, pageSizeMax: 1000 },
       rate: { keyRequestsPerSecond: 50 },
       prices: { managementWriteCents: 1, runSecondCents: 1 },

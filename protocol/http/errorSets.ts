@@ -42,12 +42,21 @@ const BY_BODY: Record<BodyKind, readonly ErrorCode[]> = {
 };
 
 const PAID = ["insufficient_credit", "key_cap_spent", "executor_unavailable", "payments_unavailable"] as const;
-const WRITE = ["not_authorized", "missing_scope", "owner_only", "no_payer_available", "queue_full", "write_reverted", "submission_pending"] as const;
+const WRITE = [
+  "not_authorized",
+  "account_frozen",
+  "missing_scope",
+  "owner_only",
+  "no_payer_available",
+  "queue_full",
+  "write_reverted",
+  "submission_pending",
+] as const;
 const BY_PRICE: Record<Price, readonly ErrorCode[]> = {
   free: [],
   managementWrite: [...PAID, ...WRITE],
   writeIfFunded: ["executor_unavailable", ...WRITE],
-  run: PAID,
+  run: [...PAID, "account_frozen"],
 };
 
 const IDEMPOTENT = ["idempotency_conflict", "idempotency_in_progress", "invalid_value"] as const;

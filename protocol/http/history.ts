@@ -12,7 +12,7 @@ const events = defineRoute({
   path: "/events",
   tag: "History",
   summary: "The contract's events of the credential's account, oldest first. Pass `next` as `after` to go on.",
-  auth: "anyKey",
+  auth: "keyOrWallet",
   body: "none",
   request: {
     query: z.object({

@@ -78,19 +78,30 @@ const evidence = defineRoute({
 const billingPage = defineRoute({
   ...origin,
   path: "/billing",
-  summary: "The checkout page.",
+  summary: "Leads to the dashboard's Credit screen (302).",
   response: page,
   answers: "text/html",
-  example: { response: "<!doctype html>" },
+  example: { response: "" },
 });
 
 const home = defineRoute({
   ...origin,
   path: "/",
-  summary: "Leads to the interactive viewer.",
+  summary: "The dashboard.",
   response: page,
   answers: "text/html",
   example: { response: "<!doctype html>" },
+});
+
+const dashboardFile = defineRoute({
+  ...origin,
+  path: "/assets/:file",
+  summary: "A file of the dashboard, named by its content.",
+  request: { params: z.object({ file: z.string().max(128) }) },
+  response: page,
+  answers: "application/octet-stream",
+  errors: ["route_not_found"],
+  example: { params: { file: "index-B2x9.js" }, response: "" },
 });
 
 const openapi = defineRoute({
@@ -124,4 +135,4 @@ const viewerFile = defineRoute({
   example: { params: { file: "swagger-ui.css" }, response: "" },
 });
 
-export const serviceRoutes = { health, ready, info, attestation, evidences, evidence, billingPage, home, openapi, viewer, viewerFile };
+export const serviceRoutes = { health, ready, info, attestation, evidences, evidence, billingPage, home, dashboardFile, openapi, viewer, viewerFile };

@@ -34,6 +34,21 @@ const createWallet = defineRoute({
   effect: true,
 });
 
+const updateWallet = defineRoute({
+  method: "POST",
+  path: "/update_wallet",
+  tag: "Wallets",
+  summary: "Set a PKP's name and description.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: z.strictObject({ pkp_id: pkpReference, name: nameText, description: descriptionText }) },
+  response: writeAnswer,
+  errors: ["unknown_pkp", "unknown_pkp_number", "string_too_long"],
+  example: { body: { pkp_id: wallet, name: "hot wallet", description: "" }, response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` } },
+  price: "managementWrite",
+  effect: true,
+});
+
 const walletItem = z.strictObject({
   id: outId.meta({ description: "The PKP's number in the account, from 1; 0 for the wildcard." }),
   wallet_address: outAddress,
@@ -114,4 +129,4 @@ const publicKeys = defineRoute({
   effect: false,
 });
 
-export const walletRoutes = { createWallet, listWallets, listWalletsInGroup, publicKeys };
+export const walletRoutes = { createWallet, updateWallet, listWallets, listWalletsInGroup, publicKeys };

@@ -18,7 +18,7 @@ import { OutcomeFeed } from "./submissions/outcomeFeed";
 import { Repeated } from "./repeated";
 import { RpcClient } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
-import { OPEN_STATES, type SubmissionState } from "./submissions/states";
+import { IS_OPEN, type SubmissionState } from "./submissions/states";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
 import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
@@ -167,7 +167,7 @@ class ChainRoom extends Reads implements Chain {
     const open = await db
       .selectFrom("submissions")
       .select(["state", db.fn.countAll<number>().as("count")])
-      .where("state", "in", OPEN_STATES)
+      .where(IS_OPEN)
       .groupBy("state")
       .execute();
     return {

@@ -70,7 +70,7 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
       where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
       returning id, kind, account_id, key_id, reserved_cents, cost_cents
     ), account as (
-      update credit_accounts set balance_cents = balance_cents - closed.cost_cents, reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
+      update credit_accounts set balance_cents = balance_cents - closed.cost_cents, entries = entries + (closed.cost_cents > 0)::int, reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
       from closed where credit_accounts.account_id = closed.account_id
       returning closed.id, closed.kind, closed.account_id, closed.key_id, closed.reserved_cents, closed.cost_cents
     ), key as (

@@ -14,6 +14,7 @@ const CONTRA: Readonly<Record<EntryKind, HouseBook>> = {
   refund: "payments",
   dispute: "payments",
   reversal: "payments",
+  correction: "corrections",
   write: "revenue",
   run: "revenue",
 };
@@ -49,7 +50,7 @@ export async function post(trx: Trx, posting: Posting): Promise<boolean> {
   if (inserted === undefined) return false;
   await trx
     .updateTable("credit_accounts")
-    .set({ balance_cents: sql`balance_cents + ${posting.amountCents}` })
+    .set({ balance_cents: sql`balance_cents + ${posting.amountCents}`, entries: sql`entries + 1` })
     .where("account_id", "=", posting.accountId)
     .execute();
   return true;
@@ -63,7 +64,7 @@ export async function readHistory(db: Db, accountId: AccountId, page: Page): Pro
     .limit(page.size)
     .offset(page.number * page.size)
     .execute();
-  const { total } = await ofAccount.select(sql<number>`count(*)`.as("total")).executeTakeFirstOrThrow();
+  const account = await db.selectFrom("credit_accounts").select("entries").where("account_id", "=", accountId).executeTakeFirst();
   const entries = rows.map((row) => ({
     id: row.id,
     kind: row.kind,
@@ -72,5 +73,5 @@ export async function readHistory(db: Db, accountId: AccountId, page: Page): Pro
     keyId: (row.key_id ?? undefined) as KeyId | undefined,
     createdAt: row.created_at,
   }));
-  return { entries, total };
+  return { entries, total: account?.entries ?? 0 };
 }

@@ -75,6 +75,8 @@ type AnonymousRoute = {
 export interface RawAnswer {
   readonly contentType: string;
   readonly content: Buffer | string;
+  /** Default 200. */
+  readonly status?: number;
 }
 
 export type Answer<N extends RouteName> = RouteOf<N> extends { readonly answers: string } ? RawAnswer : AnswerOf<RouteOf<N>>;

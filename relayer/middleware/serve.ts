@@ -177,7 +177,8 @@ async function withDeadline<T>(ctx: RelayerContext, name: RouteName, work: (sign
 
 function send(ctx: RelayerContext, route: Route, answer: unknown): void {
   if (route.answers !== undefined) {
-    const { contentType, content } = answer as RawAnswer;
+    const { contentType, content, status = 200 } = answer as RawAnswer;
+    ctx.status = status;
     ctx.type = contentType;
     ctx.body = content;
     return;

@@ -6,13 +6,15 @@ import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { done, secretOnce, write, type Writes } from "./writes";
 
-type AccountRoute = "newAccount" | "accountExists" | "account" | "transferOwnership" | "convertToChainSecuredAccount";
+type AccountRoute = "newAccount" | "accountExists" | "account" | "updateAccount" | "transferOwnership" | "convertToChainSecuredAccount";
 
 export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<AccountRoute> {
   return {
     newAccount: (call) => (call.presented.identityToken === undefined ? newAccountWithKey(deps, writes, call) : newAccountOfIdentity(deps, writes, call)),
     accountExists: (call) => accountExists(deps, call),
     account: (call) => account(deps, call),
+
+    updateAccount: async (call) => done(await writes.send(call, write("updateAccountMetadata", call.caller.accountId, call.body.name, call.body.description))),
 
     transferOwnership: async (call) => done(await writes.send(call, write("transferOwnership", call.caller.accountId, call.body.new_owner_address))),
 

@@ -1,17 +1,11 @@
 /** Credit and payments over HTTP. Source: specification §4 "Billing"; wire "Billing routes under /core/v1/billing". */
-import type { BillingPage } from "../billing-page/page";
 import type { Credits, HistoryEntry } from "../credits/types";
 import type { HandlersOf } from "../middleware/call";
 import { storePageOf } from "./pages";
 
-export interface BillingDeps {
-  readonly credits: Credits;
-  readonly page: BillingPage;
-}
+type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history";
 
-type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history" | "billingPage";
-
-export function billingRoutes({ credits, page }: BillingDeps): HandlersOf<BillingRoute> {
+export function billingRoutes({ credits }: { readonly credits: Credits }): HandlersOf<BillingRoute> {
   return {
     stripeConfig: async () => ({ publishable_key: credits.publishableKey() }),
 
@@ -39,11 +33,6 @@ export function billingRoutes({ credits, page }: BillingDeps): HandlersOf<Billin
       const { entries, total } = await credits.history(caller.accountId, storePageOf(query));
       setTotal(total);
       return entries.map(outEntry);
-    },
-
-    billingPage: async ({ setHeader }) => {
-      for (const [name, value] of Object.entries(page.headers)) setHeader(name, value);
-      return { contentType: "text/html; charset=utf-8", content: page.html };
     },
   };
 }

@@ -1,5 +1,5 @@
 /** What the service is: chain, payers, limits and prices. Source: specification §2 "Other records", §4, §8. */
-import { WIRE_LIMITS } from "../../protocol/limits";
+import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
@@ -25,7 +25,8 @@ export function configurationRoutes({ chain, executorInfo, prices, rateLimits, t
 
     limits: async () => {
       const { limits, privateKeysAllowed } = await executorInfo();
-      return { run: limits, request: { ...WIRE_LIMITS }, rate: { ...rateLimits }, prices: { ...prices }, private_keys_allowed: privateKeysAllowed };
+      const inForce = { run: limits, shared: { ...SHARED_LIMITS }, request: { ...WIRE_LIMITS }, rate: { ...rateLimits } };
+      return { ...inForce, prices: { ...prices }, private_keys_allowed: privateKeysAllowed };
     },
   };
 }

@@ -2,7 +2,7 @@
 import type { Handlers } from "../middleware/call";
 import { accountRoutes } from "./accounts";
 import { actionRoutes } from "./actions";
-import { billingRoutes, type BillingDeps } from "./billing";
+import { billingRoutes } from "./billing";
 import { configurationRoutes } from "./configuration";
 import type { RouteDeps } from "./deps";
 import { groupRoutes } from "./groups";
@@ -17,7 +17,7 @@ import { walletRoutes } from "./wallets";
 import { Writes } from "./writes";
 
 export type { CidBook, ExecutorInfo, RouteDeps } from "./deps";
-export type HandlerDeps = RouteDeps & TransparencyDeps & ServiceDeps & { readonly billingPage: BillingDeps["page"] };
+export type HandlerDeps = RouteDeps & TransparencyDeps & ServiceDeps;
 
 export function createHandlers(deps: HandlerDeps): Handlers {
   const writes = new Writes(deps);
@@ -32,7 +32,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...signatureRoutes(deps),
     ...configurationRoutes(deps),
     ...historyRoutes(deps),
-    ...billingRoutes({ credits: deps.credits, page: deps.billingPage }),
+    ...billingRoutes(deps),
     ...transparencyRoutes(deps),
     ...serviceRoutes(deps),
   };

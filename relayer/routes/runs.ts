@@ -93,10 +93,14 @@ function prepare({ executor }: RouteDeps, { caller, body, requestId }: Run, pkpI
   return executor.prepareRun(request, { requestId });
 }
 
+/** Code that is found to be invalid within this time is free; what takes longer is work like any other. */
+const FREE_TO_PARSE_MS = 1_000;
+
 /** Free: faults of ours, and code that never began. */
 async function settle({ credits }: RouteDeps, reservationId: string, ran: ExecutorAnswer<"run">, record: RunRecord): Promise<number> {
   const { faultIsOurs, error, usage } = ran;
-  if (!faultIsOurs && error?.code !== "invalid_code") return credits.settleRun(reservationId, usage.durationMs, record);
+  const neverBegan = error?.code === "invalid_code" && usage.durationMs <= FREE_TO_PARSE_MS;
+  if (!faultIsOurs && !neverBegan) return credits.settleRun(reservationId, usage.durationMs, record);
   await credits.releaseRun(reservationId, record);
   return 0;
 }

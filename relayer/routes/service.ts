@@ -1,5 +1,6 @@
-/** The service itself: health, readiness, its description and the viewer of it. Source: specification §9; wire "Origin routes". */
+/** The service itself: health, readiness, the dashboard, its description and the viewer of it. Source: specification §9; wire "Origin routes". */
 import { KeywrightError } from "../../protocol/errors";
+import type { Dashboard } from "../dashboard";
 import type { HandlersOf } from "../middleware/call";
 import type { Viewer } from "../viewer";
 
@@ -8,12 +9,16 @@ export interface ServiceDeps {
   readonly problems: () => Promise<readonly string[]>;
   readonly description: { readonly openapi: string };
   readonly viewer: Viewer;
+  readonly dashboard: Dashboard;
 }
 
-type ServiceRoute = "health" | "ready" | "home" | "openapi" | "viewer" | "viewerFile";
+const HTML = "text/html; charset=utf-8";
+/** A screen's address is behind the #: the server knows one page only. */
+const CREDIT_SCREEN = "/#/credit";
 
-export function serviceRoutes({ problems, description, viewer }: ServiceDeps): HandlersOf<ServiceRoute> {
-  const page = async () => ({ contentType: "text/html; charset=utf-8", content: viewer.page });
+type ServiceRoute = "health" | "ready" | "home" | "billingPage" | "dashboardFile" | "openapi" | "viewer" | "viewerFile";
+
+export function serviceRoutes({ problems, description, viewer, dashboard }: ServiceDeps): HandlersOf<ServiceRoute> {
   return {
     health: async () => ({ status: "ok" }),
 
@@ -24,8 +29,27 @@ export function serviceRoutes({ problems, description, viewer }: ServiceDeps): H
     },
 
     openapi: async () => description,
-    home: page,
-    viewer: page,
+    viewer: async () => ({ contentType: HTML, content: viewer.page }),
+
+    home: async ({ setHeader }) => {
+      const { html, headers } = dashboard.page();
+      for (const [name, value] of Object.entries(headers)) setHeader(name, value);
+      return { contentType: HTML, content: html };
+    },
+
+    billingPage: async ({ setHeader }) => {
+      setHeader("Location", CREDIT_SCREEN);
+      return { contentType: HTML, content: "", status: 302 };
+    },
+
+    dashboardFile: async ({ params, header, setHeader }) => {
+      const file = dashboard.file(params.file, header("Accept-Encoding"));
+      if (file === undefined) throw new KeywrightError("route_not_found", "The dashboard has no such file.");
+      setHeader("Cache-Control", "public, max-age=31536000, immutable");
+      setHeader("Vary", "Accept-Encoding");
+      if (file.encoding !== undefined) setHeader("Content-Encoding", file.encoding);
+      return file;
+    },
 
     viewerFile: async ({ params, setHeader }) => {
       const file = viewer.file(params.file);

@@ -1,13 +1,14 @@
 /** PKPs: minted in the executor, registered on chain. Source: specification §2 "PKP (wallet)", §4. */
 import { KeywrightError } from "../../protocol/errors";
+import type { ContractWrite } from "../../protocol/executor";
 import { ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pageOf, walletItem } from "./pages";
-import { pkpAddress } from "./references";
+import { pkpAddress, writeWithPkps } from "./references";
 import { done, write, type Writes } from "./writes";
 
-type WalletRoute = "createWallet" | "listWallets" | "listWalletsInGroup" | "publicKeys";
+type WalletRoute = "createWallet" | "updateWallet" | "listWallets" | "listWalletsInGroup" | "publicKeys";
 
 export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<WalletRoute> {
   return {
@@ -18,6 +19,14 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
       const written = await writes.send(call, register);
       const { wallet_address = minted.walletAddress, derivation_path = minted.derivationPath } = written.result;
       return { ...done(written), wallet_address, pkp_id: wallet_address, derivation_path };
+    },
+
+    updateWallet: async (call) => {
+      const { pkp_id: pkp, name, description } = call.body;
+      const { accountId } = call.caller;
+      const update = (): Promise<ContractWrite> =>
+        writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("updatePkpMetadata", accountId, address, name, description));
+      return done(await writes.send(call, update));
     },
 
     listWallets: async ({ caller, query, setTotal }) => {

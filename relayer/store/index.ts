@@ -2,10 +2,11 @@
  * The relayer's store: embedded PGlite for development, PostgreSQL beyond. One schema, one dialect, one set of migrations.
  * PGlite survives a kill of the process but does not fsync, so production takes PostgreSQL (relayer/config.ts refuses to start without).
  */
-import { Kysely, Migrator, PostgresDialect, type PostgresPool } from "kysely";
+import { Kysely, Migrator, PostgresDialect, sql, type PostgresPool } from "kysely";
 import type { Database } from "./database";
 import { MIGRATIONS } from "./migrations/index";
 import { openPglitePool } from "./pglitePool";
+import type { MeasuredPool, PoolFigures } from "./pool";
 import { openPostgresPool } from "./postgresPool";
 
 export interface StoreOptions {
@@ -15,6 +16,8 @@ export interface StoreOptions {
   readonly dataDir?: string | undefined;
   readonly maxConnections?: number | undefined;
   readonly onIdleError?: ((error: Error) => void) | undefined;
+  /** `asItIs`: nothing is migrated, and a store that lacks something is refused; for tools beside the relayers. Default `upToDate`. */
+  readonly schema?: "upToDate" | "asItIs" | undefined;
   /** Stands between the relayer and its connections: the seam at which tests make statements fail. */
   readonly around?: ((pool: PostgresPool) => PostgresPool) | undefined;
 }
@@ -22,24 +25,36 @@ export interface StoreOptions {
 export interface Store {
   readonly db: Kysely<Database>;
   readonly kind: "pglite" | "postgres";
+  pool(): PoolFigures;
   close(): Promise<void>;
 }
 
 /** Opens the store and brings its schema up to date. Several relayers may do so at once on one PostgreSQL. */
 export async function openStore(options: StoreOptions = {}): Promise<Store> {
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: await openPool(options) }) });
+  const { around = (pool: PostgresPool) => pool, schema = "upToDate" } = options;
+  const pool = await openPool(options);
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: around(pool) }) });
   try {
-    await migrate(db);
+    const missing = await missingMigrations(db);
+    if (missing.length > 0 && schema === "asItIs") throw new Error(`The store lacks ${missing.join(", ")}: start a relayer of this version first.`);
+    if (missing.length > 0) await migrate(db);
   } catch (error) {
     await db.destroy();
     throw error;
   }
-  return { db, kind: options.databaseUrl === undefined ? "pglite" : "postgres", close: () => db.destroy() };
+  return { db, kind: options.databaseUrl === undefined ? "pglite" : "postgres", pool: () => pool.figures(), close: () => db.destroy() };
 }
 
-async function openPool(options: StoreOptions): Promise<PostgresPool> {
-  const { databaseUrl, dataDir, maxConnections = 20, onIdleError = () => undefined, around = (pool) => pool } = options;
-  return around(databaseUrl === undefined ? await openPglitePool(dataDir) : openPostgresPool({ databaseUrl, maxConnections, onIdleError }));
+async function openPool({ databaseUrl, dataDir, maxConnections = 20, onIdleError = () => undefined }: StoreOptions): Promise<MeasuredPool> {
+  return databaseUrl === undefined ? openPglitePool(dataDir) : openPostgresPool({ databaseUrl, maxConnections, onIdleError });
+}
+
+/** There may be more than ours: then a newer relayer has been here. Migrations only add, so this one works beside it and leaves the schema as it is. */
+async function missingMigrations(db: Kysely<Database>): Promise<readonly string[]> {
+  const { rows: tables } = await sql<{ there: boolean }>`select to_regclass('kysely_migration') is not null as there`.execute(db);
+  const { rows: done } = tables[0]?.there === true ? await sql<{ name: string }>`select name from kysely_migration`.execute(db) : { rows: [] };
+  const executed = new Set(done.map(({ name }) => name));
+  return Object.keys(MIGRATIONS).filter((name) => !executed.has(name));
 }
 
 async function migrate(db: Kysely<Database>): Promise<void> {

@@ -5,15 +5,16 @@
  */
 import { join } from "node:path";
 import { PGlite, types } from "@electric-sql/pglite";
-import type { PostgresPool, PostgresPoolClient } from "kysely";
+import type { PostgresPoolClient } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import { lockFolder } from "./folderLock";
+import type { MeasuredPool, PoolFigures } from "./pool";
 import { PreparedStatements } from "./preparedStatements";
 import { parseBytea, parseInt8 } from "./values";
 
 const LONGEST_WAIT_MS = 20_000;
 
-export async function openPglitePool(dataDir: string | undefined): Promise<PostgresPool> {
+export async function openPglitePool(dataDir: string | undefined): Promise<MeasuredPool> {
   const unlock = dataDir === undefined ? undefined : await lockFolder(dataDir);
   const lite = await PGlite.create({
     ...(dataDir === undefined ? {} : { dataDir: join(dataDir, "pglite") }),
@@ -27,6 +28,7 @@ export async function openPglitePool(dataDir: string | undefined): Promise<Postg
       await lite.close();
       await unlock?.();
     },
+    figures: () => line.figures,
   };
 }
 
@@ -39,6 +41,10 @@ function clientOf(statements: PreparedStatements, leave: () => void): PostgresPo
 class WaitingLine {
   #busy = false;
   readonly #waiting: (() => void)[] = [];
+
+  get figures(): PoolFigures {
+    return { busy: this.#busy ? 1 : 0, idle: this.#busy ? 0 : 1, waiting: this.#waiting.length };
+  }
 
   async enter(): Promise<() => void> {
     if (this.#busy) await this.#turn();

@@ -1,6 +1,7 @@
 /** PostgreSQL: pg's own pool with explicit time-outs, and its connection errors under our name. */
-import type { PostgresPool, PostgresPoolClient } from "kysely";
+import type { PostgresPoolClient } from "kysely";
 import { Pool, TypeOverrides, types, type PoolClient } from "pg";
+import type { MeasuredPool } from "./pool";
 import { translateUnavailable } from "./unavailable";
 import { parseInt8 } from "./values";
 
@@ -13,10 +14,12 @@ export interface PostgresPoolOptions {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
+/** The client's own patience, for a server that says nothing at all any more. */
+const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const LOCK_TIMEOUT_MS = 10_000;
 const IDLE_TRANSACTION_TIMEOUT_MS = 30_000;
 
-export function openPostgresPool(options: PostgresPoolOptions): PostgresPool {
+export function openPostgresPool(options: PostgresPoolOptions): MeasuredPool {
   const overrides = new TypeOverrides(types);
   overrides.setTypeParser(types.builtins.INT8, parseInt8);
   const pool = new Pool({
@@ -24,6 +27,7 @@ export function openPostgresPool(options: PostgresPoolOptions): PostgresPool {
     max: options.maxConnections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
     keepAlive: true,
@@ -33,6 +37,7 @@ export function openPostgresPool(options: PostgresPoolOptions): PostgresPool {
   return {
     connect: async () => clientOf(await named(pool.connect())),
     end: () => pool.end(),
+    figures: () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
   };
 }
 

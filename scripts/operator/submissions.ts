@@ -1,5 +1,5 @@
 /** Submissions as the store has them. Needs the PostgreSQL that the relayers use; the embedded database belongs to its one relayer. */
-import { OPEN_STATES } from "../../relayer/chain/submissions/states";
+import { IS_OPEN } from "../../relayer/chain/submissions/states";
 import { parseSubmissionId } from "../../relayer/chain";
 import { cancelSubmission as cancel, wantPayers } from "../../relayer/chain/submissions/operations";
 import { openStore, type Store } from "../../relayer/store/index";
@@ -7,8 +7,8 @@ import { countArgument, setting, table, usageError, type Command, type Invocatio
 
 const STUCK_AFTER_SECONDS = 60;
 
-async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore({ databaseUrl: setting("DATABASE_URL"), maxConnections: 2 });
+export async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore({ databaseUrl: setting("DATABASE_URL"), maxConnections: 2, schema: "asItIs" });
   try {
     return await work(store);
   } finally {
@@ -26,14 +26,7 @@ export const stuckSubmissions: Command = {
   run: async ({ print }) =>
     withStore(async ({ db }) => {
       const before = new Date(Date.now() - STUCK_AFTER_SECONDS * 1_000);
-      const rows = await db
-        .selectFrom("submissions")
-        .selectAll()
-        .where("state", "in", OPEN_STATES)
-        .where("created_at", "<", before)
-        .orderBy("payer")
-        .orderBy("nonce")
-        .execute();
+      const rows = await db.selectFrom("submissions").selectAll().where(IS_OPEN).where("created_at", "<", before).orderBy("payer").orderBy("nonce").execute();
       if (rows.length === 0) return print("None.");
       const lines = rows.map((row) => [
         row.id,

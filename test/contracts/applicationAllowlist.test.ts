@@ -120,6 +120,7 @@ describe("ApplicationAllowlist", () => {
       addComposeHash: { args: [THIRD], admin: "ok", next: "NotAdmin", stranger: "NotAdmin" },
       removeComposeHash: { args: [FIRST], admin: "ok", next: "NotAdmin", stranger: "NotAdmin" },
       addDevice: { args: [OTHER_DEVICE], admin: "ok", next: "NotAdmin", stranger: "NotAdmin" },
+      cancelAdminProposal: { args: [], admin: "ok", next: "NotAdmin", stranger: "NotAdmin" },
       removeDevice: { args: [DEVICE], admin: "ok", next: "NotAdmin", stranger: "NotAdmin" },
       proposeAdmin: { args: [stranger.address], admin: "ok", next: "NotAdmin", stranger: "NotAdmin" },
       acceptAdmin: { args: [], admin: "NotPendingAdmin", next: "ok", stranger: "NotPendingAdmin" },

@@ -143,6 +143,8 @@ function rightful({ model, cast }: World, name: string, [id]: unknown[]): keyof 
 const WITHOUT_ACCOUNT = /^new|Admin|ApiPayer/;
 const GROUP_ARGUMENT: Record<string, number> = { updateActionMetadata: 2 };
 
+const groupArgument = (name: string): number | undefined => GROUP_ARGUMENT[name] ?? (/Group/.test(name) && name !== "addGroup" ? 1 : undefined);
+
 /** Bends a call's arguments to what exists, so that histories get somewhere; one call in five stays as it was thrown. */
 function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
   if (WITHOUT_ACCOUNT.test(name)) return thrown;
@@ -150,11 +152,12 @@ function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
   if (model.accountOf(args[0] as bigint) === 0n) args[0] = managedIds[0];
   const accountId = model.accountOf(args[0] as bigint);
   const account = must(model.state.accounts.get(accountId));
-  const at = GROUP_ARGUMENT[name] ?? (/Group/.test(name) && name !== "addGroup" ? 1 : undefined);
+  const at = groupArgument(name);
   const groups = [...account.groups.keys()];
   if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint)) args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
   if (name === "registerWalletDerivation") args[2] = pathFor(accountId, "a", (args[2] as bigint) >> 248n);
-  if (name === "removeUsageApiKey" && account.keys.length > 0) args[1] = account.keys[0];
+  if (/^(remove|update)UsageApiKey/.test(name)) args[1] = account.keys[0] ?? args[1];
+  if (name === "updateActionMetadata") args[1] = [...account.actions.keys()][0] ?? args[1];
   if (name !== "setUsageApiKey") return args;
   return args.map((arg) => (Array.isArray(arg) ? arg.filter((groupId: bigint) => groupId <= account.lastGroupId) : arg));
 }
@@ -172,6 +175,16 @@ const REASONS = [
   "AccountFrozen",
 ];
 
+/** What `getKey` says. */
+async function expectKey({ manager, model }: World, key: bigint): Promise<void> {
+  const info = await manager.getKey(key, { blockTag: "latest" });
+  const account = model.state.accounts.get(model.accountOf(key));
+  const usageKey = model.state.accounts.has(key) ? undefined : model.state.keys.get(key);
+  const whose = [model.accountOf(key), model.state.accounts.has(key), model.acts(key), account?.managed ?? false, account?.owner ?? ANY_PKP];
+  const terms = [usageKey?.expiration ?? 0n, usageKey?.balance ?? 0n, account?.frozen ?? false];
+  expect(Array.from(info as unknown as unknown[])).to.deep.equal([...whose, ...terms]);
+}
+
 /** Every key × action × PKP, and every key × scope × group. */
 async function expectDecisions(world: World): Promise<void> {
   const { manager, model } = world;
@@ -180,12 +193,7 @@ async function expectDecisions(world: World): Promise<void> {
   const keys = [...keyIds, ...model.state.accounts.keys(), NOBODY];
   const at = { blockTag: "latest" } as const;
   for (const key of keys) {
-    const info = await manager.getKey(key, at);
-    const account = model.state.accounts.get(model.accountOf(key));
-    const usageKey = model.state.accounts.has(key) ? undefined : model.state.keys.get(key);
-    const whose = [model.accountOf(key), model.state.accounts.has(key), model.acts(key), account?.managed ?? false, account?.owner ?? ANY_PKP];
-    const terms = [usageKey?.expiration ?? 0n, usageKey?.balance ?? 0n, account?.frozen ?? false];
-    expect(Array.from(info as unknown as unknown[])).to.deep.equal([...whose, ...terms]);
+    await expectKey(world, key);
     for (const action of [cid(1), cid(2), cid(9), 0n]) {
       for (const pkp of [walletOf("pkp 1"), walletOf("pkp 2"), walletOf("none"), ANY_PKP]) {
         const wanted = model.explain(key, action, pkp);

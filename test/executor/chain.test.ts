@@ -156,10 +156,10 @@ describe("reading the chain", () => {
       { nil: undefined },
     );
     fc.assert(
-      fc.property(word, word, pkp, fc.boolean(), fc.nat(7), word, word, (key, action, pkpId, allowed, reason, path, block) => {
+      fc.property(word, word, pkp, fc.boolean(), fc.nat(8), word, word, (key, action, pkpId, allowed, reason, path, block) => {
         const question = encodeQuestion(hash32FromUint(key) as KeyId, hash32FromUint(action) as ActionHash, pkpId);
         expect(question).to.equal(abi.encodeFunctionData("explainExecution", [key, action, pkpId ?? ZERO_ADDRESS]));
-        expect(decodeDecision(abi.encodeFunctionResult("explainExecution", [allowed, reason, !allowed, key, path, block, action]))).to.deep.equal({
+        expect(decodeDecision(abi.encodeFunctionResult("explainExecution", [allowed, reason, !allowed, key, path, block, action, key]))).to.deep.equal({
           allowed,
           reason: DENIAL_REASONS[reason],
           actionByName: !allowed,
@@ -167,16 +167,17 @@ describe("reading the chain", () => {
           derivationPath: path === 0n ? undefined : hash32FromUint(path),
           blockNumber: block,
           blockTimestamp: action,
+          deniedOps: key,
         });
       }),
       { seed: SEED, numRuns: count(100, 5_000), examples: [[0n, 0n, undefined, true, 0, 0n, 0n]] },
     );
     for (const bad of [
       "0x",
-      `0x${"00".repeat(7 * 32 - 1)}`,
-      `0x${"00".repeat(7 * 32 + 1)}`,
-      `0x${"00".repeat(31)}02${"00".repeat(6 * 32)}`,
-      `0x${"00".repeat(63)}08${"00".repeat(5 * 32)}`,
+      `0x${"00".repeat(8 * 32 - 1)}`,
+      `0x${"00".repeat(8 * 32 + 1)}`,
+      `0x${"00".repeat(31)}02${"00".repeat(7 * 32)}`,
+      `0x${"00".repeat(63)}09${"00".repeat(6 * 32)}`,
     ]) {
       expect(() => decodeDecision(bad), bad).to.throw();
     }

@@ -67,7 +67,8 @@ describe("metrics", () => {
     const metrics = new Metrics();
     metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
     metrics.watchPool(() => Promise.resolve({ size: 1, busy: 0, queued: 0 }));
-    metrics.watchLedger({} as never);
+    metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, finishedAt: undefined }));
+    metrics.watchStore(() => ({ busy: 0, idle: 1, waiting: 0 }));
     const text = await metrics.text();
     const documented = readFileSync(join(__dirname, "..", "..", "docs", "operations.md"), "utf8").match(/relayer_[a-z_]+/g) ?? [];
     expect(documented.length).to.be.greaterThan(10);

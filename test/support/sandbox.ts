@@ -14,6 +14,7 @@ export const silent = pino({ level: "silent" });
 /** A fetcher that reaches nothing, for tests that are not about fetching. */
 export const noFetcher: Fetcher = {
   fetchGuest: () => Promise.reject(new FetchFailed("failed", "there is no network in this test")),
+  checkGuest: () => Promise.resolve(),
   fetchModule: () => Promise.reject(new FetchFailed("not_found", "there are no modules in this test")),
   fetchCode: () => Promise.reject(new FetchFailed("not_found", "there is no code in this test")),
   fetchJwks: () => Promise.reject(new FetchFailed("refused", "there are no key sets in this test")),

@@ -29,9 +29,9 @@ describe("the viewer", function () {
     await page.close();
   });
 
-  it("is the same page with a slash at the end and at the origin", async () => {
+  it("is the same page with a slash at the end", async () => {
     const { text } = await send(`${stack().baseUrl}/core/v1/swagger-ui`);
-    for (const path of ["/core/v1/swagger-ui/", "/"]) expect((await send(stack().baseUrl + path)).text, path).to.equal(text);
+    expect((await send(`${stack().baseUrl}/core/v1/swagger-ui/`)).text).to.equal(text);
   });
 
   it("has no file but its own", async () => {

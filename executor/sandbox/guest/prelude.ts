@@ -13,8 +13,8 @@ import { webGlobals } from "./web/globals";
 export interface Setting {
   params: Record<string, unknown>;
   imports: ImportDetail[];
-  /** Code without `main` reads its parameters as globals, as older actions do. */
-  paramsAsGlobals: boolean;
+  /** Code without `main` reads these parameters as globals, as older actions do: all but those whose names it declares itself. */
+  paramsAsGlobals: string[];
   responseBytes: number;
   logsBytes: number;
 }
@@ -70,8 +70,7 @@ function createRun(bridge: Bridge, end: Host["end"]) {
   function begin(given: Setting): void {
     setting = given;
     defineGlobal("jsParams", setting.params);
-    if (!setting.paramsAsGlobals) return;
-    for (const [name, value] of Object.entries(setting.params)) if (!(name in globalThis)) defineLazyGlobal(name, () => value);
+    for (const name of setting.paramsAsGlobals) if (!(name in globalThis)) defineLazyGlobal(name, () => setting.params[name]);
   }
 
   async function finish(main: unknown, topLevel: unknown): Promise<void> {

@@ -135,7 +135,12 @@ export class Follower {
   async #forgetFinal(trx: Trx, newest: number): Promise<void> {
     const final = newest - this.options.finalityDepth;
     await trx.deleteFrom("followed_blocks").where("number", "<", final).execute();
-    await trx.updateTable("submissions").set({ state: "confirmed" }).where("state", "=", "mined").where("block_number", "<=", final).execute();
+    await trx
+      .updateTable("submissions")
+      .set({ state: "confirmed" })
+      .where(sql<boolean>`state = 'mined'`)
+      .where("block_number", "<=", final)
+      .execute();
   }
 
   async #goBack(at: Block, head: Block): Promise<boolean> {

@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import { OPEN_STATES } from "../submissions/states";
+import { IS_OPEN } from "../submissions/states";
 import { wantBalance } from "../submissions/operations";
 import type { LaneStats } from "../types";
 
@@ -117,7 +117,7 @@ export class Lanes {
 
   async #read(): Promise<void> {
     const { rows } = await sql<LaneRow>`
-      select lanes.*, (select count(*) from submissions where submissions.payer = lanes.payer and state in (${sql.join(OPEN_STATES)})) as in_flight
+      select lanes.*, (select count(*) from submissions where submissions.payer = lanes.payer and ${IS_OPEN}) as in_flight
       from lanes order by payer`.execute(this.options.db);
     this.#lanes = rows.map(laneOf);
     this.#taken.clear();

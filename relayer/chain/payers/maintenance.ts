@@ -12,7 +12,7 @@ import type { FeeOracle } from "./fees";
 import type { SubmissionRecords } from "../submissions/records";
 import type { RpcClient } from "../rpc/client";
 import type { ChainTuning } from "../settings";
-import { OPEN_STATES } from "../submissions/states";
+import { IS_OPEN } from "../submissions/states";
 import type { ExecutorPort } from "../types";
 
 export interface PayerMaintenanceOptions {
@@ -166,7 +166,7 @@ export class PayerMaintenance {
       log.error({ payer, balanceWei: balanceWei.toString(), wanted: amountWei.toString() }, "a payer runs out of gas and the admin payer cannot top it up");
       return;
     }
-    const open = await db.selectFrom("submissions").select("id").where("to_payer", "=", payer).where("state", "in", OPEN_STATES).executeTakeFirst();
+    const open = await db.selectFrom("submissions").select("id").where("to_payer", "=", payer).where(IS_OPEN).executeTakeFirst();
     const row = open === undefined ? await records.beginTopUp(payer, amountWei) : undefined;
     if (row !== undefined) monitor.watch(row);
   }

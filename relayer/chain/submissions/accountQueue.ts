@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { AccountId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import { OPEN_STATES } from "./states";
+import { IS_OPEN } from "./states";
 
 export interface Turn {
   readonly number: number;
@@ -71,7 +71,7 @@ export class AccountQueue {
   async #read(accountId: AccountId): Promise<Turn | undefined> {
     const { db } = this.options;
     const { rows } = await sql<{ turn: number; payer: number | null; busy: boolean }>`
-      select turn, payer, exists (select from submissions where account_id = ${accountId} and state in (${sql.join(OPEN_STATES)})) as busy
+      select turn, payer, exists (select from submissions where account_id = ${accountId} and ${IS_OPEN}) as busy
       from account_turns where account_id = ${accountId}`.execute(db);
     const row = rows[0];
     if (row !== undefined) return row.busy ? undefined : { number: row.turn, payer: row.payer };

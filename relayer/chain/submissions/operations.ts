@@ -1,7 +1,7 @@
 /** What an operator may change while relayers run: notes in the store that their instances act on within seconds. */
 import { sql } from "kysely";
 import type { Db } from "../../store/database";
-import { OPEN_STATES } from "./states";
+import { IS_OPEN } from "./states";
 
 const WANTED_PAYERS = "wanted_payers";
 
@@ -48,7 +48,7 @@ export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
     .updateTable("submissions")
     .set({ cancelled: true, updated_at: sql`now()` })
     .where("id", "=", id)
-    .where("state", "in", OPEN_STATES)
+    .where(IS_OPEN)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

@@ -10,7 +10,7 @@ import { leaseExpired } from "../../store/instance";
 import type { KeptFailure, SubmissionAttemptsTable, SubmissionsTable } from "../../store/tables/chain";
 import { cancelSubmission } from "./operations";
 import { sameResult } from "../abi/receipts";
-import { hasOutcome, OPEN_STATES } from "./states";
+import { hasOutcome, IS_OPEN } from "./states";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionView, WriteResult } from "../types";
 
 export type SubmissionRow = Selectable<SubmissionsTable>;
@@ -87,7 +87,7 @@ export class SubmissionRecords {
       with turn as (
         update account_turns set turn = turn + 1, payer = ${payer}
         where account_id = ${accountId} and turn = ${turn}
-          and not exists (select from submissions where account_id = ${accountId} and state in (${sql.join(OPEN_STATES)}))
+          and not exists (select from submissions where account_id = ${accountId} and ${IS_OPEN})
         returning 1
       ), lane as (
         update lanes set next_nonce = next_nonce + 1
@@ -106,7 +106,7 @@ export class SubmissionRecords {
     const { rows } = await sql<SubmissionRow>`
       with lane as (
         update lanes set next_nonce = next_nonce + 1
-        where payer = 0 and not exists (select from submissions where to_payer = ${toPayer} and state in (${sql.join(OPEN_STATES)}))
+        where payer = 0 and not exists (select from submissions where to_payer = ${toPayer} and ${IS_OPEN})
         returning next_nonce - 1 as nonce
       )
       insert into submissions (id, kind, state, payer, nonce, to_payer, amount_wei, gas_limit, instance_id)
@@ -120,7 +120,7 @@ export class SubmissionRecords {
     const { rows } = await sql<AttemptRow>`
       with held as (
         update submissions set state = case when state = 'reserved' then 'signed' else state end, updated_at = now()
-        where id = ${row.id} and instance_id = ${this.instanceId} and state in (${sql.join(OPEN_STATES)})
+        where id = ${row.id} and instance_id = ${this.instanceId} and ${IS_OPEN}
         returning id
       )
       insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
@@ -176,7 +176,7 @@ export class SubmissionRecords {
         update submissions set state = ${final}, transaction_hash = ${transactionHash ?? null}, block_number = ${block?.number ?? null}::int8,
           block_hash = ${block?.hash ?? null}, result = ${jsonOrNull(result)}::jsonb, error = ${jsonOrNull(error)}::jsonb, charged = charged or ${charged}::boolean,
           instance_id = null, updated_at = now()
-        where id = ${row.id} and state in (${sql.join(OPEN_STATES)}) and (before is null) = ${row.before === null}::boolean
+        where id = ${row.id} and ${IS_OPEN} and (before is null) = ${row.before === null}::boolean
         returning *
       ), seen as (
         update account_turns set last_block = greatest(last_block, ended.block_number) from ended
@@ -237,7 +237,7 @@ export class SubmissionRecords {
     const orphans = this.db
       .selectFrom("submissions")
       .select("id")
-      .where("state", "in", OPEN_STATES)
+      .where(IS_OPEN)
       .where((eb) =>
         eb.or([
           eb("instance_id", "is", null),

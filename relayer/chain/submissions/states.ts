@@ -1,4 +1,6 @@
 /** The life of a submission. Nobody compares states by hand: ask these predicates. */
+import { sql } from "kysely";
+
 export const SUBMISSION_STATES = ["reserved", "signed", "sent", "mined", "confirmed", "failed", "expired", "changed"] as const;
 
 /**
@@ -10,6 +12,9 @@ export type SubmissionState = (typeof SUBMISSION_STATES)[number];
 
 /** Something is still to be done before the outcome is known. */
 export const OPEN_STATES = ["reserved", "signed", "sent"] as const satisfies readonly SubmissionState[];
+
+/** For queries: as a literal, because in a prepared statement a bound state cannot use the index of open submissions. */
+export const IS_OPEN = sql<boolean>`submissions.state in (${sql.join(OPEN_STATES.map((state) => sql.lit(state)))})`;
 
 const OPEN: ReadonlySet<SubmissionState> = new Set(OPEN_STATES);
 const SUCCEEDED: ReadonlySet<SubmissionState> = new Set(["mined", "confirmed"]);

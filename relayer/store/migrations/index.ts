@@ -8,6 +8,7 @@ import * as idempotency from "./0004_idempotency";
 import * as knownCids from "./0005_known_cids";
 import * as runRecords from "./0006_run_records";
 import * as idempotencyClaims from "./0007_idempotency_claims";
+import * as years from "./0008_years";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -18,4 +19,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0005_known_cids": knownCids,
   "0006_run_records": runRecords,
   "0007_idempotency_claims": idempotencyClaims,
+  "0008_years": years,
 };

@@ -8,6 +8,8 @@ export interface CreditAccountsTable {
   balance_cents: Generated<Int8>;
   /** How much of it is held by open reservations. */
   reserved_cents: Generated<Int8>;
+  /** How many ledger entries it has: no list counts its rows. */
+  entries: Generated<Int8>;
   /** Kept for the payment processor only; never on chain, never in logs. */
   email: string | null;
   customer_id: string | null;
@@ -20,10 +22,10 @@ export interface KeySpendingTable {
   reserved_cents: Generated<Int8>;
 }
 
-export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "reversal" | "write" | "run";
+export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "reversal" | "correction" | "write" | "run";
 
 /** The house's side of every entry. */
-export type HouseBook = "promotions" | "payments" | "revenue";
+export type HouseBook = "promotions" | "payments" | "revenue" | "corrections";
 
 /**
  * The ledger, append-only (a trigger refuses UPDATE, DELETE and TRUNCATE). One row is both legs of a posting: `amount_cents` to the account

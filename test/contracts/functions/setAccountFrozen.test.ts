@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, fullKey } from "../support/stages";
-import { cid, number } from "../support/world";
+import { cid, number, walletOf } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 const OTHER = number("other key");
@@ -28,7 +28,7 @@ describeFunction("setAccountFrozen", {
     await ends("payer", "addActionToGroup", [OTHER, 1n, cid(2)], "AccountFrozen");
     await ends("payer", "addGroup", [ALICE_ID, "", "", [], []], "ok");
     await ends("alice", "setUsageApiKey", executeKey(ALICE_ID, number("third"), []), "ok");
-    await ends("alice", "transferOwnership", [ALICE_ID, "0x00000000000000000000000000000000000000Aa"], "ok");
+    await ends("alice", "transferOwnership", [ALICE_ID, walletOf("new owner")], "ok");
   },
   "it outlives conversion and transfer": async ({ world, ends }) => {
     await ends("payer", "setAccountFrozen", [ALICE_ID, true], "ok");

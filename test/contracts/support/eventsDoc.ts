@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { ethers } from "hardhat";
 import type { EventFragment, LogDescription, ParamType } from "ethers";
 import { packedId } from "./model";
@@ -7,10 +8,12 @@ import { World, cid, number, walletOf } from "./world";
 
 const SOURCES = ["contracts/interfaces/IAccountCore.sol", "contracts/interfaces/ITwoStepAdmin.sol"];
 
+const START = 2_000_000_000; // the page shows times
 const PAYER_DELAY = 7 * 86_400;
 
 /** A short life in which everything happens once. */
 export async function everyEvent(): Promise<World> {
+  await time.increaseTo(START);
   const world = await World.create(PAYER_DELAY);
   const { admin, payer, otherPayer, bob, carol } = world.cast;
   await world.do(admin, "setAdminApiPayer", walletOf("funding"));

@@ -132,16 +132,18 @@ export class Model {
     return this.isLive(key) ? undefined : "KeyExpired";
   }
 
+  private pkpOf(account: AccountState | undefined, pkp: string): { path: bigint; deniedOps: bigint } {
+    const known = account?.pkps.get(pkp);
+    return known === undefined ? { path: 0n, deniedOps: 0n } : { path: must(account?.paths.get(pkp)), deniedOps: known.deniedOps };
+  }
+
   explain(id: bigint, cid: bigint, pkp: string): { reason: string; byName: boolean; path: bigint; deniedOps: bigint } {
     const accountId = this.accountOf(id);
     const account = this.state.accounts.get(accountId);
-    const isPkp = account?.pkps.has(pkp) ?? false;
-    const path = isPkp ? must(account?.paths.get(pkp)) : 0n;
-    const deniedOps = account?.pkps.get(pkp)?.deniedOps ?? 0n;
+    const { path, deniedOps } = this.pkpOf(account, pkp);
     const denied = (reason: string) => ({ reason, byName: false, path, deniedOps });
-    const inactive = this.inactivity(id);
+    const inactive = this.inactivity(id) ?? (account?.frozen ? "AccountFrozen" : undefined);
     if (inactive) return denied(inactive);
-    if (account?.frozen) return denied("AccountFrozen");
     const groups = this.executable(id);
     if (groups.length === 0) return denied("NoExecuteScope");
     const listing = cid === 0n ? [] : groups.filter(({ actions }) => actions.has(cid) || actions.has(ANY_ACTION));
@@ -265,8 +267,7 @@ export class Model {
     this.require(keyId !== 0n, "ZeroId");
     this.require(expiration < 1n << 40n && balance < 1n << 64n, "ValueTooLarge");
     const before = this.state.keys.get(keyId);
-    this.require(!this.state.accounts.has(keyId) && (before === undefined || before.accountId === id), "KeyIdTaken");
-    this.require(before?.isSet !== false, "KeyRevoked");
+    this.settable(id, keyId, before);
     this.shortEnough({ name, description });
     for (const list of lists)
       this.require(
@@ -284,6 +285,11 @@ export class Model {
     }
     if (isNew || LISTS.some((list) => !sameSet(before.lists[list], sets[list]))) this.emit("UsageApiKeyScopesSet", id, keyId, ...lists, id);
     this.state.keys.set(keyId, key);
+  }
+
+  private settable(id: bigint, keyId: bigint, before: KeyState | undefined): void {
+    this.require(!this.state.accounts.has(keyId) && (before === undefined || before.accountId === id), "KeyIdTaken");
+    this.require(before?.isSet !== false, "KeyRevoked");
   }
 
   private usageKey(id: bigint, keyId: bigint): KeyState {

@@ -296,7 +296,7 @@ describe("a guest's fetch, through the fetcher process", () => {
     it("a cancelled fetch ends at once and closes its connection", async () => {
       const stop = new AbortController();
       const closed = new Promise((resolve) => main.server.once("request", (incoming) => incoming.socket.once("close", resolve)));
-      const fetching = failure(fetcher.fetchGuest(request(`${here}/hang`), nothing, stop.signal));
+      const fetching = failure(fetcher.fetchGuest(request(`${here}/hang`), nothing, { signal: stop.signal }));
       setTimeout(() => stop.abort(), 100);
       await fetching;
       await closed;

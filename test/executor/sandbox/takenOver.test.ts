@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { ModuleCache } from "../../../executor/sandbox/imports";
 import type { FromChild, ToChild } from "../../../executor/sandbox/messages";
+import { FetchBudgets } from "../../../executor/sandbox/fetches";
 import { RunSession } from "../../../executor/sandbox/session";
 import type { Worker, WorkerEvents } from "../../../executor/sandbox/worker";
 import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox";
@@ -29,7 +30,12 @@ const RUN = 7;
 
 function session(options: RunOptions = {}): { puppet: Puppet; outcome: RunSession["outcome"] } {
   const puppet = new Puppet();
-  const running = new RunSession(RUN, jobOf("", options), puppet as unknown as Worker, { fetcher: noFetcher, modules: {} as ModuleCache, logger: silent });
+  const running = new RunSession(RUN, jobOf("", options), puppet as unknown as Worker, {
+    fetcher: noFetcher,
+    budgets: new FetchBudgets(),
+    modules: {} as ModuleCache,
+    logger: silent,
+  });
   running.start();
   return { puppet, outcome: running.outcome };
 }

@@ -1,9 +1,13 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { FetchFailed } from "../../../executor/fetcher/types";
+import { FetchBudgets, RunFetches } from "../../../executor/sandbox/fetches";
 import { Tripwire } from "../../../executor/sandbox/tripwire";
 import type { OpCall } from "../../../executor/sandbox/types";
+import { loopTurns } from "../../../executor/turns";
 import { count, SEED } from "../../support/counts";
-import { run } from "../../support/sandbox";
+import { longestHold } from "../../support/ops";
+import { jobOf, noFetcher, run } from "../../support/sandbox";
 
 const KEY = "0x8f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f1";
 const raw = Buffer.from(KEY.slice(2), "hex");
@@ -15,11 +19,13 @@ describe("the key tripwire", () => {
     return tripwire;
   };
 
-  it("finds any key in any of its forms, wherever it stands", () => {
+  const atOnce = (): Promise<void> => Promise.resolve();
+
+  it("finds any key in any of its forms, wherever it stands", async () => {
     const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map((array) => Buffer.from(array));
     const around = fc.uint8Array({ maxLength: 5 }).map((array) => Buffer.from(array));
-    fc.assert(
-      fc.property(bytes(32), around, around, fc.string(), fc.string(), (key, before, after, left, right) => {
+    await fc.assert(
+      fc.asyncProperty(bytes(32), around, around, fc.string(), fc.string(), async (key, before, after, left, right) => {
         const tripwire = watching(key.toString("hex"));
         const inside = Buffer.concat([before, key, after]);
         const forms = [
@@ -30,22 +36,57 @@ describe("the key tripwire", () => {
           inside.toString("base64url"),
           encodeURIComponent(inside.toString("base64")),
         ];
-        for (const form of forms) if (!tripwire.isIn(`${left}${form}${right}`)) return false;
-        return tripwire.isInBytes(inside);
+        for (const form of forms) if (!(await tripwire.isIn([`${left}${form}${right}`], atOnce))) return false;
+        return tripwire.isIn([inside], atOnce);
       }),
       { seed: SEED, numRuns: count(200, 5_000), examples: [[Buffer.from(`${"00".repeat(27)}7fe0000000`, "hex"), Buffer.alloc(0), Buffer.alloc(0), "%", ""]] },
     );
   });
 
-  it("does not fire at anything else", () => {
+  it("finds a key wherever it stands in a long body, every character of it escaped", async () => {
+    const tripwire = watching(KEY);
+    const escaped = [...KEY.slice(2)].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("");
+    for (const form of [KEY.slice(2), escaped, raw.toString("base64")]) {
+      for (const end of [64 * 1_024, 512 * 1_024, 700_000]) {
+        for (const back of [0, 1, Math.floor(form.length / 2), form.length]) {
+          const body = Buffer.alloc(1_000_000, "%");
+          body.write(form, end - back, "latin1");
+          expect(await tripwire.isIn([body], atOnce), `${form.slice(0, 8)} at ${end - back}`).to.equal(true);
+        }
+      }
+    }
+  });
+
+  it("looks through 10 MiB of the worst kind in slices of a few milliseconds", async () => {
+    const tripwire = watching(KEY, ...Array.from({ length: 9 }, (_, i) => `0x${String(i).repeat(64)}`));
+    const body = Buffer.alloc(10 * 2 ** 20, "%41-_");
+    const found = { yes: true };
+    const held = await longestHold(async () => {
+      found.yes = await tripwire.isIn([body], () => loopTurns.take("an account"));
+    });
+    expect(found.yes).to.equal(false);
+    expect(held).to.be.below(50);
+  });
+
+  it("is not asked about a body that may not leave anyway", async () => {
+    const tripwire = watching(KEY);
+    let looked = 0;
+    tripwire.isIn = async () => (looked++, false);
+    const fetcher = { ...noFetcher, checkGuest: () => Promise.reject(new FetchFailed("refused", "127.0.0.1 is not a public address")) };
+    const fetches = new RunFetches(1, jobOf(""), { fetcher, budgets: new FetchBudgets() }, tripwire, new AbortController().signal);
+    const answer = await fetches.serve({ url: "http://127.0.0.1/", method: "POST", redirect: "follow", headers: [] }, Buffer.alloc(1_000));
+    expect([answer.ok, looked]).to.deep.equal([false, 0]);
+  });
+
+  it("does not fire at anything else", async () => {
     const tripwire = watching(KEY);
     const others = fc.uint8Array({ minLength: 32, maxLength: 64 }).map((array) => Buffer.from(array));
-    fc.assert(
-      fc.property(others, (other) => !tripwire.isIn(other.toString("hex"), other.toString("base64")) && !tripwire.isInBytes(other)),
+    await fc.assert(
+      fc.asyncProperty(others, async (other) => !(await tripwire.isIn([other.toString("hex"), other.toString("base64"), other], atOnce))),
       { seed: SEED, numRuns: count(200, 5_000) },
     );
-    expect(tripwire.isIn(undefined, "", KEY.slice(0, -1))).to.equal(false);
-    expect(watching().isIn(KEY)).to.equal(false);
+    expect(await tripwire.isIn([undefined, "", KEY.slice(0, -1)], atOnce)).to.equal(false);
+    expect(await watching().isIn([KEY], atOnce)).to.equal(false);
   });
 
   describe("in a run that was given a key", () => {

@@ -64,6 +64,7 @@ describe("error codes", () => {
       "delay_too_long",
       "nested_batch",
       "too_little_gas",
+      "key_revoked",
       "unknown_api_payer",
       "foreign_account_id",
       "zero_id",

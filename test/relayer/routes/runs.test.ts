@@ -94,6 +94,16 @@ describe("runs over HTTP", function () {
     expect(await credit()).to.equal(before);
   });
 
+  it("that never begin are charged when finding out took longer than a second", async () => {
+    const broken = `${"/(?<a>x)(?<b>y)(?<c>z)/u;".repeat(130_000)}=`;
+    await account.api.must("/groups/1/actions", { add: [(await account.api.post("/get_lit_action_ipfs_id", broken)).body] });
+    const answer = members(await run({ code: broken }));
+    expect(["invalid_code", "limit_exceeded"]).to.include((answer["error"] as { code: string }).code);
+    const { duration_ms: ms, cost_cents: cents } = answer["usage"] as { duration_ms: number; cost_cents: number };
+    expect(ms).to.be.above(1_000);
+    expect(cents).to.equal(Math.ceil(ms / 1_000));
+  });
+
   it("are ended by timeout_ms and charged by the started second", async () => {
     const answer = members(await run({ code: SLEEP, js_params: { ms: 5_000 }, timeout_ms: 1_200 }));
     expect(answer["error"]).to.include({ code: "timed_out" });

@@ -78,6 +78,28 @@ describe("the embedded store", () => {
     }
   });
 
+  it("starts beside a schema that a newer relayer has made, and leaves it as it is", async function () {
+    this.timeout(120_000);
+    const dataDir = join(folder, "relayer");
+    const newer = await openStore({ dataDir });
+    await sql`insert into kysely_migration (name, timestamp) values ('9999_later', now()::text)`.execute(newer.db);
+    await newer.close();
+    const { db, close } = await openStore({ dataDir });
+    const { rows } = await sql<{ name: string }>`select name from kysely_migration where name = '9999_later'`.execute(db);
+    expect(rows).to.have.length(1);
+    await close();
+  });
+
+  it("is not migrated by tools: they say what it lacks", async function () {
+    this.timeout(120_000);
+    const asked = await openStore({ schema: "asItIs" }).then(
+      () => undefined,
+      (error: unknown) => String(error),
+    );
+    expect(asked).to.match(/lacks 0000_instances, .*: start a relayer of this version first/);
+    await (await openStore({ dataDir: join(folder, "relayer"), schema: "asItIs" })).close();
+  });
+
   it("lets one process at a time into its folder, and says so to the second", async function () {
     this.timeout(120_000);
     const first = await openStore({ dataDir: join(folder, "relayer") });

@@ -15,20 +15,31 @@ const options = { seed: SEED, numRuns: count(100, 5_000) };
 describe("the state of a key, read by hand", () => {
   it("is asked for and answered in the ABI's own words", () => {
     fc.assert(
-      fc.property(word, word, fc.boolean(), fc.boolean(), fc.boolean(), address, word, word, (id, account, isAccountKey, live, managed, owner, until, cap) => {
-        const keyId = hex(id) as KeyId;
-        expect(keyQuestion(keyId)).to.equal(CONTRACT.encodeFunctionData("getKey", [id]));
-        const answer = CONTRACT.encodeFunctionResult("getKey", [[account, isAccountKey, live, managed, owner, until, cap]]);
-        const expected = { keyId, accountId: hex(account), isAccountKey, live, managed, expiresAtSeconds: until, capCents: cap };
-        expect(keyAnswer(keyId, answer)).to.deep.equal(expected);
-      }),
+      fc.property(
+        word,
+        word,
+        fc.boolean(),
+        fc.boolean(),
+        fc.boolean(),
+        address,
+        word,
+        word,
+        fc.boolean(),
+        (id, account, isAccountKey, live, managed, owner, until, cap, frozen) => {
+          const keyId = hex(id) as KeyId;
+          expect(keyQuestion(keyId)).to.equal(CONTRACT.encodeFunctionData("getKey", [id]));
+          const answer = CONTRACT.encodeFunctionResult("getKey", [[account, isAccountKey, live, managed, owner, until, cap, frozen]]);
+          const expected = { keyId, accountId: hex(account), isAccountKey, live, managed, expiresAtSeconds: until, capCents: cap };
+          expect(keyAnswer(keyId, answer)).to.deep.equal(expected);
+        },
+      ),
       options,
     );
   });
 
   it("finds nothing in a key that was never known, and fails on what no such contract can have said", () => {
     const id = hex(1n) as KeyId;
-    const nobody = CONTRACT.encodeFunctionResult("getKey", [[0n, false, false, false, computeAddress(hex(5n)), 0n, 0n]]);
+    const nobody = CONTRACT.encodeFunctionResult("getKey", [[0n, false, false, false, computeAddress(hex(5n)), 0n, 0n, false]]);
     expect(keyAnswer(id, nobody)).to.equal(undefined);
     for (const bad of ["0x", nobody.slice(0, -2), `${nobody}00`, nobody.replace(/.$/, "g"), null, 7]) {
       expect(() => keyAnswer(id, bad)).to.throw(NotTheContract);

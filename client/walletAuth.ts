@@ -1,0 +1,36 @@
+/** The header `X-Wallet-Auth`: who owns an account says so with the wallet. Source: specification §5.7. */
+import { encodeBase64, toUtf8Bytes, type Signer } from "ethers";
+import type { TypedDataDomain } from "../protocol/typedDataShape";
+import { operations } from "./operations";
+import { createTransport, type TransportOptions } from "./transport";
+import { signEnvelope } from "./wallet";
+import type { Answer } from "./wire";
+
+/** Well inside the 300 s in which the service takes an envelope. */
+const WALLET_AUTH_LIFE_MS = 200_000;
+
+/** Gives the header's value, signed again when it grows old. */
+export type WalletAuth = () => Promise<string>;
+
+export function createWalletAuth(signer: Signer, domain: TypedDataDomain): WalletAuth {
+  let signed: { readonly at: number; readonly header: Promise<string> } | undefined;
+  const sign = async (): Promise<string> => encodeBase64(toUtf8Bytes(JSON.stringify(await signEnvelope(signer, "BillingAuth", domain))));
+  return async () => {
+    if (signed === undefined || Date.now() - signed.at > WALLET_AUTH_LIFE_MS) signed = { at: Date.now(), header: sign() };
+    try {
+      return await signed.header;
+    } catch (error) {
+      signed = undefined;
+      throw error;
+    }
+  };
+}
+
+/**
+ * The account that a wallet owns: its own, else the oldest handed over to it.
+ * @throws ClientError `account_not_found` when it owns none.
+ */
+export async function ownedAccount(options: TransportOptions, walletAuth: WalletAuth): Promise<Answer<"account">> {
+  const credential = async (): Promise<Record<string, string>> => ({ "x-wallet-auth": await walletAuth() });
+  return operations(["account"], createTransport(options), credential).account();
+}

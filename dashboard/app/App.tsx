@@ -1,0 +1,44 @@
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { useMemo, useRef, type ReactNode } from "react";
+import { ClientError } from "../../client";
+import { Messages } from "../parts/Messages";
+import { SessionProvider, useSessions } from "../session/context";
+import { SignIn } from "../screens/signIn/SignIn";
+import { Screens } from "./router";
+
+/** Reading again is cheap and safe; the SDK has tried a few times already when a query fails. */
+const QUERY_DEFAULTS = { queries: { retry: false, staleTime: 5_000, refetchOnReconnect: true } } as const;
+
+export function App(): ReactNode {
+  const onError = useRef<(error: unknown) => void>(() => undefined);
+  const queries = useMemo(
+    () => new QueryClient({ defaultOptions: QUERY_DEFAULTS, queryCache: new QueryCache({ onError: (error) => onError.current(error) }) }),
+    [],
+  );
+  return (
+    <QueryClientProvider client={queries}>
+      <Messages>
+        <SessionProvider>
+          <Doorkeeper onError={onError} />
+        </SessionProvider>
+      </Messages>
+    </QueryClientProvider>
+  );
+}
+
+/** A key that stops being one while it is in use ends the session, with the reason. */
+function Doorkeeper({ onError }: { readonly onError: React.RefObject<(error: unknown) => void> }): ReactNode {
+  const { session, end } = useSessions();
+  onError.current = (error) => {
+    if (session === undefined || !(error instanceof ClientError)) return;
+    const why = FAREWELLS[error.code];
+    if (session.kind === "key" && why !== undefined) end(why);
+  };
+  return session === undefined ? <SignIn /> : <Screens key={session.account.id} />;
+}
+
+const FAREWELLS: Readonly<Record<string, string>> = {
+  unknown_key: "This key has been revoked. You have been signed out.",
+  key_expired: "This key has expired. You have been signed out.",
+  account_chain_secured: "This account is ChainSecured now and its account key has ended. Sign in with the owner's wallet.",
+};

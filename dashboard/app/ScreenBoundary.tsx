@@ -1,0 +1,18 @@
+import { Component, type ReactNode } from "react";
+import { Notice } from "../parts/bits";
+import { wordsOf } from "../parts/failures";
+
+/** A screen that fails to draw, or whose file cannot be loaded, leaves the others alone. */
+export class ScreenBoundary extends Component<{ readonly children: ReactNode }, { readonly error?: unknown }> {
+  override state: { readonly error?: unknown } = {};
+
+  static getDerivedStateFromError(error: unknown): { error: unknown } {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (error === undefined) return this.props.children;
+    return <Notice kind="bad">This screen could not be shown. {wordsOf(error)} Choose another, or load the page again.</Notice>;
+  }
+}

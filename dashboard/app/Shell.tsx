@@ -1,0 +1,160 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useRouterState } from "@tanstack/react-router";
+import { Suspense, useEffect, useState, type ReactNode } from "react";
+import icon from "../icon.svg";
+import { Button } from "../parts/Button";
+import { Empty, Notice, PageHead, Spinner } from "../parts/bits";
+import { Icon, type IconName } from "../parts/icons";
+import { openClient, useSession, useSessions } from "../session/context";
+import { ScreenBoundary } from "./ScreenBoundary";
+import { useAccount } from "./queries";
+import { ThemeSwitch } from "./ThemeSwitch";
+
+const SCREENS = [
+  ["/", "Overview", "overview"],
+  ["/pkps", "PKPs", "pkps"],
+  ["/groups", "Groups", "groups"],
+  ["/actions", "Actions", "actions"],
+  ["/usage-keys", "Usage keys", "usageKeys"],
+  ["/runner", "Runner", "runner"],
+  ["/activity", "Activity", "activity"],
+  ["/credit", "Credit", "credit"],
+  ["/trust", "Trust", "trust"],
+  ["/account", "Account", "account"],
+] as const satisfies readonly (readonly [string, string, IconName])[];
+
+const SERVICE = document.title;
+
+export function Shell(): ReactNode {
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  const [menu, setMenu] = useState(false);
+  useEffect(() => setMenu(false), [path]);
+  useTitle(path);
+  return (
+    <>
+      <a className="button skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
+        Skip to the content
+      </a>
+      <div className="shell">
+        <div className="topbar">
+          <div className="brand">
+            <img src={icon} alt="" />
+            {SERVICE}
+          </div>
+          <Button look="quiet" onPress={() => setMenu(!menu)} aria-expanded={menu} aria-controls="sidebar">
+            Menu
+          </Button>
+        </div>
+        <Sidebar open={menu} />
+        <div className="main-side">
+          <SimulatedStrip />
+          <main className="screen" id="main" tabIndex={-1}>
+            <div className="column">
+              <ConnectionNotice />
+              <ScreenBoundary key={path}>
+                <Suspense fallback={<Spinner />}>
+                  <Outlet />
+                </Suspense>
+              </ScreenBoundary>
+            </div>
+          </main>
+        </div>
+      </div>
+    </>
+  );
+}
+
+function useTitle(path: string): void {
+  const [, name = ""] = SCREENS.find(([at]) => (at === "/" ? path === "/" : path.startsWith(at))) ?? [];
+  useEffect(() => {
+    document.title = name === "" ? SERVICE : `${name} · ${SERVICE}`;
+    return () => void (document.title = SERVICE);
+  }, [name]);
+}
+
+function Sidebar({ open }: { readonly open: boolean }): ReactNode {
+  return (
+    <div className={`sidebar ${open ? "open" : ""}`} id="sidebar">
+      <div className="brand">
+        <img src={icon} alt="" />
+        {SERVICE}
+      </div>
+      <nav className="nav" aria-label="Main">
+        <ul>
+          {SCREENS.map(([to, name, image]) => (
+            <li key={to}>
+              <Link to={to} activeOptions={{ exact: to === "/" }} activeProps={{ "aria-current": "page" }}>
+                <Icon name={image} />
+                {name}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <Who />
+    </div>
+  );
+}
+
+function Who(): ReactNode {
+  const session = useSession();
+  const { end } = useSessions();
+  const { data = session.account } = useAccount();
+  const as =
+    session.kind === "wallet"
+      ? session.wallet.forSafe
+        ? "preparing for a multisig"
+        : `with ${session.wallet.name}`
+      : session.isOwner
+        ? "with the account key"
+        : "with a usage key";
+  return (
+    <div className="foot">
+      <div className="who">
+        <span className="name">{data.name === "" ? "Your account" : data.name}</span>
+        <span className="soft small">{as}</span>
+      </div>
+      <ThemeSwitch />
+      <Button size="small" onPress={() => end()}>
+        Sign out
+      </Button>
+    </div>
+  );
+}
+
+/** Said on every screen, so that nobody takes a machine on a desk for a TEE. */
+function SimulatedStrip(): ReactNode {
+  const { data } = useQuery({ queryKey: ["info"], queryFn: () => openClient.info(), staleTime: Infinity });
+  if (data === undefined || data.tee === "dstack") return null;
+  return (
+    <div className="simulated">
+      {data.tee === "simulated" ? "Simulated TEE: for development. Keys here are not protected by hardware." : "This service runs without a TEE."}
+    </div>
+  );
+}
+
+function ConnectionNotice(): ReactNode {
+  const { error, refetch, isFetching } = useAccount();
+  if (error === null) return null;
+  return (
+    <Notice kind="bad">
+      <div className="row-between">
+        <span>The service cannot be reached. What you see may be old.</span>
+        <Button size="small" busy={isFetching} onPress={() => refetch()}>
+          Try again
+        </Button>
+      </div>
+    </Notice>
+  );
+}
+
+export function Missing(): ReactNode {
+  return (
+    <>
+      <PageHead title="Nothing here" />
+      <Empty title="There is no such screen">
+        <p>Choose one on the left.</p>
+      </Empty>
+    </>
+  );
+}

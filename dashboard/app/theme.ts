@@ -1,0 +1,22 @@
+/** Light, dark, or as the system says. The choice is a matter of this browser, so it is kept there. */
+export type Theme = "system" | "light" | "dark";
+const PLACE = "theme";
+
+export function storedTheme(): Theme {
+  try {
+    const stored = localStorage.getItem(PLACE);
+    return stored === "light" || stored === "dark" ? stored : "system";
+  } catch {
+    return "system";
+  }
+}
+
+export function applyTheme(theme: Theme): void {
+  if (theme === "system") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = theme;
+  try {
+    localStorage.setItem(PLACE, theme);
+  } catch {
+    // It lasts as long as the page then.
+  }
+}

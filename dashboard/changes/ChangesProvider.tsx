@@ -1,0 +1,110 @@
+/** Makes changes happen. In API mode at once; for a ChainSecured owner after a review, alone or collected into one transaction or one file. */
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, useCallback, useContext, useMemo, useRef, useState, type ReactNode } from "react";
+import { ClientError } from "../../client";
+import { useMessages } from "../parts/Messages";
+import { useSession } from "../session/context";
+import type { Session } from "../session/types";
+import type { Change, Collected, Outcome } from "./change";
+import { CollectedBar } from "./CollectedBar";
+import { Review } from "./Review";
+
+interface Changes {
+  perform<R extends object>(change: Change<R>): Promise<Outcome<R>>;
+}
+const Context = createContext<Changes | undefined>(undefined);
+
+export function useChanges(): Changes {
+  const changes = useContext(Context);
+  if (changes === undefined) throw new Error("there is nothing to change outside a session");
+  return changes;
+}
+
+interface Asked {
+  readonly change: Change;
+  readonly answer: (outcome: Outcome<object>) => void;
+}
+
+export function ChangesProvider({ children }: { readonly children: ReactNode }): ReactNode {
+  const session = useSession();
+  const viaApi = useApi(session);
+  const refresh = useRefresh(session);
+  const [asked, setAsked] = useState<Asked>();
+  const [collected, setCollected] = useState<readonly Collected[]>([]);
+  const nextId = useRef(0);
+
+  const perform = useCallback(
+    <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
+      if (session.kind === "key") return viaApi(change);
+      return new Promise((resolve) => setAsked({ change: change as unknown as Change, answer: resolve as Asked["answer"] }));
+    },
+    [session, viaApi],
+  );
+  const settle = (outcome: Outcome<object>): void => {
+    asked?.answer(outcome);
+    setAsked(undefined);
+    if (outcome.state === "done") void refresh();
+  };
+  const value = useMemo(() => ({ perform }), [perform]);
+  return (
+    <Context value={value}>
+      {children}
+      {session.kind === "wallet" && asked !== undefined && (
+        <Review
+          key={asked.change.title + String(nextId.current)}
+          session={session}
+          change={asked.change}
+          onOutcome={settle}
+          onCollect={(write) => {
+            const { title, words } = asked.change;
+            setCollected((now) => [...now, { id: (nextId.current += 1), title, words, write }]);
+          }}
+        />
+      )}
+      {session.kind === "wallet" && collected.length > 0 && (
+        <CollectedBar
+          session={session}
+          collected={collected}
+          onRemove={(id) => setCollected((now) => now.filter((one) => one.id !== id))}
+          onClear={() => setCollected([])}
+          onSent={() => void refresh()}
+        />
+      )}
+    </Context>
+  );
+}
+
+/** An attempt keeps its name until its end is known, so that pressing again after a lost answer does nothing twice. */
+function useApi(session: Session): <R extends object>(change: Change<R>) => Promise<Outcome<R>> {
+  const refresh = useRefresh(session);
+  const say = useMessages();
+  const attempts = useRef(new Map<string, string>());
+  return useCallback(
+    async <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
+      if (session.kind !== "key") throw new Error("the service changes API-mode accounts only");
+      const name = JSON.stringify([change.title, change.words]);
+      const idempotencyKey = attempts.current.get(name) ?? crypto.getRandomValues(new BigUint64Array(2)).join("-");
+      attempts.current.set(name, idempotencyKey);
+      try {
+        const result = await change.viaApi(session.client, { idempotencyKey });
+        attempts.current.delete(name);
+        say(`Done: ${change.title}.`);
+        await refresh();
+        return { state: "done", result };
+      } catch (error) {
+        if (!(error instanceof ClientError) || !error.retryable) attempts.current.delete(name);
+        throw error;
+      }
+    },
+    [session, refresh, say],
+  );
+}
+
+/** What is on the page is read again; what a wallet would have to sign for is not. */
+function useRefresh(session: Session): () => Promise<void> {
+  const queries = useQueryClient();
+  return useCallback(
+    () => queries.invalidateQueries({ predicate: ({ queryKey }) => session.kind === "key" || queryKey[0] !== "signed" }),
+    [queries, session.kind],
+  );
+}

@@ -1,0 +1,83 @@
+/** The changes collected so far: sent as one transaction with one signature, or saved as one file for a multisig's signers. */
+import { useState, type ReactNode } from "react";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { plural, saveFile } from "../parts/text";
+import type { WalletSession } from "../session/types";
+import type { Change, Collected } from "./change";
+import { Review } from "./Review";
+
+interface Props {
+  readonly session: WalletSession;
+  readonly collected: readonly Collected[];
+  readonly onRemove: (id: number) => void;
+  readonly onClear: () => void;
+  readonly onSent: () => void;
+}
+
+export function CollectedBar({ session, collected, onRemove, onClear, onSent }: Props): ReactNode {
+  const [open, setOpen] = useState<"list" | "review">();
+  const { owner, wallet } = session;
+  const save = (): void => {
+    const file = owner.safeFile(
+      collected.map(({ write }) => write),
+      { name: plural(collected.length, "change"), description: collected.map(({ title }) => title).join("; ") },
+    );
+    saveFile("safe-transactions.json", `${JSON.stringify(file, null, 2)}\n`, "application/json");
+  };
+  return (
+    <section className="collected row-between" aria-label="Collected changes">
+      <strong>{plural(collected.length, "change")} collected</strong>
+      <div className="row">
+        <Button look="quiet" onPress={() => setOpen("list")}>
+          Show
+        </Button>
+        <Button onPress={save}>Save as Safe file</Button>
+        {!wallet.forSafe && (
+          <Button look="primary" onPress={() => setOpen("review")}>
+            Send all
+          </Button>
+        )}
+      </div>
+      <Dialog open={open === "list"} onClose={() => setOpen(undefined)} title="Collected changes" about="Nothing of this has happened yet.">
+        <ol className="stack-s">
+          {collected.map(({ id, title }) => (
+            <li key={id} className="row-between">
+              <span>{title}</span>
+              <Button size="small" look="quiet" onPress={() => onRemove(id)}>
+                Drop
+              </Button>
+            </li>
+          ))}
+        </ol>
+        <div className="dialog-foot">
+          <Button look="danger" onPress={onClear}>
+            Drop all
+          </Button>
+        </div>
+      </Dialog>
+      {open === "review" && (
+        <Review
+          session={session}
+          change={together(collected)}
+          onOutcome={({ state }) => {
+            setOpen(undefined);
+            if (state !== "done") return;
+            onClear();
+            onSent();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+/** All of them happen, in this order, or none. */
+function together(collected: readonly Collected[]): Change {
+  return {
+    title: `${plural(collected.length, "change")} in one transaction`,
+    words: collected.map(({ title }, at) => [`Change ${at + 1}`, title] as const),
+    viaApi: () => Promise.reject(new Error("changes are collected by ChainSecured owners only")),
+    viaChain: async ({ prepare }) => ({ write: prepare.batch(collected.map(({ write }) => write)) }),
+  };
+}

@@ -1,0 +1,185 @@
+/** What a ChainSecured owner sees before signing: what will be sent, in words; then how it goes until it is in a block. */
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import type { OwnerWrite } from "../../client";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { Facts, Id, Notice, Spinner } from "../parts/bits";
+import { wordsOf } from "../parts/failures";
+import { useMessages } from "../parts/Messages";
+import { explorerOf } from "../parts/explorer";
+import type { WalletSession } from "../session/types";
+import type { Change, Outcome, Prepared } from "./change";
+import { sendingOf } from "./sending";
+
+type Phase =
+  | { readonly at: "first" }
+  | { readonly at: "preparing" }
+  | { readonly at: "review"; readonly prepared: Prepared<object>; readonly cost: string }
+  | { readonly at: "wallet"; readonly prepared: Prepared<object> }
+  | { readonly at: "chain"; readonly hash: string };
+
+interface Props {
+  readonly session: WalletSession;
+  readonly change: Change;
+  readonly onOutcome: (outcome: Outcome<object>) => void;
+  /** Absent where there is nothing to collect into. */
+  readonly onCollect?: (write: OwnerWrite) => void;
+}
+
+export function Review({ session, change, onOutcome, onCollect }: Props): ReactNode {
+  const { phase, failure, prepare, send } = useReview(session, change, onOutcome);
+  const collect = ({ write, early = {} }: Prepared<object>): void => {
+    onCollect?.(write);
+    onOutcome({ state: "collected", early });
+  };
+  const cancel = (): void => onOutcome({ state: "cancelled" });
+  const pending = phase.at === "wallet" || phase.at === "chain";
+  return (
+    <Dialog open title={`Review: ${change.title}`} closable={!pending} onClose={cancel}>
+      <Summary
+        session={session}
+        change={change}
+        functionName={phase.at === "review" || phase.at === "wallet" ? phase.prepared.write.functionName : undefined}
+      />
+      {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+      {phase.at === "first" && <First change={change} onCancel={cancel} onGo={prepare} />}
+      {phase.at === "preparing" && <Spinner label={change.signedFirst === undefined ? "Asking the chain" : "Waiting for your wallet"} />}
+      {phase.at === "review" && (
+        <Ready
+          cost={phase.cost}
+          forSafe={session.wallet.forSafe}
+          onCancel={cancel}
+          onSend={() => send(phase.prepared)}
+          onCollect={onCollect === undefined ? undefined : () => collect(phase.prepared)}
+        />
+      )}
+      {phase.at === "wallet" && <Spinner label={`Waiting for ${session.wallet.name}`} />}
+      {phase.at === "chain" && <OnItsWay hash={phase.hash} chainId={session.config.chain_id} />}
+    </Dialog>
+  );
+}
+
+interface FirstProps {
+  readonly change: Change;
+  readonly onCancel: () => void;
+  readonly onGo: () => Promise<void>;
+}
+
+/** What the wallet signs before there is anything to send; or, when preparing has failed, another try. */
+function First({ change, onCancel, onGo }: FirstProps): ReactNode {
+  return (
+    <>
+      {change.signedFirst !== undefined && <Notice>{change.signedFirst}</Notice>}
+      <Foot onCancel={onCancel}>
+        <Button look="primary" onPress={onGo}>
+          {change.signedFirst === undefined ? "Try again" : "Sign the request"}
+        </Button>
+      </Foot>
+    </>
+  );
+}
+
+interface ReadyProps {
+  readonly cost: string;
+  readonly forSafe: boolean;
+  readonly onCancel: () => void;
+  readonly onSend: () => Promise<void>;
+  readonly onCollect: (() => void) | undefined;
+}
+
+function Ready({ cost, forSafe, onCancel, onSend, onCollect }: ReadyProps): ReactNode {
+  return (
+    <>
+      <p>{cost}</p>
+      <Foot onCancel={onCancel}>
+        {onCollect !== undefined && (
+          <Button look={forSafe ? "primary" : "plain"} onPress={onCollect}>
+            Collect
+          </Button>
+        )}
+        {!forSafe && (
+          <Button look="primary" onPress={onSend}>
+            Sign and send
+          </Button>
+        )}
+      </Foot>
+    </>
+  );
+}
+
+function useReview(session: WalletSession, change: Change, onOutcome: Props["onOutcome"]) {
+  const say = useMessages();
+  const [phase, setPhase] = useState<Phase>({ at: change.signedFirst === undefined ? "preparing" : "first" });
+  const [failure, setFailure] = useState<string>();
+  const sending = sendingOf(session);
+  const begun = useRef(false);
+
+  const prepare = async (): Promise<void> => {
+    setFailure(undefined);
+    setPhase({ at: "preparing" });
+    try {
+      const prepared = await change.viaChain(session.owner);
+      setPhase({ at: "review", prepared, cost: await sending.cost(prepared.write) });
+    } catch (error) {
+      setFailure(wordsOf(error));
+      setPhase({ at: "first" });
+    }
+  };
+  const send = async (prepared: Prepared<object>): Promise<void> => {
+    setFailure(undefined);
+    setPhase({ at: "wallet", prepared });
+    try {
+      const sent = await sending.send(prepared.write, (hash) => setPhase({ at: "chain", hash }));
+      say(`Done: ${change.title}, in block ${sent.block_number}.`);
+      onOutcome({ state: "done", result: sent });
+    } catch (error) {
+      setFailure(wordsOf(error));
+      setPhase({ at: "review", prepared, cost: await sending.cost(prepared.write).catch(() => "") });
+    }
+  };
+  useEffect(() => {
+    if (begun.current || change.signedFirst !== undefined) return;
+    begun.current = true;
+    void prepare();
+  });
+  return { phase, failure, prepare, send };
+}
+
+function Foot({ onCancel, children }: { readonly onCancel: () => void; readonly children: ReactNode }): ReactNode {
+  return (
+    <div className="dialog-foot">
+      <Button look="quiet" onPress={onCancel}>
+        Cancel
+      </Button>
+      {children}
+    </div>
+  );
+}
+
+interface SummaryProps extends Pick<Props, "session" | "change"> {
+  readonly functionName: string | undefined;
+}
+
+function Summary({ session, change, functionName }: SummaryProps): ReactNode {
+  const { owner, account, config } = session;
+  return (
+    <Facts
+      items={[
+        ...(functionName === undefined ? [] : [["Function", <code key="f">{functionName}</code>] as const]),
+        ...change.words,
+        ["Account", account.name === "" ? <Id key="a" value={account.id} what="account id" /> : account.name],
+        ["Sent to", <Id key="c" value={owner.contractAddress} what="contract" href={explorerOf(config, "address", owner.contractAddress)} />],
+        ["Sent from", <Id key="o" value={owner.owner} what="owner" href={explorerOf(config, "address", owner.owner)} />],
+      ]}
+    />
+  );
+}
+
+function OnItsWay({ hash, chainId }: { readonly hash: string; readonly chainId: number }): ReactNode {
+  return (
+    <div className="stack-s">
+      <Spinner label="Sent. Waiting for a block" />
+      <Id value={hash} what="transaction" href={explorerOf({ chain_id: chainId }, "tx", hash)} />
+    </div>
+  );
+}

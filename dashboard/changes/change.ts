@@ -1,0 +1,32 @@
+import type { CallOptions, ChainSecuredClient, Client, OwnerWrite } from "../../client";
+
+/** A change of the account, in words and in both ways it can be made. Nothing has happened until it is performed. */
+export interface Change<R extends object = object> {
+  /** What it does, as an imperative sentence without a full stop. */
+  readonly title: string;
+  /** Its arguments, as people say them. */
+  readonly words: readonly (readonly [label: string, value: string])[];
+  /** API mode: the service submits it. */
+  readonly viaApi: (client: Client, options: CallOptions) => Promise<R>;
+  /** ChainSecured: prepared for the owner to sign. */
+  readonly viaChain: (owner: ChainSecuredClient) => Promise<Prepared<R>>;
+  /** What the wallet signs before there is anything to review, and why. */
+  readonly signedFirst?: string;
+}
+
+export interface Prepared<R extends object> {
+  readonly write: OwnerWrite<R>;
+  /** What is known before it is on chain: a secret that is shown once. */
+  readonly early?: Partial<R>;
+}
+
+export type Outcome<R extends object> =
+  { readonly state: "done"; readonly result: R } | { readonly state: "collected"; readonly early: Partial<R> } | { readonly state: "cancelled" };
+
+/** A change that is waiting to be sent together with others. */
+export interface Collected {
+  readonly id: number;
+  readonly title: string;
+  readonly words: Change["words"];
+  readonly write: OwnerWrite;
+}

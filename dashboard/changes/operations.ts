@@ -1,0 +1,142 @@
+/** Everything an account's owner can change, each in both modes. The fields are those of the HTTP interface. */
+import type { Body, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
+import { plural, quoted, short } from "../parts/text";
+import type { Change } from "./change";
+import { scopeSentences, type GroupNames } from "./scopes";
+
+/** Operations that both modes have under one name with the same fields. */
+type Shared = keyof ChainSecuredClient["prepare"] & keyof Client;
+type Words = Change["words"];
+
+function shared<Name extends Shared>(name: Name, input: Parameters<Client[Name]>[0], title: string, words: Words): Change {
+  return {
+    title,
+    words,
+    viaApi: (client, options) => (client[name] as (input: unknown, options: unknown) => Promise<object>)(input, options),
+    viaChain: async ({ prepare }) => ({ write: await (prepare[name] as (input: unknown) => Promise<OwnerWrite>)(input) }),
+  };
+}
+
+interface Strings {
+  readonly name: string;
+  readonly description: string;
+}
+const strings = ({ name, description }: Strings): Words => [["Name", name], ...(description === "" ? [] : [["Description", description] as const])];
+
+export interface MadePkp {
+  readonly wallet_address: string;
+}
+
+export function createPkp(fields: Strings): Change<MadePkp> {
+  return {
+    title: `Create the PKP ${quoted(fields.name, "without a name")}`,
+    words: strings(fields),
+    signedFirst:
+      "First your wallet signs a request for a new key. That costs nothing, and the key belongs to nobody until you send the transaction that registers it.",
+    viaApi: (client, options) => client.createWallet({ ...fields }, options),
+    viaChain: async (owner) => ({ write: await owner.prepare.registerPkp(await owner.mintPkp(), fields) }),
+  };
+}
+
+export interface MadeGroup {
+  readonly group_id: string;
+}
+export function createGroup(fields: Strings, pkps: readonly string[], actions: readonly string[]): Change<MadeGroup> {
+  const body = { group_name: fields.name, group_description: fields.description, pkp_ids_permitted: [...pkps], cid_hashes_permitted: [...actions] };
+  return {
+    title: `Create the group ${quoted(fields.name, "without a name")}`,
+    words: [...strings(fields), ["PKPs", names(pkps)], ["Actions", names(actions)]],
+    viaApi: (client, options) => client.addGroup(body, options),
+    viaChain: async ({ prepare }) => ({ write: await prepare.addGroup(body) }),
+  };
+}
+
+const names = (ids: readonly string[]): string => (ids.length === 0 ? "none" : ids.map(short).join(", "));
+
+export const renameGroup = (id: string, name: string, fields: Strings): Change =>
+  shared("updateGroup", { group_id: id, ...fields }, `Rename the group ${quoted(name, id)}`, strings(fields));
+
+export const removeGroup = (id: string, name: string): Change =>
+  shared("removeGroup", { group_id: id }, `Remove the group ${quoted(name, id)}`, [["Group", id]]);
+
+/** One transaction for all PKPs that come and go. */
+export const changeGroupPkps = (id: string, name: string, add: readonly string[], remove: readonly string[]): Change =>
+  shared("changeGroupPkps", { id, add: [...add], remove: [...remove] }, `Change the PKPs of ${quoted(name, id)}`, [
+    ["Add", names(add)],
+    ["Remove", names(remove)],
+  ]);
+
+export const addActionToGroup = (id: string, name: string, cid: string): Change =>
+  shared("addActionToGroup", { group_id: id, action_ipfs_cid: cid }, `List an action in ${quoted(name, id)}`, [["Action", cid]]);
+
+export const removeActionFromGroup = (id: string, name: string, hash: string, action: string): Change =>
+  shared("removeActionFromGroup", { group_id: id, hashed_cid: hash }, `Take ${action} out of ${quoted(name, id)}`, [["Action", hash]]);
+
+export const removePkpFromGroup = (id: string, name: string, pkp: string): Change =>
+  shared("removePkpFromGroup", { group_id: id, pkp_id: pkp }, `Take a PKP out of ${quoted(name, id)}`, [["PKP", pkp]]);
+
+export const addAction = (cid: string, fields: Strings): Change =>
+  shared("addAction", { action_ipfs_cid: cid, ...fields }, `Add the action ${quoted(fields.name, short(cid))}`, [...strings(fields), ["Code", cid]]);
+
+export const renameAction = (hash: string, name: string, fields: Strings): Change =>
+  shared("updateActionMetadata", { hashed_cid: hash, ...fields }, `Rename the action ${quoted(name, short(hash))}`, strings(fields));
+
+export const removeAction = (hash: string, name: string): Change =>
+  shared("deleteAction", { hashed_cid: hash }, `Remove the action ${quoted(name, short(hash))} from the account and every group`, [["Action", hash]]);
+
+export interface MadeKey {
+  readonly usage_api_key: string;
+  readonly api_key_hash: string;
+}
+export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNames): Change<MadeKey> {
+  return {
+    title: `Create the usage key ${quoted(permissions.name, "without a name")}`,
+    words: [
+      ["Name", permissions.name],
+      ["May", scopeSentences(permissions, groups).join(" ")],
+    ],
+    signedFirst:
+      "First your wallet signs a request for a new secret. That costs nothing, and the secret opens nothing until you send the transaction that attaches it.",
+    viaApi: (client, options) => client.addUsageApiKey(permissions, options),
+    viaChain: async (owner) => {
+      const { usage_api_key, minted } = await owner.mintUsageKey();
+      const write = await owner.prepare.attachUsageKey(minted, permissions);
+      const made = { usage_api_key, api_key_hash: minted.api_key_hash };
+      return { write: { ...write, resultOf: () => made }, early: made };
+    },
+  };
+}
+
+export const updateUsageKey = (hash: string, permissions: Body<"addUsageApiKey">, groups: GroupNames): Change =>
+  shared("updateUsageApiKey", { usage_api_key: hash, ...permissions }, `Change what ${quoted(permissions.name, "the key")} may do`, [
+    ["Name", permissions.name],
+    ["May", scopeSentences(permissions, groups).join(" ")],
+  ]);
+
+export const revokeKey = (hash: string, name: string): Change =>
+  shared("removeUsageApiKey", { usage_api_key: hash }, `Revoke the usage key ${quoted(name, short(hash))}`, [["Key", hash]]);
+
+export const transferOwnership = (to: string): Change =>
+  shared("transferOwnership", { new_owner_address: to }, "Hand the account to another owner", [["New owner", to]]);
+
+export const renameAccount = (fields: Strings): Change => shared("updateAccount", fields, "Rename the account", strings(fields));
+
+export const renamePkp = (address: string, name: string, fields: Strings): Change => ({
+  title: `Rename the PKP ${quoted(name, short(address))}`,
+  words: strings(fields),
+  viaApi: (client, options) => client.updateWallet({ pkp_id: address, ...fields }, options),
+  viaChain: async ({ prepare }) => ({ write: await prepare.updatePkp({ pkp_id: address, ...fields }) }),
+});
+
+/** Every key at once: one transaction for an owner with a wallet. */
+export function revokeAll(keys: readonly { readonly id: string; readonly name: string }[]): Change {
+  return {
+    title: `Revoke ${plural(keys.length, "usage key")}`,
+    words: [["Keys", keys.map(({ name, id }) => name || short(id)).join(", ")]],
+    viaApi: async (client) => {
+      for (const { id } of keys) await client.removeUsageApiKey({ usage_api_key: id });
+      return {};
+    },
+    viaChain: async ({ prepare }) => ({ write: prepare.batch(await Promise.all(keys.map(({ id }) => prepare.removeUsageApiKey({ usage_api_key: id })))) }),
+  };
+}

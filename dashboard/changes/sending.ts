@@ -1,0 +1,53 @@
+/**
+ * How a ChainSecured owner's change gets onto the chain. One object is one way: from the wallet that pays the gas itself, or as a file for a multisig's signers.
+ * Another way (a service that pays the gas, say) is another object and nothing else.
+ */
+import { formatEther } from "ethers";
+import type { ChainSecuredClient, OwnerWrite, Sent } from "../../client";
+import type { WalletSession } from "../session/types";
+
+export interface Sending {
+  /** `now`: it can be sent at once; `file`: it can only be exported. */
+  readonly kind: "now" | "file";
+  /** Who pays, in a sentence. */
+  cost(write: OwnerWrite): Promise<string>;
+  /** Sends it and waits for its block; `onSent` hears the transaction's hash before that. */
+  send<Result extends object>(write: OwnerWrite<Result>, onSent: (hash: string) => void): Promise<Sent<Result>>;
+}
+
+let listener: ((hash: string) => void) | undefined;
+
+/** Handed to the owner's client once; tells whoever is waiting at the moment. */
+export const onTransactionSent = (hash: string): void => listener?.(hash);
+
+export const sendingOf = ({ owner, wallet, config }: WalletSession): Sending => (wallet.forSafe ? asFile : fromWallet(owner, config.token));
+
+function fromWallet(owner: ChainSecuredClient, token: string): Sending {
+  return {
+    kind: "now",
+    cost: async (write) => {
+      const { gas, priceWei } = await owner.estimate(write);
+      const price = priceWei === undefined ? "" : `, about ${readable(gas * priceWei)} ${token} at the moment`;
+      return `Your wallet pays the network fee: ${gas.toLocaleString("en-US")} gas${price}.`;
+    },
+    send: async (write, onSent) => {
+      listener = onSent;
+      try {
+        return await owner.send(write);
+      } finally {
+        listener = undefined;
+      }
+    },
+  };
+}
+
+const asFile: Sending = {
+  kind: "file",
+  cost: async () => "The multisig pays the network fee when it executes the file.",
+  send: () => Promise.reject(new Error("This account belongs to a multisig: collect the changes and hand its signers the file.")),
+};
+
+function readable(wei: bigint): string {
+  const number = Number(formatEther(wei));
+  return number === 0 ? "0" : number.toPrecision(2).replace(/\.?0+e/, "e");
+}

@@ -1,0 +1,162 @@
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useMemo, useRef, useState, type ReactNode } from "react";
+
+export interface Column<Row> {
+  readonly title: string;
+  /** As in grid-template-columns. */
+  readonly width: string;
+  readonly cell: (row: Row) => ReactNode;
+  /** What the column sorts by; without it, it does not sort. */
+  readonly by?: (row: Row) => string | number;
+  readonly end?: boolean;
+}
+
+interface Props<Row> {
+  readonly label: string;
+  readonly rows: readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  readonly idOf: (row: Row) => string;
+  /** What a search looks through; without it there is no search. */
+  readonly textOf?: (row: Row) => string;
+  /** How many there are in all, when not all of them have arrived. */
+  readonly total?: number;
+  readonly tools?: ReactNode;
+}
+
+/** Fewer rows than this are simply there; more are drawn as they come into view. */
+const VIRTUAL_FROM = 60;
+const ROW_PX = 53;
+
+/** A table of any length that can be searched and sorted. A phone shows each row as a block. */
+export function DataTable<Row>({ label, rows, columns, idOf, textOf, total, tools }: Props<Row>): ReactNode {
+  const [search, setSearch] = useState("");
+  const [sort, setSort] = useState<{ readonly column: number; readonly down: boolean }>();
+  const shown = useMemo(() => sorted(found(rows, search, textOf), columns, sort), [rows, search, textOf, columns, sort]);
+  const template = columns.map(({ width }) => width).join(" ");
+  const missing = total !== undefined && total > rows.length ? ` of ${total.toLocaleString("en-US")}` : "";
+  return (
+    <div className="stack-s">
+      {(textOf !== undefined || tools !== undefined) && (
+        <div className="list-tools">
+          {textOf !== undefined && (
+            <input
+              className="input"
+              type="search"
+              aria-label={`Search ${label}`}
+              placeholder="Search"
+              value={search}
+              onChange={(e) => setSearch(e.target.value)}
+            />
+          )}
+          <span className="soft small number" role="status">
+            {shown.length.toLocaleString("en-US")}
+            {missing}
+          </span>
+          {tools}
+        </div>
+      )}
+      <div className="table" role="table" aria-label={label} aria-rowcount={shown.length + 1} style={{ "--columns": template } as React.CSSProperties}>
+        <div className="tr head" role="row" aria-rowindex={1}>
+          {columns.map((column, at) => (
+            <HeadCell key={column.title} column={column} sort={sort?.column === at ? sort.down : undefined} onSort={() => setSort(next(sort, at))} />
+          ))}
+        </div>
+        <Rows shown={shown} columns={columns} idOf={idOf} label={label} />
+      </div>
+    </div>
+  );
+}
+
+const next = (sort: { column: number; down: boolean } | undefined, column: number) => ({ column, down: sort?.column === column && !sort.down });
+
+function HeadCell<Row>({ column, sort, onSort }: { column: Column<Row>; sort: boolean | undefined; onSort: () => void }): ReactNode {
+  const order = sort === undefined ? undefined : sort ? "descending" : "ascending";
+  return (
+    <div className={`th ${column.end ? "end" : ""}`} role="columnheader" aria-sort={column.by === undefined ? undefined : (order ?? "none")}>
+      {column.by === undefined ? (
+        column.title || <span className="hidden-visually">Actions</span>
+      ) : (
+        <button type="button" className="sort" onClick={onSort}>
+          {column.title}
+          <span aria-hidden="true">{sort === undefined ? "" : sort ? " ↓" : " ↑"}</span>
+        </button>
+      )}
+    </div>
+  );
+}
+
+function found<Row>(rows: readonly Row[], search: string, textOf: ((row: Row) => string) | undefined): readonly Row[] {
+  const words = search.trim().toLowerCase();
+  return words === "" || textOf === undefined ? rows : rows.filter((row) => textOf(row).toLowerCase().includes(words));
+}
+
+function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sort: { column: number; down: boolean } | undefined): readonly Row[] {
+  const by = sort === undefined ? undefined : columns[sort.column]?.by;
+  if (by === undefined || sort === undefined) return rows;
+  const sign = sort.down ? -1 : 1;
+  return [...rows].sort((one, other) => sign * compared(by(one), by(other)));
+}
+
+function compared(one: string | number, other: string | number): number {
+  return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), undefined, { numeric: true });
+}
+
+interface RowsProps<Row> {
+  readonly shown: readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  readonly idOf: (row: Row) => string;
+  readonly label: string;
+}
+
+function Rows<Row>(props: RowsProps<Row>): ReactNode {
+  if (props.shown.length >= VIRTUAL_FROM) return <VirtualRows {...props} />;
+  return (
+    <div role="rowgroup">
+      {props.shown.map((row, at) => (
+        <TableRow key={props.idOf(row)} row={row} at={at} columns={props.columns} />
+      ))}
+    </div>
+  );
+}
+
+function VirtualRows<Row>({ shown, columns, idOf, label }: RowsProps<Row>): ReactNode {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({ count: shown.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 12 });
+  const items = virtual.getVirtualItems();
+  return (
+    <div className="rows" ref={scroller} tabIndex={0} role="rowgroup" aria-label={`${label}, scrollable`}>
+      <div style={{ height: `${virtual.getTotalSize()}px` }} role="presentation">
+        <div style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }} role="presentation">
+          {items.map(({ index }) => {
+            const row = shown[index];
+            return row === undefined ? null : <TableRow key={idOf(row)} row={row} at={index} columns={columns} measure={virtual.measureElement} />;
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+interface RowProps<Row> {
+  readonly row: Row;
+  readonly at: number;
+  readonly columns: readonly Column<Row>[];
+  readonly measure?: (element: HTMLElement | null) => void;
+}
+
+function TableRow<Row>({ row, at, columns, measure }: RowProps<Row>): ReactNode {
+  return (
+    <div className="tr" role="row" aria-rowindex={at + 2} data-index={at} ref={measure}>
+      {columns.map((column, place) => (
+        <div
+          key={column.title}
+          role="cell"
+          className={`td ${place === 0 ? "first" : ""} ${column.end ? "end" : ""}`}
+          data-label={place === 0 || column.title === "" ? undefined : column.title}
+        >
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,116 @@
+import { Dialog as Radix } from "radix-ui";
+import { useState, type FormEvent, type ReactNode } from "react";
+import { Button } from "./Button";
+import { Icon } from "./icons";
+import { Notice } from "./bits";
+import { wordsOf } from "./failures";
+
+interface Props {
+  readonly open: boolean;
+  readonly onClose: () => void;
+  readonly title: string;
+  readonly about?: ReactNode;
+  readonly wide?: boolean;
+  /** False where leaving would lose something that is shown once. */
+  readonly closable?: boolean;
+  readonly children: ReactNode;
+}
+
+/** A dialog that keeps the focus, makes what is behind it inert and closes on Escape. */
+export function Dialog({ open, onClose, title, about, wide = false, closable = true, children }: Props): ReactNode {
+  const keep = (event: Event): void => void (closable || event.preventDefault());
+  return (
+    <Radix.Root open={open} onOpenChange={(next) => !next && closable && onClose()}>
+      <Radix.Portal>
+        <Radix.Overlay className="scrim fade-in" />
+        <Radix.Content
+          className={`dialog fade-in stack ${wide ? "wide" : ""}`}
+          onEscapeKeyDown={keep}
+          onInteractOutside={(event) => event.preventDefault()}
+          {...(about === undefined ? { "aria-describedby": undefined } : {})}
+        >
+          <div className="row-between">
+            <Radix.Title asChild>
+              <h2>{title}</h2>
+            </Radix.Title>
+            {closable && (
+              <Radix.Close className="icon-button" aria-label="Close">
+                <Icon name="close" />
+              </Radix.Close>
+            )}
+          </div>
+          {about !== undefined && (
+            <Radix.Description asChild>
+              <div className="soft">{about}</div>
+            </Radix.Description>
+          )}
+          {children}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
+
+interface FormProps extends Omit<Props, "closable"> {
+  readonly submit: string;
+  readonly danger?: boolean;
+  readonly ready?: boolean;
+  /** Closes when it resolves, unless with false; a failure is shown and what was typed stays. */
+  readonly onSubmit: () => Promise<unknown>;
+}
+
+/** A dialog around one form with one button that does it. */
+export function FormDialog({ submit, danger = false, ready = true, onSubmit, onClose, children, ...dialog }: FormProps): ReactNode {
+  return (
+    <Dialog {...dialog} onClose={onClose}>
+      <Form submit={submit} danger={danger} ready={ready} onCancel={onClose} onSubmit={async () => void ((await onSubmit()) !== false && onClose())}>
+        {children}
+      </Form>
+    </Dialog>
+  );
+}
+
+interface InnerFormProps {
+  readonly submit: string;
+  readonly danger?: boolean;
+  readonly ready?: boolean;
+  readonly onCancel?: () => void;
+  readonly onSubmit: () => Promise<unknown>;
+  readonly children: ReactNode;
+}
+
+export function Form({ submit, danger = false, ready = true, onCancel, onSubmit, children }: InnerFormProps): ReactNode {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<string>();
+  const send = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    // A form in a dialog of a form is no part of the outer one.
+    event.stopPropagation();
+    if (busy || !ready) return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      await onSubmit();
+    } catch (error) {
+      setFailure(wordsOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form className="stack" onSubmit={(event) => void send(event)}>
+      {children}
+      {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
+      <div className="dialog-foot">
+        {onCancel !== undefined && (
+          <Button look="quiet" onPress={onCancel}>
+            Cancel
+          </Button>
+        )}
+        <Button type="submit" look={danger ? "danger solid" : "primary"} busy={busy} disabled={!ready}>
+          {submit}
+        </Button>
+      </div>
+    </form>
+  );
+}

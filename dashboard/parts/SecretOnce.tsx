@@ -1,0 +1,38 @@
+import { useState, type ReactNode } from "react";
+import { Button } from "./Button";
+import { CopyButton } from "./bits";
+import { Check } from "./Field";
+import { saveFile } from "./text";
+
+interface Props {
+  readonly secret: string;
+  /** What it is, for labels: "API key". */
+  readonly what: string;
+  /** The name of the file it can be saved as. */
+  readonly file: string;
+  readonly onKept: () => void;
+}
+
+/** A secret that is shown once: one goes on only after saying that it is kept. */
+export function SecretOnce({ secret, what, file, onKept }: Props): ReactNode {
+  const [kept, setKept] = useState(false);
+  return (
+    <>
+      <div className="secret">
+        <output className="code" aria-label={`New ${what}`}>
+          {secret}
+        </output>
+        <CopyButton text={secret} what={what} />
+      </div>
+      <div className="row">
+        <Button onPress={() => saveFile(file.replace(/[^\w.-]+/g, "-"), `${secret}\n`)}>Download</Button>
+      </div>
+      <Check label="I have stored this key" checked={kept} onChange={setKept} />
+      <div className="dialog-foot">
+        <Button look="primary" disabled={!kept} onPress={onKept}>
+          Continue
+        </Button>
+      </div>
+    </>
+  );
+}

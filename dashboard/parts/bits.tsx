@@ -1,0 +1,122 @@
+import { useState, type ReactNode } from "react";
+import { Icon } from "./icons";
+import { short } from "./text";
+
+export function Notice({ kind = "plain", children }: { readonly kind?: "plain" | "good" | "bad" | "warn"; readonly children: ReactNode }): ReactNode {
+  return (
+    <div className={`notice ${kind}`} role={kind === "bad" ? "alert" : undefined}>
+      <div className="grow">{children}</div>
+    </div>
+  );
+}
+
+export function Badge({ kind = "plain", children }: { readonly kind?: "plain" | "good" | "bad" | "warn"; readonly children: ReactNode }): ReactNode {
+  return <span className={`badge ${kind}`}>{children}</span>;
+}
+
+export function Empty({ title, children }: { readonly title: string; readonly children: ReactNode }): ReactNode {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      <div className="stack-s">{children}</div>
+    </div>
+  );
+}
+
+export function Spinner({ label = "Loading" }: { readonly label?: string }): ReactNode {
+  return (
+    <div className="row soft" role="status">
+      <span className="spinner" aria-hidden="true" />
+      {label} …
+    </div>
+  );
+}
+
+export function PageHead({ title, about, children }: { readonly title: ReactNode; readonly about?: ReactNode; readonly children?: ReactNode }): ReactNode {
+  return (
+    <header className="page-head">
+      <div className="grow">
+        <h1 tabIndex={-1}>{title}</h1>
+        {about !== undefined && <p className="about">{about}</p>}
+      </div>
+      {children !== undefined && <div className="row">{children}</div>}
+    </header>
+  );
+}
+
+export function Facts({ items }: { readonly items: readonly (readonly [label: string, value: ReactNode])[] }): ReactNode {
+  return (
+    <dl className="facts">
+      {items.map(([label, value]) => (
+        <FactRow key={label} label={label} value={value} />
+      ))}
+    </dl>
+  );
+}
+
+function FactRow({ label, value }: { readonly label: string; readonly value: ReactNode }): ReactNode {
+  return (
+    <>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}
+
+export function Figure({ label, value, hint }: { readonly label: string; readonly value: ReactNode; readonly hint?: ReactNode }): ReactNode {
+  return (
+    <div className="figure">
+      <span className="soft small">{label}</span>
+      <span className="value">{value}</span>
+      {hint !== undefined && <span className="soft small">{hint}</span>}
+    </div>
+  );
+}
+
+/** Puts a text into the clipboard; a tick says that it worked. */
+export function CopyButton({ text, what }: { readonly text: string; readonly what: string }): ReactNode {
+  const [done, setDone] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text).then(
+      () => setDone(true),
+      () => setDone(false),
+    );
+    setTimeout(() => setDone(false), 2_000);
+  };
+  return (
+    <button type="button" className="icon-button" aria-label={done ? "Copied" : `Copy ${what}`} onClick={() => void copy()}>
+      <Icon name={done ? "done" : "copy"} />
+    </button>
+  );
+}
+
+/** A long id: its ends, the whole of it for the pointer and the clipboard, and a link where there is something to see. */
+export function Id({ value, what, href, whole = false }: { value: string; what: string; href?: string | undefined; whole?: boolean }): ReactNode {
+  return (
+    <span className="copyable">
+      <span className="text code" title={value}>
+        {whole ? value : short(value)}
+      </span>
+      <CopyButton text={value} what={what} />
+      {href !== undefined && (
+        <a className="icon-button" href={href} target="_blank" rel="noreferrer" aria-label={`Show ${what} in the explorer`}>
+          <Icon name="out" />
+        </a>
+      )}
+    </span>
+  );
+}
+
+export function CodeBlock({ text, what }: { readonly text: string; readonly what: string }): ReactNode {
+  return (
+    <div className="stack-s">
+      <div className="row-between">
+        <span className="label">{what}</span>
+        <CopyButton text={text} what={what} />
+      </div>
+      <pre className="code-block" tabIndex={0} aria-label={what} role="region">
+        {text}
+      </pre>
+    </div>
+  );
+}

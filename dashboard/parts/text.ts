@@ -1,0 +1,37 @@
+/** Numbers, times and ids as people read them. */
+
+export const short = (id: string): string => (id.length > 20 ? `${id.slice(0, id.startsWith("0x") ? 8 : 6)}…${id.slice(-6)}` : id);
+
+/** US cents as dollars: $20.00, -$0.05. */
+export function dollars(cents: number): string {
+  const absolute = Math.abs(cents);
+  const whole = Math.floor(absolute / 100).toLocaleString("en-US");
+  return `${cents < 0 ? "-" : ""}$${whole}.${String(Math.round(absolute % 100)).padStart(2, "0")}`;
+}
+
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+export const day = (at: Date | string | number): string => DATE.format(new Date(at));
+export const moment = (at: Date | string | number): string => MOMENT.format(new Date(at));
+
+/** `1 action`, `3 actions`. */
+export const plural = (count: number, one: string, many = `${one}s`): string => `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
+
+/** `a`, `a and b`, `a, b and c`. */
+export function listed(items: readonly string[]): string {
+  if (items.length < 2) return items.join("");
+  return `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
+}
+
+export const quoted = (name: string, otherwise: string): string => (name === "" ? otherwise : `“${name}”`);
+
+/** Durations: 12 ms, 1.4 s. */
+export const duration = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+export function saveFile(name: string, text: string, type = "text/plain"): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = Object.assign(document.createElement("a"), { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1_000);
+}

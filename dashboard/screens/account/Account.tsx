@@ -1,0 +1,107 @@
+import { useState, type ReactNode } from "react";
+import { useAccount } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { renameAccount } from "../../changes/operations";
+import { Button } from "../../parts/Button";
+import { FormDialog } from "../../parts/Dialog";
+import { Badge, Facts, Id, Notice, PageHead } from "../../parts/bits";
+import { explorerOf } from "../../parts/explorer";
+import { StringsFields, type Strings } from "../../parts/Field";
+import { useSession } from "../../session/context";
+import type { Account as AccountItem } from "../../session/types";
+import { Convert } from "./Convert";
+import { Freeze } from "./Freeze";
+import { Transfer } from "./Transfer";
+
+type Open = "rename" | "convert" | "transfer" | undefined;
+
+export function Account(): ReactNode {
+  const session = useSession();
+  const { data: account } = useAccount();
+  const [open, setOpen] = useState<Open>();
+  const close = (): void => setOpen(undefined);
+  return (
+    <>
+      <PageHead title="Account" about="What the account is called, who owns it, and what can be done to it as a whole.">
+        {session.isOwner && <Button onPress={() => setOpen("rename")}>Rename</Button>}
+      </PageHead>
+      <AccountFacts account={account} />
+      {!session.isOwner && <Notice>You are signed in with a usage key. Only the owner can change the account.</Notice>}
+      {session.isOwner && <Freeze account={account} />}
+      {session.isOwner && account.managed && (
+        <Task
+          title="Convert to ChainSecured"
+          about="Your wallet becomes the owner, and nobody else can change the account again. The account key ends for ever."
+        >
+          <Button onPress={() => setOpen("convert")}>Convert to ChainSecured</Button>
+        </Task>
+      )}
+      {session.isOwner && (
+        <Task
+          title="Hand the account to somebody else"
+          about="Another wallet, a Safe or a contract becomes the owner. Your own rights end with the same transaction."
+        >
+          <Button look="danger" onPress={() => setOpen("transfer")}>
+            Transfer ownership
+          </Button>
+        </Task>
+      )}
+      {session.kind === "wallet" && (
+        <Task
+          title="Changes for a multisig"
+          about="Choose “Collect” whenever a change is reviewed. The collected changes can be sent as one transaction, or saved as one file for Safe's Transaction Builder."
+        />
+      )}
+      {open === "rename" && <Rename onClose={close} />}
+      {open === "convert" && session.kind === "key" && <Convert session={session} onClose={close} />}
+      {open === "transfer" && <Transfer onClose={close} />}
+    </>
+  );
+}
+
+function AccountFacts({ account }: { readonly account: AccountItem }): ReactNode {
+  const { config } = useSession();
+  return (
+    <section className="card">
+      <Facts
+        items={[
+          ["Name", account.name || "without a name"],
+          ["Description", account.description || "–"],
+          ["Mode", <Badge key="m">{account.managed ? "API mode" : "ChainSecured"}</Badge>],
+          ["Account id", <Id key="i" value={account.id} what="account id" />],
+          ["Owner", <Id key="o" whole value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />],
+          ["Contract", <Id key="c" value={config.contract_address} what="contract" href={explorerOf(config, "address", config.contract_address)} />],
+        ]}
+      />
+    </section>
+  );
+}
+
+export function Task({ title, about, children }: { readonly title: string; readonly about: ReactNode; readonly children?: ReactNode }): ReactNode {
+  return (
+    <section className="card task" aria-label={title}>
+      <div className="grow stack-s">
+        <h2>{title}</h2>
+        <p className="soft">{about}</p>
+      </div>
+      {children}
+    </section>
+  );
+}
+
+function Rename({ onClose }: { readonly onClose: () => void }): ReactNode {
+  const { perform } = useChanges();
+  const { data } = useAccount();
+  const [{ name, description }, setStrings] = useState<Strings>(data);
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Rename the account"
+      submit="Save"
+      onSubmit={async () => (await perform(renameAccount({ name, description }))).state !== "cancelled"}
+    >
+      <StringsFields value={{ name, description }} onChange={setStrings} />
+    </FormDialog>
+  );
+}

@@ -1,0 +1,124 @@
+import { useMemo, useState, type ReactNode } from "react";
+import { useActions, type Action } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { removeAction, renameAction } from "../../changes/operations";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { FormDialog } from "../../parts/Dialog";
+import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/bits";
+import { wordsOf } from "../../parts/failures";
+import { StringsFields, type Strings } from "../../parts/Field";
+import { quoted } from "../../parts/text";
+import { ANY_ACTION } from "../pkps/uses";
+import { AddAction } from "./AddAction";
+
+type Open = { readonly what: "rename" | "remove"; readonly action: Action } | { readonly what: "add" } | undefined;
+
+export function Actions(): ReactNode {
+  const { items, total, isLoading, error } = useActions();
+  const [open, setOpen] = useState<Open>();
+  const columns = useMemo(() => columnsOf(setOpen), []);
+  const close = (): void => setOpen(undefined);
+  return (
+    <>
+      <PageHead title="Actions" about="JavaScript that the service runs next to your keys. An action is named by its code: changed code is another action.">
+        <Button look="primary" onPress={() => setOpen({ what: "add" })}>
+          Add action
+        </Button>
+      </PageHead>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {!isLoading && error === null && items.length === 0 && (
+        <Empty title="No actions yet">
+          <p>Paste code, or try something in the Runner and add it from there.</p>
+        </Empty>
+      )}
+      {items.length > 0 && (
+        <DataTable
+          label="Actions"
+          rows={items}
+          total={total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={({ name, description, hashed_cid, action_ipfs_cid }) => `${name} ${description} ${hashed_cid} ${action_ipfs_cid ?? ""}`}
+        />
+      )}
+      {open?.what === "add" && <AddAction onClose={close} />}
+      {open?.what === "rename" && <Rename action={open.action} onClose={close} />}
+      {open?.what === "remove" && <Remove action={open.action} onClose={close} />}
+    </>
+  );
+}
+
+const columnsOf = (onOpen: (open: Open) => void): readonly Column<Action>[] => [
+  {
+    title: "Name",
+    width: "minmax(9rem, 1fr)",
+    cell: ({ name, hashed_cid }) => <span className="name">{hashed_cid === ANY_ACTION ? "Any" : name || "Without a name"}</span>,
+    by: ({ name }) => name,
+  },
+  {
+    title: "Code",
+    width: "minmax(11rem, 1fr)",
+    cell: ({ action_ipfs_cid: cid, hashed_cid }) => (cid === undefined ? <Id value={hashed_cid} what="hash of the CID" /> : <Id value={cid} what="CID" />),
+  },
+  {
+    title: "Description",
+    width: "minmax(8rem, 1.4fr)",
+    cell: ({ description }) => <span className="soft">{description}</span>,
+    by: ({ description }) => description,
+  },
+  {
+    title: "",
+    width: "11rem",
+    end: true,
+    cell: (action) => (
+      <div className="actions">
+        <Button size="small" onPress={() => onOpen({ what: "rename", action })}>
+          Rename
+        </Button>
+        <Button size="small" look="danger" onPress={() => onOpen({ what: "remove", action })}>
+          Remove
+        </Button>
+      </div>
+    ),
+  },
+];
+
+interface Props {
+  readonly action: Action;
+  readonly onClose: () => void;
+}
+
+function Rename({ action, onClose }: Props): ReactNode {
+  const { perform } = useChanges();
+  const [{ name, description }, setStrings] = useState<Strings>(action);
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Rename the action"
+      submit="Save"
+      onSubmit={async () => (await perform(renameAction(action.hashed_cid, action.name, { name, description }))).state !== "cancelled"}
+    >
+      <StringsFields value={{ name, description }} onChange={setStrings} />
+    </FormDialog>
+  );
+}
+
+function Remove({ action, onClose }: Props): ReactNode {
+  const { perform } = useChanges();
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title={`Remove ${quoted(action.name, "this action")}?`}
+      about="It is taken out of the account and of every group that lists it, at once. What it could use, it can no longer use."
+      submit="Remove action"
+      danger
+      onSubmit={async () => (await perform(removeAction(action.hashed_cid, action.name))).state !== "cancelled"}
+    >
+      {null}
+    </FormDialog>
+  );
+}

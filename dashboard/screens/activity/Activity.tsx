@@ -1,0 +1,35 @@
+import { Tabs } from "radix-ui";
+import type { ReactNode } from "react";
+import { Notice, PageHead } from "../../parts/bits";
+import { useSession } from "../../session/context";
+import { Events } from "./Events";
+import { Runs } from "./Runs";
+
+export function Activity(): ReactNode {
+  const session = useSession();
+  const isReadable = session.kind === "key" || !session.wallet.forSafe;
+  return (
+    <>
+      <PageHead
+        title="Activity"
+        about="Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs are kept nowhere."
+      />
+      {isReadable ? (
+        <Tabs.Root defaultValue="runs" className="stack">
+          <Tabs.List className="tabs" aria-label="What to show">
+            <Tabs.Trigger value="runs">Runs</Tabs.Trigger>
+            <Tabs.Trigger value="events">Events</Tabs.Trigger>
+          </Tabs.List>
+          <Tabs.Content value="runs" tabIndex={-1}>
+            <Runs />
+          </Tabs.Content>
+          <Tabs.Content value="events" tabIndex={-1}>
+            <Events />
+          </Tabs.Content>
+        </Tabs.Root>
+      ) : (
+        <Notice>Sign in with a usage key of the account to see its activity: a multisig cannot sign for it.</Notice>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,186 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import type { Answer } from "../../../client";
+import { useLimits, useSigned, useBalance, useUsageKeys, readerOf } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { Empty, Figure, Notice, PageHead, Spinner } from "../../parts/bits";
+import { codeOf, wordsOf } from "../../parts/failures";
+import { dollars, moment, short } from "../../parts/text";
+import { useSession } from "../../session/context";
+import { AddFunds } from "./AddFunds";
+import { resumePayment } from "./payment";
+
+type Entry = Answer<"history">[number];
+
+export function Credit(): ReactNode {
+  const session = useSession();
+  const queries = useQueryClient();
+  const [adding, setAdding] = useState(false);
+  const [notice, setNotice] = useState<string>();
+  const reader = readerOf(session);
+  const balance = useBalance();
+  const refresh = (): Promise<void> => queries.invalidateQueries({ queryKey: ["signed"] });
+  useResumed(session.account.id, reader, (sentence) => {
+    setNotice(sentence);
+    void refresh();
+  });
+  const canPay = session.kind === "key" || !session.wallet.forSafe;
+  return (
+    <>
+      <PageHead title="Credit" about="Runs and changes are paid from your credit. Looking at things is free.">
+        {canPay && (
+          <Button look="primary" onPress={() => setAdding(true)}>
+            Add funds
+          </Button>
+        )}
+      </PageHead>
+      {!canPay && <Notice>A multisig's account pays with a usage key: sign in with one to see the credit and to add funds.</Notice>}
+      {notice !== undefined && <Notice kind="good">{notice}</Notice>}
+      <section className="card figures" aria-label="Balance and prices">
+        <Figure
+          label="Balance"
+          value={<span aria-label="Balance">{balance.data?.balance_display ?? "–"}</span>}
+          hint={balance.error !== null ? wordsOf(balance.error) : held(balance.data?.reserved_cents)}
+        />
+        <Prices />
+      </section>
+      {canPay && <History />}
+      <SpendingByKey />
+      {adding && (
+        <AddFunds
+          account={session.account.id}
+          payments={reader}
+          onClose={() => setAdding(false)}
+          onPaid={(sentence) => {
+            setNotice(sentence);
+            void refresh();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+const held = (cents = 0): string | undefined => (cents > 0 ? `${dollars(cents)} held for what is running` : undefined);
+
+function Prices(): ReactNode {
+  const { data } = useLimits();
+  if (data === undefined) return <Spinner />;
+  const { managementWriteCents, runSecondCents } = data.prices;
+  return (
+    <>
+      <Figure label="A run" value={dollars(runSecondCents)} hint="for each second begun" />
+      <Figure label="A change" value={dollars(managementWriteCents)} hint="of the account, its groups, PKPs or keys" />
+    </>
+  );
+}
+
+function useResumed(account: string, reader: ReturnType<typeof readerOf>, onResumed: (sentence: string) => void): void {
+  const begun = useRef(false);
+  useEffect(() => {
+    if (begun.current) return;
+    begun.current = true;
+    void resumePayment(account, reader).then((sentence) => sentence !== undefined && onResumed(sentence));
+  });
+}
+
+const KINDS: Readonly<Record<Entry["kind"], string>> = {
+  signup_credit: "Signup credit",
+  top_up: "Funds added",
+  refund: "Refund",
+  dispute: "Dispute",
+  reversal: "Reversal",
+  write: "Change",
+  run: "Run",
+};
+
+const COLUMNS: readonly Column<Entry>[] = [
+  { title: "When", width: "minmax(10rem, 1fr)", cell: ({ created_at }) => moment(created_at), by: ({ created_at }) => created_at },
+  { title: "What", width: "minmax(8rem, 1fr)", cell: ({ kind }) => KINDS[kind], by: ({ kind }) => KINDS[kind] },
+  { title: "Reference", width: "minmax(8rem, 2fr)", cell: (entry) => <Reference entry={entry} /> },
+  {
+    title: "Amount",
+    width: "7rem",
+    end: true,
+    cell: ({ amount_cents }) => <span className="number">{dollars(amount_cents)}</span>,
+    by: ({ amount_cents }) => amount_cents,
+  },
+];
+
+function Reference({ entry }: { readonly entry: Entry }): ReactNode {
+  const receipt = (entry as { readonly receipt_url?: string }).receipt_url;
+  if (receipt !== undefined) {
+    return (
+      <a href={receipt} target="_blank" rel="noreferrer">
+        Receipt
+      </a>
+    );
+  }
+  return (
+    <span className="code soft" title={entry.reference}>
+      {short(entry.reference)}
+    </span>
+  );
+}
+
+const PAGE = 50;
+
+function History(): ReactNode {
+  const [page, setPage] = useState(0);
+  const { data, error } = useSigned(`history-${page}`, (client) => client.history({ page_number: page, page_size: PAGE }));
+  return (
+    <section className="stack" aria-label="History">
+      <h2>History</h2>
+      {error !== null && <Notice>{codeOf(error) === "owner_only" ? "The history is shown to the account's owner only." : wordsOf(error)}</Notice>}
+      {data === undefined && error === null && <Spinner />}
+      {data?.total === 0 && (
+        <Empty title="No entries yet">
+          <p>Whatever is added or spent appears here.</p>
+        </Empty>
+      )}
+      {data !== undefined && data.total > 0 && (
+        <DataTable label="History" rows={data.items} columns={COLUMNS} idOf={({ id }) => id} textOf={(entry) => `${KINDS[entry.kind]} ${entry.reference}`} />
+      )}
+      {data !== undefined && data.total > PAGE && (
+        <div className="row">
+          {page > 0 && <Button onPress={() => setPage(page - 1)}>Newer</Button>}
+          {data.total > (page + 1) * PAGE && <Button onPress={() => setPage(page + 1)}>Older</Button>}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function SpendingByKey(): ReactNode {
+  const { items } = useUsageKeys();
+  const spending = items.filter(({ spent_cents }) => (spent_cents ?? 0) > 0).sort((one, other) => (other.spent_cents ?? 0) - (one.spent_cents ?? 0));
+  if (spending.length === 0) return null;
+  return (
+    <section className="stack" aria-label="Spending by key">
+      <h2>Spending by key</h2>
+      <table className="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Usage key</th>
+            <th scope="col" className="end">
+              Spent
+            </th>
+            <th scope="col" className="end">
+              Cap
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {spending.map((key) => (
+            <tr key={key.id}>
+              <td className="name">{key.name || short(key.id)}</td>
+              <td className="end number">{dollars(key.spent_cents ?? 0)}</td>
+              <td className="end number">{key.balance === "0" ? "none" : dollars(Number(key.balance))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,39 @@
+/**
+ * One press of "Add funds", remembered until it has ended: after a reload, a crash of the tab or a time-out the same attempt goes on, so that a second press
+ * makes no second payment. It holds no secret: the key it carries only names the attempt. It belongs to one account.
+ */
+export interface Attempt {
+  readonly account: string;
+  readonly key: string;
+  readonly amountCents: number;
+  /** Known once the service has answered. */
+  readonly paymentIntentId?: string;
+}
+
+const PLACE = "billing.attempt";
+
+export function openAttempt(account: string): Attempt | undefined {
+  try {
+    const kept = JSON.parse(localStorage.getItem(PLACE) ?? "null") as Attempt | null;
+    return kept?.account === account ? kept : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The open attempt for this amount, or a new one. */
+export function attemptFor(account: string, amountCents: number): Attempt {
+  const open = openAttempt(account);
+  if (open?.amountCents === amountCents) return open;
+  const key = crypto.getRandomValues(new BigUint64Array(2)).join("-");
+  return remember({ account, key, amountCents });
+}
+
+export function remember(attempt: Attempt): Attempt {
+  localStorage.setItem(PLACE, JSON.stringify(attempt));
+  return attempt;
+}
+
+export function forgetAttempt(): void {
+  localStorage.removeItem(PLACE);
+}

@@ -1,0 +1,62 @@
+/** A payment from the first press to the credit, taken up again where it stopped. */
+import { ClientError, type Client } from "../../../client";
+import { codeOf, wordsOf } from "../../parts/failures";
+import { dollars } from "../../parts/text";
+import { attemptFor, forgetAttempt, openAttempt, remember, type Attempt } from "./attempt";
+
+export type Payments = Pick<Client, "createPaymentIntent" | "confirmPayment">;
+
+const CENTS_MIN = 500;
+
+/** @throws Error in words when this is no amount that can be paid. */
+export function centsOf(typed: string): number {
+  const [, whole = "", part = ""] = /^(\d{1,6})(?:[.,](\d{2}))?$/.exec(typed.trim()) ?? [];
+  const cents = Number(whole) * 100 + Number(part);
+  if (whole === "" || cents < CENTS_MIN) throw new Error("Enter an amount in dollars: 5.00 or more.");
+  return cents;
+}
+
+/** Pays and credits; resolves with a sentence. `pay` has the card charged. */
+export async function addFunds(account: string, payments: Payments, amountCents: number, pay: (clientSecret: string) => Promise<void>): Promise<string> {
+  const attempt = attemptFor(account, amountCents);
+  const intent = await payments.createPaymentIntent({ amount_cents: amountCents }, { idempotencyKey: attempt.key }).catch(carryOn);
+  remember({ ...attempt, paymentIntentId: intent.payment_intent_id });
+  await pay(intent.client_secret);
+  await credit(payments, intent.payment_intent_id);
+  forgetAttempt();
+  return `Thank you: ${dollars(amountCents)} has been credited.`;
+}
+
+function carryOn(error: unknown): never {
+  if (error instanceof ClientError && error.retryable) throw new Error("There was no answer. Nothing is paid twice: press again to carry on where it stopped.");
+  throw error;
+}
+
+/** The card is charged by now, so a failure here must not sound like one of the payment. */
+async function credit(payments: Payments, paymentIntentId: string): Promise<void> {
+  try {
+    await payments.confirmPayment({ payment_intent_id: paymentIntentId });
+  } catch (error) {
+    throw new Error(`Your card was charged, and the credit will arrive by itself within minutes. You need not pay again. (${wordsOf(error)})`);
+  }
+}
+
+/** A payment that had succeeded when the page went away is credited now; one that had not can be gone on with. Resolves with what to tell, if anything. */
+export async function resumePayment(account: string, payments: Payments): Promise<string | undefined> {
+  const open = openAttempt(account);
+  if (open?.paymentIntentId === undefined) return undefined;
+  try {
+    await payments.confirmPayment({ payment_intent_id: open.paymentIntentId });
+  } catch (error) {
+    return notFinished(open, error);
+  }
+  forgetAttempt();
+  return `Your payment of ${dollars(open.amountCents)} has been credited.`;
+}
+
+function notFinished(open: Attempt, error: unknown): string | undefined {
+  if (codeOf(error) === "payment_not_succeeded")
+    return `A payment of ${dollars(open.amountCents)} was begun and not finished. Add the same amount to go on with it.`;
+  if (codeOf(error) === "payment_intent_not_found") forgetAttempt();
+  return undefined;
+}

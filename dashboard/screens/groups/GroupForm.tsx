@@ -1,0 +1,52 @@
+import { useState, type ReactNode } from "react";
+import { useActions, usePkps, type Action, type Pkp } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { createGroup } from "../../changes/operations";
+import { FormDialog } from "../../parts/Dialog";
+import { Picker, StringsFields, type Option, type Strings } from "../../parts/Field";
+import { short } from "../../parts/text";
+
+export const pkpOptions = (pkps: readonly Pkp[]): Option[] => pkps.map(({ wallet_address: id, name }) => ({ id, label: name || short(id), hint: short(id) }));
+export const actionOptions = (actions: readonly Action[]): Option[] =>
+  actions.map(({ hashed_cid: id, name, action_ipfs_cid: cid }) => ({ id, label: name || short(cid ?? id), hint: short(cid ?? id) }));
+
+interface Props {
+  readonly onClose: () => void;
+  readonly onMade?: (id: string) => void;
+  /** Ticked from the start. */
+  readonly pkps?: readonly string[];
+  readonly actions?: readonly string[];
+}
+
+export function GroupForm({ onClose, onMade, pkps: firstPkps = [], actions: firstActions = [] }: Props): ReactNode {
+  const { perform } = useChanges();
+  const allPkps = usePkps();
+  const allActions = useActions();
+  const [strings, setStrings] = useState<Strings>({ name: "", description: "" });
+  const [pkps, setPkps] = useState(firstPkps);
+  const [actions, setActions] = useState(firstActions);
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Create a group"
+      about="A group says: these actions may use these PKPs. Every action listed may use every PKP listed."
+      submit="Create group"
+      onSubmit={async () => {
+        const outcome = await perform(createGroup(strings, pkps, actions));
+        if (outcome.state === "done") onMade?.(outcome.result.group_id);
+        return outcome.state !== "cancelled";
+      }}
+    >
+      <StringsFields value={strings} onChange={setStrings} placeholder="Payouts" />
+      <Picker legend="PKPs" options={pkpOptions(allPkps.items)} chosen={pkps} onChange={setPkps} empty="There are no PKPs yet. You can list some later." />
+      <Picker
+        legend="Actions"
+        options={actionOptions(allActions.items)}
+        chosen={actions}
+        onChange={setActions}
+        empty="There are no actions yet. You can list some later."
+      />
+    </FormDialog>
+  );
+}

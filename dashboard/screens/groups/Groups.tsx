@@ -1,0 +1,77 @@
+import { Link } from "@tanstack/react-router";
+import { useMemo, useState, type ReactNode } from "react";
+import { useGroups, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { Empty, Notice, PageHead, Spinner } from "../../parts/bits";
+import { wordsOf } from "../../parts/failures";
+import { isLive, runsIn } from "../pkps/uses";
+import { GroupForm } from "./GroupForm";
+
+export function Groups(): ReactNode {
+  const { items, total, isLoading, error } = useGroups();
+  const { items: keys } = useUsageKeys();
+  const [creating, setCreating] = useState(false);
+  const columns = useMemo(() => columnsOf(keys), [keys]);
+  return (
+    <>
+      <PageHead title="Groups" about="Each group lets certain actions use certain PKPs. A key runs only in the groups you name for it.">
+        <Button look="primary" onPress={() => setCreating(true)}>
+          Create group
+        </Button>
+      </PageHead>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {!isLoading && error === null && items.length === 0 && (
+        <Empty title="No groups yet">
+          <p>Without a group nothing may use a PKP. Make one that lists an action and a PKP.</p>
+        </Empty>
+      )}
+      {items.length > 0 && (
+        <DataTable
+          label="Groups"
+          rows={items}
+          total={total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={({ name, description, id }) => `${name} ${description} ${id}`}
+        />
+      )}
+      {creating && <GroupForm onClose={() => setCreating(false)} />}
+    </>
+  );
+}
+
+const columnsOf = (keys: readonly UsageKey[]): readonly Column<Group>[] => [
+  {
+    title: "Name",
+    width: "minmax(10rem, 1.2fr)",
+    cell: ({ id, name }) => (
+      <Link className="name" to="/groups/$group" params={{ group: id }}>
+        {name || `Group ${id}`}
+      </Link>
+    ),
+    by: ({ name }) => name,
+  },
+  {
+    title: "Description",
+    width: "minmax(8rem, 1.6fr)",
+    cell: ({ description }) => <span className="soft">{description}</span>,
+    by: ({ description }) => description,
+  },
+  {
+    title: "Actions",
+    width: "5rem",
+    end: true,
+    cell: ({ action_count }) => <span className="number">{action_count}</span>,
+    by: ({ action_count }) => action_count,
+  },
+  { title: "PKPs", width: "4rem", end: true, cell: ({ pkp_count }) => <span className="number">{pkp_count}</span>, by: ({ pkp_count }) => pkp_count },
+  {
+    title: "Keys",
+    width: "4rem",
+    end: true,
+    cell: ({ id }) => <span className="number">{keys.filter((key) => isLive(key) && runsIn(key, id)).length}</span>,
+    by: ({ id }) => keys.filter((key) => isLive(key) && runsIn(key, id)).length,
+  },
+];

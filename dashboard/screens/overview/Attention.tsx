@@ -1,0 +1,86 @@
+/** What the owner should look at, most urgent first; nothing when all is well. */
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { useAllMembers, useGroups, useUsageKeys, type Group, type Members, type UsageKey } from "../../app/queries";
+import { Notice } from "../../parts/bits";
+import { day, dollars, listed, quoted } from "../../parts/text";
+import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
+
+const SOON_SECONDS = 7 * 86_400;
+const LITTLE_CENTS = 100;
+const LOOKED_AT = 50;
+
+interface Point {
+  readonly kind: "bad" | "warn";
+  readonly text: string;
+  readonly to: "/credit" | "/usage-keys" | "/groups";
+  readonly link: string;
+}
+
+export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
+  const { items: keys } = useUsageKeys();
+  const groups = useGroups();
+  const members = useAllMembers(groups.items.slice(0, LOOKED_AT));
+  const points = [...aboutCredit(balanceCents), ...aboutKeys(keys), ...aboutGroups(groups.items, members)];
+  if (points.length === 0) return null;
+  return (
+    <section className="stack-s" aria-label="Needs attention">
+      <h2>Needs attention</h2>
+      <ul className="stack-s">
+        {points.map(({ kind, text, to, link }) => (
+          <li key={text}>
+            <Notice kind={kind}>
+              <div className="row-between">
+                <span>{text}</span>
+                <Link to={to}>{link}</Link>
+              </div>
+            </Notice>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function aboutCredit(cents: number | undefined): Point[] {
+  if (cents === undefined || cents >= LITTLE_CENTS) return [];
+  const text = cents <= 0 ? "There is no credit left: runs and changes are refused." : `Only ${dollars(cents)} of credit is left.`;
+  return [{ kind: cents <= 0 ? "bad" : "warn", text, to: "/credit", link: "Add credit" }];
+}
+
+function aboutKeys(keys: readonly UsageKey[]): Point[] {
+  const expired = keys.filter((key) => !isLive(key));
+  const soon = keys.filter((key) => isLive(key) && key.expiration !== "0" && Number(key.expiration) < Date.now() / 1000 + SOON_SECONDS);
+  const first = soon[0];
+  return [
+    ...(first === undefined
+      ? []
+      : [
+          {
+            kind: "warn",
+            text: `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)} or soon after.`,
+            to: "/usage-keys",
+            link: "Look at the keys",
+          } as const,
+        ]),
+    ...(expired.length === 0
+      ? []
+      : [{ kind: "warn", text: `${named(expired)} can no longer be used: expired.`, to: "/usage-keys", link: "Clear them up" } as const]),
+  ];
+}
+
+const named = (keys: readonly UsageKey[]): string =>
+  listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) + (keys.length > 3 ? " and others" : "");
+
+function aboutGroups(groups: readonly Group[], members: ReadonlyMap<string, Members>): Point[] {
+  const wide = groups.filter(({ id }) => {
+    const { pkps = [], actions = [] } = members.get(id) ?? {};
+    return pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) || actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION);
+  });
+  return wide.map(({ id, name }) => ({
+    kind: "warn",
+    text: `The group ${quoted(name, id)} lists anything: any code or any PKP.`,
+    to: "/groups",
+    link: "Narrow it",
+  }));
+}

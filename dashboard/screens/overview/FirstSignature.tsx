@@ -1,0 +1,110 @@
+/** From nothing to a signature by a PKP, each step done in place. */
+import { useState, type ReactNode } from "react";
+import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { Id, Notice } from "../../parts/bits";
+import { Icon } from "../../parts/icons";
+import { AddAction } from "../actions/AddAction";
+import { GroupForm } from "../groups/GroupForm";
+import { CreatePkp } from "../pkps/CreatePkp";
+import { SIGN_EXAMPLE } from "../runner/examples";
+import { runOnce, useRunKeys } from "../runner/run";
+import { UsageKeyForm } from "../usageKeys/UsageKeyForm";
+
+const MESSAGE = "My first signature";
+
+interface Signed {
+  readonly signature: string;
+  readonly signer: string;
+}
+
+type Open = "pkp" | "action" | "group" | "key" | undefined;
+
+const STEPS = [
+  ["Create a PKP", "A key pair whose private half nobody ever sees.", "Create PKP", "pkp"],
+  ["Add an action", "The code that may use it. We have put one in that signs a message.", "Add action", "action"],
+  ["Create a group", "It lets that action use that PKP.", "Create group", "group"],
+  ["Create a usage key", "For the program that will run the action, and nothing more.", "Create usage key", "key"],
+  ["Run it", "Sign a message with the PKP, and check who signed.", "Run", undefined],
+] as const satisfies readonly (readonly [string, string, string, Open])[];
+
+export function FirstSignature({ hasRun, onHide }: { readonly hasRun: boolean; readonly onHide: () => void }): ReactNode {
+  const [open, setOpen] = useState<Open>();
+  const [signed, setSigned] = useState<Signed>();
+  const pkps = usePkps().items;
+  const actions = useActions().items;
+  const groups = useGroups().items;
+  const keys = useUsageKeys().items;
+  const runKeys = useRunKeys();
+  const done = [pkps.length > 0, actions.length > 0, groups.length > 0, keys.length > 0, signed !== undefined || hasRun];
+  const current = done.indexOf(false);
+  const [pkp] = pkps;
+  const [action] = actions;
+
+  const run = async (): Promise<void> => {
+    // The newest usage key made here, as a program would; the account's own key when there is none in this tab.
+    const key = runKeys.at(-1);
+    if (key === undefined || pkp === undefined) throw new Error("Open the Runner and give it the usage key you stored.");
+    const { answer } = await runOnce(key.key, SIGN_EXAMPLE.code, JSON.stringify({ pkpId: pkp.wallet_address, message: MESSAGE }));
+    if (answer.has_error) throw new Error(answer.error?.message ?? "The action failed.");
+    const { signature } = answer.response as { signature: string };
+    const { verifyMessage } = await import("./recover");
+    setSigned({ signature, signer: verifyMessage(MESSAGE, signature) });
+  };
+  const close = (): void => setOpen(undefined);
+  return (
+    <section className="card stack" aria-label="Your first signature">
+      <div className="row-between">
+        <h2>{current === -1 ? "Your first signature" : "Five steps to your first signature"}</h2>
+        <Button look="quiet" size="small" onPress={onHide}>
+          Hide these steps
+        </Button>
+      </div>
+      <ol className="steps">
+        {STEPS.map(([title, about, button, target], at) => (
+          <li key={title} className={done[at] ? "done" : at === current ? "current" : ""} aria-current={at === current ? "step" : undefined}>
+            <span className="mark" aria-hidden="true">
+              {done[at] ? <Icon name="done" /> : at + 1}
+            </span>
+            <div className="grow">
+              <div className="name">
+                {title}
+                {done[at] && <span className="hidden-visually"> (done)</span>}
+              </div>
+              <div className="soft small">{about}</div>
+            </div>
+            {at === current && (
+              <Button look="primary" onPress={target === undefined ? run : () => setOpen(target)}>
+                {button}
+              </Button>
+            )}
+          </li>
+        ))}
+      </ol>
+      {signed !== undefined && <SignedNotice signed={signed} expected={pkp?.wallet_address ?? ""} />}
+      {open === "pkp" && <CreatePkp onClose={close} />}
+      {open === "action" && <AddAction onClose={close} code={SIGN_EXAMPLE.code} name={SIGN_EXAMPLE.name} />}
+      {open === "group" && (
+        <GroupForm onClose={close} pkps={pkp === undefined ? [] : [pkp.wallet_address]} actions={action === undefined ? [] : [action.hashed_cid]} />
+      )}
+      {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
+    </section>
+  );
+}
+
+function SignedNotice({ signed, expected }: { readonly signed: Signed; readonly expected: string }): ReactNode {
+  const isOurs = signed.signer === expected;
+  return (
+    <Notice kind={isOurs ? "good" : "bad"}>
+      <div className="stack-s" role="status">
+        <strong>{isOurs ? "Your PKP signed." : "The signature is not the PKP's."}</strong>
+        <span>
+          This browser recovered the signer of “{MESSAGE}” from the signature: <Id value={signed.signer} what="signer" />
+        </span>
+        <span className="row">
+          Signature <Id value={signed.signature} what="signature" />
+        </span>
+      </div>
+    </Notice>
+  );
+}

@@ -1,0 +1,88 @@
+import { Link } from "@tanstack/react-router";
+import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
+import { useAccount, useBalance, useSigned } from "../../app/queries";
+import { Figure, PageHead, Spinner } from "../../parts/bits";
+import { wordsOf } from "../../parts/failures";
+import { dollars, plural } from "../../parts/text";
+import { Attention } from "./Attention";
+import { daysOf } from "./days";
+import { FirstSignature } from "./FirstSignature";
+
+const Chart = lazy(async () => ({ default: (await import("./Chart")).Chart }));
+const DAYS = 30;
+let hidden = false;
+
+export function Overview(): ReactNode {
+  const { data: account } = useAccount();
+  const balance = useBalance();
+  const usage = useSigned("usage", (client) => client.usage({ page_size: 1_000 }));
+  const [isHidden, setHidden] = useState(hidden);
+  const days = useMemo(() => daysOf(usage.data?.items ?? [], DAYS), [usage.data]);
+  const runs = days.reduce((sum, day) => sum + day.runs, 0);
+  const [wasNew] = useState(() => account.wallet_count === 0 || account.group_count === 0 || account.usage_api_key_count === 0);
+  const isNew = wasNew || account.wallet_count === 0 || account.group_count === 0;
+  return (
+    <>
+      <PageHead title={account.name || "Overview"} about={account.description} />
+      {isNew && !isHidden && <FirstSignature hasRun={runs > 0} onHide={() => setHidden((hidden = true))} />}
+      <Attention balanceCents={balance.data?.balance_cents} />
+      <section className="card figures" aria-label="At a glance">
+        <Figure
+          label="Credit left"
+          value={balance.data?.balance_display ?? "–"}
+          hint={balance.error === null ? <Link to="/credit">See what it pays for</Link> : wordsOf(balance.error)}
+        />
+        <Count label="PKPs" count={account.wallet_count} />
+        <Count label="Groups" count={account.group_count} />
+        <Count label="Actions" count={account.action_count} />
+        <Count label="Usage keys" count={account.usage_api_key_count} />
+      </section>
+      <section className="charts" aria-label="The last 30 days">
+        <DayChart title="Runs by day" total={plural(runs, "run")} days={days} of="runs" loading={usage.isLoading} format={whole} />
+        <DayChart
+          title="Spending by day"
+          total={dollars(days.reduce((sum, { cents }) => sum + cents, 0))}
+          days={days}
+          of="cents"
+          loading={usage.isLoading}
+          format={dollars}
+        />
+      </section>
+    </>
+  );
+}
+
+const whole = (value: number): string => (Number.isInteger(value) ? value.toLocaleString("en-US") : "");
+
+const Count = ({ label, count }: { readonly label: string; readonly count: number }): ReactNode => (
+  <Figure label={label} value={count.toLocaleString("en-US")} />
+);
+
+interface DayChartProps {
+  readonly title: string;
+  readonly total: string;
+  readonly days: ReturnType<typeof daysOf>;
+  readonly of: "runs" | "cents";
+  readonly loading: boolean;
+  readonly format: (value: number) => string;
+}
+
+function DayChart({ title, total, days, of, loading, format }: DayChartProps): ReactNode {
+  const names = useMemo(() => days.map(({ day }) => day), [days]);
+  const values = useMemo(() => days.map((day) => day[of]), [days, of]);
+  return (
+    <figure className="card stack-s">
+      <figcaption className="row-between">
+        <h2>{title}</h2>
+        <span className="soft number">{total}</span>
+      </figcaption>
+      {loading ? (
+        <Spinner />
+      ) : (
+        <Suspense fallback={<div className="chart" />}>
+          <Chart days={names} values={values} label={`${title} over the last ${DAYS} days: ${total} in all`} format={format} />
+        </Suspense>
+      )}
+    </figure>
+  );
+}

@@ -1,0 +1,26 @@
+import { useState, type ReactNode } from "react";
+import { useChanges } from "../../changes/ChangesProvider";
+import { createPkp } from "../../changes/operations";
+import { FormDialog } from "../../parts/Dialog";
+import { StringsFields, type Strings } from "../../parts/Field";
+
+export function CreatePkp({ onClose, onMade }: { readonly onClose: () => void; readonly onMade?: (address: string) => void }): ReactNode {
+  const { perform } = useChanges();
+  const [strings, setStrings] = useState<Strings>({ name: "", description: "" });
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Create a PKP"
+      about="A key pair whose private half exists only inside the TEE, and only while it is used. You get its address."
+      submit="Create PKP"
+      onSubmit={async () => {
+        const outcome = await perform(createPkp(strings));
+        if (outcome.state === "done") onMade?.(outcome.result.wallet_address);
+        return outcome.state !== "cancelled";
+      }}
+    >
+      <StringsFields value={strings} onChange={setStrings} placeholder="Treasury" />
+    </FormDialog>
+  );
+}

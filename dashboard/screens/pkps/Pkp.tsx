@@ -1,0 +1,128 @@
+import { Link, useParams } from "@tanstack/react-router";
+import { useState, type ReactNode } from "react";
+import { useAccount, useAllMembers, useGroups, usePkps, useUsageKeys } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/bits";
+import { explorerOf } from "../../parts/explorer";
+import { short } from "../../parts/text";
+import { useSession } from "../../session/context";
+import { RevokeKey } from "../usageKeys/RevokeKey";
+import { RenamePkp } from "./RenamePkp";
+import { ANY_ACTION, groupsListing, usesOf, type Use, type User } from "./uses";
+
+export function Pkp(): ReactNode {
+  const { pkp: address } = useParams({ from: "/pkps/$pkp" });
+  const { config } = useSession();
+  const { items, isLoading } = usePkps();
+  const [renaming, setRenaming] = useState(false);
+  const pkp = items.find(({ wallet_address }) => wallet_address === address);
+  if (pkp === undefined) {
+    return isLoading ? (
+      <Spinner />
+    ) : (
+      <>
+        <PageHead title="PKP" />
+        <Empty title="Not in this account">
+          <p>No PKP of this account has this address.</p>
+        </Empty>
+      </>
+    );
+  }
+  return (
+    <>
+      <Link to="/pkps">All PKPs</Link>
+      <PageHead title={pkp.name || "PKP without a name"} about={pkp.description}>
+        <Button onPress={() => setRenaming(true)}>Rename</Button>
+      </PageHead>
+      <section className="card">
+        <Facts
+          items={[
+            ["Address", <Id key="a" whole value={address} what="address" href={explorerOf(config, "address", address)} />],
+            ["Number", pkp.id],
+            ["Derivation path", <Id key="d" value={pkp.derivation_path} what="derivation path" />],
+          ]}
+        />
+      </section>
+      <WhoCanUse address={address} />
+      {renaming && <RenamePkp pkp={pkp} onClose={() => setRenaming(false)} />}
+    </>
+  );
+}
+
+function WhoCanUse({ address }: { readonly address: string }): ReactNode {
+  const { data: account } = useAccount();
+  const groups = useGroups();
+  const keys = useUsageKeys();
+  const members = useAllMembers(groups.items);
+  const complete = groups.isComplete && keys.isComplete && members.size === groups.items.length;
+  const accountKey: User | undefined = account.managed ? { id: account.id, name: "the account key" } : undefined;
+  const uses = usesOf(address, groups.items, members, keys.items, accountKey);
+  const listedIn = groupsListing(address, groups.items, members);
+  return (
+    <section className="stack" aria-label="Who can use this PKP?">
+      <h2>Who can use this PKP?</h2>
+      {!complete && <Spinner label="Reading the groups" />}
+      {complete && uses.length === 0 && (
+        <Empty title="Nobody">
+          <p>
+            {listedIn.length === 0
+              ? "No group lists this PKP, so no code can use it."
+              : `The groups that list it list no action: ${listedIn.map(({ name }) => name).join(", ")}.`}
+          </p>
+        </Empty>
+      )}
+      {uses.length > 0 && <UsesTable uses={uses} />}
+      {uses.some(({ action }) => action.hashed_cid === ANY_ACTION) && (
+        <Notice kind="warn">A group here lists any action: whoever may run in it can sign whatever they like with this PKP.</Notice>
+      )}
+    </section>
+  );
+}
+
+function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
+  return (
+    <div className="card scroll-x" tabIndex={0} role="region" aria-label="Uses">
+      <table className="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">This code</th>
+            <th scope="col">in this group</th>
+            <th scope="col">run with one of these keys</th>
+          </tr>
+        </thead>
+        <tbody>
+          {uses.map(({ group, action, who }) => (
+            <tr key={`${group.id}-${action.hashed_cid}`}>
+              <td>
+                <span className="name">{action.hashed_cid === ANY_ACTION ? "Any code at all" : action.name || "Without a name"}</span>
+                <div className="small soft code">{short(action.action_ipfs_cid ?? action.hashed_cid)}</div>
+              </td>
+              <td>
+                <Link to="/groups/$group" params={{ group: group.id }}>
+                  {group.name || `Group ${group.id}`}
+                </Link>
+              </td>
+              <td>
+                <Users who={who} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Users({ who }: { readonly who: readonly User[] }): ReactNode {
+  if (who.length === 0) return <span className="soft">no key may run here</span>;
+  return (
+    <ul className="stack-s">
+      {who.map(({ id, name, key }) => (
+        <li key={id} className="row">
+          <Badge>{name}</Badge>
+          {key !== undefined && <RevokeKey usageKey={key} />}
+        </li>
+      ))}
+    </ul>
+  );
+}

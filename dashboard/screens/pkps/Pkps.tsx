@@ -1,0 +1,70 @@
+import { Link } from "@tanstack/react-router";
+import { useMemo, useState, type ReactNode } from "react";
+import { usePkps, type Pkp } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/bits";
+import { explorerOf } from "../../parts/explorer";
+import { wordsOf } from "../../parts/failures";
+import { useSession } from "../../session/context";
+import { CreatePkp } from "./CreatePkp";
+
+export function Pkps(): ReactNode {
+  const { config } = useSession();
+  const { items, total, isLoading, error } = usePkps();
+  const [creating, setCreating] = useState(false);
+  const columns = useMemo(() => columnsOf(config.chain_id), [config.chain_id]);
+  return (
+    <>
+      <PageHead title="PKPs" about="Key pairs of your account. Nobody can see their private keys; your actions can sign with them.">
+        <Button look="primary" onPress={() => setCreating(true)}>
+          Create PKP
+        </Button>
+      </PageHead>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {!isLoading && error === null && items.length === 0 && (
+        <Empty title="No PKPs yet">
+          <p>A PKP is a wallet without a private key to guard. Make one, then say in a group which code may sign with it.</p>
+        </Empty>
+      )}
+      {items.length > 0 && (
+        <DataTable
+          label="PKPs"
+          rows={items}
+          total={total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={(pkp) => `${pkp.name} ${pkp.description} ${pkp.wallet_address}`}
+        />
+      )}
+      {creating && <CreatePkp onClose={() => setCreating(false)} />}
+    </>
+  );
+}
+
+const columnsOf = (chainId: number): readonly Column<Pkp>[] => [
+  {
+    title: "Name",
+    width: "minmax(10rem, 1.4fr)",
+    cell: ({ wallet_address, name }) => (
+      <Link className="name" to="/pkps/$pkp" params={{ pkp: wallet_address }}>
+        {name || "Without a name"}
+      </Link>
+    ),
+    by: ({ name }) => name,
+  },
+  {
+    title: "Address",
+    width: "minmax(11rem, 1fr)",
+    cell: ({ wallet_address: address }) => <Id value={address} what="address" href={explorerOf({ chain_id: chainId }, "address", address)} />,
+    by: ({ wallet_address }) => wallet_address,
+  },
+  {
+    title: "Description",
+    width: "minmax(8rem, 1.6fr)",
+    cell: ({ description }) => <span className="soft">{description}</span>,
+    by: ({ description }) => description,
+  },
+  { title: "Number", width: "5rem", end: true, cell: ({ id }) => <span className="number">{id}</span>, by: ({ id }) => Number(id) },
+];

@@ -1,0 +1,96 @@
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { javascript, javascriptLanguage } from "@codemirror/lang-javascript";
+import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { linter, lintKeymap } from "@codemirror/lint";
+import { EditorState, type Extension } from "@codemirror/state";
+import { drawSelection, EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef, type ReactNode } from "react";
+import { styleNonce } from "../../app/nonce";
+import { ABILITIES, GLOBALS, type Ability } from "./globals";
+
+interface Props {
+  readonly label: string;
+  readonly language: "javascript" | "json";
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+/** A code editor that Tab leaves as it leaves any field. */
+export function Editor({ label, language, value, onChange }: Props): ReactNode {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView>(undefined);
+  const changed = useRef(onChange);
+  changed.current = onChange;
+  const first = useRef(value);
+
+  useEffect(() => {
+    if (place.current === null) return;
+    const listening = EditorView.updateListener.of((update) => update.docChanged && changed.current(update.state.doc.toString()));
+    const state = EditorState.create({ doc: first.current, extensions: [...shared(label), listening, language === "json" ? forJson : forJavascript] });
+    view.current = new EditorView({ state, parent: place.current });
+    return () => view.current?.destroy();
+  }, [label, language]);
+
+  useEffect(() => {
+    const current = view.current;
+    if (current !== undefined && current.state.doc.toString() !== value)
+      current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: value } });
+  }, [value]);
+
+  return <div className={`editor ${language}`} ref={place} />;
+}
+
+const forJson: Extension = [json(), linter(jsonParseLinter())];
+const forJavascript: Extension = [javascript(), javascriptLanguage.data.of({ autocomplete: complete })];
+
+const option =
+  (type: string) =>
+  ({ name, detail, info }: Ability) => ({ label: name, detail, info, type });
+
+function complete(context: CompletionContext): CompletionResult | null {
+  const member = context.matchBefore(/\b(Actions|LitActions)\.\w*$/);
+  if (member !== null) return { from: member.from + member.text.indexOf(".") + 1, options: ABILITIES.map(option("function")), validFor: /^\w*$/ };
+  const word = context.matchBefore(/\b\w+$/);
+  if (word === null && !context.explicit) return null;
+  return { from: word?.from ?? context.pos, options: GLOBALS.map(option("variable")), validFor: /^\w*$/ };
+}
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "var(--code-keyword)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--code-text)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
+  { tag: [tags.function(tags.variableName), tags.propertyName], color: "var(--code-name)" },
+  { tag: tags.comment, color: "var(--code-comment)", fontStyle: "italic" },
+]);
+
+const look = EditorView.theme({
+  "&": { backgroundColor: "var(--surface)", color: "var(--ink)", fontSize: "var(--text-s)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--font-code)", lineHeight: "1.6" },
+  ".cm-content": { caretColor: "var(--ink)", padding: "var(--space-3) 0" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  ".cm-gutters": { backgroundColor: "transparent", color: "var(--ink-soft)", border: "0" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--accent-soft)" },
+  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--ink)", border: "1px solid var(--line)", borderRadius: "var(--radius-s)" },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-completionDetail": { color: "var(--ink-soft)" },
+});
+
+const shared = (label: string): Extension[] => [
+  EditorView.cspNonce.of(styleNonce),
+  EditorView.contentAttributes.of({ "aria-label": label }),
+  EditorView.lineWrapping,
+  lineNumbers(),
+  history(),
+  drawSelection(),
+  indentOnInput(),
+  bracketMatching(),
+  closeBrackets(),
+  autocompletion(),
+  syntaxHighlighting(colours),
+  look,
+  keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
+];

@@ -1,0 +1,92 @@
+import { useState, type ReactNode } from "react";
+import { useGroups } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { addActionToGroup } from "../../changes/operations";
+import { Button } from "../../parts/Button";
+import { FormDialog } from "../../parts/Dialog";
+import { Badge, CodeBlock, Facts, Id } from "../../parts/bits";
+import { Choices, Select } from "../../parts/Field";
+import { dollars, duration } from "../../parts/text";
+import { AddAction } from "../actions/AddAction";
+import { curlOf, sdkOf } from "./snippets";
+import type { Ran } from "./run";
+
+export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
+  const { answer, cid } = ran;
+  const [open, setOpen] = useState<"group" | "name">();
+  const { error, usage } = answer;
+  return (
+    <section className="card stack fade-in" aria-label="Result">
+      <div className="row-between">
+        <div className="row">
+          <h2>Result</h2>
+          {answer.has_error ? <Badge kind="bad">{error?.code.replaceAll("_", " ") ?? "failed"}</Badge> : <Badge kind="good">succeeded</Badge>}
+        </div>
+        <div className="row">
+          <Button size="small" onPress={() => setOpen("name")}>
+            Name this action
+          </Button>
+          <Button size="small" onPress={() => setOpen("group")}>
+            Add this action to a group
+          </Button>
+        </div>
+      </div>
+      {answer.has_error && <CodeBlock what="Error" text={[error?.message, error?.stack].filter((part) => part !== undefined).join("\n\n")} />}
+      <CodeBlock what="Response" text={JSON.stringify(answer.response, null, 2)} />
+      {answer.logs !== "" && <CodeBlock what="Logs" text={answer.logs} />}
+      <Facts
+        items={[
+          ["Time", duration(usage.duration_ms)],
+          ["Price", dollars(usage.cost_cents)],
+          ["CID of the code", <Id key="c" value={cid} what="CID" />],
+        ]}
+      />
+      <Elsewhere ran={ran} />
+      {open === "group" && <AddToGroup cid={cid} onClose={() => setOpen(undefined)} />}
+      {open === "name" && <AddAction code={ran.code} onClose={() => setOpen(undefined)} />}
+    </section>
+  );
+}
+
+const WAYS = [
+  ["curl", "curl"],
+  ["sdk", "SDK"],
+] as const;
+
+function Elsewhere({ ran: { code, params } }: { readonly ran: Ran }): ReactNode {
+  const [way, setWay] = useState<"curl" | "sdk">("curl");
+  const text = way === "curl" ? curlOf(location.origin, code, params) : sdkOf(location.origin, code, params);
+  return (
+    <details>
+      <summary>The same run from your program</summary>
+      <div className="stack more">
+        <Choices legend="With" value={way} options={WAYS} onChange={setWay} />
+        <CodeBlock what={way === "curl" ? "curl command" : "SDK code"} text={text} />
+      </div>
+    </details>
+  );
+}
+
+function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
+  const { perform } = useChanges();
+  const { items } = useGroups();
+  const [group, setGroup] = useState(items[0]?.id ?? "");
+  const name = items.find(({ id }) => id === group)?.name ?? "";
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title="Add this action to a group"
+      about="Exactly this code may then use the group's PKPs. Changed code is another action."
+      submit="Add to group"
+      ready={group !== ""}
+      onSubmit={async () => (await perform(addActionToGroup(group, name, cid))).state !== "cancelled"}
+    >
+      {items.length === 0 ? (
+        <p>There are no groups yet.</p>
+      ) : (
+        <Select label="Group" value={group} options={items.map(({ id, name: label }) => [id, label || `Group ${id}`] as const)} onChange={setGroup} />
+      )}
+    </FormDialog>
+  );
+}

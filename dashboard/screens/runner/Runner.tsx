@@ -1,0 +1,136 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import { usePkps } from "../../app/queries";
+import { Button } from "../../parts/Button";
+import { Notice, PageHead } from "../../parts/bits";
+import { codeOf, wordsOf } from "../../parts/failures";
+import { Select, TextField } from "../../parts/Field";
+import { short } from "../../parts/text";
+import { useSession } from "../../session/context";
+import { draftOf, keepDraft, type Draft } from "./draft";
+import { Editor } from "./Editor";
+import { EXAMPLES } from "./examples";
+import { RunResult } from "./RunResult";
+import { paramsOf, runOnce, useRunKeys, type Ran } from "./run";
+
+const ANOTHER = "another";
+
+export function Runner(): ReactNode {
+  const session = useSession();
+  const queries = useQueryClient();
+  const keys = useRunKeys();
+  const [draft, setDraft] = useState<Draft>(() => draftOf(session.account.id));
+  const [chosen, setChosen] = useState(keys[0]?.hash ?? ANOTHER);
+  const [typed, setTyped] = useState("");
+  const [ran, setRan] = useState<Ran>();
+  const [failure, setFailure] = useState<unknown>();
+  const change = (part: Partial<Draft>): void =>
+    setDraft((now) => {
+      const next = { ...now, ...part };
+      keepDraft(session.account.id, next);
+      return next;
+    });
+  const key = chosen === ANOTHER ? typed : (keys.find(({ hash }) => hash === chosen)?.key ?? typed);
+
+  const run = async (): Promise<void> => {
+    setFailure(undefined);
+    setRan(undefined);
+    try {
+      setRan(await runOnce(key, draft.code, draft.params));
+    } catch (error) {
+      setFailure(error);
+    }
+    const isFree = session.kind === "key";
+    if (isFree) await queries.invalidateQueries({ predicate: ({ queryKey }) => ["signed", "list"].includes(String(queryKey[0])) });
+  };
+  return (
+    <>
+      <PageHead title="Runner" about="Write an action, run it, see what it answers. A run costs as much here as anywhere.">
+        <Examples onOpen={change} />
+      </PageHead>
+      <div className="runner">
+        <section className="stack" aria-label="Action">
+          <div className="stack-s">
+            <span className="label" aria-hidden="true">
+              Code
+            </span>
+            <Editor label="Code" language="javascript" value={draft.code} onChange={(code) => change({ code })} />
+          </div>
+        </section>
+        <section className="stack" aria-label="Run it">
+          <div className="stack-s">
+            <div className="row-between">
+              <span className="label" aria-hidden="true">
+                Parameters
+              </span>
+              <PkpInto params={draft.params} onChange={(params) => change({ params })} />
+            </div>
+            <Editor label="Parameters" language="json" value={draft.params} onChange={(params) => change({ params })} />
+          </div>
+          <Select
+            label="Run with"
+            value={chosen}
+            options={[...keys.map(({ hash, name }) => [hash, name || short(hash)] as const), [ANOTHER, "Another key"]]}
+            onChange={setChosen}
+          />
+          {chosen === ANOTHER && <TextField label="Usage key" type="password" code value={typed} onChange={setTyped} hint="Stays in the memory of this tab." />}
+          <Button look="primary" onPress={run}>
+            Run
+          </Button>
+        </section>
+      </div>
+      {failure !== undefined && <RunRefused failure={failure} />}
+      {ran !== undefined && <RunResult ran={ran} />}
+    </>
+  );
+}
+
+function RunRefused({ failure }: { readonly failure: unknown }): ReactNode {
+  const denied = ["no_execute_scope", "action_not_permitted", "pkp_not_permitted"].includes(codeOf(failure));
+  return (
+    <Notice kind="bad">
+      {wordsOf(failure)} {denied && "List the action in a group where this key may run; you can do it below once it has run, or under Groups."}
+    </Notice>
+  );
+}
+
+function Examples({ onOpen }: { readonly onOpen: (draft: Draft) => void }): ReactNode {
+  const { items } = usePkps();
+  const open = (name: string): void => {
+    const example = EXAMPLES.find((one) => one.name === name);
+    if (example === undefined) return;
+    const pkp = example.pkp ? { pkpId: items[0]?.wallet_address ?? "" } : {};
+    onOpen({ code: example.code, params: JSON.stringify({ ...pkp, ...example.params }, null, 2) });
+  };
+  return (
+    <select className="input" aria-label="Open an example" value="" onChange={(event) => open(event.target.value)}>
+      <option value="">Open an example</option>
+      {EXAMPLES.map(({ name }) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
+  );
+}
+
+/** Writes a PKP's address into the parameters, so that nobody has to copy one. */
+function PkpInto({ params, onChange }: { readonly params: string; readonly onChange: (params: string) => void }): ReactNode {
+  const { items } = usePkps();
+  const put = (pkpId: string): void => {
+    try {
+      onChange(JSON.stringify({ ...paramsOf(params), pkpId }, null, 2));
+    } catch {
+      onChange(JSON.stringify({ pkpId }, null, 2));
+    }
+  };
+  if (items.length === 0) return null;
+  return (
+    <select className="input compact" aria-label="Use a PKP" value="" onChange={(event) => put(event.target.value)}>
+      <option value="">Use a PKP</option>
+      {items.slice(0, 500).map(({ wallet_address: address, name }) => (
+        <option key={address} value={address}>
+          {name || short(address)}
+        </option>
+      ))}
+    </select>
+  );
+}

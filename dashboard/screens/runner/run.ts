@@ -1,0 +1,42 @@
+import { createClient, type Answer } from "../../../client";
+import { useSession, useSessions } from "../../session/context";
+import type { KnownKey } from "../../session/types";
+import { cidOf } from "../actions/AddAction";
+
+export type RunAnswer = Answer<"runAction">;
+export interface Ran {
+  readonly answer: RunAnswer;
+  readonly cid: string;
+  readonly code: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** The keys this tab can run with: the one signed in with first, then those made here. */
+export function useRunKeys(): readonly KnownKey[] {
+  const session = useSession();
+  const { keys } = useSessions();
+  if (session.kind === "wallet") return keys;
+  const own = { key: session.key, hash: session.account.id, name: session.isOwner ? "The account key" : "The key you signed in with" };
+  return [own, ...keys.filter(({ key }) => key !== session.key)];
+}
+
+/** @throws Error in words when the text is no JSON object. */
+export function paramsOf(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text.trim() === "" ? "{}" : text);
+  } catch (error) {
+    throw new Error(`The parameters are no JSON: ${error instanceof Error ? error.message : ""}`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Error('The parameters must be a JSON object, for example { "name": "world" }.');
+  return value as Record<string, unknown>;
+}
+
+export async function runOnce(key: string, code: string, paramsText: string): Promise<Ran> {
+  const params = paramsOf(paramsText);
+  if (code.trim() === "") throw new Error("There is no code to run yet. Open an example to begin with.");
+  const client = createClient({ baseUrl: location.origin, apiKey: key.trim() });
+  const [answer, cid] = await Promise.all([client.runAction({ code, js_params: params }), cidOf(code)]);
+  return { answer, cid, code, params };
+}

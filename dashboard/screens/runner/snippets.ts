@@ -1,0 +1,23 @@
+/** The same run from elsewhere. The key is never written into the text: it stays a variable. */
+const indented = (text: string): string => text.replaceAll("\n", "\n  ");
+
+export function curlOf(origin: string, code: string, params: unknown): string {
+  const body = JSON.stringify({ code, js_params: params }, null, 2).replaceAll("'", `'\\''`);
+  return [`curl -sS ${origin}/core/v1/run_action \\`, `  -H "X-Api-Key: $KEY" -H "Content-Type: application/json" \\`, `  -d '${body}'`].join("\n");
+}
+
+export function sdkOf(origin: string, code: string, params: unknown): string {
+  const text = code.replaceAll("\\", "\\\\").replaceAll("`", "\\`").replaceAll("${", "\\${");
+  return [
+    `import { createClient } from "keywright";`,
+    ``,
+    `const code = \`${text}\`;`,
+    `const client = createClient({ baseUrl: ${JSON.stringify(origin)}, apiKey: process.env.KEY });`,
+    `const run = await client.runAction({`,
+    `  code,`,
+    `  js_params: ${indented(JSON.stringify(params, null, 2))},`,
+    `});`,
+    `if (run.has_error) throw new Error(run.error.message);`,
+    `console.log(run.response);`,
+  ].join("\n");
+}

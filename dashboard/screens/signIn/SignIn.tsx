@@ -1,0 +1,93 @@
+import { useEffect, useState, type ReactNode } from "react";
+import icon from "../../icon.svg";
+import { Button } from "../../parts/Button";
+import { Check, TextField } from "../../parts/Field";
+import { Form } from "../../parts/Dialog";
+import { Notice, Spinner } from "../../parts/bits";
+import { signInWithKey, useSessions } from "../../session/context";
+import { rememberedKey } from "../../session/remember";
+import { CreateAccount } from "./CreateAccount";
+import { WalletSignIn } from "./WalletSignIn";
+
+const SERVICE = document.title;
+
+/** Whoever comes in: with a key, with a wallet, or new. */
+export function SignIn(): ReactNode {
+  const { farewell } = useSessions();
+  const [creating, setCreating] = useState<"api" | "wallet">();
+  const resuming = useRememberedKey();
+  return (
+    <main className="entrance">
+      <section className="pitch">
+        <div className="brand">
+          <img src={icon} alt="" />
+          {SERVICE}
+        </div>
+        <h1>Keys that only your code can use.</h1>
+        <p>Create key pairs that live inside protected hardware, write the code that may use them, and decide who may run it.</p>
+        <ol className="points">
+          <li>No private key to store, copy or lose.</li>
+          <li>Every permission is written on a public blockchain.</li>
+          <li>You can check what runs, without taking our word.</li>
+        </ol>
+      </section>
+      <section className="way-in" aria-label="Sign in">
+        <div className="stack">
+          {farewell !== undefined && <Notice kind="warn">{farewell}</Notice>}
+          {resuming ? (
+            <Spinner label="Signing you in again" />
+          ) : (
+            <>
+              <h2>Welcome</h2>
+              <KeySignIn />
+              <div className="or">or</div>
+              <WalletSignIn onCreate={() => setCreating("wallet")} />
+              <p className="row soft">
+                New here?
+                <Button onPress={() => setCreating("api")}>Create account</Button>
+              </p>
+            </>
+          )}
+        </div>
+      </section>
+      {creating !== undefined && <CreateAccount mode={creating} onClose={() => setCreating(undefined)} />}
+    </main>
+  );
+}
+
+function KeySignIn(): ReactNode {
+  const { begin } = useSessions();
+  const [key, setKey] = useState("");
+  const [remember, setRemember] = useState(false);
+  return (
+    <Form submit="Sign in" onSubmit={async () => begin(await signInWithKey(key, remember))}>
+      <TextField
+        label="API key"
+        type="password"
+        code
+        required
+        value={key}
+        onChange={setKey}
+        hint="Your account key or a usage key. It stays in the memory of this tab."
+      />
+      <Check label="Remember in this tab" hint="Survives a reload, and ends when the tab is closed." checked={remember} onChange={setRemember} />
+    </Form>
+  );
+}
+
+/** A remembered key signs in by itself after a reload; one that is no longer good is forgotten. */
+function useRememberedKey(): boolean {
+  const { begin, end, farewell } = useSessions();
+  const [key] = useState(rememberedKey);
+  const [resuming, setResuming] = useState(key !== undefined && farewell === undefined);
+  useEffect(() => {
+    if (key === undefined || !resuming) return;
+    let gone = false;
+    signInWithKey(key, true)
+      .then((session) => !gone && begin(session))
+      .catch(() => !gone && end("The remembered key could not be used. Sign in again."))
+      .finally(() => !gone && setResuming(false));
+    return () => void (gone = true);
+  }, [key, resuming, begin, end]);
+  return resuming;
+}

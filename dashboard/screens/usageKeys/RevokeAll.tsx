@@ -1,0 +1,32 @@
+import { useState, type ReactNode } from "react";
+import type { UsageKey } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { revokeAll } from "../../changes/operations";
+import { Button } from "../../parts/Button";
+import { FormDialog } from "../../parts/Dialog";
+import { plural } from "../../parts/text";
+
+export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): ReactNode {
+  const { perform } = useChanges();
+  const [asking, setAsking] = useState(false);
+  return (
+    <>
+      <Button look="danger" onPress={() => setAsking(true)}>
+        Revoke all
+      </Button>
+      {asking && (
+        <FormDialog
+          open
+          onClose={() => setAsking(false)}
+          title={`Revoke ${plural(keys.length, "usage key")}?`}
+          about="Every program that uses one of them is refused from its next request on. It cannot be undone. The account itself is not touched."
+          submit="Revoke all"
+          danger
+          onSubmit={async () => (await perform(revokeAll(keys))).state !== "cancelled"}
+        >
+          {null}
+        </FormDialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,194 @@
+import { useState, type ReactNode } from "react";
+import type { UsageKeyPermissions } from "../../../client";
+import { useGroupNames, useGroups, type Group, type UsageKey } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { createUsageKey, updateUsageKey } from "../../changes/operations";
+import { SCOPE_FLAGS, SCOPE_LISTS, scopeSentences } from "../../changes/scopes";
+import { Dialog, FormDialog } from "../../parts/Dialog";
+import { Notice } from "../../parts/bits";
+import { Check, Picker, Select, StringsFields, TextField, type Option } from "../../parts/Field";
+import { SecretOnce } from "../../parts/SecretOnce";
+import { useSessions } from "../../session/context";
+
+interface Props {
+  readonly onClose: () => void;
+  readonly onMade?: (hash: string) => void;
+  /** Changed when given; else a new one is made. */
+  readonly usageKey?: UsageKey;
+  /** Groups ticked from the start. */
+  readonly groups?: readonly string[];
+  readonly name?: string;
+}
+
+interface Made {
+  readonly key: string;
+  readonly hash: string;
+  readonly attached: boolean;
+}
+
+export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = [], name = "" }: Props): ReactNode {
+  const { perform } = useChanges();
+  const { addKey } = useSessions();
+  const { items: groups } = useGroups();
+  const names = useGroupNames(groups);
+  const [scopes, setScopes] = useState(() => (usageKey === undefined ? blank(name, firstGroups) : scopesOf(usageKey)));
+  const [made, setMade] = useState<Made>();
+
+  const submit = async (): Promise<boolean> => {
+    if (usageKey !== undefined) return (await perform(updateUsageKey(usageKey.id, scopes, names))).state !== "cancelled";
+    const outcome = await perform(createUsageKey(scopes, names));
+    if (outcome.state === "cancelled") return false;
+    const { usage_api_key: key, api_key_hash: hash } = outcome.state === "done" ? outcome.result : outcome.early;
+    if (key === undefined || hash === undefined) return true;
+    addKey({ key, hash, name: scopes.name });
+    setMade({ key, hash, attached: outcome.state === "done" });
+    return false;
+  };
+
+  if (made !== undefined) {
+    const keep = (): void => {
+      onMade?.(made.hash);
+      onClose();
+    };
+    return (
+      <Dialog
+        open
+        closable={false}
+        onClose={() => undefined}
+        title="Keep this usage key"
+        about="It is shown once. Give it to the program that needs it, and keep your account key to yourself."
+      >
+        {!made.attached && <Notice kind="warn">It opens nothing until the collected changes have been sent.</Notice>}
+        <SecretOnce secret={made.key} what="usage key" file={`${scopes.name || "usage"}-key.txt`} onKept={keep} />
+      </Dialog>
+    );
+  }
+  return (
+    <FormDialog
+      open
+      wide
+      onClose={onClose}
+      title={usageKey === undefined ? "Create a usage key" : "Change what this key may do"}
+      submit={usageKey === undefined ? "Create usage key" : "Save"}
+      onSubmit={submit}
+    >
+      <StringsFields value={scopes} onChange={({ name: label, description }) => setScopes({ ...scopes, name: label, description })} placeholder="Payout bot" />
+      <ScopeFields scopes={scopes} groups={groups} onChange={setScopes} />
+      <Terms scopes={scopes} onChange={setScopes} />
+      <Notice kind="good">
+        <strong>What this key will be able to do</strong>
+        <ul aria-label="What this key will be able to do">
+          {scopeSentences(scopes, names).map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+      </Notice>
+    </FormDialog>
+  );
+}
+
+type Scopes = UsageKeyPermissions & { readonly expiration: string; readonly balance: string };
+
+function blank(name: string, groups: readonly string[]): Scopes {
+  return {
+    name,
+    description: "",
+    can_create_groups: false,
+    can_delete_groups: false,
+    can_create_pkps: false,
+    manage_ipfs_ids_in_groups: [],
+    add_pkp_to_groups: [],
+    remove_pkp_from_groups: [],
+    execute_in_groups: [...groups],
+    expiration: "0",
+    balance: "0",
+  };
+}
+
+function scopesOf(key: UsageKey): Scopes {
+  const { name, description, can_create_groups, can_delete_groups, can_create_pkps, expiration, balance } = key;
+  const lists = Object.fromEntries(SCOPE_LISTS.map(([list]) => [list, [...key[list]]])) as Pick<Scopes, (typeof SCOPE_LISTS)[number][0]>;
+  return { name, description, can_create_groups, can_delete_groups, can_create_pkps, ...lists, expiration, balance };
+}
+
+interface FieldsProps {
+  readonly scopes: Scopes;
+  readonly onChange: (scopes: Scopes) => void;
+}
+
+const EVERY_GROUP: Option = { id: "0", label: "Every group", hint: "Also those made later" };
+
+function ScopeFields({ scopes, groups, onChange }: FieldsProps & { readonly groups: readonly Group[] }): ReactNode {
+  const options = [EVERY_GROUP, ...groups.map(({ id, name }) => ({ id, label: name || `Group ${id}`, hint: `Group ${id}` }))];
+  const [run, ...manage] = SCOPE_LISTS;
+  const picker = ([list, what]: (typeof SCOPE_LISTS)[number]): ReactNode => (
+    <Picker
+      key={list}
+      legend={`May ${what} in`}
+      options={options}
+      chosen={scopes[list].map(String)}
+      onChange={(chosen) => onChange({ ...scopes, [list]: onlyEvery(chosen) })}
+      empty="There are no groups yet."
+    />
+  );
+  return (
+    <>
+      {picker(run)}
+      <details>
+        <summary>More permissions</summary>
+        <div className="stack more">
+          {manage.map(picker)}
+          <fieldset className="stack-s">
+            <legend className="label">In the whole account</legend>
+            {SCOPE_FLAGS.map(([flag, what]) => (
+              <Check key={flag} label={`May ${what}`} checked={scopes[flag]} onChange={(on) => onChange({ ...scopes, [flag]: on })} />
+            ))}
+          </fieldset>
+        </div>
+      </details>
+    </>
+  );
+}
+
+/** "Every group" says it all: beside it no other is named. */
+const onlyEvery = (chosen: readonly string[]): string[] => (chosen.at(-1) === "0" ? ["0"] : chosen.filter((id) => id !== "0"));
+
+const DAYS = [
+  ["0", "Never"],
+  ["1", "In a day"],
+  ["7", "In a week"],
+  ["30", "In 30 days"],
+  ["365", "In a year"],
+  ["date", "On a day I choose"],
+] as const;
+
+function Terms({ scopes, onChange }: FieldsProps): ReactNode {
+  const [choice, setChoice] = useState(scopes.expiration === "0" ? "0" : "date");
+  const choose = (next: string): void => {
+    setChoice(next);
+    if (next !== "date") onChange({ ...scopes, expiration: next === "0" ? "0" : String(Math.floor(Date.now() / 1000) + Number(next) * 86_400) });
+  };
+  return (
+    <div className="two">
+      <div className="stack-s">
+        <Select label="Expires" value={choice} options={DAYS} onChange={choose} />
+        {choice === "date" && (
+          <TextField label="Last day" type="date" value={dateOf(scopes.expiration)} onChange={(date) => onChange({ ...scopes, expiration: endOfDay(date) })} />
+        )}
+      </div>
+      <TextField
+        label="Spending cap in dollars"
+        inputMode="decimal"
+        placeholder="No cap"
+        value={capText(scopes.balance)}
+        onChange={(text) => onChange({ ...scopes, balance: capCents(text) })}
+        hint={Number(scopes.balance) === 0 ? "Over the key's whole life." : `At most ${(Number(scopes.balance) / 100).toFixed(2)} dollars over its life.`}
+      />
+    </div>
+  );
+}
+
+const dateOf = (expiration: string): string => (expiration === "0" ? "" : new Date(Number(expiration) * 1000).toISOString().slice(0, 10));
+const endOfDay = (date: string): string => (date === "" ? "0" : String(Math.floor(Date.parse(`${date}T23:59:59Z`) / 1000)));
+const capText = (balance: string): string => (balance === "0" ? "" : String(Number(balance) / 100));
+const capCents = (text: string): string => String(Math.max(0, Math.round(Number(text.replace(",", ".")) * 100)) || 0);

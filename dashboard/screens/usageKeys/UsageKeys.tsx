@@ -1,0 +1,109 @@
+import { useMemo, useState, type ReactNode } from "react";
+import { useGroupNames, useGroups, useUsageKeys, type UsageKey } from "../../app/queries";
+import { scopeSentences, type GroupNames } from "../../changes/scopes";
+import { Button } from "../../parts/Button";
+import { DataTable, type Column } from "../../parts/DataTable";
+import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/bits";
+import { wordsOf } from "../../parts/failures";
+import { day, dollars, short } from "../../parts/text";
+import { isLive } from "../pkps/uses";
+import { RevokeKey } from "./RevokeKey";
+import { RevokeAll } from "./RevokeAll";
+import { UsageKeyForm } from "./UsageKeyForm";
+
+type Open = { readonly editing: UsageKey } | "create" | undefined;
+
+export function UsageKeys(): ReactNode {
+  const { items, total, isLoading, error } = useUsageKeys();
+  const { items: groups } = useGroups();
+  const names = useGroupNames(groups);
+  const [open, setOpen] = useState<Open>();
+  const columns = useMemo(() => columnsOf(names, (editing) => setOpen({ editing })), [names]);
+  return (
+    <>
+      <PageHead title="Usage keys" about="Give each program a key of its own that may do what it needs and nothing else. Keep the account itself to yourself.">
+        {items.length > 0 && <RevokeAll keys={items} />}
+        <Button look="primary" onPress={() => setOpen("create")}>
+          Create usage key
+        </Button>
+      </PageHead>
+      {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
+      {isLoading && <Spinner />}
+      {!isLoading && error === null && items.length === 0 && (
+        <Empty title="No usage keys yet">
+          <p>A usage key runs actions in the groups you name. It can expire, and have a spending cap.</p>
+        </Empty>
+      )}
+      {items.length > 0 && (
+        <DataTable
+          label="Usage keys"
+          rows={items}
+          total={total}
+          columns={columns}
+          idOf={({ id }) => id}
+          textOf={({ name, description, id }) => `${name} ${description} ${id}`}
+        />
+      )}
+      {open === "create" && <UsageKeyForm onClose={() => setOpen(undefined)} />}
+      {typeof open === "object" && <UsageKeyForm usageKey={open.editing} onClose={() => setOpen(undefined)} />}
+    </>
+  );
+}
+
+const SOON_SECONDS = 7 * 86_400;
+
+/** How long a key has, said when that is little. */
+export function Expiry({ usageKey }: { readonly usageKey: UsageKey }): ReactNode {
+  const at = Number(usageKey.expiration);
+  if (at === 0) return <span className="soft">never</span>;
+  if (!isLive(usageKey)) return <Badge kind="bad">expired</Badge>;
+  const text = day(at * 1000);
+  return at < Date.now() / 1000 + SOON_SECONDS ? <Badge kind="warn">{text}</Badge> : text;
+}
+
+const columnsOf = (names: GroupNames, onEdit: (key: UsageKey) => void): readonly Column<UsageKey>[] => [
+  {
+    title: "Name",
+    width: "minmax(9rem, 1fr)",
+    cell: ({ name, id }) => (
+      <div>
+        <span className="name">{name || "Without a name"}</span>
+        <div className="small soft code" title={id}>
+          {short(id)}
+        </div>
+      </div>
+    ),
+    by: ({ name }) => name,
+  },
+  {
+    title: "May",
+    width: "minmax(12rem, 2fr)",
+    cell: (key) => <span className="small">{scopeSentences({ ...key, expiration: "0", balance: "0" } as never, names).join(" ")}</span>,
+  },
+  { title: "Expires", width: "8rem", cell: (key) => <Expiry usageKey={key} />, by: ({ expiration }) => (expiration === "0" ? Infinity : Number(expiration)) },
+  { title: "Spent", width: "8rem", end: true, cell: (key) => <Spent usageKey={key} />, by: ({ spent_cents }) => spent_cents ?? 0 },
+  {
+    title: "",
+    width: "10rem",
+    end: true,
+    cell: (key) => (
+      <div className="actions">
+        <Button size="small" onPress={() => onEdit(key)}>
+          Edit
+        </Button>
+        <RevokeKey usageKey={key} />
+      </div>
+    ),
+  },
+];
+
+function Spent({ usageKey: { spent_cents: spent, balance } }: { readonly usageKey: UsageKey }): ReactNode {
+  const cap = balance === "0" ? "" : ` of ${dollars(Number(balance))}`;
+  if (spent === undefined) return <span className="soft number">{cap === "" ? "–" : `cap ${dollars(Number(balance))}`}</span>;
+  return (
+    <span className="number">
+      {dollars(spent)}
+      <span className="soft">{cap}</span>
+    </span>
+  );
+}

@@ -1,0 +1,74 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, useCallback, useContext, useMemo, useState, type ReactNode } from "react";
+import { createClient, isKeyText, keyHashOf } from "../../client";
+import { ClientError } from "../../client";
+import { forgetKey, rememberKey } from "./remember";
+import type { ChainConfig, KeySession, KnownKey, Session } from "./types";
+
+interface Sessions {
+  readonly session: Session | undefined;
+  /** Why the last session ended, when it did not end by itself. */
+  readonly farewell: string | undefined;
+  readonly begin: (session: Session) => void;
+  readonly end: (why?: string) => void;
+  /** Usage keys made in this tab, so that the runner can use them. In memory only. */
+  readonly keys: readonly KnownKey[];
+  readonly addKey: (key: KnownKey) => void;
+}
+
+const Context = createContext<Sessions | undefined>(undefined);
+
+export function useSessions(): Sessions {
+  const sessions = useContext(Context);
+  if (sessions === undefined) throw new Error("there is no session context here");
+  return sessions;
+}
+
+/** The session; only for what is shown while somebody is signed in. */
+export function useSession(): Session {
+  const { session } = useSessions();
+  if (session === undefined) throw new Error("nobody is signed in");
+  return session;
+}
+
+export function SessionProvider({ children }: { readonly children: ReactNode }): ReactNode {
+  const [session, setSession] = useState<Session>();
+  const [farewell, setFarewell] = useState<string>();
+  const [keys, setKeys] = useState<readonly KnownKey[]>([]);
+  const queries = useQueryClient();
+  const begin = useCallback((next: Session) => {
+    setFarewell(undefined);
+    setSession(next);
+  }, []);
+  const end = useCallback(
+    (why?: string) => {
+      forgetKey();
+      setSession(undefined);
+      setKeys([]);
+      setFarewell(why);
+      queries.clear();
+    },
+    [queries],
+  );
+  const addKey = useCallback((key: KnownKey) => setKeys((now) => [...now.filter(({ hash }) => hash !== key.hash), key]), []);
+  const value = useMemo(() => ({ session, farewell, begin, end, keys, addKey }), [session, farewell, begin, end, keys, addKey]);
+  return <Context value={value}>{children}</Context>;
+}
+
+/** The service, asked without a credential. */
+export const openClient = createClient({ baseUrl: location.origin });
+
+/** @throws ClientError when the key is none, or is not live. */
+export async function signInWithKey(text: string, remember: boolean): Promise<KeySession> {
+  const key = text.trim();
+  if (!isKeyText(key)) throw new ClientError("malformed_key", "This is no API key: a key has 44 characters and ends with =.");
+  const client = createClient({ baseUrl: location.origin, apiKey: key });
+  const [account, config] = await Promise.all([client.account(), openClient.getNodeChainConfig()]);
+  if (remember) rememberKey(key);
+  return keySession(key, { account, config });
+}
+
+export function keySession(key: string, { account, config }: { account: KeySession["account"]; config: ChainConfig }): KeySession {
+  const client = createClient({ baseUrl: location.origin, apiKey: key });
+  return { kind: "key", account, config, client, key, isOwner: account.managed && keyHashOf(key) === account.id };
+}

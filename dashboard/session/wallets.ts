@@ -1,0 +1,90 @@
+/** Browser wallets: connected, put on the service's chain, and made the owner's client. */
+import { BrowserProvider, getAddress, type JsonRpcSigner } from "ethers";
+import { ClientError, convertAccount, createChainSecuredClient, createWalletAuth, ownedAccount, type ChainSecuredClient, type WalletAuth } from "../../client";
+import { onTransactionSent } from "../changes/sending";
+import type { ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
+
+const REFUSED = 4001;
+const UNKNOWN_CHAIN = 4902;
+
+function asked<T>(work: Promise<T>): Promise<T> {
+  return work.catch((cause: unknown) => {
+    const { code, message } = cause as { code?: number; message?: string };
+    if (code === REFUSED) throw new ClientError("wallet_declined", "You declined in your wallet. Nothing was sent.", { cause });
+    throw new ClientError("transaction_failed", `The wallet answered: ${message ?? "nothing"}`, { cause });
+  });
+}
+
+export async function connectWallet(detail: FoundWallet): Promise<Connection> {
+  const [account] = await asked(detail.provider.request({ method: "eth_requestAccounts" }));
+  if (account === undefined) throw new ClientError("wallet_declined", "The wallet gave no account.");
+  return { detail, address: getAddress(account) };
+}
+
+export async function chainOf({ detail }: Connection): Promise<bigint> {
+  return BigInt(await asked(detail.provider.request({ method: "eth_chainId" })));
+}
+
+/** Asks the wallet to change to the service's chain. */
+export async function switchChain({ detail }: Connection, config: ChainConfig): Promise<void> {
+  const chainId = `0x${config.chain_id.toString(16)}` as const;
+  try {
+    await detail.provider.request({ method: "wallet_switchEthereumChain", params: [{ chainId }] });
+  } catch (cause) {
+    const { code } = cause as { code?: number };
+    if (code !== UNKNOWN_CHAIN) return asked(Promise.reject(cause as Error));
+    const message = `Your wallet does not know ${config.chain_name} (chain ${config.chain_id}). Add this network in the wallet, then try again.`;
+    throw new ClientError("wrong_chain", message, { cause });
+  }
+}
+
+const signerOf = ({ detail, address }: Connection): Promise<JsonRpcSigner> =>
+  new BrowserProvider(detail.provider as ConstructorParameters<typeof BrowserProvider>[0], "any", { cacheTimeout: -1, pollingInterval: 1_000 }).getSigner(
+    address,
+  );
+
+function ownersClient(signer: JsonRpcSigner, accountId: string | undefined, walletAuth: WalletAuth, owner?: string): Promise<ChainSecuredClient> {
+  const named = { ...(accountId === undefined ? {} : { accountId }), ...(owner === undefined ? {} : { owner }) };
+  return createChainSecuredClient({ baseUrl: location.origin, signer, walletAuth, onSent: onTransactionSent, ...named });
+}
+
+const authOf = (signer: JsonRpcSigner, { typed_data_domain: { name, chainId } }: ChainConfig): WalletAuth =>
+  createWalletAuth(signer, { name, version: "1", chainId: BigInt(chainId) });
+
+/** The session of whoever owns an account with this wallet; undefined when it owns none yet. One signature, which costs nothing. */
+export async function signInWithWallet(connection: Connection, config: ChainConfig): Promise<WalletSession | undefined> {
+  const signer = await signerOf(connection);
+  const walletAuth = authOf(signer, config);
+  try {
+    const account = await ownedAccount({ baseUrl: location.origin }, walletAuth);
+    const owner = await ownersClient(signer, account.id, walletAuth);
+    return { kind: "wallet", account, config, owner, wallet: walletOf(connection, false), isOwner: true };
+  } catch (error) {
+    if (error instanceof ClientError && error.code === "account_not_found") return undefined;
+    throw error;
+  }
+}
+
+/** The client that can make this wallet's own account. */
+export async function clientWithoutAccount(connection: Connection, config: ChainConfig): Promise<ChainSecuredClient> {
+  const signer = await signerOf(connection);
+  return ownersClient(signer, undefined, authOf(signer, config));
+}
+
+/** For an account that a multisig owns: everything can be read and prepared, and nothing sent. */
+export async function prepareForSafe(connection: Connection, config: ChainConfig, safe: string, accountId?: string): Promise<WalletSession> {
+  const signer = await signerOf(connection);
+  const owner = await ownersClient(signer, accountId, authOf(signer, config), safe);
+  const account = await owner.account();
+  return { kind: "wallet", account, config, owner, wallet: walletOf(connection, true), isOwner: true };
+}
+
+const walletOf = ({ detail, address }: Connection, forSafe: boolean): ConnectedWallet => ({ name: detail.info.name, address, forSafe });
+
+/** Makes this wallet the owner of the account whose key is given, for ever, and signs in with it. */
+export async function convertWithWallet(connection: Connection, config: ChainConfig, apiKey: string): Promise<WalletSession> {
+  const signer = await signerOf(connection);
+  const walletAuth = authOf(signer, config);
+  const { owner } = await convertAccount({ baseUrl: location.origin, apiKey, signer, walletAuth, onSent: onTransactionSent });
+  return { kind: "wallet", account: await owner.account(), config, owner, wallet: walletOf(connection, false), isOwner: true };
+}

@@ -1,0 +1,46 @@
+// How Vite bundles the dashboard. Called by build.mjs; no configuration file is looked up.
+import react from "@vitejs/plugin-react";
+import { join } from "node:path";
+
+/** What the server replaces in every copy of the page it sends. */
+export const NONCE_PLACEHOLDER = "__NONCE__";
+
+/** The verifier is written for Node: what it takes from there is replaced, nothing else. */
+function verifierInBrowser(root) {
+  const replaced = new Map(["quote", "signature", "http"].map((name) => [`./${name}`, join(root, "dashboard/screens/trust/browser", `${name}.ts`)]));
+  const crypto = join(root, "dashboard/screens/trust/browser/nodeCrypto.ts");
+  const verifier = join(root, "client", "verify");
+  return {
+    name: "verifier-in-browser",
+    enforce: "pre",
+    resolveId(source, importer) {
+      if (source === "node:crypto") return crypto;
+      return importer?.startsWith(verifier) ? replaced.get(source) : undefined;
+    },
+  };
+}
+
+/** Code the first screen does not need is a file of its own, loaded when its screen is opened. */
+export default function configuration({ root, outdir }) {
+  return {
+    configFile: false,
+    root: join(root, "dashboard"),
+    cacheDir: join(root, "cache", "vite"),
+    logLevel: "warn",
+    publicDir: false,
+    plugins: [react(), verifierInBrowser(root)],
+    html: { cspNonce: NONCE_PLACEHOLDER },
+    build: {
+      outDir: outdir,
+      emptyOutDir: false,
+      target: ["chrome123", "firefox128", "safari17.5"],
+      // Modules of ours do nothing by being loaded: what nobody uses of them is left out.
+      rolldownOptions: { treeshake: { moduleSideEffects: (id) => !/[\\/](client|protocol|typechain-types)[\\/][^\0]*\.ts$/.test(id) } },
+      modulePreload: { polyfill: false },
+      // Small files as data URLs would need a laxer policy for nothing.
+      assetsInlineLimit: 0,
+      reportCompressedSize: false,
+      chunkSizeWarningLimit: 1000,
+    },
+  };
+}

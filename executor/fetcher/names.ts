@@ -1,0 +1,114 @@
+/**
+ * Names that guests choose, to addresses. Not by the system's resolver: its few threads are held for seconds by names that never answer, and whoever else needs
+ * a name waits. Here each lookup is a question of its own with a time-out, can be cancelled, and is counted for the run that made it.
+ */
+import { Resolver } from "node:dns/promises";
+import type { LookupAddress } from "node:dns";
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { LRUCache } from "lru-cache";
+import { FetchFailed } from "./types";
+
+export interface NamesOptions {
+  /** Name servers as `address` or `address:port`; default the system's. */
+  readonly servers?: readonly string[] | undefined;
+  readonly timeoutMs?: number;
+  readonly hostsFile?: string;
+}
+
+export type Lookup = (host: string, signal?: AbortSignal) => Promise<LookupAddress[]>;
+
+const TIMEOUT_MS = 2_000;
+/** How long addresses of one family are waited for once those of the other are there. */
+const OTHER_FAMILY_MS = 100;
+const HOSTS_FILE = "/etc/hosts";
+/** Runs whose names are remembered; more than can be under way at once. */
+const RUNS_KEPT = 4_096;
+
+export class Names {
+  readonly #options: NamesOptions;
+  readonly #runs = new LRUCache<number, RunNames>({ max: RUNS_KEPT });
+
+  constructor(options: NamesOptions = {}) {
+    this.#options = options;
+  }
+
+  /** The names of one run. `most` lookups are made for it altogether. */
+  ofRun(run: number, most: number): RunNames {
+    const known = this.#runs.get(run) ?? new RunNames((host, signal) => this.lookup(host, signal), most);
+    this.#runs.set(run, known);
+    return known;
+  }
+
+  /** @throws FetchFailed `failed` when there is no address, or none in time. */
+  async lookup(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
+    const listed = fromHostsFile(host, this.#options.hostsFile ?? HOSTS_FILE);
+    if (listed.length > 0) return listed;
+    const timeoutMs = this.#options.timeoutMs ?? TIMEOUT_MS;
+    const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
+    if (this.#options.servers !== undefined) resolver.setServers(this.#options.servers);
+    const cancel = (): void => resolver.cancel();
+    const timer = setTimeout(cancel, timeoutMs);
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      return await bothFamilies(host, resolver);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+}
+
+/** What one run has looked up: each name once, so that a name cannot mean one address when it is checked and another later. */
+export class RunNames {
+  readonly #known = new Map<string, Promise<LookupAddress[]>>();
+  #made = 0;
+
+  constructor(
+    private readonly lookup: Lookup,
+    private readonly most: number,
+  ) {}
+
+  /** @throws FetchFailed */
+  async addressesOf(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
+    const known = this.#known.get(host);
+    if (known !== undefined) return known;
+    if (++this.#made > this.most) throw new FetchFailed("limit_exceeded", `the action had more than ${this.most} names looked up`);
+    const asked = this.lookup(host, signal);
+    this.#known.set(host, asked);
+    // What was not found may be there the next time.
+    asked.catch(() => this.#known.delete(host));
+    return asked;
+  }
+}
+
+async function bothFamilies(host: string, resolver: Resolver): Promise<LookupAddress[]> {
+  const found: LookupAddress[] = [];
+  const questions = ([4, 6] as const).map(async (family) => {
+    const addresses = await (family === 4 ? resolver.resolve4(host) : resolver.resolve6(host));
+    found.push(...addresses.map((address) => ({ address, family })));
+    if (addresses.length > 0) setTimeout(() => resolver.cancel(), OTHER_FAMILY_MS).unref();
+  });
+  await Promise.allSettled(questions);
+  if (found.length === 0) throw new FetchFailed("failed", `${host}: the name cannot be resolved`);
+  return found.sort((a, b) => a.family - b.family);
+}
+
+/** Names of this machine and of its container's neighbours, which no name server knows. */
+function fromHostsFile(host: string, file: string): LookupAddress[] {
+  const wanted = host.toLowerCase();
+  const found: LookupAddress[] = [];
+  for (const line of linesOf(file)) {
+    const [address = "", ...names] = (line.split("#", 1)[0] ?? "").trim().toLowerCase().split(/\s+/);
+    if (names.includes(wanted) && isIP(address) !== 0) found.push({ address, family: isIP(address) });
+  }
+  return found;
+}
+
+function linesOf(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").split("\n");
+  } catch {
+    return [];
+  }
+}

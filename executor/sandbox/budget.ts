@@ -1,0 +1,88 @@
+/** A quantity that all runs share, such as memory for bodies under way: accounts take turns, and none holds more than its share of it. */
+
+export interface BudgetOptions {
+  readonly total: number;
+  /** The most one account may hold at a time. */
+  readonly share: number;
+}
+
+/** Gives back what was taken; a second call does nothing. */
+export type Release = () => void;
+
+interface Waiting {
+  readonly amount: number;
+  readonly grant: (release: Release) => void;
+}
+
+export class Budget {
+  #taken = 0;
+  readonly #held = new Map<string, number>();
+  /** Insertion order is turn order. */
+  readonly #lines = new Map<string, Waiting[]>();
+
+  constructor(private readonly options: BudgetOptions) {}
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Resolves when there is room; what is more than a share counts as the share. Rejects when the signal is aborted first. */
+  take(account: string, amount: number, signal?: AbortSignal): Promise<Release> {
+    return new Promise((grant, reject) => {
+      if (signal?.aborted) return reject(signal.reason as Error);
+      const waiting: Waiting = {
+        amount: Math.min(amount, this.options.share),
+        grant: (release) => (signal?.removeEventListener("abort", leave), grant(release)),
+      };
+      const leave = (): void => {
+        this.#leave(account, waiting);
+        reject(signal?.reason as Error);
+      };
+      signal?.addEventListener("abort", leave, { once: true });
+      const line = this.#lines.get(account);
+      if (line === undefined) this.#lines.set(account, [waiting]);
+      else line.push(waiting);
+      this.#serve();
+    });
+  }
+
+  #serve(): void {
+    for (const [account, line] of [...this.#lines]) {
+      const [first] = line;
+      if (first === undefined || (this.#held.get(account) ?? 0) + first.amount > this.options.share) continue;
+      // Whose turn it is waits for room; those behind do not overtake, or a large amount would never find any.
+      if (this.#taken + first.amount > this.options.total) return;
+      this.#lines.delete(account);
+      line.shift();
+      if (line.length > 0) this.#lines.set(account, line);
+      this.#grant(account, first);
+      return this.#serve();
+    }
+  }
+
+  #grant(account: string, { amount, grant }: Waiting): void {
+    this.#hold(account, amount);
+    let isHeld = true;
+    grant(() => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#hold(account, -amount);
+      this.#serve();
+    });
+  }
+
+  #hold(account: string, amount: number): void {
+    this.#taken += amount;
+    const held = (this.#held.get(account) ?? 0) + amount;
+    if (held === 0) this.#held.delete(account);
+    else this.#held.set(account, held);
+  }
+
+  #leave(account: string, waiting: Waiting): void {
+    const line = this.#lines.get(account);
+    if (!line?.includes(waiting)) return;
+    line.splice(line.indexOf(waiting), 1);
+    if (line.length === 0) this.#lines.delete(account);
+    this.#serve();
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * The dashboard as the build has left it: one page, and files named by their content. The page goes out with a policy under which nothing else can run or load in it;
+ * its files go out compressed and may be kept for ever.
+ */
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { extname, join } from "node:path";
+
+/** Where card fields are filled in: Stripe.js, or in development a form of the page's own that talks to the double by way of this service. */
+export type CardForm = "stripe" | "double";
+
+export interface DashboardFile {
+  readonly contentType: string;
+  readonly content: Buffer;
+  /** Set when `content` is compressed. */
+  readonly encoding?: "br" | "gzip";
+}
+
+export interface Dashboard {
+  page(): { readonly html: string; readonly headers: Readonly<Record<string, string>> };
+  /** The file in the best form this `Accept-Encoding` takes; undefined when there is none of that name. */
+  file(name: string, acceptEncoding?: string): DashboardFile | undefined;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
+const ENCODINGS = { br: ".br", gzip: ".gz" } as const;
+
+const STRIPE = {
+  script: ["https://js.stripe.com", "https://*.js.stripe.com"],
+  frame: ["https://js.stripe.com", "https://*.js.stripe.com", "https://hooks.stripe.com"],
+  connect: ["https://api.stripe.com"],
+};
+const NOTHING = { script: [], frame: ["'none'"], connect: [] };
+
+export interface DashboardOptions {
+  readonly folder: string;
+  readonly serviceName: string;
+  readonly cardForm: CardForm;
+}
+
+export function openDashboard({ folder, serviceName, cardForm }: DashboardOptions): Dashboard {
+  const template = readFileSync(join(folder, "index.html"), "utf8").replaceAll("__SERVICE_NAME__", serviceName).replaceAll("__CARD_FORM__", cardForm);
+  const files = readFiles(join(folder, "assets"));
+  return {
+    page: () => {
+      const nonce = randomBytes(16).toString("base64");
+      return { html: template.replaceAll("__NONCE__", nonce), headers: { "Content-Security-Policy": policy(cardForm, nonce), ...PAGE_HEADERS } };
+    },
+    file: (name, accept = "") => {
+      const contentType = TYPES[extname(name)];
+      const plain = files.get(name);
+      if (contentType === undefined || plain === undefined) return undefined;
+      const encoding = (["br", "gzip"] as const).find((one) => accepts(accept, one) && files.has(name + ENCODINGS[one]));
+      const compressed = encoding && files.get(name + ENCODINGS[encoding]);
+      return encoding && compressed ? { contentType, content: compressed, encoding } : { contentType, content: plain };
+    },
+  };
+}
+
+const PAGE_HEADERS = {
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Opener-Policy": "same-origin-allow-popups",
+  "Permissions-Policy": "camera=(), geolocation=(), microphone=(), clipboard-write=(self), payment=(self)",
+};
+
+function readFiles(folder: string): ReadonlyMap<string, Buffer> {
+  if (!existsSync(folder)) throw new Error(`The dashboard is not built: ${folder} is missing. Run \`node scripts/build.mjs\`.`);
+  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+}
+
+/** Named, or covered by `*`, and not refused by a weight of zero. */
+function accepts(header: string, encoding: string): boolean {
+  const wanted = new Map(header.split(",").map((part) => weighted(part)));
+  return (wanted.get(encoding) ?? wanted.get("*") ?? 0) > 0;
+}
+
+function weighted(part: string): [name: string, weight: number] {
+  const [name = "", ...parameters] = part.split(";").map((piece) => piece.trim().toLowerCase());
+  const weight = parameters.find((parameter) => parameter.startsWith("q="));
+  return [name, weight === undefined ? 1 : Number(weight.slice(2)) || 0];
+}
+
+/** Styles that libraries add while the page runs carry the nonce; scripts are files of ours, or Stripe's when its own keys are in use. */
+function policy(cardForm: CardForm, nonce: string): string {
+  const card = cardForm === "stripe" ? STRIPE : NOTHING;
+  const rules = {
+    "default-src": ["'none'"],
+    "script-src": ["'self'", ...card.script],
+    "style-src": ["'self'", `'nonce-${nonce}'`],
+    "connect-src": ["'self'", ...card.connect],
+    "frame-src": card.frame,
+    "img-src": ["'self'", "data:"],
+    "base-uri": ["'none'"],
+    "form-action": ["'none'"],
+    "frame-ancestors": ["'none'"],
+  };
+  return Object.entries(rules)
+    .map(([name, values]) => `${name} ${values.join(" ")}`)
+    .join("; ");
+}

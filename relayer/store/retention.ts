@@ -1,0 +1,53 @@
+/**
+ * What is dropped when it is old: bytes of writes that are final, reservations that are closed, instances that are gone. What accounting needs stays: every ledger
+ * entry, and every submission with its kind, outcome and transaction. In small pieces, so that no statement holds anybody up.
+ */
+import { sql, type RawBuilder } from "kysely";
+import { dropOldRuns } from "../credits/runRecords";
+import type { Db } from "./database";
+import { dropExpiredRequests } from "./idempotency";
+
+export interface RetentionOptions {
+  /** Days that the bytes of final writes and closed reservations are kept. */
+  readonly detailDays: number;
+  readonly runRecordsDays: number;
+}
+
+const AT_A_TIME = 500;
+
+export async function dropOld(db: Db, { detailDays, runRecordsDays }: RetentionOptions): Promise<void> {
+  await dropExpiredRequests(db);
+  await dropOldRuns(db, runRecordsDays);
+  await repeatedly(db, () => bytesOfFinalWrites(detailDays));
+  await repeatedly(db, () => closedReservations(detailDays));
+  await sql`delete from instances where renewed_at < now() - interval '1 day'`.execute(db);
+}
+
+async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>): Promise<void> {
+  for (;;) {
+    const { rows } = await piece().execute(db);
+    if ((rows[0]?.dropped ?? 0) < AT_A_TIME) return;
+  }
+}
+
+/** Calldata, its tag and the signed transactions: only a write without a final outcome is ever sent again. */
+const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sql`
+  with final as (
+    select id from submissions
+    where calldata is not null and state in ('confirmed', 'failed', 'expired', 'changed') and updated_at < now() - ${days} * interval '1 day'
+    order by updated_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), attempts as (
+    delete from submission_attempts using final where submission_attempts.submission_id = final.id
+  ), emptied as (
+    update submissions set calldata = null, tag = null from final where submissions.id = final.id returning submissions.id
+  )
+  select count(*) as dropped from emptied`;
+
+const closedReservations = (days: number): RawBuilder<{ dropped: number }> => sql`
+  with old as (
+    select id from credit_reservations where state <> 'held' and closed_at < now() - ${days} * interval '1 day'
+    order by closed_at limit ${sql.lit(AT_A_TIME)} for update skip locked
+  ), dropped as (
+    delete from credit_reservations using old where credit_reservations.id = old.id returning credit_reservations.id
+  )
+  select count(*) as dropped from dropped`;

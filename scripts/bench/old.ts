@@ -1,0 +1,144 @@
+/**
+ * What a store costs when it is young and when it is years old: `npm run bench:old -- --submissions 1000000 --postings 10000000`. On the embedded store, in memory, or on
+ * the PostgreSQL that DATABASE_URL names; what was there before stays, so give it an empty one.
+ */
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { sql } from "kysely";
+import type { AccountId } from "../../protocol/ids";
+import { SubmissionRecords, newSubmissionId } from "../../relayer/chain/submissions/records";
+import { createCredits, type Credits } from "../../relayer/credits";
+import { openStore, type Store } from "../../relayer/store";
+import type { Db } from "../../relayer/store/database";
+import { Instance } from "../../relayer/store/instance";
+import { makeOld } from "./oldStore";
+import { rounded, summary, timed, type Summary } from "./statistics";
+
+const ACTS = 200;
+const WARM_UP = 20;
+const PAYER = 1;
+
+interface Ages {
+  readonly writeMs: Summary;
+  readonly runMs: Summary;
+  readonly historyPageMs: Summary;
+  readonly runsPageMs: Summary;
+  readonly sweepMs: Summary;
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { submissions: { type: "string", default: "1000000" }, postings: { type: "string", default: "10000000" } } });
+  const age = { submissions: Number(values.submissions), postings: Number(values.postings) };
+  const store = await openStore({ databaseUrl: process.env.DATABASE_URL });
+  const instance = new Instance({ db: store.db, onError: () => undefined });
+  await instance.start();
+  try {
+    const young = await measure(store, instance.id);
+    const fillSeconds = (await timed(() => makeOld(store.db, age, (rows) => process.stderr.write(`\r${rows} rows `)))) / 1000;
+    const old = await measure(store, instance.id);
+    keep(store.kind, {
+      node: process.version,
+      cpus: cpus().length,
+      load: rounded(loadavg()[0] ?? 0),
+      ...age,
+      fillSeconds: Math.round(fillSeconds),
+      young,
+      old,
+    });
+    print(young, old);
+  } finally {
+    await instance.stop();
+    await store.close();
+  }
+}
+
+async function measure({ db }: Store, instanceId: string): Promise<Ages> {
+  const credits = createCredits({
+    db,
+    instanceId,
+    prices: { managementWriteCents: 1, runSecondCents: 1 },
+    signup: { cents: 2_000, dailyCapCents: undefined, everyAccount: true },
+    deployment: "bench",
+    onError: (error) => console.error(error),
+  });
+  const records = recordsOver(db, instanceId, credits);
+  await sql`insert into lanes (payer, address, next_nonce) values (${PAYER}, 'bench', 0) on conflict do nothing`.execute(db);
+  const account = `0x${randomBytes(32).toString("hex")}` as AccountId;
+  await sql`insert into account_turns (account_id) values (${account})`.execute(db);
+  await credits.balance(account);
+  const turn = { number: 0 };
+  const page = { number: 0, size: 50 };
+  return {
+    writeMs: await repeated(() => write(records, credits, account, turn)),
+    runMs: await repeated(async () => {
+      const { reservationId } = await credits.reserveRun({ accountId: account, limitMs: 1_000 });
+      await credits.settleRun(reservationId, 5);
+    }),
+    historyPageMs: await repeated(() => credits.history(account, page)),
+    runsPageMs: await repeated(() => credits.runs(account, {}, page)),
+    sweepMs: await repeated(() => records.takeOver([])),
+  };
+}
+
+function recordsOver(db: Db, instanceId: string, credits: Credits): SubmissionRecords {
+  return new SubmissionRecords(db, instanceId, {
+    onBegin: (id, trx) => credits.bindWrite(id, trx),
+    onOutcome: async ({ submissionId }, trx) => void (await credits.settleWrite(submissionId, trx)),
+    onAbandon: (id) => credits.abandonWrite(id),
+  });
+}
+
+/** The store's part of one write: reserve, write down with its nonce, keep the signed bytes, outcome and settlement. */
+async function write(records: SubmissionRecords, credits: Credits, accountId: AccountId, turn: { number: number }): Promise<void> {
+  const id = newSubmissionId();
+  await credits.reserveWrite({ accountId, submissionId: id, cents: 1 });
+  const row = await records.begin({
+    id,
+    accountId,
+    kind: "bench",
+    payer: PAYER,
+    turn: turn.number++,
+    calldata: `0x${"ab".repeat(200)}`,
+    tag: "0x",
+    gasLimit: 100_000n,
+    idempotencyKey: id,
+    billed: true,
+    requestId: undefined,
+  });
+  if (row === undefined) throw new Error("the write lost its turn");
+  await records.addAttempt(row, { hash: `0x${id}`, does: "write", raw: `0x${"cd".repeat(300)}`, max_fee: "1", priority_fee: "1" });
+  await records.markSent(id);
+  await records.end(row, { state: "mined", transactionHash: `0x${id}`, block: { number: 1, hash: "0x1" }, result: {}, charged: true });
+}
+
+async function repeated(act: () => Promise<unknown>): Promise<Summary> {
+  const samples: number[] = [];
+  for (let turn = -WARM_UP; turn < ACTS; turn++) {
+    const ms = await timed(act);
+    if (turn >= 0) samples.push(ms);
+  }
+  return summary(samples);
+}
+
+/** Both stores' figures in one file. */
+function keep(kind: Store["kind"], report: object): void {
+  const file = join(__dirname, "..", "..", "..", "bench", "old.json");
+  const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as object) : {};
+  writeFileSync(file, `${JSON.stringify({ ...earlier, [kind]: report }, undefined, 2)}\n`);
+}
+
+function print(young: Ages, old: Ages): void {
+  for (const name of Object.keys(young) as (keyof Ages)[]) {
+    console.log(
+      `${name.padEnd(14)} young ${young[name].median} ms [${young[name].p10}..${young[name].p90}], old ${old[name].median} ms [${old[name].p10}..${old[name].p90}]`,
+    );
+  }
+}
+
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exit(1);
+});

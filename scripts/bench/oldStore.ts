@@ -1,0 +1,58 @@
+/** Makes a store old: rows as years of use leave them, for benches and for tests of query plans. */
+import { sql } from "kysely";
+import type { Db } from "../../relayer/store/database";
+
+export interface Age {
+  readonly submissions: number;
+  readonly postings: number;
+}
+
+const ROWS_PER_STATEMENT = 100_000;
+/** A lane that no relayer uses. */
+const OLD_PAYER = 1_000;
+const POSTINGS_PER_ACCOUNT = 1_000;
+
+/** `onProgress` is told how many rows there are. */
+export async function makeOld(db: Db, { submissions, postings }: Age, onProgress: (rows: number) => void = () => undefined): Promise<void> {
+  await sql`insert into lanes (payer, address, next_nonce, draining) values (${OLD_PAYER}, 'old', 0, true) on conflict do nothing`.execute(db);
+  await sql`insert into credit_accounts (account_id) select 'old ' || n from generate_series(0, ${Math.ceil(postings / POSTINGS_PER_ACCOUNT)}::int) n
+    on conflict do nothing`.execute(db);
+  await inPieces(submissions, (from, to) => oldSubmissions(db, from, to), onProgress);
+  await inPieces(postings, (from, to) => oldPostings(db, from, to), onProgress);
+  await sql`update credit_accounts set balance_cents = sums.cents, entries = sums.n
+    from (select account_id, sum(amount_cents) as cents, count(*) as n from ledger_entries where account_id like 'old %' group by account_id) sums
+    where sums.account_id = credit_accounts.account_id`.execute(db);
+  await sql`analyze`.execute(db);
+}
+
+async function inPieces(rows: number, insert: (from: number, to: number) => Promise<void>, onProgress: (rows: number) => void): Promise<void> {
+  for (let from = 0; from < rows; from += ROWS_PER_STATEMENT) {
+    const to = Math.min(rows, from + ROWS_PER_STATEMENT) - 1;
+    await insert(from, to);
+    onProgress(to + 1);
+  }
+}
+
+/** Final, with what retention leaves of them; a tenth is newer than that and has its bytes. */
+async function oldSubmissions(db: Db, from: number, to: number): Promise<void> {
+  await sql`insert into submissions (id, account_id, kind, state, payer, nonce, calldata, transaction_hash, block_number, block_hash, charged, created_at, updated_at)
+    select 'old ' || n, 'old ' || n % 1000, 'add_group', 'confirmed', ${OLD_PAYER}, n, case when n % 10 = 0 then '0x' || repeat('ab', 200) end,
+      '0x' || n, 0, '0x', true, now() - interval '1 day', now() - interval '1 day'
+    from generate_series(${from}::int, ${to}::int) n`.execute(db);
+}
+
+/** Runs of a cent; the first posting of each account is what pays for them. A twentieth is younger than records and reservations are kept. */
+async function oldPostings(db: Db, from: number, to: number): Promise<void> {
+  await sql`insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, created_at)
+    select 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 'payments' else 'revenue' end,
+      case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 5000 else -1 end, case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 'top_up' else 'run' end,
+      'old ' || n, 'old:' || n, now() - interval '100 days'
+    from generate_series(${from}::int, ${to}::int) n`.execute(db);
+  await sql`insert into credit_reservations (id, kind, account_id, reserved_cents, cost_cents, state, instance_id, closed_at)
+    select 'old ' || n, 'run', 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, 1, 1, 'settled', 'old', now() from generate_series(${from}::int, ${to}::int, 20) n`.execute(
+    db,
+  );
+  await sql`insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at)
+    select 'old ' || n, 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, 'key', 'action', 'cid', 'succeeded', 'request', 5, 1, '[]', now() - n % 80 * interval '1 day'
+    from generate_series(${from}::int, ${to}::int, 20) n`.execute(db);
+}

@@ -1,0 +1,59 @@
+import { expect } from "chai";
+import type { Fetcher } from "../../../executor/fetcher/types";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import { RUN_LIMITS, SHARED_LIMITS } from "../../../protocol/limits";
+import { jobOf, noFetcher, silent } from "../../support/sandbox";
+
+const MIB = 2 ** 20;
+const UPLOADS = `async function main() {
+  const body = new Uint8Array(${5 * MIB});
+  await Promise.all(Array.from({ length: 10 }, () => fetch("http://a.test/", { method: "POST", body })));
+}`;
+const DOWNLOADS = `async function main() { await Promise.all(Array.from({ length: 50 }, () => fetch("http://a.test/"))); }`;
+
+/** What is under way at once, and the most that ever was. */
+class Gauge {
+  now = 0;
+  most = 0;
+  add(amount: number): void {
+    this.now += amount;
+    this.most = Math.max(this.most, this.now);
+  }
+}
+
+describe("attack: bodies by the hundred megabytes", function () {
+  this.timeout(60_000);
+
+  it("one account has a quarter of the memory for bodies under way, and no more fetches than its share", async () => {
+    const bodies = new Gauge();
+    const answers = new Gauge();
+    const open = new Gauge();
+    const fetcher: Fetcher = {
+      ...noFetcher,
+      fetchGuest: async ({ url }, body, { grow } = {}) => {
+        open.add(1);
+        bodies.add(body.length);
+        if (body.length === 0) {
+          await grow?.();
+          answers.add(RUN_LIMITS.fetchBytes);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        open.add(-1);
+        bodies.add(-body.length);
+        if (body.length === 0) answers.add(-RUN_LIMITS.fetchBytes);
+        return { response: { url, redirected: false, status: 200, statusText: "OK", headers: [] }, body: Buffer.alloc(0) };
+      },
+    };
+    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 4, logger: silent, fetcher });
+    try {
+      const runs = [UPLOADS, UPLOADS, DOWNLOADS, DOWNLOADS].map((code) => pool.run(jobOf(code, { limits: { wallMs: 40_000 } })));
+      for (const { error } of await Promise.all(runs)) expect(error, JSON.stringify(error)).to.equal(undefined);
+    } finally {
+      await pool.close(0);
+    }
+    expect(bodies.most).to.be.within(1, SHARED_LIMITS.fetchBodyBytes / 4);
+    expect(answers.most).to.be.within(1, SHARED_LIMITS.fetchAnswerBytes / 4);
+    expect(open.most).to.be.within(1, SHARED_LIMITS.fetchesUnderWay / 4);
+    expect([bodies.now, answers.now, open.now]).to.deep.equal([0, 0, 0]);
+  });
+});

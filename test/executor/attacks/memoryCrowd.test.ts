@@ -1,0 +1,32 @@
+import { expect } from "chai";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import { RUN_LIMITS } from "../../../protocol/limits";
+import { jobOf, noFetcher, silent } from "../../support/sandbox";
+
+const MIB = 2 ** 20;
+const GREEDY = `async function main() {
+  const kept = [];
+  for (let i = 0; i < 100; i++) kept.push(new Uint8Array(${MIB}).fill(i));
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  return kept.length;
+}`;
+const MODEST = `async function main() { await new Promise((resolve) => setTimeout(resolve, 1_500)); return "modest"; }`;
+
+describe("attack: runs that together use more memory than there is", function () {
+  this.timeout(60_000);
+
+  it("the greedy end, who keeps within his share does not", async () => {
+    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 4, logger: silent, fetcher: noFetcher, memoryBytes: 350 * MIB });
+    try {
+      const run = (code: string, account: string) => pool.run(jobOf(code, { account, key: account }));
+      const greedy = ["a", "b", "c"].map((account) => run(GREEDY, account));
+      const modest = await run(MODEST, "honest");
+      expect(modest.response, JSON.stringify(modest)).to.equal('"modest"');
+      const ends = (await Promise.all(greedy)).map(({ error, fault }) => [error?.code, fault]);
+      expect(ends).to.deep.include(["out_of_memory", undefined]);
+      expect(ends.every(([code]) => code === undefined || code === "out_of_memory")).to.equal(true);
+    } finally {
+      await pool.close(0);
+    }
+  });
+});

@@ -1,0 +1,53 @@
+/** The running check of the books: it sees every account, says what does not hold, and mends nothing. */
+import { expect } from "chai";
+import { sql } from "kysely";
+import { Audit, type Discrepancy } from "../../../relayer/credits/audit";
+import type { Db } from "../../../relayer/store/database";
+import { openStore, type Store } from "../../../relayer/store";
+import { freshAccount, fund, openCredits } from "../../support/credits";
+
+describe("the running check of the books", () => {
+  let store: Store;
+  let db: Db;
+  const found: Discrepancy[] = [];
+  before(async function () {
+    this.timeout(60_000);
+    store = await openStore();
+    ({ db } = store);
+  });
+  after(() => store.close());
+
+  async function wholePass(audit: Audit): Promise<void> {
+    const before = audit.figures.finishedAt;
+    while (audit.figures.finishedAt === before) await audit.turn();
+  }
+
+  it("passes over every account in pieces, with the sums of all of them", async () => {
+    await sql`insert into credit_accounts (account_id) select 'idle ' || n from generate_series(1, 1200) n`.execute(db);
+    const bench = await openCredits({ db });
+    const account = freshAccount();
+    await fund(db, account, 50);
+    await bench.credits.reserveRun({ accountId: account, limitMs: 3_000 });
+    const audit = new Audit(db, (one) => found.push(one));
+    await wholePass(audit);
+    expect(audit.figures).to.deep.include({ accounts: 1_201, balanceCents: 50, reservedCents: 3, wrong: 0 });
+    await bench.stop();
+  });
+
+  it("names an account whose balance, reservations or debt do not follow from its rows", async () => {
+    const [balance, reserved] = [freshAccount(), freshAccount()];
+    for (const account of [balance, reserved]) await fund(db, account, 10);
+    await sql`update credit_accounts set balance_cents = 11 where account_id = ${balance}`.execute(db);
+    await sql`update credit_accounts set reserved_cents = 1 where account_id = ${reserved}`.execute(db);
+    found.length = 0;
+    const audit = new Audit(db, (one) => found.push(one));
+    await wholePass(audit);
+    expect(audit.figures.wrong).to.equal(2);
+    expect(new Map(found.map(({ accountId, rule }) => [accountId, rule]))).to.deep.equal(
+      new Map([
+        [balance, "a balance is the sum of its entries"],
+        [reserved, "what is reserved is what open reservations hold"],
+      ]),
+    );
+  });
+});

@@ -1,0 +1,122 @@
+/** A store that is years old: no statement of daily work reads old rows, and what nobody needs any more goes. */
+import { expect } from "chai";
+import { CompiledQuery, sql } from "kysely";
+import type { AccountId } from "../../../protocol/ids";
+import { Lanes } from "../../../relayer/chain/payers/lanes";
+import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
+import { SubmissionRecords, newSubmissionId } from "../../../relayer/chain/submissions/records";
+import { createCredits } from "../../../relayer/credits";
+import { Reservations } from "../../../relayer/credits/reservations";
+import { openStore, type Store } from "../../../relayer/store";
+import type { Db } from "../../../relayer/store/database";
+import { dropOld } from "../../../relayer/store/retention";
+import { makeOld } from "../../../scripts/bench/oldStore";
+import { freshAccount } from "../../support/credits";
+
+const GROWING = ["submissions", "submission_attempts", "ledger_entries", "credit_reservations", "credit_accounts", "run_records", "run_counts"];
+const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
+
+describe("a store that is years old", function () {
+  this.timeout(60_000);
+  const seen = new Set<string>();
+  let store: Store;
+  let db: Db;
+
+  before(async () => {
+    store = await openStore({
+      around: (pool) => ({
+        connect: async () => {
+          const client = await pool.connect();
+          const query = client.query as unknown as (text: string, values: readonly unknown[]) => Promise<unknown>;
+          const noting = (text: string, values: readonly unknown[]): Promise<unknown> => (seen.add(text), query(text, values));
+          return { query: noting as unknown as typeof client.query, release: () => client.release() };
+        },
+        end: () => pool.end(),
+      }),
+    });
+    ({ db } = store);
+    await makeOld(db, { submissions: 20_000, postings: 20_000 });
+    await sql`insert into credit_accounts (account_id) select 'idle ' || n from generate_series(1, 5000) n`.execute(db);
+    await sql`insert into run_counts select 'old ' || n, '', '', '', 1 from generate_series(1, 5000) n`.execute(db);
+    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
+      select 'old ' || n, 'old ' || n, 'write', '0x', 1, 1 from generate_series(10, 5000) n`.execute(db);
+    await sql`analyze`.execute(db);
+    await sql`insert into lanes (payer, address, next_nonce) values (1, 'new', 0)`.execute(db);
+  });
+  after(() => store.close());
+
+  function creditsOver(instanceId: string) {
+    const signup = { cents: 100, dailyCapCents: 10_000, everyAccount: true };
+    return createCredits({ db, instanceId, prices: PRICES, signup, deployment: "old", onError: () => undefined });
+  }
+
+  async function daysWork(): Promise<void> {
+    const credits = creditsOver("me");
+    const account: AccountId = freshAccount();
+    const records = new SubmissionRecords(db, "me", {
+      onBegin: (id, trx) => credits.bindWrite(id, trx),
+      onOutcome: async ({ submissionId }, trx) => void (await credits.settleWrite(submissionId, trx)),
+      onAbandon: (id) => credits.abandonWrite(id),
+    });
+    const queue = new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 });
+    const never = (): never => {
+      throw new Error("too late");
+    };
+    const turn = await queue.whenFree(account, Date.now() + 1_000, never);
+    const id = newSubmissionId();
+    await credits.reserveWrite({ accountId: account, submissionId: id, cents: 1 });
+    const row = await records.begin({
+      ...{ id, accountId: account, kind: "add_group", payer: 1, turn: turn.number, calldata: "0x", tag: "0x", gasLimit: 1n },
+      ...{ idempotencyKey: id, billed: true, requestId: undefined },
+    });
+    if (row === undefined) throw new Error("the write lost its turn");
+    await queue.whenFree(account, 0, () => new Error("busy") as never).catch(() => undefined);
+    await records.addAttempt(row, { hash: `0x${id}`, does: "write", raw: "0x", max_fee: "1", priority_fee: "1" });
+    await records.markSent(id);
+    await records.byIdempotencyKey(id);
+    await records.attempts(id);
+    await records.takeOver([]);
+    await new Lanes({ db, maxInFlight: 9 }).all();
+    await records.end(row, { state: "mined", transactionHash: "0x", block: { number: 1, hash: "0x" }, result: {}, charged: true });
+    const { reservationId } = await credits.reserveRun({ accountId: account, limitMs: 1_000 });
+    const record = { accountId: account, keyId: account, requestId: "r", cid: "c", actionHash: account, durationMs: 1, outcome: "succeeded", pkpsUsed: [] };
+    await credits.settleRun(reservationId, 5, { ...record, startedAt: new Date() } as never);
+    await credits.history(account, { number: 0, size: 50 });
+    await credits.runs(account, { outcome: "succeeded" }, { number: 0, size: 50 });
+    await credits.balance(account);
+    await new Reservations({ db, instanceId: "me", prices: PRICES, onError: () => undefined }).sweep();
+  }
+
+  it("is not read through by any statement of a write, a run, a list or a sweep", async () => {
+    seen.clear();
+    await daysWork();
+    const statements = [...seen].filter((text) => /^\s*(select|insert|update|delete|with)/i.test(text) && GROWING.some((table) => text.includes(table)));
+    expect(statements.length).to.be.greaterThan(15);
+    for (const text of statements) {
+      const parameters = new Set(text.match(/\$\d+/g)).size;
+      const { rows } = await db.executeQuery(CompiledQuery.raw(`explain (generic_plan) ${text}`, Array<null>(parameters).fill(null)));
+      const plan = rows.map((row) => Object.values(row as object)[0] as string).join("\n");
+      for (const table of GROWING) expect(plan, text).to.not.match(new RegExp(`Seq Scan on ${table}\\b`));
+    }
+  });
+
+  it("loses the bytes of final writes and closed reservations when they are old, and keeps what accounting needs", async () => {
+    const count = async (query: string): Promise<number> => Number((await sql.raw<{ n: number }>(`select count(*) as n from ${query}`).execute(db)).rows[0]?.n);
+    const [entries, submissions] = [await count("ledger_entries"), await count("submissions")];
+    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee) values ('0xold', 'old 0', 'write', '0x', 1, 1)`.execute(
+      db,
+    );
+    await sql`update submissions set updated_at = now() - interval '8 days' where id in ('old 0', 'old 10')`.execute(db);
+    await sql`update credit_reservations set closed_at = now() - interval '8 days' where id in (select id from credit_reservations where state <> 'held' limit 700)`.execute(
+      db,
+    );
+    await sql`insert into instances (id, renewed_at) values ('long gone', now() - interval '2 days')`.execute(db);
+    const [bytes, closed] = [await count("submissions where calldata is not null"), await count("credit_reservations")];
+    await dropOld(db, { detailDays: 7, runRecordsDays: 90 });
+    expect(await count("submissions where calldata is not null")).to.equal(bytes - 2);
+    expect(await count("submission_attempts where submission_id = 'old 0'")).to.equal(0);
+    expect(await count("credit_reservations")).to.equal(closed - 700);
+    expect(await count("instances where id = 'long gone'")).to.equal(0);
+    expect([await count("ledger_entries"), await count("submissions")]).to.deep.equal([entries, submissions]);
+  });
+});

@@ -1,0 +1,107 @@
+/** The dashboard as a person uses it: a page of its own in a real browser, controls found by their visible names, and whatever goes wrong on it collected. */
+import { AxeBuilder } from "@axe-core/playwright";
+import { expect } from "chai";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+
+export const SCREENS = ["Overview", "PKPs", "Groups", "Actions", "Usage keys", "Runner", "Activity", "Credit", "Trust", "Account"] as const;
+export type Screen = (typeof SCREENS)[number];
+
+const TIMEOUT_MS = 15_000;
+
+export class Dashboard {
+  /** What the page or the browser complained of: errors, and violations of the content security policy. */
+  readonly complaints: string[] = [];
+  /** Requests that went anywhere but to the service. */
+  readonly elsewhere: string[] = [];
+
+  private constructor(
+    readonly page: Page,
+    readonly context: BrowserContext,
+    baseUrl: string,
+  ) {
+    page.setDefaultTimeout(TIMEOUT_MS);
+    page.on("pageerror", (error) => this.complaints.push(error.message));
+    page.on("console", (message) => {
+      if (/content security policy/i.test(message.text())) this.complaints.push(message.text());
+    });
+    page.on("request", (request) => {
+      if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(`${baseUrl}/`)) this.elsewhere.push(request.url());
+    });
+  }
+
+  static async open(browser: Browser, baseUrl: string, options: Parameters<Browser["newContext"]>[0] = {}, prepare?: (page: Page) => Promise<void>) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+    const dashboard = new Dashboard(await context.newPage(), context, baseUrl);
+    await prepare?.(dashboard.page);
+    await dashboard.page.goto(`${baseUrl}/`);
+    return dashboard;
+  }
+
+  close = (): Promise<void> => this.context.close();
+  button = (name: string): Locator => this.page.getByRole("button", { name, exact: true });
+  field = (name: string): Locator => this.page.getByRole("textbox", { name, exact: true });
+  dialog = (): Locator => this.page.getByRole("dialog").last();
+  row = (name: string | RegExp): Locator => this.page.getByRole("row", { name });
+
+  async press(name: string): Promise<void> {
+    await this.button(name).click();
+  }
+
+  /** Presses the button of the dialog that is in front. */
+  async confirm(name: string): Promise<void> {
+    await this.dialog().getByRole("button", { name, exact: true }).click();
+  }
+
+  async fill(name: string, text: string): Promise<void> {
+    await this.field(name).fill(text);
+  }
+
+  async go(screen: Screen): Promise<void> {
+    await this.page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: screen, exact: true }).click();
+    if (screen !== "Overview") await this.page.getByRole("heading", { level: 1, name: screen, exact: true }).waitFor();
+  }
+
+  async signIn(key: string): Promise<void> {
+    await this.page.getByLabel("API key", { exact: true }).fill(key);
+    await this.press("Sign in");
+    await this.signedIn();
+  }
+
+  async signedIn(): Promise<void> {
+    await this.page.getByRole("navigation", { name: "Main" }).waitFor();
+  }
+
+  /** Waits until the page says this somewhere; a failure tells what it said instead. */
+  async says(text: string | RegExp): Promise<void> {
+    await this.page
+      .getByText(text)
+      .first()
+      .waitFor()
+      .catch(async () => expect.fail(`the page never said ${text}; it says: ${await this.page.locator("body").innerText()}`));
+  }
+
+  /** A secret that is shown once, taken down as a person would. */
+  async keepSecret(): Promise<string> {
+    const secret = await this.page.getByRole("status", { name: /^New / }).innerText();
+    await this.page.getByRole("checkbox", { name: "I have stored this key" }).check();
+    await this.press("Continue");
+    return secret.trim();
+  }
+
+  async createPkp(name: string): Promise<void> {
+    await this.press("Create PKP");
+    await this.fill("Name", name);
+    await this.confirm("Create PKP");
+  }
+
+  /** Violations of the accessibility rules on what is shown now. */
+  async violations(): Promise<string[]> {
+    await this.page.evaluate("Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined)))");
+    const { violations } = await new AxeBuilder({ page: this.page }).analyze();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+  }
+
+  expectCalm(): void {
+    expect({ complaints: this.complaints, elsewhere: this.elsewhere }).to.deep.equal({ complaints: [], elsewhere: [] });
+  }
+}

@@ -1,0 +1,170 @@
+/** The dashboard's Credit screen against the whole stack: what a card pays is credited once, whatever happens in between. */
+import { expect } from "chai";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { Dashboard } from "../../support/dashboard";
+import { newApiAccount } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+const GOOD_CARD = "4242 4242 4242 4242";
+const DECLINED_CARD = "4000 0000 0000 0002";
+const POOR_CARD = "4000 0000 0000 9995";
+const SECURE_CARD = "4000 0000 0000 3220";
+
+describe("the dashboard's credit", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let browser: Browser;
+  let dashboard: Dashboard;
+  let key: string;
+
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser?.close());
+  beforeEach(async () => {
+    ({ key } = await newApiAccount(stack().baseUrl));
+    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    await enter();
+  });
+  afterEach(async () => {
+    await control("webhooks", { copies: 1, lossRate: 0 });
+    await dashboard.close();
+  });
+
+  const enter = async (): Promise<void> => {
+    await dashboard.signIn(key);
+    await dashboard.go("Credit");
+  };
+  const control = (what: string, body: object): Promise<Response> =>
+    fetch(`${stack().stripeUrl}/_double/${what}`, { method: "POST", body: JSON.stringify(body) });
+  const balanceOf = async (): Promise<number> => {
+    const answer = await fetch(`${stack().baseUrl}/core/v1/billing/balance`, { headers: { authorization: `Bearer ${key}` } });
+    return ((await answer.json()) as { balance_cents: number }).balance_cents;
+  };
+  /** Intents at the processor, known among all by an amount of their own. */
+  const intentsOf = async (amount: number): Promise<string[]> => {
+    const answer = await fetch(`${stack().stripeUrl}/v1/payment_intents?limit=100`, { headers: { authorization: "Bearer sk_test_any" } });
+    const { data } = (await answer.json()) as { data: { amount: number; status: string }[] };
+    return data.filter((intent) => intent.amount === amount).map(({ status }) => status);
+  };
+  const fillCard = async (number: string): Promise<void> => {
+    await dashboard.fill("Card number", number);
+    await dashboard.fill("Expires", "12 / 34");
+    await dashboard.fill("CVC", "123");
+  };
+  const choose = async (dollars: string): Promise<void> => {
+    await dashboard.page.getByRole("radio", { name: "Other", exact: true }).check({ force: true });
+    await dashboard.fill("Other amount in dollars", dollars);
+  };
+  /** Opens the form, fills it in and pays. */
+  const pay = async (dollars: string, card: string): Promise<void> => {
+    await dashboard.press("Add funds");
+    await choose(dollars);
+    await fillCard(card);
+    await dashboard.confirm("Add funds");
+  };
+  const shows = (text: string | RegExp): Promise<void> => dashboard.says(text);
+
+  it("shows balance and history, takes a card, and keeps the key out of every storage", async () => {
+    await shows("$20.00");
+    await dashboard.press("Add funds");
+    await dashboard.page.getByRole("radio", { name: "$50" }).check({ force: true });
+    await fillCard(GOOD_CARD);
+    await dashboard.confirm("Add funds");
+    await shows("$50.00 has been credited");
+    await shows("$70.00");
+    await dashboard.row(/Funds added.*\$50\.00/).waitFor();
+    await dashboard.row(/Signup credit.*\$20\.00/).waitFor();
+    expect(await balanceOf()).to.equal(7000);
+    const stored = await dashboard.page.evaluate(
+      "JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href])",
+    );
+    expect(stored).to.not.include(key);
+    dashboard.expectCalm();
+    await dashboard.page.reload();
+    await dashboard.button("Sign in").waitFor();
+  });
+
+  it("says what is wrong with an amount or a card, and charges nothing", async () => {
+    await dashboard.press("Add funds");
+    await fillCard(DECLINED_CARD);
+    for (const amount of ["4.99", "0", "-5", "5.5", "ten", "1e9", ""]) {
+      await choose(amount);
+      await dashboard.confirm("Add funds");
+      await dashboard.page.getByRole("alert").filter({ hasText: "5.00 or more" }).waitFor();
+    }
+    await choose("6.01");
+    for (const [card, failure] of [
+      [DECLINED_CARD, "Your card was declined."],
+      [POOR_CARD, "Your card has insufficient funds."],
+      ["4242 4242 4242 4241", "Your card number is incorrect."],
+    ] as const) {
+      await fillCard(card);
+      await dashboard.confirm("Add funds");
+      await shows(failure);
+    }
+    expect(await balanceOf()).to.equal(2000);
+    expect(await intentsOf(601), "one attempt is one intent, however many cards are tried").to.deep.equal(["requires_payment_method"]);
+    await fillCard(GOOD_CARD);
+    await dashboard.confirm("Add funds");
+    await shows("$26.01");
+    expect(await intentsOf(601)).to.deep.equal(["succeeded"]);
+  });
+
+  it("asks the payer where the bank wants it, and takes no for an answer", async () => {
+    await pay("6.02", SECURE_CARD);
+    await dashboard.confirm("Fail authentication");
+    await shows("unable to authenticate");
+    await dashboard.confirm("Add funds");
+    await dashboard.confirm("Complete authentication");
+    await shows("$26.02");
+    expect(await intentsOf(602)).to.deep.equal(["succeeded"]);
+  });
+
+  it("makes no second payment after an unheard answer, a double click or a reload", async () => {
+    await dashboard.page.route("**/create_payment_intent", async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await pay("6.03", GOOD_CARD);
+    await shows("press again to carry on");
+    await dashboard.page.unroute("**/create_payment_intent");
+    expect(await intentsOf(603)).to.deep.equal(["requires_payment_method"]);
+    await dashboard.page.reload();
+    await enter();
+    await dashboard.press("Add funds");
+    await choose("6.03");
+    await fillCard(GOOD_CARD);
+    await dashboard.dialog().getByRole("button", { name: "Add funds", exact: true }).dblclick();
+    await shows("$26.03");
+    expect(await intentsOf(603)).to.deep.equal(["succeeded"]);
+  });
+
+  it("credits after a reload what was paid before it, once, even if no webhook came", async () => {
+    await control("webhooks", { lossRate: 1 });
+    await dashboard.page.route("**/confirm_payment", (route) => route.abort());
+    await pay("6.04", GOOD_CARD);
+    await shows("Your card was charged");
+    await dashboard.page.unroute("**/confirm_payment");
+    expect(await balanceOf()).to.equal(2000);
+    await dashboard.page.reload();
+    await enter();
+    await shows("$6.04 has been credited");
+    await shows("$26.04");
+    await dashboard.page.reload();
+    await enter();
+    await shows("$26.04");
+    expect(await intentsOf(604)).to.deep.equal(["succeeded"]);
+  });
+
+  it("is where /billing leads", async () => {
+    const answer = await fetch(`${stack().baseUrl}/billing`, { redirect: "manual" });
+    expect([answer.status, answer.headers.get("location")]).to.deep.equal([302, "/#/credit"]);
+    const other = await dashboard.context.newPage();
+    await other.goto(`${stack().baseUrl}/billing`);
+    await other.getByLabel("API key", { exact: true }).fill(key);
+    await other.getByRole("button", { name: "Sign in", exact: true }).click();
+    await other.getByRole("heading", { level: 1, name: "Credit", exact: true }).waitFor();
+  });
+});

@@ -1,0 +1,51 @@
+/** A newcomer goes from the open page to a signature by a PKP with nothing but what can be read on the screen. */
+import { expect } from "chai";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { Dashboard } from "../../support/dashboard";
+import { useStack } from "../../support/stack";
+
+describe("a newcomer", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let browser: Browser;
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser?.close());
+
+  it("makes an account, a PKP, an action, a group and a key, and sees the PKP sign", async () => {
+    const dashboard = await Dashboard.open(browser, stack().baseUrl);
+    await dashboard.press("Create account");
+    await dashboard.fill("Name", "Ada");
+    await dashboard.confirm("Create account");
+    const key = await dashboard.keepSecret();
+    expect(key).to.have.length(44);
+
+    await dashboard.createPkp("My first PKP");
+    await dashboard.press("Add action");
+    await dashboard.confirm("Add action");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "My first group");
+    await dashboard.confirm("Create group");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "My first key");
+    await dashboard.confirm("Create usage key");
+    const usageKey = await dashboard.keepSecret();
+    await dashboard.press("Run");
+    await dashboard.says("Your PKP signed.");
+    dashboard.expectCalm();
+
+    const stored = await dashboard.page.evaluate(
+      "JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie, location.href])",
+    );
+    expect(stored).to.not.include(key).and.not.include(usageKey);
+    await dashboard.page.reload();
+    await dashboard.signIn(key);
+    await dashboard.go("PKPs");
+    await dashboard.row(/My first PKP/).waitFor();
+    await dashboard.press("Sign out");
+    await dashboard.button("Sign in").waitFor();
+    await dashboard.close();
+  });
+});

@@ -1,0 +1,87 @@
+/** How the dashboard is served: one page under a strict policy, its files small, compressed, kept for ever, and nothing from anywhere else. */
+import { expect } from "chai";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { request } from "undici";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { Dashboard } from "../../support/dashboard";
+import { newApiAccount } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+const FIRST_LOAD_BYTES = 250_000;
+
+describe("serving the dashboard", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let browser: Browser;
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser?.close());
+
+  const get = async (path: string, acceptEncoding = "identity") => {
+    const { statusCode, headers, body } = await request(stack().baseUrl + path, { headers: { "accept-encoding": acceptEncoding } });
+    return { status: statusCode, headers, bytes: Buffer.from(await body.arrayBuffer()) };
+  };
+  const script = async (): Promise<string> => /src="(\/assets\/[^"]+\.js)"/.exec((await get("/")).bytes.toString())?.[1] ?? "";
+
+  it("sends a page under a policy that lets nothing else run, with a nonce of its own each time", async () => {
+    const [one, other] = [await get("/"), await get("/")];
+    const policy = String(one.headers["content-security-policy"]);
+    expect(policy.replace(/nonce-[^']+/, "nonce-…")).to.equal(
+      "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-…'; connect-src 'self'; frame-src 'none'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    expect(other.headers["content-security-policy"]).to.not.equal(policy);
+    expect(one.headers["cache-control"]).to.equal("no-store");
+    const html = one.bytes.toString();
+    expect(html, "every script is a file").to.not.match(/<script(?![^>]*\bsrc=)/);
+    expect(html, "every file is the service's own").to.not.match(/(src|href)="(?!\/assets\/)/);
+  });
+
+  it("sends files for ever cached, in the best form the client takes", async () => {
+    const path = await script();
+    const plain = await get(path);
+    expect([plain.status, plain.headers["cache-control"], plain.headers["vary"]]).to.deep.equal([
+      200,
+      "public, max-age=31536000, immutable",
+      "Accept-Encoding",
+    ]);
+    expect(plain.headers["content-encoding"]).to.equal(undefined);
+    const brotli = await get(path, "gzip, deflate, br");
+    expect(brotli.headers["content-encoding"]).to.equal("br");
+    expect(brotliDecompressSync(brotli.bytes).equals(plain.bytes)).to.equal(true);
+    const gzip = await get(path, "br;q=0, gzip");
+    expect(gzip.headers["content-encoding"]).to.equal("gzip");
+    expect(gunzipSync(gzip.bytes).equals(plain.bytes)).to.equal(true);
+  });
+
+  it("has no file but its own", async () => {
+    for (const file of ["index.html", "..%2findex.html", "%2e%2e%2f.sources", "constructor", "__proto__", "index.js.br", ""])
+      expect((await get(`/assets/${file}`)).status, file).to.equal(404);
+  });
+
+  it("needs at most 250 kB for the first screens", async () => {
+    const dashboard = await Dashboard.open(browser, stack().baseUrl);
+    const { key } = await newApiAccount(stack().baseUrl);
+    await dashboard.signIn(key);
+    await dashboard.page.waitForLoadState("networkidle");
+    const files = (await dashboard.page.evaluate("performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)")) as string[];
+    const assets = [...new Set(files.filter((path) => path.startsWith("/assets/")))];
+    const sizes = await Promise.all(["/", ...assets].map(async (path) => (await get(path, "gzip")).bytes.length));
+    expect(assets.length).to.be.greaterThan(1);
+    expect(
+      sizes.reduce((sum, size) => sum + size, 0),
+      "compressed bytes",
+    ).to.be.lessThan(FIRST_LOAD_BYTES);
+    dashboard.expectCalm();
+    await dashboard.close();
+  });
+
+  it("lets nothing run that somebody puts into the page", async () => {
+    const dashboard = await Dashboard.open(browser, stack().baseUrl);
+    await dashboard.page.evaluate("document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = true' }))");
+    expect(await dashboard.page.evaluate("window.injected")).to.equal(undefined);
+    expect(dashboard.complaints).to.have.length(1);
+    await dashboard.close();
+  });
+});
