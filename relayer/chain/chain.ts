@@ -1,4 +1,5 @@
 /** The chain room put together. */
+import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
@@ -27,6 +28,9 @@ import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionI
 const SILENT_SECONDS = 15;
 /** What most writes take at most, with their margin. */
 const USUAL_WRITE_GAS = 300_000n;
+/** How long a question about events waits for those of the last answered write, and how often it looks. */
+const FOLLOW_WITHIN_MS = 5_000;
+const FOLLOW_AGAIN_MS = 50;
 /** `/ready` waits no longer than this for the price of gas. */
 const PRICE_WITHIN_MS = 1_000;
 
@@ -51,6 +55,7 @@ class ChainRoom extends Reads implements Chain {
   readonly #maintenance: PayerMaintenance;
   readonly #follower: Follower;
   readonly #events: Events;
+  readonly #minBlock: () => Promise<number>;
   readonly #work: readonly Repeated[];
 
   constructor(
@@ -62,6 +67,7 @@ class ChainRoom extends Reads implements Chain {
     const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
+    this.#minBlock = minBlock;
     this.network = networkFacts(chainId, contractAddress);
     this.#rpc = rpc;
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
@@ -133,15 +139,28 @@ class ChainRoom extends Reads implements Chain {
     return row === undefined ? undefined : viewOf(row);
   }
 
-  events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+  async events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+    await this.#followAnswered();
     return this.#events.page(id, after, limit);
   }
 
   /** From the followed events; each candidate is asked for its present owner, since the follower may be a block behind. */
   async accountsOwnedBy(owner: Address): Promise<readonly AccountId[]> {
+    await this.#followAnswered();
     const candidates = await this.#events.accountsEverOwnedBy(owner);
     const accounts = await this.accounts(candidates);
     return candidates.filter((_, index) => accounts[index]?.owner === owner);
+  }
+
+  /** Events are read as far as the last write that was answered, so that whoever asks them next finds what the answer said. */
+  async #followAnswered(): Promise<void> {
+    const wanted = await this.#minBlock();
+    const deadline = Date.now() + FOLLOW_WITHIN_MS;
+    while ((await this.#events.followedBlock()) < wanted) {
+      if (Date.now() > deadline) throw new KeywrightError("chain_unavailable", "The events of the last block are not there yet.", {}, { retryAfterSeconds: 1 });
+      await this.#follower.follow();
+      if ((await this.#events.followedBlock()) < wanted) await new Promise((resolve) => setTimeout(resolve, FOLLOW_AGAIN_MS));
+    }
   }
 
   async ready(): Promise<Readiness> {
