@@ -15,6 +15,8 @@ export const DEVELOPMENT_CHAIN_ID = 31_337n;
 const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
 /** Whoever stops a development stack waits seven seconds or ten; in production a run's usual limit. */
 const DEFAULT_DRAIN_SECONDS = { development: 5, production: 60 };
+/** More than the largest pool ever uses. */
+const SANDBOX_UIDS = 16_384;
 const DEFAULT_GAS_WEI_PER_HOUR = { development: 10n ** 24n, production: 10n ** 19n };
 /** Longest path a Unix socket may have on Linux, less the closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -124,10 +126,24 @@ const VARIABLES = {
   FETCHER_UID: integer(1_000, 4_000_000_000)
     .default(61_199)
     .describe("user id of the fetcher, the only process that talks to the outside; used when the executor is started as root"),
+  KEY_SET_FETCHER_UID: integer(1_000, 4_000_000_000)
+    .default(61_198)
+    .describe("user id of the process that fetches key sets of identity providers and nothing else; used when the executor is started as root"),
   SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000)
     .default(61_200)
-    .describe("first of the user ids of the children that run actions, one id each; used when the executor is started as root"),
+    .describe("first of the 16384 user ids that children which run actions may get, one each; used when the executor is started as root"),
 };
+/** Every variable with the sentence that explains it, limits of runs included. */
+export const EXECUTOR_VARIABLES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.entries(VARIABLES).map(([name, schema]) => [name, schema.description ?? ""])),
+  ...Object.fromEntries(
+    LIMIT_NAMES.map((name) => [
+      limitVariable(name),
+      `a limit of each run, \`${name}\` of /limits; default ${RUN_LIMITS[name]}, at most ${LIMIT_CEILINGS[name]}`,
+    ]),
+  ),
+};
+
 type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> };
 
 /** Carry a provider's key, or tell a child what it has no business with. */
@@ -219,10 +235,20 @@ function conflicts(config: Config): string[] {
   if (new Set(config.RPC_URLS).size < config.RPC_URLS.length) problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
   if (config.TEE !== "none" && config.DSTACK_ENDPOINT === undefined) problems.push(`TEE=${config.TEE} needs DSTACK_ENDPOINT`);
   if (config.TEE !== "none" && config.ROOT_KEY_FILE !== undefined) problems.push(`TEE=${config.TEE} gives the root key: unset ROOT_KEY_FILE`);
-  if (config.FETCHER_UID === config.SANDBOX_FIRST_UID) problems.push("FETCHER_UID and SANDBOX_FIRST_UID must be different users");
+  problems.push(...sharedUsers(config));
   const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
   if (new Set(issuers).size < issuers.length) problems.push("IDENTITY_ISSUERS names an issuer twice");
   return problems;
+}
+
+/** Each process is a user, and a group of the same number, of its own; the group of the socket is none of theirs. */
+function sharedUsers({ FETCHER_UID, KEY_SET_FETCHER_UID, SANDBOX_FIRST_UID, EXECUTOR_SOCKET_GROUP }: Config): string[] {
+  const end = SANDBOX_FIRST_UID + SANDBOX_UIDS;
+  const others = Object.entries({ FETCHER_UID, KEY_SET_FETCHER_UID, EXECUTOR_SOCKET_GROUP }).filter(([, id]) => id !== undefined) as [string, number][];
+  const inside = others.filter(([, id]) => id >= SANDBOX_FIRST_UID && id < end);
+  const problems = inside.map(([name, id]) => `${name}=${id} lies in the children's range: SANDBOX_FIRST_UID to ${end - 1}`);
+  const isShared = new Set(others.map(([, id]) => id)).size < others.length;
+  return isShared ? [...problems, `${others.map(([name]) => name).join(", ")} must differ`] : problems;
 }
 
 /** What development may do and production never. The sandbox's level is asked for at the start of the pool. */

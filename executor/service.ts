@@ -17,8 +17,8 @@ import { CidComputer } from "./code/cid";
 import { Code } from "./code/code";
 import { CodeStore } from "./code/store";
 import type { Config } from "./config";
-import { createFetcher } from "./fetcher/client";
-import type { Fetcher } from "./fetcher/types";
+import { createFetcher, type StartedFetcher } from "./fetcher/client";
+import { FetchFailed, type Fetcher } from "./fetcher/types";
 import { createHandlers } from "./handlers";
 import { IdentityVerifier } from "./identity";
 import { useFastKeccak } from "./keccak";
@@ -87,14 +87,14 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
   undo.add(() => keyring.destroy());
 
   const dataDir = prepareDataDir(config, undo);
-  const fetcher = await openFetcher(config, logger, undo);
-  const pool = await openPool(config, fetcher, logger, undo);
+  const [fetcher, keySets] = await Promise.all([openFetcher(config, logger, undo), openKeySetFetcher(config, logger, undo)]);
+  const pool = await openPool(config, fetcher, [...new Set([...fetcher.missing, ...keySets.missing])], logger, undo);
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
   const code = new Code(cids, store, fetcher, config.limits.codeBytes);
 
-  const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, fetcher));
+  const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
@@ -171,13 +171,13 @@ function prepareDataDir(config: Config, undo: Undo): string {
   return temporary;
 }
 
-async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<Fetcher> {
+async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<StartedFetcher> {
   const fetcher = await createFetcher({
     logger,
+    secretPaths: secretPaths(config),
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
     ...(config.IPFS_GATEWAYS === undefined ? {} : { gateways: config.IPFS_GATEWAYS }),
     ...(config.KUBO_RPC_URL === undefined ? {} : { kuboRpcUrl: config.KUBO_RPC_URL }),
-    jwksUrls: config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl),
     ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
     ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
     ...(config.DNS_SERVERS === undefined ? {} : { dnsServers: config.DNS_SERVERS }),
@@ -187,7 +187,16 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
   return fetcher;
 }
 
-async function openPool(config: Config, fetcher: Fetcher, logger: Logger, undo: Undo): Promise<SandboxPool> {
+/** Whoever took over the process that parses what strangers' servers send must not be able to say who signed in: key sets come through another one. */
+async function openKeySetFetcher(config: Config, logger: Logger, undo: Undo): Promise<Pick<StartedFetcher, "fetchJwks" | "missing">> {
+  const jwksUrls = config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl);
+  if (jwksUrls.length === 0) return { fetchJwks: () => Promise.reject(new FetchFailed("refused", "no identity provider is configured")), missing: [] };
+  const fetcher = await createFetcher({ logger, jwksUrls, uid: config.KEY_SET_FETCHER_UID, secretPaths: secretPaths(config) });
+  undo.add(() => fetcher.close());
+  return fetcher;
+}
+
+async function openPool(config: Config, fetcher: Fetcher, missingElsewhere: readonly string[], logger: Logger, undo: Undo): Promise<SandboxPool> {
   const memoryBytes = config.SANDBOX_MEMORY_MIB === undefined ? memoryOfChildren() : config.SANDBOX_MEMORY_MIB * MIB;
   const fitting = slotsFor(memoryBytes, config.limits.heapMiB, availableParallelism());
   const size = config.POOL_SIZE ?? fitting;
@@ -206,6 +215,7 @@ async function openPool(config: Config, fetcher: Fetcher, logger: Logger, undo: 
     fetcher,
     ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
     secretPaths: secretPaths(config),
+    missingElsewhere,
     requireFullIsolation: config.production,
     firstUid: config.SANDBOX_FIRST_UID,
   });

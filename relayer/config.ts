@@ -74,6 +74,11 @@ const environment = z.object({
 });
 type Environment = z.infer<typeof environment>;
 
+/** Every variable with the sentence that explains it. */
+export const RELAYER_VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(environment.shape).map(([name, schema]) => [name, schema.description ?? ""]),
+);
+
 const SIGNUP_CREDIT_IN_DEVELOPMENT = 2_000;
 
 export interface Config extends DeploymentSettings {
@@ -110,7 +115,8 @@ export interface Config extends DeploymentSettings {
 
 /** @throws Error naming every variable that is wrong and what it should be. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const parsed = environment.safeParse(env);
+  // A compose file gives what is not set as an empty text.
+  const parsed = environment.safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
   const values = parsed.data;
   const production = values.NODE_ENV === "production";

@@ -13,7 +13,7 @@ const sources = rooms
   .flatMap((room) => readdirSync(join(root, room), { recursive: true }).map((file) => join(room, String(file))))
   .filter((file) => file.endsWith(".ts") && !file.endsWith(".d.ts"))
   // Only ever bundled, by executor/build.mjs: a running service starts children from these files while we build.
-  .filter((file) => !/^executor\/sandbox\/(child\.ts$|guest\/)/.test(file));
+  .filter((file) => !/^executor\/(sandbox\/(child\.ts$|guest\/)|fetcher\/main\.ts$)/.test(file));
 
 await build({
   absWorkingDir: root,

@@ -1,10 +1,12 @@
 /** The keyholder's handle on the fetcher process: starts it, asks it, starts it again when it has ended. */
-import { spawn, type ChildProcess } from "node:child_process";
 import type { Duplex } from "node:stream";
+import { writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { built } from "../built";
-import { confine } from "../confine";
 import { readFrames, writeFrame, type Frame } from "../frames";
+import { findWalls, startConfined, type Confined } from "../walls/confine";
+import { lastWords } from "../walls/lastWords";
 import { fromFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
 import { FetchFailed, type Fetcher, type GuestFetchOptions, type GuestRequest, type GuestResponse } from "./types";
 
@@ -26,10 +28,24 @@ export interface FetcherOptions {
   dnsServers?: readonly string[];
   /** The user the fetcher becomes, when started by root. */
   uid?: number;
+  /** Files and sockets it must not be able to open; tried at the start. */
+  secretPaths?: readonly string[];
+}
+
+export interface StartedFetcher extends Fetcher {
+  /** Walls it lacks, one sentence each. */
+  readonly missing: readonly string[];
 }
 
 const PROGRAM = built("fetcher/main.js");
 const RESTART_MS = 200;
+const READY_MS = 10_000;
+const FOLDER = dirname(PROGRAM);
+const NODE_OPTIONS = ["--disallow-code-generation-from-strings"];
+/** Node's own fence behind the kernel's. */
+const FENCE = ["--permission", `--allow-fs-read=${FOLDER}/*`, "--allow-fs-read=/etc/hosts"];
+/** Before the keyholder when memory runs out, after the children. */
+const OUT_OF_MEMORY_SCORE = "500";
 
 type Reply = { response?: GuestResponse; body: Buffer };
 type Ask = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" } | { type: "grown" }>;
@@ -41,42 +57,77 @@ interface Call {
 }
 type WithoutCall<T> = T extends Ask ? Omit<T, "call"> : never;
 
-/** Starts the fetcher; resolves when it is ready. */
-export async function createFetcher(options: FetcherOptions): Promise<Fetcher> {
+/** Starts the fetcher; resolves when it is ready and its walls have been tried. */
+export async function createFetcher(options: FetcherOptions): Promise<StartedFetcher> {
+  await findWalls();
   const client = new FetcherClient(options);
-  await client.start();
-  return client;
+  const [missing] = await Promise.all([missingWalls(options), client.start()]).catch(async (error: unknown) => {
+    await client.close();
+    throw error;
+  });
+  return Object.assign(client, { missing });
+}
+
+/** Tried by a process of their own: Node's fence would stop the attempts before they reach the kernel's walls. */
+async function missingWalls(options: FetcherOptions): Promise<readonly string[]> {
+  const probe = new FetcherClient(options, { isProbe: true });
+  try {
+    return await probe.start();
+  } finally {
+    await probe.close();
+  }
 }
 
 class FetcherClient implements Fetcher {
-  private child: ChildProcess | undefined;
+  private confined: Confined | undefined;
   private channel: Duplex | undefined;
   private readonly calls = new Map<number, Call>();
   private nextCall = 1;
   private isClosing = false;
-  private onReady: (() => void) | undefined;
+  private onReady: ((missing: string[]) => void) | undefined;
 
-  constructor(private readonly options: FetcherOptions) {}
+  constructor(
+    private readonly options: FetcherOptions,
+    private readonly role: { isProbe?: boolean } = {},
+  ) {}
 
-  async start(): Promise<void> {
-    const [command = "", ...args] = [...confine("files", "privileges"), process.execPath, "--disallow-code-generation-from-strings", PROGRAM];
-    const child = spawn(command, args, { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", "ignore", "pipe", "pipe"] });
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => this.options.logger.error({ text }, "the fetcher complains"));
-    const channel = child.stdio[3] as Duplex;
-    this.child = child;
+  /** Resolves to the walls a probe did not find. */
+  async start(): Promise<string[]> {
+    const fence = this.role.isProbe ? [] : FENCE;
+    const confined = startConfined([...fence, ...NODE_OPTIONS, PROGRAM], { filter: "fetcher", withoutNetwork: false, reads: [FOLDER] });
+    const { process: child, channel } = confined;
+    this.confined = confined;
     this.channel = channel;
+    let said = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-8_192);
+      this.options.logger.error({ said: lastWords(text) }, "the fetcher complains");
+    });
     channel.on("error", () => undefined);
-    const ended = new Promise<never>((_resolve, reject) => child.once("close", () => reject(new Error("the fetcher ended before it was ready"))));
+    const ended = new Promise<never>((_resolve, reject) => {
+      child.once("error", (error) => reject(new Error(`the fetcher cannot be started: ${error.message}`)));
+      child.once("close", (code) => reject(new Error(`the fetcher ended before it was ready (code ${code}): ${lastWords(said) || "it said nothing"}`)));
+    });
     child.once("close", () => this.onEnd());
-    child.once("error", (error) => this.options.logger.error({ err: error }, "the fetcher cannot be started"));
     readFrames(
       channel,
       (frame) => this.onFrame(frame),
       () => child.kill("SIGKILL"),
     );
-    const ready = new Promise<void>((resolve) => (this.onReady = resolve));
+    const ready = new Promise<string[]>((resolve) => (this.onReady = resolve));
     this.write({ type: "configure", configuration: this.configuration() });
-    await Promise.race([ready, ended]);
+    const timer = setTimeout(() => child.kill("SIGKILL"), READY_MS);
+    const missing = await Promise.race([ready, ended]).finally(() => clearTimeout(timer));
+    this.lowerScore();
+    return missing;
+  }
+
+  private lowerScore(): void {
+    try {
+      writeFileSync(`/proc/${this.confined?.programId()}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
+    } catch {
+      // It has ended, which its exit tells; or this is not Linux.
+    }
   }
 
   async fetchGuest(request: GuestRequest, body: Buffer, options: GuestFetchOptions = {}): Promise<{ response: GuestResponse; body: Buffer }> {
@@ -103,17 +154,20 @@ class FetcherClient implements Fetcher {
 
   async close(): Promise<void> {
     this.isClosing = true;
-    const { child } = this;
+    const child = this.confined?.process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const closed = new Promise((resolve) => child.once("close", resolve));
     child.kill("SIGKILL");
+    // A program whose wrapper ended while it was still being started is told so by the end of its channel.
+    this.channel?.destroy();
     await closed;
   }
 
   private configuration(): Configuration {
-    const { moduleOrigin, gateways = [], kuboRpcUrl, jwksUrls = [], allowHosts = [], ports = [80, 443], dnsServers, uid } = this.options;
+    const { moduleOrigin, gateways = [], kuboRpcUrl, jwksUrls = [], allowHosts = [], ports = [80, 443], dnsServers, uid, secretPaths = [] } = this.options;
     const lists = { gateways: [...gateways], jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports] };
-    return { ...lists, moduleOrigin, kuboRpcUrl, dnsServers: dnsServers && [...dnsServers], uid };
+    const tried = this.role.isProbe ? { secretPaths: [...secretPaths] } : {};
+    return { ...lists, moduleOrigin, kuboRpcUrl, dnsServers: dnsServers && [...dnsServers], uid, ...tried };
   }
 
   private ask(message: WithoutCall<Ask>, body?: Buffer, { signal, grow }: GuestFetchOptions = {}): Promise<Reply> {
@@ -140,12 +194,12 @@ class FetcherClient implements Fetcher {
 
   private onFrame({ header, payload }: Frame): void {
     const parsed = fromFetcherSchema.safeParse(header);
-    if (!parsed.success) return void this.child?.kill("SIGKILL");
+    if (!parsed.success) return void this.confined?.process.kill("SIGKILL");
     this.onMessage(parsed.data, payload);
   }
 
   private onMessage(message: FromFetcher, payload: Buffer): void {
-    if (message.type === "ready") return this.onReady?.();
+    if (message.type === "ready") return this.onReady?.(message.missing);
     if (message.type === "grow") return void this.grow(message.call);
     const waiting = this.calls.get(message.call);
     this.calls.delete(message.call);
@@ -166,7 +220,7 @@ class FetcherClient implements Fetcher {
     this.channel = undefined;
     for (const { reject } of this.calls.values()) reject(new FetchFailed("unavailable", "the fetcher ended; try again"));
     this.calls.clear();
-    if (this.isClosing) return;
+    if (this.isClosing || this.role.isProbe) return;
     this.options.logger.error("the fetcher ended and is started again");
     const restart = () => this.start().catch((error: unknown) => this.options.logger.error({ err: error }, "the fetcher cannot be started"));
     setTimeout(() => !this.isClosing && void restart(), RESTART_MS).unref();

@@ -1,7 +1,8 @@
 /** The fetcher process: the only one of the executor that talks to the outside. Holds no key and knows no chain. */
 import { Socket } from "node:net";
-import { becomeUser } from "../confine";
 import { readFrames, writeFrame, type Frame } from "../frames";
+import { COMMON_BARRIERS, tryBarriers } from "../walls/barriers";
+import { becomeUser } from "../walls/confine";
 import { exchange, requireReachable, type Exchanged, type Rules } from "./exchange";
 import { toFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
 import { Names } from "./names";
@@ -24,13 +25,14 @@ const running = new Map<number, Running>();
 const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
 const send = (message: FromFetcher, payload?: Buffer): void => writeFrame(channel, message, payload);
 
-function configure(configuration: Configuration): void {
-  const { allowHosts, ports, uid, dnsServers, ...endpoints } = configuration;
+async function configure(configuration: Configuration): Promise<void> {
+  const { allowHosts, ports, uid, dnsServers, secretPaths, ...endpoints } = configuration;
   guestRules = { allowHosts, ports };
   names = new Names({ servers: dnsServers });
   sources = new Sources(endpoints, ownRules(endpoints));
   becomeUser(uid);
-  send({ type: "ready" });
+  const { missing } = secretPaths ? await tryBarriers("the fetchers", COMMON_BARRIERS, secretPaths) : { missing: [] };
+  send({ type: "ready", missing });
 }
 
 async function work(message: Work, payload: Buffer): Promise<void> {
@@ -68,7 +70,7 @@ function rulesOf({ call, run, lookups }: { call: number; run: number; lookups: n
 
 function onFrame({ header, payload }: Frame): void {
   const message = toFetcherSchema.parse(header);
-  if (message.type === "configure") configure(message.configuration);
+  if (message.type === "configure") void configure(message.configuration);
   else if (message.type === "cancel") running.get(message.call)?.stop.abort();
   else if (message.type === "grown") running.get(message.call)?.grown?.();
   else void work(message, payload);

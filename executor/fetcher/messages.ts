@@ -10,6 +10,8 @@ export const configurationSchema = z.strictObject({
   ports: z.array(z.number().int()),
   dnsServers: z.array(z.string()).optional(),
   uid: z.number().int().optional(),
+  /** Files and sockets the fetcher must not be able to open; given where its walls are to be tried. */
+  secretPaths: z.array(z.string()).optional(),
 });
 export type Configuration = z.infer<typeof configurationSchema>;
 
@@ -49,7 +51,7 @@ const guestResponseSchema = z.strictObject({
 });
 
 export const fromFetcherSchema = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("ready") }),
+  z.strictObject({ type: z.literal("ready"), missing: z.array(z.string()).max(32) }),
   z.strictObject({ type: z.literal("done"), call, response: guestResponseSchema.optional() }),
   /** The answer of a call is longer than what is read without asking. */
   z.strictObject({ type: z.literal("grow"), call }),

@@ -1,8 +1,9 @@
 /**
  * secp256k1 by the native library (ten times quicker than JavaScript, and it leaves no BigInt of a secret behind).
+ * The binding itself is named: the package's own entry falls back to JavaScript without a word where it is missing, and a start without it has to fail.
  * ECDSA is deterministic (RFC 6979) with low s.
  */
-import { ecdsaSign, publicKeyConvert, publicKeyCreate } from "secp256k1";
+import { ecdsaSign, publicKeyConvert, publicKeyCreate } from "secp256k1/bindings";
 import { getAddress, keccak256 } from "ethers";
 import type { Address } from "../../protocol/ids";
 

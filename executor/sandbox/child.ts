@@ -3,7 +3,7 @@
  * each. Speaks over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
  */
 import { Socket } from "node:net";
-import { becomeUser } from "../confine";
+import { becomeUser } from "../walls/confine";
 import { readFrames, writeFrameSync, type Frame } from "../frames";
 import { analyse, Unparsable, type Analysis } from "./analyse";
 import { Guest, type GuestEnd } from "./isolate";

@@ -43,7 +43,7 @@ class OwnScript {
   private readonly source: string;
   private cachedData: ivm.ExternalCopy<ArrayBuffer> | undefined;
 
-  constructor(name: string) {
+  constructor(name: OwnScriptName) {
     this.source = readFileSync(join(__dirname, "guest", `${name}.js`), "utf8");
   }
 
@@ -54,12 +54,13 @@ class OwnScript {
   }
 }
 
-const scripts = new Map<string, OwnScript>();
-function ownScript(name: string): OwnScript {
-  const script = scripts.get(name) ?? new OwnScript(name);
-  scripts.set(name, script);
-  return script;
-}
+type OwnScriptName = "prelude" | EthersVersion;
+/** All of them are read when the child starts: afterwards it is a user who may not be able to. */
+const ownScripts: Record<OwnScriptName, OwnScript> = {
+  prelude: new OwnScript("prelude"),
+  ethers5: new OwnScript("ethers5"),
+  ethers6: new OwnScript("ethers6"),
+};
 
 export class Guest {
   private readonly isolate: ivm.Isolate;
@@ -79,13 +80,13 @@ export class Guest {
   ) {
     this.isolate = new ivm.Isolate({ memoryLimit: heapMiB, onCatastrophicError: () => this.catastrophe() });
     this.context = this.isolate.createContextSync();
-    const install = ownScript("prelude").run(this.isolate, this.context);
+    const install = ownScripts.prelude.run(this.isolate, this.context);
     this.deliverReference = install.applySync(undefined, this.hostFunctions(), { result: { reference: true } }) as ivm.Reference;
     if (ethers) this.loadLibrary(ethers);
   }
 
   private loadLibrary(name: EthersVersion): void {
-    const library = ownScript(name).run(this.isolate, this.context);
+    const library = ownScripts[name].run(this.isolate, this.context);
     const define = "Object.defineProperty(globalThis, 'ethers', { value: $0, writable: false, enumerable: false, configurable: true })";
     this.context.evalClosureSync(define, [library.derefInto({ release: true })]);
   }

@@ -1,6 +1,7 @@
 /** The pool of child processes: gives each run a child, keeps warm ones for their owner, replaces what has ended. */
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
+import { findWalls } from "../walls/confine";
 import { FairQueue } from "./fairQueue";
 import { FetchBudgets } from "./fetches";
 import { ModuleCache } from "./imports";
@@ -31,6 +32,8 @@ export interface PoolOptions {
   moduleOrigin?: string;
   /** Files and sockets no child may be able to open; tried by each start's self-test. */
   secretPaths?: string[];
+  /** Walls that the fetchers or the keyholder itself lack. */
+  missingElsewhere?: readonly string[];
   /** Refuse to start below full isolation (production). */
   requireFullIsolation?: boolean;
   /** First of the user ids of the children. */
@@ -107,8 +110,16 @@ class Pool implements SandboxPool {
   }
 
   async start(): Promise<void> {
+    const complaint = await findWalls();
+    if (complaint !== undefined) this.options.logger.warn({ complaint }, "bubblewrap does not work here");
+    // Node's own fence would stop the attempts before they reach the kernel's walls: a child without it tries those.
+    const probe = await this.startWorker({ unfenced: true });
+    const walls = await probe.selfTest(this.options.secretPaths ?? []);
+    probe.kill("the self-test is over");
     const first = await this.startWorker();
-    const { missing, held } = await first.selfTest(this.options.secretPaths ?? []);
+    const fence = await first.selfTest([]);
+    const missing = [...walls.missing, ...fence.missing, ...(this.options.missingElsewhere ?? [])];
+    const held = walls.held + fence.held;
     this.level = { level: missing.length === 0 ? "full" : held > 0 ? "partial" : "none", missing };
     if (this.options.requireFullIsolation && this.level.level !== "full") throw new IsolationTooWeak(missing);
     this.blanks.push(Promise.resolve(first));
@@ -116,18 +127,19 @@ class Pool implements SandboxPool {
     await Promise.all(this.blanks);
   }
 
-  run(job: RunJob): Promise<RunOutcome> {
-    return new Promise((resolve, reject) => {
-      if (this.isClosing) throw new PoolClosed();
-      if (job.signal?.aborted) throw new RunCancelled();
-      const waiting: Waiting = { job, resolve, reject };
-      this.queue.add(job.account, waiting);
-      const onAbort = () => {
-        if (this.queue.remove(job.account, waiting)) reject(new RunCancelled());
-      };
-      job.signal?.addEventListener("abort", onAbort, { once: true });
-      this.dispatch();
-    });
+  async run(job: RunJob): Promise<RunOutcome> {
+    if (this.isClosing) throw new PoolClosed();
+    if (job.signal?.aborted) throw new RunCancelled();
+    const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
+    const waiting: Waiting = { job, resolve, reject };
+    const onAbort = () => {
+      if (this.queue.remove(job.account, waiting)) reject(new RunCancelled());
+    };
+    this.queue.add(job.account, waiting);
+    job.signal?.addEventListener("abort", onAbort, { once: true });
+    this.dispatch();
+    // A signal that somebody listens to is kept, and with it the whole run.
+    return promise.finally(() => job.signal?.removeEventListener("abort", onAbort));
   }
 
   stats(): PoolStats {
@@ -270,10 +282,10 @@ class Pool implements SandboxPool {
     over.busy?.endForMemory();
   }
 
-  private async startWorker(): Promise<Worker> {
+  private async startWorker(options: { unfenced?: boolean } = {}): Promise<Worker> {
     this.makeRoom();
     const uid = this.freeUids.pop() ?? this.options.firstUid ?? DEFAULT_FIRST_UID;
-    const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid }, this.options.logger);
+    const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid, ...options }, this.options.logger);
     this.workers.add(worker);
     void worker.exited.then((exit) => {
       this.workers.delete(worker);

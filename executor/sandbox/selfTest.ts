@@ -1,49 +1,26 @@
-/** What a child tries against its own walls before it is given work. Each barrier is tested by attempting what it should forbid. */
-import { closeSync, openSync, readFileSync, writeFileSync, rmSync } from "node:fs";
+/** What a child tries against its own walls before children are given work. */
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
+import { COMMON_BARRIERS, tryBarriers, type Barrier, type Findings } from "../walls/barriers";
 
-interface Barrier {
-  missing: string;
-  holds(): boolean | Promise<boolean>;
-}
-
-const status = (field: string): string => new RegExp(`^${field}:\\s*(\\S+)`, "m").exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "";
-const parentStatus = (): string => readFileSync(`/proc/${process.ppid}/status`, "utf8");
-
-function refuses(attempt: () => void): boolean {
-  try {
-    attempt();
-    return false;
-  } catch {
-    return true;
-  }
-}
-
-const BARRIERS: Barrier[] = [
-  { missing: "children run as the keyholder's own user", holds: () => !parentStatus().includes(`\nUid:\t${process.getuid?.()}\t`) },
-  { missing: "children may gain privileges (no-new-privileges is not set)", holds: () => status("NoNewPrivs") === "1" },
-  { missing: "children hold capabilities", holds: () => /^0+$/.test(status("CapEff") + status("CapPrm")) },
-  { missing: "children reach the network", holds: async () => (await isCutOff("127.0.0.1")) && hasNoInterface() },
-  { missing: "children can read the keyholder's memory", holds: () => refuses(() => closeSync(openSync(`/proc/${process.ppid}/mem`, "r"))) },
-  { missing: "children can write files", holds: () => refuses(writeSomething) },
+/** Barriers of the kernel. */
+const BARRIERS: readonly Barrier[] = [
+  ...COMMON_BARRIERS,
+  { isMissing: "reach the network", holds: async () => (await isCutOff("127.0.0.1")) && hasNoInterface() },
+  { isMissing: "are not the first to go when memory runs out", holds: () => readFileSync("/proc/self/oom_score_adj", "utf8").trim() === "1000" },
 ];
 
-export async function selfTest(secretPaths: string[]): Promise<{ missing: string[]; held: number }> {
-  const secrets = secretPaths.map((path) => ({ missing: `children can open ${path}`, holds: () => isClosed(path) }));
-  const missing: string[] = [];
-  for (const barrier of [...BARRIERS, ...secrets]) {
-    if (!(await Promise.resolve(barrier.holds()).catch(() => false))) missing.push(barrier.missing);
-  }
-  return { missing, held: BARRIERS.length + secrets.length - missing.length };
+/** Node's own fence. Where it stands, the attempts above would not get as far as the kernel: it is tested alone. */
+const FENCE: readonly Barrier[] = [
+  { isMissing: "may do what Node's permission model forbids", holds: () => ["fs.write", "child", "worker"].every((right) => !process.permission?.has(right)) },
+  { isMissing: "run without Node's permission model", holds: () => process.permission !== undefined },
+];
+
+export function selfTest(secretPaths: string[]): Promise<Findings> {
+  return process.permission === undefined ? tryBarriers("children", BARRIERS, secretPaths) : tryBarriers("children", FENCE, []);
 }
 
-function writeSomething(): void {
-  const path = `/tmp/.sandbox-self-test-${process.pid}`;
-  writeFileSync(path, "x");
-  rmSync(path, { force: true });
-}
-
-/** A namespace without a network answers "unreachable"; a refusal or a connection means there is one. */
+/** Without a network the kernel answers "unreachable", or refuses the socket; a refused connection means that there is one. */
 function isCutOff(host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port: 9, timeout: 1_000 });
@@ -53,22 +30,12 @@ function isCutOff(host: string): Promise<boolean> {
     };
     socket.once("connect", () => end(false));
     socket.once("timeout", () => end(false));
-    socket.once("error", (error: NodeJS.ErrnoException) => end(error.code === "ENETUNREACH" || error.code === "EHOSTUNREACH"));
+    socket.once("error", ({ code }: NodeJS.ErrnoException) => end(code === "ENETUNREACH" || code === "EHOSTUNREACH" || code === "EPERM"));
   });
 }
 
-/** No interface but a loopback that is down: no route to anywhere. */
+/** No interface but a loopback: no route to anywhere. */
 function hasNoInterface(): boolean {
   const lines = readFileSync("/proc/self/net/dev", "utf8").trim().split("\n").slice(2);
   return lines.every((line) => line.trim().startsWith("lo:"));
-}
-
-/** Neither as a file nor as a socket. */
-async function isClosed(path: string): Promise<boolean> {
-  if (!refuses(() => closeSync(openSync(path, "r")))) return false;
-  return new Promise((resolve) => {
-    const socket = connect({ path });
-    socket.once("connect", () => (socket.destroy(), resolve(false)));
-    socket.once("error", () => resolve(true));
-  });
 }

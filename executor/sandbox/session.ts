@@ -235,10 +235,11 @@ function parsedJson(text: string): unknown {
 const BY_ENGINE = new Set<NodeJS.Signals>(["SIGTRAP", "SIGABRT", "SIGILL", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGSYS"]);
 
 /** Whose fault an unexpected end is. The engine's own signals answer to what the guest did; any other came from outside. */
-function blame({ code, signal, stderr, byUs }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
-  // Exit codes above 128 are how a wrapper reports a signal.
-  const byEngine = signal ? BY_ENGINE.has(signal) : code !== null && code > 128;
-  if (/out of memory|allocation failed/i.test(stderr)) return { error: { code: "out_of_memory", message: "the action used more memory than its sandbox has" } };
+function blame({ signal, stderr, byUs, wasNearCap }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
+  const byEngine = signal !== null && BY_ENGINE.has(signal);
+  // Libraries of the engine that get no more memory end without a word.
+  const ranOut = /out of memory|allocation failed|bad_alloc/i.test(stderr) || (byEngine && wasNearCap);
+  if (ranOut) return { error: { code: "out_of_memory", message: "the action used more memory than its sandbox has" } };
   if (byEngine) {
     const isTooLarge = /invalid (size|array|string|table)/i.test(stderr);
     const why = isTooLarge ? "a single array or string was larger than the engine can hold" : "the engine gave up on it";

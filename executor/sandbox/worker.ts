@@ -1,16 +1,27 @@
 /** The keyholder's handle on one child process: starts it, passes messages, watches its memory, ends it. */
-import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { readFrames, writeFrame, type Frame } from "../frames";
 import { loopTurns } from "../turns";
-import { launchChild, type LaunchOptions } from "./launch";
+import type { Confined } from "../walls/confine";
+import type { Findings } from "../walls/barriers";
+import { lastWords } from "../walls/lastWords";
+import { dataCapBytes, launchChild, putLast, residentCapBytes, type LaunchOptions } from "./launch";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
 
-const READY_MS = 15_000;
+const READY_MS = 10_000;
 const STDERR_TAIL = 8_192;
+/** Nearer than this to a cap, the end of the engine counts as the end of memory. */
+const NEAR = 0.75;
 const PAGE_BYTES = 4_096;
+/** Of two names for one number the first. */
+const SIGNALS = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name as NodeJS.Signals]),
+);
 
 /** How a child ended. `byUs` is why we ended it, if we did. */
 export interface WorkerExit {
@@ -18,6 +29,8 @@ export interface WorkerExit {
   signal: NodeJS.Signals | null;
   stderr: string;
   byUs?: string;
+  /** Its memory was close to a cap when it was last looked at. */
+  wasNearCap: boolean;
 }
 
 export interface WorkerEvents {
@@ -33,8 +46,11 @@ export class Worker {
   /** The account, key and code it belongs to while warm. */
   affinity: string | undefined;
   events: WorkerEvents | undefined;
-  private readonly child: ChildProcess;
+  private readonly confined: Confined;
   private readonly channel: Duplex;
+  /** The child's own process, known once it is ready. */
+  private programId: number | undefined;
+  private wasNearCap = false;
   private readonly waiting = new Map<FromChild["type"], (message: FromChild) => void>();
   private stderr = "";
   private killedFor: string | undefined;
@@ -42,14 +58,14 @@ export class Worker {
   readonly exited: Promise<WorkerExit>;
 
   constructor(
-    options: LaunchOptions,
+    private readonly options: LaunchOptions,
     private readonly logger: Logger,
   ) {
-    this.child = launchChild(options);
-    this.channel = this.child.stdio[3] as Duplex;
+    this.confined = launchChild(options);
+    this.channel = this.confined.channel;
     // Writes to a child that has just died fail here; its exit is what counts.
     this.channel.on("error", () => undefined);
-    this.child.stderr?.setEncoding("utf8").on("data", (text: string) => (this.stderr = (this.stderr + text).slice(-STDERR_TAIL)));
+    this.confined.process.stderr?.setEncoding("utf8").on("data", (text: string) => (this.stderr = (this.stderr + text).slice(-STDERR_TAIL)));
     readFrames(
       this.channel,
       (frame) => this.onFrame(frame),
@@ -57,13 +73,13 @@ export class Worker {
       { turn: (payloadBytes) => this.turn(payloadBytes) },
     );
     this.exited = new Promise((resolve) => {
-      this.child.once("error", (error) => resolve(this.onEnd(null, null, error.message)));
-      this.child.once("close", (code, signal) => resolve(this.onEnd(code, signal)));
+      this.confined.process.once("error", (error) => resolve(this.onEnd(null, null, error.message)));
+      this.confined.process.once("close", (code, signal) => resolve(this.onEnd(code, signal)));
     });
   }
 
   get pid(): number | undefined {
-    return this.child.pid;
+    return this.programId ?? this.confined.process.pid;
   }
 
   get isAlive(): boolean {
@@ -73,10 +89,12 @@ export class Worker {
   /** Resolves when the child can take a run; rejects when it ends or takes too long. */
   async ready(): Promise<void> {
     await this.expect("ready");
+    this.programId = this.confined.programId();
+    putLast(this.programId);
   }
 
   /** Has the child try its walls. */
-  async selfTest(secretPaths: string[]): Promise<{ missing: string[]; held: number }> {
+  async selfTest(secretPaths: string[]): Promise<Findings> {
     const answer = this.expect("self-test");
     this.send({ type: "self-test", secretPaths });
     return (await answer) as Extract<FromChild, { type: "self-test" }>;
@@ -92,13 +110,20 @@ export class Worker {
   kill(reason: string): void {
     if (!this.isAlive) return;
     this.killedFor = reason;
-    this.child.kill("SIGKILL");
+    this.confined.process.kill("SIGKILL");
+    // A program whose wrapper ended while it was still being started is told so by the end of its channel.
+    this.channel.destroy();
   }
 
   /** Resident memory in bytes; 0 where it cannot be read. */
   residentBytes(): number {
     try {
-      return Number(readFileSync(`/proc/${this.pid}/statm`, "latin1").split(" ")[1]) * PAGE_BYTES;
+      const [, resident = 0, , , , data = 0] = readFileSync(`/proc/${this.pid}/statm`, "latin1")
+        .split(" ")
+        .map((pages) => Number(pages) * PAGE_BYTES);
+      const { heapMiB } = this.options;
+      this.wasNearCap = resident > NEAR * residentCapBytes(heapMiB) || data > NEAR * dataCapBytes(heapMiB);
+      return resident;
     } catch {
       return 0;
     }
@@ -113,7 +138,8 @@ export class Worker {
   private expect(type: FromChild["type"]): Promise<FromChild> {
     const message = new Promise<FromChild>((resolve) => this.waiting.set(type, resolve));
     const ended = this.exited.then((exit) => {
-      throw new Error(`a sandbox child ended before it was ready: ${exit.stderr.trim() || `code ${exit.code}, signal ${exit.signal}`}`);
+      const how = exit.byUs ?? `code ${exit.code}, signal ${exit.signal}`;
+      throw new Error(`a sandbox child ended before it was ready (${how}): ${lastWords(exit.stderr) || "it said nothing"}`);
     });
     const timer = setTimeout(() => this.kill("was not ready in time"), READY_MS);
     return Promise.race([message, ended]).finally(() => clearTimeout(timer));
@@ -132,8 +158,17 @@ export class Worker {
   }
 
   private onEnd(code: number | null, signal: NodeJS.Signals | null, problem = ""): WorkerExit {
-    this.exit = { code, signal, stderr: this.stderr + problem, ...(this.killedFor !== undefined && { byUs: this.killedFor }) };
+    const { killedFor, wasNearCap } = this;
+    this.exit = { ...endOf(code, signal), stderr: this.stderr + problem, wasNearCap, ...(killedFor !== undefined && { byUs: killedFor }) };
+    const said = lastWords(this.exit.stderr);
+    if (said !== "") this.logger.warn({ pid: this.pid, ...endOf(code, signal), byUs: killedFor, said }, "a child ended");
     this.events?.onExit(this.exit);
     return this.exit;
   }
+}
+
+/** A wrapper reports the program's signal as 128 and its number. */
+function endOf(code: number | null, signal: NodeJS.Signals | null): { code: number | null; signal: NodeJS.Signals | null } {
+  const reported = code === null ? undefined : SIGNALS.get(code - 128);
+  return reported === undefined ? { code, signal } : { code: null, signal: reported };
 }

@@ -1,8 +1,11 @@
-/** Dockerfile and compose file: nothing runs that is not named by digest, and nothing has more rights than it needs. */
+/** The compose file and the settings in it: nothing runs that is not named by digest, and nothing has more rights than it needs. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "yaml";
+import { EXECUTOR_VARIABLES } from "../../executor/config";
+import { RELAYER_VARIABLES } from "../../relayer/config";
+import { withSettings } from "../../scripts/operator/settingsTable";
 import { unpinnedImages } from "../../scripts/operator/compose";
 
 const ROOT = join(__dirname, "..", "..");
@@ -24,28 +27,23 @@ interface Service {
 const services = (parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> }).services;
 
 describe("images", () => {
-  describe("Dockerfile", () => {
-    const lines = read("Dockerfile").split("\n");
-    const stages = new Set(lines.flatMap((line) => /^FROM \S+ AS (\S+)/.exec(line)?.[1] ?? []));
+  describe("settings", () => {
+    /** What only development takes, and what the image or the file itself decides. */
+    const LEFT_OUT = {
+      executor: ["CHAIN_ID", "CONTRACT_ADDRESS", "ROOT_KEY_FILE", "FETCH_ALLOW_HOSTS", "FETCHER_UID", "SANDBOX_FIRST_UID"],
+      relayer: ["CHAIN_ID", "CONTRACT_ADDRESS", "DATA_DIR", "STRIPE_API_BASE", "PORT", "METRICS_PORT"],
+    };
+    for (const [name, variables] of Object.entries({ executor: EXECUTOR_VARIABLES, relayer: RELAYER_VARIABLES }) as ["executor" | "relayer", object][]) {
+      it(`of the ${name} are all in the compose file, and no others`, () => {
+        const expected = Object.keys(variables).filter((variable) => !LEFT_OUT[name].includes(variable));
+        expect(Object.keys(services[name]?.environment ?? {}).sort()).to.deep.equal(expected.sort());
+      });
+    }
 
-    it("takes every base by digest: written out, or an argument the build checks", () => {
-      const bases = lines.flatMap((line) => /^FROM (\S+)/.exec(line)?.[1] ?? []);
-      expect(bases.length).to.be.greaterThan(0);
-      for (const base of bases.filter((name) => !stages.has(name))) {
-        if (/@sha256:[0-9a-f]{64}$/.test(base)) continue;
-        const argument = /^\$\{(\w+)\}$/.exec(base)?.[1] ?? expect.fail(`${base} is not pinned`);
-        expect(lines, "without a default").to.include(`ARG ${argument}`);
-        expect(read("Dockerfile")).to.match(new RegExp(`case "\\$${argument}" in \\*@sha256:\\?{64}\\)`));
-      }
-    });
-
-    it("adds nothing from the network but Debian's and npm's packages", () => {
-      expect(lines.filter((line) => /^ADD |curl|wget|\| *sh\b/.test(line))).to.deep.equal([]);
-      expect(lines.filter((line) => line.startsWith("RUN npm")).join()).to.contain("npm ci");
-    });
-
-    it("runs the relayer as a user of its own", () => {
-      expect(read("Dockerfile")).to.match(/AS relayer\nUSER \d+:\d+/);
+    it("are all in docs/operations.md as the code has them (else: node dist/scripts/operator/settingsTable.js)", () => {
+      const page = read("docs/operations.md");
+      expect(page).to.equal(withSettings(page));
+      for (const name of [...Object.keys(EXECUTOR_VARIABLES), ...Object.keys(RELAYER_VARIABLES)]) expect(page).to.contain(`| \`${name}\` |`);
     });
   });
 

@@ -7,12 +7,24 @@ export interface ChildFacts {
   command: string;
 }
 
-/** The processes a process has started, those that have ended but were not collected (zombies) among them. */
+/**
+ * The programs a process has started, also through wrappers that stay beside them (bubblewrap, two processes each), and what has ended but was not collected
+ * (zombies).
+ */
 export function childrenOf(pid: number, marker: string): ChildFacts[] {
-  const lines = execFileSync("ps", ["-o", "pid=,stat=,rss=,args=", "--ppid", String(pid)], { encoding: "utf8" }).split("\n");
-  const facts = lines.map((line) => {
-    const [id, state = "", kib, ...command] = line.trim().split(/\s+/);
-    return { pid: Number(id), state, residentMiB: Number(kib) / 1024, command: command.join(" ") };
+  const lines = execFileSync("ps", ["-e", "-o", "pid=,ppid=,stat=,rss=,args="], { encoding: "utf8" }).trim().split("\n");
+  const all = lines.map((line) => {
+    const [id, parent, state = "", kib, ...command] = line.trim().split(/\s+/);
+    return { pid: Number(id), parent: Number(parent), state, residentMiB: Number(kib) / 1024, command: command.join(" ") };
   });
-  return facts.filter(({ command }) => command.includes(marker) || command.includes("defunct"));
+  const family = new Set([pid]);
+  // A process's number may be lower than its parent's: as many passes as there are generations.
+  for (let size = 0; size !== family.size;) {
+    size = family.size;
+    for (const process of all) if (family.has(process.parent)) family.add(process.pid);
+  }
+  const isProgram = (command: string): boolean => !/^(\S*\/)?(bwrap|prlimit|unshare|setpriv)\b/.test(command) && command.includes(marker);
+  return all
+    .filter(({ pid: id, command }) => id !== pid && family.has(id) && (isProgram(command) || command.includes("defunct")))
+    .map(({ parent: _parent, ...facts }) => facts);
 }

