@@ -2,6 +2,7 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
+import { encodeWrite } from "./abi/contract";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
 import { Leases } from "./leases";
 import { Events } from "./events/events";
@@ -20,6 +21,7 @@ import { Repeated } from "./repeated";
 import { RpcClient } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { IS_OPEN, type SubmissionState } from "./submissions/states";
+import { estimateAsOwner } from "./submissions/forwardSimulation";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
 import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
@@ -92,6 +94,7 @@ class ChainRoom extends Reads implements Chain {
       lanes: this.#lanes,
       queue: this.#queue,
       minBlock,
+      forwarder: () => this.forwarder(),
       confirmationsBeforeAnswer,
     });
     this.#leases = new Leases(db, instanceId);
@@ -123,6 +126,10 @@ class ChainRoom extends Reads implements Chain {
 
   simulate(write: ContractWrite): Promise<void> {
     return this.#submitter.simulate(write).then(() => undefined);
+  }
+
+  async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
+    return estimateAsOwner(this.#rpc, await this.#minBlock(), { from: owner, to: this.given.contractAddress, data: encodeWrite(write) });
   }
 
   submit(request: SubmitRequest): Promise<SubmitAnswer> {

@@ -24,6 +24,7 @@ function askFor(executor: ExecutorPort, row: SubmissionRow, does: TransactionKin
   const context = row.request_id === null ? {} : { requestId: row.request_id };
   if (does === "nothing") return executor.call("signNoop", { ...offer, payer }, context);
   if (to_payer !== null && amount_wei !== null) return executor.call("signTopUp", { ...offer, toPayer: to_payer, amountWei: amount_wei }, context);
-  if (calldata === null || tag === null) throw new TypeError(`submission ${row.id} has nothing to sign`);
+  if (calldata === null) throw new TypeError(`submission ${row.id} has nothing to sign`);
+  if (tag === null) return executor.call("signForwards", { ...offer, payer, forwards: [calldata], gasLimit: String(gas_limit) }, context);
   return executor.call("signAsPayer", { ...offer, payer, calldata, tag, gasLimit: String(gas_limit) }, context);
 }

@@ -2,11 +2,13 @@
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address, Hash32 } from "../../../protocol/ids";
 import type { ContractWrite } from "../../../protocol/executor";
+import { encodeForward, type SignedForwardRequest } from "../../../protocol/forward";
 import { encodeWrite } from "../abi/contract";
 import type { TransactionMonitor } from "./transactionMonitor";
 import type { FeeOracle } from "../payers/fees";
 import type { Head } from "../rpc/head";
 import type { Lane, Lanes } from "../payers/lanes";
+import { simulateForward } from "./forwardSimulation";
 import type { OutcomeFeed } from "./outcomeFeed";
 import { newSubmissionId, RepeatedKey, viewOf, type SubmissionRecords, type SubmissionRow } from "./records";
 import type { Receipt } from "../abi/receipts";
@@ -29,6 +31,7 @@ export interface SubmitterOptions {
   readonly lanes: Lanes;
   readonly queue: AccountQueue;
   readonly contractAddress: Address;
+  readonly forwarder: () => Promise<Address>;
   /** The block reads must not be older than. */
   readonly minBlock: () => Promise<number>;
   readonly confirmationsBeforeAnswer: number;
@@ -37,10 +40,13 @@ export interface SubmitterOptions {
 
 const BETWEEN_LOOKS_MS = 250;
 
+/** What is to be sent: a payer's call that a credential allows, or an owner's signed request. */
+type Content = { readonly write: ContractWrite } | { readonly forward: SignedForwardRequest };
+
 /** Simulated with success, at this turn of its account. */
 interface Ready {
   readonly turn: Turn;
-  readonly write: ContractWrite;
+  readonly content: Content;
   readonly lane: Lane;
   readonly gasLimit: bigint;
 }
@@ -82,7 +88,8 @@ export class Submitter {
       const row = await this.#begin(request, deadline);
       return this.#answer(request, await this.#outcome(row, deadline), false);
     } catch (error) {
-      const repeated = error instanceof RepeatedKey ? await this.#earlier(request) : undefined;
+      // The same forward request sent twice at once: the second finds its nonce used by the first.
+      const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
       return this.#answer(request, await this.#outcome(repeated, deadline), true);
     } finally {
@@ -128,10 +135,10 @@ export class Submitter {
   async #simulateInTurn(request: SubmitRequest, deadline: number): Promise<Ready> {
     const { queue, lanes, fees } = this.options;
     const turn = await queue.whenFree(request.accountId, deadline, busyAccount);
-    const write = typeof request.write === "function" ? await request.write() : request.write;
-    const gasLimit = this.#withMargin(await this.simulate(write));
+    const content = await contentOf(request);
+    const gasLimit = this.#withMargin("write" in content ? await this.simulate(content.write) : await this.#simulateForward(content.forward));
     const { maxFeePerGas } = await fees.now();
-    return { turn, write, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
+    return { turn, content, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
   }
 
   /** The margin ends where the protocol ends a transaction. */
@@ -144,14 +151,10 @@ export class Submitter {
     return limit < maxTransactionGas ? limit : maxTransactionGas;
   }
 
-  async #writeDown(request: SubmitRequest, id: SubmissionId, { turn, write, lane, gasLimit }: Ready): Promise<SubmissionRow | undefined> {
-    const { executor, records, monitor } = this.options;
-    const { credential, convert, requestId } = request;
-    const { calldata, tag } = await executor.call(
-      "authorizeWrite",
-      { credential, write, ...(convert === undefined ? {} : { convert }) },
-      requestId === undefined ? {} : { requestId },
-    );
+  async #writeDown(request: SubmitRequest, id: SubmissionId, { turn, content, lane, gasLimit }: Ready): Promise<SubmissionRow | undefined> {
+    const { records, monitor } = this.options;
+    const { requestId } = request;
+    const { calldata, tag } = await this.#permitted(request, content);
     const didNotBegin = request.act?.begins();
     const row = await records.begin({
       id,
@@ -172,6 +175,21 @@ export class Submitter {
     }
     monitor.watch(row);
     return row;
+  }
+
+  /** The call with the executor's mark; a forward request carries its owner's permission itself. */
+  async #permitted(request: SubmitRequest, content: Content): Promise<{ calldata: string; tag: string | null }> {
+    if ("forward" in content) return { calldata: encodeForward(content.forward), tag: null };
+    if (!("credential" in request)) throw new TypeError("a write comes with its credential");
+    const { credential, convert, requestId } = request;
+    const asked = { credential, write: content.write, ...(convert === undefined ? {} : { convert }) };
+    return this.options.executor.call("authorizeWrite", asked, requestId === undefined ? {} : { requestId });
+  }
+
+  async #simulateForward(forward: SignedForwardRequest): Promise<bigint> {
+    const { rpc, lanes, forwarder, minBlock } = this.options;
+    const payer = async (): Promise<Address> => (await lanes.anyRegistered()).address;
+    return simulateForward(forward, { rpc, forwarder, minBlock, payer });
   }
 
   /** The row with an outcome as deep as configured. Throws `submission_pending`. */
@@ -222,6 +240,11 @@ export class Submitter {
     if (transactionHash === undefined || blockNumber === undefined) throw new Error(`submission ${id} is ${state} without a transaction`);
     return { submissionId: id, transactionHash: transactionHash as Hash32, blockNumber, result: result ?? {}, replayed };
   }
+}
+
+async function contentOf(request: SubmitRequest): Promise<Content> {
+  if ("forward" in request) return { forward: typeof request.forward === "function" ? await request.forward() : request.forward };
+  return { write: typeof request.write === "function" ? await request.write() : request.write };
 }
 
 function pending(row: SubmissionRow): KeywrightError {
