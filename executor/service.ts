@@ -13,7 +13,7 @@ import type { Hash32 } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
 import { Callers } from "./callers";
 import { Chain, WrongChain } from "./chain/chain";
-import { CidComputer } from "./code/cid";
+import { CidComputer } from "../protocol/cidComputer";
 import { Code } from "./code/code";
 import { CodeStore } from "./code/store";
 import type { Config } from "./config";

@@ -80,7 +80,27 @@ export type Prices = Readonly<Record<keyof typeof PRICES, number>>;
 
 /** Requests per window; the development values are generous. */
 export const RATE_LIMITS = {
-  development: { mintsPerMinutePerAddress: 120, mintsPerDay: 1_000_000, keyRequestsPerSecond: 200 },
-  production: { mintsPerMinutePerAddress: 10, mintsPerDay: 1_000, keyRequestsPerSecond: 50 },
+  development: {
+    addressRequestsPerSecond: 2_000,
+    strangersPerMinutePerAddress: 6_000,
+    heavyPerMinutePerAddress: 6_000,
+    paymentIntentsPerMinute: 600,
+    mintsPerMinutePerAddress: 120,
+    mintsPerDay: 1_000_000,
+    keyRequestsPerSecond: 200,
+  },
+  production: {
+    /** Of one address, whatever it asks: counted before anything else is done. */
+    addressRequestsPerSecond: 100,
+    /** Credentials of one address that turn out to be nobody's. */
+    strangersPerMinutePerAddress: 60,
+    /** Requests of one address that cost much and ask for no credential: quotes, CIDs of code. */
+    heavyPerMinutePerAddress: 120,
+    /** Of one account. */
+    paymentIntentsPerMinute: 10,
+    mintsPerMinutePerAddress: 10,
+    mintsPerDay: 1_000,
+    keyRequestsPerSecond: 50,
+  },
 } as const;
 export type RateLimits = Readonly<Record<keyof (typeof RATE_LIMITS)["production"], number>>;

@@ -7,6 +7,7 @@ import type { Address } from "../protocol/ids";
 import { createApp } from "./app";
 import { openChain, type ChainOptions } from "./chain";
 import type { Chain } from "./chain/types";
+import { cidsBeside } from "./cids";
 import { ConfigError, loadConfig, type Config } from "./config";
 import { createCredits, type Credits } from "./credits";
 import { Audit, type AuditFigures } from "./credits/audit";
@@ -189,6 +190,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
       remember: (cids) => known.remember(cids).catch((error: unknown) => log.warn({ err: error }, "CIDs were not remembered")),
       lookUp: (hashes) => known.lookUp(hashes),
     },
+    cidOf: cidsBeside(),
     onRan: (facts) => metrics.countRun(facts),
     log,
     serviceName,

@@ -6,7 +6,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
-import type { CidComputer } from "./cid";
+import type { CidComputer } from "../../protocol/cidComputer";
 import type { CodeStore } from "./store";
 
 /** What a request names; `bytes` when it brought the code along. */

@@ -63,6 +63,7 @@ const createPaymentIntent = defineRoute({
   price: "free",
   effect: true,
   idempotentByItself: true,
+  pays: true,
 });
 
 const confirmPayment = defineRoute({

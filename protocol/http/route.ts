@@ -63,6 +63,10 @@ export interface Route {
   readonly secrets?: readonly string[];
   /** Counted against the budget of unauthenticated mints. */
   readonly mints?: true;
+  /** Costs much and asks for no credential: counted by address. */
+  readonly heavy?: true;
+  /** Begins a payment: counted by account. */
+  readonly pays?: true;
   readonly deprecated?: true;
   /** The answer's total goes out as `X-Total-Count`. */
   readonly paged?: true;

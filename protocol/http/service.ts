@@ -39,6 +39,7 @@ const info = defineRoute({
 const attestation = defineRoute({
   ...origin,
   path: "/attestation",
+  heavy: true,
   summary: "A quote of the running instance. With a nonce its report data covers the nonce, the TLS leaf and the config document; without one it is zero.",
   request: {
     query: z.object({

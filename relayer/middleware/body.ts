@@ -30,8 +30,8 @@ function requireJsonType(ctx: RelayerContext): void {
   if (charset !== "" && charset !== "utf-8" && charset !== "utf8") throw new KeywrightError("unsupported_media_type", "JSON is sent in UTF-8.");
 }
 
-/** Whether only reading can tell the size: such a body is read before the credential is looked at. */
-export const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "";
+/** Whether only reading can tell the size. */
+const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "";
 
 export async function readBody(ctx: RelayerContext, kind: BodyKind): Promise<Buffer> {
   if (kind === "none" || !hasBody(ctx)) return Buffer.alloc(0);

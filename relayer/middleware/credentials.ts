@@ -79,6 +79,13 @@ export class Authentication {
 
   constructor(private readonly deps: CredentialDeps) {}
 
+  /** Nothing was sent, or a key that stood for somebody the last time. */
+  isFamiliar(auth: AuthKind, { key, identityToken, walletAuth }: Presented): boolean {
+    if (auth === "none" || auth === "stripe") return true;
+    if (key !== undefined) return this.#remembered.has(keyIdOf(key));
+    return identityToken === undefined && walletAuth === undefined;
+  }
+
   /** Begins to ask who is behind a credential. */
   identify(auth: AuthKind, presented: Presented, requestId: string): Identity {
     const { key } = presented;
@@ -96,13 +103,20 @@ export class Authentication {
   }
 
   async #byKey(key: ApiKey, keyId: KeyId): Promise<Caller> {
-    const state = (await this.deps.chain.key([keyId])) ?? (await this.deps.chain.key([decodedKeyIdOf(key)]));
+    const state = await this.#stateOf(key, keyId);
     this.#remembered.delete(keyId);
     if (state === undefined) throw unknownKey();
     if (!state.isAccountKey && !state.live) throw state.expiresAtSeconds > 0n ? new KeywrightError("key_expired", "This key has expired.") : unknownKey();
     const role = roleOf(state);
     this.#remember(keyId, role);
     return { ...role, key, credential: { type: "key", key } };
+  }
+
+  /** A key of this service is known by its text; one known by its bytes is the exception. Nobody's keys cost one exchange. */
+  async #stateOf(key: ApiKey, keyId: KeyId): Promise<KeyState | undefined> {
+    const { chain } = this.deps;
+    if (!this.#remembered.has(keyId)) return chain.key([keyId, decodedKeyIdOf(key)]);
+    return (await chain.key([keyId])) ?? chain.key([decodedKeyIdOf(key)]);
   }
 
   #remember(keyId: KeyId, role: Omit<Caller, "key" | "credential">): void {

@@ -17,11 +17,39 @@ export class RequestLimits {
   readonly #mintsByAddress: RateLimiterAbstract;
   readonly #mintsOverall: RateLimiterAbstract;
   readonly #byKey: RateLimiterAbstract;
+  readonly #byAddress: RateLimiterAbstract;
+  readonly #strangers: RateLimiterAbstract;
+  readonly #heavy: RateLimiterAbstract;
+  readonly #payments: RateLimiterAbstract;
 
   constructor(limits: RateLimits, shared: LimiterFactory = memoryLimiter) {
     this.#mintsByAddress = shared("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
     this.#mintsOverall = shared("mints_overall", limits.mintsPerDay, DAY_SECONDS);
     this.#byKey = memoryLimiter("requests_by_key", limits.keyRequestsPerSecond, 1);
+    this.#byAddress = memoryLimiter("requests_by_address", limits.addressRequestsPerSecond, 1);
+    this.#strangers = memoryLimiter("strangers_by_address", limits.strangersPerMinutePerAddress, MINUTE_SECONDS);
+    this.#heavy = memoryLimiter("heavy_by_address", limits.heavyPerMinutePerAddress, MINUTE_SECONDS);
+    this.#payments = shared("payment_intents_by_account", limits.paymentIntentsPerMinute, MINUTE_SECONDS);
+  }
+
+  /** Every request, before anything is done for it. */
+  request(clientGroup: string): Promise<void> {
+    return consume(this.#byAddress, clientGroup, "Too many requests from this address.");
+  }
+
+  /** A request that costs much and asks for no credential. */
+  heavy(clientGroup: string): Promise<void> {
+    return consume(this.#heavy, clientGroup, "Too many requests of this kind from this address.");
+  }
+
+  /** A credential nobody here remembers, before anybody is asked about it. The answer takes it back: it was somebody's, or nobody could be asked. */
+  async stranger(clientGroup: string): Promise<() => void> {
+    await consume(this.#strangers, clientGroup, "Too many credentials from this address were nobody's.");
+    return () => void this.#strangers.reward(clientGroup);
+  }
+
+  payment(accountId: string): Promise<void> {
+    return consume(this.#payments, accountId, "Too many payments were begun for this account.");
   }
 
   mintBy(clientGroup: string): Promise<void> {

@@ -7,11 +7,11 @@ import { routeOf, type Route, type RouteName } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { Act } from "../act";
-import { hasUnknownLength, parseBody, readBody, requireAcceptableBody } from "./body";
+import { parseBody, readBody, requireAcceptableBody } from "./body";
 import type { Answer, Call, Caller, Handler, Presented, RawAnswer } from "./call";
 import { clientGroup, hashedAddress } from "./clientAddress";
 import type { RelayerContext, RelayerMiddleware } from "./context";
-import { presentedCredentials, type Authentication } from "./credentials";
+import { presentedCredentials, type Authentication, type Identity } from "./credentials";
 import { guardAnswer, guardRequest, type GuardedRequest } from "./guard";
 import { idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
 import { permit } from "./permit";
@@ -52,15 +52,14 @@ export function serve<N extends RouteName>(name: N, handler: Handler<N>, deps: S
 
 async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps): Promise<Asked> {
   const route = routeOf(name);
-  if (route.mints) await deps.limits.mintBy(clientGroup(ctx.ip));
+  await withinBudgets(ctx, route, deps.limits);
   requireAcceptableBody(ctx, route.body);
-  const early = hasUnknownLength(ctx) ? await readBody(ctx, route.body) : undefined;
   const presented = presentedCredentials(ctx, route.auth);
-  const identity = deps.authentication.identify(route.auth, presented, ctx.state.requestId);
+  const identity = await identify(ctx, route, presented, deps);
   const confirmation = identity.caller;
   const remembered = isAnticipated(name, route) ? identity.remembered : undefined;
   const caller = remembered ?? (await confirmation);
-  const rest = readRest(ctx, route, early, caller, deps);
+  const rest = readRest(ctx, route, caller, deps);
   if (remembered === undefined) return { presented, caller, confirmation: undefined, ...(await rest) };
   // Whoever turns out not to be the caller hears that first, whatever else is wrong with the request.
   confirmation.catch(() => undefined);
@@ -68,20 +67,47 @@ async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps): Promi
   return { presented, caller, confirmation, ...read };
 }
 
+/** What an address may ask for, before anything is done for it. */
+async function withinBudgets(ctx: RelayerContext, route: Route, limits: RequestLimits): Promise<void> {
+  const address = clientGroup(ctx.ip);
+  await limits.request(address);
+  if (route.heavy) await limits.heavy(address);
+  if (route.mints) await limits.mintBy(address);
+}
+
+/** Codes of credentials that are nobody's. */
+const NOBODYS: ReadonlySet<string> = new Set([
+  "unknown_key",
+  "key_expired",
+  "invalid_identity_token",
+  "invalid_wallet_auth",
+  "account_not_found",
+  "account_not_owned",
+]);
+
+/** Asking who somebody is costs exchanges with chain and executor: for credentials that turn out to be nobody's each address has a budget of its own. */
+async function identify(ctx: RelayerContext, route: Route, presented: Presented, { authentication, limits }: ServeDeps): Promise<Identity> {
+  if (authentication.isFamiliar(route.auth, presented)) return authentication.identify(route.auth, presented, ctx.state.requestId);
+  const takeBack = await limits.stranger(clientGroup(ctx.ip));
+  const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
+  // `wellFormedKey` asks about the key in its handler, whose answer is no credential: it counts in any case.
+  if (route.auth !== "wellFormedKey") {
+    identity.caller.then(takeBack, (error: unknown) => {
+      if (!(error instanceof KeywrightError) || !NOBODYS.has(error.code)) takeBack();
+    });
+  }
+  return identity;
+}
+
 /** Asking and being told can go on at once where nothing is changed before the caller is confirmed. */
 const isAnticipated = (name: RouteName, { method }: Route): boolean => method === "GET" || name === "runAction";
 
-async function readRest(
-  ctx: RelayerContext,
-  route: Route,
-  early: Buffer | undefined,
-  caller: Caller | undefined,
-  { limits }: ServeDeps,
-): Promise<Pick<Asked, "rawBody" | "input">> {
+async function readRest(ctx: RelayerContext, route: Route, caller: Caller | undefined, { limits }: ServeDeps): Promise<Pick<Asked, "rawBody" | "input">> {
   note(ctx, caller);
-  const rawBody = early ?? (await readBody(ctx, route.body));
+  const rawBody = await readBody(ctx, route.body);
   const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body: route.body === "raw" ? undefined : parseBody(rawBody) });
   if (caller !== undefined) await limits.requestBy(caller.actorId);
+  if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
   return { rawBody, input };
 }
 

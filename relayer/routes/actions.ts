@@ -1,5 +1,4 @@
 /** Actions: their metadata in an account, and the CID of code. Source: specification §2 "Action", §4 "Hash rule". */
-import { cidOfCode } from "../../protocol/cid";
 import { actionHashOf } from "../../protocol/ids";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
@@ -8,7 +7,7 @@ import { done, write, type Writes } from "./writes";
 
 type ActionRoute = "addAction" | "deleteAction" | "updateActionMetadata" | "listActions" | "getActionIpfsId";
 
-export function actionRoutes({ chain, cids }: RouteDeps, writes: Writes): HandlersOf<ActionRoute> {
+export function actionRoutes({ chain, cids, cidOf }: RouteDeps, writes: Writes): HandlersOf<ActionRoute> {
   return {
     addAction: async (call) => {
       const { action_ipfs_cid: cid, name, description } = call.body;
@@ -33,6 +32,6 @@ export function actionRoutes({ chain, cids }: RouteDeps, writes: Writes): Handle
       return items.map((action) => actionItem(action, known));
     },
 
-    getActionIpfsId: async ({ body }) => cidOfCode(body),
+    getActionIpfsId: async ({ body }) => cidOf(body),
   };
 }

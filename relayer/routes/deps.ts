@@ -31,6 +31,8 @@ export interface RouteDeps {
   /** The executor's own account of itself, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
   readonly cids: CidBook;
+  /** The CID of code; large code is hashed beside the thread that serves everybody. Error: `queue_full`. */
+  readonly cidOf: (code: string) => Promise<Cid>;
   readonly onRan: (facts: RunFacts) => void;
   readonly log: Logger;
   readonly serviceName: string;

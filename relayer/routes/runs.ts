@@ -2,7 +2,6 @@
  * Running an action: one question to the contract says permission and existence, credit is reserved, the executor (which has asked for itself meanwhile) runs,
  * the time used is settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
  */
-import { rememberedCidOfCode } from "../../protocol/cidMemory";
 import type { DenialReason } from "../../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
 import { ZERO_ADDRESS, actionHashOf, parseAddress, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
@@ -21,7 +20,7 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
   return {
     runAction: async (call) => {
       if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
-      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await rememberedCidOfCode(call.body.code ?? ""));
+      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await deps.cidOf(call.body.code ?? ""));
       const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
       const prepared = prepare(deps, call, pkpId);
       try {

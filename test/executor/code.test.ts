@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CidComputer } from "../../executor/code/cid";
+import { CidComputer } from "../../protocol/cidComputer";
 import { Code } from "../../executor/code/code";
 import { CodeStore } from "../../executor/code/store";
 import { FetchFailed } from "../../executor/fetcher/types";

@@ -13,7 +13,7 @@ import { Keyring } from "../../executor/keys/keyring";
 import { cidOfCode } from "../../protocol/cid";
 import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
 import type { Hash32 } from "../../protocol/ids";
-import { RATE_LIMITS } from "../../protocol/limits";
+import { RATE_LIMITS, type RateLimits } from "../../protocol/limits";
 import { TYPED_DATA_VERSION, domainName } from "../../protocol/typedData";
 import { createApp } from "../../relayer/app";
 import { Repeating } from "../../relayer/background";
@@ -70,10 +70,14 @@ class CountingExecutor implements Executor {
   }
 }
 
+/** All tests of a process come from one address: what they do together is no flood. */
+const UNLIMITED = Object.fromEntries(Object.keys(RATE_LIMITS.production).map((name) => [name, 1e9])) as RateLimits;
+
 export interface RelayerBedOptions {
   readonly chain: ChainBed;
   readonly store: Pick<StoreOptions, "databaseUrl" | "around">;
   readonly payments?: PaymentKeys;
+  readonly limits?: RateLimits;
   /** Of this process among its peers; default 5 s. */
   readonly sweepMs?: number;
 }
@@ -87,7 +91,13 @@ export interface RelayerBed {
   stop(): Promise<void>;
 }
 
-export async function startRelayerBed({ chain: bed, store: storeOptions, payments, sweepMs = 200 }: RelayerBedOptions): Promise<RelayerBed> {
+export async function startRelayerBed({
+  chain: bed,
+  store: storeOptions,
+  payments,
+  sweepMs = 200,
+  limits = UNLIMITED,
+}: RelayerBedOptions): Promise<RelayerBed> {
   const log = pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" });
   const onError = (error: unknown): void => log.warn({ err: error }, "background");
   const store = await openStore({ ...storeOptions, onIdleError: onError });
@@ -127,6 +137,7 @@ export async function startRelayerBed({ chain: bed, store: storeOptions, payment
     credits,
     executor,
     executorInfo: () => executor.call("info", {}),
+    cidOf: (code: string) => cidOfCode(code),
     cids: { remember: async () => undefined, lookUp: async () => new Map() },
     onRan: () => undefined,
     log,
@@ -139,11 +150,11 @@ export async function startRelayerBed({ chain: bed, store: storeOptions, payment
   const app = createApp({
     handlers: createHandlers(deps),
     authentication: new Authentication({ chain, executor, typedDataDomain }),
-    limits: new RequestLimits({ mintsPerMinutePerAddress: 1e9, mintsPerDay: 1e9, keyRequestsPerSecond: 1e6 }),
+    limits: new RequestLimits(limits),
     idempotency: new Idempotency(kept),
     log,
     serviceName: "keywright",
-    trustedProxyHops: 0,
+    trustedProxyHops: 1,
     onAnswered: () => undefined,
   });
   const server: Server = createServer(app.callback()).listen(0, "127.0.0.1");

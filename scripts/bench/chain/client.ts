@@ -9,6 +9,7 @@ export const benchStack = (options: StackOptions): Promise<Stack> =>
     ...options,
     env: {
       RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
+      RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
       RATE_LIMIT_KEY_PER_SECOND: "1000000",
       SIGNUP_CREDIT_CENTS: "1000000",
       LOG_LEVEL: "warn",

@@ -5,7 +5,12 @@ import { EXECUTOR_CALLS } from "../../../protocol/executor";
 import { startStack, type Stack } from "../../dev/stack";
 import { HELLO, SIGN } from "./codes";
 
-export const STACK_SETTINGS = { SIGNUP_CREDIT_CENTS: "1000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", RATE_LIMIT_MINTS_PER_MINUTE: "1000000" };
+export const STACK_SETTINGS = {
+  SIGNUP_CREDIT_CENTS: "1000000",
+  RATE_LIMIT_KEY_PER_SECOND: "1000000",
+  RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
+  RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
+};
 export const MANY_ACCOUNTS = 8;
 /** Runs before the first that counts in a row of them. */
 export const LEAD_IN = 20;

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { RATE_LIMITS } from "../../../protocol/limits";
 import { ConfigError, loadConfig } from "../../../relayer/config";
 
 const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
@@ -38,7 +39,7 @@ describe("the relayer's configuration", () => {
     const config = loadConfig(PRODUCTION);
     expect(config).to.include({ production: true, databaseUrl: "postgres://db/keywright" });
     expect(config.signup.creditCents).to.equal(0);
-    expect(config.rateLimits).to.deep.equal({ mintsPerMinutePerAddress: 10, mintsPerDay: 1_000, keyRequestsPerSecond: 50 });
+    expect(config.rateLimits).to.deep.equal(RATE_LIMITS.production);
   });
 
   it("takes figures of the chain where the operator gives them, and else leaves them to the network", () => {

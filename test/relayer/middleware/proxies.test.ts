@@ -15,7 +15,7 @@ describe("addresses behind proxies", () => {
   async function seenBy(trustedProxyHops: number, forwardedFor: string | undefined): Promise<string[]> {
     const seen: string[] = [];
     const limits = {
-      mintBy: async (group: string) => {
+      request: async (group: string) => {
         seen.push(group);
         throw new KeywrightError("rate_limited", "noted", {}, { retryAfterSeconds: 7.2 });
       },

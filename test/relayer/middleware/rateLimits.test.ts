@@ -7,7 +7,15 @@ import { RequestLimits } from "../../../relayer/middleware/rateLimits";
 import { storeLimiter } from "../../../relayer/store/rateLimits";
 import { sharedStore } from "../../support/store";
 
-const FEW = { mintsPerMinutePerAddress: 2, mintsPerDay: 3, keyRequestsPerSecond: 2 };
+const FEW = {
+  addressRequestsPerSecond: 2,
+  strangersPerMinutePerAddress: 2,
+  heavyPerMinutePerAddress: 2,
+  paymentIntentsPerMinute: 2,
+  mintsPerMinutePerAddress: 2,
+  mintsPerDay: 3,
+  keyRequestsPerSecond: 2,
+};
 
 async function refusal(act: () => Promise<void>): Promise<KeywrightError | undefined> {
   try {

@@ -1,6 +1,6 @@
 /** The thread behind CidComputer. */
 import { parentPort } from "node:worker_threads";
-import { cidOfCode } from "../../protocol/cid";
+import { cidOfCode } from "./cid";
 
 parentPort?.on("message", ({ id, code }: { id: number; code: Uint8Array }) => {
   cidOfCode(code).then(

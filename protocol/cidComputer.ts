@@ -1,10 +1,12 @@
 /** The CID of code, computed off the main thread when the code is large, so that a large run does not hold up the small ones. */
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { rememberedCidOfCode } from "../../protocol/cidMemory";
-import type { Cid } from "../../protocol/ids";
-import { built } from "../built";
+import { rememberedCidOfCode } from "./cidMemory";
+import type { Cid } from "./ids";
 
-const INLINE_BYTES = 256 * 1024;
+const INLINE_BYTES = 64 * 1024;
+/** The thread runs as built, also when this file itself runs from its source. */
+const THREAD = join(__dirname.endsWith(join("dist", "protocol")) ? __dirname : join(__dirname, "..", "dist", "protocol"), "cidThread.js");
 
 interface Answer {
   readonly id: number;
@@ -19,6 +21,11 @@ export class CidComputer {
   #worker: Worker | undefined;
   #nextId = 0;
   readonly #waiting = new Map<number, Waiting>();
+
+  /** Codes that wait for the thread. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
 
   of(code: Buffer): Promise<Cid> {
     return code.length <= INLINE_BYTES ? rememberedCidOfCode(code) : this.#inWorker(code);
@@ -38,7 +45,7 @@ export class CidComputer {
   }
 
   #start(): Worker {
-    const worker = new Worker(built("code/cidWorker.js"), { env: {}, execArgv: [] });
+    const worker = new Worker(THREAD, { env: {}, execArgv: [] });
     worker.unref();
     worker.on("message", (answer: Answer) => this.#settle(answer));
     worker.on("error", (error) => this.#fail(error));

@@ -1,0 +1,101 @@
+/** Strangers who shout: what they ask for costs little before it is known that somebody pays for it, and has an end. */
+import { connect } from "node:net";
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { ROUTE_NAMES, endpointsOf } from "../../protocol/http";
+import { RATE_LIMITS, type RateLimits } from "../../protocol/limits";
+import { cidOfCode } from "../../protocol/cid";
+import { cidsBeside } from "../../relayer/cids";
+import { actor } from "../support/acts";
+import { ChainBed } from "../support/chainBed";
+import { Api, codeOf, send, type HttpAnswer } from "../support/http";
+import { startRelayerBed, type RelayerBed } from "../support/relayerBed";
+
+const FEW: RateLimits = { ...RATE_LIMITS.development, addressRequestsPerSecond: 40, strangersPerMinutePerAddress: 5, heavyPerMinutePerAddress: 2 };
+const randomKey = (): string => randomBytes(32).toString("base64");
+
+describe("a stranger who shouts", function () {
+  this.timeout(60_000);
+  let bed: ChainBed;
+  let relayer: RelayerBed;
+  before(async () => {
+    bed = await ChainBed.start();
+    relayer = await startRelayerBed({ chain: bed, store: {}, limits: FEW });
+  });
+  after(async () => {
+    await relayer?.stop();
+    await bed?.stop();
+  });
+  /** Questions to the contract; heads are asked for all the time. */
+  const questions = (): number => bed.proxy.count("eth_call");
+  /** The relayer believes one proxy in front of it. */
+  const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
+  const asStranger = (path: string, address: string): Promise<HttpAnswer> => new Api(relayer.baseUrl, randomKey()).get(path, from(address));
+
+  it("with keys that are nobody's: each costs one exchange, and soon none", async () => {
+    const known = await actor(relayer);
+    const codes: unknown[] = [];
+    for (let index = 0; index < 8; index++) {
+      const before = questions();
+      codes.push(codeOf(await asStranger("/list_groups", "203.0.113.1")));
+      expect(questions() - before, `key ${index}`).to.be.at.most(index < 5 ? 3 : 0);
+    }
+    expect(codes).to.deep.equal([...Array<string>(5).fill("unknown_key"), ...Array<string>(3).fill("rate_limited")]);
+    const before = questions();
+    expect(codeOf(await asStranger("/account_exists", "203.0.113.1"))).to.equal("rate_limited");
+    expect(questions()).to.equal(before);
+    expect((await known.get("/list_groups", from("203.0.113.1"))).status, "who is known is served on").to.equal(200);
+  });
+
+  it("with many at once: the budget is not passed", async () => {
+    const answers = await Promise.all(Array.from({ length: 30 }, () => asStranger("/list_groups", "203.0.113.2")));
+    expect(answers.filter((answer) => codeOf(answer) === "unknown_key")).to.have.length(5);
+  });
+
+  it("with anything at all: every route is refused before any work once the address has had its requests of this second", async () => {
+    const endpoints = ROUTE_NAMES.flatMap((name) => endpointsOf(name, "keywright").slice(0, 1));
+    const all = (): Promise<HttpAnswer>[] =>
+      endpoints.map(({ method, path }) => send(`${relayer.baseUrl}${path.replace(/:\w+/g, "1")}`, { method, key: randomKey(), ...from("203.0.113.3") }));
+    await Promise.all(Array.from({ length: 60 }, () => send(`${relayer.baseUrl}/health`, from("203.0.113.3"))));
+    const refused = (await Promise.all(all())).filter(({ status }) => status === 429).length;
+    // A new second may have begun in between.
+    expect(refused).to.be.at.least(endpoints.length - FEW.addressRequestsPerSecond);
+    const flood = await Promise.all([...all(), ...all(), ...all(), ...all()]);
+    for (const [index, endpoint] of endpoints.entries()) {
+      const answers = flood.filter((_, at) => at % endpoints.length === index);
+      expect(
+        answers.some(({ status }) => status === 429),
+        endpoint.path,
+      ).to.equal(true);
+    }
+  });
+
+  it("for quotes and CIDs: they have a budget of their own", async () => {
+    const ask = async (): Promise<unknown> => codeOf(await new Api(relayer.baseUrl).post("/get_lit_action_ipfs_id", "1", from("203.0.113.4")));
+    expect([await ask(), await ask(), await ask()]).to.deep.equal([undefined, undefined, "rate_limited"]);
+    expect(codeOf(await send(`${relayer.baseUrl}/attestation`, from("203.0.113.4")))).to.equal("rate_limited");
+  });
+
+  it("with a body that has no end: it is told 401 before any of it is read", async () => {
+    const { hostname, port } = new URL(relayer.baseUrl);
+    const socket = connect(Number(port), hostname);
+    socket.write("POST /core/v1/run_action HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n");
+    const answer = await new Promise<string>((resolve) => socket.once("data", (data: Buffer) => resolve(data.toString())));
+    socket.destroy();
+    expect(answer).to.match(/^HTTP\/1.1 401 /);
+  });
+
+  it("with large code: it is hashed beside the thread that serves everybody, and only so much waits", async () => {
+    const cidOf = cidsBeside();
+    const code = "x".repeat(8 * 1024 * 1024);
+    let turns = 0;
+    const ticking = setInterval(() => (turns += 1), 1);
+    const [first, ...others] = await Promise.allSettled(
+      Array.from({ length: 40 }, (_, index) => cidOf(index === 0 ? code : "y".repeat(100_000) + String(index))),
+    );
+    clearInterval(ticking);
+    expect(first).to.deep.equal({ status: "fulfilled", value: await cidOfCode(code) });
+    expect(turns, "the loop went on").to.be.greaterThan(5);
+    expect(others.filter((one) => one.status === "rejected").length).to.be.greaterThan(0);
+  });
+});
