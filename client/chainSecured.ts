@@ -150,7 +150,7 @@ function assemble(parts: Parts): ChainSecuredClient {
     ...sendingWrites(prepare, send),
     ...ownerReads(accountId, ask),
     ...mints,
-    ...ownerFlows({ ...mints, prepare, send, sender }),
+    ...ownerFlows({ ...mints, prepare, send, check, sender }),
     ...operations(BILLING, parts.transport, ownersHeaders(parts)),
     ...operations(OPEN, parts.transport, () => ({})),
   };

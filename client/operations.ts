@@ -30,7 +30,7 @@ type Shown<Name extends OperationName> = Name extends keyof Secrets
 export type Result<Name extends OperationName> = (typeof CLIENT_ROUTES)[Name] extends { readonly paged: true } ? Page<Item<Name>> : Shown<Name>;
 
 type Operation<Name extends OperationName> =
-  object extends Input<Name>
+  Record<never, never> extends Input<Name>
     ? (input?: Input<Name>, options?: CallOptions) => Promise<Result<Name>>
     : (input: Input<Name>, options?: CallOptions) => Promise<Result<Name>>;
 

@@ -22,7 +22,7 @@ export interface FlowOptions<Minted> extends CallOptions {
 export interface OwnerFlows {
   /** Mints a PKP and registers it. When the second half fails, `error.facts.minted` is what `registerPkp` takes up. */
   createPkp(strings?: Partial<NamedThing>, options?: FlowOptions<MintedWallet>): Promise<Sent<MintedWallet & { pkp_id: string }>>;
-  /** Mints a usage key and attaches it. When the second half fails, `error.facts.minted` is what `attachUsageKey` takes up; the secret came with the progress. */
+  /** Mints a usage key and attaches it. A key whose id a stranger sets first is given up and another is made, a few times. When the second half fails, `error.facts.minted` is what `attachUsageKey` takes up; the secret came with the progress. */
   createUsageKey(permissions: UsageKeyPermissions, options?: FlowOptions<MintedUsageKey>): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
 }
 
@@ -31,11 +31,12 @@ interface FlowParts {
   mintPkp(options?: CallOptions): Promise<MintedWallet>;
   mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
   send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
+  check(write: OwnerWrite): Promise<void>;
   /** Throws when there is no way to send: then nothing is minted in vain. */
   sender(): unknown;
 }
 
-export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, sender }: FlowParts): OwnerFlows {
+export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender }: FlowParts): OwnerFlows {
   return {
     createPkp: async (strings = {}, { onProgress, ...options } = {}) => {
       sender();
@@ -46,12 +47,28 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, sender }: Flo
     },
     createUsageKey: async (permissions, { onProgress, ...options } = {}) => {
       sender();
-      const { usage_api_key, minted } = await mintUsageKey(options);
-      await onProgress?.({ step: "minted", minted, usage_api_key });
-      const sent = await secondHalf(minted, onProgress, async () => send(await prepare.attachUsageKey(minted, permissions)));
-      return { ...minted, ...sent, usage_api_key };
+      for (let mintsLeft = MOST_MINTS; ;) {
+        mintsLeft -= 1;
+        const { usage_api_key, minted } = await mintUsageKey(options);
+        if (mintsLeft > 0 && (await isTaken(check(await prepare.attachUsageKey(minted, permissions))))) continue;
+        await onProgress?.({ step: "minted", minted, usage_api_key });
+        const sending = secondHalf(minted, onProgress, async () => send(await prepare.attachUsageKey(minted, permissions)));
+        if (mintsLeft > 0 && (await isTaken(sending))) continue;
+        return { ...minted, ...(await sending), usage_api_key };
+      }
     },
   };
+}
+
+/** How many keys are made before the caller is told that somebody sets each of their ids first. */
+const MOST_MINTS = 4;
+
+/** Has a stranger set the new key's id as a key of his own, having seen it on its way? Then the next key is another one. */
+async function isTaken(attempt: Promise<unknown>): Promise<boolean> {
+  return attempt.then(
+    () => false,
+    (error: unknown) => error instanceof ClientError && error.code === "key_id_taken",
+  );
 }
 
 async function secondHalf<Minted, Result extends object>(

@@ -3,6 +3,7 @@
  * Two things the chain does not know are absent: what a key has spent, and the CID behind an action's hash.
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
+import { opNames } from "../protocol/pkpOps";
 import type { Provider } from "ethers";
 import type { IAccountManager } from "../typechain-types/contracts/interfaces/IAccountManager";
 import { IAccountManager__factory } from "../typechain-types/factories/contracts/interfaces/IAccountManager__factory";
@@ -84,6 +85,7 @@ function accountOf(found: Awaited<ReturnType<IAccountManager["getAccount"]>>): A
     description: found.description,
     managed: found.managed,
     owner: found.adminWalletAddress,
+    frozen: found.frozen,
     group_count: Number(found.groupCount),
     wallet_count: Number(found.pkpCount),
     action_count: Number(found.actionCount),
@@ -100,9 +102,10 @@ function actionItem({ actionHash, name, description }: Found<"listActions">): Li
   return { id: hash, hashed_cid: hash, name: actionHash === 0n ? "Any" : name, description };
 }
 
-function walletItem({ number, pkpId, derivationPath, name, description }: Found<"listPkps">): Item<"listWallets"> {
+function walletItem({ number, pkpId, derivationPath, name, description, deniedOps }: Found<"listPkps">): Item<"listWallets"> {
   const shown = pkpId === ZERO_ADDRESS ? "Any" : name;
-  return { id: String(number), wallet_address: pkpId, pkp_id: pkpId, name: shown, description, derivation_path: hash32FromUint(derivationPath) };
+  const registered = { derivation_path: hash32FromUint(derivationPath), denied_ops: opNames(deniedOps) };
+  return { id: String(number), wallet_address: pkpId, pkp_id: pkpId, name: shown, description, ...registered };
 }
 
 function usageKeyItem(found: Found<"listUsageApiKeys">): ListedUsageKey {

@@ -3,6 +3,7 @@
  * Source: specification §3, §4; the contract's interface.
  */
 import { packedAccountId, type AccountId, type Address, type KeyId } from "../protocol/ids";
+import { opBits, PKP_OP_NAMES, type PkpOp } from "../protocol/pkpOps";
 import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
 import type { AskContract } from "./reads";
@@ -96,7 +97,11 @@ function accountWrites({ accountId, owner }: OwnerContext) {
 
     updateAccount: async ({ name, description }: NamedThing) => ownerWrite(encode("updateAccountMetadata", [accountId, name, description])),
 
-    /** Gives the account to another owner. The sender's rights end with this transaction; usage keys stay. */
+    /** Stops everything but the owner at once: no run of any key is allowed and no usage key writes. */
+    freezeAccount: async () => ownerWrite(encode("setAccountFrozen", [accountId, true])),
+    unfreezeAccount: async () => ownerWrite(encode("setAccountFrozen", [accountId, false])),
+
+    /** Gives the account to another owner. The sender's rights end with this transaction; usage keys stay, unless `revokeAllUsageApiKeys` goes before it in a `batch`. */
     transferOwnership: async ({ new_owner_address }: Body<"transferOwnership">) =>
       ownerWrite(encode("transferOwnership", [accountId, toAddress(new_owner_address, "new_owner_address")])),
   };
@@ -112,8 +117,16 @@ function pkpWrites({ accountId, ask }: OwnerContext) {
     },
     updatePkp: async ({ pkp_id, name, description }: NamedThing & { pkp_id: string | number }) =>
       ownerWrite(encode("updatePkpMetadata", [accountId, await pkpAddress(ask, accountId, pkp_id), name, description])),
+    /** Replaces what no action may ask for with a PKP, whatever its groups list. */
+    setWalletOps: async ({ pkp_id, denied_ops }: Body<"setWalletOps">) =>
+      ownerWrite(encode("setPkpOps", [accountId, await pkpAddress(ask, accountId, pkp_id), toOpBits(denied_ops)])),
   };
 }
+
+const toOpBits = (names: readonly string[]): bigint => {
+  const unknown = names.find((name) => !(PKP_OP_NAMES as string[]).includes(name));
+  return unknown === undefined ? opBits(names as PkpOp[]) : refuse(`denied_ops: there is no op ${unknown}; there are ${PKP_OP_NAMES.join(", ")}.`);
+};
 
 /** A PKP by its address, or by its number in the account, which the contract is asked for. */
 async function pkpAddress(ask: AskContract, account: AccountId, reference: string | number): Promise<Address> {
@@ -201,13 +214,20 @@ function usageKeyWrites({ accountId, ask }: OwnerContext) {
     /** Replaces everything the key may do; an omitted `expiration` or `balance` stays as it is on chain. Never creates a key. */
     updateUsageApiKey: async ({ usage_api_key, ...permissions }: Body<"updateUsageApiKey">) => {
       const keyId = toKeyId(usage_api_key);
-      return ownerWrite(setUsageApiKey(accountId, keyId, permissions, await ask((contract) => contract.getUsageApiKey(keyId))));
+      // The first call fails for a key that is not set: what the contract makes of the second is never a new key.
+      const mustBeSet = encode("updateUsageApiKeyMetadata", [accountId, keyId, permissions.name, permissions.description]);
+      const present = await ask((contract) => contract.getUsageApiKey(keyId));
+      const { data } = batch([ownerWrite(mustBeSet), ownerWrite(setUsageApiKey(accountId, keyId, permissions, present))]);
+      return ownerWrite(data);
     },
 
     updateUsageApiKeyMetadata: async ({ usage_api_key, name, description }: Body<"updateUsageApiKeyMetadata">) =>
       ownerWrite(encode("updateUsageApiKeyMetadata", [accountId, toKeyId(usage_api_key), name, description])),
 
-    /** Revokes the key at once. */
+    /** Revokes every usage key of the account at once and for ever, at the same price however many there are. */
+    revokeAllUsageApiKeys: async () => ownerWrite(encode("revokeAllUsageApiKeys", [accountId])),
+
+    /** Revokes the key at once and for ever. */
     removeUsageApiKey: async ({ usage_api_key }: Body<"removeUsageApiKey">) => ownerWrite(encode("removeUsageApiKey", [accountId, toKeyId(usage_api_key)])),
   };
 }

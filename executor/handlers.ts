@@ -5,6 +5,7 @@ import type { ExecutorAnswer } from "../protocol/executor";
 import type { Callers } from "./callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
+import type { LoopWatch } from "./loopWatch";
 import type { Mint } from "./mint";
 import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
@@ -30,6 +31,7 @@ export interface ServiceParts {
   readonly tee: TeeSource;
   /** Fixed at start: what a quote binds must not change under it. */
   readonly configDocument: ConfigDocument;
+  readonly loop: LoopWatch;
   readonly logger: Logger;
 }
 
@@ -38,8 +40,8 @@ export function createHandlers(parts: ServiceParts): Handlers {
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
-    mintAccountKey: () => mint.accountKey(),
-    mintApiUsageKey: () => mint.apiUsageKey(),
+    mintAccountKey: (request) => mint.accountKey(request),
+    mintApiUsageKey: (request) => mint.apiUsageKey(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
@@ -76,6 +78,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     config: { ...parts.configDocument },
     sandbox: { level: level.level, missing: [...level.missing] },
     pool: { size, busy, queued },
+    loop: parts.loop.held,
   };
 }
 

@@ -24,6 +24,7 @@ import { IdentityVerifier } from "./identity";
 import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
+import { LoopWatch } from "./loopWatch";
 import { Mint } from "./mint";
 import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
@@ -64,16 +65,17 @@ class Undo {
   }
 }
 
-export function startService(config: Config, logger: Logger): Service {
+/** `missingElsewhere` are walls that the keyholder's own process lacks: they count like those of the children. */
+export function startService(config: Config, logger: Logger, missingElsewhere: readonly string[] = []): Service {
   const undo = new Undo();
-  const started = start(config, logger, undo).catch(async (error: unknown) => {
+  const started = start(config, logger, undo, missingElsewhere).catch(async (error: unknown) => {
     await undo.run();
     throw error;
   });
   return { started, stop: () => undo.run() };
 }
 
-async function start(config: Config, logger: Logger, undo: Undo): Promise<void> {
+async function start(config: Config, logger: Logger, undo: Undo, missingElsewhere: readonly string[]): Promise<void> {
   await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
   const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, logger });
@@ -88,7 +90,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
 
   const dataDir = prepareDataDir(config, undo);
   const [fetcher, keySets] = await Promise.all([openFetcher(config, logger, undo), openKeySetFetcher(config, logger, undo)]);
-  const pool = await openPool(config, fetcher, [...new Set([...fetcher.missing, ...keySets.missing])], logger, undo);
+  const pool = await openPool(config, fetcher, [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])], logger, undo);
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
@@ -96,6 +98,8 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
 
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
+  const loop = new LoopWatch(logger);
+  undo.add(() => loop.stop());
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
   const writes = openWrites(config, keyring, callers, domain, gas);
@@ -115,6 +119,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
       pool,
       tee,
       configDocument: configDocumentOf(config, keyNamespace, publicKeys.statementKey, pool),
+      loop,
       logger,
     }),
   );

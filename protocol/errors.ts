@@ -43,6 +43,7 @@ export const ERRORS = {
   signature_mismatch: { status: 400, title: "The signature does not recover to the stated address" },
   request_expired: { status: 400, title: "The forward request's deadline is past" },
   forward_gas_too_low: { status: 400, title: "The forward request allows too little gas for its call" },
+  account_not_named: { status: 400, title: "The wallet has to say which account it means" },
   // 401: who is asking?
   missing_credential: { status: 401, title: "A credential is needed" },
   malformed_key: { status: 401, title: "This is not a key" },

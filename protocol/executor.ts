@@ -70,6 +70,17 @@ const runAnswer = z.strictObject({
   pkpsUsed: z.array(address),
 });
 
+/**
+ * Names the request a key is made for (a hash that covers the client's own `Idempotency-Key`): the same name gives the same key, so that it is not lost with an
+ * answer. Left out, the key is random.
+ */
+const attempt = z.strictObject({
+  attempt: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});
+
 const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: hash32 });
 
 /** Every call: its path, request and answer. */
@@ -77,13 +88,13 @@ export const EXECUTOR_CALLS = {
   run: { path: "/run", request: runRequest, answer: runAnswer },
   mintAccountKey: {
     path: "/mint/account-key",
-    request: z.strictObject({}),
+    request: attempt,
     answer: z.strictObject({ apiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
   },
   /** A usage key for an API-mode account: fresh random bytes, no derivation path. */
   mintApiUsageKey: {
     path: "/mint/api-usage-key",
-    request: z.strictObject({}),
+    request: attempt,
     answer: z.strictObject({ usageApiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
   },
   mintPkp: { path: "/mint/pkp", request: z.strictObject({ accountId: hash32 }), answer: mintedWallet },
@@ -192,6 +203,8 @@ export const EXECUTOR_CALLS = {
       config: z.record(z.string(), z.unknown()),
       sandbox: z.strictObject({ level: z.string(), missing: z.array(z.string()) }),
       pool: z.strictObject({ size: z.number(), busy: z.number(), queued: z.number() }),
+      /** The longest the keyholder's event loop was held, and computed meanwhile, in each of the last sixty seconds, in ms, the newest last. */
+      loop: z.strictObject({ heldMs: z.array(z.number()), computedMs: z.array(z.number()) }),
     }),
   },
   ready: {

@@ -30,6 +30,7 @@ import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
 import { storeLimiter } from "./store/rateLimits";
+import { openDocs } from "./docs";
 import { openViewer } from "./viewer";
 
 const API_VERSION = "1.0.0";
@@ -202,6 +203,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
     problems: () => readinessProblems({ chain, executor, db: store.db }),
     description: buildOpenApi(serviceName, API_VERSION),
     viewer: openViewer(serviceName),
+    docs: openDocs(serviceName),
   };
 }
 

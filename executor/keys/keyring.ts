@@ -112,6 +112,11 @@ export class Keyring {
     return { path, value: this.#withSecret("usage-key", bytesOf(path), use) };
   }
 
+  /** The secret of a key that a request makes: the same one however often the request is repeated. `use` gets its 32 bytes. */
+  withAttempt<T>(kind: "account-key" | "api-usage-key", attempt: Buffer, use: Use<T>): T {
+    return this.#withSecret(kind, attempt, use);
+  }
+
   /**
    * Where a path of this account leads, whatever its kind.
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`.

@@ -80,6 +80,7 @@ const account = defineRoute({
     description: z.string(),
     managed: z.boolean().meta({ description: "true in API mode, false in ChainSecured mode." }),
     owner: outAddress,
+    frozen: z.boolean().meta({ description: "true: no run is allowed and no usage key writes, until the owner ends that." }),
     group_count: count,
     wallet_count: count,
     action_count: count,
@@ -93,6 +94,7 @@ const account = defineRoute({
       description: "Treasury",
       managed: true,
       owner: wallet,
+      frozen: false,
       group_count: 1,
       wallet_count: 1,
       action_count: 1,
@@ -116,6 +118,31 @@ const updateAccount = defineRoute({
   example: { body: { name: "Acme", description: "Treasury" }, response: { success: true, transaction_hash: transaction } },
   price: "managementWrite",
   effect: true,
+});
+
+const freezing = {
+  method: "POST",
+  tag: "Account",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: z.strictObject({}) },
+  response: writeAnswer,
+  errors: [],
+  example: { body: {}, response: { success: true, transaction_hash: transaction } },
+  price: "writeIfFunded",
+  effect: true,
+} as const;
+
+const freezeAccount = defineRoute({
+  ...freezing,
+  path: "/freeze_account",
+  summary: "Stop everything but the owner at once: no run of any key is allowed and no usage key writes (`account_frozen`). Carried out at zero balance, too.",
+});
+
+const unfreezeAccount = defineRoute({
+  ...freezing,
+  path: "/unfreeze_account",
+  summary: "End the freezing of the account. Carried out at zero balance, too.",
 });
 
 const transferOwnership = defineRoute({
@@ -153,4 +180,13 @@ const convertToChainSecuredAccount = defineRoute({
   effect: true,
 });
 
-export const accountRoutes = { newAccount, accountExists, account, updateAccount, transferOwnership, convertToChainSecuredAccount };
+export const accountRoutes = {
+  newAccount,
+  accountExists,
+  account,
+  updateAccount,
+  freezeAccount,
+  unfreezeAccount,
+  transferOwnership,
+  convertToChainSecuredAccount,
+};

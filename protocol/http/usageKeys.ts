@@ -119,13 +119,28 @@ const removeUsageApiKey = defineRoute({
   method: "POST",
   path: "/remove_usage_api_key",
   tag: "Usage keys",
-  summary: "Revoke the key, by itself or by its hash. Carried out at zero balance, too.",
+  summary: "Revoke the key for ever, by itself or by its hash. Carried out at zero balance, too.",
   auth: "ownerKey",
   body: "json",
   request: { body: named },
   response: writeAnswer,
   errors: ["unknown_usage_key"],
   example: { body: { usage_api_key: keyHash }, response: { success: true, transaction_hash: transaction } },
+  price: "writeIfFunded",
+  effect: true,
+});
+
+const revokeAllUsageApiKeys = defineRoute({
+  method: "POST",
+  path: "/revoke_all_usage_api_keys",
+  tag: "Usage keys",
+  summary: "Revoke every usage key of the account at once and for ever, in one write however many there are. Carried out at zero balance, too.",
+  auth: "ownerKey",
+  body: "json",
+  request: { body: z.strictObject({}) },
+  response: writeAnswer,
+  errors: [],
+  example: { body: {}, response: { success: true, transaction_hash: transaction } },
   price: "writeIfFunded",
   effect: true,
 });
@@ -184,4 +199,4 @@ const listApiKeys = defineRoute({
   paged: true,
 });
 
-export const usageKeyRoutes = { addUsageApiKey, updateUsageApiKey, updateUsageApiKeyMetadata, removeUsageApiKey, listApiKeys };
+export const usageKeyRoutes = { addUsageApiKey, updateUsageApiKey, updateUsageApiKeyMetadata, removeUsageApiKey, revokeAllUsageApiKeys, listApiKeys };

@@ -1,5 +1,6 @@
 /** PKPs, the account's wallets. Source: specification §2 "PKP (wallet)", §4 "Groups, wallets, actions". */
 import { z } from "zod";
+import { PKP_OP_NAMES } from "../pkpOps";
 import { publicKeysSchema } from "../publicKeys";
 import { descriptionText, groupId, nameText, outAddress, outHash, outId, pageQuery, pkpReference, writeAnswer } from "./fields";
 import { defineRoute } from "./route";
@@ -49,6 +50,27 @@ const updateWallet = defineRoute({
   effect: true,
 });
 
+const setWalletOps = defineRoute({
+  method: "POST",
+  path: "/set_wallet_ops",
+  tag: "Wallets",
+  summary:
+    "Say which ops no action may ask for with this PKP, whatever its groups list: the executor enforces it below the action's code. Replaces what was denied.",
+  auth: "ownerKey",
+  body: "json",
+  request: {
+    body: z.strictObject({
+      pkp_id: pkpReference,
+      denied_ops: z.array(z.enum(PKP_OP_NAMES)).max(64).meta({ description: "The ops by the names actions call them; empty = none is denied." }),
+    }),
+  },
+  response: writeAnswer,
+  errors: ["unknown_pkp", "unknown_pkp_number"],
+  example: { body: { pkp_id: wallet, denied_ops: ["signDigest", "getPrivateKey"] }, response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` } },
+  price: "managementWrite",
+  effect: true,
+});
+
 const walletItem = z.strictObject({
   id: outId.meta({ description: "The PKP's number in the account, from 1; 0 for the wildcard." }),
   wallet_address: outAddress,
@@ -56,6 +78,7 @@ const walletItem = z.strictObject({
   name: z.string(),
   description: z.string(),
   derivation_path: outHash,
+  denied_ops: z.array(z.string()).meta({ description: "What no action may ask for with this PKP; a bit that no op has yet shows as its hex value." }),
 });
 const exampleItem = {
   id: "1",
@@ -64,6 +87,7 @@ const exampleItem = {
   name: "hot wallet",
   description: "",
   derivation_path: `0x01${"c4".repeat(15)}${"6f".repeat(16)}`,
+  denied_ops: ["getPrivateKey"],
 };
 
 const listWallets = defineRoute({
@@ -129,4 +153,4 @@ const publicKeys = defineRoute({
   effect: false,
 });
 
-export const walletRoutes = { createWallet, updateWallet, listWallets, listWalletsInGroup, publicKeys };
+export const walletRoutes = { createWallet, updateWallet, setWalletOps, listWallets, listWalletsInGroup, publicKeys };

@@ -24,15 +24,14 @@ import { IS_OPEN, type SubmissionState } from "./submissions/states";
 import { estimateAsOwner } from "./submissions/forwardSimulation";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
-import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
+import type { Chain, ChainStats, EventPage, NetworkFacts, OwnedAccount, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
 
 /** Longest the chain may be silent before `/ready` says so. */
 const SILENT_SECONDS = 15;
+/** Longest a question about owners waits for the events of a write that was answered. */
+const FOLLOWED_WITHIN_MS = 5_000;
 /** What most writes take at most, with their margin. */
 const USUAL_WRITE_GAS = 300_000n;
-/** How long a question about events waits for those of the last answered write, and how often it looks. */
-const FOLLOW_WITHIN_MS = 5_000;
-const FOLLOW_AGAIN_MS = 50;
 /** `/ready` waits no longer than this for the price of gas. */
 const PRICE_WITHIN_MS = 1_000;
 
@@ -56,8 +55,8 @@ class ChainRoom extends Reads implements Chain {
   readonly #leases: Leases;
   readonly #maintenance: PayerMaintenance;
   readonly #follower: Follower;
+  readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
-  readonly #minBlock: () => Promise<number>;
   readonly #work: readonly Repeated[];
 
   constructor(
@@ -69,7 +68,7 @@ class ChainRoom extends Reads implements Chain {
     const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
-    this.#minBlock = minBlock;
+    this.#lastWrite = minBlock;
     this.network = networkFacts(chainId, contractAddress);
     this.#rpc = rpc;
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
@@ -129,7 +128,7 @@ class ChainRoom extends Reads implements Chain {
   }
 
   async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
-    return estimateAsOwner(this.#rpc, await this.#minBlock(), { from: owner, to: this.given.contractAddress, data: encodeWrite(write) });
+    return estimateAsOwner(this.#rpc, await this.#lastWrite(), { from: owner, to: this.given.contractAddress, data: encodeWrite(write) });
   }
 
   submit(request: SubmitRequest): Promise<SubmitAnswer> {
@@ -147,26 +146,24 @@ class ChainRoom extends Reads implements Chain {
   }
 
   async events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
-    await this.#followAnswered();
+    await this.#untilFollowed(await this.#lastWrite());
     return this.#events.page(id, after, limit);
   }
 
-  /** From the followed events; each candidate is asked for its present owner, since the follower may be a block behind. */
-  async accountsOwnedBy(owner: Address): Promise<readonly AccountId[]> {
-    await this.#followAnswered();
+  /** From the followed events, once they are as far as the last answered write; each candidate is asked for its present owner. */
+  async accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
+    await this.#untilFollowed(await this.#lastWrite());
     const candidates = await this.#events.accountsEverOwnedBy(owner);
-    const accounts = await this.accounts(candidates);
+    const accounts = await this.accounts(candidates.map(({ id }) => id));
     return candidates.filter((_, index) => accounts[index]?.owner === owner);
   }
 
-  /** Events are read as far as the last write that was answered, so that whoever asks them next finds what the answer said. */
-  async #followAnswered(): Promise<void> {
-    const wanted = await this.#minBlock();
-    const deadline = Date.now() + FOLLOW_WITHIN_MS;
-    while ((await this.#events.followedBlock()) < wanted) {
-      if (Date.now() > deadline) throw new KeywrightError("chain_unavailable", "The events of the last block are not there yet.", {}, { retryAfterSeconds: 1 });
-      await this.#follower.follow();
-      if ((await this.#events.followedBlock()) < wanted) await new Promise((resolve) => setTimeout(resolve, FOLLOW_AGAIN_MS));
+  async #untilFollowed(block: number): Promise<void> {
+    const deadline = Date.now() + FOLLOWED_WITHIN_MS;
+    while ((await this.#events.followedBlock()) < block) {
+      if (Date.now() > deadline) throw new KeywrightError("chain_unavailable", "The newest events cannot be read at the moment.", {}, { retryAfterSeconds: 2 });
+      await this.#underLease("follow_events", () => this.#follower.follow()).catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
 

@@ -44,12 +44,20 @@ export interface AccountView {
   readonly id: AccountId;
   readonly owner: Address;
   readonly managed: boolean;
+  /** Nothing but the owner acts. */
+  readonly frozen: boolean;
   readonly name: string;
   readonly description: string;
   readonly groupCount: number;
   readonly actionCount: number;
   readonly pkpCount: number;
   readonly usageKeyCount: number;
+}
+
+export interface OwnedAccount {
+  readonly id: AccountId;
+  /** Somebody gave it: the owner has neither made it nor signed for it. */
+  readonly byTransfer: boolean;
 }
 
 export interface GroupView {
@@ -74,6 +82,8 @@ export interface PkpView {
   readonly derivationPath: DerivationPath;
   readonly name: string;
   readonly description: string;
+  /** Bits of `PKP_OPS`; 0 = none denied. */
+  readonly deniedOps: bigint;
 }
 
 export interface UsageKeyView {
@@ -267,8 +277,11 @@ export interface Chain {
   /** Gas that the write would take as a call of `owner`. A revert throws the named error. */
   estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint>;
 
-  /** Accounts whose present owner is this address, oldest first. */
-  accountsOwnedBy(owner: Address): Promise<readonly AccountId[]>;
+  /**
+   * Accounts whose present owner is this address: its own first, then those somebody transferred to it, each oldest first. Knows of every write that any
+   * relayer on this store has answered.
+   */
+  accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]>;
 
   /** Asks the contract whether the write would succeed now; a revert throws the named error. Nothing is signed or spent. */
   simulate(write: ContractWrite): Promise<void>;

@@ -4,9 +4,10 @@ import { decodedKeyIdOf, keyIdOf, type AccountId } from "../../protocol/ids";
 import { verifyTypedData } from "../../protocol/typedData";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
-import { done, secretOnce, write, type Writes } from "./writes";
+import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
 
-type AccountRoute = "newAccount" | "accountExists" | "account" | "updateAccount" | "transferOwnership" | "convertToChainSecuredAccount";
+type AccountRoute =
+  "newAccount" | "accountExists" | "account" | "updateAccount" | "freezeAccount" | "unfreezeAccount" | "transferOwnership" | "convertToChainSecuredAccount";
 
 export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<AccountRoute> {
   return {
@@ -15,6 +16,9 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
     account: (call) => account(deps, call),
 
     updateAccount: async (call) => done(await writes.send(call, write("updateAccountMetadata", call.caller.accountId, call.body.name, call.body.description))),
+
+    freezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, true))),
+    unfreezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, false))),
 
     transferOwnership: async (call) => done(await writes.send(call, write("transferOwnership", call.caller.accountId, call.body.new_owner_address))),
 
@@ -32,14 +36,14 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
 }
 
 async function newAccountWithKey(deps: RouteDeps, writes: Writes, call: Call<"newAccount">): Promise<Answer<"newAccount">> {
-  const { apiKey, apiKeyHash, walletAddress } = await deps.executor.call("mintAccountKey", {}, call);
+  const { apiKey, apiKeyHash, walletAddress } = await deps.executor.call("mintAccountKey", attemptOf(call), call);
   const { account_name: name, account_description: description } = call.body;
   const author = { accountId: apiKeyHash as AccountId, credential: { type: "key" as const, key: apiKey } };
   const create = write("newAccount", apiKeyHash, true, name, description, walletAddress);
   const written = await writes.sendAs(author, call, create, { pendingFacts: { api_key_hash: apiKeyHash } });
   const { api_key_hash = apiKeyHash, wallet_address = walletAddress } = written.result;
   await welcome(deps, call, api_key_hash as AccountId);
-  return { ...done(written), ...secretOnce("api_key", apiKey, written), wallet_address, api_key_hash };
+  return { ...done(written), ...secretOnce("api_key", { secret: apiKey, hash: apiKeyHash }, written), wallet_address, api_key_hash };
 }
 
 /** An owner who signs in with an identity provider: no key is made, the token stands for the account. */
@@ -81,7 +85,7 @@ async function accountExists({ chain, executor }: RouteDeps, call: Call<"account
 async function account({ chain }: RouteDeps, call: Call<"account">): Promise<Answer<"account">> {
   const found = await chain.account(call.caller.accountId);
   if (found === undefined) throw new KeywrightError("unknown_account", "There is no such account.");
-  const { id, name, description, managed, owner } = found;
+  const { id, name, description, managed, owner, frozen } = found;
   const counts = { group_count: found.groupCount, wallet_count: found.pkpCount, action_count: found.actionCount, usage_api_key_count: found.usageKeyCount };
-  return { id, name, description, managed, owner, ...counts };
+  return { id, name, description, managed, owner, frozen, ...counts };
 }

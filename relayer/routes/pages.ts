@@ -2,6 +2,7 @@
 import type { Answer } from "../middleware/call";
 import type { Page as PageQuery } from "../../protocol/http";
 import { ZERO_ADDRESS, ZERO_HASH, type ActionHash, type Cid } from "../../protocol/ids";
+import { opNames } from "../../protocol/pkpOps";
 import type { ActionView, PageRequest, PkpView } from "../chain/types";
 import type { Page as StorePage } from "../credits/types";
 
@@ -23,9 +24,17 @@ export const storePageOf = ({ page_number: number, page_size: size }: PageQuery)
 const ANY = "Any";
 
 export function walletItem(pkp: PkpView): Answer<"listWallets">[number] {
-  const { walletAddress, description, derivationPath } = pkp;
+  const { walletAddress, description, derivationPath, deniedOps } = pkp;
   const name = walletAddress === ZERO_ADDRESS ? ANY : pkp.name;
-  return { id: String(pkp.number), wallet_address: walletAddress, pkp_id: walletAddress, name, description, derivation_path: derivationPath };
+  return {
+    id: String(pkp.number),
+    wallet_address: walletAddress,
+    pkp_id: walletAddress,
+    name,
+    description,
+    derivation_path: derivationPath,
+    denied_ops: opNames(deniedOps),
+  };
 }
 
 export function actionItem(action: ActionView, cids: ReadonlyMap<ActionHash, Cid>): Answer<"listActions">[number] {

@@ -40,5 +40,5 @@ async function accountToMintFor(chain: Chain, signer: Address): Promise<AccountI
   if ((await chain.account(own))?.owner === signer) return own;
   const [first, ...others] = await chain.accountsOwnedBy(signer);
   if (others.length > 0) throw new KeywrightError("invalid_value", `body.api_key_hash: ${signer} owns several accounts; name the one to mint for.`);
-  return first ?? own;
+  return first?.id ?? own;
 }

@@ -7,21 +7,22 @@ import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pageOf } from "./pages";
 import { usageKeyId } from "./references";
-import { done, secretOnce, write, type Writes } from "./writes";
+import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
 
-type UsageKeyRoute = "addUsageApiKey" | "updateUsageApiKey" | "updateUsageApiKeyMetadata" | "removeUsageApiKey" | "listApiKeys";
+type UsageKeyRoute = "addUsageApiKey" | "updateUsageApiKey" | "updateUsageApiKeyMetadata" | "removeUsageApiKey" | "revokeAllUsageApiKeys" | "listApiKeys";
 type Permissions = Call<"addUsageApiKey">["body"];
 
 export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<UsageKeyRoute> {
-  const { chain, executor } = deps;
+  const { chain } = deps;
   return {
     addUsageApiKey: async (call) => {
-      const minted = await executor.call("mintApiUsageKey", {}, call);
-      const keyId = minted.apiKeyHash as KeyId;
-      const set = setUsageApiKey(call.caller.accountId, keyId, call.body, NEVER_AND_NO_CAP);
-      const written = await writes.send(call, set, { pendingFacts: { api_key_hash: keyId } });
-      const known = { wallet_address: minted.walletAddress, api_key_hash: written.result.api_key_hash ?? keyId };
-      return { ...done(written), ...secretOnce("usage_api_key", minted.usageApiKey, written), ...known };
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await addUsageApiKey(deps, writes, call, attempt);
+        } catch (error) {
+          if (attempt === MOST_MINTS || !isTaken(error)) throw error;
+        }
+      }
     },
 
     updateUsageApiKey: async (call) => {
@@ -40,8 +41,25 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
       return done(await writes.send(call, write("removeUsageApiKey", call.caller.accountId, keyId)));
     },
 
+    revokeAllUsageApiKeys: async (call) => done(await writes.send(call, write("revokeAllUsageApiKeys", call.caller.accountId))),
+
     listApiKeys: (call) => listApiKeys(deps, call),
   };
+}
+
+/** How many keys are made before somebody who sets each of their ids first is told of. */
+const MOST_MINTS = 4;
+
+/** A stranger has set the new key's id as a key of his own, having seen it on its way: the next key is another one. */
+const isTaken = (error: unknown): boolean => error instanceof KeywrightError && error.code === "key_id_taken";
+
+async function addUsageApiKey({ executor }: RouteDeps, writes: Writes, call: Call<"addUsageApiKey">, attempt: number): Promise<Answer<"addUsageApiKey">> {
+  const minted = await executor.call("mintApiUsageKey", attemptOf(call, attempt), call);
+  const keyId = minted.apiKeyHash as KeyId;
+  const set = setUsageApiKey(call.caller.accountId, keyId, call.body, NEVER_AND_NO_CAP);
+  const written = await writes.send(call, set, { pendingFacts: { api_key_hash: keyId }, attempt });
+  const known = { wallet_address: minted.walletAddress, api_key_hash: written.result.api_key_hash ?? keyId };
+  return { ...done(written), ...secretOnce("usage_api_key", { secret: minted.usageApiKey, hash: keyId }, written), ...known };
 }
 
 const NEVER_AND_NO_CAP = { expiresAtSeconds: 0n, capCents: 0n };

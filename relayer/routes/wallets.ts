@@ -2,13 +2,14 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite } from "../../protocol/executor";
 import { ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
+import { opBits } from "../../protocol/pkpOps";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pageOf, walletItem } from "./pages";
 import { pkpAddress, writeWithPkps } from "./references";
 import { done, write, type Writes } from "./writes";
 
-type WalletRoute = "createWallet" | "updateWallet" | "listWallets" | "listWalletsInGroup" | "publicKeys";
+type WalletRoute = "createWallet" | "updateWallet" | "setWalletOps" | "listWallets" | "listWalletsInGroup" | "publicKeys";
 
 export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<WalletRoute> {
   return {
@@ -27,6 +28,14 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
       const update = (): Promise<ContractWrite> =>
         writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("updatePkpMetadata", accountId, address, name, description));
       return done(await writes.send(call, update));
+    },
+
+    setWalletOps: async (call) => {
+      const { pkp_id: pkp, denied_ops: denied } = call.body;
+      const { accountId } = call.caller;
+      const set = (): Promise<ContractWrite> =>
+        writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("setPkpOps", accountId, address, String(opBits(denied))));
+      return done(await writes.send(call, set));
     },
 
     listWallets: async ({ caller, query, setTotal }) => {

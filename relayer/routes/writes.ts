@@ -2,6 +2,7 @@
  * One way for every API-mode write: the credential, the price and the idempotency key of the call go with it to the chain room, which simulates, has the price
  * reserved, and answers when it is mined. What was reserved is settled or released there. Source: house "Three walks".
  */
+import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite, Credential, WriteArgument } from "../../protocol/executor";
 import { routeOf, type RouteName } from "../../protocol/http";
@@ -9,7 +10,7 @@ import type { AccountId } from "../../protocol/ids";
 import type { Act } from "../act";
 import type { CredentialWrite, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
 import type { Forwarded } from "../../protocol/forward";
-import type { Caller } from "../middleware/call";
+import type { Call, Caller } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
 /** As much of a call as a write needs. */
@@ -24,7 +25,11 @@ export interface WriteOptions {
   readonly convert?: CredentialWrite["convert"];
   /** Carried by the 504 of a minting route: what can be known of a secret nobody will see. */
   readonly pendingFacts?: Readonly<Record<string, unknown>>;
+  /** From 2 on where one request may make several writes, each only after the one before it failed: a repeated request meets them in the same order. */
+  readonly attempt?: number;
 }
+
+const keyOf = (act: Act, { attempt = 1 }: WriteOptions): string => (attempt === 1 ? act.id : `${act.id}#${attempt}`);
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
 
@@ -59,7 +64,7 @@ export class Writes {
       credential: author.credential,
       write: typeof contractWrite === "function" ? () => inTurn(contractWrite) : contractWrite,
       ...(options.convert === undefined ? {} : { convert: options.convert }),
-      ...(call.act === undefined ? {} : { idempotencyKey: call.act.id }),
+      ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options) }),
     });
     const answer = await submitted.catch((error: unknown) => {
       throw withPendingFacts(error, options.pendingFacts);
@@ -124,7 +129,22 @@ function withPendingFacts(error: unknown, facts: Readonly<Record<string, unknown
 /** What every write answers at least. */
 export const done = ({ transactionHash }: SubmitAnswer): { success: true; transaction_hash: string } => ({ success: true, transaction_hash: transactionHash });
 
-/** A secret is in the first answer only; when an earlier request's write is answered, the secret made now was never registered. */
-export function secretOnce<K extends string>(name: K, secret: string, { replayed }: SubmitAnswer): { [P in K]?: string } | { secret_returned_before: true } {
-  return replayed ? { secret_returned_before: true } : ({ [name]: secret } as { [P in K]: string });
+/** Names the request a secret is made for. It covers the client's own key, which is nowhere kept for longer than a day: what is in the store later gives no secret back. */
+export function attemptOf({ act, attemptKey }: Pick<Call<"newAccount">, "act" | "attemptKey">, number = 1): { attempt?: string } {
+  if (act === undefined || attemptKey === undefined) return {};
+  return {
+    attempt: createHash("sha256")
+      .update(JSON.stringify([act.id, attemptKey, number]))
+      .digest("hex"),
+  };
+}
+
+/** A secret is in the first answer only; where an earlier request's write is answered, it is the secret of that write or none. */
+export function secretOnce<K extends string>(
+  name: K,
+  { secret, hash }: { readonly secret: string; readonly hash: string },
+  { replayed, result }: SubmitAnswer,
+): { [P in K]?: string } | { secret_returned_before: true } {
+  if (replayed && result.api_key_hash !== hash) return { secret_returned_before: true };
+  return { [name]: secret } as { [P in K]: string };
 }

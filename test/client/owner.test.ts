@@ -97,6 +97,7 @@ describe("a ChainSecured owner's writes", () => {
         name: "Acme",
         description: "Treasury",
         managed: false,
+        frozen: false,
         owner: wallet.address,
         group_count: 0,
         wallet_count: 0,
@@ -285,6 +286,8 @@ describe("a ChainSecured owner's writes", () => {
       const one = { group_id: 1, pkp_id: pkp.wallet_address, action_ipfs_cid: CID, hashed_cid: HASH };
       await execute({
         createAccount: prepare.createAccount({ account_name: "DAO", account_description: "" }),
+        freezeAccount: prepare.freezeAccount(),
+        unfreezeAccount: prepare.unfreezeAccount(),
         registerPkp: prepare.registerPkp(pkp),
         addGroup: prepare.addGroup({ group_name: "g", group_description: "" }),
         attachUsageKey: prepare.attachUsageKey(key, permissions([1])),
@@ -292,6 +295,7 @@ describe("a ChainSecured owner's writes", () => {
       await execute({
         updateAccount: prepare.updateAccount({ name: "New", description: "" }),
         updatePkp: prepare.updatePkp({ pkp_id: 1, name: "p", description: "" }),
+        setWalletOps: prepare.setWalletOps({ pkp_id: 1, denied_ops: ["getPrivateKey", "signP256"] }),
         updateGroup: prepare.updateGroup({ group_id: 1, name: "h", description: "", cid_hashes_permitted: [], pkp_ids_permitted: [] }),
         addActionToGroup: prepare.addActionToGroup(one),
         removeActionFromGroup: prepare.removeActionFromGroup(one),
@@ -305,12 +309,14 @@ describe("a ChainSecured owner's writes", () => {
         updateUsageApiKeyMetadata: prepare.updateUsageApiKeyMetadata({ usage_api_key: key.api_key_hash, name: "k", description: "" }),
       });
       expect(await owner.account()).to.include({ name: "New", group_count: 1, wallet_count: 1, action_count: 2, usage_api_key_count: 1 });
+      expect((await owner.listWallets()).items[0]).to.deep.include({ name: "p", denied_ops: ["getPrivateKey", "signP256"] });
       expect((await owner.listGroups()).items[0]).to.include({ name: "h", pkp_count: 1, action_count: 1 });
       expect((await owner.listActions()).items.map(({ name }) => name)).to.have.members(["b", ""]);
       expect((await owner.listApiKeys()).items[0]).to.deep.include({ name: "k", execute_in_groups: ["0"] });
       await execute({
         deleteAction: prepare.deleteAction(one),
         removeUsageApiKey: prepare.removeUsageApiKey({ usage_api_key: key.api_key_hash }),
+        revokeAllUsageApiKeys: prepare.revokeAllUsageApiKeys(),
         batch: prepare.batch([await prepare.addGroup({ group_name: "i", group_description: "" })]),
         removeGroup: prepare.removeGroup(one),
         transferOwnership: prepare.transferOwnership({ new_owner_address: successor }),

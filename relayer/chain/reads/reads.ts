@@ -206,6 +206,7 @@ function accountView(info: AccountInfo): AccountView {
     id: hash32FromUint(info.id) as AccountId,
     owner: info.adminWalletAddress as Address,
     managed: info.managed,
+    frozen: info.frozen,
     name: info.name,
     description: info.description,
     groupCount: Number(info.groupCount),
@@ -236,6 +237,7 @@ function pkpView(info: PkpInfo): PkpView {
     derivationPath: toBeHex(info.derivationPath, 32) as DerivationPath,
     name: info.name,
     description: info.description,
+    deniedOps: info.deniedOps,
   };
 }
 

@@ -70,6 +70,8 @@ const OPERATIONS: Operation[] = [
     needs: "owner",
     act: (api, { keyId }) => api.post("/update_usage_api_key_metadata", { usage_api_key: keyId, name: "key", description: "" }),
   },
+  { name: "end a freezing", needs: "owner", act: (api) => api.post("/unfreeze_account", {}) },
+  { name: "deny ops with a PKP", needs: "owner", act: (api) => api.post("/set_wallet_ops", { pkp_id: 2, denied_ops: [] }) },
   { name: "revoke a key", needs: "owner", act: (api) => api.post("/remove_usage_api_key", { usage_api_key: ABSENT_HASH }) },
 ];
 /** Tried by keys only: for the owner it would be the last act. */
