@@ -11,7 +11,7 @@ import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
-import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { GasGuard } from "./writes/gas";
 import type { Forwards } from "./writes/forwards";
 import type { Writes } from "./writes/writes";
@@ -58,6 +58,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
     ready: () => ready(parts),
   };

@@ -186,6 +186,12 @@ export const EXECUTOR_CALLS = {
       tls_leaf_sha256: z.string().optional(),
     }),
   },
+  /** A quote over the checksums of the TLS evidence: report data is their SHA-256 and 32 zero bytes, which no attestation's report data is. */
+  evidenceQuote: {
+    path: "/evidence-quote",
+    request: z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+    answer: z.strictObject({ quote: z.string(), event_log: z.string(), vm_config: z.string(), report_data: z.string() }),
+  },
   info: {
     path: "/info",
     request: z.strictObject({}),
