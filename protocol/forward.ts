@@ -2,7 +2,7 @@
  * Forward requests checked: the form, the signature, the time, and that the call is one of the account contract that an owner may make. Relayer and executor ask
  * the same questions, each for itself. What the account contract says of the call is asked of the chain.
  */
-import { AbiCoder, Interface, Signature, TypedDataEncoder, recoverAddress, type Result } from "ethers";
+import { AbiCoder, type Interface, Signature, TypedDataEncoder, recoverAddress, type Result } from "ethers";
 import { z } from "zod";
 import { ERC2771Forwarder__factory, IAccountManager__factory } from "../typechain-types";
 import { KeywrightError } from "./errors";

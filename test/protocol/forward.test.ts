@@ -1,6 +1,6 @@
 /** What a forward request must be before anybody pays for it: every way in which one is not. */
 import { expect } from "chai";
-import { Interface, Signature, Wallet, toBeHex } from "ethers";
+import { type Interface, Signature, Wallet, toBeHex } from "ethers";
 import { KeywrightError } from "../../protocol/errors";
 import { FORWARD_LIMITS, FORWARD_TYPES, checkForward, decodeForward, encodeForward, forwarderCalldata } from "../../protocol/forward";
 import type { ForwardDomain, ForwardRequest, Forwarded, SignedForwardRequest } from "../../protocol/forward";
