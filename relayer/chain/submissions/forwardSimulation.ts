@@ -11,7 +11,7 @@ export interface ForwardSimulation {
   readonly forwarder: () => Promise<Address>;
   readonly minBlock: () => Promise<number>;
   /** A payer, as the sender of the transaction. */
-  readonly payer: () => Promise<Address>;
+  readonly payer: Address;
 }
 
 /**
@@ -23,7 +23,7 @@ export async function simulateForward(request: SignedForwardRequest, { rpc, forw
   const nonce = await rpc.callAt(block, (at) => [{ method: "eth_call", params: [{ to, data: noncesCall(request.from) }, at] }]);
   requireNext(BigInt(request.nonce), BigInt(nonce.values[0] as string));
   const needed = await estimateAsOwner(rpc, block, request);
-  const call = { from: await payer(), to, data: forwarderCalldata([request], request.from) };
+  const call = { from: payer, to, data: forwarderCalldata([request], payer) };
   try {
     const { values } = await rpc.callAt(block, (at) => [{ method: "eth_estimateGas", params: [call, at] }]);
     return BigInt(values[0] as string);
