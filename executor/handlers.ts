@@ -11,7 +11,7 @@ import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
-import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { GasGuard } from "./writes/gas";
 import type { Writes } from "./writes/writes";
 
@@ -48,12 +48,13 @@ export function createHandlers(parts: ServiceParts): Handlers {
       const { wallet, ids } = await callers.callerOfToken(token);
       return { walletAddress: wallet(), accountId: ids[0] };
     },
-    authorizeWrite: (request) => writes.authorizeWrite(request),
+    authorizeWrites: (request) => writes.authorizeWrites(request),
     signAsPayer: async (request) => (await gas.ready(), writes.signAsPayer(request)),
     signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
     ready: () => ready(parts),
   };

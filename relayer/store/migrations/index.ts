@@ -9,7 +9,8 @@ import * as knownCids from "./0005_known_cids";
 import * as runRecords from "./0006_run_records";
 import * as idempotencyClaims from "./0007_idempotency_claims";
 import * as years from "./0008_years";
-import * as claimsInOrder from "./0009_claims_in_order";
+import * as batches from "./0009_batches";
+import * as claimsInOrder from "./0010_claims_in_order";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -21,5 +22,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0006_run_records": runRecords,
   "0007_idempotency_claims": idempotencyClaims,
   "0008_years": years,
-  "0009_claims_in_order": claimsInOrder,
+  "0009_batches": batches,
+  "0010_claims_in_order": claimsInOrder,
 };
