@@ -30,6 +30,7 @@ function typeOf(schema: Schema): string {
   if (schema.enum !== undefined) return schema.enum.map((one) => JSON.stringify(one)).join(" | ");
   switch (schema.type) {
     case "object":
+      if (isBytes(schema)) return "Uint8Array";
       return schema.properties === undefined ? recordOf(schema) : objectOf(schema);
     case "array":
       return `readonly (${typeOf(schema.items ?? {})})[]`;
@@ -46,6 +47,9 @@ function typeOf(schema: Schema): string {
       return "unknown";
   }
 }
+
+/** What the bridge makes of bytes where text is taken, too. */
+const isBytes = ({ properties = {} }: Schema): boolean => Object.keys(properties).join() === "bytes";
 
 const recordOf = ({ additionalProperties: inner }: Schema): string => `Record<string, ${typeof inner === "object" ? typeOf(inner) : "unknown"}>`;
 
