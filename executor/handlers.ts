@@ -48,7 +48,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
       const { wallet, ids } = await callers.callerOfToken(token);
       return { walletAddress: wallet(), accountId: ids[0] };
     },
-    authorizeWrite: (request) => writes.authorizeWrite(request),
+    authorizeWrites: (request) => writes.authorizeWrites(request),
     signAsPayer: async (request) => (await gas.ready(), writes.signAsPayer(request)),
     signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),

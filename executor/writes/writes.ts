@@ -1,17 +1,18 @@
 /**
- * The only way to a payer's signature: `authorizeWrite` checks a write against a credential and tags its calldata; `signAsPayer` signs tagged calldata and
+ * The only way to a payer's signature: `authorizeWrites` checks each write against its credential and tags its calldata; `signAsPayer` signs tagged calls and
  * nothing else, as often as nonce or fees change. Source: design of the executor, "Keyholder".
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Transaction, getBytes, toBeHex } from "ethers";
+import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import type { Address } from "../../protocol/ids";
-import type { ContractWrite, ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import type { ContractWrite, ExecutorAnswer, executorErrorSchema, ExecutorRequest, TaggedCall } from "../../protocol/executor";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
 import type { Callers } from "../callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
-import { encodeBatch, encodeWrite, type DecodedWrite } from "./calldata";
+import { encodeBatch, encodeTryMulticall, encodeWrite, type DecodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
 
@@ -33,6 +34,7 @@ interface Envelope {
 }
 type Fees = Pick<ExecutorRequest<"signNoop">, "maxFeePerGas" | "maxPriorityFeePerGas">;
 type Signed = ExecutorAnswer<"signAsPayer">;
+export type WriteToAuthorize = ExecutorRequest<"authorizeWrites">["writes"][number];
 
 const ADMIN_PAYER = 0;
 /** As many payers as the pool can ever have; numbers above are refused, so that no other address is ever signed for. */
@@ -52,8 +54,13 @@ export class Writes {
     this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
   }
 
+  /** Each by itself: what one credential does not allow is refused in its place. */
+  async authorizeWrites({ writes }: ExecutorRequest<"authorizeWrites">): Promise<ExecutorAnswer<"authorizeWrites">> {
+    return { writes: await Promise.all(writes.map((write) => this.authorizeWrite(write).catch(refusalOf))) };
+  }
+
   /** @throws KeywrightError when the credential does not allow the write; see rules.ts. */
-  async authorizeWrite({ credential, write, convert }: ExecutorRequest<"authorizeWrite">): Promise<ExecutorAnswer<"authorizeWrite">> {
+  async authorizeWrite({ credential, write, convert }: WriteToAuthorize): Promise<TaggedCall> {
     const calls = innerCalls(write);
     const caller = await this.callers.resolve(credential);
     const facts: RuleFacts = {
@@ -65,10 +72,12 @@ export class Writes {
     return { calldata, tag: this.#tagOf(calldata, this.#period()) };
   }
 
-  /** @throws KeywrightError `not_authorized` for calldata without its tag, `invalid_value`. */
-  signAsPayer({ payer, calldata, tag, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
-    this.#requireTag(calldata, getBytes(tag));
-    return this.#sign(payer, { to: this.options.contractAddress, value: 0n, data: calldata, nonce, gasLimit: BigInt(gasLimit) }, fees);
+  /** One signature for all calls. @throws KeywrightError `not_authorized` when a call comes without its tag, `invalid_value`. */
+  signAsPayer({ payer, calls, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
+    for (const { calldata, tag } of calls) this.#requireTag(calldata, getBytes(tag));
+    const [only] = calls;
+    const data = calls.length === 1 && only !== undefined ? only.calldata : encodeTryMulticall(calls.map(({ calldata }) => calldata));
+    return this.#sign(payer, { to: this.options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) }, fees);
   }
 
   signNoop({ payer, nonce, ...fees }: ExecutorRequest<"signNoop">): Signed {
@@ -92,7 +101,7 @@ export class Writes {
     return this.keyring.payerAddress(index);
   }
 
-  #convertSigner(convert: ExecutorRequest<"authorizeWrite">["convert"]): Address {
+  #convertSigner(convert: WriteToAuthorize["convert"]): Address {
     if (convert === undefined) throw invalid("A conversion needs the new owner's ConvertAccount signature.");
     const expected = { primaryType: "ConvertAccount", domain: this.options.domain, nowSeconds: this.#nowSeconds() } as const;
     return verifyTypedData(convert.typed_data, convert.signature, expected);
@@ -132,6 +141,12 @@ function innerCalls(write: ContractWrite): DecodedWrite[] {
   const calls = "calls" in write ? write.calls : [write];
   for (const { functionName } of calls) ruleOf(functionName);
   return calls.map(encodeWrite);
+}
+
+function refusalOf(error: unknown): { refused: z.infer<typeof executorErrorSchema> } {
+  if (!(error instanceof KeywrightError)) throw error;
+  const { code, detail, facts, retryAfterSeconds } = error;
+  return { refused: { code, detail, facts: { ...facts }, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) } };
 }
 
 function requirePayer(index: number): void {

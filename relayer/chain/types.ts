@@ -193,12 +193,12 @@ export interface SubmissionOutcome {
   readonly charged: boolean;
 }
 
-/** Given by main, so that books and submissions move in the same transactions. Called only for writes that came with a `reserve`. */
+/** Given by main, so that books and submissions move in the same transactions. Called only for writes that came with a `reserve`; each once for all of a batch. */
 export interface SubmissionHooks {
-  /** In the transaction that writes the submission down. Throwing stops the write with nothing spent. */
-  onBegin(submissionId: SubmissionId, trx: Transaction<Database>): Promise<void>;
-  /** In the transaction that writes the outcome: once per submission. Settles or releases. */
-  onOutcome(outcome: SubmissionOutcome, trx: Transaction<Database>): Promise<void>;
+  /** In the transaction that writes the submissions down. Throwing stops the writes with nothing spent. */
+  onBegin(submissionIds: readonly SubmissionId[], trx: Transaction<Database>): Promise<void>;
+  /** In the transaction that writes the outcomes: once per submission. Settles or releases. */
+  onOutcome(outcomes: readonly SubmissionOutcome[], trx: Transaction<Database>): Promise<void>;
   /** The write failed after `reserve` and before it was written down. */
   onAbandon(submissionId: SubmissionId): Promise<void>;
 }
@@ -314,4 +314,4 @@ export interface ChainStats {
 export interface ExecutorPort {
   call<C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>, context?: { requestId?: string; signal?: AbortSignal }): Promise<ExecutorAnswer<C>>;
 }
-export type ExecutorWriteCall = "authorizeWrite" | "signAsPayer" | "signNoop" | "signTopUp" | "payers";
+export type ExecutorWriteCall = "authorizeWrites" | "signAsPayer" | "signNoop" | "signTopUp" | "payers";
