@@ -30,7 +30,6 @@ function typeOf(schema: Schema): string {
   if (schema.enum !== undefined) return schema.enum.map((one) => JSON.stringify(one)).join(" | ");
   switch (schema.type) {
     case "object":
-      if (isBytes(schema)) return "Uint8Array";
       return schema.properties === undefined ? recordOf(schema) : objectOf(schema);
     case "array":
       return `readonly (${typeOf(schema.items ?? {})})[]`;
@@ -48,12 +47,11 @@ function typeOf(schema: Schema): string {
   }
 }
 
-/** What the bridge makes of bytes where text is taken, too. */
-const isBytes = ({ properties = {} }: Schema): boolean => Object.keys(properties).join() === "bytes";
-
 const recordOf = ({ additionalProperties: inner }: Schema): string => `Record<string, ${typeof inner === "object" ? typeOf(inner) : "unknown"}>`;
 
+/** An object of bytes alone is what the bridge makes of bytes where text is taken, too. */
 function objectOf({ properties = {}, required = [] }: Schema): string {
+  if (Object.keys(properties).join() === "bytes") return "Uint8Array";
   const members = Object.entries(properties).map(([name, part]) => `${name}${required.includes(name) ? "" : "?"}: ${typeOf(part)}`);
   return members.length === 0 ? "Record<string, never>" : `{ ${members.join("; ")} }`;
 }
