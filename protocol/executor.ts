@@ -160,6 +160,24 @@ export const EXECUTOR_CALLS = {
     }),
     answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
   },
+  /** Requests that owners signed, sent to the forwarder in one transaction; each is checked again. */
+  signForwards: {
+    path: "/sign/forwards",
+    request: fees.extend({
+      payer: z.number().int().nonnegative(),
+      /** As `encodeForward` gives them. */
+      forwards: z.array(hexData).min(1).max(32),
+      nonce: z.number().int().nonnegative(),
+      gasLimit: decimal,
+    }),
+    answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
+  },
+  /** A forward request signed by the wallet of the identity that the token shows; `forwarderNonce` is the wallet's next. */
+  signForwardOfIdentity: {
+    path: "/sign/forward-of-identity",
+    request: z.strictObject({ token: z.string(), write: contractWriteSchema, gas: decimal, forwarderNonce: decimal, deadline: decimal }),
+    answer: z.strictObject({ forward: hexData }),
+  },
   /** A transaction to itself with value 0, to fill a nonce. */
   signNoop: {
     path: "/sign/noop",

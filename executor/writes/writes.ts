@@ -25,14 +25,15 @@ export interface WriteOptions {
   readonly nowSeconds?: () => number;
 }
 
-interface Envelope {
+/** What a payer signs, besides fees. */
+export interface PayerCall {
   readonly to: Address;
   readonly value: bigint;
   readonly data: string;
   readonly nonce: number;
   readonly gasLimit: bigint;
 }
-type Fees = Pick<ExecutorRequest<"signNoop">, "maxFeePerGas" | "maxPriorityFeePerGas">;
+export type Fees = Pick<ExecutorRequest<"signNoop">, "maxFeePerGas" | "maxPriorityFeePerGas">;
 type Signed = ExecutorAnswer<"signAsPayer">;
 export type WriteToAuthorize = ExecutorRequest<"authorizeWrites">["writes"][number];
 
@@ -77,18 +78,18 @@ export class Writes {
     for (const { calldata, tag } of calls) this.#requireTag(calldata, getBytes(tag));
     const [only] = calls;
     const data = calls.length === 1 && only !== undefined ? only.calldata : encodeTryMulticall(calls.map(({ calldata }) => calldata));
-    return this.#sign(payer, { to: this.options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) }, fees);
+    return this.signCall(payer, { to: this.options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) }, fees);
   }
 
   signNoop({ payer, nonce, ...fees }: ExecutorRequest<"signNoop">): Signed {
-    return this.#sign(payer, { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+    return this.signCall(payer, { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
   }
 
   /** From the admin payer to a payer of ours, never more than MAX_TOP_UP_WEI. */
   signTopUp({ toPayer, amountWei, nonce, ...fees }: ExecutorRequest<"signTopUp">): Signed {
     const value = BigInt(amountWei);
     if (value > this.options.maxTopUpWei) throw invalid(`A top-up is at most ${this.options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
-    return this.#sign(ADMIN_PAYER, { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+    return this.signCall(ADMIN_PAYER, { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
   }
 
   payers({ count }: ExecutorRequest<"payers">): ExecutorAnswer<"payers"> {
@@ -126,7 +127,8 @@ export class Writes {
     return this.keyring.withTagKey((key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`);
   }
 
-  #sign(payer: number, envelope: Envelope, fees: Fees): Signed {
+  /** For callers that have checked what is signed. @throws KeywrightError when a fee, the gas or the hour's budget is too high. */
+  signCall(payer: number, envelope: PayerCall, fees: Fees): Signed {
     requirePayer(payer);
     const prices = { maxFeePerGas: BigInt(fees.maxFeePerGas), maxPriorityFeePerGas: BigInt(fees.maxPriorityFeePerGas) };
     this.options.gas.admit({ payer, nonce: envelope.nonce, gasLimit: envelope.gasLimit, ...prices });

@@ -2,6 +2,7 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
+import { encodeWrite } from "./abi/contract";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
 import { Leases } from "./leases";
 import { Events } from "./events/events";
@@ -20,6 +21,7 @@ import { Repeated } from "./repeated";
 import { RpcClient } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { IS_OPEN, type SubmissionState } from "./submissions/states";
+import { estimateAsOwner } from "./submissions/forwardSimulation";
 import { Batcher } from "./submissions/batcher";
 import { Simulation } from "./submissions/simulation";
 import { Submitter } from "./submissions/submitter";
@@ -89,7 +91,7 @@ class ChainRoom extends Reads implements Chain {
     const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas: tuning.maxTransactionGas });
     const { maxTransactionGas } = tuning;
     const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
-    const batcher = new Batcher({ ...shared, ...making, monitor: this.#monitor, hooks, maxTransactionGas });
+    const batcher = new Batcher({ ...shared, rpc, minBlock, forwarder: () => this.forwarder(), ...making, monitor: this.#monitor, hooks, maxTransactionGas });
     this.#submitter = new Submitter({ ...shared, ...making, batcher, confirmationsBeforeAnswer });
     this.#leases = new Leases(db, instanceId);
     this.#maintenance = new PayerMaintenance({
@@ -122,6 +124,10 @@ class ChainRoom extends Reads implements Chain {
     return this.#submitter.simulate(write);
   }
 
+  async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
+    return estimateAsOwner(this.#rpc, await this.#lastWrite(), { from: owner, to: this.given.contractAddress, data: encodeWrite(write) });
+  }
+
   submit(request: SubmitRequest): Promise<SubmitAnswer> {
     return this.#submitter.submit(request);
   }
@@ -136,7 +142,8 @@ class ChainRoom extends Reads implements Chain {
     return row === undefined ? undefined : viewOf(row);
   }
 
-  events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+  async events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+    await this.#untilFollowed(await this.#lastWrite());
     return this.#events.page(id, after, limit);
   }
 

@@ -39,6 +39,9 @@ export class LocalExecutor implements ExecutorPort {
         const calls = asked.calls.map(({ calldata }) => calldata);
         return this.#sign(asked.payer, { ...asked, to: this.contractAddress, data: encodeCalls(calls), gasLimit: BigInt(asked.gasLimit) });
       },
+      signForwards: () => {
+        throw new Error("forward requests are tested with the real executor");
+      },
       signNoop: (asked) => this.#sign(asked.payer, { ...asked, to: this.wallet(asked.payer).address, data: "0x", gasLimit: 21_000n }),
       signTopUp: (asked) => this.#sign(0, { ...asked, to: this.wallet(asked.toPayer).address, data: "0x", gasLimit: 21_000n, value: BigInt(asked.amountWei) }),
       payers: ({ count }) => ({ adminPayer: this.wallet(0).address, payers: Array.from({ length: count }, (_, index) => this.wallet(index + 1).address) }),

@@ -3,12 +3,16 @@
  * share one nonce and one signature. An idle service waits for nothing; a write by itself is sent as it is.
  */
 import { isErrorCode, KeywrightError } from "../../../protocol/errors";
-import type { ContractWrite, ExecutorAnswer, TaggedCall } from "../../../protocol/executor";
+import type { ContractWrite, ExecutorAnswer, ExecutorRequest, TaggedCall } from "../../../protocol/executor";
+import { encodeForward, type SignedForwardRequest } from "../../../protocol/forward";
+import type { Address } from "../../../protocol/ids";
 import { encodeWrite } from "../abi/contract";
 import type { FeeOracle } from "../payers/fees";
 import { allBusy, type Lane, type Lanes } from "../payers/lanes";
 import type { ExecutorPort, SubmissionHooks, SubmissionId, SubmitRequest } from "../types";
+import type { RpcClient } from "../rpc/client";
 import type { AccountQueue, Turn } from "./accountQueue";
+import { simulateForward } from "./forwardSimulation";
 import type { OutcomeFeed } from "./outcomeFeed";
 import { RepeatedKey, type Beginning, type SubmissionRecords, type SubmissionRow, type Unit } from "./records";
 import type { Simulation } from "./simulation";
@@ -25,6 +29,10 @@ export interface BatcherOptions {
   readonly outcomes: OutcomeFeed;
   readonly simulation: Simulation;
   readonly maxTransactionGas: bigint;
+  readonly rpc: RpcClient;
+  readonly forwarder: () => Promise<Address>;
+  /** The block reads must not be older than. */
+  readonly minBlock: () => Promise<number>;
 }
 
 /** A write on its way into a transaction. */
@@ -41,7 +49,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 interface Made extends InTurn {
-  readonly write: ContractWrite;
+  /** What a payer calls as itself, or what an owner signed. */
+  readonly content: { readonly write: ContractWrite } | { readonly forward: SignedForwardRequest };
   readonly calldata: string;
 }
 interface InTurn {
@@ -52,7 +61,7 @@ interface Tried extends Made {
   readonly gas: bigint;
 }
 interface Authorized extends Tried {
-  readonly call: TaggedCall;
+  readonly call: Pick<Beginning, "calldata" | "tag">;
 }
 
 const MOST_TOGETHER = 32;
@@ -79,7 +88,7 @@ export class Batcher {
   /** The row of the write, once it has a nonce. Throws whatever stopped it, with nothing spent. */
   add(request: SubmitRequest, id: SubmissionId, deadline: number): Promise<SubmissionRow> {
     return new Promise((resolve, reject) => {
-      this.#enqueue({ request, id, deadline, since: Date.now(), alone: false, held: false, resolve, reject });
+      this.#enqueue({ request, id, deadline, since: Date.now(), alone: "forward" in request, held: false, resolve, reject });
     });
   }
 
@@ -194,13 +203,12 @@ export class Batcher {
   /** The writes as calldata; one that depends on what the contract holds is made now. */
   async #make(inTurn: readonly InTurn[], left: Set<Waiting>): Promise<readonly Made[]> {
     const made = await this.#each(inTurn, left, async (item): Promise<Made> => {
-      const { write } = item.waiting.request;
-      const contractWrite = typeof write === "function" ? await write() : write;
-      return { ...item, write: contractWrite, calldata: encodeWrite(contractWrite) };
+      const content = await contentOf(item.waiting.request);
+      return { ...item, content, calldata: "write" in content ? encodeWrite(content.write) : encodeForward(content.forward) };
     });
     if (made.length === 1) return made;
-    for (const item of made) if ("calls" in item.write) this.#sendAlone(item, left);
-    return made.filter((item) => !("calls" in item.write));
+    for (const item of made) if (!mayShare(item)) this.#sendAlone(item, left);
+    return made.filter(mayShare);
   }
 
   /** Gas of each write; one that would fail is refused by its name and goes no further. */
@@ -208,7 +216,7 @@ export class Batcher {
     const { simulation } = this.options;
     const [only] = made;
     if (made.length <= 1 || only === undefined) {
-      return this.#each(made, left, async (item): Promise<Tried> => ({ ...item, gas: await simulation.alone(item.calldata, lane.address) }));
+      return this.#each(made, left, async (item): Promise<Tried> => ({ ...item, gas: await this.#gasAlone(item, lane) }));
     }
     const answers = await simulation.together(
       made.map(({ calldata }) => calldata),
@@ -224,6 +232,12 @@ export class Batcher {
       }),
     );
     return found.filter((item) => item !== undefined);
+  }
+
+  #gasAlone({ content, calldata }: Made, lane: Lane): Promise<bigint> {
+    const { simulation, rpc, forwarder, minBlock } = this.options;
+    if ("write" in content) return simulation.alone(calldata, lane.address);
+    return simulateForward(content.forward, { rpc, forwarder, minBlock, payer: lane.address });
   }
 
   /** As many as one transaction may hold, and its gas limit. */
@@ -254,15 +268,13 @@ export class Batcher {
     });
   }
 
-  /** The executor looks at each write with its own credential. */
+  /** The executor looks at each write with its own credential. A forward request carries its owner's permission itself. */
   async #authorize(tried: readonly Tried[], left: Set<Waiting>): Promise<readonly Authorized[]> {
-    if (tried.length === 0) return [];
+    const [first] = tried;
+    if (first === undefined) return [];
+    if ("forward" in first.content) return tried.map((item) => ({ ...item, call: { calldata: item.calldata, tag: null } }));
     const requestId = tried[0]?.waiting.request.requestId;
-    const writes = tried.map(({ waiting: { request }, write }) => ({
-      credential: request.credential,
-      write,
-      ...(request.convert === undefined ? {} : { convert: request.convert }),
-    }));
+    const writes = tried.map(writeToAuthorize);
     const answer = await this.options.executor.call("authorizeWrites", { writes }, requestId === undefined ? {} : { requestId });
     return this.#each(
       tried.map((item, index) => ({ item, verdict: answer.writes[index], waiting: item.waiting })),
@@ -345,6 +357,18 @@ export class Batcher {
     if (held && request.reserve !== undefined) await this.options.hooks.onAbandon(id);
     reject(error);
   }
+}
+
+async function contentOf(request: SubmitRequest): Promise<Made["content"]> {
+  if ("forward" in request) return { forward: typeof request.forward === "function" ? await request.forward() : request.forward };
+  return { write: typeof request.write === "function" ? await request.write() : request.write };
+}
+
+const mayShare = ({ content }: Made): boolean => "write" in content && !("calls" in content.write);
+
+function writeToAuthorize({ waiting: { request }, content }: Tried): ExecutorRequest<"authorizeWrites">["writes"][number] {
+  if (!("credential" in request && "write" in content)) throw new TypeError("only a write with its credential is authorised");
+  return { credential: request.credential, write: content.write, ...(request.convert === undefined ? {} : { convert: request.convert }) };
 }
 
 function beginningOf({ waiting: { request, id }, turn, call }: Authorized): Omit<Beginning, "payer" | "gasLimit"> {

@@ -27,7 +27,8 @@ export interface Beginning {
   /** The turn at which the write was simulated. */
   readonly turn: number;
   readonly calldata: string;
-  readonly tag: string;
+  /** Null for a forward request, which carries its own permission. */
+  readonly tag: string | null;
   readonly gasLimit: bigint;
   readonly idempotencyKey: string | undefined;
   readonly billed: boolean;

@@ -19,11 +19,20 @@ function askFor(executor: ExecutorPort, { row, members }: Unit, does: Transactio
   const context = row.request_id === null ? {} : { requestId: row.request_id };
   if (does === "nothing") return executor.call("signNoop", { ...offer, payer }, context);
   if (to_payer !== null && amount_wei !== null) return executor.call("signTopUp", { ...offer, toPayer: to_payer, amountWei: amount_wei }, context);
-  const calls = (row.kind === BATCH ? members : [row]).map(callOf);
-  return executor.call("signAsPayer", { ...offer, payer, calls, gasLimit: String(gas_limit) }, context);
+  const carried = row.kind === BATCH ? members : [row];
+  if (carried.every(({ tag }) => tag === null)) {
+    const forwards = carried.map(calldataOf);
+    return executor.call("signForwards", { ...offer, payer, forwards, gasLimit: String(gas_limit) }, context);
+  }
+  return executor.call("signAsPayer", { ...offer, payer, calls: carried.map(callOf), gasLimit: String(gas_limit) }, context);
 }
 
-function callOf({ id, calldata, tag }: SubmissionRow): TaggedCall {
-  if (calldata === null || tag === null) throw new TypeError(`submission ${id} has nothing to sign`);
-  return { calldata, tag };
+function callOf(row: SubmissionRow): TaggedCall {
+  if (row.tag === null) throw new TypeError(`submission ${row.id} has no tag`);
+  return { calldata: calldataOf(row), tag: row.tag };
+}
+
+function calldataOf({ id, calldata }: SubmissionRow): string {
+  if (calldata === null) throw new TypeError(`submission ${id} has nothing to sign`);
+  return calldata;
 }

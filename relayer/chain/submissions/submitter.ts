@@ -61,7 +61,8 @@ export class Submitter {
       const row = await this.options.batcher.add(request, newSubmissionId(), deadline);
       return this.#answer(request, await this.#outcome(row, deadline), false);
     } catch (error) {
-      const repeated = error instanceof RepeatedKey ? await this.#earlier(request) : undefined;
+      // The same forward request sent twice at once: the second finds its nonce used by the first.
+      const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
       return this.#answer(request, await this.#outcome(repeated, deadline), true);
     } finally {
