@@ -5,6 +5,7 @@ module.exports = {
   forbidden: [
     never("executor-without-relayer", { path: "^executor/" }, { path: "^relayer/" }, "rule 1"),
     never("relayer-without-executor", { path: "^relayer/" }, { path: "^executor/" }, "rule 1: they share protocol"),
+    never("ingress-stands-alone", { path: "^ingress/" }, { path: "^(relayer|executor|client|scripts)/" }, "rule 1: the end of TLS shares protocol only"),
     never("guest-rooms-hold-no-keys", { path: "^executor/(sandbox|fetcher)/" }, { path: "^executor/(keys|ops)/" }, "rule 2"),
     never("one-door-to-isolated-vm", { pathNot: "^executor/sandbox/isolate\\.ts$" }, { path: "node_modules/isolated-vm" }, "rule 3"),
     never(
