@@ -261,6 +261,30 @@ describe("a payer's signature", () => {
     expect(writes.signAsPayer({ payer: 3, calls: [{ calldata, tag }], nonce: 9, gasLimit: "100000", ...fees }).hash).to.equal(transaction.hash);
   });
 
+  it("for several calls is one, and given only if each call has its own tag", async () => {
+    const calls = await Promise.all(
+      ["1", "2", "3"].map((group) =>
+        writes.authorizeWrite({ credential: credential(MINE), write: { functionName: "removeGroup", args: [keyIdOf(MINE), group] } }),
+      ),
+    );
+    const asked = { payer: 1, nonce: 0, gasLimit: "100000", ...fees };
+    const transaction = Transaction.from(writes.signAsPayer({ ...asked, calls }).rawTransaction);
+    expect(transaction.data).to.equal(ABI.encodeFunctionData("tryMulticall", [calls.map(({ calldata }) => calldata)]));
+    const swapped = calls.map(({ calldata }, index) => ({ calldata, tag: calls[(index + 1) % 3]?.tag ?? "" }));
+    expect(refusal(() => writes.signAsPayer({ ...asked, calls: swapped }))).to.equal("not_authorized");
+    expect(refusal(() => writes.signAsPayer({ ...asked, calls: [...calls.slice(0, 2), { calldata: "0x1234", tag: calls[2]?.tag ?? "" }] }))).to.equal(
+      "not_authorized",
+    );
+  });
+
+  it("is refused to one write of several without touching the others", async () => {
+    const write = { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] };
+    const answer = await writes.authorizeWrites({
+      writes: [credential(MINE), credential(THEIRS), credential(MINE)].map((who) => ({ credential: who, write })),
+    });
+    expect(answer.writes.map((each) => ("refused" in each ? each.refused.code : "allowed"))).to.deep.equal(["allowed", "not_authorized", "allowed"]);
+  });
+
   it("comes again for the same tag with another nonce or fee, without the credential", async () => {
     const { calldata, tag } = await authorized();
     expect(signed({ calldata, tag, nonce: 1, maxFeePerGas: "50" }).data).to.equal(signed({ calldata, tag, nonce: 2 }).data);
