@@ -13,7 +13,7 @@ const bundles = join(root, "dist", "client", "browser");
 /** Entries that browsers may load: one file each, made by client/build.mjs. */
 const FOR_BROWSERS = { keywright: "index", cid: "cid" };
 /** Entries for Node; what they share is in chunks beside them. */
-const FOR_NODE = { verify: "verify/index" };
+const FOR_NODE = { verify: "verify/index", action: "action", config: "config", policies: "policies", testing: "testing" };
 /** Entries over the program's own ethers or viem. */
 const OVER_PEERS = { ethers: "ethers", viem: "viem" };
 
@@ -23,7 +23,12 @@ const named = (entries) => Object.fromEntries(Object.entries(entries).map(([name
 /** Node's entries as ES modules, and the program beside them: what they share is in chunks. */
 async function bundleForNode() {
   // Libraries inside that are CommonJS ask for Node's own modules.
-  const banner = { js: 'import{createRequire as keywrightRequire}from"node:module";const require=keywrightRequire(import.meta.url);' };
+  const banner = {
+    js: [
+      'import{createRequire as keywrightRequire}from"node:module";import{dirname as keywrightFolder}from"node:path";import{fileURLToPath as keywrightPath}from"node:url";',
+      "const require=keywrightRequire(import.meta.url),__filename=keywrightPath(import.meta.url),__dirname=keywrightFolder(__filename);",
+    ].join(""),
+  };
   const entryPoints = { ...named(FOR_NODE), "cli/main": "client/cli/main.ts" };
   const outputs = { outdir: target, outExtension: { ".js": ".mjs" }, splitting: true, chunkNames: "chunks/[hash]" };
   await build({ ...options, ...outputs, entryPoints, platform: "node", format: "esm", banner });
@@ -39,6 +44,22 @@ async function bundleForRequire() {
   await build({ ...output, entryPoints: named(OVER_PEERS), external: PEERS, plugins: [sharedErrors("./keywright.js")] });
   writeFileSync(join(target, "cjs", "package.json"), '{ "type": "commonjs" }\n');
   cpSync(join(target, "types"), join(target, "cjs", "types"), { recursive: true });
+}
+
+/** The executor's sandbox for `keywright dev` and `keywright test`: its processes as one file each, at the places they look for each other. */
+async function bundleSandbox() {
+  const folder = join(target, "sandbox");
+  const { minify: _, ...readable } = options;
+  const shared = { ...readable, platform: "node", format: "cjs", sourcemap: false, external: ["isolated-vm"], minifyWhitespace: true };
+  // Two libraries find their native parts beside themselves.
+  const located = { define: { "import.meta.url": "keywrightUrl" }, banner: { js: 'const keywrightUrl=require("node:url").pathToFileURL(__filename).href;' } };
+  await build({ ...shared, ...located, entryPoints: ["scripts/action/localRun.ts"], outfile: join(folder, "localRun.js") });
+  cpSync(join(root, "node_modules", "secp256k1", "prebuilds"), join(folder, "prebuilds"), { recursive: true });
+  copyFileSync(join(root, "node_modules", "tiny-secp256k1", "lib", "secp256k1.wasm"), join(folder, "secp256k1.wasm"));
+  await build({ ...shared, entryPoints: ["executor/fetcher/main.ts"], outfile: join(folder, "fetcher", "main.js") });
+  cpSync(join(root, "dist", "executor", "sandbox", "child.js"), join(folder, "sandbox", "child.js"));
+  cpSync(join(root, "dist", "executor", "sandbox", "guest"), join(folder, "sandbox", "guest"), { recursive: true });
+  writeFileSync(join(folder, "package.json"), '{ "type": "commonjs" }\n');
 }
 
 function writeTypes() {
@@ -59,7 +80,7 @@ function nameFiles(file) {
   writeFileSync(file, text);
 }
 
-const { version, license, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { version, license, dependencies, devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const entry = (name, source) => ({
   import: { types: `./types/client/${source}.d.ts`, default: `./${name}.mjs` },
   require: { types: `./cjs/types/client/${source}.d.ts`, default: `./cjs/${name}.js` },
@@ -84,8 +105,20 @@ const description = {
   typesVersions: { "*": Object.fromEntries(entries.map(([name, source]) => [name, [`./cjs/types/client/${source}.d.ts`]])) },
   engines: { node: ">=20.19.0" },
   // The bundles need nothing; the types are those of the caller's own ethers signer and of the schemas.
-  peerDependencies: { ethers: `^${dependencies.ethers}`, viem: `^${dependencies.viem}`, zod: `^${dependencies.zod}` },
-  peerDependenciesMeta: { ethers: { optional: true }, viem: { optional: true }, zod: { optional: true } },
+  peerDependencies: {
+    ethers: `^${dependencies.ethers}`,
+    viem: `^${dependencies.viem}`,
+    esbuild: `^${devDependencies.esbuild}`,
+    "isolated-vm": `^${dependencies["isolated-vm"]}`,
+    zod: `^${dependencies.zod}`,
+  },
+  peerDependenciesMeta: {
+    ethers: { optional: true },
+    viem: { optional: true },
+    esbuild: { optional: true },
+    "isolated-vm": { optional: true },
+    zod: { optional: true },
+  },
 };
 
 rmSync(target, { recursive: true, force: true });
@@ -96,4 +129,4 @@ for (const file of ["LICENSE"]) copyFileSync(join(root, file), join(target, file
 copyFileSync(join(root, "client", "README.md"), join(target, "README.md"));
 writeFileSync(join(target, "package.json"), `${JSON.stringify(description, null, 2)}\n`);
 writeTypes();
-await Promise.all([bundleForNode(), bundleForRequire()]);
+await Promise.all([bundleForNode(), bundleForRequire(), bundleSandbox()]);

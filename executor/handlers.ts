@@ -5,13 +5,15 @@ import type { ExecutorAnswer } from "../protocol/executor";
 import type { Callers } from "./callers";
 import type { Chain } from "./chain/chain";
 import type { Config } from "./config";
+import type { LoopWatch } from "./loopWatch";
 import type { Mint } from "./mint";
 import type { PublicKeys } from "./publicKeys";
 import type { Runner } from "./run";
 import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
-import { attest, type ConfigDocument, type TeeSource } from "./tee";
+import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { GasGuard } from "./writes/gas";
+import type { Forwards } from "./writes/forwards";
 import type { Writes } from "./writes/writes";
 
 export interface ServiceParts {
@@ -22,22 +24,24 @@ export interface ServiceParts {
   readonly mint: Mint;
   readonly publicKeys: PublicKeys;
   readonly writes: Writes;
+  readonly forwards: Forwards;
   readonly gas: GasGuard;
   readonly runner: Runner;
   readonly pool: SandboxPool;
   readonly tee: TeeSource;
   /** Fixed at start: what a quote binds must not change under it. */
   readonly configDocument: ConfigDocument;
+  readonly loop: LoopWatch;
   readonly logger: Logger;
 }
 
 export function createHandlers(parts: ServiceParts): Handlers {
-  const { mint, writes, gas, runner, callers } = parts;
+  const { mint, writes, forwards, gas, runner, callers } = parts;
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
-    mintAccountKey: () => mint.accountKey(),
-    mintApiUsageKey: () => mint.apiUsageKey(),
+    mintAccountKey: (request) => mint.accountKey(request),
+    mintApiUsageKey: (request) => mint.apiUsageKey(request),
     mintPkp: ({ accountId }) => mint.pkp(accountId.toLowerCase() as AccountId),
     mintPkpWithSignature: (request) => mint.pkpWithSignature(request),
     mintUsageKeyWithSignature: (request) => mint.usageKeyWithSignature(request),
@@ -46,12 +50,15 @@ export function createHandlers(parts: ServiceParts): Handlers {
       const { wallet, ids } = await callers.callerOfToken(token);
       return { walletAddress: wallet(), accountId: ids[0] };
     },
-    authorizeWrite: (request) => writes.authorizeWrite(request),
+    authorizeWrites: (request) => writes.authorizeWrites(request),
     signAsPayer: async (request) => (await gas.ready(), writes.signAsPayer(request)),
+    signForwards: async (request) => (await gas.ready(), forwards.signForwards(request)),
+    signForwardOfIdentity: (request) => forwards.signOfIdentity(request),
     signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
     attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
     ready: () => ready(parts),
   };
@@ -72,6 +79,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     config: { ...parts.configDocument },
     sandbox: { level: level.level, missing: [...level.missing] },
     pool: { size, busy, queued },
+    loop: parts.loop.held,
   };
 }
 

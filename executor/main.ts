@@ -2,6 +2,8 @@
 import { ConfigError, readConfig, type Config } from "./config";
 import { createLogger } from "./log";
 import { startService } from "./service";
+import { startWatchdog } from "./watchdog";
+import { closeOwnMemory } from "./walls/keyholder";
 
 /** Whatever hangs at the end is left behind; children end by themselves when this process is gone. */
 const AFTER_DRAIN_MS = 1_500;
@@ -10,6 +12,7 @@ const OLDEST_NODE_LINE = 24;
 
 async function main(): Promise<void> {
   if (Number(process.versions.node.split(".")[0]) < OLDEST_NODE_LINE) exitWith(`The executor runs on Node ${OLDEST_NODE_LINE}; this is ${process.version}.`);
+  const openMemory = closeOwnMemory();
   const config = configOrExit();
   const logger = createLogger(config.LOG_LEVEL);
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
@@ -20,8 +23,9 @@ async function main(): Promise<void> {
   }
   // Node opens a debugger on SIGUSR1, and a debugger reads the root key; a listener takes its place.
   process.on("SIGUSR1", () => logger.warn("SIGUSR1 does nothing: this process takes no debugger"));
+  startWatchdog();
   const stopped = stopOnSignal();
-  const service = startService(config, logger);
+  const service = startService(config, logger, openMemory);
   const readyOrStopped = service.started.then(() => {
     logger.info({ socket: config.EXECUTOR_SOCKET, chainId: config.chainId.toString(), contract: config.contractAddress, tee: config.TEE }, "executor ready");
     return stopped;

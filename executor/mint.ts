@@ -25,14 +25,19 @@ export class Mint {
     private readonly nowSeconds: () => number = () => Date.now() / 1000,
   ) {}
 
-  accountKey(): ExecutorAnswer<"mintAccountKey"> {
-    const { key, keyId, walletAddress } = randomKey();
+  /** With an attempt the key follows from it, so that a repeated request is given the same one; without, it is random. */
+  accountKey({ attempt }: ExecutorRequest<"mintAccountKey"> = {}): ExecutorAnswer<"mintAccountKey"> {
+    const { key, keyId, walletAddress } = this.#keyOf("account-key", attempt);
     return { apiKey: key, apiKeyHash: keyId, walletAddress };
   }
 
-  apiUsageKey(): ExecutorAnswer<"mintApiUsageKey"> {
-    const { key, keyId, walletAddress } = randomKey();
+  apiUsageKey({ attempt }: ExecutorRequest<"mintApiUsageKey"> = {}): ExecutorAnswer<"mintApiUsageKey"> {
+    const { key, keyId, walletAddress } = this.#keyOf("api-usage-key", attempt);
     return { usageApiKey: key, apiKeyHash: keyId, walletAddress };
+  }
+
+  #keyOf(kind: "account-key" | "api-usage-key", attempt: string | undefined): MintedKey {
+    return attempt === undefined ? randomKey() : this.keyring.withAttempt(kind, Buffer.from(attempt, "hex"), keyOfSecret);
   }
 
   pkp(accountId: AccountId): ExecutorAnswer<"mintPkp"> {

@@ -6,6 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import type { ForwardDomain } from "../protocol/forwardShape";
+import { forwarderName } from "../protocol/serviceName";
 import { keyNamespaceOf } from "../protocol/namespace";
 import type { Hash32 } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
@@ -22,6 +24,7 @@ import { IdentityVerifier } from "./identity";
 import { useFastKeccak } from "./keccak";
 import { Keyring } from "./keys/keyring";
 import { ephemeralRootKey, rootKeyFromFile } from "./keys/rootKey";
+import { LoopWatch } from "./loopWatch";
 import { Mint } from "./mint";
 import { PublicKeys } from "./publicKeys";
 import { Runner } from "./run";
@@ -31,6 +34,7 @@ import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
 import { GasGuard } from "./writes/gas";
+import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
 
 const MIB = 2 ** 20;
@@ -61,16 +65,17 @@ class Undo {
   }
 }
 
-export function startService(config: Config, logger: Logger): Service {
+/** `missingElsewhere` are walls that the keyholder's own process lacks: they count like those of the children. */
+export function startService(config: Config, logger: Logger, missingElsewhere: readonly string[] = []): Service {
   const undo = new Undo();
-  const started = start(config, logger, undo).catch(async (error: unknown) => {
+  const started = start(config, logger, undo, missingElsewhere).catch(async (error: unknown) => {
     await undo.run();
     throw error;
   });
   return { started, stop: () => undo.run() };
 }
 
-async function start(config: Config, logger: Logger, undo: Undo): Promise<void> {
+async function start(config: Config, logger: Logger, undo: Undo, missingElsewhere: readonly string[]): Promise<void> {
   await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
   const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, logger });
@@ -85,7 +90,7 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
 
   const dataDir = prepareDataDir(config, undo);
   const [fetcher, keySets] = await Promise.all([openFetcher(config, logger, undo), openKeySetFetcher(config, logger, undo)]);
-  const pool = await openPool(config, fetcher, [...new Set([...fetcher.missing, ...keySets.missing])], logger, undo);
+  const pool = await openPool(config, fetcher, [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])], logger, undo);
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
@@ -93,8 +98,11 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
 
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
+  const loop = new LoopWatch(logger);
+  undo.add(() => loop.stop());
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
+  const writes = openWrites(config, keyring, callers, domain, gas);
   const publicKeys = new PublicKeys(keyring, keyNamespace);
   server.serve(
     createHandlers({
@@ -104,12 +112,14 @@ async function start(config: Config, logger: Logger, undo: Undo): Promise<void> 
       callers,
       mint: new Mint(keyring, domain),
       publicKeys,
-      writes: openWrites(config, keyring, callers, domain, gas),
+      writes,
+      forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
       runner,
       pool,
       tee,
       configDocument: configDocumentOf(config, keyNamespace, publicKeys.statementKey, pool),
+      loop,
       logger,
     }),
   );
@@ -239,6 +249,13 @@ function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: 
     gas,
     maxTopUpWei: config.MAX_TOP_UP_WEI,
   });
+}
+
+function openForwards(config: Config, keyring: Keyring, callers: Callers, writes: Writes, chain: Chain): Forwards {
+  const { chainId, contractAddress } = config;
+  const name = forwarderName(config.SERVICE_NAME);
+  const domain = async (): Promise<ForwardDomain> => ({ name, version: "1", chainId, verifyingContract: await chain.forwarder() });
+  return new Forwards(keyring, callers, writes, { contractAddress, domain });
 }
 
 function configDocumentOf(config: Config, keyNamespace: Hash32, statementKey: string, pool: SandboxPool): ConfigDocument {

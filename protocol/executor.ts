@@ -36,6 +36,21 @@ export const contractWriteSchema = z.union([
 export type SimpleWrite = z.infer<typeof simpleWriteSchema>;
 export type ContractWrite = z.infer<typeof contractWriteSchema>;
 
+/** Writes that can share a transaction. */
+export const MAX_BATCH_WRITES = 64;
+
+/** A write as the contract will see it, with the executor's mark that a credential allowed it. */
+export const taggedCallSchema = z.strictObject({ calldata: hexData, tag: hash32 });
+export type TaggedCall = z.infer<typeof taggedCallSchema>;
+
+/** A refusal or failure, with the status its code has in the error table. */
+export const executorErrorSchema = z.strictObject({
+  code: z.string(),
+  detail: z.string(),
+  facts: z.record(z.string(), z.unknown()).optional(),
+  retryAfterSeconds: z.number().optional(),
+});
+
 const fees = z.strictObject({ maxFeePerGas: decimal, maxPriorityFeePerGas: decimal });
 
 const limitMs = z.number().int().positive();
@@ -70,6 +85,17 @@ const runAnswer = z.strictObject({
   pkpsUsed: z.array(address),
 });
 
+/**
+ * Names the request a key is made for (a hash that covers the client's own `Idempotency-Key`): the same name gives the same key, so that it is not lost with an
+ * answer. Left out, the key is random.
+ */
+const attempt = z.strictObject({
+  attempt: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});
+
 const mintedWallet = z.strictObject({ walletAddress: address, derivationPath: hash32 });
 
 /** Every call: its path, request and answer. */
@@ -77,13 +103,13 @@ export const EXECUTOR_CALLS = {
   run: { path: "/run", request: runRequest, answer: runAnswer },
   mintAccountKey: {
     path: "/mint/account-key",
-    request: z.strictObject({}),
+    request: attempt,
     answer: z.strictObject({ apiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
   },
   /** A usage key for an API-mode account: fresh random bytes, no derivation path. */
   mintApiUsageKey: {
     path: "/mint/api-usage-key",
-    request: z.strictObject({}),
+    request: attempt,
     answer: z.strictObject({ usageApiKey: z.string(), apiKeyHash: hash32, walletAddress: address }),
   },
   mintPkp: { path: "/mint/pkp", request: z.strictObject({ accountId: hash32 }), answer: mintedWallet },
@@ -109,17 +135,48 @@ export const EXECUTOR_CALLS = {
     request: z.strictObject({ token: z.string() }),
     answer: z.strictObject({ walletAddress: address, accountId: hash32 }),
   },
-  /** Encodes a write iff the credential allows it; `tag` lets the same calldata be signed again (other nonce or fees) without the credential. */
-  authorizeWrite: {
-    path: "/authorize-write",
-    request: z.strictObject({ credential: credentialSchema, write: contractWriteSchema, convert: signedEnvelopeSchema.optional() }),
-    answer: z.strictObject({ calldata: hexData, tag: hash32 }),
+  /**
+   * Encodes each write iff its own credential allows it, in the order given; `tag` lets the same calldata be signed again (other nonce or fees) without the
+   * credential. One that is refused does not touch the others.
+   */
+  authorizeWrites: {
+    path: "/authorize-writes",
+    request: z.strictObject({
+      writes: z
+        .array(z.strictObject({ credential: credentialSchema, write: contractWriteSchema, convert: signedEnvelopeSchema.optional() }))
+        .min(1)
+        .max(MAX_BATCH_WRITES),
+    }),
+    answer: z.strictObject({ writes: z.array(z.union([taggedCallSchema, z.strictObject({ refused: executorErrorSchema })])) }),
   },
-  /** `payer` counts lanes from 1; 0 is the admin payer. */
+  /** `payer` counts lanes from 1; 0 is the admin payer. One call is sent as it is, several as one `tryMulticall`; every tag is checked. */
   signAsPayer: {
     path: "/sign/write",
-    request: fees.extend({ payer: z.number().int().nonnegative(), calldata: hexData, tag: hash32, nonce: z.number().int().nonnegative(), gasLimit: decimal }),
+    request: fees.extend({
+      payer: z.number().int().nonnegative(),
+      calls: z.array(taggedCallSchema).min(1).max(MAX_BATCH_WRITES),
+      nonce: z.number().int().nonnegative(),
+      gasLimit: decimal,
+    }),
     answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
+  },
+  /** Requests that owners signed, sent to the forwarder in one transaction; each is checked again. */
+  signForwards: {
+    path: "/sign/forwards",
+    request: fees.extend({
+      payer: z.number().int().nonnegative(),
+      /** As `encodeForward` gives them. */
+      forwards: z.array(hexData).min(1).max(32),
+      nonce: z.number().int().nonnegative(),
+      gasLimit: decimal,
+    }),
+    answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
+  },
+  /** A forward request signed by the wallet of the identity that the token shows; `forwarderNonce` is the wallet's next. */
+  signForwardOfIdentity: {
+    path: "/sign/forward-of-identity",
+    request: z.strictObject({ token: z.string(), write: contractWriteSchema, gas: decimal, forwarderNonce: decimal, deadline: decimal }),
+    answer: z.strictObject({ forward: hexData }),
   },
   /** A transaction to itself with value 0, to fill a nonce. */
   signNoop: {
@@ -157,6 +214,12 @@ export const EXECUTOR_CALLS = {
       tls_leaf_sha256: z.string().optional(),
     }),
   },
+  /** A quote over the checksums of the TLS evidence: report data is their SHA-256 and 32 zero bytes, which no attestation's report data is. */
+  evidenceQuote: {
+    path: "/evidence-quote",
+    request: z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+    answer: z.strictObject({ quote: z.string(), event_log: z.string(), vm_config: z.string(), report_data: z.string() }),
+  },
   info: {
     path: "/info",
     request: z.strictObject({}),
@@ -174,6 +237,8 @@ export const EXECUTOR_CALLS = {
       config: z.record(z.string(), z.unknown()),
       sandbox: z.strictObject({ level: z.string(), missing: z.array(z.string()) }),
       pool: z.strictObject({ size: z.number(), busy: z.number(), queued: z.number() }),
+      /** The longest the keyholder's event loop was held, and computed meanwhile, in each of the last sixty seconds, in ms, the newest last. */
+      loop: z.strictObject({ heldMs: z.array(z.number()), computedMs: z.array(z.number()) }),
     }),
   },
   ready: {
@@ -186,14 +251,6 @@ export const EXECUTOR_CALLS = {
 export type ExecutorCall = keyof typeof EXECUTOR_CALLS;
 export type ExecutorRequest<C extends ExecutorCall> = z.infer<(typeof EXECUTOR_CALLS)[C]["request"]>;
 export type ExecutorAnswer<C extends ExecutorCall> = z.infer<(typeof EXECUTOR_CALLS)[C]["answer"]>;
-
-/** A refusal or failure, with the status its code has in the error table. */
-export const executorErrorSchema = z.strictObject({
-  code: z.string(),
-  detail: z.string(),
-  facts: z.record(z.string(), z.unknown()).optional(),
-  retryAfterSeconds: z.number().optional(),
-});
 
 /** Sent with every call; the executor's log lines carry it. */
 export const REQUEST_ID_HEADER = "x-request-id";

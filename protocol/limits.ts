@@ -28,7 +28,7 @@ export const RUN_LIMITS = {
   /** Ways from one type to another through their fields: the library walks each of them. */
   typedDataPaths: 256,
   /** What an EIP-712 hash takes in, descriptions of the types included. */
-  typedDataHashBytes: 64 * KIB,
+  typedDataHashBytes: 48 * KIB,
   privateKeyReads: 10,
   imports: 20,
   importBytes: 5 * MIB,

@@ -17,12 +17,12 @@ export function namedError(thrown: unknown): KeywrightError {
 
 export const isOurBug = (error: KeywrightError): boolean => error.code === "internal_error";
 
-/** Facts come first: none of them can take the place of a member of the problem itself. */
-export function problemOf(error: KeywrightError, requestId: string): Problem {
+/** `origin` makes the type an address that opens. Facts come first: none of them can take the place of a member of the problem itself. */
+export function problemOf(error: KeywrightError, requestId: string, origin = ""): Problem {
   const { title } = ERRORS[error.code];
   return {
     ...error.facts,
-    type: problemType(error.code),
+    type: origin + problemType(error.code),
     title,
     status: error.status,
     detail: error.detail,

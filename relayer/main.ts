@@ -30,6 +30,7 @@ import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
 import { storeLimiter } from "./store/rateLimits";
+import { openDocs } from "./docs";
 import { openViewer } from "./viewer";
 
 const API_VERSION = "1.0.0";
@@ -158,10 +159,10 @@ function chainOptions(config: Config, log: Logger, { store, instanceId, executor
     confirmationsBeforeAnswer: config.confirmations,
     tuning: config.chainTuning,
     hooks: {
-      onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
-      onOutcome: async ({ submissionId, charged }, trx) => {
-        await (charged ? credits.settleWrite(submissionId, trx) : credits.releaseWrite(submissionId, trx));
-        metrics.countOutcome(charged);
+      onBegin: (submissionIds, trx) => credits.bindWrites(submissionIds, trx),
+      onOutcome: async (outcomes, trx) => {
+        await credits.endWrites(outcomes, trx);
+        for (const { charged } of outcomes) metrics.countOutcome(charged);
       },
       onAbandon: (submissionId) => credits.abandonWrite(submissionId),
     },
@@ -202,6 +203,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
     problems: () => readinessProblems({ chain, executor, db: store.db }),
     description: buildOpenApi(serviceName, API_VERSION),
     viewer: openViewer(serviceName),
+    docs: openDocs(serviceName),
   };
 }
 

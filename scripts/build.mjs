@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const rooms = ["protocol", "relayer", "executor", "client", "scripts", "typechain-types"];
+const rooms = ["protocol", "relayer", "executor", "ingress", "client", "scripts", "typechain-types"];
 
 const sources = rooms
   .filter((room) => existsSync(join(root, room)))

@@ -1,12 +1,16 @@
 /** `npm run verify -- <base url>`: the steps of client/verify as a table, and one exit code (0 verified, 1 failed, 2 simulated, 3 not everything checked, 4 wrong use). */
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { parseArgs, styleText } from "node:util";
+import { buildImages } from "./image/build";
 import { EXIT_CODES, verifyService, type Outcome, type Report, type StepStatus, type VerifyOptions } from "../client/verify";
 
 const USAGE = `npm run verify -- <base url> [options]
   --rpc <url>              your own RPC endpoint, to ask the allow-list contract
   --allowlist <address>    the allow-list contract; default: the measured application id
   --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
+  --source <folder>        this repository at the release you expect: its images are built and compared (minutes; Linux on x64)
   --collateral <file>      Intel's collateral as JSON, instead of fetching it
   --pccs <url>             where to fetch collateral
   --accept-tcb <status>    a TCB status to accept besides UpToDate (may be repeated)
@@ -50,6 +54,7 @@ interface Request {
   baseUrl: string;
   json: boolean;
   options: VerifyOptions;
+  source: string | undefined;
 }
 
 function readArguments(): Request {
@@ -59,6 +64,7 @@ function readArguments(): Request {
     options: {
       rpc: text,
       allowlist: text,
+      source: text,
       measurements: text,
       collateral: text,
       pccs: text,
@@ -79,17 +85,28 @@ function readArguments(): Request {
     ca: values.ca === undefined ? undefined : readFileSync(values.ca, "utf8"),
   };
   const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as VerifyOptions;
-  return { baseUrl, json: values.json === true, options };
+  return { baseUrl, json: values.json === true, options, source: values.source };
 }
 
 function jsonFile(path: string | undefined): unknown {
   return path === undefined ? undefined : (JSON.parse(readFileSync(path, "utf8")) as unknown);
 }
 
+/** The digests that this source builds, by name of the service. */
+async function builtFrom(source: string): Promise<Record<string, string>> {
+  const output = mkdtempSync(join(tmpdir(), "keywright-verify-"));
+  try {
+    const images = await buildImages({ source: resolve(source), output });
+    return Object.fromEntries(Object.entries(images).map(([name, { digest }]) => [name, digest]));
+  } finally {
+    rmSync(output, { recursive: true, force: true });
+  }
+}
+
 async function main(): Promise<void> {
   try {
-    const { baseUrl, json, options } = readArguments();
-    const report = await verifyService(baseUrl, options);
+    const { baseUrl, json, options, source } = readArguments();
+    const report = await verifyService(baseUrl, source === undefined ? options : { ...options, builtImages: await builtFrom(source) });
     if (json) console.log(JSON.stringify(report, null, 2));
     else print(report);
     process.exitCode = report.exitCode;

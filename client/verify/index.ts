@@ -20,6 +20,8 @@ export interface VerifyOptions {
   readonly allowlist?: string;
   /** What the machine image must measure to. Without it the image is not checked. */
   readonly measurements?: Measurements;
+  /** Service of the compose file → digest (`sha256:…`) just built from the source. Without it the images' contents are not checked. */
+  readonly builtImages?: Readonly<Record<string, string>>;
   /** Intel's collateral, when it is not to be fetched: an object as `getCollateral` of @phala/dcap-qvl gives it. */
   readonly collateral?: unknown;
   /** Where to fetch collateral; default: the library's public service. */

@@ -20,6 +20,8 @@ export interface StepOptions extends SignatureOptions {
   /** The allow-list contract; by default the application id, which in dstack is its address. */
   readonly allowlist?: string;
   readonly measurements?: Measurements;
+  /** Service of the compose file → digest (`sha256:…`) of the image that the source builds. */
+  readonly builtImages?: Readonly<Record<string, string>>;
 }
 
 /** What firmware, kernel and root file system of a machine image measure to: hex of 48 bytes each. */
@@ -54,6 +56,7 @@ const CHECKS: Readonly<Record<StepId, Check>> = {
   composeHash: checkComposeHash,
   allowlist: checkAllowlist,
   images: checkImages,
+  imageContents: checkImageContents,
   evidenceQuote: checkEvidenceQuote,
   evidenceFiles: checkEvidenceFiles,
   tlsLeaf: checkTlsLeaf,
@@ -187,6 +190,26 @@ async function checkAllowlist({ material, options, log }: Subjects): Promise<str
 
 function checkImages({ appCompose }: Subjects): string {
   return `${pinnedImages(appCompose()).size} images, each named by digest`;
+}
+
+/** Source → digest → compose hash → quote: what was just built from the source is what the measured compose file names. */
+function checkImageContents({ appCompose, log, options }: Subjects): string {
+  const { builtImages } = options;
+  if (builtImages === undefined) throw new Unavailable("nothing was built to compare with (--source <folder>)");
+  const measured = theOnly(needed(log, "the event log does not replay").runtimeEvents, "compose-hash").toString("hex");
+  if (composeHash(appCompose()) !== measured) throw new Unavailable("app_compose is not what was measured");
+  const images = needed(
+    lazily(() => pinnedImages(appCompose())),
+    "not every image is named by digest",
+  );
+  for (const [name, digest] of Object.entries(builtImages)) {
+    const image = images.get(name);
+    if (image === undefined) throw new Malformed(`the compose file has no service "${name}", which the source builds`);
+    if (!image.endsWith(`@${digest}`)) throw new Malformed(`the service "${name}" runs ${image.slice(-71)}, but the source builds ${digest}`);
+  }
+  const others = [...images.keys()].filter((name) => !(name in builtImages));
+  const rest = others.length === 0 ? "" : `; not of this source: ${others.join(", ")}`;
+  return `${Object.keys(builtImages).join(" and ")} are what the source builds${rest}`;
 }
 
 async function checkEvidenceQuote({ material, options, quote, log }: Subjects): Promise<string> {

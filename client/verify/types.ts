@@ -10,6 +10,7 @@ export const STEPS = {
   composeHash: "Compose hash",
   allowlist: "Allow-list contract",
   images: "Images pinned by digest",
+  imageContents: "What is inside the image",
   evidenceQuote: "Evidence quote",
   evidenceFiles: "Evidence files",
   tlsLeaf: "TLS certificate of this connection",

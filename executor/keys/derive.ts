@@ -10,7 +10,18 @@ import { ORDERS_MINUS_ONE, reduceToSecret } from "./scalar";
 type FurtherKind = Exclude<Curve, "secp256k1">;
 /** What a key is for. The kind is always a literal of our code, never a caller's word. */
 export type KeyKind =
-  "pkp" | `pkp/${FurtherKind}` | "usage-key" | "owner" | "payer" | "action" | `action/${FurtherKind}` | "encryption" | "write-tag" | "statement";
+  | "pkp"
+  | `pkp/${FurtherKind}`
+  | "usage-key"
+  | "owner"
+  | "payer"
+  | "action"
+  | `action/${FurtherKind}`
+  | "encryption"
+  | "write-tag"
+  | "statement"
+  | "account-key"
+  | "api-usage-key";
 
 export const ROOT_KEY_BYTES = 32;
 const OKM_BYTES = 48;

@@ -86,10 +86,14 @@ export class Keyring {
     return this.#withSymmetric("write-tag", NO_PATH, use);
   }
 
-  /** The wallet of an identity (OIDC issuer and subject). */
-  ownerWallet(issuer: string, subject: string): Address {
+  /** Uses the secret of the wallet of an identity (OIDC issuer and subject). */
+  withOwner<T>(issuer: string, subject: string, use: Use<T>): T {
     const path = Buffer.concat([lengthPrefixed(Buffer.from(issuer, "utf8")), lengthPrefixed(Buffer.from(subject, "utf8"))]);
-    return this.#withSecret("owner", path, addressOf);
+    return this.#withSecret("owner", path, use);
+  }
+
+  ownerWallet(issuer: string, subject: string): Address {
+    return this.withOwner(issuer, subject, addressOf);
   }
 
   payerAddress(index: number): Address {
@@ -106,6 +110,11 @@ export class Keyring {
   mintUsageKey<T>(account: AccountId, use: Use<T>): { path: DerivationPath; value: T } {
     const path = derivationPath(PathKind.usageKey, randomBytes(15), account);
     return { path, value: this.#withSecret("usage-key", bytesOf(path), use) };
+  }
+
+  /** The secret of a key that a request makes: the same one however often the request is repeated. `use` gets its 32 bytes. */
+  withAttempt<T>(kind: "account-key" | "api-usage-key", attempt: Buffer, use: Use<T>): T {
+    return this.#withSecret(kind, attempt, use);
   }
 
   /**

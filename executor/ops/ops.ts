@@ -71,9 +71,6 @@ interface Exposed {
 type Work = () => Exposed;
 type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Work> | Work };
 
-/** Arguments of more characters than this take a turn of their own to be read. */
-const QUICK_TO_READ = 4_096;
-
 class RunOps {
   readonly #decisions = new Map<PkpId, Promise<Decision>>();
   readonly #ops: Ops;
@@ -122,7 +119,7 @@ class RunOps {
   async #perform({ name, args, over }: OpCall): Promise<Exposed> {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
     this.#requireSize(name, args);
-    if (args.length > QUICK_TO_READ) await this.#turn(over);
+    await this.#turn(over);
     const parsed = OP_ARGUMENTS[name].safeParse(parseJson(args));
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
     const work = await (this.#ops[name] as (args: unknown) => Promise<Work> | Work)(parsed.data);

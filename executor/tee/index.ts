@@ -2,7 +2,7 @@
  * The TEE as the keyholder sees it: a source of root key, quotes and info, and the attestation built from them.
  * Use: `openTee({kind, endpoint})` at start, `buildConfigDocument(facts)` once the facts stand, `attest(tee, config, request)` per call.
  */
-import { attestationReportData, configDigest, NO_LEAF } from "../../protocol/attestation";
+import { attestationReportData, configDigest, NO_LEAF, REPORT_DATA_BYTES } from "../../protocol/attestation";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import { type ConfigDocument } from "./configDocument";
 import { DstackSource } from "./dstack";
@@ -41,6 +41,11 @@ export async function attest(
     config_sha256: configDigest(facts.config).toString("hex"),
     tls_leaf_sha256: (leaf ?? NO_LEAF).toString("hex"),
   };
+}
+
+/** Answers the `evidenceQuote` call of the TLS ingress, which so needs no access to the guest agent and its keys. */
+export async function quoteEvidence(tee: TeeSource, { sha256 }: ExecutorRequest<"evidenceQuote">): Promise<ExecutorAnswer<"evidenceQuote">> {
+  return answerOf(tee, Buffer.concat([Buffer.from(sha256, "hex"), Buffer.alloc(REPORT_DATA_BYTES / 2)]));
 }
 
 async function answerOf(tee: TeeSource, reportData: Buffer): Promise<ExecutorAnswer<"attestation">> {

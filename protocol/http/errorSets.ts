@@ -5,7 +5,7 @@ import type { AuthKind, BodyKind, Price, Route } from "./route";
 const KEY = ["missing_credential", "malformed_key", "unknown_key", "key_expired", "conflicting_credentials", "account_chain_secured"] as const;
 const CHAIN = ["chain_unavailable"] as const;
 const IDENTITY = ["invalid_identity_token", "identity_provider_unavailable", "executor_unavailable"] as const;
-const WALLET = ["invalid_wallet_auth", "account_not_found", "account_not_owned"] as const;
+const WALLET = ["invalid_wallet_auth", "account_not_found", "account_not_named", "account_not_owned"] as const;
 const CALLER = [...KEY, ...CHAIN, ...IDENTITY, "unknown_account"] as const;
 
 const BY_AUTH: Record<AuthKind, readonly ErrorCode[]> = {

@@ -27,5 +27,5 @@ export const problemSchema = z
   .meta({ id: "Problem" });
 export type Problem = z.infer<typeof problemSchema>;
 
-/** Where a code is explained: its section of docs/errors.md. */
-export const problemType = (code: ErrorCode): string => `docs/errors.md#${code}`;
+/** Where a code is explained, below the service's origin: its section of docs/errors.md, as a page. */
+export const problemType = (code: ErrorCode): string => `/docs/errors#${code}`;

@@ -105,6 +105,37 @@ const dashboardFile = defineRoute({
   example: { params: { file: "index-B2x9.js" }, response: "" },
 });
 
+const docs = defineRoute({
+  ...origin,
+  path: "/docs",
+  summary: "The documentation: its pages.",
+  response: page,
+  answers: "text/html",
+  errors: ["route_not_found"],
+  example: { response: "<!doctype html>" },
+});
+
+const docsPage = defineRoute({
+  ...origin,
+  path: "/docs/:page",
+  summary: "A page of the documentation. `/docs/errors#<code>` is the `type` of every error.",
+  request: { params: z.object({ page: z.string().regex(/^[a-z][a-z-]{0,63}$/, "must be a page's name") }) },
+  response: page,
+  answers: "text/html",
+  errors: ["route_not_found"],
+  example: { params: { page: "errors" }, response: "<!doctype html>" },
+});
+
+const llms = defineRoute({
+  ...origin,
+  path: "/llms.txt",
+  summary: "What programs that read documentation should read first.",
+  response: page,
+  answers: "text/plain",
+  errors: ["route_not_found"],
+  example: { response: "# Keywright" },
+});
+
 const openapi = defineRoute({
   ...origin,
   at: undefined,
@@ -136,4 +167,20 @@ const viewerFile = defineRoute({
   example: { params: { file: "swagger-ui.css" }, response: "" },
 });
 
-export const serviceRoutes = { health, ready, info, attestation, evidences, evidence, billingPage, home, dashboardFile, openapi, viewer, viewerFile };
+export const serviceRoutes = {
+  health,
+  ready,
+  info,
+  attestation,
+  evidences,
+  evidence,
+  billingPage,
+  home,
+  dashboardFile,
+  docs,
+  docsPage,
+  llms,
+  openapi,
+  viewer,
+  viewerFile,
+};

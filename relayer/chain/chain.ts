@@ -1,6 +1,8 @@
 /** The chain room put together. */
+import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
+import { encodeWrite } from "./abi/contract";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
 import { Leases } from "./leases";
 import { Events } from "./events/events";
@@ -19,12 +21,17 @@ import { Repeated } from "./repeated";
 import { RpcClient } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { IS_OPEN, type SubmissionState } from "./submissions/states";
+import { estimateAsOwner } from "./submissions/forwardSimulation";
+import { Batcher } from "./submissions/batcher";
+import { Simulation } from "./submissions/simulation";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
-import type { Chain, ChainStats, EventPage, NetworkFacts, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
+import type { Chain, ChainStats, EventPage, NetworkFacts, OwnedAccount, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
 
 /** Longest the chain may be silent before `/ready` says so. */
 const SILENT_SECONDS = 15;
+/** Longest a question about owners waits for the events of a write that was answered. */
+const FOLLOWED_WITHIN_MS = 5_000;
 /** What most writes take at most, with their margin. */
 const USUAL_WRITE_GAS = 300_000n;
 /** `/ready` waits no longer than this for the price of gas. */
@@ -50,6 +57,7 @@ class ChainRoom extends Reads implements Chain {
   readonly #leases: Leases;
   readonly #maintenance: PayerMaintenance;
   readonly #follower: Follower;
+  readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
   readonly #work: readonly Repeated[];
 
@@ -62,6 +70,7 @@ class ChainRoom extends Reads implements Chain {
     const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
+    this.#lastWrite = minBlock;
     this.network = networkFacts(chainId, contractAddress);
     this.#rpc = rpc;
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
@@ -70,7 +79,8 @@ class ChainRoom extends Reads implements Chain {
     this.#records = new SubmissionRecords(db, instanceId, hooks);
     const outcomes = new OutcomeFeed();
     outcomes.subscribe((row) => lastWrites.note(row.block_number ?? 0));
-    outcomes.subscribe((row) => this.#lanes.leave(row.payer));
+    // A nonce is held by a unit, and given back once.
+    outcomes.subscribe(({ payer, batch_id }) => batch_id === null && this.#lanes.leave(payer));
     const fees = (this.#fees = new FeeOracle({ rpc, capWei: tuning.maxFeeCapWei, defaultTipWei: tuning.defaultTipWei }));
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
     this.#monitor = new TransactionMonitor({
@@ -78,16 +88,11 @@ class ChainRoom extends Reads implements Chain {
       log,
       outcomes,
     });
-    this.#submitter = new Submitter({
-      ...shared,
-      monitor: this.#monitor,
-      outcomes,
-      hooks,
-      lanes: this.#lanes,
-      queue: this.#queue,
-      minBlock,
-      confirmationsBeforeAnswer,
-    });
+    const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas: tuning.maxTransactionGas });
+    const { maxTransactionGas } = tuning;
+    const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
+    const batcher = new Batcher({ ...shared, rpc, minBlock, forwarder: () => this.forwarder(), ...making, monitor: this.#monitor, hooks, maxTransactionGas });
+    this.#submitter = new Submitter({ ...shared, ...making, batcher, confirmationsBeforeAnswer });
     this.#leases = new Leases(db, instanceId);
     this.#maintenance = new PayerMaintenance({
       db,
@@ -116,7 +121,11 @@ class ChainRoom extends Reads implements Chain {
   }
 
   simulate(write: ContractWrite): Promise<void> {
-    return this.#submitter.simulate(write).then(() => undefined);
+    return this.#submitter.simulate(write);
+  }
+
+  async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
+    return estimateAsOwner(this.#rpc, await this.#lastWrite(), { from: owner, to: this.given.contractAddress, data: encodeWrite(write) });
   }
 
   submit(request: SubmitRequest): Promise<SubmitAnswer> {
@@ -133,15 +142,26 @@ class ChainRoom extends Reads implements Chain {
     return row === undefined ? undefined : viewOf(row);
   }
 
-  events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+  async events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+    await this.#untilFollowed(await this.#lastWrite());
     return this.#events.page(id, after, limit);
   }
 
-  /** From the followed events; each candidate is asked for its present owner, since the follower may be a block behind. */
-  async accountsOwnedBy(owner: Address): Promise<readonly AccountId[]> {
+  /** From the followed events, once they are as far as the last answered write; each candidate is asked for its present owner. */
+  async accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
+    await this.#untilFollowed(await this.#lastWrite());
     const candidates = await this.#events.accountsEverOwnedBy(owner);
-    const accounts = await this.accounts(candidates);
+    const accounts = await this.accounts(candidates.map(({ id }) => id));
     return candidates.filter((_, index) => accounts[index]?.owner === owner);
+  }
+
+  async #untilFollowed(block: number): Promise<void> {
+    const deadline = Date.now() + FOLLOWED_WITHIN_MS;
+    while ((await this.#events.followedBlock()) < block) {
+      if (Date.now() > deadline) throw new KeywrightError("chain_unavailable", "The newest events cannot be read at the moment.", {}, { retryAfterSeconds: 2 });
+      await this.#underLease("follow_events", () => this.#follower.follow()).catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
   }
 
   async ready(): Promise<Readiness> {
@@ -168,6 +188,7 @@ class ChainRoom extends Reads implements Chain {
       .selectFrom("submissions")
       .select(["state", db.fn.countAll<number>().as("count")])
       .where(IS_OPEN)
+      .where("kind", "<>", "batch")
       .groupBy("state")
       .execute();
     return {

@@ -142,12 +142,20 @@ export class Authentication {
     throw new KeywrightError("account_not_owned", `${wallet} does not own the account named in X-Account.`);
   }
 
-  /** The wallet's own account if it still is its owner, else the oldest it owns. The first is read from the contract, where it is seen at once. */
+  /**
+   * The account of the wallet's own id, if it is its owner; else the one account it made or signed for. One that somebody gave it is never meant by itself, and
+   * of several the wallet has to say which: else it would pay into an account that others spend from.
+   */
   async #mainAccountOf(wallet: Address): Promise<AccountView | undefined> {
     const own = await this.#ownedBy(wallet, packedAccountId(wallet));
     if (own !== undefined) return own;
-    const [oldest] = await this.deps.chain.accountsOwnedBy(wallet);
-    return oldest === undefined ? undefined : this.#ownedBy(wallet, oldest);
+    const owned = await this.deps.chain.accountsOwnedBy(wallet);
+    const [only, ...others] = owned;
+    if (only === undefined) return undefined;
+    if (others.length === 0 && !only.byTransfer) return this.#ownedBy(wallet, only.id);
+    throw new KeywrightError("account_not_named", "Name the account in X-Account: this wallet owns several, or was given the one it owns.", {
+      accounts: owned.map(({ id }) => id),
+    });
   }
 
   async #ownedBy(wallet: Address, id: AccountId): Promise<AccountView | undefined> {

@@ -19,7 +19,7 @@ export function problems(log: Logger): RelayerMiddleware {
       if (retryAfter !== undefined) ctx.set("Retry-After", String(retryAfter));
       if (error.status === 401) ctx.set("WWW-Authenticate", "Bearer");
       ctx.status = error.status;
-      ctx.body = JSON.stringify(problemOf(error, ctx.state.requestId));
+      ctx.body = JSON.stringify(problemOf(error, ctx.state.requestId, `${ctx.protocol}://${ctx.host}`));
       ctx.type = PROBLEM_TYPE;
     }
   };

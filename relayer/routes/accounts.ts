@@ -4,7 +4,7 @@ import { decodedKeyIdOf, keyIdOf, type AccountId } from "../../protocol/ids";
 import { verifyTypedData } from "../../protocol/typedData";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
-import { done, secretOnce, write, type Writes } from "./writes";
+import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
 
 type AccountRoute =
   "newAccount" | "accountExists" | "account" | "updateAccount" | "freezeAccount" | "unfreezeAccount" | "transferOwnership" | "convertToChainSecuredAccount";
@@ -36,14 +36,14 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
 }
 
 async function newAccountWithKey(deps: RouteDeps, writes: Writes, call: Call<"newAccount">): Promise<Answer<"newAccount">> {
-  const { apiKey, apiKeyHash, walletAddress } = await deps.executor.call("mintAccountKey", {}, call);
+  const { apiKey, apiKeyHash, walletAddress } = await deps.executor.call("mintAccountKey", attemptOf(call), call);
   const { account_name: name, account_description: description } = call.body;
   const author = { accountId: apiKeyHash as AccountId, credential: { type: "key" as const, key: apiKey } };
   const create = write("newAccount", apiKeyHash, true, name, description, walletAddress);
   const written = await writes.sendAs(author, call, create, { pendingFacts: { api_key_hash: apiKeyHash } });
   const { api_key_hash = apiKeyHash, wallet_address = walletAddress } = written.result;
   await welcome(deps, call, api_key_hash as AccountId);
-  return { ...done(written), ...secretOnce("api_key", apiKey, written), wallet_address, api_key_hash };
+  return { ...done(written), ...secretOnce("api_key", { secret: apiKey, hash: apiKeyHash }, written), wallet_address, api_key_hash };
 }
 
 /** An owner who signs in with an identity provider: no key is made, the token stands for the account. */
@@ -55,6 +55,13 @@ async function newAccountOfIdentity(deps: RouteDeps, writes: Writes, call: Call<
   const written = await writes.sendAs(author, call, write("newAccount", accountId, true, name, description, walletAddress));
   await welcome(deps, call, author.accountId);
   return { ...done(written), wallet_address: walletAddress, api_key_hash: accountId };
+}
+
+/** As `welcome`, for an account that its owner made himself. */
+export async function grantSignup({ credits, log }: RouteDeps, { requestId }: { readonly requestId: string }, accountId: AccountId): Promise<void> {
+  await credits
+    .grantSignupCredit(accountId)
+    .catch((error: unknown) => log.error({ err: error, requestId, account: accountId }, "signup credit of a new account was not kept"));
 }
 
 /** The account exists whatever happens here: a failure is for the log, the caller must get the key. */

@@ -1,6 +1,7 @@
 /** The service itself: health, readiness, the dashboard, its description and the viewer of it. Source: specification §9; wire "Origin routes". */
 import { KeywrightError } from "../../protocol/errors";
 import type { Dashboard } from "../dashboard";
+import type { Docs, DocsPage } from "../docs";
 import type { HandlersOf } from "../middleware/call";
 import type { Viewer } from "../viewer";
 
@@ -9,6 +10,7 @@ export interface ServiceDeps {
   readonly problems: () => Promise<readonly string[]>;
   readonly description: { readonly openapi: string };
   readonly viewer: Viewer;
+  readonly docs: Docs;
   readonly dashboard: Dashboard;
 }
 
@@ -16,9 +18,9 @@ const HTML = "text/html; charset=utf-8";
 /** A screen's address is behind the #: the server knows one page only. */
 const CREDIT_SCREEN = "/#/credit";
 
-type ServiceRoute = "health" | "ready" | "home" | "billingPage" | "dashboardFile" | "openapi" | "viewer" | "viewerFile";
+type ServiceRoute = "health" | "ready" | "home" | "billingPage" | "dashboardFile" | "docs" | "docsPage" | "llms" | "openapi" | "viewer" | "viewerFile";
 
-export function serviceRoutes({ problems, description, viewer, dashboard }: ServiceDeps): HandlersOf<ServiceRoute> {
+export function serviceRoutes({ problems, description, viewer, docs, dashboard }: ServiceDeps): HandlersOf<ServiceRoute> {
   return {
     health: async () => ({ status: "ok" }),
 
@@ -51,6 +53,10 @@ export function serviceRoutes({ problems, description, viewer, dashboard }: Serv
       return file;
     },
 
+    docs: async ({ setHeader }) => docsPage(docs, "index", setHeader),
+    docsPage: async ({ params, setHeader }) => docsPage(docs, params.page, setHeader),
+    llms: async ({ setHeader }) => docsPage(docs, "llms.txt", setHeader),
+
     viewerFile: async ({ params, setHeader }) => {
       const file = viewer.file(params.file);
       if (file === undefined) throw new KeywrightError("route_not_found", "The viewer has no such file.");
@@ -58,4 +64,11 @@ export function serviceRoutes({ problems, description, viewer, dashboard }: Serv
       return file;
     },
   };
+}
+
+function docsPage(docs: Docs, name: string, setHeader: (name: string, value: string) => void): Pick<DocsPage, "contentType" | "content"> {
+  const page = docs.page(name);
+  if (page === undefined) throw new KeywrightError("route_not_found", "The documentation has no such page.");
+  for (const [header, value] of Object.entries(page.headers)) setHeader(header, value);
+  return { contentType: page.contentType, content: page.content };
 }

@@ -7,7 +7,7 @@ import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { pageOf } from "./pages";
 import { usageKeyId } from "./references";
-import { done, secretOnce, write, type Writes } from "./writes";
+import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
 
 type UsageKeyRoute = "addUsageApiKey" | "updateUsageApiKey" | "updateUsageApiKeyMetadata" | "removeUsageApiKey" | "revokeAllUsageApiKeys" | "listApiKeys";
 type Permissions = Call<"addUsageApiKey">["body"];
@@ -54,12 +54,12 @@ const MOST_MINTS = 4;
 const isTaken = (error: unknown): boolean => error instanceof KeywrightError && error.code === "key_id_taken";
 
 async function addUsageApiKey({ executor }: RouteDeps, writes: Writes, call: Call<"addUsageApiKey">, attempt: number): Promise<Answer<"addUsageApiKey">> {
-  const minted = await executor.call("mintApiUsageKey", {}, call);
+  const minted = await executor.call("mintApiUsageKey", attemptOf(call, attempt), call);
   const keyId = minted.apiKeyHash as KeyId;
   const set = setUsageApiKey(call.caller.accountId, keyId, call.body, NEVER_AND_NO_CAP);
   const written = await writes.send(call, set, { pendingFacts: { api_key_hash: keyId }, attempt });
   const known = { wallet_address: minted.walletAddress, api_key_hash: written.result.api_key_hash ?? keyId };
-  return { ...done(written), ...secretOnce("usage_api_key", minted.usageApiKey, written), ...known };
+  return { ...done(written), ...secretOnce("usage_api_key", { secret: minted.usageApiKey, hash: keyId }, written), ...known };
 }
 
 const NEVER_AND_NO_CAP = { expiresAtSeconds: 0n, capCents: 0n };

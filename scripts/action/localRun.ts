@@ -8,11 +8,12 @@ import type { Authorization } from "../../executor/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import type { Decision } from "../../protocol/decision";
 import { createFetcher } from "../../executor/fetcher/client";
+import type { Fetcher } from "../../executor/fetcher/types";
 import { Keyring } from "../../executor/keys/keyring";
 import { ephemeralRootKey } from "../../executor/keys/rootKey";
 import { createOps } from "../../executor/ops/ops";
 import { createSandboxPool } from "../../executor/sandbox/pool";
-import type { RunOutcome, SandboxLevel } from "../../executor/sandbox/types";
+import type { OpHandler, RunOutcome, SandboxLevel } from "../../executor/sandbox/types";
 import { cidOfCode } from "../../protocol/cid";
 import { derivationPath, packedAccountId, PathKind, ZERO_ADDRESS, ZERO_HASH, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
 import { RUN_LIMITS } from "../../protocol/limits";
@@ -25,8 +26,13 @@ export interface LocalOptions {
   moduleOrigin?: string;
 }
 
+/** What a run asked of its surroundings, in order. Arguments as the action gave them; of answers only whether they came. */
+export type Recorded =
+  { kind: "op"; name: string; args: unknown; ok: boolean; error?: string } | { kind: "fetch"; method: string; url: string; status?: number; error?: string };
+
 export interface LocalRun extends RunOutcome {
   cid: Cid;
+  recorded: Recorded[];
 }
 
 export interface LocalRunner {
@@ -49,15 +55,32 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   const grant: Decision = { ...granted, accountId: ACCOUNT, derivationPath: path, blockNumber: 0n, blockTimestamp: 0n };
   const chain = { explain: async () => ({ ...grant, allowed: false, reason: "UnknownPkp", derivationPath: undefined }) } as unknown as Chain;
   const fetcher = await createFetcher({ logger, ...reach });
-  const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, logger, fetcher, ...(reach.moduleOrigin && { moduleOrigin: reach.moduleOrigin }) });
+  // Runs go one after the other here, so the run that asks is the last one begun.
+  let recorded: Recorded[] = [];
+  const pool = await createSandboxPool({
+    limits: RUN_LIMITS,
+    size: 2,
+    logger,
+    fetcher: recordingFetcher(fetcher, (one) => recorded.push(one)),
+    ...(reach.moduleOrigin && { moduleOrigin: reach.moduleOrigin }),
+  });
 
   async function run(code: string, params: Record<string, unknown>, wallMs: number = RUN_LIMITS.wallMs): Promise<LocalRun> {
     const cid = await cidOfCode(code);
     const authorization: Authorization = { keyId: ZERO_HASH as KeyId, cid, decision: grant };
     const ops = createOps({ chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS }, authorization, pkpId);
     const limits = { ...RUN_LIMITS, wallMs };
-    const outcome = await pool.run({ account: ACCOUNT, key: "local", code, cid, params: JSON.stringify({ pkpId, ...params }), limits, ops });
-    return { ...outcome, cid };
+    const asked: Recorded[] = (recorded = []);
+    const outcome = await pool.run({
+      account: ACCOUNT,
+      key: "local",
+      code,
+      cid,
+      params: JSON.stringify({ pkpId, ...params }),
+      limits,
+      ops: recordingOps(ops, (one) => asked.push(one)),
+    });
+    return { ...outcome, cid, recorded: asked };
   }
 
   async function close(): Promise<void> {
@@ -67,6 +90,38 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   }
 
   return { pkpId, level: pool.stats().level, run, close };
+}
+
+type Remember = (one: Recorded) => void;
+
+function recordingOps(ops: OpHandler, record: Remember): OpHandler {
+  return async (call) => {
+    const answer = await ops(call);
+    const args = JSON.parse(call.args) as unknown;
+    record({ kind: "op", name: call.name, args, ok: answer.ok, ...(answer.ok ? {} : { error: answer.message }) });
+    return answer;
+  };
+}
+
+function recordingFetcher(fetcher: Fetcher, record: Remember): Fetcher {
+  return {
+    fetchGuest: async (request, body, options) => {
+      const { method, url } = request;
+      try {
+        const answer = await fetcher.fetchGuest(request, body, options);
+        record({ kind: "fetch", method, url, status: answer.response.status });
+        return answer;
+      } catch (error) {
+        record({ kind: "fetch", method, url, error: error instanceof Error ? error.message : String(error) });
+        throw error;
+      }
+    },
+    checkGuest: (url, options) => fetcher.checkGuest(url, options),
+    fetchModule: (url, maxBytes) => fetcher.fetchModule(url, maxBytes),
+    fetchCode: (cid, maxBytes) => fetcher.fetchCode(cid, maxBytes),
+    fetchJwks: (url) => fetcher.fetchJwks(url),
+    close: () => fetcher.close(),
+  };
 }
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

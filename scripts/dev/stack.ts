@@ -122,7 +122,7 @@ async function startInOrder(options: StackOptions, teardown: Teardown): Promise<
     chain: surroundings.chain,
     service: (name) => services.get(name),
     restart: (name, signal) => services.restart(name, signal),
-    died: Promise.race([surroundings.chain.died, services.get("executor").died, services.get("relayer").died]),
+    died: Promise.race([surroundings.chain.died, services.died]),
     stop: () => teardown.run(),
   };
 }
@@ -196,13 +196,23 @@ function serviceEnvironments(
 
 const payerCountOf = (options: StackOptions): number => options.payerCount ?? 4;
 
+/** An executor that was killed (by its watchdog, or for memory) is started again, as a container's restart policy does; not without end. */
+const MAX_RESTARTS = 5;
+
 /** Relayer and executor: started, stopped and restarted by name with the same configuration. */
 class Services {
   readonly #running = new Map<ServiceName, ManagedProcess>();
+  #restarts = 0;
+  #fail!: (error: unknown) => void;
+  /** Rejects when a service ended by itself and is not started again. */
+  readonly died = new Promise<never>((_resolve, reject) => (this.#fail = reject));
   constructor(
     private readonly options: StackOptions,
     private readonly plans: Record<ServiceName, { env: Environment; ready: () => Promise<boolean> }>,
-  ) {}
+  ) {
+    // Looked at by whoever waits for it.
+    this.died.catch(() => undefined);
+  }
 
   get(name: ServiceName): ManagedProcess {
     const service = this.#running.get(name);
@@ -217,6 +227,13 @@ class Services {
     const service = startProcess({ name, command: process.execPath, args: ["--enable-source-maps", main], env, onLine });
     this.#running.set(name, service);
     await waitUntil(`the ${name}`, ready, { timeoutMs: 60_000, died: service.died });
+    service.died.catch((error: unknown) => this.#onDeath(name, service, error));
+  }
+
+  #onDeath(name: ServiceName, { child }: ManagedProcess, error: unknown): void {
+    if (name !== "executor" || child.signalCode !== "SIGKILL" || ++this.#restarts > MAX_RESTARTS) return this.#fail(error);
+    this.options.onProgress?.("the executor was killed and is started again");
+    this.start(name).catch((failure: unknown) => this.#fail(failure));
   }
 
   async stop(name: ServiceName): Promise<void> {

@@ -1,4 +1,4 @@
-/** From a source folder to two OCI layouts. The same commit gives the same digests wherever, whenever and by whomever it is built. */
+/** From a source folder to an OCI layout for each service. The same commit gives the same digests wherever, whenever and by whomever it is built. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -10,14 +10,14 @@ import { writeLayout, type ImageSettings, type WrittenImage } from "./layout";
 import { sbomEntry } from "./sbom";
 import { buildSource, exportSource, installPackages } from "./source";
 
-export const IMAGE_NAMES = ["relayer", "executor"] as const;
+export const IMAGE_NAMES = ["relayer", "executor", "ingress"] as const;
 export type ImageName = (typeof IMAGE_NAMES)[number];
 export type Images = Readonly<Record<ImageName, WrittenImage>>;
 
 export interface BuildOptions {
   /** The repository, or a folder with its files. */
   readonly source: string;
-  /** Where the layouts go: `<output>/relayer` and `<output>/executor`. */
+  /** Where the layouts go: `<output>/relayer` and so on. */
   readonly output: string;
   /** Where Debian's packages are kept between builds. */
   readonly cache?: string;
@@ -34,6 +34,7 @@ const COMMON: Pick<ImageSettings, "env" | "entrypoint"> = {
 /** User and capabilities as compose.yaml needs them: the executor starts as root to give its children users of their own. */
 const SETTINGS: Readonly<Record<ImageName, ImageSettings>> = {
   relayer: { ...COMMON, user: "61001:61000", cmd: ["/app/dist/relayer/main.js"], ports: ["8000", "9464"], labels: labelsOf("relayer") },
+  ingress: { ...COMMON, user: "61002:61000", cmd: ["/app/dist/ingress/main.js"], ports: ["8080", "8443"], labels: labelsOf("ingress") },
   executor: { ...COMMON, user: "0:0", cmd: ["/app/dist/executor/main.js"], ports: [], labels: labelsOf("executor") },
 };
 

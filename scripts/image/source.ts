@@ -1,7 +1,7 @@
 /** The repository's committed files in a folder of their own, its packages by the lockfile, and what the build makes of them. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, mkdir, readdir, readFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
@@ -45,8 +45,12 @@ export async function installPackages(folder: string, installed: string | undefi
     return;
   }
   await requireSamePackages(folder, installed);
-  // Hard links: the build only reads them.
-  await run("cp", ["--archive", "--link", installed, join(folder, "node_modules")]);
+  const modules = join(folder, "node_modules");
+  // Hard links where they are possible: the build only reads them.
+  await run("cp", ["--recursive", "--no-dereference", "--link", installed, modules]).catch(async () => {
+    await rm(modules, { recursive: true, force: true });
+    await run("cp", ["--recursive", "--no-dereference", installed, modules]);
+  });
 }
 
 async function requireSamePackages(folder: string, installed: string): Promise<void> {

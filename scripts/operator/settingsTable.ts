@@ -1,20 +1,29 @@
 /** "All settings" of docs/operations.md, made from the services' own configuration: `node dist/scripts/operator/settingsTable.js` writes it. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { EXECUTOR_VARIABLES } from "../../executor/config";
+import { INGRESS_VARIABLES } from "../../ingress/config";
 import { RELAYER_VARIABLES } from "../../relayer/config";
 
 const MARKERS = /<!-- settings -->[\s\S]*<!-- \/settings -->/;
 
+const SERVICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  relayer: RELAYER_VARIABLES,
+  executor: EXECUTOR_VARIABLES,
+  ingress: INGRESS_VARIABLES,
+};
+
 export function settingsTable(): string {
-  const names = [...new Set([...Object.keys(RELAYER_VARIABLES), ...Object.keys(EXECUTOR_VARIABLES)])].sort();
-  const rows = names.map((name) => {
-    const [relayer, executor] = [RELAYER_VARIABLES[name], EXECUTOR_VARIABLES[name]];
-    const of = relayer === undefined ? "executor" : executor === undefined ? "relayer" : "both";
-    const meaning =
-      relayer === undefined || executor === undefined || relayer === executor ? (relayer ?? executor) : `relayer: ${relayer}; executor: ${executor}`;
-    return `| \`${name}\` | ${of} | ${(meaning ?? "").replaceAll("|", "\\|")} |`;
-  });
-  return ["| Variable | Of | Meaning |", "|---|---|---|", ...rows].join("\n");
+  const names = [...new Set(Object.values(SERVICES).flatMap((variables) => Object.keys(variables)))].sort();
+  return ["| Variable | Of | Meaning |", "|---|---|---|", ...names.map(rowOf)].join("\n");
+}
+
+/** One sentence where all services mean the same, else one for each. */
+function rowOf(name: string): string {
+  const meanings = Object.entries(SERVICES).flatMap(([service, variables]) => (variables[name] === undefined ? [] : [{ service, text: variables[name] }]));
+  const [first] = meanings;
+  const isOne = meanings.every(({ text }) => text === first?.text);
+  const meaning = isOne ? (first?.text ?? "") : meanings.map(({ service, text }) => `${service}: ${text}`).join("; ");
+  return `| \`${name}\` | ${meanings.map(({ service }) => service).join(", ")} | ${meaning.replaceAll("|", "\\|")} |`;
 }
 
 /** The page with its table as the code has it. */

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import { verifyService, type Report, type StepId } from "../../client/verify";
 import { useStack } from "../support/stack";
 
-/** What only a real deployment can show: Intel's signature, an expected image, the user's own RPC endpoint, a TLS end. */
-const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "allowlist", "tlsLeaf"];
+/** What only a real deployment can show: Intel's signature, an expected image, the user's own RPC endpoint, a TLS end, images of this source. */
+const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "allowlist", "imageContents", "tlsLeaf"];
 
 describe("verifying a development stack", () => {
   const stack = useStack();

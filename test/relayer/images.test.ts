@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { EXECUTOR_VARIABLES } from "../../executor/config";
+import { INGRESS_VARIABLES } from "../../ingress/config";
 import { RELAYER_VARIABLES } from "../../relayer/config";
 import { withSettings } from "../../scripts/operator/settingsTable";
 import { unpinnedImages } from "../../scripts/operator/compose";
@@ -32,8 +33,12 @@ describe("images", () => {
     const LEFT_OUT = {
       executor: ["CHAIN_ID", "CONTRACT_ADDRESS", "ROOT_KEY_FILE", "FETCH_ALLOW_HOSTS", "FETCHER_UID", "SANDBOX_FIRST_UID"],
       relayer: ["CHAIN_ID", "CONTRACT_ADDRESS", "DATA_DIR", "STRIPE_API_BASE", "PORT", "METRICS_PORT"],
+      ingress: [] as string[],
     };
-    for (const [name, variables] of Object.entries({ executor: EXECUTOR_VARIABLES, relayer: RELAYER_VARIABLES }) as ["executor" | "relayer", object][]) {
+    for (const [name, variables] of Object.entries({ executor: EXECUTOR_VARIABLES, relayer: RELAYER_VARIABLES, ingress: INGRESS_VARIABLES }) as [
+      keyof typeof LEFT_OUT,
+      object,
+    ][]) {
       it(`of the ${name} are all in the compose file, and no others`, () => {
         const expected = Object.keys(variables).filter((variable) => !LEFT_OUT[name].includes(variable));
         expect(Object.keys(services[name]?.environment ?? {}).sort()).to.deep.equal(expected.sort());
@@ -43,7 +48,8 @@ describe("images", () => {
     it("are all in docs/operations.md as the code has them (else: node dist/scripts/operator/settingsTable.js)", () => {
       const page = read("docs/operations.md");
       expect(page).to.equal(withSettings(page));
-      for (const name of [...Object.keys(EXECUTOR_VARIABLES), ...Object.keys(RELAYER_VARIABLES)]) expect(page).to.contain(`| \`${name}\` |`);
+      for (const name of [EXECUTOR_VARIABLES, RELAYER_VARIABLES, INGRESS_VARIABLES].flatMap((variables) => Object.keys(variables)))
+        expect(page).to.contain(`| \`${name}\` |`);
     });
   });
 
@@ -67,15 +73,15 @@ describe("images", () => {
           service.volumes.filter((volume) => volume.includes("docker.sock")),
           name,
         ).to.deep.equal([]);
-        for (const port of service.ports ?? []) expect(port, name).to.match(/^127\.0\.0\.1:/);
+        if (name !== "ingress") for (const port of service.ports ?? []) expect(port, name).to.match(/^127\.0\.0\.1:/);
       }
-      expect(services.relayer?.cap_add).to.equal(undefined);
+      for (const name of ["relayer", "ingress"]) expect(services[name]?.cap_add, name).to.equal(undefined);
       expect(services.relayer?.cap_drop).to.deep.equal(["ALL"]);
     });
 
-    it("lets only relayer and executor at the socket, and only the executor at the TEE", () => {
+    it("lets only the services of this repository at the socket, and only the executor at the TEE", () => {
       const holders = (part: string): string[] => Object.keys(services).filter((name) => services[name]?.volumes.some((volume) => volume.startsWith(part)));
-      expect(holders("socket:")).to.deep.equal(["executor", "relayer"]);
+      expect(holders("socket:")).to.deep.equal(["executor", "relayer", "ingress"]);
       expect(holders("/var/run/dstack.sock")).to.deep.equal(["executor"]);
       expect(services.executor?.environment.EXECUTOR_SOCKET).to.equal(services.relayer?.environment.EXECUTOR_SOCKET);
     });

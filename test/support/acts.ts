@@ -94,6 +94,8 @@ async function expectOnce(relayer: RelayerBed, api: Api, { kind, name, answer }:
     return;
   }
   expect(answer.status, what).to.equal(200);
+  if (kind === "new_account") expect(members(answer)["api_key"], `the secret is not lost: ${what}`).to.be.a("string");
+  if (kind === "add_usage_api_key") expect(members(answer)["usage_api_key"], `the secret is not lost: ${what}`).to.be.a("string");
   if (kind === "add_group") await expectListed(api, "/list_groups", name, what);
   if (kind === "add_usage_api_key") await expectListed(api, "/list_api_keys", name, what);
   if (kind === "new_account") {

@@ -43,9 +43,10 @@ class CountingExecutor implements Executor {
   }
 
   async call<C extends ExecutorCall>(name: C, input: ExecutorRequest<C>): Promise<ExecutorAnswer<C>> {
-    const minted = { mintAccountKey: () => this.#mint.accountKey(), mintApiUsageKey: () => this.#mint.apiUsageKey() } as Partial<
-      Record<ExecutorCall, () => unknown>
-    >;
+    const minted = {
+      mintAccountKey: () => this.#mint.accountKey(input as ExecutorRequest<"mintAccountKey">),
+      mintApiUsageKey: () => this.#mint.apiUsageKey(input as ExecutorRequest<"mintApiUsageKey">),
+    } as Partial<Record<ExecutorCall, () => unknown>>;
     const mint = minted[name];
     if (mint !== undefined) return mint() as ExecutorAnswer<C>;
     if (name === "info") return { limits: { wallMs: 60_000 } } as unknown as ExecutorAnswer<C>;
@@ -114,10 +115,8 @@ export async function startRelayerBed({
     instanceId: instance.id,
     executor,
     hooks: {
-      onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
-      onOutcome: async ({ submissionId, charged }, trx) => {
-        await (charged ? credits.settleWrite(submissionId, trx) : credits.releaseWrite(submissionId, trx));
-      },
+      onBegin: (submissionIds, trx) => credits.bindWrites(submissionIds, trx),
+      onOutcome: (outcomes, trx) => credits.endWrites(outcomes, trx),
       onAbandon: (submissionId) => credits.abandonWrite(submissionId),
     },
     log,

@@ -1,8 +1,9 @@
 /** Followed events as the API shows them, and what can be asked of them. Source: wire, operation "events". */
+import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
-import type { EventPage } from "../types";
+import type { EventPage, OwnedAccount } from "../types";
 
 const CURSOR = /^(0|[1-9][0-9]{0,15})$/;
 /** An owner of more accounts names the one that is meant; anybody can hand accounts to anybody. */
@@ -33,19 +34,16 @@ export class Events {
     return { events, next: events.at(-1)?.cursor ?? String(cursor) };
   }
 
-  /** Accounts whose owner this address was made at some time, oldest first. */
-  async accountsEverOwnedBy(owner: Address): Promise<readonly AccountId[]> {
-    const rows = await this.db
-      .selectFrom("chain_events")
-      .select((eb) => ["account_id", eb.fn.min("cursor").as("first")])
-      .where("owner", "=", owner)
-      .where("removed", "=", false)
-      .where("retracted", "=", false)
-      .groupBy("account_id")
-      .orderBy("first")
-      .limit(MOST_CANDIDATES)
-      .execute();
-    return rows.map(({ account_id }) => account_id as AccountId);
+  /**
+   * Accounts whose owner this address was made at some time: first those it made or took over by a conversion it signed, then those somebody gave it, each
+   * oldest first. So nobody can hide a wallet's own accounts behind gifts.
+   */
+  async accountsEverOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
+    const { rows } = await sql<{ id: AccountId; byTransfer: boolean }>`
+      select account_id as id, (array_agg(name order by cursor desc))[1] = 'AccountOwnershipTransferred' as "byTransfer"
+      from chain_events where owner = ${owner} and not removed and not retracted and account_id is not null
+      group by account_id order by "byTransfer", min(cursor) limit ${sql.lit(MOST_CANDIDATES)}`.execute(this.db);
+    return rows;
   }
 
   /** The newest block whose events are here; -1 before the first. */

@@ -107,7 +107,7 @@ describe("the verdict of npm run verify", () => {
       service.tamper(path, (body) => body.replace(/^\{/, `{"deep":${deep},`).replace('"config":{', `"config":{"deep":${deep},`));
       const report = await verifyService(service.baseUrl);
       expect(report.exitCode, path).to.be.oneOf([1, 2]);
-      expect(report.steps).to.have.length(12);
+      expect(report.steps).to.have.length(13);
       service.honest();
     }
   });

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";
 import { verifyService, STEP_IDS, type Measurements, type Report, type StepId, type VerifyOptions } from "../../../client/verify";
+import { pinnedImages } from "../../../client/verify/compose";
 import { readEvidence, startAttestedService, type AttestedService } from "../../support/attestedService";
 import { count, SEED } from "../../support/counts";
 
@@ -25,6 +26,12 @@ function measurementsOf({ agent }: AttestedService): Measurements {
   return { mrtd: agent.measurements.mrtd.toString("hex"), rtmr0, rtmr1, rtmr2 };
 }
 
+/** The digests that the pretended compose file names for the two services of this source. */
+function imagesOf({ agent }: AttestedService): Record<string, string> {
+  const images = pinnedImages(agent.appCompose);
+  return Object.fromEntries(["relayer", "executor"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]));
+}
+
 describe("verification, step by step", () => {
   let service: AttestedService;
   const verify = (options: VerifyOptions = {}): Promise<Report> =>
@@ -33,6 +40,7 @@ describe("verification, step by step", () => {
       collateral: service.agent.platform.collateral,
       trustedRoot: service.agent.platform.rootDer,
       measurements: measurementsOf(service),
+      builtImages: imagesOf(service),
       ...options,
     });
 
@@ -256,6 +264,18 @@ describe("verification, step by step", () => {
       );
       await expectFailure(["composeHash"], /app_id of \/info/);
     });
+  });
+
+  it("image contents: fails when a service runs another image than the source builds, or the compose file lacks one", async () => {
+    const built = imagesOf(service);
+    for (const name of ["relayer", "executor"]) {
+      const options = { builtImages: { ...built, [name]: `sha256:${"0".repeat(64)}` } };
+      await expectFailure(["imageContents"], new RegExp(`the service "${name}" runs .* but the source builds sha256:0000`), options);
+    }
+    await expectFailure(["imageContents"], /has no service "signer"/, { builtImages: { ...built, signer: `sha256:${"0".repeat(64)}` } });
+    const { builtImages: _, ...without } = { builtImages: built };
+    const report = await verifyService(service.baseUrl, { ca: service.evidences.certificatePem, ...without });
+    expect(report.steps.find(({ id }) => id === "imageContents")?.status).to.equal("not_checked");
   });
 
   it("images: fails when an image is named by tag, and only there when the measured file says so", async () => {

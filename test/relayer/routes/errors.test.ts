@@ -51,7 +51,7 @@ describe("error codes", () => {
   });
 
   it("are each linked to their section by the problem's type", () => {
-    for (const code of Object.keys(ERRORS) as ErrorCode[]) expect(problemType(code)).to.equal(`docs/errors.md#${code}`);
+    for (const code of Object.keys(ERRORS) as ErrorCode[]) expect(problemType(code)).to.equal(`/docs/errors#${code}`);
   });
 
   it("named by a route exist, and every code can be answered by some route or belongs to the contract's administration", () => {

@@ -1,0 +1,237 @@
+/** Actions as code: `init`, `build`, `dev`, `test`, `deploy`. */
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Command } from "commander";
+import { buildAction, buildAll, options as buildOptions, readLock, writeLock } from "../project/build";
+import { planDeployment, type Plan } from "../project/deploy";
+import { openProject, type Project } from "../project/project";
+import { startSandbox, type LocalOutcome, type LocalSandbox } from "../project/sandbox";
+import { newProject } from "../project/templates";
+import type { Connection } from "./connection";
+import type { Context } from "./context";
+import { EXIT, Ended, WrongUse } from "./failure";
+import { paramsOf } from "./run";
+import { lines, oneLine } from "./text";
+
+export const SECRETS_FILE = "keywright.secrets.json";
+
+interface DevOptions {
+  readonly params?: string;
+  readonly paramsFile?: string;
+  readonly seed?: string;
+  readonly allowHost?: string[];
+  readonly once?: boolean;
+}
+
+export function addProject(program: Command, context: Context): void {
+  program
+    .command("init")
+    .description("make a project: keywright.config.ts, an action in TypeScript with a test, a CI file")
+    .argument("[folder]", "where", ".")
+    .action((folder: string) => init(context, folder));
+  program
+    .command("build")
+    .description("bundle each action into one file, and write down the hashes of modules imported by address")
+    .action(async () => {
+      const built = await buildAll(await projectHere(context));
+      context.print(built.map(({ action, file, cid, bytes }) => ({ action, cid, file, bytes })));
+    });
+  program
+    .command("dev")
+    .description("run an action in the real sandbox on every save, with a throw-away PKP")
+    .argument("<action>", "its name in keywright.config.ts")
+    .option("--params <json>", "what main receives, a JSON object; pkpId is added")
+    .option("--params-file <file>", "the same, from a file")
+    .option("--seed <text>", "the same text gives the same PKP again")
+    .option("--allow-host <host...>", "hosts, or host:port, that may be fetched from although they are not public")
+    .option("--once", "run once and end")
+    .action((action: string, options: DevOptions) => dev(context, action, options));
+  program
+    .command("test")
+    .description("run test/**/*.test.ts with mocha")
+    .argument("[mocha options...]")
+    .allowUnknownOption()
+    .action((args: string[]) => test(context, args));
+  program
+    .command("deploy")
+    .description("show what the account lacks of keywright.config.ts, and do it")
+    .option("--yes", "do it without asking")
+    .option("--dry-run", "show it only")
+    .action((options: { yes?: boolean; dryRun?: boolean }) => deploy(context, options));
+}
+
+const projectHere = (context: Context): Promise<Project> => openProject(context.io.cwd);
+
+function init({ io, print }: Context, where: string): void {
+  const folder = resolve(io.cwd, where);
+  const files = newProject(
+    basename(folder)
+      .toLowerCase()
+      .replace(/[^a-z0-9-]+/g, "-"),
+    VERSIONS,
+  );
+  const taken = Object.keys(files).filter((file) => existsSync(join(folder, file)));
+  if (taken.length > 0) throw new WrongUse(`${folder} has ${taken.join(", ")} already; nothing was written.`);
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), text);
+  }
+  print({ folder, files: Object.keys(files), next: "npm install, then npx keywright dev sign" });
+}
+
+/** What a new project installs: of the tools the versions this program is tested with. */
+const VERSIONS = { keywright: "^0.1.0", ethers: "^6.17.0", isolatedVm: "^7.0.1", esbuild: "^0.28.2", typescript: "^5.9.3", mocha: "^10.8.2" };
+
+async function dev(context: Context, action: string, given: DevOptions): Promise<void> {
+  const project = await projectHere(context);
+  const params = paramsOf(context, given);
+  const sandbox = await startSandbox(project.folder, {
+    ...(given.seed === undefined ? {} : { seed: given.seed }),
+    ...(given.allowHost === undefined ? {} : { allowHosts: given.allowHost }),
+  });
+  try {
+    if (given.once !== true) return await watch(context, project, action, params, sandbox);
+    const lock = readLock(project);
+    const { code } = await buildAction(project, action, lock);
+    writeLock(project, lock);
+    const outcome = await sandbox.run(code, params);
+    show(context, outcome, sandbox);
+    if (outcome.error !== undefined) throw new Ended(EXIT.actionFailed);
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** Until the program is ended: each build that succeeds is run, one at a time. */
+async function watch(context: Context, project: Project, action: string, params: Record<string, unknown>, sandbox: LocalSandbox): Promise<void> {
+  const { io } = context;
+  const lock = readLock(project);
+  let running: Promise<void> = Promise.resolve();
+  const plugin = {
+    name: "run",
+    setup: ({ onEnd }: { onEnd: (end: (result: { errors: { text: string }[]; outputFiles?: { text: string }[] }) => void) => void }) =>
+      onEnd(({ errors, outputFiles }) => {
+        for (const { text } of errors) io.err(`error: ${oneLine(text)}\n`);
+        const code = outputFiles?.[0]?.text;
+        if (errors.length > 0 || code === undefined) return;
+        writeLock(project, lock);
+        running = running
+          .then(async () => show(context, await sandbox.run(code, params), sandbox))
+          .catch((error: unknown) => io.err(`error: ${String(error)}\n`));
+      }),
+  };
+  const base = buildOptions(project, action, lock);
+  const building = await project.esbuild.context({ ...base, plugins: [...(base.plugins ?? []), plugin] });
+  await building.watch();
+  await new Promise<void>((done) => ["SIGINT", "SIGTERM"].forEach((signal) => process.once(signal, () => done())));
+  await building.dispose();
+  await running;
+}
+
+function show({ io, options }: Context, { response, logs, error, durationMs, cid, recorded }: LocalOutcome, { pkpId, level }: LocalSandbox): void {
+  if (options().json === true) {
+    io.out(`${JSON.stringify({ response: JSON.parse(response) as unknown, logs, error, recorded, cid, pkp_id: pkpId, duration_ms: durationMs })}\n`);
+    return;
+  }
+  io.out(
+    error === undefined
+      ? `✓ ${JSON.stringify(JSON.parse(response), null, 2)}\n`
+      : `✗ ${error.code}: ${oneLine(error.message, 2_000)}\n${lines(error.stack ?? "")}\n`,
+  );
+  if (logs !== "") io.out(lines(logs.endsWith("\n") ? logs : `${logs}\n`));
+  for (const one of recorded) {
+    const what = one.kind === "op" ? `${one.name} ${JSON.stringify(one.args)}` : `${one.method} ${one.url} ${one.status ?? ""}`;
+    io.out(`  ${one.kind.padEnd(5)} ${oneLine(what)}${one.error === undefined ? "" : ` — ${oneLine(one.error)}`}\n`);
+  }
+  io.out(`  ${cid}, PKP ${pkpId} (throw-away), ${durationMs.toFixed(1)} ms\n`);
+  if (level.level !== "full") io.out(`  this machine's sandbox is not fully isolated: ${level.missing.join("; ")}\n`);
+}
+
+/** Tests are TypeScript: each is bundled by the project's own esbuild, its packages left as they are, and handed to the project's own mocha. */
+async function test(context: Context, args: readonly string[]): Promise<void> {
+  const { folder, esbuild } = await projectHere(context);
+  const entryPoints = testFiles(folder);
+  if (entryPoints.length === 0) throw new WrongUse("There are no test/**/*.test.ts.");
+  const outdir = join(folder, ".keywright-test");
+  try {
+    await esbuild
+      .build({
+        absWorkingDir: folder,
+        entryPoints,
+        bundle: true,
+        packages: "external",
+        platform: "node",
+        format: "esm",
+        outdir,
+        outExtension: { ".js": ".mjs" },
+        sourcemap: "inline",
+        logLevel: "silent",
+      })
+      .catch((error: unknown) => Promise.reject(new WrongUse(error instanceof Error ? error.message : String(error))));
+    const code = await mocha(context, folder, [`${outdir}/**/*.mjs`, "--timeout", "30000", ...args]);
+    if (code !== 0) throw new Ended(EXIT.refused);
+  } finally {
+    rmSync(outdir, { recursive: true, force: true });
+  }
+}
+
+function testFiles(folder: string): string[] {
+  const tests = join(folder, "test");
+  if (!existsSync(tests)) return [];
+  return readdirSync(tests, { recursive: true, encoding: "utf8" })
+    .filter((file) => /\.test\.[cm]?[jt]s$/.test(file))
+    .map((file) => join(tests, file));
+}
+
+function mocha({ io }: Context, cwd: string, args: readonly string[]): Promise<number> {
+  let program: string;
+  try {
+    program = createRequire(join(cwd, "package.json")).resolve("mocha/bin/mocha.js");
+  } catch {
+    throw new WrongUse("This needs mocha: npm install --save-dev mocha");
+  }
+  return new Promise((done) => {
+    const child = spawn(process.execPath, ["--enable-source-maps", program, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.on("data", (chunk: Buffer) => io.out(chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => io.err(chunk.toString()));
+    child.once("close", (code) => done(code ?? 1));
+  });
+}
+
+async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun?: boolean }): Promise<void> {
+  const project = await projectHere(context);
+  const built = await buildAll(project);
+  await context.asking("deploying", async (connection: Connection) => {
+    const plan = await planDeployment(connection, project, built);
+    const texts = plan.steps.map(({ mark, text }) => `${mark} ${text}`);
+    if (context.options().json !== true) context.io.out(texts.length === 0 ? "Nothing to do.\n" : `${texts.join("\n")}\n`);
+    const agreed = plan.steps.length > 0 && dryRun !== true && (yes === true || (await context.io.confirm(`Do ${plan.steps.length} things?`)));
+    if (plan.steps.length > 0 && dryRun !== true && !agreed) throw new WrongUse("Nothing was done: say --yes, or answer y.");
+    if (agreed) await carryOut(context, project, plan);
+    const { pkps, groups } = plan.made;
+    if (context.options().json === true)
+      context.print({
+        done: agreed,
+        steps: texts,
+        pkps: Object.fromEntries(pkps),
+        groups: Object.fromEntries(groups),
+        cids: Object.fromEntries(built.map((one) => [one.action, one.cid])),
+      });
+  });
+}
+
+/** One step after the other; a key's secret is on disk before the next one begins. */
+async function carryOut({ io }: Context, { folder }: Project, { steps, made }: Plan): Promise<void> {
+  const file = join(folder, SECRETS_FILE);
+  let kept = 0;
+  for (const step of steps) {
+    await step.run(made);
+    if (Object.keys(made.secrets).length === kept) continue;
+    kept = Object.keys(made.secrets).length;
+    const before = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>) : {};
+    writeFileSync(file, `${JSON.stringify({ ...before, ...made.secrets }, null, 2)}\n`, { mode: 0o600 });
+  }
+  if (kept > 0) io.err(`New keys are in ${SECRETS_FILE}: they are shown nowhere else.\n`);
+}

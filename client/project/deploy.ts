@@ -1,0 +1,212 @@
+/** What an account lacks of a project's configuration, and doing it. Things are known by their names; what the configuration does not name is left alone. */
+import { actionHashOf, type Cid } from "../../protocol/ids";
+import { parseCid } from "../../protocol/cidText";
+import { everyItem } from "../api";
+import type { Connection } from "../cli/connection";
+import { WrongUse } from "../cli/failure";
+import type { OperationName, Page } from "../operations";
+import type { Built } from "./build";
+import type { Project } from "./project";
+
+export interface Step {
+  readonly mark: "+" | "~" | "-";
+  readonly text: string;
+  readonly run: (made: Made) => Promise<void>;
+}
+
+/** What steps before made, by name, and what must be kept. */
+export interface Made {
+  readonly pkps: Map<string, string>;
+  readonly groups: Map<string, string>;
+  /** Usage keys by name: shown once. */
+  readonly secrets: Record<string, string>;
+}
+
+interface Named {
+  readonly name: string;
+  readonly description: string;
+}
+type Wallet = Named & { readonly wallet_address: string };
+type Group = Named & { readonly id: string; readonly cid_hashes: readonly string[]; readonly pkps: readonly string[] };
+type Key = Named & { readonly api_key_hash: string; readonly execute_in_groups: readonly string[]; readonly expiration: string; readonly balance: string };
+type Action = Named & { readonly hashed_cid: string };
+
+interface State {
+  readonly wallets: readonly Wallet[];
+  readonly groups: readonly Group[];
+  readonly keys: readonly Key[];
+  readonly actions: readonly Action[];
+}
+
+export interface Plan {
+  readonly steps: readonly Step[];
+  readonly made: Made;
+}
+
+/** Reads the account and says what is to be done, in an order in which it can be done. */
+export async function planDeployment(connection: Connection, project: Project, built: readonly Built[]): Promise<Plan> {
+  const state = await readState(connection, new Set(Object.keys(project.config.groups)));
+  const made: Made = {
+    pkps: new Map(state.wallets.map((one) => [one.name, one.wallet_address])),
+    groups: new Map(state.groups.map((one) => [one.name, one.id])),
+    secrets: {},
+  };
+  const parts = { call: connection.call, project, built, state };
+  return { steps: [...actionSteps(parts), ...pkpSteps(parts), ...groupSteps(parts), ...keySteps(parts)], made };
+}
+
+interface Parts {
+  readonly call: Connection["call"];
+  readonly project: Project;
+  readonly built: readonly Built[];
+  readonly state: State;
+}
+
+async function readState(connection: Connection, groupsWanted: ReadonlySet<string>): Promise<State> {
+  const list = async <One>(name: OperationName, query: object = {}): Promise<One[]> => {
+    const items: One[] = [];
+    for await (const item of everyItem((page) => connection.call(name, page) as Promise<Page<One>>, query)) items.push(item);
+    return items;
+  };
+  const groups = (await list<Named & { id: string }>("listGroups")).filter(({ name }) => groupsWanted.has(name));
+  const whole = await Promise.all(
+    groups.map(async (group) => ({
+      ...group,
+      cid_hashes: (await list<Action>("listActions", { group_id: group.id })).map(({ hashed_cid }) => hashed_cid),
+      pkps: (await list<Wallet>("listWalletsInGroup", { group_id: group.id })).map(({ wallet_address }) => wallet_address),
+    })),
+  );
+  const twice = whole.find(({ name }, i) => whole.findIndex((other) => other.name === name) !== i);
+  if (twice !== undefined) throw new WrongUse(`The account has two groups named ${twice.name}: rename one.`);
+  return { groups: whole, wallets: await list<Wallet>("listWallets"), keys: await list<Key>("listApiKeys"), actions: await list<Action>("listActions") };
+}
+
+function actionSteps({ call, project, built, state }: Parts): Step[] {
+  return built.flatMap(({ action, cid }): Step[] => {
+    const known = state.actions.find(({ hashed_cid }) => hashed_cid === actionHashOf(cid as Cid));
+    const description = project.config.actions[action]?.description ?? "";
+    if (known === undefined) {
+      return [
+        {
+          mark: "+",
+          text: `action ${action} ${cid}`,
+          run: async () => void (await call("addAction", { action_ipfs_cid: cid, name: action, description })),
+        },
+      ];
+    }
+    if (known.name === action && known.description === description) return [];
+    const rename = { hashed_cid: known.hashed_cid, name: action, description };
+    return [{ mark: "~", text: `action ${action}: name and description`, run: async () => void (await call("updateActionMetadata", rename)) }];
+  });
+}
+
+function pkpSteps({ call, project, state }: Parts): Step[] {
+  return Object.entries(project.config.pkps).flatMap(([name, { description = "" }]): Step[] => {
+    if (state.wallets.some((one) => one.name === name)) return [];
+    const run = async (made: Made): Promise<void> => {
+      const { wallet_address } = (await call("createWallet", { name, description })) as Wallet;
+      made.pkps.set(name, wallet_address);
+    };
+    return [{ mark: "+", text: `pkp ${name}`, run }];
+  });
+}
+
+function groupSteps({ call, project, built, state }: Parts): Step[] {
+  return Object.entries(project.config.groups).flatMap(([name, { description = "", actions, pkps }]): Step[] => {
+    const known = state.groups.find((one) => one.name === name);
+    const cids = actions.map((one) => built.find(({ action }) => action === one)?.cid ?? parseCid(one) ?? noAction(name, one));
+    const create: Step = {
+      mark: "+",
+      text: `group ${name}`,
+      run: async (made) =>
+        void made.groups.set(name, ((await call("addGroup", { group_name: name, group_description: description })) as { group_id: string }).group_id),
+    };
+    const group_id = (made: Made): string => made.groups.get(name) ?? "";
+    const wanted = new Set(cids.map((cid) => actionHashOf(cid as Cid) as string));
+    const added = cids
+      .filter((cid) => !(known?.cid_hashes ?? []).includes(actionHashOf(cid as Cid)))
+      .map((cid): Step => {
+        const label = built.find((one) => one.cid === cid)?.action ?? cid;
+        return {
+          mark: "+",
+          text: `group ${name}: action ${label}`,
+          run: async (made) => void (await call("addActionToGroup", { group_id: group_id(made), action_ipfs_cid: cid })),
+        };
+      });
+    const dropped = (known?.cid_hashes ?? [])
+      .filter((hash) => !wanted.has(hash))
+      .map((hashed_cid): Step => {
+        return {
+          mark: "-",
+          text: `group ${name}: action ${hashed_cid}`,
+          run: async (made) => void (await call("removeActionFromGroup", { group_id: group_id(made), hashed_cid })),
+        };
+      });
+    return [...(known === undefined ? [create] : []), ...added, ...dropped, ...memberSteps({ call, state, name, pkps, known, group_id })];
+  });
+}
+
+function memberSteps(parts: {
+  call: Connection["call"];
+  state: State;
+  name: string;
+  pkps: readonly string[];
+  known: Group | undefined;
+  group_id: (made: Made) => string;
+}): Step[] {
+  const { call, state, name, pkps, known, group_id } = parts;
+  const addressOf = (pkp: string): string | undefined => (pkp.startsWith("0x") ? pkp : state.wallets.find((one) => one.name === pkp)?.wallet_address);
+  const same = (a: string | undefined, b: string): boolean => a?.toLowerCase() === b.toLowerCase();
+  const added = pkps
+    .filter((pkp) => !(known?.pkps ?? []).some((address) => same(addressOf(pkp), address)))
+    .map((pkp): Step => {
+      const run = async (made: Made): Promise<void> =>
+        void (await call("addPkpToGroup", { group_id: group_id(made), pkp_id: addressOf(pkp) ?? made.pkps.get(pkp) }));
+      return { mark: "+", text: `group ${name}: pkp ${pkp}`, run };
+    });
+  const dropped = (known?.pkps ?? [])
+    .filter((address) => !pkps.some((pkp) => same(addressOf(pkp), address)))
+    .map((pkp_id): Step => {
+      return {
+        mark: "-",
+        text: `group ${name}: pkp ${pkp_id}`,
+        run: async (made) => void (await call("removePkpFromGroup", { group_id: group_id(made), pkp_id })),
+      };
+    });
+  return [...added, ...dropped];
+}
+
+function keySteps({ call, project, state }: Parts): Step[] {
+  return Object.entries(project.config.keys).flatMap(([name, { description = "", execute, balance = 0, expiration = 0 }]): Step[] => {
+    const known = state.keys.find((one) => one.name === name);
+    const fields = (made: Made): object => ({
+      name,
+      description,
+      can_create_groups: false,
+      can_delete_groups: false,
+      can_create_pkps: false,
+      manage_ipfs_ids_in_groups: [],
+      add_pkp_to_groups: [],
+      remove_pkp_from_groups: [],
+      execute_in_groups: execute.map((group) => made.groups.get(group) ?? ""),
+      balance,
+      expiration,
+    });
+    if (known === undefined) {
+      const run = async (made: Made): Promise<void> => {
+        const { usage_api_key } = (await call("addUsageApiKey", fields(made))) as { usage_api_key: string };
+        made.secrets[name] = usage_api_key;
+      };
+      return [{ mark: "+", text: `key ${name}`, run }];
+    }
+    const ids = execute.map((group) => state.groups.find((one) => one.name === group)?.id ?? "new");
+    const sameGroups = [...ids].sort().join() === [...known.execute_in_groups].sort().join();
+    if (sameGroups && known.description === description && Number(known.balance) === balance && Number(known.expiration) === expiration) return [];
+    const run = async (made: Made): Promise<void> => void (await call("updateUsageApiKey", { usage_api_key: known.api_key_hash, ...fields(made) }));
+    return [{ mark: "~", text: `key ${name}: what it may do`, run }];
+  });
+}
+
+function noAction(group: string, action: string): never {
+  throw new WrongUse(`The group ${group} lists ${action}, which is no action of the project and no CID.`);
+}

@@ -1,0 +1,60 @@
+/**
+ * The real sandbox on this machine: the executor's own, with a throw-away PKP. The package carries it in `sandbox/`, and the project brings isolated-vm, which is
+ * native and which nobody who only calls the service should have to install.
+ */
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { WrongUse } from "../cli/failure";
+
+/** What a run asked of its surroundings, in order. */
+export type Recorded =
+  | { readonly kind: "op"; readonly name: string; readonly args: unknown; readonly ok: boolean; readonly error?: string }
+  | { readonly kind: "fetch"; readonly method: string; readonly url: string; readonly status?: number; readonly error?: string };
+
+export interface LocalOutcome {
+  /** JSON text. */
+  readonly response: string;
+  readonly logs: string;
+  readonly error?: { readonly code: string; readonly message: string; readonly stack?: string };
+  readonly durationMs: number;
+  readonly cid: string;
+  readonly recorded: readonly Recorded[];
+}
+
+export interface LocalSandbox {
+  readonly pkpId: string;
+  readonly level: { readonly level: string; readonly missing: readonly string[] };
+  run(code: string, params: Record<string, unknown>, wallMs?: number): Promise<LocalOutcome>;
+  close(): Promise<void>;
+}
+
+export interface LocalSandboxOptions {
+  readonly seed?: string;
+  readonly allowHosts?: readonly string[];
+}
+
+type Start = (options: LocalSandboxOptions) => Promise<LocalSandbox>;
+
+/** Beside the program in the package, and where a build of this repository puts it. */
+const PLACES = ["../sandbox/localRun.js", "sandbox/localRun.js", "../../scripts/action/localRun.js", "../../dist/scripts/action/localRun.js"];
+
+export async function startSandbox(folder: string, options: LocalSandboxOptions = {}): Promise<LocalSandbox> {
+  const place = PLACES.map((path) => join(__dirname, path)).find(existsSync);
+  if (place === undefined) throw new WrongUse("The sandbox is not part of this installation.");
+  requireIsolatedVm(folder, place);
+  const { createLocalRunner } = createRequire(place)(place) as { createLocalRunner: Start };
+  return createLocalRunner(options);
+}
+
+function requireIsolatedVm(folder: string, place: string): void {
+  for (const from of [place, join(folder, "package.json")]) {
+    try {
+      createRequire(from).resolve("isolated-vm");
+      return;
+    } catch {
+      // The next place.
+    }
+  }
+  throw new WrongUse("The sandbox needs isolated-vm: npm install --save-dev isolated-vm");
+}

@@ -1,0 +1,83 @@
+/** A certificate for one name from an ACME authority (RFC 8555), kept with its keys in a folder of the TEE and renewed in the last third of its life. */
+import { X509Certificate } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as acme from "acme-client";
+
+const RENEW_AT = 2 / 3;
+const PRIVATE_FILE = 0o600;
+
+export interface Certificate {
+  /** PEM, leaf first. */
+  readonly chain: string;
+  /** PEM. Never leaves the TEE. */
+  readonly privateKey: string;
+  readonly accountUri: string;
+}
+
+export interface CertificateOptions {
+  readonly domain: string;
+  readonly directoryUrl: string;
+  readonly email: string | undefined;
+  readonly folder: string;
+}
+
+/** Answers of open challenges, by token: what the HTTP end shows the authority. */
+export type Challenges = Map<string, string>;
+
+/** The certificate on file while it is good for long enough, else a new one. @throws Error when the authority gives none. */
+export async function currentCertificate(options: CertificateOptions, challenges: Challenges): Promise<Certificate> {
+  const kept = await onFile(options);
+  if (kept !== undefined && Date.now() < renewalTime(kept.chain)) return kept;
+  const issued = await issue(options, challenges);
+  await writePrivately(fileOf(options, "certificate.json"), JSON.stringify(issued));
+  return issued;
+}
+
+/** When a certificate is to be renewed, in milliseconds since the epoch. */
+export function renewalTime(chain: string): number {
+  const { validFromDate, validToDate } = new X509Certificate(chain);
+  return validFromDate.getTime() + RENEW_AT * (validToDate.getTime() - validFromDate.getTime());
+}
+
+async function issue({ domain, directoryUrl, email, folder }: CertificateOptions, challenges: Challenges): Promise<Certificate> {
+  const client = new acme.Client({ directoryUrl, accountKey: await accountKey(folder) });
+  const [privateKey, csr] = await acme.crypto.createCsr({ commonName: domain, altNames: [domain] }, await acme.crypto.createPrivateEcdsaKey());
+  const chain = await client.auto({
+    csr,
+    termsOfServiceAgreed: true,
+    ...(email === undefined ? {} : { email }),
+    challengePriority: ["http-01"],
+    // The authority looks from outside; whether this machine reaches itself under its name says nothing.
+    skipChallengeVerification: true,
+    challengeCreateFn: async (_authorization, { token }, answer) => void challenges.set(token, answer),
+    challengeRemoveFn: async (_authorization, { token }) => void challenges.delete(token),
+  });
+  return { chain, privateKey: privateKey.toString(), accountUri: client.getAccountUrl() };
+}
+
+/** The account outlives certificates: a CAA record may name it. */
+async function accountKey(folder: string): Promise<Buffer> {
+  const file = join(folder, "account.pem");
+  if (existsSync(file)) return readFile(file);
+  const key = await acme.crypto.createPrivateEcdsaKey();
+  await writePrivately(file, key.toString());
+  return key;
+}
+
+async function onFile(options: CertificateOptions): Promise<Certificate | undefined> {
+  const file = fileOf(options, "certificate.json");
+  if (!existsSync(file)) return undefined;
+  const kept = JSON.parse(await readFile(file, "utf8")) as Certificate;
+  return new X509Certificate(kept.chain).checkHost(options.domain) === undefined ? undefined : kept;
+}
+
+const fileOf = ({ folder }: CertificateOptions, name: string): string => join(folder, name);
+
+/** Whole or not at all, and readable by this user alone. */
+async function writePrivately(file: string, content: string): Promise<void> {
+  await mkdir(join(file, ".."), { recursive: true, mode: 0o700 });
+  await writeFile(`${file}.new`, content, { mode: PRIVATE_FILE });
+  await rename(`${file}.new`, file);
+}

@@ -1,0 +1,28 @@
+/** The TLS ingress process: reads its configuration, gets a certificate, serves, and ends on SIGTERM and SIGINT. */
+import pino from "pino";
+import { readConfig, type Config } from "./config";
+import { startIngress } from "./ingress";
+
+function configOrExit(): Config {
+  try {
+    return readConfig();
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exit(2);
+  }
+}
+
+async function main(): Promise<void> {
+  const config = configOrExit();
+  const log = pino({ level: config.LOG_LEVEL, base: { service: "ingress" } });
+  const ingress = await startIngress(config, log);
+  log.info({ domain: config.DOMAIN, https: ingress.httpsPort, http: ingress.httpPort }, "ingress ready");
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.once(signal, () => void ingress.stop().then(() => process.exit(0)));
+  }
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+});

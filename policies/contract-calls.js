@@ -1,0 +1,26 @@
+// Signs calls of the functions listed, of the contracts listed, with arguments within the rules, on one chain.
+// Parameters: pkpId, transaction, approvals. Response: the raw signed transaction.
+async function main({ pkpId, transaction: given, approvals }) {
+  withinHours();
+  const transaction = checkedTransaction(given);
+  const selector = transaction.data.slice(0, 10);
+  const call = POLICY.calls.find((one) => one.to === transaction.to && ethers.id(one.function).slice(0, 10) === selector);
+  if (call === undefined) refuse("this function of this contract is not on the list");
+  if (BigInt(transaction.value) > BigInt(call.max)) refuse(`transaction.value is above ${call.max}`);
+  checkArguments(call, transaction.data);
+  return signTransaction(pkpId, transaction, approvals);
+}
+
+// Decoded, checked and encoded again: calldata that is not what its arguments encode to (dirty bits, shared or overlapping tails, bytes behind the end) is refused.
+const checkArguments = (call, data) => {
+  const contract = new ethers.Interface([`function ${call.function}`]);
+  const fragment = contract.getFunction(data.slice(0, 10));
+  let values;
+  try {
+    values = [...contract.decodeFunctionData(fragment, data)];
+    if (contract.encodeFunctionData(fragment, values) !== data) refuse("transaction.data is not in its canonical form");
+  } catch {
+    return refuse("transaction.data is not in its canonical form");
+  }
+  call.args.forEach((rule, i) => Object.keys(rule).length > 0 && matches(rule, textOf(values[i]), `argument ${i + 1}`));
+};

