@@ -27,6 +27,8 @@ module.exports = {
     never("nobody-imports-scripts", { path: "^(relayer|executor|protocol|client)/" }, { path: "^scripts/" }, "rule 7"),
     never("protocol-is-the-ground", { path: "^protocol/" }, { path: "^(relayer|executor|client|scripts|test)/" }, "rule 8"),
     never("client-stands-alone", { path: "^client/" }, { path: "^(relayer|executor)/" }, "the SDK shares protocol only"),
+    never("dashboard-over-the-sdk", { path: "^dashboard/" }, { path: "^(relayer|executor|scripts|test)/" }, "rule 9"),
+    never("dashboard-stands-alone", { path: "^(relayer|executor|protocol|client|scripts)/" }, { path: "^dashboard/" }, "rule 9"),
     never("no-circles", {}, { circular: true, viaOnly: { pathNot: "typechain-types" } }, "one hop out, one hop back"),
   ],
   options: {

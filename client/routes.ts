@@ -51,6 +51,8 @@ export const CLIENT_ROUTES = {
   usage: { method: "GET", path: "/core/v1/usage", paged: true },
   createWalletWithSignature: { method: "POST", path: "/core/v1/create_wallet_with_signature", effect: true },
   addUsageApiKeyWithSignature: { method: "POST", path: "/core/v1/add_usage_api_key_with_signature", effect: true },
+  relay: { method: "POST", path: "/core/v1/relay", effect: true },
+  relayNonce: { method: "GET", path: "/core/v1/relay_nonce" },
   getNodeChainConfig: { method: "GET", path: "/core/v1/get_node_chain_config" },
   getApiPayers: { method: "GET", path: "/core/v1/get_api_payers" },
   getAdminApiPayer: { method: "GET", path: "/core/v1/get_admin_api_payer" },

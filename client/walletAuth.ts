@@ -27,10 +27,11 @@ export function createWalletAuth(signer: Signer, domain: TypedDataDomain): Walle
 }
 
 /**
- * The account that a wallet owns: its own, else the oldest handed over to it.
- * @throws ClientError `account_not_found` when it owns none.
+ * The account that a wallet owns; `accountId` says which, where it owns several or was given the one it owns.
+ * @throws ClientError `account_not_found` when it owns none, `account_not_named` (with `facts.accounts`) when `accountId` is needed.
  */
-export async function ownedAccount(options: TransportOptions, walletAuth: WalletAuth): Promise<Answer<"account">> {
-  const credential = async (): Promise<Record<string, string>> => ({ "x-wallet-auth": await walletAuth() });
+export async function ownedAccount(options: TransportOptions, walletAuth: WalletAuth, accountId?: string): Promise<Answer<"account">> {
+  const named: Record<string, string> = accountId === undefined ? {} : { "x-account": accountId };
+  const credential = async (): Promise<Record<string, string>> => ({ "x-wallet-auth": await walletAuth(), ...named });
   return operations(["account"], createTransport(options), credential).account();
 }

@@ -13,7 +13,7 @@ import { addressOf } from "./keys/secp256k1";
 /** `ids`: what the contract may know the caller by, the usual reading first. `wallet`: the caller's own address, computed when it is asked for. */
 export type Caller =
   | { readonly type: "key"; readonly ids: readonly [KeyId, KeyId]; wallet(): Address }
-  | { readonly type: "identity"; readonly ids: readonly [AccountId]; wallet(): Address };
+  | { readonly type: "identity"; readonly ids: readonly [AccountId]; readonly issuer: string; readonly subject: string; wallet(): Address };
 
 export class Callers {
   constructor(
@@ -30,7 +30,7 @@ export class Callers {
   async callerOfToken(token: string): Promise<Caller & { type: "identity" }> {
     const { issuer, subject } = await this.identities.verify(token);
     const wallet = this.keyring.ownerWallet(issuer, subject);
-    return { type: "identity", ids: [packedAccountId(wallet)], wallet: () => wallet };
+    return { type: "identity", ids: [packedAccountId(wallet)], issuer, subject, wallet: () => wallet };
   }
 }
 

@@ -13,6 +13,7 @@ import type { SandboxPool } from "./sandbox/types";
 import type { Handlers } from "./server";
 import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./tee";
 import type { GasGuard } from "./writes/gas";
+import type { Forwards } from "./writes/forwards";
 import type { Writes } from "./writes/writes";
 
 export interface ServiceParts {
@@ -23,6 +24,7 @@ export interface ServiceParts {
   readonly mint: Mint;
   readonly publicKeys: PublicKeys;
   readonly writes: Writes;
+  readonly forwards: Forwards;
   readonly gas: GasGuard;
   readonly runner: Runner;
   readonly pool: SandboxPool;
@@ -34,7 +36,7 @@ export interface ServiceParts {
 }
 
 export function createHandlers(parts: ServiceParts): Handlers {
-  const { mint, writes, gas, runner, callers } = parts;
+  const { mint, writes, forwards, gas, runner, callers } = parts;
   const tlsCertFile = parts.config.TLS_CERT_FILE;
   return {
     run: (request, context) => runner.run(request, context),
@@ -48,8 +50,10 @@ export function createHandlers(parts: ServiceParts): Handlers {
       const { wallet, ids } = await callers.callerOfToken(token);
       return { walletAddress: wallet(), accountId: ids[0] };
     },
-    authorizeWrite: (request) => writes.authorizeWrite(request),
+    authorizeWrites: (request) => writes.authorizeWrites(request),
     signAsPayer: async (request) => (await gas.ready(), writes.signAsPayer(request)),
+    signForwards: async (request) => (await gas.ready(), forwards.signForwards(request)),
+    signForwardOfIdentity: (request) => forwards.signOfIdentity(request),
     signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),

@@ -6,6 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import type { ForwardDomain } from "../protocol/forwardShape";
+import { forwarderName } from "../protocol/serviceName";
 import { keyNamespaceOf } from "../protocol/namespace";
 import type { Hash32 } from "../protocol/ids";
 import { TYPED_DATA_VERSION, domainName, type TypedDataDomain } from "../protocol/typedData";
@@ -32,6 +34,7 @@ import type { SandboxPool } from "./sandbox/types";
 import { ExecutorServer } from "./server";
 import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument, type TeeSource } from "./tee";
 import { GasGuard } from "./writes/gas";
+import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
 
 const MIB = 2 ** 20;
@@ -99,6 +102,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   undo.add(() => loop.stop());
   const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
   const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
+  const writes = openWrites(config, keyring, callers, domain, gas);
   const publicKeys = new PublicKeys(keyring, keyNamespace);
   server.serve(
     createHandlers({
@@ -108,7 +112,8 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       callers,
       mint: new Mint(keyring, domain),
       publicKeys,
-      writes: openWrites(config, keyring, callers, domain, gas),
+      writes,
+      forwards: openForwards(config, keyring, callers, writes, chain),
       gas,
       runner,
       pool,
@@ -244,6 +249,13 @@ function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: 
     gas,
     maxTopUpWei: config.MAX_TOP_UP_WEI,
   });
+}
+
+function openForwards(config: Config, keyring: Keyring, callers: Callers, writes: Writes, chain: Chain): Forwards {
+  const { chainId, contractAddress } = config;
+  const name = forwarderName(config.SERVICE_NAME);
+  const domain = async (): Promise<ForwardDomain> => ({ name, version: "1", chainId, verifyingContract: await chain.forwarder() });
+  return new Forwards(keyring, callers, writes, { contractAddress, domain });
 }
 
 function configDocumentOf(config: Config, keyNamespace: Hash32, statementKey: string, pool: SandboxPool): ConfigDocument {

@@ -44,6 +44,7 @@ export interface Decision {
 
 const CONTRACT = IAccountManager__factory.createInterface();
 const EXPLAIN = CONTRACT.getFunction("explainExecution").selector;
+export const TRUSTED_FORWARDER_CALL = CONTRACT.getFunction("trustedForwarder").selector;
 export const KEY_NAMESPACE_CALL = CONTRACT.getFunction("keyNamespace").selector;
 
 const WORD_DIGITS = 64;

@@ -41,6 +41,8 @@ export const ERRORS = {
   typed_data_expired: { status: 400, title: "issuedAt is outside the accepted window" },
   signature_malformed: { status: 400, title: "The signature is not 65 bytes of the accepted form" },
   signature_mismatch: { status: 400, title: "The signature does not recover to the stated address" },
+  request_expired: { status: 400, title: "The forward request's deadline is past" },
+  forward_gas_too_low: { status: 400, title: "The forward request allows too little gas for its call" },
   account_not_named: { status: 400, title: "The wallet has to say which account it means" },
   // 401: who is asking?
   missing_credential: { status: 401, title: "A credential is needed" },
@@ -93,6 +95,7 @@ export const ERRORS = {
   idempotency_in_progress: { status: 409, title: "A request with this idempotency key is still running" },
   already_ran: { status: 409, title: "A run with this idempotency key has already been made" },
   write_reverted: { status: 409, title: "The write reverted when it was mined" },
+  forward_nonce_used: { status: 409, title: "The forward request's nonce is not the signer's next" },
   // 413, 415, 422
   payload_too_large: { status: 413, title: "The body is too large" },
   code_too_large: { status: 413, title: "The code is too large" },

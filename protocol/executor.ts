@@ -36,6 +36,21 @@ export const contractWriteSchema = z.union([
 export type SimpleWrite = z.infer<typeof simpleWriteSchema>;
 export type ContractWrite = z.infer<typeof contractWriteSchema>;
 
+/** Writes that can share a transaction. */
+export const MAX_BATCH_WRITES = 64;
+
+/** A write as the contract will see it, with the executor's mark that a credential allowed it. */
+export const taggedCallSchema = z.strictObject({ calldata: hexData, tag: hash32 });
+export type TaggedCall = z.infer<typeof taggedCallSchema>;
+
+/** A refusal or failure, with the status its code has in the error table. */
+export const executorErrorSchema = z.strictObject({
+  code: z.string(),
+  detail: z.string(),
+  facts: z.record(z.string(), z.unknown()).optional(),
+  retryAfterSeconds: z.number().optional(),
+});
+
 const fees = z.strictObject({ maxFeePerGas: decimal, maxPriorityFeePerGas: decimal });
 
 const limitMs = z.number().int().positive();
@@ -120,17 +135,48 @@ export const EXECUTOR_CALLS = {
     request: z.strictObject({ token: z.string() }),
     answer: z.strictObject({ walletAddress: address, accountId: hash32 }),
   },
-  /** Encodes a write iff the credential allows it; `tag` lets the same calldata be signed again (other nonce or fees) without the credential. */
-  authorizeWrite: {
-    path: "/authorize-write",
-    request: z.strictObject({ credential: credentialSchema, write: contractWriteSchema, convert: signedEnvelopeSchema.optional() }),
-    answer: z.strictObject({ calldata: hexData, tag: hash32 }),
+  /**
+   * Encodes each write iff its own credential allows it, in the order given; `tag` lets the same calldata be signed again (other nonce or fees) without the
+   * credential. One that is refused does not touch the others.
+   */
+  authorizeWrites: {
+    path: "/authorize-writes",
+    request: z.strictObject({
+      writes: z
+        .array(z.strictObject({ credential: credentialSchema, write: contractWriteSchema, convert: signedEnvelopeSchema.optional() }))
+        .min(1)
+        .max(MAX_BATCH_WRITES),
+    }),
+    answer: z.strictObject({ writes: z.array(z.union([taggedCallSchema, z.strictObject({ refused: executorErrorSchema })])) }),
   },
-  /** `payer` counts lanes from 1; 0 is the admin payer. */
+  /** `payer` counts lanes from 1; 0 is the admin payer. One call is sent as it is, several as one `tryMulticall`; every tag is checked. */
   signAsPayer: {
     path: "/sign/write",
-    request: fees.extend({ payer: z.number().int().nonnegative(), calldata: hexData, tag: hash32, nonce: z.number().int().nonnegative(), gasLimit: decimal }),
+    request: fees.extend({
+      payer: z.number().int().nonnegative(),
+      calls: z.array(taggedCallSchema).min(1).max(MAX_BATCH_WRITES),
+      nonce: z.number().int().nonnegative(),
+      gasLimit: decimal,
+    }),
     answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
+  },
+  /** Requests that owners signed, sent to the forwarder in one transaction; each is checked again. */
+  signForwards: {
+    path: "/sign/forwards",
+    request: fees.extend({
+      payer: z.number().int().nonnegative(),
+      /** As `encodeForward` gives them. */
+      forwards: z.array(hexData).min(1).max(32),
+      nonce: z.number().int().nonnegative(),
+      gasLimit: decimal,
+    }),
+    answer: z.strictObject({ rawTransaction: hexData, hash: hash32 }),
+  },
+  /** A forward request signed by the wallet of the identity that the token shows; `forwarderNonce` is the wallet's next. */
+  signForwardOfIdentity: {
+    path: "/sign/forward-of-identity",
+    request: z.strictObject({ token: z.string(), write: contractWriteSchema, gas: decimal, forwarderNonce: decimal, deadline: decimal }),
+    answer: z.strictObject({ forward: hexData }),
   },
   /** A transaction to itself with value 0, to fill a nonce. */
   signNoop: {
@@ -205,14 +251,6 @@ export const EXECUTOR_CALLS = {
 export type ExecutorCall = keyof typeof EXECUTOR_CALLS;
 export type ExecutorRequest<C extends ExecutorCall> = z.infer<(typeof EXECUTOR_CALLS)[C]["request"]>;
 export type ExecutorAnswer<C extends ExecutorCall> = z.infer<(typeof EXECUTOR_CALLS)[C]["answer"]>;
-
-/** A refusal or failure, with the status its code has in the error table. */
-export const executorErrorSchema = z.strictObject({
-  code: z.string(),
-  detail: z.string(),
-  facts: z.record(z.string(), z.unknown()).optional(),
-  retryAfterSeconds: z.number().optional(),
-});
 
 /** Sent with every call; the executor's log lines carry it. */
 export const REQUEST_ID_HEADER = "x-request-id";

@@ -96,14 +96,16 @@ function requireMessage(typedData: TypedData, nowSeconds: number): Address {
 const SIGNATURE = /^0x[0-9a-fA-F]{130}$/;
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
+/** Of 65 bytes in hex: the other half of the order would be a second signature of the same message. */
+export const isLowS = (signature: string): boolean => BigInt(`0x${signature.slice(66, 130)}`) <= HALF_ORDER;
+
 function requireSignature(typedData: TypedData, primaryType: PrimaryType, signature: unknown, address: Address): void {
   if (typeof signature !== "string" || !SIGNATURE.test(signature)) {
     throw new KeywrightError("signature_malformed", "signature must be 0x and 130 hex digits (65 bytes).");
   }
   const v = Number.parseInt(signature.slice(130), 16);
   if (v !== 27 && v !== 28) throw new KeywrightError("signature_malformed", "the signature's last byte (v) must be 27 or 28.");
-  if (BigInt(`0x${signature.slice(66, 130)}`) > HALF_ORDER)
-    throw new KeywrightError("signature_malformed", "the signature's s must be in the lower half of the order.");
+  if (!isLowS(signature)) throw new KeywrightError("signature_malformed", "the signature's s must be in the lower half of the order.");
   if (recover(typedData, primaryType, signature, address) !== address) {
     throw new KeywrightError("signature_mismatch", `the signature does not recover to ${address}.`);
   }

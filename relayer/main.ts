@@ -159,10 +159,10 @@ function chainOptions(config: Config, log: Logger, { store, instanceId, executor
     confirmationsBeforeAnswer: config.confirmations,
     tuning: config.chainTuning,
     hooks: {
-      onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
-      onOutcome: async ({ submissionId, charged }, trx) => {
-        await (charged ? credits.settleWrite(submissionId, trx) : credits.releaseWrite(submissionId, trx));
-        metrics.countOutcome(charged);
+      onBegin: (submissionIds, trx) => credits.bindWrites(submissionIds, trx),
+      onOutcome: async (outcomes, trx) => {
+        await credits.endWrites(outcomes, trx);
+        for (const { charged } of outcomes) metrics.countOutcome(charged);
       },
       onAbandon: (submissionId) => credits.abandonWrite(submissionId),
     },

@@ -62,7 +62,8 @@ export function buildOpenApi(serviceName: string, version: string): OpenApiDocum
     info: {
       title: `${serviceName} API`,
       version,
-      description: "Accounts, PKPs and actions. Errors are application/problem+json; every code is explained in docs/errors.md.",
+      description: "Accounts, PKPs and actions. Errors are application/problem+json; every code is explained at /docs/errors.",
+      license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "/" }],
   });

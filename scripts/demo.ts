@@ -3,23 +3,14 @@
  * Ends with exit code 0 only if everything held: the signature recovers to the PKP, foreign code is refused, and so is a revoked key.
  */
 import { verifyMessage } from "ethers";
-import { ClientError, createAccount, createClient, type Client } from "../client";
-import { cidOfCode } from "../client/cid";
+import { ClientError, createClient, type Client } from "../client";
+import { ACTION, makeAccount, makeUsageKey, must, permit } from "./demo/account";
 import { startStack } from "./dev/stack";
 
-const ACTION = `async function main({ pkpId, message }) {
-  const signature = await Actions.signMessage({ pkpId, message });
-  console.log("signed", message.length, "characters");
-  return { signature };
-}`;
 const MESSAGE = "Keywright demo";
 
 let steps = 0;
 const say = (line: string): void => console.log(`${String((steps += 1)).padStart(2)}. ${line}`);
-
-function must(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(`This did not hold: ${what}.`);
-}
 
 /** The code of the error a call is refused with; a call that succeeds is the failure here. */
 async function refusal(call: Promise<unknown>): Promise<string> {
@@ -29,48 +20,6 @@ async function refusal(call: Promise<unknown>): Promise<string> {
   );
   if (!(error instanceof ClientError)) throw error ?? new Error("This did not hold: the service refuses.");
   return error.code;
-}
-
-async function makeAccount(baseUrl: string): Promise<Client> {
-  const { account, client } = await createAccount({ baseUrl }, { account_name: "Demo", account_description: "made by npm run demo" });
-  say(`account     ${account.api_key_hash} (its key is shown once and kept nowhere)`);
-  const { balance_cents, balance_display } = await client.balance();
-  say(`credit      ${balance_display}`);
-  must(balance_cents > 0, "the account has credit to pay for the demo (SIGNUP_CREDIT_CENTS is 0?)");
-  return client;
-}
-
-/** A PKP, an action and the group that permits the one to use the other. */
-async function permit(client: Client): Promise<{ pkp: string; group: string; cid: string }> {
-  const pkp = (await client.createWallet({ name: "demo wallet" })).wallet_address;
-  say(`PKP         ${pkp}`);
-  const group = (await client.addGroup({ group_name: "demo", group_description: "signs greetings" })).group_id;
-  say(`group       ${group}`);
-  const cid = await client.getActionIpfsId(ACTION);
-  must(cid === (await cidOfCode(ACTION)), "the service and this script give the code the same CID");
-  await client.addAction({ action_ipfs_cid: cid, name: "sign", description: "signs a message" });
-  await client.addActionToGroup({ group_id: group, action_ipfs_cid: cid });
-  say(`action      ${cid}, listed in the group`);
-  await client.addPkpToGroup({ group_id: group, pkp_id: pkp });
-  say("PKP listed in the group");
-  return { pkp, group, cid };
-}
-
-async function makeUsageKey(client: Client, group: string): Promise<string> {
-  const permissions = {
-    name: "demo bot",
-    description: "",
-    can_create_groups: false,
-    can_delete_groups: false,
-    can_create_pkps: false,
-    manage_ipfs_ids_in_groups: [],
-    add_pkp_to_groups: [],
-    remove_pkp_from_groups: [],
-    execute_in_groups: [group],
-  };
-  const { usage_api_key, api_key_hash } = await client.addUsageApiKey(permissions);
-  say(`usage key   ${api_key_hash}, may run in this group and nothing else`);
-  return usage_api_key;
 }
 
 async function signAndCheck(bot: Client, pkp: string): Promise<void> {
@@ -84,9 +33,9 @@ async function signAndCheck(bot: Client, pkp: string): Promise<void> {
 }
 
 async function journey(baseUrl: string): Promise<void> {
-  const client = await makeAccount(baseUrl);
-  const { pkp, group } = await permit(client);
-  const usageKey = await makeUsageKey(client, group);
+  const { client } = await makeAccount(baseUrl, say);
+  const { pkp, group } = await permit(client, say);
+  const usageKey = await makeUsageKey(client, group, say);
   const bot = createClient({ baseUrl, apiKey: usageKey });
   await signAndCheck(bot, pkp);
 

@@ -54,7 +54,8 @@ async function main(): Promise<void> {
   });
   const stack = await start();
   if (!stopping) {
-    console.log(`viewer    ${stack.baseUrl}/core/v1/swagger-ui   billing ${stack.baseUrl}/billing   metrics ${stack.metricsUrl}`);
+    console.log(`viewer    ${stack.baseUrl}/core/v1/swagger-ui   metrics ${stack.metricsUrl}`);
+    console.log(`dashboard ${stack.baseUrl}`);
     console.log(process.env.DATA_DIR ? `data      ${stack.dataDir}` : "data      ephemeral: gone at the end (set DATA_DIR to keep it)");
     console.log("\nReady. Ctrl-C stops everything.");
   }

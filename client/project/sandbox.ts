@@ -2,10 +2,9 @@
  * The real sandbox on this machine: the executor's own, with a throw-away PKP. The package carries it in `sandbox/`, and the project brings isolated-vm, which is
  * native and which nobody who only calls the service should have to install.
  */
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { WrongUse } from "../cli/failure";
 
 /** What a run asked of its surroundings, in order. */
@@ -43,35 +42,16 @@ const PLACES = ["../sandbox/localRun.js", "sandbox/localRun.js", "../../scripts/
 export async function startSandbox(folder: string, options: LocalSandboxOptions = {}): Promise<LocalSandbox> {
   const place = PLACES.map((path) => join(__dirname, path)).find(existsSync);
   if (place === undefined) throw new WrongUse("The sandbox is not part of this installation.");
-  const isolatedVm = requireIsolatedVm(folder, place);
-  const isRoot = process.getuid?.() === 0;
-  const readable = isRoot ? readableCopy(dirname(place), isolatedVm) : undefined;
-  const program = readable === undefined ? place : join(readable, basename(place));
-  const { createLocalRunner } = createRequire(program)(program) as { createLocalRunner: Start };
-  const sandbox = await createLocalRunner(options);
-  const close = async (): Promise<void> => {
-    await sandbox.close();
-    if (readable !== undefined) rmSync(readable, { recursive: true, force: true });
-  };
-  return { ...sandbox, close };
+  requireIsolatedVm(folder, place);
+  const { createLocalRunner } = createRequire(place)(place) as { createLocalRunner: Start };
+  return createLocalRunner(options);
 }
 
-/** Started by root, the processes that run actions become other users, who may not be able to read the folder of root's project. */
-function readableCopy(from: string, isolatedVm: string): string | undefined {
-  if (basename(from) !== "sandbox") return undefined;
-  const copy = mkdtempSync(join(tmpdir(), "keywright-sandbox-"));
-  chmodSync(copy, 0o755);
-  cpSync(from, copy, { recursive: true });
-  mkdirSync(join(copy, "node_modules"));
-  symlinkSync(isolatedVm, join(copy, "node_modules", "isolated-vm"));
-  return copy;
-}
-
-/** Its folder. */
-function requireIsolatedVm(folder: string, place: string): string {
+function requireIsolatedVm(folder: string, place: string): void {
   for (const from of [place, join(folder, "package.json")]) {
     try {
-      return dirname(createRequire(from).resolve("isolated-vm"));
+      createRequire(from).resolve("isolated-vm");
+      return;
     } catch {
       // The next place.
     }

@@ -34,7 +34,7 @@ function Doorkeeper({ onError }: { readonly onError: React.RefObject<(error: unk
     const why = FAREWELLS[error.code];
     if (session.kind === "key" && why !== undefined) end(why);
   };
-  return session === undefined ? <SignIn /> : <Screens key={session.account.id} />;
+  return session === undefined ? <SignIn /> : <Screens key={`${session.kind}-${session.account.id}`} />;
 }
 
 const FAREWELLS: Readonly<Record<string, string>> = {

@@ -36,7 +36,7 @@ export function Shell(): ReactNode {
         Skip to the content
       </a>
       <div className="shell">
-        <div className="topbar">
+        <header className="topbar">
           <div className="brand">
             <img src={icon} alt="" />
             {SERVICE}
@@ -44,11 +44,11 @@ export function Shell(): ReactNode {
           <Button look="quiet" onPress={() => setMenu(!menu)} aria-expanded={menu} aria-controls="sidebar">
             Menu
           </Button>
-        </div>
+        </header>
         <Sidebar open={menu} />
-        <div className="main-side">
+        <main className="main-side" id="main" tabIndex={-1}>
           <SimulatedStrip />
-          <main className="screen" id="main" tabIndex={-1}>
+          <div className="screen">
             <div className="column">
               <ConnectionNotice />
               <ScreenBoundary key={path}>
@@ -57,8 +57,8 @@ export function Shell(): ReactNode {
                 </Suspense>
               </ScreenBoundary>
             </div>
-          </main>
-        </div>
+          </div>
+        </main>
       </div>
     </>
   );
@@ -74,7 +74,7 @@ function useTitle(path: string): void {
 
 function Sidebar({ open }: { readonly open: boolean }): ReactNode {
   return (
-    <div className={`sidebar ${open ? "open" : ""}`} id="sidebar">
+    <aside className={`sidebar ${open ? "open" : ""}`} id="sidebar" aria-label="Sidebar">
       <div className="brand">
         <img src={icon} alt="" />
         {SERVICE}
@@ -92,7 +92,7 @@ function Sidebar({ open }: { readonly open: boolean }): ReactNode {
         </ul>
       </nav>
       <Who />
-    </div>
+    </aside>
   );
 }
 

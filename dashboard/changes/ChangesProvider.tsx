@@ -77,6 +77,7 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
 /** An attempt keeps its name until its end is known, so that pressing again after a lost answer does nothing twice. */
 function useApi(session: Session): <R extends object>(change: Change<R>) => Promise<Outcome<R>> {
   const refresh = useRefresh(session);
+  const queries = useQueryClient();
   const say = useMessages();
   const attempts = useRef(new Map<string, string>());
   return useCallback(
@@ -93,10 +94,12 @@ function useApi(session: Session): <R extends object>(change: Change<R>) => Prom
         return { state: "done", result };
       } catch (error) {
         if (!(error instanceof ClientError) || !error.retryable) attempts.current.delete(name);
+        // A key that is none any more ends the session: the account's own query finds that out.
+        if (error instanceof ClientError && [401, 403].includes(error.status ?? 0)) void queries.invalidateQueries({ queryKey: ["account"] });
         throw error;
       }
     },
-    [session, refresh, say],
+    [session, refresh, say, queries],
   );
 }
 

@@ -1,4 +1,5 @@
 /** Everything an account's owner can change, each in both modes. The fields are those of the HTTP interface. */
+import type { PkpOp } from "../../protocol/pkpOps";
 import type { Body, ChainSecuredClient, Client, OwnerWrite, UsageKeyPermissions } from "../../client";
 import { plural, quoted, short } from "../parts/text";
 import type { Change } from "./change";
@@ -128,15 +129,15 @@ export const renamePkp = (address: string, name: string, fields: Strings): Chang
   viaChain: async ({ prepare }) => ({ write: await prepare.updatePkp({ pkp_id: address, ...fields }) }),
 });
 
-/** Every key at once: one transaction for an owner with a wallet. */
-export function revokeAll(keys: readonly { readonly id: string; readonly name: string }[]): Change {
-  return {
-    title: `Revoke ${plural(keys.length, "usage key")}`,
-    words: [["Keys", keys.map(({ name, id }) => name || short(id)).join(", ")]],
-    viaApi: async (client) => {
-      for (const { id } of keys) await client.removeUsageApiKey({ usage_api_key: id });
-      return {};
-    },
-    viaChain: async ({ prepare }) => ({ write: prepare.batch(await Promise.all(keys.map(({ id }) => prepare.removeUsageApiKey({ usage_api_key: id })))) }),
-  };
-}
+/** Every key at once, in one write however many there are. */
+export const revokeAll = (keys: readonly { readonly id: string; readonly name: string }[]): Change =>
+  shared("revokeAllUsageApiKeys", {}, `Revoke ${plural(keys.length, "usage key")}`, [["Keys", keys.map(({ name, id }) => name || short(id)).join(", ")]]);
+
+export const freezeAccount = (): Change => shared("freezeAccount", {}, "Freeze the account", [["Stops", "every run, and every change by usage keys"]]);
+
+export const unfreezeAccount = (): Change => shared("unfreezeAccount", {}, "Unfreeze the account", [["Allows again", "what each key may do"]]);
+
+export const setPkpOps = (address: string, name: string, denied: readonly PkpOp[]): Change =>
+  shared("setWalletOps", { pkp_id: address, denied_ops: [...denied] }, `Change what ${quoted(name, short(address))} may be asked for`, [
+    ["Never allowed", denied.length === 0 ? "nothing" : denied.join(", ")],
+  ]);

@@ -1,5 +1,5 @@
 import { Dialog as Radix } from "radix-ui";
-import { useState, type FormEvent, type ReactNode } from "react";
+import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Button } from "./Button";
 import { Icon } from "./icons";
 import { Notice } from "./bits";
@@ -18,6 +18,7 @@ interface Props {
 
 /** A dialog that keeps the focus, makes what is behind it inert and closes on Escape. */
 export function Dialog({ open, onClose, title, about, wide = false, closable = true, children }: Props): ReactNode {
+  const before = useRef<Element | null>(null);
   const keep = (event: Event): void => void (closable || event.preventDefault());
   return (
     <Radix.Root open={open} onOpenChange={(next) => !next && closable && onClose()}>
@@ -25,6 +26,11 @@ export function Dialog({ open, onClose, title, about, wide = false, closable = t
         <Radix.Overlay className="scrim fade-in" />
         <Radix.Content
           className={`dialog fade-in stack ${wide ? "wide" : ""}`}
+          onOpenAutoFocus={() => (before.current = document.activeElement)}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            if (before.current instanceof HTMLElement) before.current.focus();
+          }}
           onEscapeKeyDown={keep}
           onInteractOutside={(event) => event.preventDefault()}
           {...(about === undefined ? { "aria-describedby": undefined } : {})}

@@ -36,10 +36,14 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
   const [farewell, setFarewell] = useState<string>();
   const [keys, setKeys] = useState<readonly KnownKey[]>([]);
   const queries = useQueryClient();
-  const begin = useCallback((next: Session) => {
-    setFarewell(undefined);
-    setSession(next);
-  }, []);
+  const begin = useCallback(
+    (next: Session) => {
+      queries.clear();
+      setFarewell(undefined);
+      setSession(next);
+    },
+    [queries],
+  );
   const end = useCallback(
     (why?: string) => {
       forgetKey();

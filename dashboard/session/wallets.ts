@@ -52,11 +52,11 @@ const authOf = (signer: JsonRpcSigner, { typed_data_domain: { name, chainId } }:
   createWalletAuth(signer, { name, version: "1", chainId: BigInt(chainId) });
 
 /** The session of whoever owns an account with this wallet; undefined when it owns none yet. One signature, which costs nothing. */
-export async function signInWithWallet(connection: Connection, config: ChainConfig): Promise<WalletSession | undefined> {
+export async function signInWithWallet(connection: Connection, config: ChainConfig, accountId?: string): Promise<WalletSession | undefined> {
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
   try {
-    const account = await ownedAccount({ baseUrl: location.origin }, walletAuth);
+    const account = await ownedAccount({ baseUrl: location.origin }, walletAuth, accountId);
     const owner = await ownersClient(signer, account.id, walletAuth);
     return { kind: "wallet", account, config, owner, wallet: walletOf(connection, false), isOwner: true };
   } catch (error) {

@@ -2,8 +2,8 @@
  * The keyholder's own eyes on the contract. One `eth_call` per decision at the latest block, nothing remembered from one decision to the next,
  * and no answer at all when the head is old, goes backwards, or cannot be agreed on. Source: design of the executor, "Keyholder".
  */
-import { KEY_NAMESPACE_CALL, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
-import { ZERO_HASH } from "../../protocol/ids";
+import { KEY_NAMESPACE_CALL, TRUSTED_FORWARDER_CALL, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
+import { ZERO_HASH, parseAddress } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import { agreed, unavailable } from "./quorum";
 import { RpcEndpoint, RpcFailure, type BlockTag } from "./rpc";
@@ -30,6 +30,7 @@ export class Chain {
   readonly #endpoints: readonly RpcEndpoint[];
   readonly #options: ChainOptions;
   readonly #nowSeconds: () => number;
+  #forwarder: Address | undefined;
   #highest = { block: 0n, at: -Infinity };
 
   constructor(options: ChainOptions) {
@@ -63,6 +64,17 @@ export class Chain {
   async baseFee(): Promise<bigint> {
     const { wei } = await agreed(this.#endpoints, this.#options.quorum, (endpoint, block) => endpoint.baseFee(block));
     return wei;
+  }
+
+  /** The forwarder that the contract trusts; it never changes. @throws KeywrightError `chain_unavailable`. */
+  async forwarder(): Promise<Address> {
+    if (this.#forwarder !== undefined) return this.#forwarder;
+    const { contractAddress, quorum } = this.#options;
+    const ask = async (endpoint: RpcEndpoint): Promise<Address> => addressOfWord(await endpoint.call(contractAddress, TRUSTED_FORWARDER_CALL, "latest"));
+    const answers = (await Promise.allSettled(this.#endpoints.map(ask))).flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+    const agreedOn = answers.find((address) => answers.filter((other) => other === address).length >= quorum);
+    if (agreedOn === undefined) throw unavailable("Too few RPC endpoints agree on the contract's forwarder.");
+    return (this.#forwarder = agreedOn);
   }
 
   /** Every endpoint must be on the configured chain and show the contract with the expected key namespace. Throws an Error that says what differs. */
@@ -122,6 +134,12 @@ export class Chain {
       throw new WrongChain(`the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: it would derive other keys`);
     }
   }
+}
+
+function addressOfWord(word: string): Address {
+  const address = parseAddress(`0x${word.slice(-40)}`);
+  if (address === undefined || word.length !== 66) throw new RpcFailure("the answer is no address");
+  return address;
 }
 
 function readDecision(data: string): Decision {

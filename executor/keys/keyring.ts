@@ -86,10 +86,14 @@ export class Keyring {
     return this.#withSymmetric("write-tag", NO_PATH, use);
   }
 
-  /** The wallet of an identity (OIDC issuer and subject). */
-  ownerWallet(issuer: string, subject: string): Address {
+  /** Uses the secret of the wallet of an identity (OIDC issuer and subject). */
+  withOwner<T>(issuer: string, subject: string, use: Use<T>): T {
     const path = Buffer.concat([lengthPrefixed(Buffer.from(issuer, "utf8")), lengthPrefixed(Buffer.from(subject, "utf8"))]);
-    return this.#withSecret("owner", path, addressOf);
+    return this.#withSecret("owner", path, use);
+  }
+
+  ownerWallet(issuer: string, subject: string): Address {
+    return this.withOwner(issuer, subject, addressOf);
   }
 
   payerAddress(index: number): Address {

@@ -24,12 +24,12 @@ const V5_MEMBERS = new Set(["utils", "providers", "BigNumber"]);
 
 export function analyse(code: string): Analysis {
   const { program, isModule } = parseEither(code);
-  const facts: Facts = { mentionsEthers: false, readsV5: false };
+  const facts: Facts = { mentionsEthers: false, readsV5: false, namesLit: false };
   visit(program, facts);
   return {
     isModule,
     imports: isModule ? importsOf(program) : [],
-    ethers: facts.readsV5 ? "ethers5" : facts.mentionsEthers ? "ethers6" : undefined,
+    ethers: facts.readsV5 || (facts.namesLit && facts.mentionsEthers) ? "ethers5" : facts.mentionsEthers ? "ethers6" : undefined,
     entry: entryOf(program),
     globals: isModule ? [] : globalsOf(program),
   };
@@ -70,6 +70,8 @@ function messageOf(error: unknown): string {
 interface Facts {
   mentionsEthers: boolean;
   readsV5: boolean;
+  /** The code names `Lit` or `LitActions`, as programs do that were written for version 5. */
+  namesLit: boolean;
 }
 
 type AnyNode = Node & Record<string, unknown>;
@@ -89,6 +91,7 @@ const isEthers = (value: unknown): boolean => isNode(value) && value.type === "I
 
 function note(node: AnyNode, facts: Facts): void {
   if (isEthers(node)) facts.mentionsEthers = true;
+  if (node.type === "Identifier" && (node.name === "Lit" || node.name === "LitActions")) facts.namesLit = true;
   if (node.type === "Literal" && node.value === "ethers") facts.mentionsEthers = true;
   if (node.type === "MemberExpression" && isEthers(node.object) && V5_MEMBERS.has(memberName(node))) facts.readsV5 = true;
   if (node.type === "VariableDeclarator" && isEthers(node.init) && isNode(node.id)) facts.readsV5 ||= picksV5(node.id);

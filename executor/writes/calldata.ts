@@ -33,3 +33,6 @@ export function encodeWrite({ functionName, args }: SimpleWrite): DecodedWrite {
 export function encodeBatch(calls: readonly DecodedWrite[]): string {
   return CONTRACT.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
 }
+
+/** Calls that succeed or fail each by itself. The contract refuses a batch inside one. */
+export const encodeTryMulticall = (calls: readonly string[]): string => CONTRACT.encodeFunctionData("tryMulticall", [calls]);

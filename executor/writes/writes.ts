@@ -1,17 +1,18 @@
 /**
- * The only way to a payer's signature: `authorizeWrite` checks a write against a credential and tags its calldata; `signAsPayer` signs tagged calldata and
+ * The only way to a payer's signature: `authorizeWrites` checks each write against its credential and tags its calldata; `signAsPayer` signs tagged calls and
  * nothing else, as often as nonce or fees change. Source: design of the executor, "Keyholder".
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Transaction, getBytes, toBeHex } from "ethers";
+import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import type { Address } from "../../protocol/ids";
-import type { ContractWrite, ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import type { ContractWrite, ExecutorAnswer, executorErrorSchema, ExecutorRequest, TaggedCall } from "../../protocol/executor";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
 import type { Callers } from "../callers";
 import type { Keyring } from "../keys/keyring";
 import { signDigest } from "../keys/secp256k1";
-import { encodeBatch, encodeWrite, type DecodedWrite } from "./calldata";
+import { encodeBatch, encodeTryMulticall, encodeWrite, type DecodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
 
@@ -24,15 +25,17 @@ export interface WriteOptions {
   readonly nowSeconds?: () => number;
 }
 
-interface Envelope {
+/** What a payer signs, besides fees. */
+export interface PayerCall {
   readonly to: Address;
   readonly value: bigint;
   readonly data: string;
   readonly nonce: number;
   readonly gasLimit: bigint;
 }
-type Fees = Pick<ExecutorRequest<"signNoop">, "maxFeePerGas" | "maxPriorityFeePerGas">;
+export type Fees = Pick<ExecutorRequest<"signNoop">, "maxFeePerGas" | "maxPriorityFeePerGas">;
 type Signed = ExecutorAnswer<"signAsPayer">;
+export type WriteToAuthorize = ExecutorRequest<"authorizeWrites">["writes"][number];
 
 const ADMIN_PAYER = 0;
 /** As many payers as the pool can ever have; numbers above are refused, so that no other address is ever signed for. */
@@ -52,8 +55,13 @@ export class Writes {
     this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
   }
 
+  /** Each by itself: what one credential does not allow is refused in its place. */
+  async authorizeWrites({ writes }: ExecutorRequest<"authorizeWrites">): Promise<ExecutorAnswer<"authorizeWrites">> {
+    return { writes: await Promise.all(writes.map((write) => this.authorizeWrite(write).catch(refusalOf))) };
+  }
+
   /** @throws KeywrightError when the credential does not allow the write; see rules.ts. */
-  async authorizeWrite({ credential, write, convert }: ExecutorRequest<"authorizeWrite">): Promise<ExecutorAnswer<"authorizeWrite">> {
+  async authorizeWrite({ credential, write, convert }: WriteToAuthorize): Promise<TaggedCall> {
     const calls = innerCalls(write);
     const caller = await this.callers.resolve(credential);
     const facts: RuleFacts = {
@@ -65,21 +73,23 @@ export class Writes {
     return { calldata, tag: this.#tagOf(calldata, this.#period()) };
   }
 
-  /** @throws KeywrightError `not_authorized` for calldata without its tag, `invalid_value`. */
-  signAsPayer({ payer, calldata, tag, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
-    this.#requireTag(calldata, getBytes(tag));
-    return this.#sign(payer, { to: this.options.contractAddress, value: 0n, data: calldata, nonce, gasLimit: BigInt(gasLimit) }, fees);
+  /** One signature for all calls. @throws KeywrightError `not_authorized` when a call comes without its tag, `invalid_value`. */
+  signAsPayer({ payer, calls, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
+    for (const { calldata, tag } of calls) this.#requireTag(calldata, getBytes(tag));
+    const [only] = calls;
+    const data = calls.length === 1 && only !== undefined ? only.calldata : encodeTryMulticall(calls.map(({ calldata }) => calldata));
+    return this.signCall(payer, { to: this.options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) }, fees);
   }
 
   signNoop({ payer, nonce, ...fees }: ExecutorRequest<"signNoop">): Signed {
-    return this.#sign(payer, { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+    return this.signCall(payer, { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
   }
 
   /** From the admin payer to a payer of ours, never more than MAX_TOP_UP_WEI. */
   signTopUp({ toPayer, amountWei, nonce, ...fees }: ExecutorRequest<"signTopUp">): Signed {
     const value = BigInt(amountWei);
     if (value > this.options.maxTopUpWei) throw invalid(`A top-up is at most ${this.options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
-    return this.#sign(ADMIN_PAYER, { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+    return this.signCall(ADMIN_PAYER, { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
   }
 
   payers({ count }: ExecutorRequest<"payers">): ExecutorAnswer<"payers"> {
@@ -92,7 +102,7 @@ export class Writes {
     return this.keyring.payerAddress(index);
   }
 
-  #convertSigner(convert: ExecutorRequest<"authorizeWrite">["convert"]): Address {
+  #convertSigner(convert: WriteToAuthorize["convert"]): Address {
     if (convert === undefined) throw invalid("A conversion needs the new owner's ConvertAccount signature.");
     const expected = { primaryType: "ConvertAccount", domain: this.options.domain, nowSeconds: this.#nowSeconds() } as const;
     return verifyTypedData(convert.typed_data, convert.signature, expected);
@@ -117,7 +127,8 @@ export class Writes {
     return this.keyring.withTagKey((key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`);
   }
 
-  #sign(payer: number, envelope: Envelope, fees: Fees): Signed {
+  /** For callers that have checked what is signed. @throws KeywrightError when a fee, the gas or the hour's budget is too high. */
+  signCall(payer: number, envelope: PayerCall, fees: Fees): Signed {
     requirePayer(payer);
     const prices = { maxFeePerGas: BigInt(fees.maxFeePerGas), maxPriorityFeePerGas: BigInt(fees.maxPriorityFeePerGas) };
     this.options.gas.admit({ payer, nonce: envelope.nonce, gasLimit: envelope.gasLimit, ...prices });
@@ -132,6 +143,12 @@ function innerCalls(write: ContractWrite): DecodedWrite[] {
   const calls = "calls" in write ? write.calls : [write];
   for (const { functionName } of calls) ruleOf(functionName);
   return calls.map(encodeWrite);
+}
+
+function refusalOf(error: unknown): { refused: z.infer<typeof executorErrorSchema> } {
+  if (!(error instanceof KeywrightError)) throw error;
+  const { code, detail, facts, retryAfterSeconds } = error;
+  return { refused: { code, detail, facts: { ...facts }, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) } };
 }
 
 function requirePayer(index: number): void {

@@ -10,6 +10,7 @@ import { configurationRoutes } from "./configuration";
 import { groupRoutes } from "./groups";
 import { historyRoutes } from "./history";
 import { API_PREFIX, type Route } from "./route";
+import { relayRoutes } from "./relay";
 import { runRoutes } from "./runs";
 import { serviceRoutes } from "./service";
 import { signatureRoutes } from "./signatures";
@@ -24,6 +25,7 @@ export const ROUTES = {
   ...actionRoutes,
   ...runRoutes,
   ...signatureRoutes,
+  ...relayRoutes,
   ...configurationRoutes,
   ...billingRoutes,
   ...historyRoutes,

@@ -26,9 +26,11 @@ export function exampleEnvelope(primaryType: PrimaryType): { typed_data: unknown
 }
 
 const mintBody = envelope.extend({
-  api_key_hash: accountId
-    .optional()
-    .meta({ type: "string", pattern: "^0x[0-9a-fA-F]{64}$", description: "The account it is for; default the packed keccak256 of the signing wallet." }),
+  api_key_hash: accountId.optional().meta({
+    type: "string",
+    pattern: "^0x[0-9a-fA-F]{64}$",
+    description: "The account it is for. Default: the account of the signing wallet's own id, else the only account the wallet owns.",
+  }),
 });
 
 const createWalletWithSignature = defineRoute({

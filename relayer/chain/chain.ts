@@ -2,6 +2,7 @@
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
+import { encodeWrite } from "./abi/contract";
 import { TransactionMonitor } from "./submissions/transactionMonitor";
 import { Leases } from "./leases";
 import { Events } from "./events/events";
@@ -20,6 +21,9 @@ import { Repeated } from "./repeated";
 import { RpcClient } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { IS_OPEN, type SubmissionState } from "./submissions/states";
+import { estimateAsOwner } from "./submissions/forwardSimulation";
+import { Batcher } from "./submissions/batcher";
+import { Simulation } from "./submissions/simulation";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
 import type { Chain, ChainStats, EventPage, NetworkFacts, OwnedAccount, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
@@ -75,7 +79,8 @@ class ChainRoom extends Reads implements Chain {
     this.#records = new SubmissionRecords(db, instanceId, hooks);
     const outcomes = new OutcomeFeed();
     outcomes.subscribe((row) => lastWrites.note(row.block_number ?? 0));
-    outcomes.subscribe((row) => this.#lanes.leave(row.payer));
+    // A nonce is held by a unit, and given back once.
+    outcomes.subscribe(({ payer, batch_id }) => batch_id === null && this.#lanes.leave(payer));
     const fees = (this.#fees = new FeeOracle({ rpc, capWei: tuning.maxFeeCapWei, defaultTipWei: tuning.defaultTipWei }));
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
     this.#monitor = new TransactionMonitor({
@@ -83,16 +88,11 @@ class ChainRoom extends Reads implements Chain {
       log,
       outcomes,
     });
-    this.#submitter = new Submitter({
-      ...shared,
-      monitor: this.#monitor,
-      outcomes,
-      hooks,
-      lanes: this.#lanes,
-      queue: this.#queue,
-      minBlock,
-      confirmationsBeforeAnswer,
-    });
+    const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas: tuning.maxTransactionGas });
+    const { maxTransactionGas } = tuning;
+    const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
+    const batcher = new Batcher({ ...shared, rpc, minBlock, forwarder: () => this.forwarder(), ...making, monitor: this.#monitor, hooks, maxTransactionGas });
+    this.#submitter = new Submitter({ ...shared, ...making, batcher, confirmationsBeforeAnswer });
     this.#leases = new Leases(db, instanceId);
     this.#maintenance = new PayerMaintenance({
       db,
@@ -121,7 +121,11 @@ class ChainRoom extends Reads implements Chain {
   }
 
   simulate(write: ContractWrite): Promise<void> {
-    return this.#submitter.simulate(write).then(() => undefined);
+    return this.#submitter.simulate(write);
+  }
+
+  async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
+    return estimateAsOwner(this.#rpc, await this.#lastWrite(), { from: owner, to: this.given.contractAddress, data: encodeWrite(write) });
   }
 
   submit(request: SubmitRequest): Promise<SubmitAnswer> {
@@ -138,7 +142,8 @@ class ChainRoom extends Reads implements Chain {
     return row === undefined ? undefined : viewOf(row);
   }
 
-  events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+  async events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
+    await this.#untilFollowed(await this.#lastWrite());
     return this.#events.page(id, after, limit);
   }
 
@@ -183,6 +188,7 @@ class ChainRoom extends Reads implements Chain {
       .selectFrom("submissions")
       .select(["state", db.fn.countAll<number>().as("count")])
       .where(IS_OPEN)
+      .where("kind", "<>", "batch")
       .groupBy("state")
       .execute();
     return {

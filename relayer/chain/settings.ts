@@ -24,6 +24,7 @@ export interface ChainTuning {
   readonly unsignedForAtMostMs: number;
   /** No fee per gas above this is ever offered, in wei. */
   readonly maxFeeCapWei: bigint;
+  /** Transactions of a payer that may be on their way at once. */
   readonly maxInFlightPerLane: number;
   /** Writes waiting for their account's turn, per account and in all; more are refused with `queue_full`. */
   readonly maxWaitingPerAccount: number;
@@ -61,7 +62,7 @@ export const CHAIN_TUNING: ChainTuning = {
   nonceLostAfterMs: 120_000,
   unsignedForAtMostMs: 600_000,
   maxFeeCapWei: 500n * GWEI,
-  maxInFlightPerLane: 64,
+  maxInFlightPerLane: 4,
   maxWaitingPerAccount: 64,
   maxWaiting: 2_000,
   maintainEveryMs: 2_000,

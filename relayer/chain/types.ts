@@ -4,6 +4,7 @@
  */
 import type { Transaction } from "kysely";
 import type { Decision } from "../../protocol/decision";
+import type { SignedForwardRequest } from "../../protocol/forwardShape";
 import type { ContractWrite, Credential, ExecutorAnswer, ExecutorRequest, signedEnvelopeSchema } from "../../protocol/executor";
 import type { ErrorCode } from "../../protocol/errors";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
@@ -117,15 +118,26 @@ export interface Page<T> {
 export type SubmissionId = string & { readonly __submissionId: true };
 
 /** What a client asked for, on its way to the chain. */
-export interface SubmitRequest {
-  /** Whose write this is: writes of one account go one after another. For a new account: the id it will have. */
-  readonly accountId: AccountId;
+export type SubmitRequest = SubmitCommon & (CredentialWrite | OwnersRequest);
+
+/** A write that a credential allows; the payer is its sender. */
+export interface CredentialWrite {
   /** Argument 0 of the write is the hash of this credential; the executor checks it. */
   readonly credential: Credential;
   /** What to write; where that depends on what the contract holds, made when no earlier write of the account is under way any more. */
   readonly write: ContractWrite | (() => Promise<ContractWrite>);
   /** The new owner's signed envelope, for `convertToChainSecuredAccount` only. */
   readonly convert?: z.infer<typeof signedEnvelopeSchema>;
+}
+
+/** A call that the owner signed; it goes through the forwarder. Where its nonce is to be asked for, made when the account's turn has come. */
+export interface OwnersRequest {
+  readonly forward: SignedForwardRequest | (() => Promise<SignedForwardRequest>);
+}
+
+export interface SubmitCommon {
+  /** Whose write this is: writes of one account go one after another. For a new account: the id it will have. */
+  readonly accountId: AccountId;
   /** The route's name (`add_group`): kept with the submission, shown by the operator's tools. */
   readonly kind: string;
   /**
@@ -193,12 +205,12 @@ export interface SubmissionOutcome {
   readonly charged: boolean;
 }
 
-/** Given by main, so that books and submissions move in the same transactions. Called only for writes that came with a `reserve`. */
+/** Given by main, so that books and submissions move in the same transactions. Called only for writes that came with a `reserve`; each once for all of a batch. */
 export interface SubmissionHooks {
-  /** In the transaction that writes the submission down. Throwing stops the write with nothing spent. */
-  onBegin(submissionId: SubmissionId, trx: Transaction<Database>): Promise<void>;
-  /** In the transaction that writes the outcome: once per submission. Settles or releases. */
-  onOutcome(outcome: SubmissionOutcome, trx: Transaction<Database>): Promise<void>;
+  /** In the transaction that writes the submissions down. Throwing stops the writes with nothing spent. */
+  onBegin(submissionIds: readonly SubmissionId[], trx: Transaction<Database>): Promise<void>;
+  /** In the transaction that writes the outcomes: once per submission. Settles or releases. */
+  onOutcome(outcomes: readonly SubmissionOutcome[], trx: Transaction<Database>): Promise<void>;
   /** The write failed after `reserve` and before it was written down. */
   onAbandon(submissionId: SubmissionId): Promise<void>;
 }
@@ -260,6 +272,10 @@ export interface Chain {
   adminApiPayer(): Promise<Address>;
   /** The ERC-2771 forwarder that the contract trusts. */
   forwarder(): Promise<Address>;
+  /** The signer's next nonce at the forwarder. */
+  forwarderNonce(signer: Address): Promise<bigint>;
+  /** Gas that the write would take as a call of `owner`. A revert throws the named error. */
+  estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint>;
 
   /**
    * Accounts whose present owner is this address: its own first, then those somebody transferred to it, each oldest first. Knows of every write that any
@@ -314,4 +330,4 @@ export interface ChainStats {
 export interface ExecutorPort {
   call<C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>, context?: { requestId?: string; signal?: AbortSignal }): Promise<ExecutorAnswer<C>>;
 }
-export type ExecutorWriteCall = "authorizeWrite" | "signAsPayer" | "signNoop" | "signTopUp" | "payers";
+export type ExecutorWriteCall = "authorizeWrites" | "signAsPayer" | "signForwards" | "signNoop" | "signTopUp" | "payers";

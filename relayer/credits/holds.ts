@@ -9,7 +9,7 @@ import { leaseExpired } from "../store/instance";
 import type { ReservationState } from "../store/tables/credits";
 import { contraOf } from "./ledger";
 import { recordedBy } from "./runRecords";
-import type { RunRecord, Spender } from "./types";
+import type { RunRecord, Spender, WriteEnd } from "./types";
 
 export interface Hold extends Spender {
   readonly id: string;
@@ -82,6 +82,34 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
     )${closing.record === undefined ? sql`` : recordedBy(closing.id, closing.record)}
     select cost_cents from closed`.execute(db);
   return rows[0]?.cost_cents;
+}
+
+/** Closes the held reservations of several writes in one statement: those that were charged cost what they held. Accounts and keys may repeat. */
+export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<void> {
+  const wanted = JSON.stringify(ends.map(({ submissionId, charged }) => ({ id: submissionId, charged })));
+  await sql`
+    with ends as (
+      select * from jsonb_to_recordset(${wanted}::jsonb) as e (id text, charged boolean)
+    ), closed as (
+      update credit_reservations set state = case when ends.charged then 'settled' else 'released' end,
+        cost_cents = case when ends.charged then reserved_cents else 0 end, closed_at = now()
+      from ends where credit_reservations.id = ends.id and state = 'held'
+      returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents
+    ), account as (
+      update credit_accounts set balance_cents = balance_cents - sums.cost, entries = credit_accounts.entries + sums.entries,
+        reserved_cents = credit_accounts.reserved_cents - sums.held
+      from (
+        select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held, count(*) filter (where cost_cents > 0) as entries
+        from closed group by account_id
+      ) as sums
+      where credit_accounts.account_id = sums.account_id
+    ), key as (
+      update key_spending set spent_cents = key_spending.spent_cents + sums.cost, reserved_cents = key_spending.reserved_cents - sums.held
+      from (select key_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held from closed where key_id is not null group by key_id) as sums
+      where key_spending.key_id = sums.key_id
+    )
+    insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
+    select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from closed where cost_cents > 0`.execute(db);
 }
 
 /** Why a hold was refused, in figures. */

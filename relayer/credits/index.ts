@@ -25,6 +25,7 @@ import type {
   RunReservation,
   Spender,
   WebhookOutcome,
+  WriteEnd,
   WriteReservation,
 } from "./types";
 
@@ -96,8 +97,12 @@ class LedgerCredits implements Credits {
     await this.#reservations.reserveWrite(reservation);
   }
 
-  bindWrite(submissionId: string, trx: Trx): Promise<void> {
-    return this.#reservations.bindWrite(submissionId, trx);
+  bindWrites(submissionIds: readonly string[], trx: Trx): Promise<void> {
+    return this.#reservations.bindWrites(submissionIds, trx);
+  }
+
+  endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void> {
+    return this.#reservations.endWrites(ends, trx);
   }
 
   settleWrite(submissionId: string, trx: Trx): Promise<number> {

@@ -5,8 +5,8 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
-import { close, hold, shortage, type Closing, type Hold } from "./holds";
-import type { RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
+import { close, closeWrites, hold, shortage, type Closing, type Hold } from "./holds";
+import type { WriteEnd, RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
 
 export interface ReservationsOptions {
   readonly db: Db;
@@ -58,17 +58,22 @@ export class Reservations {
     return held;
   }
 
-  async bindWrite(submissionId: string, trx: Trx): Promise<void> {
+  async bindWrites(submissionIds: readonly string[], trx: Trx): Promise<void> {
+    const ids = [...submissionIds];
     const bound = await trx
       .updateTable("credit_reservations")
       .set({ bound: true })
-      .where("id", "=", submissionId)
+      .where(sql<boolean>`id = any(${ids}::text[])`)
       .where("state", "=", "held")
       .returning("id")
-      .executeTakeFirst();
-    if (bound !== undefined) return;
-    const given = await trx.selectFrom("credit_reservations").select("id").where("id", "=", submissionId).executeTakeFirst();
-    if (given !== undefined) {
+      .execute();
+    if (bound.length === ids.length) return;
+    const given = await trx
+      .selectFrom("credit_reservations")
+      .select("id")
+      .where(sql<boolean>`id = any(${ids}::text[])`)
+      .execute();
+    if (given.length > bound.length) {
       throw new KeywrightError(
         "database_unavailable",
         "The credit held for this write was given back because it took too long. Nothing was sent or charged; try again.",
@@ -93,6 +98,14 @@ export class Reservations {
 
   async releaseWrite(submissionId: string, db: Db): Promise<void> {
     await this.#endWrite(submissionId, "released", db);
+  }
+
+  /** Settles those that cost something and releases the others, all in one statement. */
+  async endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void> {
+    for (const { submissionId } of ends) this.#inUse.delete(submissionId);
+    const [only] = ends;
+    if (ends.length > 1) await closeWrites(trx, ends);
+    else if (only !== undefined) await this.#endWrite(only.submissionId, only.charged ? "settled" : "released", trx);
   }
 
   async #endWrite(id: string, state: Closing["state"], db: Db): Promise<number> {

@@ -22,6 +22,12 @@ export interface Balance {
   readonly reservedCents: number;
 }
 
+/** How a write ended: charged when it was carried out, also when it reverted by itself as mined. */
+export interface WriteEnd {
+  readonly submissionId: string;
+  readonly charged: boolean;
+}
+
 export interface WriteReservation extends Spender {
   /** The submission that holds the credit from now on. */
   readonly submissionId: string;
@@ -141,21 +147,24 @@ export interface Credits {
 
   /**
    * Holds a write's price for its submission. Errors: `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
-   * Given back by itself if the submission is never written down (`bindWrite`) and this instance dies.
+   * Given back by itself if the submission is never written down (`bindWrites`) and this instance dies.
    */
   reserveWrite(reservation: WriteReservation): Promise<void>;
 
   /**
    * To be called in the transaction that writes the submission down: from then on only its outcome settles or releases the reservation.
-   * Throws `database_unavailable` (retryable, nothing sent) when the reservation was given back meanwhile. A submission without a reservation is left alone.
+   * Throws `database_unavailable` (retryable, nothing sent) when a reservation was given back meanwhile. A submission without a reservation is left alone.
    */
-  bindWrite(submissionId: string, trx: Trx): Promise<void>;
+  bindWrites(submissionIds: readonly string[], trx: Trx): Promise<void>;
 
   /** The write was mined (also when it reverted: it cost us). In the transaction that writes the outcome; a second call changes nothing. Returns what was charged. */
   settleWrite(submissionId: string, trx: Trx): Promise<number>;
 
   /** The write failed before it was mined, or expired. In the transaction that writes the outcome; a second call changes nothing. */
   releaseWrite(submissionId: string, trx: Trx): Promise<void>;
+
+  /** The same for all writes of a batch. */
+  endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void>;
 
   /** For a write that failed between `reserveWrite` and its submission. One that was written down nevertheless keeps its reservation. Never rejects. */
   abandonWrite(submissionId: string): Promise<void>;

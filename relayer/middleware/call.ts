@@ -53,6 +53,8 @@ export interface Call<N extends RouteName> {
   readonly attemptKey: string | undefined;
   /** The body byte for byte, on routes with a raw body. */
   readonly rawBody: Buffer;
+  /** For a request that mints without a credential: counts against the limits of such requests. Throws `rate_limited`. */
+  countAsMint(): Promise<void>;
   header(name: string): string | undefined;
   setHeader(name: string, value: string): void;
   /** The list's total, for `X-Total-Count`. */

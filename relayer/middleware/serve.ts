@@ -147,7 +147,7 @@ async function act<N extends RouteName>(ctx: RelayerContext, name: N, asked: Sur
   const attemptKey = idempotencyKeyOf(ctx, name);
   const run = async (one?: Act): Promise<Answer<N>> => {
     permit(routeOf(name), asked.caller);
-    return handler(callOf(ctx, name, asked, headers, { signal, attemptKey, act: one }));
+    return handler(callOf(ctx, name, asked, headers, { signal, attemptKey, act: one, countAsMint: () => countAsMint(ctx, deps) }));
   };
   const given = (answer: unknown): Given => ({ caller: asked.caller, answer, headers });
   if (attemptKey === undefined || routeOf(name).idempotentByItself) return given(await run());
@@ -157,12 +157,17 @@ async function act<N extends RouteName>(ctx: RelayerContext, name: N, asked: Sur
   return given(await deps.idempotency.once(name, request, run));
 }
 
+async function countAsMint(ctx: RelayerContext, { limits }: ServeDeps): Promise<void> {
+  await limits.mintBy(clientGroup(ctx.ip));
+  await limits.mintAtAll();
+}
+
 function callOf<N extends RouteName>(
   ctx: RelayerContext,
   route: N,
   { input, caller, presented, rawBody, confirmed }: Sure,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "act">,
+  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint">,
 ): Call<N> {
   const call = {
     route,

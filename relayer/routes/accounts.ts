@@ -57,6 +57,13 @@ async function newAccountOfIdentity(deps: RouteDeps, writes: Writes, call: Call<
   return { ...done(written), wallet_address: walletAddress, api_key_hash: accountId };
 }
 
+/** As `welcome`, for an account that its owner made himself. */
+export async function grantSignup({ credits, log }: RouteDeps, { requestId }: { readonly requestId: string }, accountId: AccountId): Promise<void> {
+  await credits
+    .grantSignupCredit(accountId)
+    .catch((error: unknown) => log.error({ err: error, requestId, account: accountId }, "signup credit of a new account was not kept"));
+}
+
 /** The account exists whatever happens here: a failure is for the log, the caller must get the key. */
 async function welcome({ credits, log }: RouteDeps, { body, requestId }: Call<"newAccount">, accountId: AccountId): Promise<void> {
   try {

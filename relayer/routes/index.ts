@@ -7,6 +7,7 @@ import { configurationRoutes } from "./configuration";
 import type { RouteDeps } from "./deps";
 import { groupRoutes } from "./groups";
 import { historyRoutes } from "./history";
+import { relayRoutes } from "./relay";
 import { runRecordRoutes } from "./runRecords";
 import { runRoutes } from "./runs";
 import { serviceRoutes, type ServiceDeps } from "./service";
@@ -30,6 +31,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     ...runRoutes(deps),
     ...runRecordRoutes(deps),
     ...signatureRoutes(deps),
+    ...relayRoutes(deps, writes),
     ...configurationRoutes(deps),
     ...historyRoutes(deps),
     ...billingRoutes(deps),

@@ -8,7 +8,8 @@ import type { ContractWrite, Credential, WriteArgument } from "../../protocol/ex
 import { routeOf, type RouteName } from "../../protocol/http";
 import type { AccountId } from "../../protocol/ids";
 import type { Act } from "../act";
-import type { SubmitAnswer, SubmitRequest } from "../chain/types";
+import type { CredentialWrite, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
+import type { Forwarded } from "../../protocol/forward";
 import type { Call, Caller } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
@@ -21,7 +22,7 @@ export interface WriteCall {
 }
 
 export interface WriteOptions {
-  readonly convert?: SubmitRequest["convert"];
+  readonly convert?: CredentialWrite["convert"];
   /** Carried by the 504 of a minting route: what can be known of a secret nobody will see. */
   readonly pendingFacts?: Readonly<Record<string, unknown>>;
   /** From 2 on where one request may make several writes, each only after the one before it failed: a repeated request meets them in the same order. */
@@ -31,6 +32,11 @@ export interface WriteOptions {
 const keyOf = (act: Act, { attempt = 1 }: WriteOptions): string => (attempt === 1 ? act.id : `${act.id}#${attempt}`);
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
+
+type Spender = Omit<Parameters<RouteDeps["credits"]["reserveWrite"]>[0], "submissionId" | "cents">;
+
+/** What an owner must be able to do without credit: ending a leaked key, stopping everything, leaving. */
+const EVEN_WITHOUT_CREDIT = new Set(["removeUsageApiKey", "revokeAllUsageApiKeys", "setAccountFrozen", "transferOwnership", "convertToChainSecuredAccount"]);
 
 /** `newAccount` writes for an account that does not exist yet; everything else for the caller's own. */
 export interface Author {
@@ -42,12 +48,11 @@ export class Writes {
   constructor(private readonly deps: Pick<RouteDeps, "chain" | "credits" | "prices" | "log">) {}
 
   /** @throws what `Chain.submit` throws. */
-  async send(call: WriteCall, contractWrite: SubmitRequest["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
+  async send(call: WriteCall, contractWrite: CredentialWrite["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
     return this.sendAs(authorOf(call), call, contractWrite, options);
   }
 
-  async sendAs(author: Author, call: WriteCall, contractWrite: SubmitRequest["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
-    const reserve = this.#reserveFor(call);
+  async sendAs(author: Author, call: WriteCall, contractWrite: CredentialWrite["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
     let functionName = typeof contractWrite === "function" ? undefined : contractWrite.functionName;
     const inTurn = async (make: () => Promise<ContractWrite>): Promise<ContractWrite> => {
       const made = await make();
@@ -55,32 +60,53 @@ export class Writes {
       return made;
     };
     const submitted = this.deps.chain.submit({
-      ...author,
+      ...this.#common(author.accountId, call, this.#spenderOf(call)),
+      credential: author.credential,
       write: typeof contractWrite === "function" ? () => inTurn(contractWrite) : contractWrite,
-      kind: kindOf(call.route),
-      requestId: call.requestId,
       ...(options.convert === undefined ? {} : { convert: options.convert }),
-      ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options), act: call.act }),
-      ...(reserve === undefined ? {} : { reserve }),
+      ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options) }),
     });
     const answer = await submitted.catch((error: unknown) => {
       throw withPendingFacts(error, options.pendingFacts);
     });
-    this.#audit(author, call, functionName, answer);
+    this.#audit(author.accountId, call, functionName, answer);
     return answer;
   }
 
-  /** How the write's price is held: undefined when it costs nothing. */
-  #reserveFor({ route, caller }: WriteCall): SubmitRequest["reserve"] | undefined {
-    const { price } = routeOf(route);
-    const cents = this.deps.prices.managementWriteCents;
-    if (price === "free" || cents === 0 || caller === undefined) return undefined;
-    const { accountId, keyId, capCents } = caller;
-    const spender = { accountId, keyId, capCents, cents, evenWithoutCredit: price === "writeIfFunded" };
-    return (submissionId) => this.deps.credits.reserveWrite({ ...spender, submissionId });
+  /** A request that the owner signed, once: the same request sent again gets the first one's answer. `isFree` for what makes an account. */
+  async relay(call: WriteCall, { accountId, digest, request, calls }: Forwarded, isFree: boolean): Promise<SubmitAnswer> {
+    const evenWithoutCredit = calls.every(({ functionName }) => EVEN_WITHOUT_CREDIT.has(functionName));
+    const answer = await this.deps.chain.submit({
+      ...this.#common(accountId, call, isFree ? undefined : { accountId, evenWithoutCredit }),
+      forward: request,
+      idempotencyKey: `relay:${digest}`,
+    });
+    this.#audit(accountId, call, calls.map(({ functionName }) => functionName).join(","), answer);
+    return answer;
   }
 
-  #audit({ accountId }: Author, { route, caller, requestId }: WriteCall, functionName: string | undefined, answer: SubmitAnswer): void {
+  #common(accountId: AccountId, { route, requestId, act }: WriteCall, spender: Spender | undefined): SubmitCommon {
+    const cents = this.deps.prices.managementWriteCents;
+    const reserve =
+      spender === undefined || cents === 0 ? undefined : (submissionId: SubmissionId) => this.deps.credits.reserveWrite({ ...spender, cents, submissionId });
+    return {
+      accountId,
+      kind: kindOf(route),
+      requestId,
+      ...(act === undefined ? {} : { act }),
+      ...(reserve === undefined ? {} : { reserve }),
+    };
+  }
+
+  /** Who pays for the write: nobody when it costs nothing. */
+  #spenderOf({ route, caller }: WriteCall): Spender | undefined {
+    const { price } = routeOf(route);
+    if (price === "free" || caller === undefined) return undefined;
+    const { accountId, keyId, capCents } = caller;
+    return { accountId, keyId, capCents, evenWithoutCredit: price === "writeIfFunded" };
+  }
+
+  #audit(accountId: AccountId, { route, caller, requestId }: WriteCall, functionName: string | undefined, answer: SubmitAnswer): void {
     const actor = caller?.actorId ?? accountId;
     this.deps.log.info({ audit: true, requestId, account: accountId, actor, kind: kindOf(route), functionName, transaction: answer.transactionHash }, "write");
   }

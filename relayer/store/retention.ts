@@ -33,11 +33,11 @@ async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>):
 /** Calldata, its tag and the signed transactions: only a write without a final outcome is ever sent again. */
 const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sql`
   with final as (
-    select id from submissions
+    select id, batch_id from submissions
     where calldata is not null and state in ('confirmed', 'failed', 'expired', 'changed') and updated_at < now() - ${days} * interval '1 day'
     order by updated_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), attempts as (
-    delete from submission_attempts using final where submission_attempts.submission_id = final.id
+    delete from submission_attempts using final where submission_attempts.submission_id = coalesce(final.batch_id, final.id)
   ), emptied as (
     update submissions set calldata = null, tag = null from final where submissions.id = final.id returning submissions.id
   )

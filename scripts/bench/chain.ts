@@ -32,8 +32,8 @@ const table = (head: readonly string[], rows: readonly (readonly unknown[])[]): 
 const SECTIONS: { readonly [N in PartName]: (result: Part<N>) => string } = {
   throughput: (rows) => `## Writes per second
 
-\`addGroup\` (name, no members) by as many payers as given. Bare: signed beforehand, sent to the node as fast as it takes them. Relayer: \`POST /add_group\`,
-each account one write after another, every answer after its receipt.
+\`addGroup\` (name, no members) by as many payers as given. Bare: signed beforehand, sent to the node as accounts do that write without pause: as
+many on the way as there are accounts, the next when one is mined. Relayer: \`POST /add_group\`, each account one write after another, every answer after its receipt.
 
 ${table(
   ["chain", "payers", "accounts", "bare node /s", "relayer /s", "ratio", "median answer ms", "CPU per write: relayer ms", "executor ms", "node ms"],

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
-import { SubmissionRecords, newSubmissionId } from "../../relayer/chain/submissions/records";
+import { SubmissionRecords, newSubmissionId, type Outcome } from "../../relayer/chain/submissions/records";
 import { createCredits, type Credits } from "../../relayer/credits";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
@@ -85,8 +85,8 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
 
 function recordsOver(db: Db, instanceId: string, credits: Credits): SubmissionRecords {
   return new SubmissionRecords(db, instanceId, {
-    onBegin: (id, trx) => credits.bindWrite(id, trx),
-    onOutcome: async ({ submissionId }, trx) => void (await credits.settleWrite(submissionId, trx)),
+    onBegin: (ids, trx) => credits.bindWrites(ids, trx),
+    onOutcome: (outcomes, trx) => credits.endWrites(outcomes, trx),
     onAbandon: (id) => credits.abandonWrite(id),
   });
 }
@@ -111,7 +111,8 @@ async function write(records: SubmissionRecords, credits: Credits, accountId: Ac
   if (row === undefined) throw new Error("the write lost its turn");
   await records.addAttempt(row, { hash: `0x${id}`, does: "write", raw: `0x${"cd".repeat(300)}`, max_fee: "1", priority_fee: "1" });
   await records.markSent(id);
-  await records.end(row, { state: "mined", transactionHash: `0x${id}`, block: { number: 1, hash: "0x1" }, result: {}, charged: true });
+  const outcome: Outcome = { state: "mined", transactionHash: `0x${id}`, block: { number: 1, hash: "0x1" }, result: {}, charged: true };
+  await records.end({ row, members: [] }, new Map([[id, outcome]]));
 }
 
 async function repeated(act: () => Promise<unknown>): Promise<Summary> {

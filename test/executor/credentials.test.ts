@@ -114,9 +114,11 @@ describe("credentials", function () {
     expect(accountId).to.equal(keccak256(walletAddress));
     expect(await executor.call("ownerWallet", { token: await token("ann") })).to.deep.equal({ walletAddress, accountId });
     const write = async (functionName: string, args: string[] | unknown[], who = credential): Promise<string> => {
-      const { answer, refusal } = await executor.ask("authorizeWrite", { credential: who, write: { functionName, args } });
-      if (answer === undefined) return refusal?.code ?? "";
-      await sendAsPayer(chain, executor, answer.calldata, answer.tag);
+      const { answer, refusal } = await executor.ask("authorizeWrites", { writes: [{ credential: who, write: { functionName, args } }] });
+      const authorized = answer?.writes[0];
+      if (authorized === undefined) return refusal?.code ?? "";
+      if ("refused" in authorized) return authorized.refused.code;
+      await sendAsPayer(chain, executor, authorized.calldata, authorized.tag);
       return "written";
     };
     expect(await write("newAccount", [accountId, true, "ann's", "", walletAddress])).to.equal("written");

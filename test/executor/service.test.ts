@@ -118,7 +118,9 @@ describe("the keyholder process", function () {
     await executor.ask("run", { [places.field ?? ""]: places.field, credential: { type: "key", key: account.key } });
     await executor.ask("run", { credential: { type: "key", key: account.key }, cid: places.cid, params: "{}", limitMs: 1 });
     await executor.ask("mintPkpWithSignature", { typed_data: { types: places.typed }, signature: places.typed });
-    await executor.ask("authorizeWrite", { credential: { type: "key", key: account.key }, write: { functionName: "removeGroup", args: [places.field ?? ""] } });
+    await executor.ask("authorizeWrites", {
+      writes: [{ credential: { type: "key", key: account.key }, write: { functionName: "removeGroup", args: [places.field ?? ""] } }],
+    });
     const { usageApiKey } = await executor.call("mintApiUsageKey", {});
     const { apiKey } = await executor.call("mintAccountKey", {});
     await sleep(LOG_FLUSH_MS);

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { Interface, Transaction, Wallet, hexlify, keccak256, toBeHex } from "ethers";
 import fc from "fast-check";
 import { KeywrightError } from "../../protocol/errors";
-import type { Credential, ExecutorRequest, SimpleWrite, WriteArgument } from "../../protocol/executor";
+import type { Credential, ExecutorRequest, SimpleWrite, TaggedCall, WriteArgument } from "../../protocol/executor";
 import { decodedKeyIdOf, keyIdOf, packedAccountId, walletAddressOf } from "../../protocol/ids";
 import type { AccountId, Address, ApiKey, DerivationPath, Hash32 } from "../../protocol/ids";
 import { buildTypedData, type PrimaryType } from "../../protocol/typedData";
@@ -17,7 +17,7 @@ import { Keyring } from "../../executor/keys/keyring";
 import { writeFunctions } from "../../executor/writes/calldata";
 import { GasGuard, type GasRules } from "../../executor/writes/gas";
 import { WRITE_RULES } from "../../executor/writes/rules";
-import { Writes } from "../../executor/writes/writes";
+import { Writes, type WriteToAuthorize } from "../../executor/writes/writes";
 import { SEED, count } from "../support/counts";
 
 const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
@@ -34,7 +34,10 @@ const NEVER_SIGNED = [
   "proposeAdmin",
   "transferAdmin",
   "acceptAdmin",
+  "cancelAdminProposal",
+  "cancelAdminApiPayer",
   "multicall",
+  "tryMulticall",
 ];
 const HOLDER = { issuer: "https://identity.example", subject: "holder" };
 const TOKEN = "a verified token";
@@ -75,7 +78,7 @@ function valueOf(type: string): WriteArgument {
   if (type === "string") return "text";
   return type === "address" ? Wallet.createRandom().address : "3";
 }
-async function codeOf(request: ExecutorRequest<"authorizeWrite">, by: Writes = writes): Promise<string> {
+async function codeOf(request: WriteToAuthorize, by: Writes = writes): Promise<string> {
   try {
     await by.authorizeWrite(request);
     return "allowed";
@@ -232,8 +235,9 @@ describe("authorizeWrite", () => {
 
 describe("a payer's signature", () => {
   const fees = { maxFeePerGas: "100", maxPriorityFeePerGas: "10" };
-  const signed = (request: Partial<ExecutorRequest<"signAsPayer">>, by = writes): Transaction => {
-    const full = { payer: 1, calldata: "0x", tag: `0x${"00".repeat(32)}`, nonce: 0, gasLimit: "100000", ...fees, ...request };
+  type Asked = Partial<Omit<ExecutorRequest<"signAsPayer">, "calls"> & TaggedCall>;
+  const signed = ({ calldata = "0x", tag = `0x${"00".repeat(32)}`, ...request }: Asked, by = writes): Transaction => {
+    const full = { payer: 1, calls: [{ calldata, tag }], nonce: 0, gasLimit: "100000", ...fees, ...request };
     return Transaction.from(by.signAsPayer(full).rawTransaction);
   };
   const authorized = (by = writes): Promise<{ calldata: string; tag: string }> =>
@@ -254,7 +258,31 @@ describe("a payer's signature", () => {
     expect(transaction.toJSON()).to.include({ to: CONTRACT, value: "0", data: calldata, nonce: 9, chainId: "31337", type: 2, maxFeePerGas: "100" });
     expect(transaction.from).to.equal(payers[2]);
     expect(new Set([...payers, adminPayer]).size).to.equal(4);
-    expect(writes.signAsPayer({ payer: 3, calldata, tag, nonce: 9, gasLimit: "100000", ...fees }).hash).to.equal(transaction.hash);
+    expect(writes.signAsPayer({ payer: 3, calls: [{ calldata, tag }], nonce: 9, gasLimit: "100000", ...fees }).hash).to.equal(transaction.hash);
+  });
+
+  it("for several calls is one, and given only if each call has its own tag", async () => {
+    const calls = await Promise.all(
+      ["1", "2", "3"].map((group) =>
+        writes.authorizeWrite({ credential: credential(MINE), write: { functionName: "removeGroup", args: [keyIdOf(MINE), group] } }),
+      ),
+    );
+    const asked = { payer: 1, nonce: 0, gasLimit: "100000", ...fees };
+    const transaction = Transaction.from(writes.signAsPayer({ ...asked, calls }).rawTransaction);
+    expect(transaction.data).to.equal(ABI.encodeFunctionData("tryMulticall", [calls.map(({ calldata }) => calldata)]));
+    const swapped = calls.map(({ calldata }, index) => ({ calldata, tag: calls[(index + 1) % 3]?.tag ?? "" }));
+    expect(refusal(() => writes.signAsPayer({ ...asked, calls: swapped }))).to.equal("not_authorized");
+    expect(refusal(() => writes.signAsPayer({ ...asked, calls: [...calls.slice(0, 2), { calldata: "0x1234", tag: calls[2]?.tag ?? "" }] }))).to.equal(
+      "not_authorized",
+    );
+  });
+
+  it("is refused to one write of several without touching the others", async () => {
+    const write = { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] };
+    const answer = await writes.authorizeWrites({
+      writes: [credential(MINE), credential(THEIRS), credential(MINE)].map((who) => ({ credential: who, write })),
+    });
+    expect(answer.writes.map((each) => ("refused" in each ? each.refused.code : "allowed"))).to.deep.equal(["allowed", "not_authorized", "allowed"]);
   });
 
   it("comes again for the same tag with another nonce or fee, without the credential", async () => {

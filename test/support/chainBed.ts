@@ -104,8 +104,8 @@ export class ChainBed {
   }
 
   readonly hooks: SubmissionHooks = {
-    onBegin: async (id) => void this.begun.push(id),
-    onOutcome: async (outcome) => void this.outcomes.push(outcome),
+    onBegin: async (ids) => void this.begun.push(...ids),
+    onOutcome: async (outcomes) => void this.outcomes.push(...outcomes),
     onAbandon: async (id) => void this.abandoned.push(id),
   };
 

@@ -180,8 +180,10 @@ export class TestAccount {
   /** A write of this account through payer 1: authorised, signed, sent, mined. */
   async write(functionName: string, args: WriteArgument[], key = this.key): Promise<void> {
     const credential = { type: "key", key } as const;
-    const { calldata, tag } = await this.executor.call("authorizeWrite", { credential, write: { functionName, args } });
-    await sendAsPayer(this.chain, this.executor, calldata, tag);
+    const { writes } = await this.executor.call("authorizeWrites", { writes: [{ credential, write: { functionName, args } }] });
+    const authorized = writes[0];
+    if (authorized === undefined || "refused" in authorized) throw new Error(`the executor refused: ${JSON.stringify(authorized)}`);
+    await sendAsPayer(this.chain, this.executor, authorized.calldata, authorized.tag);
   }
 
   async mintPkp(): Promise<Address> {
@@ -213,8 +215,7 @@ export async function sendAsPayer(chain: TestChain, executor: TestExecutor, call
   const nonce = await chain.provider.getTransactionCount(payers[payer - 1] ?? "");
   const { rawTransaction } = await executor.call("signAsPayer", {
     payer,
-    calldata,
-    tag,
+    calls: [{ calldata, tag }],
     nonce,
     gasLimit: "3000000",
     maxFeePerGas: "10000000000",

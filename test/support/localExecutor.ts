@@ -2,7 +2,7 @@
 import { HDNodeWallet, keccak256, Mnemonic, Transaction, type Wallet } from "ethers";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { KeywrightError } from "../../protocol/errors";
-import { encodeWrite } from "../../relayer/chain/abi/contract";
+import { encodeCalls, encodeWrite } from "../../relayer/chain/abi/contract";
 import type { ExecutorPort, ExecutorWriteCall } from "../../relayer/chain/types";
 
 const SEED = Mnemonic.fromEntropy(new Uint8Array(32).fill(7));
@@ -29,11 +29,19 @@ export class LocalExecutor implements ExecutorPort {
     const failure = this.failing.get(name);
     if (failure !== undefined) throw failure;
     const answers: { [N in ExecutorWriteCall]: (asked: ExecutorRequest<N>) => ExecutorAnswer<N> } = {
-      authorizeWrite: ({ write }) => {
-        const calldata = encodeWrite(write);
-        return { calldata, tag: keccak256(calldata) };
+      authorizeWrites: ({ writes }) => ({
+        writes: writes.map(({ write }) => {
+          const calldata = encodeWrite(write);
+          return { calldata, tag: keccak256(calldata) };
+        }),
+      }),
+      signAsPayer: (asked) => {
+        const calls = asked.calls.map(({ calldata }) => calldata);
+        return this.#sign(asked.payer, { ...asked, to: this.contractAddress, data: encodeCalls(calls), gasLimit: BigInt(asked.gasLimit) });
       },
-      signAsPayer: (asked) => this.#sign(asked.payer, { ...asked, to: this.contractAddress, data: asked.calldata, gasLimit: BigInt(asked.gasLimit) }),
+      signForwards: () => {
+        throw new Error("forward requests are tested with the real executor");
+      },
       signNoop: (asked) => this.#sign(asked.payer, { ...asked, to: this.wallet(asked.payer).address, data: "0x", gasLimit: 21_000n }),
       signTopUp: (asked) => this.#sign(0, { ...asked, to: this.wallet(asked.toPayer).address, data: "0x", gasLimit: 21_000n, value: BigInt(asked.amountWei) }),
       payers: ({ count }) => ({ adminPayer: this.wallet(0).address, payers: Array.from({ length: count }, (_, index) => this.wallet(index + 1).address) }),

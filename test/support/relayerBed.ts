@@ -115,10 +115,8 @@ export async function startRelayerBed({
     instanceId: instance.id,
     executor,
     hooks: {
-      onBegin: (submissionId, trx) => credits.bindWrite(submissionId, trx),
-      onOutcome: async ({ submissionId, charged }, trx) => {
-        await (charged ? credits.settleWrite(submissionId, trx) : credits.releaseWrite(submissionId, trx));
-      },
+      onBegin: (submissionIds, trx) => credits.bindWrites(submissionIds, trx),
+      onOutcome: (outcomes, trx) => credits.endWrites(outcomes, trx),
       onAbandon: (submissionId) => credits.abandonWrite(submissionId),
     },
     log,

@@ -82,7 +82,7 @@ async function run({ credits }: Tools, accountId: AccountId): Promise<void> {
 async function write({ credits, db }: Tools, accountId: AccountId): Promise<void> {
   const id = randomBytes(16).toString("hex");
   await credits.reserveWrite({ accountId, submissionId: id, cents: 7 });
-  await db.transaction().execute((trx) => credits.bindWrite(id, trx));
+  await db.transaction().execute((trx) => credits.bindWrites([id], trx));
   const cents = await db.transaction().execute((trx) => credits.settleWrite(id, trx));
   tell({ told: "cost", id, cents });
 }

@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,7 +16,9 @@ import { useStack } from "../support/stack";
 
 const ROOT = join(__dirname, "..", "..");
 /** What `npm install` brings to a new project, and what those need. */
-const INSTALLED = ["esbuild", "ethers", "isolated-vm", "mocha", "typescript", "zod", "undici-types", "@types/node", "@types/mocha"];
+const LINKED = ["esbuild", "ethers", "mocha", "typescript", "zod", "undici-types", "@types/node", "@types/mocha"];
+/** A process that runs actions sees these folders and no links to them. */
+const COPIED = ["isolated-vm", "node-gyp-build"];
 const WITHIN_MS = 5 * 60_000;
 
 interface Result {
@@ -36,7 +38,8 @@ describe("a project of actions", function () {
     folder = mkdtempSync(join(tmpdir(), "project-"));
     const modules = join(folder, "node_modules");
     mkdirSync(join(modules, "@types"), { recursive: true });
-    for (const name of INSTALLED) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+    for (const name of LINKED) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+    for (const name of COPIED) cpSync(join(ROOT, "node_modules", name), join(modules, name), { recursive: true });
     const made = spawnSync(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")], { encoding: "utf8" });
     expect(made.status, made.stdout + made.stderr).to.equal(0);
     const { apiKey } = await makeAccount(stack().baseUrl);

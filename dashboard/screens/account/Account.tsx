@@ -11,6 +11,7 @@ import { useSession } from "../../session/context";
 import type { Account as AccountItem } from "../../session/types";
 import { Convert } from "./Convert";
 import { Freeze } from "./Freeze";
+import { Task } from "./Task";
 import { Transfer } from "./Transfer";
 
 type Open = "rename" | "convert" | "transfer" | undefined;
@@ -73,18 +74,6 @@ function AccountFacts({ account }: { readonly account: AccountItem }): ReactNode
           ["Contract", <Id key="c" value={config.contract_address} what="contract" href={explorerOf(config, "address", config.contract_address)} />],
         ]}
       />
-    </section>
-  );
-}
-
-export function Task({ title, about, children }: { readonly title: string; readonly about: ReactNode; readonly children?: ReactNode }): ReactNode {
-  return (
-    <section className="card task" aria-label={title}>
-      <div className="grow stack-s">
-        <h2>{title}</h2>
-        <p className="soft">{about}</p>
-      </div>
-      {children}
     </section>
   );
 }

@@ -91,6 +91,7 @@ const KINDS: Readonly<Record<Entry["kind"], string>> = {
   refund: "Refund",
   dispute: "Dispute",
   reversal: "Reversal",
+  correction: "Correction",
   write: "Change",
   run: "Run",
 };

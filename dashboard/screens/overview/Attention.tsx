@@ -1,7 +1,7 @@
 /** What the owner should look at, most urgent first; nothing when all is well. */
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { useAllMembers, useGroups, useUsageKeys, type Group, type Members, type UsageKey } from "../../app/queries";
+import { useAccount, useAllMembers, useGroups, useUsageKeys, type Group, type Members, type UsageKey } from "../../app/queries";
 import { Notice } from "../../parts/bits";
 import { day, dollars, listed, quoted } from "../../parts/text";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
@@ -13,15 +13,24 @@ const LOOKED_AT = 50;
 interface Point {
   readonly kind: "bad" | "warn";
   readonly text: string;
-  readonly to: "/credit" | "/usage-keys" | "/groups";
+  readonly to: "/account" | "/credit" | "/usage-keys" | "/groups";
   readonly link: string;
 }
 
+const FROZEN: Point = { kind: "bad", text: "The account is frozen: no key can run anything.", to: "/account", link: "Look at it" };
+
 export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
+  const { data: account } = useAccount();
   const { items: keys } = useUsageKeys();
   const groups = useGroups();
   const members = useAllMembers(groups.items.slice(0, LOOKED_AT));
-  const points = [...aboutCredit(balanceCents), ...aboutKeys(keys), ...aboutGroups(groups.items, members)];
+  const points = [
+    ...(account.frozen ? [FROZEN] : []),
+    ...aboutCredit(balanceCents),
+    ...aboutKeys(keys),
+    ...aboutGroups(groups.items, members),
+    ...aboutNoGroup(account.group_count, account.wallet_count),
+  ];
   if (points.length === 0) return null;
   return (
     <section className="stack-s" aria-label="Needs attention">
@@ -40,6 +49,11 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
       </ul>
     </section>
   );
+}
+
+function aboutNoGroup(groups: number, pkps: number): Point[] {
+  if (groups > 0 || pkps === 0) return [];
+  return [{ kind: "warn", text: "There is no group yet, so nothing can use your PKPs.", to: "/groups", link: "Make a group" }];
 }
 
 function aboutCredit(cents: number | undefined): Point[] {

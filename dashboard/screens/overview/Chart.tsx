@@ -57,6 +57,7 @@ function draw(element: HTMLElement, days: readonly string[], values: readonly nu
           grid: { show: false },
           values: (_plot, at) => at.map((one) => new Date(one * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })),
           space: 70,
+          size: 28,
         },
         { ...axis, values: (_plot, at) => at.map(format), size: 54, space: 40 },
       ],

@@ -7,6 +7,7 @@ import { explorerOf } from "../../parts/explorer";
 import { short } from "../../parts/text";
 import { useSession } from "../../session/context";
 import { RevokeKey } from "../usageKeys/RevokeKey";
+import { PkpOps } from "./PkpOps";
 import { RenamePkp } from "./RenamePkp";
 import { ANY_ACTION, groupsListing, usesOf, type Use, type User } from "./uses";
 
@@ -44,6 +45,7 @@ export function Pkp(): ReactNode {
         />
       </section>
       <WhoCanUse address={address} />
+      <PkpOps pkp={pkp} />
       {renaming && <RenamePkp pkp={pkp} onClose={() => setRenaming(false)} />}
     </>
   );
@@ -61,6 +63,7 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
   return (
     <section className="stack" aria-label="Who can use this PKP?">
       <h2>Who can use this PKP?</h2>
+      {account.frozen && <Notice kind="warn">The account is frozen: nobody at all, until the owner ends that.</Notice>}
       {!complete && <Spinner label="Reading the groups" />}
       {complete && uses.length === 0 && (
         <Empty title="Nobody">

@@ -79,9 +79,24 @@ const look = EditorView.theme({
   ".cm-completionDetail": { color: "var(--ink-soft)" },
 });
 
+/**
+ * Text put in over a selection at once (by assistive tools, dictation, tests) is taken as one change of the document. Left to the browser, it would carry the old text's
+ * colours along as style attributes, which the page's policy refuses.
+ */
+const insertedAtOnce = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const { inputType, data, isComposing } = event;
+    if (inputType !== "insertText" || data === null || data.length < 2 || isComposing || view.state.selection.main.empty) return false;
+    event.preventDefault();
+    view.dispatch(view.state.replaceSelection(data));
+    return true;
+  },
+});
+
 const shared = (label: string): Extension[] => [
   EditorView.cspNonce.of(styleNonce),
   EditorView.contentAttributes.of({ "aria-label": label }),
+  insertedAtOnce,
   EditorView.lineWrapping,
   lineNumbers(),
   history(),

@@ -1,9 +1,11 @@
 import { useState, type ReactNode } from "react";
+import { ClientError } from "../../../client";
 import { Button } from "../../parts/Button";
 import { Dialog, FormDialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/Field";
 import { Notice, Spinner } from "../../parts/bits";
 import { wordsOf } from "../../parts/failures";
+import { short } from "../../parts/text";
 import { openClient, useSessions } from "../../session/context";
 import type { ChainConfig, Connection, FoundWallet } from "../../session/types";
 import { useWallets, walletTools } from "../../session/foundWallets";
@@ -14,6 +16,7 @@ type Step =
   | { readonly at: "busy" }
   | { readonly at: "otherChain"; readonly connection: Connection; readonly config: ChainConfig; readonly chain: bigint; readonly for: Purpose }
   | { readonly at: "noAccount" }
+  | { readonly at: "which"; readonly connection: Connection; readonly config: ChainConfig; readonly accounts: readonly string[] }
   | { readonly at: "safe"; readonly connection: Connection; readonly config: ChainConfig };
 type Purpose = "own" | "safe";
 
@@ -38,10 +41,20 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
     const chain = await (await walletTools()).chainOf(connection);
     if (chain !== BigInt(config.chain_id)) return { at: "otherChain", connection, config, chain, for: purpose };
     if (purpose === "safe") return { at: "safe", connection, config };
-    const session = await (await walletTools()).signInWithWallet(connection, config);
-    if (session === undefined) return { at: "noAccount" };
-    begin(session);
-    return { at: "idle" };
+    return signIn(connection, config);
+  };
+  /** A wallet that owns several accounts, or was given the one it owns, says which it means. */
+  const signIn = async (connection: Connection, config: ChainConfig, accountId?: string): Promise<Step> => {
+    try {
+      const session = await (await walletTools()).signInWithWallet(connection, config, accountId);
+      if (session === undefined) return { at: "noAccount" };
+      begin(session);
+      return { at: "idle" };
+    } catch (error) {
+      const accounts = error instanceof ClientError && error.code === "account_not_named" ? error.facts["accounts"] : undefined;
+      if (!Array.isArray(accounts)) throw error;
+      return { at: "which", connection, config, accounts: accounts.map(String) };
+    }
   };
   const connect = (detail: FoundWallet, purpose: Purpose): Promise<void> =>
     attempt(async () => enter(await (await walletTools()).connectWallet(detail), await openClient.getNodeChainConfig(), purpose));
@@ -72,6 +85,24 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
       </Dialog>
       {step.at === "otherChain" && (
         <OtherChain {...step} onClose={() => setStep({ at: "idle" })} onSwitched={() => attempt(() => enter(step.connection, step.config, step.for))} />
+      )}
+      {step.at === "which" && (
+        <Dialog
+          open
+          onClose={() => setStep({ at: "idle" })}
+          title="Which account?"
+          about="This wallet owns these. An account that somebody else has handed to you may be spent from by keys they know."
+        >
+          <ul className="stack-s">
+            {step.accounts.map((account) => (
+              <li key={account}>
+                <Button className="wallet" onPress={() => attempt(() => signIn(step.connection, step.config, account))}>
+                  <span className="code">{short(account)}</span>
+                </Button>
+              </li>
+            ))}
+          </ul>
+        </Dialog>
       )}
       {step.at === "safe" && <SafeSignIn {...step} onClose={() => setStep({ at: "idle" })} />}
     </div>

@@ -1,5 +1,6 @@
 /** The verifier's own steps (client/verify), run in this page as far as a page can. */
 import { Buffer } from "buffer";
+import { config } from "zod";
 import type { Step } from "../../../client/verify/types";
 
 export type { Step };
@@ -7,6 +8,8 @@ export type { Step };
 const TIMEOUT_MS = 15_000;
 
 export async function verifyHere(): Promise<Step[]> {
+  // Without this the schemas ask whether text may be run as code, which this page's policy forbids and reports.
+  config({ jitless: true });
   // The verifier is written for Node; what it takes from there is made up for in browser/.
   (globalThis as { Buffer?: unknown }).Buffer ??= Buffer;
   const [{ collect }, { runSteps }] = await Promise.all([import("../../../client/verify/material"), import("../../../client/verify/steps")]);

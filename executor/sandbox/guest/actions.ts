@@ -43,7 +43,6 @@ const BYTES_OR_TEXT = ["signEd25519", "signEd25519AsAction", "signP256", "signP2
 
 const ALIASES: Record<string, string> = {
   getLitActionPrivateKey: "getActionPrivateKey",
-  getLitActionPublicKey: "getActionPublicKey",
   getLitActionWalletAddress: "getActionWalletAddress",
 };
 
@@ -108,13 +107,23 @@ export function createActions({ bridge, setResponse, imports, log }: ActionsPart
     if (!isObject(args) || !("response" in args)) throw new TypeError("Actions.setResponse takes { response }");
     setResponse(args.response);
   };
-  actions.showImportDetails = (): ImportDetail[] => {
-    const details = imports();
+  // Programs written for older systems ask for the short form of the key by name.
+  actions.getLitActionPublicKey = async (args?: unknown): Promise<unknown> => {
+    const { compressed = false, ...rest } = isObject(args) ? args : { compressed: false, ...(args === undefined ? {} : { args }) };
+    const key = (await (actions.getActionPublicKey as (args: unknown) => Promise<unknown>)(rest)) as string;
+    return compressed === true ? compressedKey(key) : key;
+  };
+  actions.showImportDetails = (): (ImportDetail & { hash: string })[] => {
+    const details = imports().map((detail) => ({ ...detail, hash: detail.integrity }));
     for (const { specifier, url, bytes } of details) log(`${specifier} from ${url}, ${bytes} bytes\n`);
     return details;
   };
   return Object.freeze(actions);
 }
+
+/** A point of 65 bytes as its first coordinate and the parity of the second; what is shorter already is left as it is. */
+const compressedKey = (key: string): string =>
+  key.length === 132 ? `0x${Number.parseInt(key.slice(-1), 16) % 2 === 0 ? "02" : "03"}${key.slice(4, 68)}` : key;
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 

@@ -40,7 +40,9 @@ export function install(op: Host["op"], log: Host["log"], random: Host["random"]
     const actions = createActions({ bridge, setResponse: run.setResponse, imports: run.imports, log: line });
     defineGlobal("console", createConsole(line));
     for (const name of ["Actions", "LitActions"]) defineGlobal(name, actions);
-    defineGlobal("Lit", Object.freeze({ Actions: actions }));
+    defineGlobal("Lit", Object.freeze({ Actions: actions, Headers: NO_HEADERS, Auth: NO_AUTH }));
+    defineGlobal("LitHeaders", NO_HEADERS);
+    defineGlobal("LitAuth", NO_AUTH);
     for (const [name, value] of Object.entries(timers.globals)) defineLazyGlobal(name, () => value);
     for (const [name, make] of Object.entries(webGlobals(bridge, random, convert))) defineLazyGlobal(name, make);
     // Library bundles look for the global object under these names.
@@ -58,6 +60,16 @@ export function install(op: Host["op"], log: Host["log"], random: Host["random"]
     }
   };
 }
+
+/** Names that older programs read. A request's headers and signatures of its sender do not reach an action, so nobody is named and checks of them refuse. */
+const NO_HEADERS = Object.freeze({});
+const NO_AUTH = Object.freeze({
+  authSigAddress: null,
+  authMethodContexts: Object.freeze([]),
+  resources: Object.freeze([]),
+  customAuthResource: null,
+  actionIpfsIdStack: Object.freeze([]),
+});
 
 /** The life of one run inside the guest: ends once, with a response or an error. */
 function createRun(bridge: Bridge, end: Host["end"]) {

@@ -1,7 +1,7 @@
 /** What a receipt says the write made, in the wire's words. Ids come from here and never from a simulation. */
-import { toBeHex, type LogDescription } from "ethers";
+import { toBeHex } from "ethers";
 import { hash32FromUint, type Address, type DerivationPath, type Hash32 } from "../../../protocol/ids";
-import { CONTRACT } from "./contract";
+import { decodeLog, type DecodedLog } from "./logs";
 import type { WriteResult } from "../types";
 
 export interface ReceiptLog {
@@ -20,12 +20,19 @@ export interface Receipt {
   readonly logs: readonly ReceiptLog[];
 }
 
-export function resultOf(receipt: Receipt, contract: Address): WriteResult {
-  const events = receipt.logs.filter((log) => log.address.toLowerCase() === contract.toLowerCase()).map((log) => CONTRACT.parseLog(log));
-  return events.reduce((result, event) => (event === null ? result : { ...factsOf(event), ...result }), {} as WriteResult);
+/** The contract's events in a receipt, in order. */
+export function eventsOf(receipt: Receipt, contract: Address): readonly DecodedLog[] {
+  return receipt.logs
+    .filter((log) => log.address.toLowerCase() === contract.toLowerCase())
+    .map(decodeLog)
+    .filter((event) => event !== undefined);
 }
 
-function factsOf({ name, args }: LogDescription): WriteResult {
+export function resultOf(events: readonly DecodedLog[]): WriteResult {
+  return events.reduce<WriteResult>((result, event) => ({ ...factsOf(event), ...result }), {});
+}
+
+function factsOf({ name, args }: DecodedLog): WriteResult {
   switch (name) {
     case "GroupAdded":
       return { group_id: String(args.groupId) };
@@ -40,6 +47,14 @@ function factsOf({ name, args }: LogDescription): WriteResult {
     default:
       return {};
   }
+}
+
+/** Whose events are whose in a batch: every event of an account names it. */
+export const isOf = (accountId: string | null, { args }: DecodedLog): boolean => typeof args.id === "bigint" && hash32FromUint(args.id) === accountId;
+
+/** Calls of a batch that failed, by their place, and what they reverted with. */
+export function failedCalls(events: readonly DecodedLog[]): ReadonlyMap<number, string> {
+  return new Map(events.filter(({ name }) => name === "CallFailed").map(({ args }) => [Number(args.index), String(args.reason)]));
 }
 
 export const sameResult = (a: WriteResult | undefined, b: WriteResult | undefined): boolean => canonical(a) === canonical(b);

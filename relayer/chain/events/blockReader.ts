@@ -3,7 +3,7 @@
  * against the bloom in its header: an empty answer where the bloom promises a log is believed only when all receipts of the block bear it out.
  */
 import type { Address } from "../../../protocol/ids";
-import { CONTRACT } from "../abi/contract";
+import { eventTopics } from "../abi/logs";
 import type { RpcClient } from "../rpc/client";
 import { BloomQuestion, unionOf } from "./bloom";
 import type { ChainLog } from "./eventRows";
@@ -46,9 +46,7 @@ export class BlockReader {
     private readonly rpc: RpcClient,
     private readonly contract: Address,
   ) {
-    const topics: string[] = [];
-    CONTRACT.forEachEvent(({ topicHash }) => void topics.push(topicHash));
-    this.#bloom = new BloomQuestion(contract, topics);
+    this.#bloom = new BloomQuestion(contract, eventTopics());
   }
 
   /** How many old blocks are asked about at once. */

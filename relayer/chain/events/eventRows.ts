@@ -1,7 +1,7 @@
 /** From a log of the contract to a row of events. */
-import { AbiCoder, toBeHex, zeroPadValue, type LogDescription, type ParamType } from "ethers";
+import { toBeHex, zeroPadValue, type ParamType } from "ethers";
 import type { Insertable } from "kysely";
-import { CONTRACT, textOf } from "../abi/contract";
+import { decodeLog } from "../abi/logs";
 import type { ChainEventsTable } from "../../store/tables/chain";
 
 export interface ChainLog {
@@ -25,10 +25,9 @@ const OWNER_ARGUMENT: Readonly<Record<string, string>> = {
 
 /** Undefined for a log that is no event of the interface. */
 export function eventRow(log: ChainLog): EventRow | undefined {
-  const event = CONTRACT.parseLog(log);
-  if (event === null) return undefined;
-  const texts = textsOf(event, log.data);
-  const args = Object.fromEntries(event.fragment.inputs.map((input, index) => [input.name, texts.get(input.name) ?? wireValue(input, event.args[index])]));
+  const event = decodeLog(log);
+  if (event === undefined) return undefined;
+  const args = Object.fromEntries(event.inputs.map((input) => [input.name, wireValue(input, event.args[input.name])]));
   const ownerArgument = OWNER_ARGUMENT[event.name];
   return {
     account_id: typeof args.id === "string" ? args.id : null,
@@ -40,14 +39,6 @@ export function eventRow(log: ChainLog): EventRow | undefined {
     args: JSON.stringify(args),
     owner: ownerArgument === undefined ? null : String(args[ownerArgument]),
   };
-}
-
-/** Names and descriptions: anybody can write one that is no UTF-8, which must not stop the follower. */
-function textsOf({ fragment }: LogDescription, data: string): ReadonlyMap<string, string> {
-  const inputs = fragment.inputs.filter(({ indexed }) => !indexed);
-  const types = inputs.map(({ type }) => (type === "string" ? "bytes" : type));
-  const values = AbiCoder.defaultAbiCoder().decode(types, data);
-  return new Map(inputs.flatMap(({ name, type }, index) => (type === "string" ? [[name, textOf(String(values[index]))]] : [])));
 }
 
 const HASHES = new Set(["id", "keyId", "action", "actor", "derivationPath"]);

@@ -11,6 +11,8 @@ import { wantBalance } from "../submissions/operations";
 import type { LaneStats } from "../types";
 
 export interface Lane extends LaneStats {
+  /** A transaction of it has been on its way for long. */
+  readonly isSlow: boolean;
   readonly draining: boolean;
   readonly registered: boolean;
 }
@@ -23,6 +25,7 @@ export interface LanesOptions {
 const NOT_ENOUGH_GAS = "No API payer has gas enough.";
 const FRESH_FOR_MS = 1_000;
 const BETWEEN_LOOKS_MS = 25;
+const SLOW_AFTER_MS = 3_000;
 
 export class Lanes {
   #lanes: readonly Lane[] = [];
@@ -36,24 +39,24 @@ export class Lanes {
   constructor(private readonly options: LanesOptions) {}
 
   /**
-   * A place in a lane that can pay `costWei` and has room: the account's own if possible, else the least busy. Waits for room, and for a top-up where the admin
+   * A place in a lane that can pay `costWei` and has room: in the least busy one. Waits for room, and for a top-up where the admin
    * payer has enough for one, until `deadline` (ms of the epoch). The place is given back by `leave`. Throws `no_payer_available`.
    */
-  async enter(sticky: number | null, costWei: bigint, deadline: number): Promise<Lane> {
+  async enter(costWei: bigint, deadline: number): Promise<Lane> {
     for (;;) {
-      const usable = await this.#usable(costWei);
-      const free = usable.filter((lane) => this.#load(lane) < this.options.maxInFlight);
-      const lane = free.find(({ payer }) => payer === sticky) ?? this.#leastBusy(free);
-      if (lane !== undefined) {
-        this.#count(lane.payer, 1);
-        return lane;
-      }
-      if (Date.now() >= deadline) {
-        throw noPayer(usable.length > 0 ? "Every API payer has as many writes under way as it may have." : NOT_ENOUGH_GAS);
-      }
+      const lane = await this.tryEnter(costWei);
+      if (lane !== undefined) return lane;
+      if (Date.now() >= deadline) throw (await this.canPay(costWei)) ? allBusy() : noPayer(NOT_ENOUGH_GAS);
       await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
-      this.#readAt = 0;
     }
+  }
+
+  /** Undefined when it is worth while to ask again in a moment. */
+  async tryEnter(costWei: bigint): Promise<Lane | undefined> {
+    const lane = this.#leastBusy((await this.#usable(costWei)).filter((each) => this.#hasRoom(each)));
+    if (lane === undefined) this.#readAt = 0;
+    else this.#count(lane.payer, 1);
+    return lane;
   }
 
   /** Any lane whose address the contract knows, to simulate as. Throws `no_payer_available`. */
@@ -105,6 +108,12 @@ export class Lanes {
     return rotated.reduce<Lane | undefined>((best, lane) => (best === undefined || this.#load(lane) < this.#load(best) ? lane : best), undefined);
   }
 
+  /** What waits behind a transaction that is slow to be mined would wait with it: such a lane takes nothing more. */
+  #hasRoom(lane: Lane): boolean {
+    const load = this.#load(lane);
+    return load === 0 || (load < this.options.maxInFlight && !lane.isSlow);
+  }
+
   #load(lane: Lane): number {
     return lane.inFlight + (this.#taken.get(lane.payer) ?? 0);
   }
@@ -117,8 +126,10 @@ export class Lanes {
 
   async #read(): Promise<void> {
     const { rows } = await sql<LaneRow>`
-      select lanes.*, (select count(*) from submissions where submissions.payer = lanes.payer and ${IS_OPEN}) as in_flight
-      from lanes order by payer`.execute(this.options.db);
+      select lanes.*, under_way.in_flight, coalesce(under_way.since < now() - ${SLOW_AFTER_MS} * interval '1 millisecond', false) as is_slow
+      from lanes cross join lateral (
+        select count(*) as in_flight, min(created_at) as since from submissions where submissions.payer = lanes.payer and nonce is not null and ${IS_OPEN}
+      ) as under_way order by payer`.execute(this.options.db);
     this.#lanes = rows.map(laneOf);
     this.#taken.clear();
     this.#readAt = Date.now();
@@ -133,6 +144,7 @@ interface LaneRow {
   registered: boolean;
   balance_wei: string;
   in_flight: number;
+  is_slow: boolean;
 }
 
 function laneOf(row: LaneRow): Lane {
@@ -143,11 +155,14 @@ function laneOf(row: LaneRow): Lane {
     balanceWei,
     nextNonce: row.next_nonce,
     inFlight: row.in_flight,
+    isSlow: row.is_slow,
     draining: row.draining,
     registered: row.registered,
     usable: row.payer > 0 && row.registered && !row.draining && balanceWei > 0n,
   };
 }
+
+export const allBusy = (): KeywrightError => noPayer("Every API payer has as many writes under way as it may have.");
 
 const noPayer = (detail: string): KeywrightError =>
   new KeywrightError("no_payer_available", `${detail} Nothing was sent or charged.`, {}, { retryAfterSeconds: 5 });

@@ -1,4 +1,5 @@
 /** Reads of the contract, each from a block at or after the last answered write. */
+import { noncesCall } from "../abi/forwarder";
 import { toBeHex } from "ethers";
 import { NotTheContract, decodeDecision, encodeQuestion } from "../../../protocol/decision";
 import { KeywrightError } from "../../../protocol/errors";
@@ -49,6 +50,7 @@ type ReadMethods = Pick<
   | "apiPayers"
   | "adminApiPayer"
   | "forwarder"
+  | "forwarderNonce"
 >;
 
 export class Reads implements ReadMethods {
@@ -144,6 +146,13 @@ export class Reads implements ReadMethods {
   async forwarder(): Promise<Address> {
     this.#forwarder ??= (await this.#ask("trustedForwarder", []))[0] as Address;
     return this.#forwarder;
+  }
+
+  async forwarderNonce(signer: Address): Promise<bigint> {
+    const { rpc, minBlock } = this.options;
+    const call = { to: await this.forwarder(), data: noncesCall(signer) };
+    const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_call", params: [call, block] }]);
+    return BigInt(values[0] as string);
   }
 
   async #page<T>(name: string, args: readonly ViewArgument[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {

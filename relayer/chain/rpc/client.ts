@@ -52,9 +52,14 @@ export class RpcClient {
 
   /**
    * Several calls answered at one and the same block: the newest the endpoint knows of, and at least `minBlock`. Each call names that block, for an endpoint may be
-   * many nodes, of which any answers any call. Asks at the newest block known so far and once more if there is a newer one.
+   * many nodes, of which any answers any call. Asks at the newest block known so far and once more if there is a newer one. With `once` each endpoint is asked in
+   * one round only, and the last refusal is thrown as it came.
    */
-  async callAt(minBlock: number, callsAt: (block: string) => readonly RpcCall[]): Promise<{ values: readonly unknown[]; blockNumber: number }> {
+  async callAt(
+    minBlock: number,
+    callsAt: (block: string) => readonly RpcCall[],
+    { once = false } = {},
+  ): Promise<{ values: readonly unknown[]; blockNumber: number }> {
     return this.#untilAnswered(async (member) => {
       const guess = Math.max(minBlock, member.head);
       const first = await this.#atBlock(member, guess, callsAt);
@@ -62,7 +67,7 @@ export class RpcClient {
       if (first.newest <= guess && !first.answers.some(isStale)) return { values: first.answers.map(valueOf), blockNumber: guess };
       const { answers } = await this.#atBlock(member, first.newest, callsAt);
       return { values: answers.map(valueOf), blockNumber: first.newest };
-    });
+    }, once);
   }
 
   async #atBlock(member: Member, block: number, callsAt: (block: string) => readonly RpcCall[]): Promise<{ newest: number; answers: readonly RpcResult[] }> {
@@ -137,7 +142,7 @@ export class RpcClient {
     await Promise.all(this.#members.map((member) => member.endpoint.close()));
   }
 
-  async #untilAnswered<T>(ask: (member: Member) => Promise<T>): Promise<T> {
+  async #untilAnswered<T>(ask: (member: Member) => Promise<T>, once = false): Promise<T> {
     const deadline = Date.now() + this.options.deadlineMs;
     let last: RpcError | undefined;
     do {
@@ -149,6 +154,7 @@ export class RpcClient {
           if (isAboutTheCall(last.failure)) throw last;
         }
       }
+      if (once && last !== undefined) throw last;
     } while (await this.#pause(deadline));
     throw chainUnavailable(last ?? new RpcError("transport", "not asked"));
   }

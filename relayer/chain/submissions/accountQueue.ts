@@ -10,8 +10,6 @@ import { IS_OPEN } from "./states";
 
 export interface Turn {
   readonly number: number;
-  /** The lane the account sticks to. */
-  readonly payer: number | null;
 }
 
 export interface AccountQueueOptions {
@@ -19,8 +17,6 @@ export interface AccountQueueOptions {
   readonly maxWaitingPerAccount: number;
   readonly maxWaiting: number;
 }
-
-const BETWEEN_LOOKS_MS = 50;
 
 export class AccountQueue {
   readonly #tails = new Map<AccountId, { tail: Promise<void>; waiting: number }>();
@@ -58,29 +54,26 @@ export class AccountQueue {
     throw tooLate();
   }
 
-  /** The account's turn, once no write of it is under way on any instance. */
-  async whenFree(accountId: AccountId, deadline: number, tooLate: () => KeywrightError): Promise<Turn> {
-    for (;;) {
-      const turn = await this.#read(accountId);
-      if (turn !== undefined) return turn;
-      if (Date.now() >= deadline) throw tooLate();
-      await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
-    }
-  }
-
-  async #read(accountId: AccountId): Promise<Turn | undefined> {
+  /** Turns of accounts of which no write is under way on any instance; the others are left out. */
+  async turnsOf(accountIds: readonly AccountId[]): Promise<ReadonlyMap<AccountId, Turn>> {
     const { db } = this.options;
-    const { rows } = await sql<{ turn: number; payer: number | null; busy: boolean }>`
-      select turn, payer, exists (select from submissions where account_id = ${accountId} and ${IS_OPEN}) as busy
-      from account_turns where account_id = ${accountId}`.execute(db);
-    const row = rows[0];
-    if (row !== undefined) return row.busy ? undefined : { number: row.turn, payer: row.payer };
-    await db
-      .insertInto("account_turns")
-      .values({ account_id: accountId })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
-    return { number: 0, payer: null };
+    const ids = [...accountIds];
+    const { rows } = await sql<{ account_id: string; turn: number; busy: boolean }>`
+      select account_id, turn, exists (select from submissions where submissions.account_id = account_turns.account_id and ${IS_OPEN}) as busy
+      from account_turns where account_id = any(${ids}::text[])`.execute(db);
+    const found = new Map(rows.map((row) => [row.account_id as AccountId, row]));
+    const fresh = ids.filter((id) => !found.has(id));
+    if (fresh.length > 0)
+      await db
+        .insertInto("account_turns")
+        .values(fresh.map((account_id) => ({ account_id })))
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    const turns = ids.map((id): [AccountId, Turn | undefined] => {
+      const row = found.get(id);
+      return [id, row?.busy === true ? undefined : { number: row?.turn ?? 0 }];
+    });
+    return new Map(turns.filter((entry): entry is [AccountId, Turn] => entry[1] !== undefined));
   }
 }
 

@@ -42,12 +42,12 @@ export async function wantedBalance(db: Db): Promise<bigint> {
   return until > Date.now() ? BigInt(wei) : 0n;
 }
 
-/** Gives a submission up: whoever watches it fills its nonce with nothing. False when there is nothing to give up. */
+/** Gives a submission up, and with it the batch it is in: whoever watches it fills the nonce with nothing. False when there is nothing to give up. */
 export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("submissions")
     .set({ cancelled: true, updated_at: sql`now()` })
-    .where("id", "=", id)
+    .where("id", "=", sql<string>`(select coalesce(batch_id, id) from submissions where id = ${id})`)
     .where(IS_OPEN)
     .executeTakeFirst();
   return numUpdatedRows > 0n;

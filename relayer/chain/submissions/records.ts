@@ -11,7 +11,7 @@ import type { KeptFailure, SubmissionAttemptsTable, SubmissionsTable } from "../
 import { cancelSubmission } from "./operations";
 import { sameResult } from "../abi/receipts";
 import { hasOutcome, IS_OPEN } from "./states";
-import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionView, WriteResult } from "../types";
+import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionOutcome, SubmissionView, WriteResult } from "../types";
 
 export type SubmissionRow = Selectable<SubmissionsTable>;
 export type AttemptRow = Selectable<SubmissionAttemptsTable>;
@@ -27,11 +27,25 @@ export interface Beginning {
   /** The turn at which the write was simulated. */
   readonly turn: number;
   readonly calldata: string;
-  readonly tag: string;
+  /** Null for a forward request, which carries its own permission. */
+  readonly tag: string | null;
   readonly gasLimit: bigint;
   readonly idempotencyKey: string | undefined;
   readonly billed: boolean;
   readonly requestId: string | undefined;
+}
+
+/** Writes that share a transaction. */
+export interface BatchBeginning {
+  readonly payer: number;
+  readonly gasLimit: bigint;
+  readonly writes: readonly Omit<Beginning, "payer" | "gasLimit">[];
+}
+
+/** What holds a nonce, and the submissions it carries: itself when it is a single one, none for fillers and top-ups. */
+export interface Unit {
+  readonly row: SubmissionRow;
+  readonly members: readonly SubmissionRow[];
 }
 
 export interface Outcome {
@@ -55,6 +69,8 @@ export class RepeatedKey extends Error {
 }
 
 const AT_A_TIME = 200;
+/** The kind of the rows of batches. */
+export const BATCH = "batch";
 
 export class SubmissionRecords {
   constructor(
@@ -72,13 +88,60 @@ export class SubmissionRecords {
       if (!beginning.billed) return await this.#takeNonce(this.db, beginning);
       return await this.db.transaction().execute(async (trx) => {
         const row = await this.#takeNonce(trx, beginning);
-        if (row !== undefined) await this.hooks.onBegin(beginning.id, trx);
+        if (row !== undefined) await this.hooks.onBegin([beginning.id], trx);
         return row;
       });
     } catch (error) {
       if ((error as { constraint?: unknown }).constraint === "submissions_idempotency_key_key") throw new RepeatedKey();
       throw error;
     }
+  }
+
+  /**
+   * The same for several writes of different accounts: one nonce, one row for the batch, one for each write. Writes that are missing in the answer came too late
+   * for their turn, or their idempotency key had been used. Undefined when none is left, or the lane takes nothing any more.
+   */
+  async beginBatch(beginning: BatchBeginning): Promise<Unit | undefined> {
+    const billed = new Set(beginning.writes.filter((write) => write.billed).map(({ id }) => id));
+    if (billed.size === 0) return this.#takeBatchNonce(this.db, beginning);
+    return this.db.transaction().execute(async (trx) => {
+      const unit = await this.#takeBatchNonce(trx, beginning);
+      const bound = unit?.members.map(({ id }) => id as SubmissionId).filter((id) => billed.has(id)) ?? [];
+      if (bound.length > 0) await this.hooks.onBegin(bound, trx);
+      return unit;
+    });
+  }
+
+  async #takeBatchNonce(trx: Db | Trx, { payer, gasLimit, writes }: BatchBeginning): Promise<Unit | undefined> {
+    const id = newSubmissionId();
+    const wanted = writes.map(({ idempotencyKey = null, requestId = null, ...write }, place) => ({ ...write, idempotencyKey, requestId, place }));
+    const { rows } = await sql<SubmissionRow>`
+      with wanted as (
+        select * from jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) as w (id text, "accountId" text, kind text, turn int8, calldata text, tag text,
+          "idempotencyKey" text, billed boolean, "requestId" text, place int4)
+      ), turn as (
+        update account_turns set turn = account_turns.turn + 1, payer = ${payer} from wanted
+        where account_id = wanted."accountId" and account_turns.turn = wanted.turn
+          and not exists (select from submissions where account_id = wanted."accountId" and ${IS_OPEN})
+          and not exists (select from submissions where idempotency_key = wanted."idempotencyKey")
+        returning account_id
+      ), lane as (
+        update lanes set next_nonce = next_nonce + 1
+        where payer = ${payer} and not draining and exists (select from turn)
+        returning next_nonce - 1 as nonce
+      ), batch as (
+        insert into submissions (id, kind, state, payer, nonce, gas_limit, instance_id)
+        select ${id}, 'batch', 'reserved', ${payer}::int4, nonce, ${gasLimit.toString()}::int8, ${this.instanceId} from lane returning *
+      ), members as (
+        insert into submissions (id, account_id, kind, state, payer, batch_id, place, calldata, tag, idempotency_key, billed, request_id)
+        select wanted.id, wanted."accountId", wanted.kind, 'reserved', ${payer}::int4, ${id}, wanted.place, wanted.calldata, wanted.tag, wanted."idempotencyKey",
+          wanted.billed, wanted."requestId"
+        from wanted join turn on turn.account_id = wanted."accountId" cross join lane
+        returning *
+      )
+      select * from batch union all select * from members`.execute(trx);
+    const [row] = rows.filter(({ kind }) => kind === BATCH);
+    return row === undefined ? undefined : { row, members: rows.filter(({ batch_id }) => batch_id === id).sort(byPlace) };
   }
 
   async #takeNonce(trx: Db | Trx, beginning: Beginning): Promise<SubmissionRow | undefined> {
@@ -122,6 +185,8 @@ export class SubmissionRecords {
         update submissions set state = case when state = 'reserved' then 'signed' else state end, updated_at = now()
         where id = ${row.id} and instance_id = ${this.instanceId} and ${IS_OPEN}
         returning id
+      ), members as (
+        update submissions set state = 'signed' from held where batch_id = held.id and state = 'reserved'
       )
       insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
       select ${attempt.hash}, id, ${attempt.does}, ${attempt.raw}, ${attempt.max_fee}::numeric, ${attempt.priority_fee}::numeric from held
@@ -137,12 +202,12 @@ export class SubmissionRecords {
 
   /** A node accepted it, or knows it. */
   async markSent(id: string): Promise<void> {
-    await this.db
-      .updateTable("submissions")
-      .set({ state: "sent", updated_at: sql`now()` })
-      .where("id", "=", id)
-      .where("state", "=", "signed")
-      .execute();
+    await sql`update submissions set state = 'sent', updated_at = now() where (id = ${id} or batch_id = ${id}) and state = 'signed'`.execute(this.db);
+  }
+
+  /** What the row of a batch carries, in order. */
+  async members(batchId: string): Promise<SubmissionRow[]> {
+    return this.db.selectFrom("submissions").selectAll().where("batch_id", "=", batchId).orderBy("place").execute();
   }
 
   cancel(id: string): Promise<boolean> {
@@ -150,54 +215,67 @@ export class SubmissionRecords {
   }
 
   /**
-   * Writes the outcome, frees the account's turn and tells the books, in one transaction. The first writer decides; the row as it stands is returned.
-   * After a reorg an outcome other than the one answered makes it `changed`, and the books are not told twice.
+   * Writes the outcomes of a unit and of what it carries, frees the accounts' turns and tells the books, in one transaction. The first writer decides; the rows as
+   * they stand are returned. After a reorg an outcome other than the one answered makes it `changed`, and the books are not told twice.
    */
-  async end(row: SubmissionRow, outcome: Outcome): Promise<SubmissionRow> {
+  async end({ row, members }: Unit, outcomes: ReadonlyMap<string, Outcome>): Promise<Unit> {
+    const all = [row, ...members];
     // A single statement is a transaction by itself; the books need one around theirs, too.
-    const ended = row.billed
+    const ended = all.some(({ billed }) => billed)
       ? await this.db.transaction().execute(async (trx) => {
-          const written = await this.#writeOutcome(trx, row, outcome);
-          if (written !== undefined && written.before === null) await this.#tellBooks(trx, written);
+          const written = await this.#writeOutcomes(trx, all, outcomes);
+          await this.#tellBooks(
+            trx,
+            written.filter(({ before }) => before === null),
+          );
           return written;
         })
-      : await this.#writeOutcome(this.db, row, outcome);
-    return ended ?? (await this.#overtaken(row, outcome));
+      : await this.#writeOutcomes(this.db, all, outcomes);
+    const byId = new Map(ended.map((now) => [now.id, now]));
+    const own = byId.get(row.id);
+    if (own === undefined) return this.#overtaken(row, outcomes);
+    return { row: own, members: members.map((member) => byId.get(member.id) ?? member) };
   }
 
-  async #writeOutcome(
-    trx: Db | Trx,
-    row: SubmissionRow,
-    { state, transactionHash, block, result, error, charged }: Outcome,
-  ): Promise<SubmissionRow | undefined> {
-    const final = row.before === null || isSameAnswer(row.before, { result, error }) ? state : "changed";
-    const { rows } = await sql<SubmissionRow>`
-      with ended as (
-        update submissions set state = ${final}, transaction_hash = ${transactionHash ?? null}, block_number = ${block?.number ?? null}::int8,
-          block_hash = ${block?.hash ?? null}, result = ${jsonOrNull(result)}::jsonb, error = ${jsonOrNull(error)}::jsonb, charged = charged or ${charged}::boolean,
-          instance_id = null, updated_at = now()
-        where id = ${row.id} and ${IS_OPEN} and (before is null) = ${row.before === null}::boolean
-        returning *
+  async #writeOutcomes(trx: Db | Trx, rows: readonly SubmissionRow[], outcomes: ReadonlyMap<string, Outcome>): Promise<SubmissionRow[]> {
+    const ends = rows.flatMap((row) => {
+      const outcome = outcomes.get(row.id);
+      return outcome === undefined ? [] : [endOf(row, outcome)];
+    });
+    const { rows: ended } = await sql<SubmissionRow>`
+      with ends as (
+        select * from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb) as e (id text, state text, hash text, block int8, "blockHash" text, result jsonb,
+          error jsonb, charged boolean, "isFirst" boolean)
+      ), ended as (
+        update submissions set state = ends.state, transaction_hash = ends.hash, block_number = ends.block, block_hash = ends."blockHash", result = ends.result,
+          error = ends.error, charged = submissions.charged or ends.charged, instance_id = null, updated_at = now()
+        from ends
+        where submissions.id = ends.id and ${IS_OPEN} and (submissions.before is null) = ends."isFirst"
+        returning submissions.*
       ), seen as (
         update account_turns set last_block = greatest(last_block, ended.block_number) from ended
         where account_turns.account_id = ended.account_id and ended.block_number is not null
       )
       select * from ended`.execute(trx);
-    return rows[0];
+    return ended;
   }
 
-  /** Somebody else wrote its outcome, or a reorg came between: as it stands now, and once more if it is still open. */
-  async #overtaken(row: SubmissionRow, outcome: Outcome): Promise<SubmissionRow> {
-    const current = await this.load(row.id);
+  /** Another wrote its outcome, or a reorg came between: as it stands now, and once more if it is still open. */
+  async #overtaken(row: SubmissionRow, outcomes: ReadonlyMap<string, Outcome>): Promise<Unit> {
+    const current = await this.unit(row.id);
     if (current === undefined) throw new LostSubmission();
-    return hasOutcome(current.state) ? current : this.end(current, outcome);
+    return hasOutcome(current.row.state) ? current : this.end(current, outcomes);
+  }
+
+  async unit(id: string): Promise<Unit | undefined> {
+    const row = await this.load(id);
+    return row === undefined ? undefined : { row, members: row.kind === BATCH ? await this.members(id) : [] };
   }
 
   /**
-   * Gives up a submission that was never signed: its nonce goes back if it is the lane's topmost, else a filler takes it over and is returned.
-   * Throws LostSubmission.
+   * Gives up a unit that was never signed: its nonce goes back if it is the lane's topmost, else a filler takes it over. Throws LostSubmission.
    */
-  async giveUpUnsigned(row: SubmissionRow, error: SubmissionFailure): Promise<SubmissionRow | undefined> {
+  async giveUpUnsigned({ row }: Unit, error: SubmissionFailure): Promise<{ readonly unit: Unit; readonly filler: SubmissionRow | undefined }> {
     return this.db.transaction().execute(async (trx) => {
       const { numUpdatedRows: given } = await trx
         .updateTable("lanes")
@@ -205,17 +283,20 @@ export class SubmissionRecords {
         .where("payer", "=", row.payer)
         .where(sql<boolean>`next_nonce = ${row.nonce} + 1`)
         .executeTakeFirst();
-      const failed = await trx
-        .updateTable("submissions")
-        .set({ state: "failed", nonce: null, error: JSON.stringify(error), instance_id: null, updated_at: sql`now()` })
-        .where("id", "=", row.id)
-        .where("state", "=", "reserved")
-        .where("instance_id", "=", this.instanceId)
-        .returningAll()
-        .executeTakeFirst();
-      if (failed === undefined) throw new LostSubmission();
+      const { rows: failed } = await sql<SubmissionRow>`
+        with given_up as (
+          update submissions set state = 'failed', nonce = null, error = ${JSON.stringify(error)}::jsonb, instance_id = null, updated_at = now()
+          where id = ${row.id} and state = 'reserved' and instance_id = ${this.instanceId} returning *
+        ), members as (
+          update submissions set state = 'failed', error = given_up.error, updated_at = now()
+          from given_up where submissions.batch_id = given_up.id returning submissions.*
+        )
+        select * from given_up union all select * from members`.execute(trx);
+      const own = failed.find(({ id }) => id === row.id);
+      if (own === undefined) throw new LostSubmission();
       await this.#tellBooks(trx, failed);
-      return given > 0n || row.nonce === null ? undefined : this.insertFiller(trx, row.payer, row.nonce);
+      const filler = given > 0n || row.nonce === null ? undefined : await this.insertFiller(trx, row.payer, row.nonce);
+      return { unit: { row: own, members: failed.filter(({ batch_id }) => batch_id === row.id) }, filler };
     });
   }
 
@@ -238,6 +319,7 @@ export class SubmissionRecords {
       .selectFrom("submissions")
       .select("id")
       .where(IS_OPEN)
+      .where("batch_id", "is", null)
       .where((eb) =>
         eb.or([
           eb("instance_id", "is", null),
@@ -277,13 +359,30 @@ export class SubmissionRecords {
     return this.db.selectFrom("submissions").selectAll().where("idempotency_key", "=", key).executeTakeFirst();
   }
 
-  async #tellBooks(trx: Trx, { id, account_id, kind, charged, billed }: SubmissionRow): Promise<void> {
-    if (!billed || account_id === null) return;
-    await this.hooks.onOutcome({ submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged }, trx);
+  async #tellBooks(trx: Trx, rows: readonly SubmissionRow[]): Promise<void> {
+    const outcomes = rows.flatMap(({ id, account_id, kind, charged, billed }): SubmissionOutcome[] =>
+      billed && account_id !== null ? [{ submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged }] : [],
+    );
+    if (outcomes.length > 0) await this.hooks.onOutcome(outcomes, trx);
   }
 }
 
-const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+const byPlace = (a: SubmissionRow, b: SubmissionRow): number => (a.place ?? 0) - (b.place ?? 0);
+
+/** How a row is to stand, for the one statement that writes all of a unit. */
+function endOf(row: SubmissionRow, { state, transactionHash, block, result, error, charged }: Outcome): object {
+  return {
+    id: row.id,
+    state: row.before === null || isSameAnswer(row.before, { result, error }) ? state : "changed",
+    hash: transactionHash ?? null,
+    block: block?.number ?? null,
+    blockHash: block?.hash ?? null,
+    result: result ?? null,
+    error: error ?? null,
+    charged,
+    isFirst: row.before === null,
+  };
+}
 
 type Answered = NonNullable<SubmissionRow["before"]>;
 

@@ -1,49 +1,35 @@
 /** One write from the request to its outcome. Source: house "Add a group in API mode"; design "Submissions". */
 import { KeywrightError } from "../../../protocol/errors";
-import type { Address, Hash32 } from "../../../protocol/ids";
+import type { Hash32 } from "../../../protocol/ids";
 import type { ContractWrite } from "../../../protocol/executor";
 import { encodeWrite } from "../abi/contract";
-import type { TransactionMonitor } from "./transactionMonitor";
-import type { FeeOracle } from "../payers/fees";
-import type { Head } from "../rpc/head";
-import type { Lane, Lanes } from "../payers/lanes";
-import type { OutcomeFeed } from "./outcomeFeed";
-import { newSubmissionId, RepeatedKey, viewOf, type SubmissionRecords, type SubmissionRow } from "./records";
 import type { Receipt } from "../abi/receipts";
-import { namedError } from "../abi/reverts";
+import type { Lanes } from "../payers/lanes";
+import type { Head } from "../rpc/head";
 import type { RpcClient } from "../rpc/client";
 import type { ChainTuning } from "../settings";
+import type { SubmitAnswer, SubmitRequest } from "../types";
+import type { AccountQueue } from "./accountQueue";
+import { busyAccount, type Batcher } from "./batcher";
+import type { OutcomeFeed } from "./outcomeFeed";
+import { newSubmissionId, RepeatedKey, viewOf, type SubmissionRecords, type SubmissionRow } from "./records";
+import type { Simulation } from "./simulation";
 import { hasOutcome } from "./states";
-import type { Turn, AccountQueue } from "./accountQueue";
-import type { ExecutorPort, SubmissionHooks, SubmissionId, SubmitAnswer, SubmitRequest } from "../types";
 
 export interface SubmitterOptions {
   readonly rpc: RpcClient;
   readonly records: SubmissionRecords;
-  readonly monitor: TransactionMonitor;
+  readonly batcher: Batcher;
+  readonly simulation: Simulation;
   readonly outcomes: OutcomeFeed;
-  readonly executor: ExecutorPort;
-  readonly hooks: SubmissionHooks;
   readonly head: Head;
-  readonly fees: FeeOracle;
   readonly lanes: Lanes;
   readonly queue: AccountQueue;
-  readonly contractAddress: Address;
-  /** The block reads must not be older than. */
-  readonly minBlock: () => Promise<number>;
   readonly confirmationsBeforeAnswer: number;
   readonly tuning: ChainTuning;
 }
 
 const BETWEEN_LOOKS_MS = 250;
-
-/** Simulated with success, at this turn of its account. */
-interface Ready {
-  readonly turn: Turn;
-  readonly write: ContractWrite;
-  readonly lane: Lane;
-  readonly gasLimit: bigint;
-}
 
 export class Submitter {
   readonly #awaited = new Map<string, Set<(row: SubmissionRow) => void>>();
@@ -59,17 +45,10 @@ export class Submitter {
     this.#stopping = true;
   }
 
-  /** Asks the contract, as a payer, whether the write would succeed; gives the gas it would take. A revert throws the named error. */
-  async simulate(write: ContractWrite, from?: Address): Promise<bigint> {
-    const { rpc, lanes, contractAddress, minBlock } = this.options;
-    const sender = from ?? (await lanes.anyRegistered()).address;
-    const call = { from: sender, to: contractAddress, data: encodeWrite(write) };
-    try {
-      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_estimateGas", params: [call, block] }]);
-      return BigInt(values[0] as string);
-    } catch (error) {
-      throw ourPayerIsUnknown(error) ?? namedError(error);
-    }
+  /** Asks the contract, as a payer, whether the write would succeed. A revert throws the named error. */
+  async simulate(write: ContractWrite): Promise<void> {
+    const { simulation, lanes } = this.options;
+    await simulation.alone(encodeWrite(write), (await lanes.anyRegistered()).address);
   }
 
   async submit(request: SubmitRequest): Promise<SubmitAnswer> {
@@ -79,10 +58,11 @@ export class Submitter {
     if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
     const leave = await this.options.queue.enter(request.accountId, deadline, busyAccount);
     try {
-      const row = await this.#begin(request, deadline);
+      const row = await this.options.batcher.add(request, newSubmissionId(), deadline);
       return this.#answer(request, await this.#outcome(row, deadline), false);
     } catch (error) {
-      const repeated = error instanceof RepeatedKey ? await this.#earlier(request) : undefined;
+      // The same forward request sent twice at once: the second finds its nonce used by the first.
+      const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
       return this.#answer(request, await this.#outcome(repeated, deadline), true);
     } finally {
@@ -92,86 +72,6 @@ export class Submitter {
 
   async #earlier({ idempotencyKey }: SubmitRequest): Promise<SubmissionRow | undefined> {
     return idempotencyKey === undefined ? undefined : this.options.records.byIdempotencyKey(idempotencyKey);
-  }
-
-  /** Everything up to the row in the store. What was reserved is given up if it does not come to that. */
-  async #begin(request: SubmitRequest, deadline: number): Promise<SubmissionRow> {
-    const id = newSubmissionId();
-    let reserved = false;
-    try {
-      for (;;) {
-        const ready = await this.#simulateInTurn(request, deadline);
-        const row = await this.#inLane(ready.lane, async () => {
-          if (!reserved) await request.reserve?.(id);
-          reserved = true;
-          return this.#writeDown(request, id, ready);
-        });
-        if (row !== undefined) return row;
-      }
-    } catch (error) {
-      if (reserved && request.reserve !== undefined) await this.options.hooks.onAbandon(id);
-      throw error;
-    }
-  }
-
-  /** The place in the lane is kept by the row, if there comes to be one. */
-  async #inLane(lane: Lane, begin: () => Promise<SubmissionRow | undefined>): Promise<SubmissionRow | undefined> {
-    let row: SubmissionRow | undefined;
-    try {
-      row = await begin();
-      return row;
-    } finally {
-      if (row === undefined) this.options.lanes.leave(lane.payer);
-    }
-  }
-
-  async #simulateInTurn(request: SubmitRequest, deadline: number): Promise<Ready> {
-    const { queue, lanes, fees } = this.options;
-    const turn = await queue.whenFree(request.accountId, deadline, busyAccount);
-    const write = typeof request.write === "function" ? await request.write() : request.write;
-    const gasLimit = this.#withMargin(await this.simulate(write));
-    const { maxFeePerGas } = await fees.now();
-    return { turn, write, lane: await lanes.enter(turn.payer, gasLimit * maxFeePerGas, deadline), gasLimit };
-  }
-
-  /** The margin ends where the protocol ends a transaction. */
-  #withMargin(estimate: bigint): bigint {
-    const { maxTransactionGas } = this.options.tuning;
-    if (estimate > maxTransactionGas) {
-      throw new KeywrightError("invalid_value", "This write needs more gas than one transaction may use; split it into several.");
-    }
-    const limit = (estimate * 13n) / 10n + 20_000n;
-    return limit < maxTransactionGas ? limit : maxTransactionGas;
-  }
-
-  async #writeDown(request: SubmitRequest, id: SubmissionId, { turn, write, lane, gasLimit }: Ready): Promise<SubmissionRow | undefined> {
-    const { executor, records, monitor } = this.options;
-    const { credential, convert, requestId } = request;
-    const { calldata, tag } = await executor.call(
-      "authorizeWrite",
-      { credential, write, ...(convert === undefined ? {} : { convert }) },
-      requestId === undefined ? {} : { requestId },
-    );
-    const didNotBegin = request.act?.begins();
-    const row = await records.begin({
-      id,
-      accountId: request.accountId,
-      kind: request.kind,
-      payer: lane.payer,
-      turn: turn.number,
-      calldata,
-      tag,
-      gasLimit,
-      idempotencyKey: request.idempotencyKey,
-      billed: request.reserve !== undefined,
-      requestId,
-    });
-    if (row === undefined) {
-      didNotBegin?.();
-      return undefined;
-    }
-    monitor.watch(row);
-    return row;
   }
 
   /** The row with an outcome as deep as configured. Throws `submission_pending`. */
@@ -227,25 +127,4 @@ export class Submitter {
 function pending(row: SubmissionRow): KeywrightError {
   const facts = { submission_id: row.id, ...(row.transaction_hash === null ? {} : { transaction_hash: row.transaction_hash }) };
   return new KeywrightError("submission_pending", "The write is still under way; ask for its submission later.", facts, { retryAfterSeconds: 5 });
-}
-
-function busyAccount(): KeywrightError {
-  return new KeywrightError(
-    "timed_out",
-    "Earlier writes of this account took too long; nothing was sent or charged for this one.",
-    {},
-    { retryAfterSeconds: 5 },
-  );
-}
-
-/** `NotAuthorized` names the sender, and the sender is our payer: not the client's fault. */
-function ourPayerIsUnknown(error: unknown): KeywrightError | undefined {
-  const named = namedError(error);
-  if (!(named instanceof KeywrightError) || named.code !== "not_authorized") return undefined;
-  return new KeywrightError(
-    "no_payer_available",
-    "The contract does not know this service's API payer. Nothing was sent or charged.",
-    {},
-    { cause: error, retryAfterSeconds: 10 },
-  );
 }

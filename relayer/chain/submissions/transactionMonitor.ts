@@ -7,8 +7,8 @@ import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle, Fees } from "../payers/fees";
 import type { Head } from "../rpc/head";
-import { LostSubmission, type AttemptRow, type Outcome, type SubmissionRecords, type SubmissionRow } from "./records";
-import { outcomeOf, NONCE_LOST } from "./outcomes";
+import { BATCH, LostSubmission, type AttemptRow, type SubmissionRecords, type SubmissionRow, type Unit } from "./records";
+import { lostOutcomes, outcomesOf } from "./outcomes";
 import type { OutcomeFeed } from "./outcomeFeed";
 import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
@@ -34,6 +34,8 @@ export interface TransactionMonitorOptions {
 /** What a loop remembers between steps; losing it costs time, nothing else. */
 interface Monitored {
   row: SubmissionRow;
+  /** The submissions in it, where it is a batch. */
+  members: readonly SubmissionRow[];
   attempts: AttemptRow[];
   /** Hash of the attempt that was sent to a node last, and when. */
   sent: { readonly hash: string; readonly at: number } | undefined;
@@ -60,11 +62,11 @@ export class TransactionMonitor {
   }
 
   /** Takes the submission on, unless it is watched already. */
-  watch(row: SubmissionRow): void {
+  watch(row: SubmissionRow, members?: readonly SubmissionRow[]): void {
     if (this.#stopping || this.#watched.has(row.id)) return;
     this.#watched.set(
       row.id,
-      this.#loop(row).finally(() => this.#watched.delete(row.id)),
+      this.#loop(row, members).finally(() => this.#watched.delete(row.id)),
     );
   }
 
@@ -76,11 +78,12 @@ export class TransactionMonitor {
     await this.options.records.handBack(ids);
   }
 
-  async #loop(row: SubmissionRow): Promise<void> {
+  async #loop(row: SubmissionRow, given: readonly SubmissionRow[] | undefined): Promise<void> {
     const { log, head, tuning } = this.options;
     try {
+      const members = given ?? (row.kind === BATCH ? await this.options.records.members(row.id) : []);
       const attempts = wasNeverSigned(row.state) ? [] : await this.options.records.attempts(row.id);
-      const item: Monitored = { row, attempts, sent: undefined, isKnownToNode: false, lookedAt: 0, misses: 0, refusals: 0, nonceGoneSince: undefined };
+      const item: Monitored = { row, members, attempts, sent: undefined, isKnownToNode: false, lookedAt: 0, misses: 0, refusals: 0, nonceGoneSince: undefined };
       while (!this.#stopping && !(await this.#stepSafely(item))) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
     } catch (error) {
       // The store failed, or another instance took over: the sweep brings the submission back to somebody.
@@ -127,20 +130,27 @@ export class TransactionMonitor {
   }
 
   async #giveUpUnsigned(item: Monitored, { code, detail, facts }: KeywrightError): Promise<void> {
-    const { records, outcomes, log } = this.options;
+    const { records, log } = this.options;
     if (item.row.kind === "filler") {
       // It has no other end than being mined.
       log.error({ submissionId: item.row.id, code, detail }, "the executor declines to fill a nonce");
       return;
     }
-    const filler = await records.giveUpUnsigned(item.row, { code, detail, facts: { ...facts } });
-    item.row = (await records.load(item.row.id)) ?? item.row;
-    outcomes.publish(item.row);
+    const { unit, filler } = await records.giveUpUnsigned(item, { code, detail, facts: { ...facts } });
+    this.#ended(item, unit);
     if (filler !== undefined) this.watch(filler);
   }
 
+  /** The unit as it stands in the store now. */
+  #ended(item: Monitored, { row, members }: Unit): void {
+    item.row = row;
+    item.members = members;
+    if (!hasOutcome(row.state)) return;
+    for (const ended of [row, ...members]) this.options.outcomes.publish(ended);
+  }
+
   async #attempt(item: Monitored, does: TransactionKind, fees: Fees): Promise<void> {
-    const signed = await sign(this.options.executor, item.row, does, fees);
+    const signed = await sign(this.options.executor, item, does, fees);
     const attempt = await this.options.records.addAttempt(item.row, signed);
     item.attempts = [...item.attempts.filter(({ hash }) => hash !== attempt.hash), attempt];
     item.sent = undefined;
@@ -212,12 +222,11 @@ export class TransactionMonitor {
 
   /** Asks for the receipts of all attempts; the one that has any decides. */
   async #landed(item: Monitored): Promise<boolean> {
-    const { rpc, records, outcomes, contractAddress } = this.options;
+    const { rpc, records, contractAddress } = this.options;
     for (const attempt of item.attempts) {
       const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
       if (receipt === null) continue;
-      item.row = await records.end(item.row, await outcomeOf(rpc, contractAddress, item.row, attempt.does, receipt));
-      outcomes.publish(item.row);
+      this.#ended(item, await records.end(item, await outcomesOf(rpc, contractAddress, item, attempt.does, receipt)));
       return hasOutcome(item.row.state);
     }
     return false;
@@ -239,10 +248,9 @@ export class TransactionMonitor {
   async #reload(item: Monitored): Promise<void> {
     const row = await this.options.records.load(item.row.id);
     if (row === undefined) throw new LostSubmission();
-    const isOurs = hasOutcome(row.state) || row.instance_id === item.row.instance_id;
-    if (!isOurs) throw new LostSubmission();
+    if (hasOutcome(row.state)) return this.#ended(item, (await this.options.records.unit(row.id)) ?? { row, members: [] });
+    if (row.instance_id !== item.row.instance_id) throw new LostSubmission();
     item.row = row;
-    if (hasOutcome(row.state)) this.options.outcomes.publish(row);
   }
 
   async #isKnown(item: Monitored): Promise<boolean> {
@@ -283,16 +291,14 @@ export class TransactionMonitor {
 
   /** Somebody else used the nonce: believed only when every endpoint says so, for long, and none has a receipt of ours. */
   async #nonceIsGone(item: Monitored): Promise<boolean> {
-    const { rpc, records, tuning, outcomes } = this.options;
+    const { rpc, records, tuning } = this.options;
     const nonce = item.row.nonce ?? 0;
     const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
     const isGone = counts.every((count) => typeof count === "string" && Number(count) > nonce) && !(await this.#receiptAnywhere(item));
     if (!isGone) item.nonceGoneSince = undefined;
     else item.nonceGoneSince ??= Date.now();
     if (item.nonceGoneSince === undefined || Date.now() - item.nonceGoneSince < tuning.nonceLostAfterMs) return false;
-    const outcome: Outcome = { state: "expired", error: NONCE_LOST, charged: false };
-    item.row = await records.end(item.row, outcome);
-    outcomes.publish(item.row);
+    this.#ended(item, await records.end(item, lostOutcomes(item)));
     return true;
   }
 

@@ -9,6 +9,7 @@ import * as knownCids from "./0005_known_cids";
 import * as runRecords from "./0006_run_records";
 import * as idempotencyClaims from "./0007_idempotency_claims";
 import * as years from "./0008_years";
+import * as batches from "./0009_batches";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -20,4 +21,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0006_run_records": runRecords,
   "0007_idempotency_claims": idempotencyClaims,
   "0008_years": years,
+  "0009_batches": batches,
 };

@@ -41,12 +41,16 @@ export interface KeptFailure {
 
 export interface SubmissionsTable {
   id: string;
-  /** Null for our own: fillers of a nonce, top-ups. */
+  /** Null for our own: batches, fillers of a nonce, top-ups. */
   account_id: string | null;
   kind: string;
   state: SubmissionState;
   payer: number;
-  /** Null once it was given back. */
+  /** The row of the batch it travels in, which holds nonce and attempts for it; null where the row holds its own. */
+  batch_id: Generated<string | null>;
+  /** Which call of the batch it is, from 0. */
+  place: Generated<number | null>;
+  /** Null in a batch, and once it was given back. */
   nonce: Int8 | null;
   calldata: string | null;
   tag: string | null;

@@ -20,6 +20,8 @@ describe("attack: reaching the host's objects", () => {
       "new Headers()",
       "performance",
       "Lit",
+      "LitAuth",
+      "LitHeaders",
       "jsParams",
       "params",
       "AbortSignal.abort()",

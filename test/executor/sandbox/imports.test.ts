@@ -56,7 +56,7 @@ describe("imports", () => {
     expect(JSON.parse(outcome.response)).to.deep.equal([
       "lib",
       42,
-      [{ specifier, url: `${ORIGIN}lib@1.2.3/+esm`, integrity: specifier.split("#")[1], bytes: 56 }],
+      [{ specifier, url: `${ORIGIN}lib@1.2.3/+esm`, integrity: specifier.split("#")[1], hash: specifier.split("#")[1], bytes: 56 }],
     ]);
     expect(outcome.logs).to.contain("lib@1.2.3");
   });

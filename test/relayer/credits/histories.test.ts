@@ -185,7 +185,7 @@ class World {
     if (!bind) return how === "release" ? credits.abandonWrite(id) : undefined;
     const bound = await db
       .transaction()
-      .execute((trx) => credits.bindWrite(id, trx))
+      .execute((trx) => credits.bindWrites([id], trx))
       .then(
         () => true,
         () => false,

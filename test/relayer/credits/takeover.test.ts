@@ -70,7 +70,7 @@ describe("reservations of an instance that is gone", () => {
     const accountId = await funded();
     const submissionId = submission();
     await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
-    await living.db.transaction().execute((trx) => dying.credits.bindWrite(submissionId, trx));
+    await living.db.transaction().execute((trx) => dying.credits.bindWrites([submissionId], trx));
     await silentFor(3600);
     await sweeper.sweep();
     expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 4 });
@@ -83,7 +83,7 @@ describe("reservations of an instance that is gone", () => {
     await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
     await silentFor(60);
     await sweeper.sweep();
-    const binding = living.db.transaction().execute((trx) => dying.credits.bindWrite(submissionId, trx));
+    const binding = living.db.transaction().execute((trx) => dying.credits.bindWrites([submissionId], trx));
     expect((await expectRejection(binding, "database_unavailable")).retryable).to.equal(true);
   });
 

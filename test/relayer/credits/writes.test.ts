@@ -28,7 +28,7 @@ describe("credit for a management write", () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
-    await inTransaction((trx) => bench.credits.bindWrite(submissionId, trx));
+    await inTransaction((trx) => bench.credits.bindWrites([submissionId], trx));
     expect(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx))).to.equal(3);
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
@@ -36,7 +36,7 @@ describe("credit for a management write", () => {
   it("is given back when the write failed or expired", async () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
-    await inTransaction((trx) => bench.credits.bindWrite(submissionId, trx));
+    await inTransaction((trx) => bench.credits.bindWrites([submissionId], trx));
     await inTransaction((trx) => bench.credits.releaseWrite(submissionId, trx));
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
@@ -46,6 +46,20 @@ describe("credit for a management write", () => {
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     await bench.credits.abandonWrite(submissionId);
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
+  });
+
+  it("of a whole batch moves in one go: what was charged is taken, the rest given back, and a second telling changes nothing", async () => {
+    const other = freshAccount();
+    await fund(bench.db, other, 5);
+    const [mine, failed, others, free] = [submission(), submission(), submission(), submission()];
+    await bench.credits.reserveWrite({ accountId, submissionId: mine, cents: 3 });
+    await bench.credits.reserveWrite({ accountId, submissionId: failed, cents: 2 });
+    await bench.credits.reserveWrite({ accountId: other, submissionId: others, cents: 4 });
+    await inTransaction((trx) => bench.credits.bindWrites([mine, failed, others, free], trx));
+    const ends = [mine, others, free].map((submissionId) => ({ submissionId, charged: true })).concat({ submissionId: failed, charged: false });
+    for (let time = 0; time < 2; time++) await inTransaction((trx) => bench.credits.endWrites(ends, trx));
+    expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
+    expect(await bench.credits.balance(other)).to.deep.equal({ balanceCents: 1, reservedCents: 0 });
   });
 
   it("moves once, whichever outcome comes first and however often it is told", async () => {
@@ -85,7 +99,7 @@ describe("credit for a management write", () => {
     const [paid, free] = [submission(), submission()];
     await bench.credits.reserveWrite({ accountId, submissionId: paid, cents: 10, evenWithoutCredit: true });
     await bench.credits.reserveWrite({ accountId, submissionId: free, cents: 10, evenWithoutCredit: true });
-    await inTransaction((trx) => bench.credits.bindWrite(free, trx));
+    await inTransaction((trx) => bench.credits.bindWrites([free], trx));
     expect(await inTransaction((trx) => bench.credits.settleWrite(paid, trx))).to.equal(10);
     expect(await inTransaction((trx) => bench.credits.settleWrite(free, trx))).to.equal(0);
     expect(await balance()).to.deep.equal({ balanceCents: 0, reservedCents: 0 });

@@ -4,7 +4,7 @@ import { CompiledQuery, sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
 import { Lanes } from "../../../relayer/chain/payers/lanes";
 import { AccountQueue } from "../../../relayer/chain/submissions/accountQueue";
-import { SubmissionRecords, newSubmissionId } from "../../../relayer/chain/submissions/records";
+import { SubmissionRecords, newSubmissionId, type Outcome } from "../../../relayer/chain/submissions/records";
 import { createCredits } from "../../../relayer/credits";
 import { Reservations } from "../../../relayer/credits/reservations";
 import { openStore, type Store } from "../../../relayer/store";
@@ -50,19 +50,34 @@ describe("a store that is years old", function () {
     return createCredits({ db, instanceId, prices: PRICES, signup, deployment: "old", onError: () => undefined });
   }
 
+  /** Two writes that share a transaction. */
+  async function batch(records: SubmissionRecords): Promise<void> {
+    const writes = await Promise.all(
+      [freshAccount(), freshAccount()].map(async (accountId) => {
+        await new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 }).turnsOf([accountId]);
+        const write = { id: newSubmissionId(), accountId, kind: "add_group", turn: 0, calldata: "0x", tag: "0x", billed: true };
+        return { ...write, idempotencyKey: undefined, requestId: undefined };
+      }),
+    );
+    const unit = await records.beginBatch({ payer: 1, gasLimit: 1n, writes });
+    if (unit === undefined) throw new Error("the batch lost its turns");
+    await records.addAttempt(unit.row, { hash: `0x${unit.row.id}`, does: "write", raw: "0x", max_fee: "1", priority_fee: "1" });
+    await records.markSent(unit.row.id);
+    const outcome: Outcome = { state: "mined", transactionHash: "0x", block: { number: 1, hash: "0x" }, result: {}, charged: true };
+    await records.end(unit, new Map([unit.row, ...unit.members].map(({ id }) => [id, outcome])));
+  }
+
   async function daysWork(): Promise<void> {
     const credits = creditsOver("me");
     const account: AccountId = freshAccount();
     const records = new SubmissionRecords(db, "me", {
-      onBegin: (id, trx) => credits.bindWrite(id, trx),
-      onOutcome: async ({ submissionId }, trx) => void (await credits.settleWrite(submissionId, trx)),
+      onBegin: (ids, trx) => credits.bindWrites(ids, trx),
+      onOutcome: (outcomes, trx) => credits.endWrites(outcomes, trx),
       onAbandon: (id) => credits.abandonWrite(id),
     });
     const queue = new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 });
-    const never = (): never => {
-      throw new Error("too late");
-    };
-    const turn = await queue.whenFree(account, Date.now() + 1_000, never);
+    const turn = (await queue.turnsOf([account])).get(account);
+    if (turn === undefined) throw new Error("the account is busy");
     const id = newSubmissionId();
     await credits.reserveWrite({ accountId: account, submissionId: id, cents: 1 });
     const row = await records.begin({
@@ -70,14 +85,16 @@ describe("a store that is years old", function () {
       ...{ idempotencyKey: id, billed: true, requestId: undefined },
     });
     if (row === undefined) throw new Error("the write lost its turn");
-    await queue.whenFree(account, 0, () => new Error("busy") as never).catch(() => undefined);
+    expect((await queue.turnsOf([account])).size).to.equal(0);
     await records.addAttempt(row, { hash: `0x${id}`, does: "write", raw: "0x", max_fee: "1", priority_fee: "1" });
     await records.markSent(id);
     await records.byIdempotencyKey(id);
     await records.attempts(id);
     await records.takeOver([]);
     await new Lanes({ db, maxInFlight: 9 }).all();
-    await records.end(row, { state: "mined", transactionHash: "0x", block: { number: 1, hash: "0x" }, result: {}, charged: true });
+    const outcome: Outcome = { state: "mined", transactionHash: "0x", block: { number: 1, hash: "0x" }, result: {}, charged: true };
+    await records.end({ row, members: [] }, new Map([[id, outcome]]));
+    await batch(records);
     const { reservationId } = await credits.reserveRun({ accountId: account, limitMs: 1_000 });
     const record = { accountId: account, keyId: account, requestId: "r", cid: "c", actionHash: account, durationMs: 1, outcome: "succeeded", pkpsUsed: [] };
     await credits.settleRun(reservationId, 5, { ...record, startedAt: new Date() } as never);

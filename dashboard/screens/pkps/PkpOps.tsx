@@ -1,0 +1,76 @@
+import { useState, type ReactNode } from "react";
+import { PKP_OP_NAMES, type PkpOp } from "../../../protocol/pkpOps";
+import type { Pkp } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { setPkpOps } from "../../changes/operations";
+import { Button } from "../../parts/Button";
+import { FormDialog } from "../../parts/Dialog";
+import { Badge } from "../../parts/bits";
+import { Check } from "../../parts/Field";
+import { useSession } from "../../session/context";
+
+const MEANINGS: Readonly<Record<PkpOp, string>> = {
+  signMessage: "Sign messages",
+  signTypedData: "Sign typed data (EIP-712)",
+  signTransaction: "Sign transactions",
+  signDigest: "Sign 32 bytes whose meaning nobody can see",
+  Encrypt: "Encrypt",
+  Decrypt: "Decrypt",
+  getPrivateKey: "Read the private key itself",
+  signEd25519: "Sign with Ed25519 (Solana and others)",
+  signSchnorr: "Sign with Schnorr (Bitcoin Taproot)",
+  signP256: "Sign with P-256",
+};
+
+/** What the PKP may be asked for, below every group and all code. */
+export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
+  const { isOwner } = useSession();
+  const [editing, setEditing] = useState(false);
+  const denied = new Set(pkp.denied_ops);
+  return (
+    <section className="card stack" aria-label="What it may be asked for">
+      <div className="row-between">
+        <h2>What it may be asked for</h2>
+        {isOwner && (
+          <Button size="small" onPress={() => setEditing(true)}>
+            Change
+          </Button>
+        )}
+      </div>
+      <p className="soft">This holds whatever the groups list: code that asks for something denied here is refused inside the TEE.</p>
+      <ul className="row">
+        {PKP_OP_NAMES.map((op) => (
+          <li key={op}>
+            <Badge kind={denied.has(op) ? "bad" : "good"}>
+              {denied.has(op) ? "never " : ""}
+              {op}
+            </Badge>
+          </li>
+        ))}
+      </ul>
+      {editing && <EditOps pkp={pkp} onClose={() => setEditing(false)} />}
+    </section>
+  );
+}
+
+function EditOps({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => void }): ReactNode {
+  const { perform } = useChanges();
+  const [denied, setDenied] = useState<readonly PkpOp[]>(() => PKP_OP_NAMES.filter((op) => pkp.denied_ops.includes(op)));
+  const allow = (op: PkpOp, on: boolean): void => setDenied(PKP_OP_NAMES.filter((one) => (one === op ? !on : denied.includes(one))));
+  return (
+    <FormDialog
+      open
+      onClose={onClose}
+      title="What this PKP may be asked for"
+      submit="Save"
+      onSubmit={async () => (await perform(setPkpOps(pkp.wallet_address, pkp.name, denied))).state !== "cancelled"}
+    >
+      <fieldset className="stack-s">
+        <legend className="label">Allowed</legend>
+        {PKP_OP_NAMES.map((op) => (
+          <Check key={op} label={MEANINGS[op]} hint={op} checked={!denied.includes(op)} onChange={(on) => allow(op, on)} />
+        ))}
+      </fieldset>
+    </FormDialog>
+  );
+}

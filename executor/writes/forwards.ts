@@ -1,0 +1,63 @@
+/**
+ * Forward requests: calls that an owner signed and a payer sends through the forwarder. A request carries its own permission, so each is checked here before a
+ * payer signs: a relayer that was taken over can send what owners signed and nothing else. Owners who sign in with an identity have no wallet at hand; their
+ * requests are signed here, for whoever shows the identity's token.
+ */
+import { TypedDataEncoder, getBytes } from "ethers";
+import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
+import { FORWARD_TYPES, checkForward, decodeForward, encodeForward, forwarderCalldata } from "../../protocol/forward";
+import type { ForwardDomain, ForwardRequest, SignedForwardRequest } from "../../protocol/forward";
+import type { Address } from "../../protocol/ids";
+import type { Callers } from "../callers";
+import type { Keyring } from "../keys/keyring";
+import { serializeSignature, signDigest } from "../keys/secp256k1";
+import { encodeBatch, encodeWrite } from "./calldata";
+import type { PayerCall, Writes } from "./writes";
+
+export interface ForwardOptions {
+  readonly contractAddress: Address;
+  /** Asked of the contract once: it trusts one forwarder for ever. */
+  readonly domain: () => Promise<ForwardDomain>;
+  readonly nowSeconds?: () => number;
+}
+
+export class Forwards {
+  readonly #nowSeconds: () => number;
+
+  constructor(
+    private readonly keyring: Keyring,
+    private readonly callers: Callers,
+    private readonly writes: Pick<Writes, "payerAddress" | "signCall">,
+    private readonly options: ForwardOptions,
+  ) {
+    this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
+  }
+
+  /** @throws KeywrightError what `checkForward` throws, for the first request that is wrong; `chain_unavailable`. */
+  async signForwards({ payer, forwards, nonce, gasLimit, ...fees }: ExecutorRequest<"signForwards">): Promise<ExecutorAnswer<"signForwards">> {
+    const domain = await this.options.domain();
+    const requests = forwards.map(decodeForward);
+    for (const request of requests) checkForward(request, { contractAddress: this.options.contractAddress, domain });
+    const data = forwarderCalldata(requests, this.writes.payerAddress(payer));
+    const call: PayerCall = { to: domain.verifyingContract, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) };
+    return this.writes.signCall(payer, call, fees);
+  }
+
+  /** @throws KeywrightError `invalid_identity_token`, `identity_provider_unavailable`, what `checkForward` throws. */
+  async signOfIdentity(asked: ExecutorRequest<"signForwardOfIdentity">): Promise<ExecutorAnswer<"signForwardOfIdentity">> {
+    const { token, write, gas, forwarderNonce, deadline } = asked;
+    const domain = await this.options.domain();
+    const caller = await this.callers.callerOfToken(token);
+    const calls = ("calls" in write ? write.calls : [write]).map(encodeWrite);
+    const data = "calls" in write ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
+    const request: ForwardRequest = { from: caller.wallet(), to: this.options.contractAddress, value: "0", gas, nonce: forwarderNonce, deadline, data };
+    const signed: SignedForwardRequest = { ...request, signature: this.#sign(caller, domain, request) };
+    checkForward(signed, { contractAddress: this.options.contractAddress, domain, nowSeconds: this.#nowSeconds() });
+    return { forward: encodeForward(signed) };
+  }
+
+  #sign({ issuer, subject }: { issuer: string; subject: string }, domain: ForwardDomain, request: ForwardRequest): string {
+    const digest = TypedDataEncoder.hash({ ...domain }, FORWARD_TYPES, request);
+    return this.keyring.withOwner(issuer, subject, (secret) => serializeSignature(signDigest(secret, getBytes(digest))));
+  }
+}

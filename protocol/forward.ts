@@ -1,0 +1,196 @@
+/**
+ * Forward requests checked: the form, the signature, the time, and that the call is one of the account contract that an owner may make. Relayer and executor ask
+ * the same questions, each for itself. What the account contract says of the call is asked of the chain.
+ */
+import { AbiCoder, type Interface, Signature, TypedDataEncoder, recoverAddress, type Result } from "ethers";
+import { z } from "zod";
+import { ERC2771Forwarder__factory, IAccountManager__factory } from "../typechain-types";
+import { KeywrightError } from "./errors";
+import { FORWARD_TYPES, type ForwardDomain, type SignedForwardRequest } from "./forwardShape";
+import { hash32FromUint, packedAccountId, parseAddress, type AccountId, type Address, type Hash32 } from "./ids";
+import { isLowS } from "./typedData";
+
+export * from "./forwardShape";
+
+const address = z.string().transform((text, context) => {
+  const parsed = parseAddress(text);
+  if (parsed === undefined) context.addIssue({ code: "custom", message: "must be 0x and 40 hex digits" });
+  return parsed ?? z.NEVER;
+});
+const decimal = z.string().regex(/^(0|[1-9][0-9]{0,77})$/, "must be a decimal number in a string");
+
+export const signedForwardRequest = z.strictObject({
+  from: address,
+  to: address,
+  value: decimal,
+  gas: decimal,
+  nonce: decimal,
+  deadline: decimal,
+  data: z.string().regex(/^0x([0-9a-fA-F]{2})*$/, "must be 0x and whole bytes in hex"),
+  signature: z.string(),
+});
+
+const CONTRACT: Interface = IAccountManager__factory.createInterface();
+const FORWARDER = ERC2771Forwarder__factory.createInterface();
+
+/** What a service refuses to forward beyond: a call that needs more is a transaction of the owner's own. */
+export const FORWARD_LIMITS = { gas: 8_000_000n, dataBytes: 65_536, deadlineSeconds: 86_400, innerCalls: 64 } as const;
+
+/** Functions that take an account's or a key's id first and that an owner may call on his account. Payers' and the admin's are not among them. */
+const OWNER_FUNCTIONS = new Set([
+  "convertToChainSecuredAccount",
+  "transferOwnership",
+  "updateAccountMetadata",
+  "setUsageApiKey",
+  "updateUsageApiKeyMetadata",
+  "removeUsageApiKey",
+  "revokeAllUsageApiKeys",
+  "setAccountFrozen",
+  "registerWalletDerivation",
+  "updatePkpMetadata",
+  "setPkpOps",
+  "addGroup",
+  "updateGroup",
+  "updateGroupMetadata",
+  "removeGroup",
+  "changeGroupMembers",
+  "addActionToGroup",
+  "removeActionFromGroup",
+  "addPkpToGroup",
+  "removePkpFromGroup",
+  "addAction",
+  "removeAction",
+  "updateActionMetadata",
+]);
+
+export interface ForwardedCall {
+  readonly functionName: string;
+  readonly args: Result;
+}
+
+/** A request that was checked. */
+export interface Forwarded {
+  readonly request: SignedForwardRequest;
+  /** Identifies the request: its EIP-712 hash. */
+  readonly digest: Hash32;
+  /** The calls inside, `multicall` taken apart. */
+  readonly calls: readonly ForwardedCall[];
+  /** The account that the calls are about. */
+  readonly accountId: AccountId;
+  /** True when the calls make this account. */
+  readonly createsAccount: boolean;
+}
+
+export interface ForwardRules {
+  readonly contractAddress: Address;
+  readonly domain: ForwardDomain;
+  /** Undefined where the time was checked before: a replacement with other fees may come after the deadline, and the forwarder refuses it itself. */
+  readonly nowSeconds?: number;
+}
+
+/**
+ * @throws KeywrightError `invalid_value` (form, target, value, bounds), `request_expired`, `signature_malformed`, `signature_mismatch` (also for another chain,
+ * forwarder or nonce than was signed), `not_authorized` (a call that is no owner's).
+ */
+export function checkForward(request: SignedForwardRequest, { contractAddress, domain, nowSeconds }: ForwardRules): Forwarded {
+  if (request.to !== contractAddress) throw invalid(`to must be the account contract ${contractAddress}.`);
+  if (request.value !== "0") throw invalid("value must be 0: the account contract takes no coin.");
+  if (BigInt(request.gas) > FORWARD_LIMITS.gas) throw invalid(`gas is at most ${FORWARD_LIMITS.gas}.`);
+  if ((request.data.length - 2) / 2 > FORWARD_LIMITS.dataBytes) throw invalid(`data has at most ${FORWARD_LIMITS.dataBytes} bytes.`);
+  if (nowSeconds !== undefined) requireTime(BigInt(request.deadline), BigInt(Math.floor(nowSeconds)));
+  const digest = requireSignature(request, domain);
+  const calls = callsOf(request.data);
+  return { request, digest, calls, ...accountOf(calls, request.from) };
+}
+
+const ENCODED = ["tuple(address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data, bytes signature)"];
+
+/** A request as bytes, to be kept and handed on. */
+export const encodeForward = (request: SignedForwardRequest): string => AbiCoder.defaultAbiCoder().encode(ENCODED, [request]);
+
+/** @throws KeywrightError `invalid_value` for bytes that are no request. */
+export function decodeForward(bytes: string): SignedForwardRequest {
+  try {
+    const [request] = AbiCoder.defaultAbiCoder().decode(ENCODED, bytes) as unknown as [Result];
+    const fields = request.toObject();
+    const texts = Object.entries(fields).map(([name, value]) => [name, String(value)]);
+    return signedForwardRequest.parse(Object.fromEntries(texts));
+  } catch {
+    throw invalid("these bytes are no forward request.");
+  }
+}
+
+/** Calldata of the forwarder: one request alone, or several, of which those that are invalid by then are left out. */
+export function forwarderCalldata(requests: readonly SignedForwardRequest[], payer: Address): string {
+  const [only] = requests;
+  if (requests.length === 1 && only !== undefined) return FORWARDER.encodeFunctionData("execute", [only]);
+  return FORWARDER.encodeFunctionData("executeBatch", [[...requests], payer]);
+}
+
+function requireTime(deadline: bigint, now: bigint): void {
+  if (deadline < now) throw new KeywrightError("request_expired", `deadline ${deadline} is past; it is ${now}.`);
+  if (deadline > now + BigInt(FORWARD_LIMITS.deadlineSeconds))
+    throw invalid(`deadline is at most ${FORWARD_LIMITS.deadlineSeconds} seconds from now (${now}).`);
+}
+
+/** The nonce is part of what is signed; whether it is the next one is for the forwarder to say. */
+function requireSignature(request: SignedForwardRequest, domain: ForwardDomain): Hash32 {
+  const { signature, ...message } = request;
+  if (!/^0x[0-9a-fA-F]{128}(1b|1c)$/i.test(signature) || !isLowS(signature)) {
+    throw new KeywrightError("signature_malformed", "signature must be 65 bytes in hex with v 27 or 28 and s in the lower half of the order.");
+  }
+  const digest = TypedDataEncoder.hash({ ...domain }, FORWARD_TYPES, message) as Hash32;
+  if (recovered(digest, signature) !== request.from) {
+    throw new KeywrightError(
+      "signature_mismatch",
+      `the signature does not recover to ${request.from} under the domain "${domain.name}" of this chain and forwarder.`,
+    );
+  }
+  return digest;
+}
+
+function recovered(digest: string, signature: string): string | undefined {
+  try {
+    return recoverAddress(digest, Signature.from(signature));
+  } catch {
+    return undefined;
+  }
+}
+
+function callsOf(data: string): ForwardedCall[] {
+  const outer = decode(data);
+  if (outer.functionName !== "multicall") return [outer];
+  const inner = [...(outer.args[0] as string[])];
+  if (inner.length === 0 || inner.length > FORWARD_LIMITS.innerCalls) throw invalid(`a multicall has 1 to ${FORWARD_LIMITS.innerCalls} calls.`);
+  return inner.map(decode);
+}
+
+function decode(data: string): ForwardedCall {
+  try {
+    const parsed = CONTRACT.parseTransaction({ data });
+    if (parsed !== null) return { functionName: parsed.name, args: parsed.args };
+  } catch {
+    // Falls through to the one answer for data that is no call of the contract.
+  }
+  throw invalid("data must be calldata of a function of the account contract.");
+}
+
+/** All calls are about one account: the one they name, or the one they make first. */
+function accountOf(calls: readonly ForwardedCall[], signer: Address): Pick<Forwarded, "accountId" | "createsAccount"> {
+  const [first, ...rest] = calls;
+  const createsAccount = first?.functionName === "newChainSecuredAccount";
+  const own = packedAccountId(signer);
+  const about = (createsAccount ? rest : calls).map(accountNamed);
+  const accountId = createsAccount ? own : (about[0] ?? own);
+  if (about.some((id) => id !== accountId)) throw invalid("all calls of a request must be about one account.");
+  return { accountId, createsAccount };
+}
+
+function accountNamed({ functionName, args }: ForwardedCall): AccountId {
+  if (!OWNER_FUNCTIONS.has(functionName)) throw new KeywrightError("not_authorized", `${functionName} is not forwarded: it is no call of an account's owner.`);
+  return hash32FromUint(args[0] as bigint) as AccountId;
+}
+
+function invalid(detail: string): KeywrightError {
+  return new KeywrightError("invalid_value", detail);
+}

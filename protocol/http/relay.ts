@@ -1,0 +1,93 @@
+/** Owners who sign and hold no gas: their calls go through the contract's ERC-2771 forwarder, paid from the account's credit. */
+import { z } from "zod";
+import { address, outAddress, outHash, outId, outNumeral, success } from "./fields";
+import { defineRoute } from "./route";
+
+const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const contract = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
+
+const decimal = (description: string) =>
+  z
+    .string()
+    .regex(/^(0|[1-9][0-9]{0,77})$/, "must be a decimal number in a string")
+    .meta({ description });
+const hex = (description: string) =>
+  z
+    .string()
+    .regex(/^0x([0-9a-fA-F]{2})*$/, "must be 0x and whole bytes in hex")
+    .meta({ description });
+
+const relay = defineRoute({
+  method: "POST",
+  path: "/relay",
+  tag: "ChainSecured",
+  summary:
+    "Send a call of the account contract that an account's owner signed as a forward request (EIP-712, domain `<svc> Forwarder`, version 1). The service pays the gas, the account's credit the price of a write. Making an account is free, within the limits of free mints.",
+  auth: "none",
+  body: "json",
+  request: {
+    body: z.strictObject({
+      from: address.meta({ description: "The owner who signed." }),
+      to: address.meta({ description: "The account contract." }),
+      value: decimal("Always 0."),
+      gas: decimal("What the call may use at most."),
+      nonce: decimal("The signer's next nonce at the forwarder: `GET /relay_nonce`."),
+      deadline: decimal("Unix seconds, at most a day ahead."),
+      data: hex("Calldata of one of the contract's owner functions, or of `multicall` of several of one account."),
+      signature: hex("65 bytes: r, s (low), v (27 or 28)."),
+    }),
+  },
+  response: z.strictObject({
+    success,
+    transaction_hash: outHash,
+    group_id: outId.optional(),
+    wallet_address: outAddress.optional(),
+    derivation_path: outHash.optional(),
+    api_key_hash: outHash.optional(),
+  }),
+  errors: [
+    "request_expired",
+    "signature_malformed",
+    "signature_mismatch",
+    "forward_gas_too_low",
+    "forward_nonce_used",
+    "unknown_account",
+    "account_id_taken",
+    "unknown_group",
+    "unknown_pkp",
+    "unknown_usage_key",
+    "chain_unavailable",
+  ],
+  example: {
+    body: {
+      from: wallet,
+      to: contract,
+      value: "0",
+      gas: "200000",
+      nonce: "0",
+      deadline: "1790000600",
+      data: "0x8f3a3bc9",
+      signature: `0x${"5e".repeat(64)}1b`,
+    },
+    response: { success: true, transaction_hash: `0x${"7a".repeat(32)}`, group_id: "1" },
+  },
+  price: "managementWrite",
+  effect: true,
+});
+
+const relayNonce = defineRoute({
+  method: "GET",
+  path: "/relay_nonce",
+  tag: "ChainSecured",
+  summary: "The next nonce of a signer at the forwarder.",
+  auth: "none",
+  body: "none",
+  request: { query: z.object({ address }) },
+  response: z.strictObject({ address: outAddress, nonce: outNumeral, forwarder_address: outAddress }),
+  errors: ["chain_unavailable"],
+  example: { query: { address: wallet }, response: { address: wallet, nonce: "0", forwarder_address: contract } },
+  price: "free",
+  effect: false,
+});
+
+export const relayRoutes = { relay, relayNonce };

@@ -1,0 +1,92 @@
+/**
+ * Values in the contract's words, each read where it stands: a general coder takes several times what the node took for the answer. Names on chain are bytes that
+ * nobody checked: what is no UTF-8 comes out as replacement characters. A test holds this against the general coder.
+ */
+import { getAddress, type ParamType } from "ethers";
+import { NotTheContract } from "../../../protocol/decision";
+
+export const WORD = 32;
+
+/** How values of one type stand in the bytes. */
+export interface Shape {
+  /** Bytes it takes in place; undefined when that depends on the value, which then stands behind an offset. */
+  readonly size: number | undefined;
+  readonly read: (bytes: Buffer, at: number) => unknown;
+}
+export function shapeOf(type: ParamType): Shape {
+  if (type.baseType === "array" && type.arrayLength === -1 && type.arrayChildren !== null) return arrayOf(shapeOf(type.arrayChildren));
+  if (type.components !== null) return structOf(type.components);
+  if (type.baseType === "string") return { size: undefined, read: textAt };
+  if (type.baseType === "bytes") return { size: undefined, read: (bytes, at) => `0x${bytesAt(bytes, at).toString("hex")}` };
+  if (type.baseType === "bool") return { size: WORD, read: (bytes, at) => smallAt(bytes, at) !== 0 };
+  if (type.baseType === "address") return { size: WORD, read: (bytes, at) => getAddress(`0x${sliceOf(bytes, at + 12, 20).toString("hex")}`) };
+  if (type.baseType.startsWith("uint")) return { size: WORD, read: uintAt };
+  throw new TypeError(`no view or event of the contract holds ${type.type}`);
+}
+
+function structOf(components: readonly ParamType[]): Shape {
+  const names = components.map(({ name }) => name);
+  const members = components.map(shapeOf);
+  const size = members.reduce<number | undefined>((total, member) => (total === undefined || member.size === undefined ? undefined : total + member.size), 0);
+  const read = (bytes: Buffer, at: number): Record<string, unknown> => {
+    const values = readAll(members, bytes, at);
+    const struct: Record<string, unknown> = {};
+    names.forEach((name, index) => (struct[name] = values[index]));
+    return struct;
+  };
+  return { size, read };
+}
+
+function arrayOf(item: Shape): Shape {
+  const read = (bytes: Buffer, at: number): unknown[] => {
+    const count = lengthAt(bytes, at);
+    // Each item takes a word at least: a length that the bytes cannot hold is nothing to make room for.
+    if (count > (bytes.length - at) / WORD) throw new NotTheContract();
+    return readAll(new Array<Shape>(count).fill(item), bytes, at + WORD);
+  };
+  return { size: undefined, read };
+}
+
+/** Values side by side from `base` on; offsets count from there, too. */
+export function readAll(shapes: readonly Shape[], bytes: Buffer, base: number): unknown[] {
+  const values: unknown[] = [];
+  let at = base;
+  for (const { size, read } of shapes) {
+    values.push(read(bytes, size === undefined ? base + lengthAt(bytes, at) : at));
+    at += size ?? WORD;
+  }
+  return values;
+}
+
+function sliceOf(bytes: Buffer, at: number, length: number): Buffer {
+  if (at + length > bytes.length) throw new NotTheContract();
+  return bytes.subarray(at, at + length);
+}
+
+function uintAt(bytes: Buffer, at: number): bigint {
+  return BigInt(smallAt(bytes, at) ?? `0x${sliceOf(bytes, at, WORD).toString("hex")}`);
+}
+
+/** The value of a word below 2^32, which most are; undefined for others. */
+function smallAt(bytes: Buffer, at: number): number | undefined {
+  const low = at + WORD - 4;
+  if (low + 4 > bytes.length) throw new NotTheContract();
+  for (let high = at; high < low; high++) if (bytes[high] !== 0) return undefined;
+  return bytes.readUInt32BE(low);
+}
+
+/** An offset or a length: what does not fit into the answer cannot be one. */
+function lengthAt(bytes: Buffer, at: number): number {
+  const value = smallAt(bytes, at);
+  if (value === undefined || value > bytes.length) throw new NotTheContract();
+  return value;
+}
+
+function bytesAt(bytes: Buffer, at: number): Buffer {
+  const start = at + WORD;
+  const end = start + lengthAt(bytes, at);
+  if (end > bytes.length) throw new NotTheContract();
+  return bytes.subarray(start, end);
+}
+
+const textAt = (bytes: Buffer, at: number): string => bytesAt(bytes, at).toString("utf8");

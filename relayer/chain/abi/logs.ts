@@ -1,0 +1,62 @@
+/** Logs as events of the contract, by the types of its ABI. Signatures are hashed once, not for every log. */
+import type { EventFragment, ParamType } from "ethers";
+import { NotTheContract } from "../../../protocol/decision";
+import { CONTRACT } from "./contract";
+import { readAll, shapeOf, type Shape } from "./decoder";
+
+export interface RawLog {
+  readonly topics: readonly string[];
+  readonly data: string;
+}
+
+export interface DecodedLog {
+  readonly name: string;
+  readonly inputs: readonly ParamType[];
+  /** By the names of the inputs; texts that are no UTF-8 come out with replacement characters. */
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+interface KnownEvent {
+  readonly fragment: EventFragment;
+  readonly indexed: readonly { readonly name: string; readonly shape: Shape }[];
+  readonly names: readonly string[];
+  readonly shapes: readonly Shape[];
+}
+
+let events: ReadonlyMap<string, KnownEvent> | undefined;
+
+/** Topics of all events of the contract. */
+export const eventTopics = (): readonly string[] => [...known().keys()];
+
+/** Undefined for a log that is no event of the contract, or not as its ABI says. */
+export function decodeLog({ topics, data }: RawLog): DecodedLog | undefined {
+  const event = known().get(topics[0] ?? "");
+  if (event === undefined || topics.length !== event.indexed.length + 1) return undefined;
+  try {
+    const args: Record<string, unknown> = {};
+    event.indexed.forEach(({ name, shape }, index) => (args[name] = shape.read(bytesOf(topics[index + 1] ?? ""), 0)));
+    const values = readAll(event.shapes, bytesOf(data), 0);
+    event.names.forEach((name, index) => (args[name] = values[index]));
+    return { name: event.fragment.name, inputs: event.fragment.inputs, args };
+  } catch (error) {
+    if (error instanceof NotTheContract) return undefined;
+    throw error;
+  }
+}
+
+const bytesOf = (hex: string): Buffer => Buffer.from(hex.slice(2), "hex");
+
+function known(): ReadonlyMap<string, KnownEvent> {
+  if (events !== undefined) return events;
+  const found = new Map<string, KnownEvent>();
+  CONTRACT.forEachEvent((fragment) => {
+    const inData = fragment.inputs.filter(({ indexed }) => indexed !== true);
+    found.set(fragment.topicHash, {
+      fragment,
+      indexed: fragment.inputs.filter(({ indexed }) => indexed === true).map((input) => ({ name: input.name, shape: shapeOf(input) })),
+      names: inData.map(({ name }) => name),
+      shapes: inData.map(shapeOf),
+    });
+  });
+  return (events = found);
+}

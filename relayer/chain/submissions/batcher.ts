@@ -1,0 +1,396 @@
+/**
+ * Puts writes into transactions. What waits when a lane is free goes together: each write is simulated, paid for and authorised by itself, and all that are left
+ * share one nonce and one signature. An idle service waits for nothing; a write by itself is sent as it is.
+ */
+import { isErrorCode, KeywrightError } from "../../../protocol/errors";
+import type { ContractWrite, ExecutorAnswer, ExecutorRequest, TaggedCall } from "../../../protocol/executor";
+import { encodeForward, type SignedForwardRequest } from "../../../protocol/forward";
+import type { Address } from "../../../protocol/ids";
+import { encodeWrite } from "../abi/contract";
+import type { FeeOracle } from "../payers/fees";
+import { allBusy, type Lane, type Lanes } from "../payers/lanes";
+import type { ExecutorPort, SubmissionHooks, SubmissionId, SubmitRequest } from "../types";
+import type { RpcClient } from "../rpc/client";
+import type { AccountQueue, Turn } from "./accountQueue";
+import { simulateForward } from "./forwardSimulation";
+import type { OutcomeFeed } from "./outcomeFeed";
+import { RepeatedKey, type Beginning, type SubmissionRecords, type SubmissionRow, type Unit } from "./records";
+import type { Simulation } from "./simulation";
+import type { TransactionMonitor } from "./transactionMonitor";
+
+export interface BatcherOptions {
+  readonly records: SubmissionRecords;
+  readonly monitor: TransactionMonitor;
+  readonly executor: ExecutorPort;
+  readonly hooks: SubmissionHooks;
+  readonly fees: FeeOracle;
+  readonly lanes: Lanes;
+  readonly queue: AccountQueue;
+  readonly outcomes: OutcomeFeed;
+  readonly simulation: Simulation;
+  readonly maxTransactionGas: bigint;
+  readonly rpc: RpcClient;
+  readonly forwarder: () => Promise<Address>;
+  /** The block reads must not be older than. */
+  readonly minBlock: () => Promise<number>;
+}
+
+/** A write on its way into a transaction. */
+interface Waiting {
+  readonly request: SubmitRequest;
+  readonly id: SubmissionId;
+  /** Ms of the epoch. */
+  readonly deadline: number;
+  readonly since: number;
+  /** It shares no transaction: too large, or several calls already. */
+  alone: boolean;
+  held: boolean;
+  readonly resolve: (row: SubmissionRow) => void;
+  readonly reject: (error: unknown) => void;
+}
+interface Made extends InTurn {
+  /** What a payer calls as itself, or what an owner signed. */
+  readonly content: { readonly write: ContractWrite } | { readonly forward: SignedForwardRequest };
+  readonly calldata: string;
+}
+interface InTurn {
+  readonly waiting: Waiting;
+  readonly turn: Turn;
+}
+interface Tried extends Made {
+  readonly gas: bigint;
+}
+interface Authorized extends Tried {
+  readonly call: Pick<Beginning, "calldata" | "tag">;
+}
+
+const MOST_TOGETHER = 32;
+const GATHER_MS = 8;
+const BUSY_PAUSE_MS = 50;
+const BETWEEN_LOOKS_MS = 25;
+/** What a lane should be able to pay for before anything is known of a write. */
+const USUAL_WRITE_GAS = 200_000n;
+
+export class Batcher {
+  #waiting: Waiting[] = [];
+  #isPumping = false;
+  /** Transactions of this instance that are being made or have no outcome yet, and when the last one had. */
+  #underWay = 0;
+  #lastEnd = 0;
+  #wakeUp: () => void = () => undefined;
+
+  constructor(private readonly options: BatcherOptions) {
+    options.outcomes.subscribe(({ batch_id, account_id, kind }) => {
+      if (batch_id === null && (account_id !== null || kind === "batch")) this.#noteEnd();
+    });
+  }
+
+  /** The row of the write, once it has a nonce. Throws whatever stopped it, with nothing spent. */
+  add(request: SubmitRequest, id: SubmissionId, deadline: number): Promise<SubmissionRow> {
+    return new Promise((resolve, reject) => {
+      this.#enqueue({ request, id, deadline, since: Date.now(), alone: "forward" in request, held: false, resolve, reject });
+    });
+  }
+
+  #noteEnd(): void {
+    this.#underWay = Math.max(0, this.#underWay - 1);
+    this.#lastEnd = Date.now();
+  }
+
+  #enqueue(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+    if (this.#waiting.length >= MOST_TOGETHER) this.#wakeUp();
+    if (!this.#isPumping) void this.#pump();
+  }
+
+  async #pump(): Promise<void> {
+    this.#isPumping = true;
+    while (this.#waiting.length > 0) {
+      await this.#gather();
+      await this.#next();
+    }
+    this.#isPumping = false;
+  }
+
+  /** While others are under way, more will come within a moment. */
+  async #gather(): Promise<void> {
+    const now = Date.now();
+    const isIdle = this.#underWay === 0 && now - this.#lastEnd > GATHER_MS;
+    const left = (this.#waiting[0]?.since ?? now) + GATHER_MS - now;
+    if (isIdle || left <= 0 || this.#waiting.length >= MOST_TOGETHER) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, left);
+      this.#wakeUp = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Takes a lane, and what waits by then. */
+  async #next(): Promise<void> {
+    try {
+      const { maxFeePerGas } = await this.options.fees.now();
+      const lane = await this.options.lanes.tryEnter(USUAL_WRITE_GAS * maxFeePerGas);
+      if (lane === undefined) return await this.#waitForRoom();
+      const taken = this.#take();
+      this.#underWay += 1;
+      void this.#carryOut(lane, taken);
+    } catch (error) {
+      await this.#refuseWaiting(() => true, error);
+    }
+  }
+
+  /** Those whose time is up are refused meanwhile. */
+  async #waitForRoom(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
+    const now = Date.now();
+    await this.#refuseWaiting(({ deadline }) => deadline <= now, allBusy());
+  }
+
+  async #refuseWaiting(which: (waiting: Waiting) => boolean, error: unknown): Promise<void> {
+    const refused = this.#waiting.filter(which);
+    this.#waiting = this.#waiting.filter((waiting) => !which(waiting));
+    await Promise.all(refused.map((waiting) => this.#refuse(waiting, error)));
+  }
+
+  #take(): Waiting[] {
+    const [first] = this.#waiting;
+    const taken = first?.alone === true ? [first] : this.#waiting.filter(({ alone }) => !alone).slice(0, MOST_TOGETHER);
+    const isTaken = new Set(taken);
+    this.#waiting = this.#waiting.filter((waiting) => !isTaken.has(waiting));
+    return taken;
+  }
+
+  async #carryOut(entered: Lane, taken: readonly Waiting[]): Promise<void> {
+    const left = new Set(taken);
+    let lane = entered;
+    let unit: Unit | undefined;
+    try {
+      const made = await this.#make(await this.#inTurn(taken, left), left);
+      const { tried, gasLimit } = this.#bounded(await this.#simulate(made, lane, left), made.length === 1, left);
+      if (tried.length === 0) return;
+      lane = await this.#laneThatPays(lane, gasLimit, tried);
+      const authorized = await this.#authorize(await this.#hold(tried, left), left);
+      if (authorized.length > 0) unit = await this.#writeDown(lane, gasLimit, authorized, left);
+    } catch (error) {
+      await Promise.all([...left].map((waiting) => this.#refuse(waiting, error)));
+    } finally {
+      if (unit === undefined) {
+        this.options.lanes.leave(lane.payer);
+        this.#noteEnd();
+      }
+    }
+  }
+
+  /** Those whose accounts have no write under way on any instance; the others come back in a moment. */
+  async #inTurn(taken: readonly Waiting[], left: Set<Waiting>): Promise<readonly InTurn[]> {
+    const turns = await this.options.queue.turnsOf(taken.map(({ request }) => request.accountId));
+    return taken.flatMap((waiting): InTurn[] => {
+      const turn = turns.get(waiting.request.accountId);
+      if (turn !== undefined) return [{ waiting, turn }];
+      left.delete(waiting);
+      setTimeout(() => this.#again(waiting), BUSY_PAUSE_MS);
+      return [];
+    });
+  }
+
+  #again(waiting: Waiting): void {
+    if (Date.now() < waiting.deadline) this.#enqueue(waiting);
+    else void this.#refuse(waiting, busyAccount());
+  }
+
+  /** The writes as calldata; one that depends on what the contract holds is made now. */
+  async #make(inTurn: readonly InTurn[], left: Set<Waiting>): Promise<readonly Made[]> {
+    const made = await this.#each(inTurn, left, async (item): Promise<Made> => {
+      const content = await contentOf(item.waiting.request);
+      return { ...item, content, calldata: "write" in content ? encodeWrite(content.write) : encodeForward(content.forward) };
+    });
+    if (made.length === 1) return made;
+    for (const item of made) if (!mayShare(item)) this.#sendAlone(item, left);
+    return made.filter(mayShare);
+  }
+
+  /** Gas of each write; one that would fail is refused by its name and goes no further. */
+  async #simulate(made: readonly Made[], lane: Lane, left: Set<Waiting>): Promise<readonly Tried[]> {
+    const { simulation } = this.options;
+    const [only] = made;
+    if (made.length <= 1 || only === undefined) {
+      return this.#each(made, left, async (item): Promise<Tried> => ({ ...item, gas: await this.#gasAlone(item, lane) }));
+    }
+    const answers = await simulation.together(
+      made.map(({ calldata }) => calldata),
+      lane.address,
+    );
+    const found = await Promise.all(
+      made.map(async (item, index): Promise<Tried | undefined> => {
+        const answer = answers[index];
+        if (answer === undefined) return this.#later(item, left);
+        if ("refused" in answer) return this.#drop(item, left, answer.refused);
+        if (!simulation.fitsIntoBatch(item.calldata, answer.gas)) return this.#sendAlone(item, left);
+        return { ...item, gas: answer.gas };
+      }),
+    );
+    return found.filter((item) => item !== undefined);
+  }
+
+  #gasAlone({ content, calldata }: Made, lane: Lane): Promise<bigint> {
+    const { simulation, rpc, forwarder, minBlock } = this.options;
+    if ("write" in content) return simulation.alone(calldata, lane.address);
+    return simulateForward(content.forward, { rpc, forwarder, minBlock, payer: lane.address });
+  }
+
+  /** As many as one transaction may hold, and its gas limit. */
+  #bounded(tried: readonly Tried[], isAlone: boolean, left: Set<Waiting>): { readonly tried: readonly Tried[]; readonly gasLimit: bigint } {
+    const { simulation, maxTransactionGas } = this.options;
+    const [only] = tried;
+    if (isAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
+    let kept = tried;
+    while (kept.length > 1 && simulation.limitTogether(kept) > maxTransactionGas) kept = kept.slice(0, -1);
+    for (const item of tried.slice(kept.length)) void this.#later(item, left);
+    return { tried: kept, gasLimit: simulation.limitTogether(kept) };
+  }
+
+  async #laneThatPays(lane: Lane, gasLimit: bigint, tried: readonly Tried[]): Promise<Lane> {
+    const { lanes, fees } = this.options;
+    const cost = gasLimit * (await fees.now()).maxFeePerGas;
+    if (lane.balanceWei >= cost) return lane;
+    const other = await lanes.enter(cost, Math.min(...tried.map(({ waiting }) => waiting.deadline)));
+    lanes.leave(lane.payer);
+    return other;
+  }
+
+  async #hold(tried: readonly Tried[], left: Set<Waiting>): Promise<readonly Tried[]> {
+    return this.#each(tried, left, async (item) => {
+      if (!item.waiting.held) await item.waiting.request.reserve?.(item.waiting.id);
+      item.waiting.held = true;
+      return item;
+    });
+  }
+
+  /** The executor looks at each write with its own credential. A forward request carries its owner's permission itself. */
+  async #authorize(tried: readonly Tried[], left: Set<Waiting>): Promise<readonly Authorized[]> {
+    const [first] = tried;
+    if (first === undefined) return [];
+    if ("forward" in first.content) return tried.map((item) => ({ ...item, call: { calldata: item.calldata, tag: null } }));
+    const requestId = tried[0]?.waiting.request.requestId;
+    const writes = tried.map(writeToAuthorize);
+    const answer = await this.options.executor.call("authorizeWrites", { writes }, requestId === undefined ? {} : { requestId });
+    return this.#each(
+      tried.map((item, index) => ({ item, verdict: answer.writes[index], waiting: item.waiting })),
+      left,
+      async ({ item, verdict }): Promise<Authorized> => ({ ...item, call: callIn(verdict) }),
+    );
+  }
+
+  /** One nonce for all; undefined when none of them came in time for its turn, or the lane takes nothing any more. */
+  async #writeDown(lane: Lane, gasLimit: bigint, authorized: readonly Authorized[], left: Set<Waiting>): Promise<Unit | undefined> {
+    const { records, monitor } = this.options;
+    const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.act?.begins()]));
+    const writes = authorized.map(beginningOf);
+    const [single] = writes;
+    const unit =
+      writes.length === 1 && single !== undefined
+        ? unitOf(await records.begin({ ...single, payer: lane.payer, gasLimit }))
+        : await records.beginBatch({ payer: lane.payer, gasLimit, writes });
+    if (unit !== undefined) monitor.watch(unit.row, unit.members);
+    const rows = new Map((unit === undefined ? [] : [unit.row, ...unit.members]).map((row) => [row.id, row]));
+    for (const { waiting } of authorized) {
+      left.delete(waiting);
+      const row = rows.get(waiting.id);
+      if (row !== undefined) {
+        waiting.resolve(row);
+        continue;
+      }
+      didNotBegin.get(waiting)?.();
+      void this.#retry(waiting);
+    }
+    return unit;
+  }
+
+  /** Too late for its turn, unless its idempotency key has been used. */
+  async #retry(waiting: Waiting): Promise<void> {
+    const { idempotencyKey } = waiting.request;
+    try {
+      if (idempotencyKey !== undefined && (await this.options.records.byIdempotencyKey(idempotencyKey)) !== undefined) throw new RepeatedKey();
+      this.#again(waiting);
+    } catch (error) {
+      await this.#refuse(waiting, error);
+    }
+  }
+
+  #later({ waiting }: InTurn, left: Set<Waiting>): undefined {
+    left.delete(waiting);
+    this.#again(waiting);
+    return undefined;
+  }
+
+  #sendAlone(item: InTurn, left: Set<Waiting>): undefined {
+    item.waiting.alone = true;
+    return this.#later(item, left);
+  }
+
+  async #drop({ waiting }: InTurn, left: Set<Waiting>, error: unknown): Promise<undefined> {
+    left.delete(waiting);
+    await this.#refuse(waiting, error);
+    return undefined;
+  }
+
+  /** What fails for one write fails for that one. */
+  async #each<T extends { readonly waiting: Waiting }, R>(items: readonly T[], left: Set<Waiting>, work: (item: T) => Promise<R>): Promise<R[]> {
+    const done = await Promise.all(
+      items.map(async (item): Promise<R | undefined> => {
+        try {
+          return await work(item);
+        } catch (error) {
+          left.delete(item.waiting);
+          await this.#refuse(item.waiting, error);
+          return undefined;
+        }
+      }),
+    );
+    return done.filter((item): item is Awaited<R> & R => item !== undefined);
+  }
+
+  /** What was held is given up. */
+  async #refuse({ request, id, held, reject }: Waiting, error: unknown): Promise<void> {
+    if (held && request.reserve !== undefined) await this.options.hooks.onAbandon(id);
+    reject(error);
+  }
+}
+
+async function contentOf(request: SubmitRequest): Promise<Made["content"]> {
+  if ("forward" in request) return { forward: typeof request.forward === "function" ? await request.forward() : request.forward };
+  return { write: typeof request.write === "function" ? await request.write() : request.write };
+}
+
+const mayShare = ({ content }: Made): boolean => "write" in content && !("calls" in content.write);
+
+function writeToAuthorize({ waiting: { request }, content }: Tried): ExecutorRequest<"authorizeWrites">["writes"][number] {
+  if (!("credential" in request && "write" in content)) throw new TypeError("only a write with its credential is authorised");
+  return { credential: request.credential, write: content.write, ...(request.convert === undefined ? {} : { convert: request.convert }) };
+}
+
+function beginningOf({ waiting: { request, id }, turn, call }: Authorized): Omit<Beginning, "payer" | "gasLimit"> {
+  const { accountId, kind, idempotencyKey, reserve, requestId } = request;
+  return { id, accountId, kind, turn: turn.number, calldata: call.calldata, tag: call.tag, idempotencyKey, billed: reserve !== undefined, requestId };
+}
+
+const unitOf = (row: SubmissionRow | undefined): Unit | undefined => (row === undefined ? undefined : { row, members: [] });
+
+function callIn(verdict: ExecutorAnswer<"authorizeWrites">["writes"][number] | undefined): TaggedCall {
+  if (verdict === undefined) throw new KeywrightError("executor_unavailable", "The executor left a write unanswered. Nothing was sent or charged.");
+  if (!("refused" in verdict)) return verdict;
+  const { code, detail, facts, retryAfterSeconds } = verdict.refused;
+  if (!isErrorCode(code)) throw new KeywrightError("executor_unavailable", "The executor refused for a reason this service does not know.");
+  throw new KeywrightError(code, detail, facts ?? {}, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+}
+
+export function busyAccount(): KeywrightError {
+  return new KeywrightError(
+    "timed_out",
+    "Earlier writes of this account took too long; nothing was sent or charged for this one.",
+    {},
+    { retryAfterSeconds: 5 },
+  );
+}

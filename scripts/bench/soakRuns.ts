@@ -1,0 +1,143 @@
+/**
+ * `npm run soak:runs -- --runs 50000`: many runs, a tenth of them hostile, on a stack of its own. Prints the memory of keyholder, relayer and fetcher every
+ * 5,000 runs and writes bench/soak-runs.json. Ends with 1 when an honest run failed, a process grew, or a child was left.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { startStack, type Stack } from "../dev/stack";
+import { AbuseCaller, furnish } from "./abuse/callers";
+import { HELLO } from "./run/codes";
+
+const MIB = 2 ** 20;
+const PAGE_BYTES = 4_096;
+const [runs, every] = [numberAfter("--runs", 50_000), numberAfter("--every", 5_000)];
+const CALLERS = 4;
+const HOSTILE_SHARE = 10;
+/** Growth over the second half of the run that a process may show: its resident memory breathes. */
+const MAX_GROWTH_MIB = 40;
+
+/** Short ones: what is measured is what they leave behind. */
+const HOSTILE = [
+  "for (;;);",
+  "async function main() { const kept = []; for (;;) kept.push(new Array(1e5).fill(1.5)); }",
+  "async function main() { await new Promise(() => {}); }",
+  "async function main() { for (;;) console.log('x'.repeat(1000)); }",
+  "async function main() { throw new Error('x'.repeat(1e6)); }",
+  "async function main({ pkpId }) { for (;;) await Actions.signMessage({ pkpId, message: 'm' }); }",
+];
+const SIGN = `async function main({ pkpId }) { return await Actions.signMessage({ pkpId, message: "m" }); }`;
+const HONEST = [HELLO, SIGN];
+
+interface Figures {
+  runs: number;
+  keyholderMiB: number;
+  relayerMiB: number;
+  fetcherMiB: number;
+  children: number;
+}
+
+function numberAfter(flag: string, byDefault: number): number {
+  const at = process.argv.indexOf(flag);
+  return at < 0 ? byDefault : Number(process.argv[at + 1]);
+}
+
+const parentOf = (pid: string): number => Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+
+/** Ids of the programs below a process whose command line ends in this file. */
+function programsBelow(root: number, file: string): number[] {
+  const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const isBelow = (pid: string): boolean => {
+    const parent = parentOf(pid);
+    return parent === root || (parent > 1 && isBelow(String(parent)));
+  };
+  return all.filter((pid) => readOr(() => isProgram(pid, file) && isBelow(pid), false)).map(Number);
+}
+
+/** Node itself, not the wrapper it was started through. */
+function isProgram(pid: string, file: string): boolean {
+  const [program = "", ...args] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  return program.endsWith("/node") && args.some((arg) => arg.endsWith(file));
+}
+
+function readOr<T>(read: () => T, otherwise: T): T {
+  try {
+    return read();
+  } catch {
+    // It ended while it was looked at.
+    return otherwise;
+  }
+}
+
+const residentMiB = (pid: number): number =>
+  Math.round((readOr(() => Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]), 0) * PAGE_BYTES * 10) / MIB) / 10;
+
+function figuresOf(stack: Stack, done: number): Figures {
+  const executor = stack.service("executor").child.pid ?? 0;
+  const [fetcher = 0] = programsBelow(executor, "fetcher/main.js");
+  return {
+    runs: done,
+    keyholderMiB: residentMiB(executor),
+    relayerMiB: residentMiB(stack.service("relayer").child.pid ?? 0),
+    fetcherMiB: residentMiB(fetcher),
+    children: programsBelow(executor, "sandbox/child.js").length,
+  };
+}
+
+async function main(): Promise<void> {
+  const settings = { SIGNUP_CREDIT_CENTS: "1000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", RATE_LIMIT_MINTS_PER_MINUTE: "1000000" };
+  const stack = await startStack({ env: settings });
+  const keyholder = stack.service("executor").child.pid ?? 0;
+  const failures = new Map<string, number>();
+  const rows: Figures[] = [];
+  let [next, done] = [0, 0];
+  let children: number[] = [];
+  try {
+    const [honest, hostile] = [await furnish(stack.baseUrl, HONEST), await furnish(stack.baseUrl, HOSTILE)];
+    const worker = async (): Promise<void> => {
+      const [good, bad] = [new AbuseCaller(stack.baseUrl, honest), new AbuseCaller(stack.baseUrl, hostile)];
+      while (next < runs) {
+        const turn = next++;
+        if (turn % HOSTILE_SHARE === 0) await bad.run(HOSTILE[(turn / HOSTILE_SHARE) % HOSTILE.length] ?? "", 200);
+        else {
+          const { end } = await good.run(HONEST[turn % HONEST.length] ?? "", 10_000);
+          if (end !== "none") failures.set(end, (failures.get(end) ?? 0) + 1);
+        }
+        if (++done % every === 0) console.table([rows[rows.push(figuresOf(stack, done)) - 1]]);
+      }
+      await Promise.all([good.close(), bad.close()]);
+    };
+    await Promise.all(Array.from({ length: CALLERS }, worker));
+  } finally {
+    children = programsBelow(keyholder, "sandbox/child.js");
+    await stack.stop();
+  }
+  const left = children.filter((pid) => readOr(() => isProgram(String(pid), "sandbox/child.js"), false)).length;
+  const problems = [
+    ...growth(rows),
+    ...[...failures].map(([end, times]) => `${times} honest runs ended as ${end}`),
+    ...(left > 0 ? [`${left} children are left`] : []),
+  ];
+  const on = { cores: availableParallelism(), node: process.version, date: new Date().toISOString().slice(0, 10) };
+  writeFileSync(
+    join(__dirname, "..", "..", "..", "bench", "soak-runs.json"),
+    `${JSON.stringify({ on, runs, hostileShare: 1 / HOSTILE_SHARE, rows, problems }, undefined, 2)}\n`,
+  );
+  console.table(rows);
+  for (const problem of problems) console.error(problem);
+  if (problems.length > 0) process.exitCode = 1;
+}
+
+/** What grew from the middle to the end; before the middle processes are still getting warm. */
+function growth(rows: readonly Figures[]): string[] {
+  const [middle, last] = [rows[Math.floor(rows.length / 2)], rows.at(-1)];
+  if (!middle || !last) return [];
+  return (["keyholderMiB", "relayerMiB", "fetcherMiB"] as const)
+    .filter((name) => last[name] - middle[name] > MAX_GROWTH_MIB)
+    .map((name) => `${name} grew from ${middle[name]} to ${last[name]} after ${middle.runs} runs`);
+}
+
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exit(1);
+});

@@ -1,0 +1,128 @@
+/** `POST /relay`: owners whose wallets hold no coin, and every way in which somebody else may try to use it. */
+import { expect } from "chai";
+import { Wallet, type Interface, solidityPackedKeccak256, type HDNodeWallet, type JsonRpcProvider } from "ethers";
+import { FORWARD_TYPES } from "../../protocol/forwardShape";
+import { IAccountManager__factory } from "../../typechain-types";
+import { connect } from "../support/chain";
+import { Api, codeOf, members, type HttpAnswer } from "../support/http";
+import { useStack } from "../support/stack";
+
+const ABI: Interface = IAccountManager__factory.createInterface();
+type Overrides = Partial<Record<"from" | "to" | "value" | "gas" | "nonce" | "deadline" | "data", string>>;
+
+describe("calls that an owner signs and the service sends", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let provider: JsonRpcProvider;
+  let api: Api;
+  let config: Record<string, unknown>;
+  before(async () => {
+    provider = connect(stack().rpcUrl);
+    api = new Api(stack().baseUrl);
+    config = members(await api.get("/get_node_chain_config"));
+  });
+  after(() => provider.destroy());
+
+  const idOf = (wallet: { address: string }): string => solidityPackedKeccak256(["address"], [wallet.address]);
+  const nonceOf = async (wallet: { address: string }): Promise<string> => String(members(await api.get(`/relay_nonce?address=${wallet.address}`))["nonce"]);
+
+  async function request(wallet: HDNodeWallet | Wallet, name: string, args: unknown[], overrides: Overrides = {}): Promise<Record<string, string>> {
+    const domain = { name: "Keywright Forwarder", version: "1", chainId: config["chain_id"] as number, verifyingContract: String(config["forwarder_address"]) };
+    const unsigned = {
+      from: wallet.address,
+      to: String(config["contract_address"]),
+      value: "0",
+      gas: "800000",
+      nonce: await nonceOf(wallet),
+      deadline: String(Math.floor(Date.now() / 1000) + 600),
+      data: ABI.encodeFunctionData(name, args),
+      ...overrides,
+    };
+    return { ...unsigned, signature: await wallet.signTypedData(domain, { ...FORWARD_TYPES }, unsigned) };
+  }
+  const relay = async (wallet: HDNodeWallet | Wallet, name: string, args: unknown[], overrides: Overrides = {}): Promise<HttpAnswer> =>
+    api.post("/relay", await request(wallet, name, args, overrides));
+  const must = async (wallet: HDNodeWallet | Wallet, name: string, args: unknown[]): Promise<Record<string, unknown>> => {
+    const answer = await relay(wallet, name, args);
+    expect(answer.status, answer.text).to.equal(200);
+    return members(answer);
+  };
+  async function ownerWithAccount(): Promise<HDNodeWallet> {
+    const wallet = Wallet.createRandom();
+    await must(wallet, "newChainSecuredAccount", ["mine", ""]);
+    return wallet;
+  }
+  const accountOf = async (id: string): Promise<string> => {
+    const contract = IAccountManager__factory.connect(String(config["contract_address"]), provider);
+    return String((await contract.getAccount(id)).name);
+  };
+
+  it("an empty wallet makes an account, gets the sign-up credit, and pays for a group from it", async () => {
+    const owner = await ownerWithAccount();
+    expect(await accountOf(idOf(owner))).to.equal("mine");
+    const group = await must(owner, "addGroup", [idOf(owner), "payouts", "", [], []]);
+    expect(group["group_id"]).to.equal("1");
+    expect(await provider.getBalance(owner.address)).to.equal(0n);
+    expect(await provider.getTransactionCount(owner.address)).to.equal(0);
+  });
+
+  it("the same request again, also at once, is one write with one answer", async () => {
+    const owner = await ownerWithAccount();
+    const one = await request(owner, "addGroup", [idOf(owner), "once", "", [], []]);
+    const answers = await Promise.all([api.post("/relay", one), api.post("/relay", one), api.post("/relay", one)]);
+    expect(answers.map(({ status, text }) => [status, text])).to.deep.equal(answers.map(() => [200, answers[0]?.text]));
+    expect((await api.post("/relay", one)).text).to.equal(answers[0]?.text);
+    expect(await nonceOf(owner)).to.equal("2");
+  });
+
+  it("several calls of one account go as one", async () => {
+    const owner = Wallet.createRandom();
+    const inner = [ABI.encodeFunctionData("newChainSecuredAccount", ["all at once", ""]), ABI.encodeFunctionData("addGroup", [idOf(owner), "g", "", [], []])];
+    expect((await must(owner, "multicall", [inner]))["group_id"]).to.equal("1");
+    expect(await accountOf(idOf(owner))).to.equal("all at once");
+  });
+
+  describe("is refused, with nothing spent,", () => {
+    let owner: HDNodeWallet;
+    before(async () => (owner = await ownerWithAccount()));
+
+    const cases: Record<string, [number, string, () => Promise<HttpAnswer>]> = {
+      "with a nonce that was used": [409, "forward_nonce_used", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { nonce: "0" })],
+      "with a nonce of the future": [409, "forward_nonce_used", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { nonce: "99" })],
+      "after its deadline": [400, "request_expired", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { deadline: "1700000000" })],
+      "for somebody else's account": [403, "not_authorized", () => relay(Wallet.createRandom(), "updateAccountMetadata", [idOf(owner), "x", ""])],
+      "by a stranger's signature": [
+        400,
+        "signature_mismatch",
+        async () => api.post("/relay", { ...(await request(Wallet.createRandom(), "updateAccountMetadata", [idOf(owner), "x", ""])), from: owner.address }),
+      ],
+      "with too little gas": [400, "forward_gas_too_low", () => relay(owner, "updateAccountMetadata", [idOf(owner), "longer name", ""], { gas: "5000" })],
+      "for an account that exists": [409, "account_id_taken", () => relay(owner, "newChainSecuredAccount", ["again", ""])],
+      "for a group that does not exist": [404, "unknown_group", () => relay(owner, "removeGroup", [idOf(owner), 77])],
+      "with coin": [400, "invalid_value", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { value: "1" })],
+      "to another contract": [
+        400,
+        "invalid_value",
+        () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { to: String(config["forwarder_address"]) }),
+      ],
+      "for an administrator's call": [403, "not_authorized", () => relay(owner, "addApiPayer", [owner.address])],
+      "without a field": [422, "invalid_body", async () => api.post("/relay", { ...(await request(owner, "removeGroup", [idOf(owner), 1])), gas: undefined })],
+    };
+    for (const [what, [status, code, act]] of Object.entries(cases)) {
+      it(what, async () => {
+        const before = await nonceOf(owner);
+        const answer = await act();
+        expect([answer.status, codeOf(answer)], answer.text).to.deep.equal([status, code]);
+        expect([await nonceOf(owner), await accountOf(idOf(owner))]).to.deep.equal([before, "mine"]);
+      });
+    }
+  });
+
+  it("hands the account over, after which the old owner's signature counts for nothing", async () => {
+    const [owner, next] = [await ownerWithAccount(), Wallet.createRandom()];
+    await must(owner, "transferOwnership", [idOf(owner), next.address]);
+    const refused = await relay(owner, "addGroup", [idOf(owner), "late", "", [], []]);
+    expect([refused.status, codeOf(refused)]).to.deep.equal([403, "not_authorized"]);
+    expect((await must(next, "addGroup", [idOf(owner), "mine now", "", [], []]))["group_id"]).to.equal("1");
+  });
+});

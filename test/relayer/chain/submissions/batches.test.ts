@@ -1,0 +1,182 @@
+/** Writes that wait for a lane share a transaction: each keeps its id, result, error and price, whatever becomes of the others or of the transaction. */
+import { expect } from "chai";
+import { Transaction } from "ethers";
+import type { AccountId } from "../../../../protocol/ids";
+import { CONTRACT } from "../../../../relayer/chain/abi/contract";
+import type { Chain, SubmitAnswer } from "../../../../relayer/chain/types";
+import { parseSubmissionId } from "../../../../relayer/chain";
+import { addGroup, ChainBed, eventually, freshAccountId, newAccount, request, type Room } from "../../../support/chainBed";
+import { refusal } from "../../../support/refusal";
+import { refuseWith } from "../../../support/rpcProxy";
+
+const COUNT = 12;
+
+describe("batches of writes", function () {
+  this.timeout(60_000);
+  let bed: ChainBed;
+  let room: Room;
+  let chain: Chain;
+  let accounts: AccountId[];
+  before(async () => {
+    bed = await ChainBed.start({ payers: 2 });
+    // So that all that waits is in one transaction: a lane takes the next one when the first is mined.
+    room = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
+    chain = room.chain;
+    accounts = Array.from({ length: COUNT }, freshAccountId);
+    await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
+  });
+  after(() => bed?.stop());
+  afterEach(async () => {
+    bed.proxy.heal();
+    await bed.provider.send("evm_setAutomine", [true]);
+    await eventually("no submission is open", async () => Object.values((await chain.stats()).open).every((count) => count === 0));
+    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
+    const lane = await bed.store.db.selectFrom("lanes").select(["address", "next_nonce"]).where("payer", "=", 1).executeTakeFirstOrThrow();
+    expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(lane.address));
+  });
+
+  const reserve = async (): Promise<void> => undefined;
+
+  /** Occupies the lane, so that what comes now waits together; gives back how to let it go. */
+  async function occupied(): Promise<() => Promise<void>> {
+    await bed.provider.send("evm_setAutomine", [false]);
+    const first = chain.submit(newAccount(freshAccountId()));
+    await eventually("the lane is taken", async () => ((await chain.stats()).open.sent ?? 0) === 1);
+    return async () => {
+      await bed.provider.send("evm_setAutomine", [true]);
+      await bed.mine();
+      await first;
+    };
+  }
+
+  const settled = <T>(writes: readonly Promise<T>[]): Promise<PromiseSettledResult<T>[]> => Promise.allSettled(writes);
+
+  it("one nonce, one signature, every result its own", async () => {
+    const release = await occupied();
+    const signatures = bed.executor.calls.filter((name) => name === "signAsPayer").length;
+    const simulations = bed.proxy.count("eth_estimateGas");
+    const writing = accounts.map((id, index) => chain.submit(addGroup(id, `in the batch ${index}`, { reserve })));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await release();
+    const answers = await Promise.all(writing);
+    expect(new Set(answers.map(({ transactionHash }) => transactionHash)).size).to.equal(1);
+    expect(answers.map(({ result }) => result.group_id)).to.deep.equal(Array<string>(COUNT).fill("1"));
+    expect(new Set(answers.map(({ submissionId }) => submissionId)).size).to.equal(COUNT);
+    expect(bed.executor.calls.filter((name) => name === "signAsPayer").length - signatures).to.equal(1);
+    expect(bed.proxy.count("eth_estimateGas"), "one call names every error and the gas").to.equal(simulations);
+    for (const id of accounts) expect(await bed.groupCount(id)).to.equal(1);
+    for (const { submissionId } of answers) expect(bed.outcomes.find((outcome) => outcome.submissionId === submissionId)?.charged).to.equal(true);
+  });
+
+  it("a write that would fail never goes in: it gets its name, and nothing is held for it", async () => {
+    const release = await occupied();
+    const bad = chain.submit(
+      request(accounts[0] as AccountId, "remove_group", { functionName: "removeGroup", args: [accounts[0] as string, "999"] }, { reserve }),
+    );
+    const good = accounts.slice(1).map((id) => chain.submit(addGroup(id, "good", { reserve })));
+    const refused = refusal(bad);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await release();
+    expect((await refused).code).to.equal("unknown_group");
+    const answers = await Promise.all(good);
+    const sent = await bed.provider.getTransaction(answers[0]?.transactionHash ?? "");
+    expect((CONTRACT.decodeFunctionData("tryMulticall", sent?.data ?? "0x")[0] as string[]).length).to.equal(COUNT - 1);
+  });
+
+  it("one that fails all the same fails alone, with its name, unpaid", async () => {
+    const victim = accounts[0] as AccountId;
+    const { result } = await chain.submit(addGroup(victim, "to be removed"));
+    await bed.registerPayers(8, 8);
+    const release = await occupied();
+    const remove = { functionName: "removeGroup", args: [victim, result.group_id ?? ""] };
+    const failing = refusal(chain.submit(request(victim, "remove_group", remove, { reserve })));
+    const good = accounts.slice(1).map((id) => chain.submit(addGroup(id, "beside a failure", { reserve })));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    // After the simulation and before the batch is mined another removes the group.
+    const rival = bed.contract.connect(bed.executor.wallet(8).connect(bed.provider));
+    bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
+      await (await rival.removeGroup(victim, result.group_id ?? "", { gasLimit: 300_000 })).wait();
+      return undefined;
+    });
+    await release();
+    const error = await failing;
+    expect([error.code, error.facts.charged]).to.deep.equal(["unknown_group", undefined]);
+    expect(error.facts).to.have.property("transaction_hash");
+    const answers = await Promise.all(good);
+    expect(new Set(answers.map(({ transactionHash }) => transactionHash))).to.deep.equal(new Set([error.facts.transaction_hash]));
+    const failed = bed.outcomes.find(({ submissionId }) => submissionId === error.facts.submission_id);
+    expect(failed?.charged).to.equal(false);
+  });
+
+  it("a relayer that dies with a signed batch loses none of it: another carries it on", async () => {
+    const release = await occupied();
+    bed.proxy.inject((call, forward) => (call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined));
+    const dying = await bed.open({ tuning: { maxInFlightPerLane: 1, answerWithinMs: 2_000 }, payerCount: 1, renewsLease: false });
+    const writing = accounts.map((id) => dying.chain.submit(addGroup(id, "carried on", { reserve })).catch((error: unknown) => error));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await release();
+    await eventually("the batch is signed", async () => {
+      const rows = await bed.store.db.selectFrom("submissions").select("id").where("kind", "=", "batch").where("state", "=", "signed").execute();
+      return rows.length > 0;
+    });
+    const before = await Promise.all(accounts.map((id) => bed.groupCount(id)));
+    await dying.close();
+    bed.proxy.heal();
+    await settled(writing);
+    await eventually("every write landed", async () => {
+      const now = await Promise.all(accounts.map((id) => bed.groupCount(id)));
+      return now.every((count, index) => count === (before[index] ?? 0) + 1);
+    });
+  });
+
+  it("a batch whose block is gone is sent again, and every write keeps its result", async () => {
+    const release = await occupied();
+    const writing = accounts.map((id) => chain.submit(addGroup(id, "over a reorg", { reserve })));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await release();
+    const answers: SubmitAnswer[] = await Promise.all(writing);
+    await eventually("the follower is at the head", async () => (await chain.stats()).followedBlock === (await bed.provider.getBlockNumber()));
+    await bed.provider.send("anvil_reorg", [1, []]);
+    await bed.mine();
+    for (const { submissionId, result } of answers) {
+      await eventually("it is mined again", async () => {
+        const now = await chain.submission(submissionId);
+        return now?.state === "mined" && now.before !== undefined;
+      });
+      expect((await chain.submission(submissionId))?.result).to.deep.equal(result);
+    }
+    // What is known of the lane's load is a second old at most.
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+  });
+
+  it("a batch that is given up gives every write back, unpaid", async () => {
+    const release = await occupied();
+    const writing = accounts.map((id) => refusal(chain.submit(addGroup(id, "given up", { reserve }))));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const isBatch = (raw: unknown): boolean => Transaction.from(String(raw)).data.startsWith(CONTRACT.getFunction("tryMulticall")?.selector ?? "?");
+    bed.proxy.inject((call, forward) =>
+      call.method === "eth_sendRawTransaction" && isBatch(call.params[0]) ? refuseWith("transaction type not supported", -32_602)(call, forward) : undefined,
+    );
+    await release();
+    const errors = await Promise.all(writing);
+    expect(new Set(errors.map(({ code }) => code))).to.deep.equal(new Set(["chain_unavailable"]));
+    for (const { facts } of errors) {
+      const id = parseSubmissionId(String(facts.submission_id));
+      expect(bed.outcomes.find(({ submissionId }) => submissionId === id)?.charged).to.equal(false);
+    }
+  });
+
+  it("nodes that cannot try a batch are asked about each write by itself", async () => {
+    const plain = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
+    bed.proxy.inject((call, forward) =>
+      call.method === "eth_call" && call.params.length > 2 ? refuseWith("too many arguments, want at most 2", -32_602)(call, forward) : undefined,
+    );
+    const release = await occupied();
+    const writing = accounts.map((id) => plain.chain.submit(addGroup(id, "one by one")));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await release();
+    const answers = await Promise.all(writing);
+    expect(new Set(answers.map(({ transactionHash }) => transactionHash)).size).to.be.lessThan(4);
+    await plain.close();
+  });
+});

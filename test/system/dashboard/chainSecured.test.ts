@@ -1,0 +1,207 @@
+/** The dashboard of a ChainSecured owner: a wallet that signs for real, each write reviewed, several as one, a Safe's file, and the ways a wallet can say no. */
+import { readFile } from "node:fs/promises";
+import { expect } from "chai";
+import type { JsonRpcProvider } from "ethers";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { BrowserWallet } from "../../support/browserWallet";
+import { connect, fundedWallet } from "../../support/chain";
+import { Dashboard } from "../../support/dashboard";
+import { newApiAccount } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+const CHAIN = 31337n;
+
+describe("the dashboard of a ChainSecured owner", function () {
+  this.timeout(90_000);
+  const stack = useStack();
+  let browser: Browser;
+  let provider: JsonRpcProvider;
+  let wallet: BrowserWallet;
+  let dashboard: Dashboard;
+
+  before(async () => {
+    browser = await launchBrowser();
+    provider = connect(stack().rpcUrl);
+  });
+  after(async () => {
+    await browser?.close();
+    provider?.destroy();
+  });
+  afterEach(() => dashboard?.close());
+
+  const open = async (chainId = CHAIN): Promise<void> => {
+    wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider), chainId);
+    dashboard = await Dashboard.open(browser, stack().baseUrl, {}, (page) => wallet.install(page));
+  };
+  const makeAccount = async (name: string): Promise<void> => {
+    await dashboard.press("Create account");
+    await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
+    await dashboard.fill("Name", name);
+    await dashboard.confirm("Create account");
+    await dashboard.confirm("Test Wallet");
+    await dashboard.says("newChainSecuredAccount");
+    await dashboard.confirm("Sign and send");
+    await dashboard.signedIn();
+  };
+  const reviewed = async (functionName: string): Promise<void> => {
+    await dashboard.dialog().getByText(functionName, { exact: true }).waitFor();
+    await dashboard
+      .dialog()
+      .getByText(/Your wallet pays the network fee: [\d,]+ gas/)
+      .waitFor();
+  };
+
+  it("makes an account, reviews and sends every step to a signature, and comes back with the wallet", async () => {
+    await open();
+    await makeAccount("Self");
+    await dashboard.createPkp("Vault");
+    await dashboard.confirm("Sign the request");
+    await reviewed("registerWalletDerivation");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says(/Done: Create the PKP “Vault”, in block \d+/);
+
+    await dashboard.press("Add action");
+    await dashboard.confirm("Add action");
+    await reviewed("addAction");
+    await dashboard.confirm("Sign and send");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Vault signers");
+    await dashboard.confirm("Create group");
+    await reviewed("addGroup");
+    await dashboard.confirm("Sign and send");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "Signer");
+    await dashboard.confirm("Create usage key");
+    await dashboard.confirm("Sign the request");
+    await reviewed("multicall");
+    await dashboard.confirm("Sign and send");
+    await dashboard.keepSecret();
+    await dashboard.press("Run");
+    await dashboard.says("Your PKP signed.");
+    dashboard.expectCalm();
+
+    await dashboard.go("Account");
+    await dashboard.says("ChainSecured");
+    await dashboard.press("Sign out");
+    await dashboard.press("Connect wallet");
+    await dashboard.signedIn();
+    await dashboard.go("PKPs");
+    await dashboard.row(/Vault/).waitFor();
+    await dashboard.go("Activity");
+    await dashboard.row(/succeeded/).waitFor();
+    await dashboard.page.getByRole("tab", { name: "Events" }).click();
+    await dashboard.row(/Account created/).waitFor();
+    await dashboard.go("Credit");
+    await dashboard.says(/\$(20\.00|19\.99)/);
+  });
+
+  it("collects changes and sends them with one signature, or saves them as one Safe file", async () => {
+    await open();
+    await makeAccount("Batch");
+    await dashboard.go("Groups");
+    for (const name of ["First", "Second"]) {
+      await dashboard.press("Create group");
+      await dashboard.fill("Name", name);
+      await dashboard.confirm("Create group");
+      await reviewed("addGroup");
+      await dashboard.confirm("Collect");
+    }
+    await dashboard.says("2 changes collected");
+    const [download] = await Promise.all([dashboard.page.waitForEvent("download"), dashboard.press("Save as Safe file")]);
+    const file = JSON.parse(await readFile(await download.path(), "utf8")) as { chainId: string; transactions: { to: string; value: string; data: string }[] };
+    expect(file.chainId).to.equal(String(CHAIN));
+    expect(file.transactions.map(({ to, value }) => [to, value])).to.deep.equal(Array(2).fill([stack().contractAddress, "0"]));
+    const before = wallet.asked.filter((method) => method === "eth_sendTransaction").length;
+    await dashboard.press("Send all");
+    await reviewed("multicall");
+    await dashboard.confirm("Sign and send");
+    await dashboard.row(/First/).waitFor();
+    await dashboard.row(/Second/).waitFor();
+    expect(wallet.asked.filter((method) => method === "eth_sendTransaction").length - before).to.equal(1);
+    dashboard.expectCalm();
+  });
+
+  it("freezes the account and revokes every key, each one reviewed transaction", async () => {
+    await open();
+    await makeAccount("Careful");
+    await dashboard.go("Account");
+    await dashboard.press("Freeze account");
+    await dashboard.confirm("Freeze account");
+    await reviewed("setAccountFrozen");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says("The account is frozen");
+    await dashboard.go("Usage keys");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "Doomed");
+    await dashboard.confirm("Create usage key");
+    await dashboard.confirm("Sign the request");
+    await reviewed("multicall");
+    await dashboard.confirm("Sign and send");
+    await dashboard.keepSecret();
+    await dashboard.press("Revoke all");
+    await dashboard.confirm("Revoke all");
+    await reviewed("revokeAllUsageApiKeys");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says("No usage keys yet");
+    dashboard.expectCalm();
+  });
+
+  it("takes the user's no at every point, and sends nothing", async () => {
+    await open();
+    wallet.refused.add("eth_requestAccounts");
+    await dashboard.press("Connect wallet");
+    await dashboard.says("You declined in your wallet. Nothing was sent.");
+    wallet.refused.clear();
+    await makeAccount("Refuser");
+    await dashboard.go("Groups");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Never");
+    await dashboard.confirm("Create group");
+    await reviewed("addGroup");
+    wallet.refused.add("eth_sendTransaction");
+    await dashboard.confirm("Sign and send");
+    await dashboard.dialog().getByText("You declined in your wallet. Nothing was sent.").waitFor();
+    await dashboard.confirm("Cancel");
+    await dashboard.confirm("Cancel");
+    await dashboard.says("No groups yet");
+    await dashboard.go("PKPs");
+    await dashboard.createPkp("Never");
+    wallet.refused.add("eth_signTypedData_v4");
+    await dashboard.confirm("Sign the request");
+    await dashboard.dialog().getByText("You declined in your wallet. Nothing was sent.").waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("notices another chain and has the wallet switch", async () => {
+    await open(1n);
+    await dashboard.press("Connect wallet");
+    await dashboard.says("Your wallet is on another network");
+    wallet.refused.add("wallet_switchEthereumChain");
+    await dashboard.confirm("Switch network");
+    await dashboard.dialog().getByText("You declined in your wallet").waitFor();
+    wallet.refused.clear();
+    await dashboard.confirm("Switch network");
+    await dashboard.says("This wallet owns no account here yet.");
+  });
+
+  it("converts an account made with a key: the wallet owns it, the key has ended", async () => {
+    await open();
+    const { key } = await newApiAccount(stack().baseUrl);
+    await dashboard.signIn(key);
+    await dashboard.go("Account");
+    await dashboard.press("Convert to ChainSecured");
+    await dashboard.confirm("Test Wallet");
+    await dashboard.says("What ends for ever");
+    expect(await dashboard.button("Convert account").getAttribute("aria-disabled")).to.equal("true");
+    await dashboard.page.getByRole("checkbox", { name: /cannot be undone/ }).check();
+    await dashboard.confirm("Convert account");
+    await dashboard.go("Account");
+    await dashboard.says(wallet.address);
+    await dashboard.press("Sign out");
+    await dashboard.page.getByLabel("API key", { exact: true }).fill(key);
+    await dashboard.press("Sign in");
+    await dashboard.says(/no longer a credential/);
+    dashboard.expectCalm();
+  });
+});

@@ -1,0 +1,202 @@
+/** What an API-mode owner does all day, each screen once: make, rename, list, narrow, run, revoke, remove. */
+import { expect } from "chai";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { Dashboard } from "../../support/dashboard";
+import { newApiAccount, type ApiAccount } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+const CODE = "async function main({ pkpId, message }) { console.log('signing'); return { signature: await Actions.signMessage({ pkpId, message }) }; }";
+
+describe("managing an account in the dashboard", function () {
+  this.timeout(90_000);
+  const stack = useStack();
+  let browser: Browser;
+  let dashboard: Dashboard;
+  let account: ApiAccount;
+
+  before(async () => {
+    browser = await launchBrowser();
+    account = await newApiAccount(stack().baseUrl);
+    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    await dashboard.signIn(account.key);
+  });
+  after(async () => {
+    await dashboard?.close();
+    await browser?.close();
+  });
+
+  const pkpAddress = async (): Promise<string> => String((await list("list_wallets"))[0]?.["wallet_address"]);
+  const fetchJson = async (path: string): Promise<Record<string, unknown>> => (await list(path)) as unknown as Record<string, unknown>;
+  const list = async (path: string): Promise<Record<string, unknown>[]> => {
+    const answer = await fetch(`${stack().baseUrl}/core/v1/${path}`, { headers: { "x-api-key": account.key } });
+    return (await answer.json()) as Record<string, unknown>[];
+  };
+
+  it("makes and renames a PKP; a double click makes one", async () => {
+    await dashboard.go("PKPs");
+    await dashboard.says("No PKPs yet");
+    await dashboard.press("Create PKP");
+    await dashboard.fill("Name", "Hot wallet");
+    await dashboard.dialog().getByRole("button", { name: "Create PKP", exact: true }).dblclick();
+    await dashboard.row(/Hot wallet/).waitFor();
+    expect(await list("list_wallets")).to.have.length(1);
+    await dashboard.page.getByRole("link", { name: "Hot wallet" }).click();
+    await dashboard.says("No group lists this PKP");
+    await dashboard.press("Rename");
+    await dashboard.fill("Name", "Treasury");
+    await dashboard.confirm("Save");
+    await dashboard.page.getByRole("heading", { level: 1, name: "Treasury" }).waitFor();
+  });
+
+  it("adds an action by its code, renames it, and finds it by searching", async () => {
+    await dashboard.go("Actions");
+    await dashboard.press("Add action");
+    await dashboard.fill("Name", "Sign");
+    await dashboard.fill("Description", "signs what it is given");
+    await dashboard.fill("Code", CODE);
+    await dashboard.confirm("Add action");
+    await dashboard.row(/Sign/).getByRole("button", { name: "Rename" }).click();
+    await dashboard.fill("Name", "Sign a payout");
+    await dashboard.confirm("Save");
+    await dashboard.row(/Sign a payout/).waitFor();
+    await dashboard.page.getByRole("searchbox", { name: "Search Actions" }).fill("nothing like it");
+    await dashboard.row(/Sign a payout/).waitFor({ state: "hidden" });
+  });
+
+  it("makes a group by picking, and shows it as a matrix", async () => {
+    await dashboard.go("Groups");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Payouts");
+    await dashboard.page.getByRole("checkbox", { name: "Treasury" }).check();
+    await dashboard.page.getByRole("checkbox", { name: "Sign a payout" }).check();
+    await dashboard.confirm("Create group");
+    await dashboard.page.getByRole("link", { name: "Payouts" }).click();
+    await dashboard.page.getByRole("cell", { name: "✓ may use" }).waitFor();
+    await dashboard.page.getByRole("button", { name: "Take Treasury out of the group" }).click();
+    await dashboard.says("no PKP listed");
+    await dashboard.press("Choose PKPs");
+    await dashboard.page.getByRole("checkbox", { name: "Treasury" }).check();
+    await dashboard.confirm("Save");
+    await dashboard.page.getByRole("cell", { name: "✓ may use" }).waitFor();
+  });
+
+  it("makes a usage key from plain sentences, and says who can use the PKP", async () => {
+    await dashboard.go("Usage keys");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "Bot");
+    await dashboard.page.getByRole("group", { name: "May run actions in" }).getByRole("checkbox", { name: "Payouts" }).check();
+    await dashboard.fill("Spending cap in dollars", "5");
+    await dashboard.dialog().getByText("Run actions in “Payouts”.").waitFor();
+    await dashboard.dialog().getByText("Spends at most $5.00 over its life.").waitFor();
+    await dashboard.confirm("Create usage key");
+    await dashboard.keepSecret();
+    await dashboard.row(/Bot/).getByText("of $5.00").waitFor();
+    expect(await list("list_api_keys")).to.have.length(1);
+    await dashboard.go("PKPs");
+    await dashboard.page.getByRole("link", { name: "Treasury" }).click();
+    const uses = dashboard.page.getByRole("region", { name: "Uses" });
+    await uses.getByRole("row", { name: /Sign a payout.*Payouts.*Bot/ }).waitFor();
+  });
+
+  it("runs the action in the Runner with that key and shows the same run as curl and SDK code", async () => {
+    const pkpId = await pkpAddress();
+    await dashboard.go("Runner");
+    await dashboard.field("Code").fill(CODE);
+    await dashboard.field("Parameters").fill(JSON.stringify({ pkpId, message: "hi" }));
+    await dashboard.page.getByLabel("Run with").selectOption({ label: "Bot" });
+    await dashboard.press("Run");
+    const result = dashboard.page.getByRole("region", { name: "Result" });
+    await result.getByText("succeeded").waitFor();
+    await result.getByRole("region", { name: "Logs" }).getByText("signing").waitFor();
+    await result.getByText("The same run from your program").click();
+    await result
+      .getByRole("region", { name: "curl command" })
+      .getByText(/curl -sS/)
+      .waitFor();
+    expect(await result.innerText()).to.not.include(account.key);
+    await dashboard.field("Parameters").fill("{");
+    await dashboard.press("Run");
+    await dashboard.says(/The parameters are no JSON/);
+    await dashboard.go("Activity");
+    await dashboard.row(/Sign a payout.*Bot.*Treasury.*succeeded/).waitFor();
+    await dashboard.page.getByRole("tab", { name: "Events" }).click();
+    await dashboard
+      .row(/PKP added to group/)
+      .first()
+      .waitFor();
+  });
+
+  it("refuses code that no group lists, in words", async () => {
+    const pkpId = await pkpAddress();
+    await dashboard.go("Runner");
+    await dashboard.field("Code").fill(`${CODE} // changed`);
+    await dashboard.field("Parameters").fill(JSON.stringify({ pkpId, message: "hi" }));
+    await dashboard.page.getByLabel("Run with").selectOption({ label: "Bot" });
+    await dashboard.press("Run");
+    await dashboard.page.getByRole("alert").filter({ hasText: "List the action in a group" }).waitFor();
+  });
+
+  it("revokes one key and all of them, and removes what was made", async () => {
+    await dashboard.go("Usage keys");
+    await dashboard.row(/Bot/).getByRole("button", { name: "Revoke", exact: true }).click();
+    await dashboard.confirm("Revoke");
+    await dashboard.says("No usage keys yet");
+    for (const name of ["One", "Two"]) {
+      await dashboard.press("Create usage key");
+      await dashboard.fill("Name", name);
+      await dashboard.confirm("Create usage key");
+      await dashboard.keepSecret();
+    }
+    await dashboard.press("Revoke all");
+    await dashboard.confirm("Revoke all");
+    await dashboard.says("No usage keys yet");
+    await dashboard.go("Groups");
+    await dashboard.page.getByRole("link", { name: "Payouts" }).click();
+    await dashboard.press("Remove group");
+    await dashboard.confirm("Remove group");
+    await dashboard.says("No groups yet");
+    await dashboard.go("Account");
+    await dashboard.press("Rename");
+    await dashboard.fill("Name", "Acme Ltd");
+    await dashboard.confirm("Save");
+    await dashboard.says("Acme Ltd");
+  });
+
+  it("denies an op of a PKP, freezes the account and ends it", async () => {
+    await dashboard.go("PKPs");
+    await dashboard.page.getByRole("link", { name: "Treasury" }).click();
+    await dashboard.press("Change");
+    await dashboard.page.getByRole("checkbox", { name: "Read the private key itself" }).uncheck();
+    await dashboard.confirm("Save");
+    await dashboard.says("never getPrivateKey");
+    await dashboard.go("Account");
+    await dashboard.press("Freeze account");
+    await dashboard.confirm("Freeze account");
+    await dashboard.says("The account is frozen");
+    expect((await fetchJson("account"))["frozen"]).to.equal(true);
+    await dashboard.press("Unfreeze account");
+    await dashboard.confirm("Unfreeze account");
+    await dashboard.button("Freeze account").waitFor();
+    expect((await fetchJson("account"))["frozen"]).to.equal(false);
+  });
+
+  it("checks in the browser what a browser can, and says that the TEE is simulated", async () => {
+    await dashboard.go("Trust");
+    await dashboard.page.getByText("SIMULATED", { exact: true }).waitFor();
+    await dashboard.press("Check now");
+    const steps = dashboard.page.getByRole("region", { name: "Checks in this browser" }).getByRole("listitem");
+    await steps.first().waitFor();
+    const shown = await steps.allInnerTexts();
+    const passed = shown.filter((text) => text.startsWith("passed")).map((text) => text.split("\n").at(1));
+    expect(shown.filter((text) => text.startsWith("failed"))).to.deep.equal([]);
+    expect(passed.join("; "))
+      .to.match(/Freshness/)
+      .and.match(/Config document/)
+      .and.match(/Event log/)
+      .and.match(/Compose hash/)
+      .and.match(/Evidence files/)
+      .and.match(/Key namespace/);
+    dashboard.expectCalm();
+  });
+});

@@ -1,0 +1,102 @@
+/** What goes wrong around a page: the connection, the key, the reload, the back button. */
+import { expect } from "chai";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { Dashboard } from "../../support/dashboard";
+import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
+import { useStack } from "../../support/stack";
+
+describe("the dashboard when things go wrong", function () {
+  this.timeout(60_000);
+  const stack = useStack();
+  let browser: Browser;
+  let dashboard: Dashboard;
+  let account: ApiAccount;
+
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser?.close());
+  beforeEach(async () => {
+    account = await newApiAccount(stack().baseUrl);
+    dashboard = await Dashboard.open(browser, stack().baseUrl);
+  });
+  afterEach(() => dashboard.close());
+
+  it("says what is wrong with a key", async () => {
+    for (const [key, sentence] of [
+      ["not a key", "This is no API key"],
+      [Buffer.alloc(32, 7).toString("base64"), "This key is unknown here"],
+    ] as const) {
+      await dashboard.page.getByLabel("API key", { exact: true }).fill(key);
+      await dashboard.press("Sign in");
+      await dashboard.says(sentence);
+    }
+  });
+
+  it("says that the connection is lost, and goes on when it is back", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("Groups");
+    await dashboard.page.route("**/core/v1/**", (route) => route.abort());
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Later");
+    await dashboard.confirm("Create group");
+    await dashboard.dialog().getByText("The service could not be reached").waitFor();
+    await dashboard.page.unroute("**/core/v1/**");
+    await dashboard.confirm("Create group");
+    await dashboard.row(/Later/).waitFor();
+  });
+
+  it("makes nothing twice when an answer is lost", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("Groups");
+    let lost = 0;
+    await dashboard.page.route("**/add_group", async (route) => {
+      if (lost++ > 3) return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Once");
+    await dashboard.confirm("Create group");
+    await dashboard.dialog().getByText("The service could not be reached").waitFor();
+    await dashboard.confirm("Create group");
+    await dashboard.row(/Once/).waitFor();
+    const answer = await fetch(`${stack().baseUrl}/core/v1/list_groups`, { headers: { "x-api-key": account.key } });
+    expect(await answer.json()).to.have.length(1);
+  });
+
+  it("signs out, with the reason, when its key is revoked elsewhere", async () => {
+    const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS });
+    await dashboard.signIn(String(made["usage_api_key"]));
+    await dashboard.go("PKPs");
+    await account.api.must("/remove_usage_api_key", { usage_api_key: made["api_key_hash"] });
+    await dashboard.createPkp("Too late");
+    await dashboard.says("This key has been revoked. You have been signed out.");
+    await dashboard.button("Sign in").waitFor();
+  });
+
+  it("remembers a key for this tab only when asked, and forgets it on leaving", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.page.reload();
+    await dashboard.page.getByRole("checkbox", { name: "Remember in this tab" }).check();
+    await dashboard.signIn(account.key);
+    await dashboard.go("Groups");
+    await dashboard.page.reload();
+    await dashboard.page.getByRole("heading", { level: 1, name: "Groups", exact: true }).waitFor();
+    await dashboard.press("Sign out");
+    await dashboard.page.reload();
+    await dashboard.button("Sign in").waitFor();
+    expect(await dashboard.page.evaluate("JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])")).to.not.include(account.key);
+  });
+
+  it("goes back and forward by the browser's buttons", async () => {
+    await dashboard.signIn(account.key);
+    await dashboard.go("PKPs");
+    await dashboard.go("Trust");
+    await dashboard.page.goBack();
+    await dashboard.page.getByRole("heading", { level: 1, name: "PKPs", exact: true }).waitFor();
+    await dashboard.page.goForward();
+    await dashboard.page.getByRole("heading", { level: 1, name: "Trust", exact: true }).waitFor();
+  });
+});
