@@ -46,11 +46,11 @@ export interface Ops {
   /** Signs 32 bytes as they are. The signature, 65 bytes of hex. */
   signDigest(args: { pkpId: string; digest: string }): Promise<string>;
   /** Ed25519 over a text or bytes. */
-  signEd25519(args: { pkpId: string; message: string | { bytes: string } }): Promise<string>;
+  signEd25519(args: { pkpId: string; message: string | Uint8Array }): Promise<string>;
   /** BIP-340 over 32 bytes, with the taproot tweak when a merkle root is given. */
   signSchnorr(args: { pkpId: string; digest: string; merkleRoot?: string }): Promise<string>;
   /** ECDSA over P-256. */
-  signP256(args: { pkpId: string; digest?: string; message?: string | { bytes: string } }): Promise<string>;
+  signP256(args: { pkpId: string; digest?: string; message?: string | Uint8Array }): Promise<string>;
   /** The PKP's public key on a curve. */
   getPublicKey(args: { pkpId: string; curve: "secp256k1" | "ed25519" | "bip340" | "p256" }): Promise<string>;
   /** Encrypts a text for the account and the PKP. */
@@ -62,11 +62,11 @@ export interface Ops {
   /** A key bound to the CID of the running code. */
   getActionPrivateKey(args?: Record<string, never>): Promise<string>;
   /** Ed25519 with the action's own key. */
-  signEd25519AsAction(args: { message: string | { bytes: string } }): Promise<string>;
+  signEd25519AsAction(args: { message: string | Uint8Array }): Promise<string>;
   /** BIP-340 with the action's own key. */
   signSchnorrAsAction(args: { digest: string; merkleRoot?: string }): Promise<string>;
   /** P-256 with the action's own key. */
-  signP256AsAction(args?: { digest?: string; message?: string | { bytes: string } }): Promise<string>;
+  signP256AsAction(args?: { digest?: string; message?: string | Uint8Array }): Promise<string>;
   /** The public key of any action. */
   getActionPublicKey(args: { ipfsId: string; curve?: "secp256k1" | "ed25519" | "bip340" | "p256" }): Promise<string>;
   /** The address of any action. */

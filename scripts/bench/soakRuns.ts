@@ -7,7 +7,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { startStack, type Stack } from "../dev/stack";
 import { AbuseCaller, furnish } from "./abuse/callers";
-import { HELLO, SIGN } from "./run/codes";
+import { HELLO } from "./run/codes";
 
 const MIB = 2 ** 20;
 const PAGE_BYTES = 4_096;
@@ -26,6 +26,7 @@ const HOSTILE = [
   "async function main() { throw new Error('x'.repeat(1e6)); }",
   "async function main({ pkpId }) { for (;;) await Actions.signMessage({ pkpId, message: 'm' }); }",
 ];
+const SIGN = `async function main({ pkpId }) { return await Actions.signMessage({ pkpId, message: "m" }); }`;
 const HONEST = [HELLO, SIGN];
 
 interface Figures {
@@ -84,12 +85,13 @@ function figuresOf(stack: Stack, done: number): Figures {
 }
 
 async function main(): Promise<void> {
-  const settings = { SIGNUP_CREDIT_CENTS: "100000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", RATE_LIMIT_MINTS_PER_MINUTE: "1000000" };
+  const settings = { SIGNUP_CREDIT_CENTS: "1000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", RATE_LIMIT_MINTS_PER_MINUTE: "1000000" };
   const stack = await startStack({ env: settings });
   const keyholder = stack.service("executor").child.pid ?? 0;
   const failures = new Map<string, number>();
   const rows: Figures[] = [];
   let [next, done] = [0, 0];
+  let children: number[] = [];
   try {
     const [honest, hostile] = [await furnish(stack.baseUrl, HONEST), await furnish(stack.baseUrl, HOSTILE)];
     const worker = async (): Promise<void> => {
@@ -107,9 +109,10 @@ async function main(): Promise<void> {
     };
     await Promise.all(Array.from({ length: CALLERS }, worker));
   } finally {
+    children = programsBelow(keyholder, "sandbox/child.js");
     await stack.stop();
   }
-  const left = programsBelow(keyholder, "sandbox/child.js").length;
+  const left = children.filter((pid) => readOr(() => isProgram(String(pid), "sandbox/child.js"), false)).length;
   const problems = [
     ...growth(rows),
     ...[...failures].map(([end, times]) => `${times} honest runs ended as ${end}`),

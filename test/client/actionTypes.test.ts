@@ -49,7 +49,9 @@ function typeOf(schema: Schema): string {
 
 const recordOf = ({ additionalProperties: inner }: Schema): string => `Record<string, ${typeof inner === "object" ? typeOf(inner) : "unknown"}>`;
 
+/** An object of bytes alone is what the bridge makes of bytes where text is taken, too. */
 function objectOf({ properties = {}, required = [] }: Schema): string {
+  if (Object.keys(properties).join() === "bytes") return "Uint8Array";
   const members = Object.entries(properties).map(([name, part]) => `${name}${required.includes(name) ? "" : "?"}: ${typeOf(part)}`);
   return members.length === 0 ? "Record<string, never>" : `{ ${members.join("; ")} }`;
 }

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { initEccLib, payments, Psbt, Transaction, networks } from "bitcoinjs-lib";
 import { createLocalJWKSet, jwtVerify } from "jose";
-import { verify } from "node:crypto";
+import { createHash, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as ecc from "tiny-secp256k1";
@@ -18,7 +18,8 @@ import {
   type Address,
 } from "@solana/kit";
 import { createLocalRunner, type LocalRun, type LocalRunner } from "../../../scripts/action/localRun";
-import { bytes } from "../../support/nobleKeys";
+import { STANDARD_ACTIONS } from "../../../client/standardActions";
+import { bytes, nobleVerify } from "../../support/nobleKeys";
 
 type Response = Record<string, string>;
 
@@ -111,6 +112,20 @@ describe("examples for other chains", () => {
     const { payload } = await jwtVerify(token ?? "", keys, { issuer: runner.pkpId, audience: "them", algorithms: ["ES256"] });
     expect(payload.sub).to.equal("ann");
     expect((await run("issue-token.js", { subject: "ann", audience: "them", seconds: 9_999 })).error?.message).to.contain("at most 3600 seconds");
+  });
+
+  it("the standard actions sign with each key what they are given", async () => {
+    const standard = async (name: keyof typeof STANDARD_ACTIONS, params: object): Promise<string> => {
+      const { error, response } = await runner.run(STANDARD_ACTIONS[name].code, { ...params });
+      expect(error, JSON.stringify(error)).to.equal(undefined);
+      return JSON.parse(response) as string;
+    };
+    const given = `0x${"ab".repeat(32)}`;
+    const key = async (curve: string): Promise<string> => `0x${(await publicKey(curve)).toString("hex")}`;
+    expect(nobleVerify("ed25519", await key("ed25519"), await standard("ed25519", { bytes: given }), bytes(given))).to.equal(true);
+    expect(nobleVerify("bip340", await key("bip340"), await standard("schnorr", { digest: given }), bytes(given))).to.equal(true);
+    const hash = createHash("sha256").update(bytes(given)).digest();
+    expect(nobleVerify("p256", await key("p256"), await standard("p256", { bytes: given }), hash)).to.equal(true);
   });
 
   it("aptos-message.js signs the wallet's text, and no forged field", async () => {
