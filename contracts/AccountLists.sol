@@ -85,7 +85,7 @@ contract AccountLists is AccountRules, IAccountLists {
     function getUsageApiKey(uint256 key) public view returns (UsageApiKeyInfo memory info) {
         UsageKey storage stored = _usageKeys[key];
         KeyHead memory head = stored.head;
-        if (!_isSet(head, _accounts[stored.accountId])) revert UnknownUsageKey(key);
+        if (!_isSet(stored.head, _accounts[stored.accountId])) revert UnknownUsageKey(key);
         info.id = key;
         info.accountId = stored.accountId;
         info.expiration = head.expiration;
@@ -180,6 +180,20 @@ contract AccountLists is AccountRules, IAccountLists {
     function _known(uint256 id) private view returns (Account storage account) {
         account = _accounts[id];
         if (account.owner == address(0)) revert UnknownAccount(id);
+    }
+
+    /// @dev The indexes of the actions a group lists. Rows forget nothing: retired indexes are taken out here.
+    function _actionsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory set) {
+        Group storage group = account.groups[groupId];
+        set = group.actionRow.load(group.actionPages, account.lastAction);
+        for (uint256 i = 0; i < set.words.length; i++) {
+            if (set.words[i] != 0) set.words[i] &= _liveWord(account, i);
+        }
+    }
+
+    function _pkpsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory) {
+        Group storage group = account.groups[groupId];
+        return group.pkpRow.load(group.pkpPages, account.lastPkp);
     }
 
     function _page(NumberSet memory set, uint256 offset, uint256 limit) private pure returns (uint256[] memory numbers, uint256 total) {

@@ -305,10 +305,7 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         uint256 longest = 0;
         for (uint256 i = 0; i < lists.length; i++) {
             longest = Math.max(longest, lists[i].length);
-            for (uint256 word = 0; word < Math.max(head.wordCount, lists[i].length) && !changed; word++) {
-                uint256 groups = word < lists[i].length ? lists[i][word] : 0;
-                changed = groups != key.lists[_scopeOfList(i)].at(head.generation, word);
-            }
+            changed = true;
         }
         if (!changed) return false;
         head.generation++;
@@ -422,17 +419,8 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         address[] calldata pkpIds
     ) external {
         uint256 id = _setGroupTexts(accountApiKeyHash, groupId, name, description);
-        Account storage account = _accounts[id];
-        NumberSet memory wanted = _addActions(id, accountApiKeyHash, groupId, cidHashes);
-        uint256[] memory gone = _without(_actionsIn(account, groupId), wanted);
-        for (uint256 i = 0; i < gone.length; i++) {
-            _removeAction(id, accountApiKeyHash, groupId, account.actionAt[gone[i]].hash);
-        }
-        wanted = _addPkps(id, accountApiKeyHash, groupId, pkpIds);
-        gone = _without(_pkpsIn(account, groupId), wanted);
-        for (uint256 i = 0; i < gone.length; i++) {
-            _removePkp(id, accountApiKeyHash, groupId, account.pkpAt[gone[i]].wallet);
-        }
+        _dropActionsBut(id, accountApiKeyHash, groupId, _addActions(id, accountApiKeyHash, groupId, cidHashes));
+        _dropPkpsBut(id, accountApiKeyHash, groupId, _addPkps(id, accountApiKeyHash, groupId, pkpIds));
     }
 
     function updateGroupMetadata(uint256 accountApiKeyHash, uint256 groupId, string calldata name, string calldata description) external {

@@ -3,9 +3,7 @@ pragma solidity ^0.8.30;
 
 import {EnumerableMap} from "@openzeppelin/contracts/utils/structs/EnumerableMap.sol";
 import {IAccountErrors} from "./interfaces/IAccountErrors.sol";
-import {Bits, NumberSet} from "./libraries/Bits.sol";
 import {GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
-import {Rows} from "./libraries/Rows.sol";
 import {
     Account,
     AccountStorage,
@@ -13,7 +11,6 @@ import {
     CREATE_PKPS,
     DELETE_GROUPS,
     FROZEN,
-    Group,
     KeyHead,
     MANAGED,
     UsageKey
@@ -23,10 +20,8 @@ import {DenialReason, Scope} from "./types/AccountTypes.sol";
 /// @title What writes, decisions and lists all ask of the storage
 abstract contract AccountRules is AccountStorage {
     using EnumerableMap for EnumerableMap.AddressToUintMap;
-    using Bits for NumberSet;
     using GroupSets for GroupRegister;
     using GroupSets for GroupList;
-    using Rows for mapping(uint256 => uint256);
 
     /// @dev A key as a decision sees it. `denial` says why it is not live; a live key of a frozen account cannot act either.
     struct Subject {
@@ -51,25 +46,27 @@ abstract contract AccountRules is AccountStorage {
         subject.accountId = key.accountId;
         account = _accounts[subject.accountId];
         subject.frozen = _isFrozen(account);
-        KeyHead memory head = key.head;
-        subject.generation = head.generation;
-        if (!_isSet(head, account)) subject.denial = DenialReason.UnknownKey;
-        else if (head.expiration != 0 && block.timestamp >= head.expiration) subject.denial = DenialReason.KeyExpired;
+        subject.generation = key.head.generation;
+        uint256 expiration = key.head.expiration;
+        if (!_isSet(key.head, account)) subject.denial = DenialReason.UnknownKey;
+        else if (expiration != 0 && block.timestamp >= expiration) subject.denial = DenialReason.KeyExpired;
     }
 
     /// @dev Is a usage key set: neither removed nor revoked with all others?
-    function _isSet(KeyHead memory head, Account storage account) internal view returns (bool) {
+    function _isSet(KeyHead storage head, Account storage account) internal view returns (bool) {
         return head.position != 0 && head.epoch == account.epoch;
     }
 
     /// @dev Does a usage key hold a scope: on the group, or on all of them? Whether it is live, and whether the group exists, is asked elsewhere.
     function _holds(UsageKey storage key, Scope scope, uint256 groupId) internal view returns (bool) {
         if (scope == Scope.OwnerOnly) return false;
-        KeyHead memory head = key.head;
-        if (scope == Scope.CreateGroups) return head.flags & CREATE_GROUPS != 0;
-        if (scope == Scope.DeleteGroups) return head.flags & DELETE_GROUPS != 0;
-        if (scope == Scope.CreatePkps) return head.flags & CREATE_PKPS != 0;
-        return key.lists[scope].has(head.generation, 0) || key.lists[scope].has(head.generation, groupId);
+        uint8 flags = key.head.flags;
+        if (scope == Scope.CreateGroups) return flags & CREATE_GROUPS != 0;
+        if (scope == Scope.DeleteGroups) return flags & DELETE_GROUPS != 0;
+        if (scope == Scope.CreatePkps) return flags & CREATE_PKPS != 0;
+        GroupList storage list = key.lists[scope];
+        uint32 generation = key.head.generation;
+        return list.has(generation, 0) || list.has(generation, groupId);
     }
 
     function _isManaged(Account storage account) internal view returns (bool) {
@@ -100,22 +97,8 @@ abstract contract AccountRules is AccountStorage {
         if (!account.groupsThatExist.has(groupId)) revert IAccountErrors.UnknownGroup(groupId);
     }
 
-    /// @dev The indexes of the actions a group lists. Rows forget nothing: retired indexes are taken out here.
-    function _actionsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory set) {
-        Group storage group = account.groups[groupId];
-        set = group.actionRow.load(group.actionPages, account.lastAction);
-        for (uint256 i = 0; i < set.words.length; i++) {
-            if (set.words[i] != 0) set.words[i] &= _liveWord(account, i);
-        }
-    }
-
     /// @dev The indexes of actions that are not retired, and index 0, "any".
     function _liveWord(Account storage account, uint256 word) internal view returns (uint256) {
         return account.liveActions[word] | (word == 0 ? 1 : 0);
-    }
-
-    function _pkpsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory) {
-        Group storage group = account.groups[groupId];
-        return group.pkpRow.load(group.pkpPages, account.lastPkp);
     }
 }

@@ -67,10 +67,29 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         for (uint256 i = 0; i < pkps.length; i++) set.put(_addPkp(id, actor, groupId, pkps[i]));
     }
 
-    /// @dev The indexes in a group that are not wanted there.
-    function _without(NumberSet memory listed, NumberSet memory wanted) internal pure returns (uint256[] memory) {
-        listed.subtract(wanted);
-        return listed.page(0, listed.size());
+    /// @dev Ends the listing of every action but those wanted. `wanted` has room for every index of the account.
+    function _dropActionsBut(uint256 id, uint256 actor, uint256 groupId, NumberSet memory wanted) internal {
+        Account storage account = _accounts[id];
+        Group storage group = account.groups[groupId];
+        for (uint256 page = 0; page < wanted.words.length; page++) {
+            if (!Rows.mayFill(group.actionPages, page)) continue;
+            uint256 gone = group.actionRow[page] & _liveWord(account, page) & ~wanted.words[page];
+            for (; gone != 0; gone &= gone - 1) {
+                _removeAction(id, actor, groupId, account.actionAt[page * INDEXES_PER_WORD + Bits.lowest(gone)].hash);
+            }
+        }
+    }
+
+    function _dropPkpsBut(uint256 id, uint256 actor, uint256 groupId, NumberSet memory wanted) internal {
+        Account storage account = _accounts[id];
+        Group storage group = account.groups[groupId];
+        for (uint256 page = 0; page < wanted.words.length; page++) {
+            if (!Rows.mayFill(group.pkpPages, page)) continue;
+            uint256 gone = group.pkpRow[page] & ~wanted.words[page];
+            for (; gone != 0; gone &= gone - 1) {
+                _removePkp(id, actor, groupId, account.pkpAt[page * INDEXES_PER_WORD + Bits.lowest(gone)].wallet);
+            }
+        }
     }
 
     /// @dev Gives an action that the account has not the next index. "Any action" has index 0 from the start.

@@ -4,8 +4,9 @@
  */
 import { parseArgs } from "node:util";
 import { UsageError, type Command } from "./operator/command";
+import { correctBalance } from "./operator/books";
 import { checkCompose } from "./operator/compose";
-import { addPayer, listPayers, registerPayers, removePayer, setAdminPayer } from "./operator/payers";
+import { addPayer, cancelAdminPayer, listPayers, registerPayers, removePayer, setAdminPayer } from "./operator/payers";
 import { cancelSubmission, resizePool, showSubmission, stuckSubmissions } from "./operator/submissions";
 
 const COMMANDS: Readonly<Record<string, Command>> = {
@@ -14,10 +15,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "add-payer": addPayer,
   "remove-payer": removePayer,
   "set-admin-payer": setAdminPayer,
+  "cancel-admin-payer": cancelAdminPayer,
   resize: resizePool,
   stuck: stuckSubmissions,
   submission: showSubmission,
   cancel: cancelSubmission,
+  correct: correctBalance,
   "check-compose": checkCompose,
 };
 

@@ -1,12 +1,11 @@
 /** Payers: who they are, what they have, and the contract admin's transactions about them. */
 import { formatEther, Wallet, type JsonRpcProvider } from "ethers";
 import { AccountManager__factory, type AccountManager } from "../../typechain-types";
-import type { Address } from "../../protocol/ids";
 import { callExecutor } from "../dev/payers";
 import { askSecret } from "../prompt";
 import { addressArgument, contractAddress, countArgument, setting, table, withProvider, type Command, type Invocation } from "./command";
 
-type AdminFunction = "addApiPayer" | "removeApiPayer" | "setAdminApiPayer";
+type AdminFunction = "addApiPayer" | "removeApiPayer" | "setAdminApiPayer" | "cancelAdminApiPayer";
 
 export const listPayers: Command = {
   args: "[count]",
@@ -21,17 +20,32 @@ export const registerPayers: Command = {
     withProvider(async (provider) => {
       const { adminPayer, payers } = await derived(countArgument(invocation));
       const contract = connect(provider);
-      const registered = new Set(await contract.apiPayers());
+      const registered = await addedPayers(contract);
       const missing = payers.filter((payer) => !registered.has(payer)).map((payer): [AdminFunction, string] => ["addApiPayer", payer]);
-      const admin: [AdminFunction, string][] = (await contract.adminApiPayer()) === adminPayer ? [] : [["setAdminApiPayer", adminPayer]];
+      const admin: [AdminFunction, string][] = (await adminPayers(contract)).includes(adminPayer) ? [] : [["setAdminApiPayer", adminPayer]];
       if (missing.length + admin.length === 0) return invocation.print("All of them are registered.");
       await carryOut(invocation, provider, [...missing, ...admin]);
     }),
 };
 
 export const addPayer = adminCommand("addApiPayer", "let an address act as API payer");
-export const removePayer = adminCommand("removeApiPayer", "let it act no more; drain its lane first (resize)");
+export const removePayer = adminCommand("removeApiPayer", "let it act no more, or cancel its scheduled addition; drain its lane first (resize)");
 export const setAdminPayer = adminCommand("setAdminApiPayer", "name the address that funds the payers");
+
+export const cancelAdminPayer: Command = {
+  args: "",
+  help: "cancel the scheduled address that would fund the payers",
+  run: async (invocation) => withProvider((provider) => carryOut(invocation, provider, [["cancelAdminApiPayer"]])),
+};
+
+/** Payers that act or will. */
+async function addedPayers(contract: AccountManager): Promise<Set<string>> {
+  const [acting, scheduled] = await Promise.all([contract.apiPayers(), contract.scheduledApiPayers()]);
+  return new Set([...acting, ...scheduled.map(({ payer }) => payer)]);
+}
+
+/** The address that funds the payers, and the one that will. */
+const adminPayers = async (contract: AccountManager): Promise<string[]> => [await contract.adminApiPayer(), (await contract.scheduledAdminApiPayer()).payer];
 
 function adminCommand(functionName: AdminFunction, help: string): Command {
   return {
@@ -43,18 +57,28 @@ function adminCommand(functionName: AdminFunction, help: string): Command {
 
 async function showPayers({ args, print }: Invocation, provider: JsonRpcProvider): Promise<void> {
   const contract = connect(provider);
-  const registered = new Set(await contract.apiPayers());
-  const admin = await contract.adminApiPayer();
+  const registered = await addedPayers(contract);
+  const activeFrom = new Map([...(await contract.scheduledApiPayers()), await contract.scheduledAdminApiPayer()].map((one) => [one.payer, one.activeFrom]));
+  const [admin, nextAdmin] = await adminPayers(contract);
+  const since = (payer: string): string => {
+    const seconds = activeFrom.get(payer);
+    return seconds === undefined ? "" : ` from ${new Date(Number(seconds) * 1000).toISOString()}`;
+  };
+  const adminRole = (payer: string): string => {
+    if (payer === admin) return "admin payer";
+    return payer === nextAdmin ? `admin payer${since(payer)}` : "admin payer, not set on chain";
+  };
   const { adminPayer, payers } = await derived(Number(args[0] ?? registered.size));
   const indexed = [adminPayer, ...payers];
   const strangers = [...registered].filter((payer) => !indexed.includes(payer));
   const rows = await Promise.all(
     [...indexed.entries(), ...strangers.map((payer): [string, string] => ["-", payer])].map(async ([index, payer]) => {
-      const role = index === 0 ? (payer === admin ? "admin payer" : "admin payer, not set on chain") : registered.has(payer) ? "registered" : "not registered";
+      const role = index === 0 ? adminRole(payer) : registered.has(payer) ? `registered${since(payer)}` : "not registered";
       return [String(index), payer, formatEther(await provider.getBalance(payer)), role];
     }),
   );
   print(table([["payer", "address", "ether", ""], ...rows]));
+  print(`Additions wait for ${await contract.payerDelaySeconds()} seconds once there is a managed account.`);
 }
 
 async function derived(count: number): Promise<{ adminPayer: string; payers: string[] }> {
@@ -64,15 +88,19 @@ async function derived(count: number): Promise<{ adminPayer: string; payers: str
 const connect = (provider: JsonRpcProvider): AccountManager => AccountManager__factory.connect(contractAddress(), provider);
 
 /** Prints each transaction, or signs it with the admin's key and waits for it. */
-async function carryOut({ sign, print }: Invocation, provider: JsonRpcProvider, calls: readonly (readonly [AdminFunction, string])[]): Promise<void> {
+async function carryOut({ sign, print }: Invocation, provider: JsonRpcProvider, calls: readonly (readonly [AdminFunction, string?])[]): Promise<void> {
   const contract = connect(provider);
   const wallet = sign ? await adminWallet(provider, await contract.admin()) : undefined;
   for (const [functionName, argument] of calls) {
-    if (wallet === undefined) print(forMultisig(functionName, argument as Address));
+    const args = argument === undefined ? [] : [argument];
+    if (wallet === undefined) print(forMultisig(functionName, args));
     else {
-      const sent = await contract.connect(wallet)[functionName](argument);
+      const sent = await contract
+        .connect(wallet)
+        .getFunction(functionName)
+        .send(...args);
       const receipt = await sent.wait();
-      print(`${functionName}(${argument}): ${receipt?.status === 1 ? "done" : "FAILED"} in ${sent.hash}`);
+      print(`${functionName}(${args.join()}): ${receipt?.status === 1 ? "done" : "FAILED"} in ${sent.hash}`);
     }
   }
 }
@@ -83,7 +111,7 @@ async function adminWallet(provider: JsonRpcProvider, admin: string): Promise<Wa
   return wallet;
 }
 
-function forMultisig(functionName: AdminFunction, argument: Address): string {
-  const data = AccountManager__factory.createInterface().encodeFunctionData(functionName as "addApiPayer", [argument]);
-  return [`${functionName}(${argument})`, `  to    ${contractAddress()}`, `  value 0`, `  data  ${data}`].join("\n");
+function forMultisig(functionName: AdminFunction, args: readonly string[]): string {
+  const data = AccountManager__factory.createInterface().encodeFunctionData(functionName as "addApiPayer", args as [string]);
+  return [`${functionName}(${args.join()})`, `  to    ${contractAddress()}`, `  value 0`, `  data  ${data}`].join("\n");
 }
