@@ -44,6 +44,7 @@ export const ERRORS = {
   request_expired: { status: 400, title: "The forward request's deadline is past" },
   forward_gas_too_low: { status: 400, title: "The forward request allows too little gas for its call" },
   account_not_named: { status: 400, title: "The wallet has to say which account it means" },
+  owner_needs_token: { status: 400, title: "The new owner's wallet is derived in the TEE and must be proved by a token" },
   // 401: who is asking?
   missing_credential: { status: 401, title: "A credential is needed" },
   malformed_key: { status: 401, title: "This is not a key" },

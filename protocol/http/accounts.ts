@@ -1,6 +1,6 @@
 /** Accounts: making one, looking at it, handing it over. Source: specification §4 "Account and credentials", "ChainSecured endpoints". */
 import { z } from "zod";
-import { address, count, descriptionText, nameText, outAddress, outHash, success, writeAnswer } from "./fields";
+import { address, count, descriptionText, nameText, outAddress, outHash, success, writeAnswer, reject } from "./fields";
 import { defineRoute } from "./route";
 import { envelope, exampleEnvelope } from "./signatures";
 
@@ -153,9 +153,32 @@ const transferOwnership = defineRoute({
     "Hand the account to another owner (a wallet, a multisig, a contract). A managed account becomes ChainSecured; usage keys stay. Carried out at zero balance, too.",
   auth: "ownerKey",
   body: "json",
-  request: { body: z.strictObject({ new_owner_address: address }) },
+  request: {
+    body: z
+      .strictObject({
+        new_owner_address: address.optional(),
+        new_owner_identity_token: z
+          .string()
+          .max(8_192)
+          .optional()
+          .meta({ description: "An OIDC ID token of the new owner: the account goes to the wallet of that identity." }),
+      })
+      .check((ctx) => {
+        const { new_owner_address: wallet, new_owner_identity_token: token } = ctx.value;
+        if (wallet === undefined && token === undefined)
+          reject(ctx as Parameters<typeof reject>[0], "give new_owner_address or new_owner_identity_token", { shape: true });
+      }),
+  },
   response: writeAnswer,
-  errors: ["zero_address", "same_owner", "owner_is_this_contract", "forwarder_not_allowed"],
+  errors: [
+    "owner_needs_token",
+    "invalid_identity_token",
+    "identity_provider_unavailable",
+    "zero_address",
+    "same_owner",
+    "owner_is_this_contract",
+    "forwarder_not_allowed",
+  ],
   example: { body: { new_owner_address: wallet }, response: { success: true, transaction_hash: transaction } },
   price: "writeIfFunded",
   effect: true,

@@ -26,6 +26,8 @@ export interface Caller {
   readonly managed: boolean;
   /** A former owner credential of an account that was converted or handed over: 403 everywhere but account_exists. */
   readonly retired: boolean;
+  /** The wallet of an owner who showed an identity token: the executor signs for it. */
+  readonly identityWallet?: Address;
   /** Set when the caller proved a wallet. */
   readonly wallet?: Address;
 }

@@ -34,7 +34,7 @@ export function presentedCredentials(ctx: RelayerContext, auth: AuthKind): Prese
   if (given === 0 && !OPTIONAL.has(auth)) throw new KeywrightError("missing_credential", "Send a key as X-Api-Key or Authorization: Bearer.");
   return {
     ...(key === undefined ? {} : { key: requireKey(key) }),
-    ...(identityToken === undefined ? {} : { identityToken }),
+    ...(identityToken === undefined ? {} : { identityToken, ...pickedAccount(ctx) }),
     ...(walletAuth === undefined ? {} : { walletAuth, ...pickedAccount(ctx) }),
   };
 }
@@ -97,7 +97,7 @@ export class Authentication {
 
   async #callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
     if (ASKS_NOTHING.has(auth)) return undefined;
-    if (presented.identityToken !== undefined) return this.#byToken(presented.identityToken, requestId);
+    if (presented.identityToken !== undefined) return this.#byToken(presented.identityToken, presented.account, requestId);
     if (presented.walletAuth !== undefined) return this.#byWallet(presented.walletAuth, presented.account);
     return undefined;
   }
@@ -125,12 +125,32 @@ export class Authentication {
     this.#remembered.set(keyId, role);
   }
 
-  async #byToken(token: string, requestId: string): Promise<Caller> {
+  /**
+   * The owner who signs in with an identity provider: of the account of the wallet's own id, or of one that was handed to the identity. Where that account is
+   * ChainSecured, the executor signs for the wallet.
+   */
+  async #byToken(token: string, picked: AccountId | undefined, requestId: string): Promise<Caller> {
     const { walletAddress, accountId } = await this.deps.executor.call("ownerWallet", { token }, { requestId });
-    const account = await this.deps.chain.account(accountId as AccountId);
-    if (account === undefined) throw new KeywrightError("account_not_found", "This identity has no account yet: POST /new_account with the token makes one.");
-    const owns = account.managed && account.owner === walletAddress;
-    return ownerOf(account.id, { managed: account.managed, retired: !owns, credential: { type: "identity", token } });
+    const wallet = walletAddress as Address;
+    const credential = { type: "identity", token } as const;
+    const account = picked === undefined ? await this.#accountOfIdentity(wallet) : await this.#ownedBy(wallet, picked);
+    if (account !== undefined) return ownerOf(account.id, { managed: account.managed, retired: false, credential, identityWallet: wallet });
+    if (picked !== undefined) throw new KeywrightError("account_not_owned", "The identity does not own the account named in X-Account.");
+    const former = await this.deps.chain.account(accountId as AccountId);
+    if (former === undefined) throw new KeywrightError("account_not_found", "This identity has no account yet: POST /new_account with the token makes one.");
+    return ownerOf(former.id, { managed: former.managed, retired: true, credential });
+  }
+
+  /** Of the identity's own id, else the only one it was handed. Nobody hands an account to an identity without its token. */
+  async #accountOfIdentity(wallet: Address): Promise<AccountView | undefined> {
+    const own = await this.#ownedBy(wallet, packedAccountId(wallet));
+    if (own !== undefined) return own;
+    const [only, ...others] = await this.deps.chain.accountsOwnedBy(wallet);
+    if (only === undefined) return undefined;
+    if (others.length === 0) return this.#ownedBy(wallet, only.id);
+    throw new KeywrightError("account_not_named", "Name the account in X-Account: this identity owns several.", {
+      accounts: [only, ...others].map(({ id }) => id),
+    });
   }
 
   /** Who owns what is asked of the contract itself: the followed events, which name the other accounts of a wallet, may be a block behind. */
@@ -199,7 +219,7 @@ function roleOf(state: KeyState): Omit<Caller, "key" | "credential"> {
   };
 }
 
-const ownerOf = (accountId: AccountId, rest: Pick<Caller, "managed" | "retired" | "credential" | "wallet">): Caller => ({
+const ownerOf = (accountId: AccountId, rest: Pick<Caller, "managed" | "retired" | "credential" | "wallet" | "identityWallet">): Caller => ({
   accountId,
   isOwner: true,
   actorId: accountId,

@@ -10,7 +10,8 @@ export function permit(route: Route, caller: Caller | undefined): void {
   if (caller === undefined) return;
   if (caller.retired) throw chainSecured("This key is no longer a credential: the account was converted or handed over, and its owner's wallet decides now.");
   const isWrite = route.price === "managementWrite" || route.price === "writeIfFunded";
-  if (isWrite && !caller.managed) throw chainSecured("The account is ChainSecured: its owner's wallet sends this write to the contract itself.");
+  if (isWrite && !caller.managed && caller.identityWallet === undefined)
+    throw chainSecured("The account is ChainSecured: its owner's wallet sends this write to the contract itself.");
   if (!ownerRoute(route)) return;
   if (!caller.isOwner) throw new KeywrightError("owner_only", "Only the account's owner may do this; no usage key can be given the right.");
   if (route.auth === "accountKey" && caller.key === undefined) throw new KeywrightError("owner_only", "Conversion takes the account key itself.");

@@ -1,6 +1,7 @@
 /** Accounts: made, looked at, converted, handed over. Source: specification §4 "Account and credentials", "ChainSecured endpoints". */
 import { KeywrightError } from "../../protocol/errors";
-import { decodedKeyIdOf, keyIdOf, type AccountId } from "../../protocol/ids";
+import { decodedKeyIdOf, keyIdOf, packedAccountId, ZERO_HASH, type AccountId, type ActionHash, type Address, type KeyId, type PkpId } from "../../protocol/ids";
+import type { Chain } from "../chain/types";
 import { verifyTypedData } from "../../protocol/typedData";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
@@ -20,7 +21,10 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
     freezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, true))),
     unfreezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, false))),
 
-    transferOwnership: async (call) => done(await writes.send(call, write("transferOwnership", call.caller.accountId, call.body.new_owner_address))),
+    transferOwnership: async (call) => {
+      const newOwner = await newOwnerOf(deps, call);
+      return done(await writes.send(call, write("transferOwnership", call.caller.accountId, newOwner)));
+    },
 
     convertToChainSecuredAccount: async (call) => {
       const { new_admin_wallet_address: newOwner, ...envelope } = call.body;
@@ -33,6 +37,39 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
       return { ...done(written), wallet_address: newOwner, api_key_hash: accountId };
     },
   };
+}
+
+/** The wallet that is to own the account. One whose key exists only in the TEE must be an identity that shows its token, else the account would be lost. */
+async function newOwnerOf({ chain, executor }: RouteDeps, call: Call<"transferOwnership">): Promise<Address> {
+  const { new_owner_address: named, new_owner_identity_token: token } = call.body;
+  if (token === undefined) {
+    if (named === undefined) throw new KeywrightError("invalid_body", "body: give new_owner_address or new_owner_identity_token.");
+    await requireOwnKey(chain, call.caller.accountId, named);
+    return named;
+  }
+  const { walletAddress } = await executor.call("ownerWallet", { token }, call);
+  if (named !== undefined && named !== walletAddress) {
+    throw new KeywrightError("invalid_value", `body.new_owner_address: the token is that of ${walletAddress}.`);
+  }
+  return walletAddress as Address;
+}
+
+async function requireOwnKey(chain: Chain, accountId: AccountId, wallet: Address): Promise<void> {
+  const [first] = (await chain.events(packedAccountId(wallet), undefined, 1)).events;
+  // Only an identity has a managed account of its wallet's own id.
+  if (first?.name === "AccountCreated" && first.args["managed"] === true) {
+    throw new KeywrightError("owner_needs_token", `${wallet} is the wallet of an identity: send new_owner_identity_token to show that it can sign in here.`);
+  }
+  if ((await chain.apiPayers()).includes(wallet))
+    throw new KeywrightError("owner_needs_token", `${wallet} is an API payer of this service; nobody else can use it.`);
+  if (await isPkpOf(chain, accountId, wallet)) {
+    throw new KeywrightError("owner_needs_token", `${wallet} is a PKP of this account: it signs for actions only, so nobody could ever act as the owner.`);
+  }
+}
+
+async function isPkpOf(chain: Chain, accountId: AccountId, wallet: Address): Promise<boolean> {
+  const { derivationPath } = await chain.explainExecution(accountId as string as KeyId, ZERO_HASH as string as ActionHash, wallet as string as PkpId);
+  return derivationPath !== undefined;
 }
 
 async function newAccountWithKey(deps: RouteDeps, writes: Writes, call: Call<"newAccount">): Promise<Answer<"newAccount">> {

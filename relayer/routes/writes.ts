@@ -9,7 +9,7 @@ import { routeOf, type RouteName } from "../../protocol/http";
 import type { AccountId } from "../../protocol/ids";
 import type { Act } from "../act";
 import type { CredentialWrite, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
-import type { Forwarded } from "../../protocol/forward";
+import { decodeForward, type Forwarded, type SignedForwardRequest } from "../../protocol/forward";
 import type { Call, Caller } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
@@ -33,6 +33,9 @@ const keyOf = (act: Act, { attempt = 1 }: WriteOptions): string => (attempt === 
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
 
+/** How long a request that the executor signed for an identity may take to be mined. */
+const FORWARD_SECONDS = 600;
+
 type Spender = Omit<Parameters<RouteDeps["credits"]["reserveWrite"]>[0], "submissionId" | "cents">;
 
 /** What an owner must be able to do without credit: ending a leaked key, stopping everything, leaving. */
@@ -45,7 +48,7 @@ export interface Author {
 }
 
 export class Writes {
-  constructor(private readonly deps: Pick<RouteDeps, "chain" | "credits" | "prices" | "log">) {}
+  constructor(private readonly deps: Pick<RouteDeps, "chain" | "credits" | "executor" | "prices" | "log">) {}
 
   /** @throws what `Chain.submit` throws. */
   async send(call: WriteCall, contractWrite: CredentialWrite["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
@@ -59,10 +62,12 @@ export class Writes {
       functionName = made.functionName;
       return made;
     };
+    const making = typeof contractWrite === "function" ? () => inTurn(contractWrite) : contractWrite;
     const submitted = this.deps.chain.submit({
       ...this.#common(author.accountId, call, this.#spenderOf(call)),
-      credential: author.credential,
-      write: typeof contractWrite === "function" ? () => inTurn(contractWrite) : contractWrite,
+      ...(isOfIdentity(call.caller, author)
+        ? { forward: () => this.#signedByIdentity(author, call, making) }
+        : { credential: author.credential, write: making }),
       ...(options.convert === undefined ? {} : { convert: options.convert }),
       ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options) }),
     });
@@ -71,6 +76,22 @@ export class Writes {
     });
     this.#audit(author.accountId, call, functionName, answer);
     return answer;
+  }
+
+  /** The write as a forward request of the identity's wallet, signed in the TEE. */
+  async #signedByIdentity({ credential }: Author, { caller, requestId }: WriteCall, making: CredentialWrite["write"]): Promise<SignedForwardRequest> {
+    const { chain, executor } = this.deps;
+    if (credential.type !== "identity" || caller?.identityWallet === undefined) throw new TypeError("only an identity's write is signed for it");
+    const contractWrite = typeof making === "function" ? await making() : making;
+    const [estimate, nonce] = await Promise.all([chain.estimateAsOwner(contractWrite, caller.identityWallet), chain.forwarderNonce(caller.identityWallet)]);
+    const asked = {
+      token: credential.token,
+      write: contractWrite,
+      gas: String((estimate * 13n) / 10n + 20_000n),
+      forwarderNonce: String(nonce),
+      deadline: String(Math.floor(Date.now() / 1_000) + FORWARD_SECONDS),
+    };
+    return decodeForward((await executor.call("signForwardOfIdentity", asked, { requestId })).forward);
   }
 
   /** A request that the owner signed, once: the same request sent again gets the first one's answer. `isFree` for what makes an account. */
@@ -111,6 +132,10 @@ export class Writes {
     this.deps.log.info({ audit: true, requestId, account: accountId, actor, kind: kindOf(route), functionName, transaction: answer.transactionHash }, "write");
   }
 }
+
+/** An identity's wallet owns the account itself; no payer may write in its stead. */
+const isOfIdentity = (caller: Caller | undefined, { credential }: Author): boolean =>
+  credential.type === "identity" && caller?.identityWallet !== undefined && !caller.managed;
 
 function authorOf({ caller }: WriteCall): Author {
   if (caller?.credential === undefined) throw new KeywrightError("missing_credential", "This write takes a key or an identity token.");

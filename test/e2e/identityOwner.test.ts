@@ -125,3 +125,58 @@ describe("an owner with an identity token", () => {
     expect(await owner.account()).to.include({ id: accountId, owner: safe.address, managed: false, usage_api_key_count: 0 });
   });
 });
+
+describe("an account handed to an identity", function () {
+  this.timeout(90_000);
+  const stack = useStack();
+  const provider = useIdentityProvider();
+  let chain: JsonRpcProvider;
+  before(() => (chain = connect(stack().rpcUrl)));
+  after(() => chain.destroy());
+
+  it("is managed by its token, runs, and goes on to a wallet and to a Safe; no coin was ever on the identity's wallet", async () => {
+    const { baseUrl } = stack();
+    const subject = `person-${randomBytes(6).toString("hex")}`;
+    const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
+    const account = await makeAccount(baseUrl);
+    const room = await makeRoom(account.client);
+    await account.client.transferOwnership({ new_owner_identity_token: await provider().token(subject) });
+    expect(await refused(account.client.listGroups())).to.equal("403 account_chain_secured");
+
+    const seen = await owner.account();
+    expect(seen).to.include({ id: account.accountId, managed: false });
+    const bot = await makeUsageKey(owner, baseUrl, { execute_in_groups: [room.group] });
+    await expectSigned(bot.client, room.pkp);
+    const second = await owner.createWallet({ name: "second" });
+    await owner.updateGroup({ group_id: room.group, name: "both", description: "", pkp_ids_permitted: [room.pkp, second.wallet_address] });
+    await expectSigned(bot.client, second.wallet_address);
+    await owner.removeUsageApiKey({ usage_api_key: bot.key });
+    expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
+    expect([await chain.getBalance(seen.owner), await chain.getTransactionCount(seen.owner)]).to.deep.equal([0n, 0]);
+
+    const wallet = await fundedWallet(chain);
+    await owner.transferOwnership({ new_owner_address: wallet.address });
+    expect(await refused(owner.account())).to.match(/^40[34] /);
+    const seats = [Wallet.createRandom(chain), Wallet.createRandom(chain)];
+    const safe = await deploySafe(wallet, seats, 2);
+    const byWallet = await createChainSecuredClient({ baseUrl, signer: wallet, accountId: account.accountId });
+    await byWallet.transferOwnership({ new_owner_address: safe.address });
+    expect(await byWallet.account()).to.include({ owner: safe.address });
+  });
+
+  it("needs the identity's token: an address whose key nobody holds is refused", async () => {
+    const { baseUrl } = stack();
+    const subject = `person-${randomBytes(6).toString("hex")}`;
+    const identity = createClient({ baseUrl, identityToken: () => provider().token(subject) });
+    const made = await identity.newAccount({ account_name: "Ann", account_description: "" });
+    const account = await makeAccount(baseUrl);
+    const pkp = await account.client.createWallet({});
+    const balance = (await account.client.balance()).balance_cents;
+    for (const address of [made.wallet_address, pkp.wallet_address]) {
+      expect(await refused(account.client.transferOwnership({ new_owner_address: address }))).to.equal("400 owner_needs_token");
+    }
+    expect(await refused(account.client.transferOwnership({ new_owner_identity_token: "no.token.atall" }))).to.equal("401 invalid_identity_token");
+    expect((await account.client.balance()).balance_cents).to.equal(balance);
+    expect(await account.client.account()).to.include({ managed: true });
+  });
+});
