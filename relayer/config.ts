@@ -71,6 +71,7 @@ const environment = z.object({
   RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("new accounts and signature mints a minute per address"),
   RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000).optional().describe("new accounts and signature mints a day over all addresses"),
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
+  DRAIN_NOTICE_SECONDS: whole(0, 300).optional().describe("seconds that /ready says no before connections are refused; 5 in production, 0 else"),
   RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
   DETAIL_DAYS: whole(1, 3_650).default(7).describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept for ever"),
   PRICE_WRITE_CENTS: whole(0, 1_000_000).default(PRICES.managementWriteCents).describe("price of a management write in US cents"),
@@ -115,6 +116,7 @@ export interface Config extends DeploymentSettings {
   readonly prices: Prices;
   readonly runRecordsDays: number;
   readonly detailDays: number;
+  readonly drainNoticeSeconds: number;
 }
 
 /** @throws Error naming every variable that is wrong and what it should be. */
@@ -176,6 +178,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
     runRecordsDays: values.RUN_RECORDS_DAYS,
     detailDays: values.DETAIL_DAYS,
+    drainNoticeSeconds: values.DRAIN_NOTICE_SECONDS ?? (production ? 5 : 0),
   };
 }
 

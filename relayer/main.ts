@@ -34,11 +34,15 @@ import { openDocs } from "./docs";
 import { openViewer } from "./viewer";
 
 const API_VERSION = "1.0.0";
-const DRAIN_MS = 8_000;
+/** As long as a write may take to be answered, and a little more. */
+const DRAIN_MS = 35_000;
 const DRAIN_SWEEP_MS = 50;
 const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
+
+/** Readiness goes first: balancers stop sending while everything is still served. */
+const drain = { isOn: false };
 
 /** What is running, and how each part ends: last started, first stopped. */
 class Running {
@@ -200,7 +204,7 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
     rateLimits,
     evidences: evidenceDir === undefined ? undefined : new EvidenceFolder(evidenceDir),
     dashboard: openDashboard({ folder: join(__dirname, "..", "dashboard"), serviceName, cardForm: stripe.apiBase === undefined ? "stripe" : "double" }),
-    problems: () => readinessProblems({ chain, executor, db: store.db }),
+    problems: async () => (drain.isOn ? ["The service is shutting down."] : readinessProblems({ chain, executor, db: store.db })),
     description: buildOpenApi(serviceName, API_VERSION),
     viewer: openViewer(serviceName),
     docs: openDocs(serviceName),
@@ -229,12 +233,12 @@ function listen(server: Server, host: string, port: number): Promise<() => Promi
     server.once("error", (error: NodeJS.ErrnoException) => {
       reject(error.code === "EADDRINUSE" ? new Error(`Port ${port} on ${host} is taken by another process: choose another PORT or METRICS_PORT.`) : error);
     });
-    server.listen(port, host, () => resolve(() => drain(server)));
+    server.listen(port, host, () => resolve(() => close(server)));
   });
 }
 
 /** No new connections; requests under way may end, their connections are closed as they fall idle; what is left in the end is cut. */
-function drain(server: Server): Promise<void> {
+function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
     const sweep = setInterval(() => server.closeIdleConnections(), DRAIN_SWEEP_MS);
@@ -260,7 +264,8 @@ async function main(): Promise<void> {
     if (stopping) return;
     stopping = true;
     log.info({ signal }, "draining");
-    void stop(0);
+    drain.isOn = true;
+    setTimeout(() => void stop(0), config.drainNoticeSeconds * 1_000);
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);

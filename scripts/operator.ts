@@ -4,6 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { UsageError, type Command } from "./operator/command";
+import { correctBalance } from "./operator/books";
 import { checkCompose } from "./operator/compose";
 import { addPayer, cancelAdminPayer, listPayers, registerPayers, removePayer, setAdminPayer } from "./operator/payers";
 import { cancelSubmission, resizePool, showSubmission, stuckSubmissions } from "./operator/submissions";
@@ -19,6 +20,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   stuck: stuckSubmissions,
   submission: showSubmission,
   cancel: cancelSubmission,
+  correct: correctBalance,
   "check-compose": checkCompose,
 };
 

@@ -45,7 +45,7 @@ export function Shell(): ReactNode {
             Menu
           </Button>
         </header>
-        <Sidebar open={menu} />
+        <Sidebar open={menu} onChosen={() => setMenu(false)} />
         <main className="main-side" id="main" tabIndex={-1}>
           <SimulatedStrip />
           <div className="screen">
@@ -72,7 +72,7 @@ function useTitle(path: string): void {
   }, [name]);
 }
 
-function Sidebar({ open }: { readonly open: boolean }): ReactNode {
+function Sidebar({ open, onChosen }: { readonly open: boolean; readonly onChosen: () => void }): ReactNode {
   return (
     <aside className={`sidebar ${open ? "open" : ""}`} id="sidebar" aria-label="Sidebar">
       <div className="brand">
@@ -83,7 +83,7 @@ function Sidebar({ open }: { readonly open: boolean }): ReactNode {
         <ul>
           {SCREENS.map(([to, name, image]) => (
             <li key={to}>
-              <Link to={to} activeOptions={{ exact: to === "/" }} activeProps={{ "aria-current": "page" }}>
+              <Link to={to} activeOptions={{ exact: to === "/" }} activeProps={{ "aria-current": "page" }} onClick={onChosen}>
                 <Icon name={image} />
                 {name}
               </Link>

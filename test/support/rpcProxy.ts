@@ -31,9 +31,13 @@ export class RpcProxy {
     this.#server = createServer((incoming, response) => void this.#serve(incoming, response));
   }
 
-  static async start(target: string): Promise<RpcProxy> {
+  static start(target: string): Promise<RpcProxy> {
+    return RpcProxy.startOn(target, 0);
+  }
+
+  static async startOn(target: string, port: number): Promise<RpcProxy> {
     const proxy = new RpcProxy(target);
-    proxy.#server.listen(0, "127.0.0.1");
+    proxy.#server.listen(port, "127.0.0.1");
     await once(proxy.#server, "listening");
     return proxy;
   }

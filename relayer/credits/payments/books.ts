@@ -22,6 +22,8 @@ export interface Claim {
   readonly amountCents: number;
   /** The refund failed; the dispute's money came back, or was never taken. */
   readonly withdrawn: boolean;
+  /** When the processor made the event that says so, in Unix seconds: events may come in any order, the newest counts. */
+  readonly toldAt: number;
 }
 
 /** Credits a succeeded intent, and takes back at once what was refunded or disputed before we heard of it. Returns whether this call credited. */
@@ -57,13 +59,22 @@ export async function recordRefunded(db: Db, intentId: string, refundedCents: nu
   });
 }
 
+/** Of two events of one second the order cannot be told: then the claim is over, as it is in the end of most. */
+const NEWEST_WITHDRAWN = sql<boolean>`case when excluded.told_at > payment_claims.told_at then excluded.withdrawn
+  when excluded.told_at = payment_claims.told_at then payment_claims.withdrawn or excluded.withdrawn else payment_claims.withdrawn end`;
+
 export async function recordClaim(db: Db, claim: Claim): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockPayment(trx, claim.intentId);
     await trx
       .insertInto("payment_claims")
-      .values({ claim_id: claim.claimId, kind: claim.kind, intent_id: claim.intentId, amount_cents: claim.amountCents, withdrawn: claim.withdrawn })
-      .onConflict((conflict) => conflict.column("claim_id").doUpdateSet({ withdrawn: sql`payment_claims.withdrawn or excluded.withdrawn` }))
+      .values({
+        ...{ claim_id: claim.claimId, kind: claim.kind, intent_id: claim.intentId, amount_cents: claim.amountCents },
+        ...{ withdrawn: claim.withdrawn, told_at: claim.toldAt },
+      })
+      .onConflict((conflict) =>
+        conflict.column("claim_id").doUpdateSet({ withdrawn: NEWEST_WITHDRAWN, told_at: sql`greatest(payment_claims.told_at, excluded.told_at)` }),
+      )
       .execute();
     await settleDebit(trx, claim.intentId);
   });

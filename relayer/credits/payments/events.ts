@@ -40,12 +40,12 @@ export async function applyEvent(db: Db, deployment: string, event: Stripe.Event
     case "refund.created":
     case "refund.updated":
     case "refund.failed":
-      return applyRefund(db, event.data.object);
+      return applyRefund(db, event.data.object, event.created);
     case "charge.dispute.created":
     case "charge.dispute.funds_withdrawn":
     case "charge.dispute.funds_reinstated":
     case "charge.dispute.closed":
-      return applyDispute(db, event.data.object, event.type);
+      return applyDispute(db, event.data.object, event);
     default:
       return false;
   }
@@ -65,20 +65,20 @@ async function applyRefunded(db: Db, deployment: string, charge: Stripe.Charge):
   return true;
 }
 
-async function applyRefund(db: Db, { id, payment_intent: intent, amount, status }: Stripe.Refund): Promise<boolean> {
+async function applyRefund(db: Db, { id, payment_intent: intent, amount, status }: Stripe.Refund, toldAt: number): Promise<boolean> {
   const intentId = idOf(intent);
   if (intentId === undefined) return false;
-  await recordClaim(db, { claimId: id, kind: "refund", intentId, amountCents: amount, withdrawn: status === "failed" || status === "canceled" });
+  await recordClaim(db, { claimId: id, kind: "refund", intentId, amountCents: amount, withdrawn: status === "failed" || status === "canceled", toldAt });
   return true;
 }
 
 /** An inquiry ("warning_…") has taken no money; it counts when it becomes a dispute. */
-async function applyDispute(db: Db, dispute: Stripe.Dispute, type: Stripe.Event["type"]): Promise<boolean> {
+async function applyDispute(db: Db, dispute: Stripe.Dispute, { type, created: toldAt }: Pick<Stripe.Event, "type" | "created">): Promise<boolean> {
   const intentId = idOf(dispute.payment_intent);
   if (intentId === undefined) return false;
   const reinstated = type === "charge.dispute.funds_reinstated" || dispute.status === "won" || dispute.status === "warning_closed";
   const withdrawn = type === "charge.dispute.funds_withdrawn" || !dispute.status.startsWith("warning_");
   if (!reinstated && !withdrawn) return false;
-  await recordClaim(db, { claimId: dispute.id, kind: "dispute", intentId, amountCents: dispute.amount, withdrawn: reinstated });
+  await recordClaim(db, { claimId: dispute.id, kind: "dispute", intentId, amountCents: dispute.amount, withdrawn: reinstated, toldAt });
   return true;
 }

@@ -10,6 +10,7 @@ import * as runRecords from "./0006_run_records";
 import * as idempotencyClaims from "./0007_idempotency_claims";
 import * as years from "./0008_years";
 import * as batches from "./0009_batches";
+import * as claimsInOrder from "./0010_claims_in_order";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -22,4 +23,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0007_idempotency_claims": idempotencyClaims,
   "0008_years": years,
   "0009_batches": batches,
+  "0010_claims_in_order": claimsInOrder,
 };

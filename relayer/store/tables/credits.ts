@@ -88,8 +88,10 @@ export interface PaymentClaimsTable {
   kind: "refund" | "dispute";
   intent_id: string;
   amount_cents: Int8;
-  /** Once true, never false again: the refund failed, the dispute's money came back or was never taken. */
+  /** The refund failed, the dispute's money came back or was never taken; what was told last counts. */
   withdrawn: boolean;
+  /** Unix seconds of the newest event about it. */
+  told_at: Generated<Int8>;
 }
 
 /** Intents asked for under a client's attempt key: a second press of the button gives the first one's intent. */

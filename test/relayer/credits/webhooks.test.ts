@@ -2,6 +2,7 @@ import { expect } from "chai";
 import Stripe from "stripe";
 import type { AccountId } from "../../../protocol/ids";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
+import { creditIntent, recordClaim } from "../../../relayer/credits/payments/books";
 import { expectBalancedBooks } from "../../support/books";
 import { DEPLOYMENT, freshAccount, openCredits, paymentKeys, startDouble, stripeClient, WEBHOOK_SECRET, type CreditsBench } from "../../support/credits";
 import { expectRejection } from "../../support/rejections";
@@ -142,6 +143,31 @@ describe("webhooks", () => {
       expect(await settled()).to.equal(0);
       await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
       expect(await settled()).to.equal(1000);
+    });
+
+    it("take a payment back once more when its dispute is opened anew under the old id, in whatever order that is told", async () => {
+      const tell = (order: readonly number[], intentId: string) => async (): Promise<void> => {
+        const claim = { claimId: `dp_${intentId}`, kind: "dispute", intentId, amountCents: 500 } as const;
+        const told = [
+          { ...claim, withdrawn: false, toldAt: 100 },
+          { ...claim, withdrawn: true, toldAt: 200 },
+          { ...claim, withdrawn: false, toldAt: 300 },
+        ];
+        for (const index of order) await recordClaim(bench.db, told[index] as (typeof told)[0]);
+      };
+      for (const order of [
+        [0, 1, 2],
+        [2, 1, 0],
+        [1, 2, 0, 1],
+        [0, 2, 1],
+      ]) {
+        const [accountId, intentId] = [freshAccount(), `pi_${order.join("")}${Date.now()}`];
+        await creditIntent(bench.db, { intentId, accountId, amountCents: 500 });
+        await tell(order, intentId)();
+        expect((await bench.credits.balance(accountId)).balanceCents, order.join()).to.equal(0);
+        await recordClaim(bench.db, { claimId: `dp_${intentId}`, kind: "dispute", intentId, amountCents: 500, withdrawn: true, toldAt: 400 });
+        expect((await bench.credits.balance(accountId)).balanceCents, "won in the end").to.equal(500);
+      }
     });
 
     it("leave a lost dispute taken", async () => {

@@ -1,0 +1,211 @@
+/**
+ * Clients who do not give up, for as long as one likes, while relayer and executor are killed, connections to PostgreSQL break, the chain reorganises and its node hangs:
+ * `npm run soak -- --minutes 60`. Afterwards the answers, the chain and the ledger are compared; figures go to bench/soak.json. `wrong` has to be 0.
+ */
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startStack, type Stack } from "../../scripts/dev/stack";
+import { codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
+import { startPostgres } from "../support/postgres";
+import { RpcProxy, cut } from "../support/rpcProxy";
+import { PostgresProxy } from "../support/statementFaults";
+
+const CODE = "async function main(params) { return params; }";
+const PASSING = new Set([409, 429, 500, 503, 504]);
+const LONGEST_WAIT_MS = 10_000;
+const GENEROUS = { RATE_LIMIT_ADDRESS_PER_SECOND: "1000000", RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000", RATE_LIMIT_KEY_PER_SECOND: "100000" };
+
+interface Act {
+  readonly kind: "add_group" | "run_action";
+  readonly name: string;
+  readonly outcome: string;
+}
+
+/** What the disturber does and when it was last over. */
+class Disturbance {
+  readonly counts: Record<string, number> = {};
+  lastOverAt = Date.now();
+  isOn = false;
+
+  async make(kind: string, work: () => Promise<unknown>): Promise<void> {
+    this.isOn = true;
+    this.counts[kind] = (this.counts[kind] ?? 0) + 1;
+    await work().catch((error: unknown) => console.error(kind, error));
+    this.isOn = false;
+    this.lastOverAt = Date.now();
+  }
+}
+
+class Client {
+  readonly acts: Act[] = [];
+  longestWaitMs = 0;
+  readonly late: string[] = [];
+
+  constructor(
+    readonly api: Api,
+    private readonly disturbance: Disturbance,
+  ) {}
+
+  async act(): Promise<void> {
+    const [name, kind] = [randomUUID(), Math.random() < 0.6 ? "add_group" : "run_action"] as const;
+    const headers = { "idempotency-key": randomUUID() };
+    const body = kind === "add_group" ? { group_name: name, group_description: "" } : { code: CODE, js_params: { name } };
+    const begun = Date.now();
+    for (let last = "no answer"; ;) {
+      const answer = await this.api.post(`/${kind}`, body, { headers }).catch((): HttpAnswer | undefined => undefined);
+      const code = answer === undefined ? undefined : codeOf(answer);
+      if (answer !== undefined && (code === "already_ran" || !PASSING.has(answer.status))) {
+        this.acts.push({ kind, name, outcome: answer.status === 200 ? "done" : String(code) });
+        this.#note(begun, `${kind} ${name}: ${last}`);
+        return;
+      }
+      last = answer?.text ?? "no answer";
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  /** Waiting counts from the end of the last disturbance. */
+  #note(begun: number, what: string): void {
+    if (this.disturbance.isOn) return;
+    const waited = Date.now() - Math.max(begun, this.disturbance.lastOverAt);
+    this.longestWaitMs = Math.max(this.longestWaitMs, waited);
+    if (waited > LONGEST_WAIT_MS) this.late.push(what);
+  }
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { minutes: { type: "string", default: "60" }, clients: { type: "string", default: "8" } } });
+  const until = Date.now() + Number(values.minutes) * 60_000;
+  const postgres = await startPostgres();
+  const database = await PostgresProxy.start(await postgres.database("soak"));
+  let rpc: Promise<RpcProxy> | undefined;
+  const proxied = (url: string): string => {
+    rpc = RpcProxy.startOn(url, RPC_PROXY_PORT);
+    return `http://127.0.0.1:${RPC_PROXY_PORT}`;
+  };
+  const stack = await startStack({ env: { DATABASE_URL: database.url, SIGNUP_CREDIT_CENTS: "1000000", ...GENEROUS }, servicesRpcUrl: proxied });
+  const node = await rpc;
+  try {
+    const disturbance = new Disturbance();
+    const clients = await Promise.all(Array.from({ length: Number(values.clients) }, async () => new Client(await actor(stack), disturbance)));
+    const working = clients.map(async (client) => {
+      while (Date.now() < until) await client.act();
+    });
+    const disturbing = disturb(stack, database, node, disturbance, until);
+    await Promise.all([...working, disturbing]);
+    await new Promise((resolve) => setTimeout(resolve, LONGEST_WAIT_MS));
+    const wrong = (await Promise.all(clients.map(wrongOf))).flat();
+    for (const { late } of clients) wrong.push(...late.map((what) => `waited too long: ${what}`));
+    const report = {
+      node: process.version,
+      cpus: cpus().length,
+      minutes: Number(values.minutes),
+      clients: clients.length,
+      acts: clients.reduce((sum, { acts }) => sum + acts.length, 0),
+      faults: { ...disturbance.counts, statements: database.faults.hits },
+      longestWaitAfterFaultMs: Math.max(...clients.map(({ longestWaitMs }) => longestWaitMs)),
+      wrong: wrong.length,
+    };
+    writeFileSync(join(__dirname, "..", "..", "bench", "soak.json"), `${JSON.stringify(report, undefined, 2)}\n`);
+    console.log(report, wrong.slice(0, 20));
+    process.exitCode = wrong.length === 0 ? 0 : 1;
+  } finally {
+    await stack.stop();
+    await node?.stop();
+    await database.stop();
+    await postgres.stop();
+  }
+}
+
+const RPC_PROXY_PORT = 18_945;
+
+async function actor(stack: Stack): Promise<Api> {
+  const { api } = await newApiAccount(stack.baseUrl);
+  await api.must("/add_group", { group_name: "any", group_description: "", cid_hashes_permitted: [`0x${"0".repeat(64)}`] });
+  return api;
+}
+
+async function disturb(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefined, disturbance: Disturbance, until: number): Promise<void> {
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+  const kinds: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ["relayer killed", () => stack.restart("relayer", "SIGKILL")],
+    ["executor killed", () => stack.restart("executor", "SIGKILL")],
+    ["database connections cut", async () => database.cut()],
+    [
+      "database away",
+      async () => {
+        database.down();
+        await pause(1_000 + Math.random() * 4_000);
+        database.up();
+      },
+    ],
+    [
+      "statements fail",
+      async () => {
+        database.faults.rain(0.05, Math.random);
+        await pause(3_000);
+        database.faults.disarm();
+      },
+    ],
+    [
+      "reorg",
+      () => send(stack.rpcUrl, { method: "POST", body: { jsonrpc: "2.0", id: 1, method: "anvil_reorg", params: [1 + Math.floor(Math.random() * 3), []] } }),
+    ],
+    [
+      "node cut off",
+      async () => {
+        const heal = rpc?.inject(cut);
+        await pause(1_000 + Math.random() * 3_000);
+        heal?.();
+      },
+    ],
+  ];
+  while (Date.now() < until - 15_000) {
+    const [name, work] = kinds[Math.floor(Math.random() * kinds.length)] ?? ["", async () => undefined];
+    await disturbance.make(name, work);
+    await pause(6_000 + Math.random() * 6_000);
+  }
+}
+
+/** Each group there once, each write paid once, each recorded run paid as its record says, nothing held. */
+async function wrongOf({ api, acts }: Client): Promise<string[]> {
+  const wrong = acts.filter(({ outcome }) => outcome !== "done" && outcome !== "already_ran").map(({ kind, name, outcome }) => `${kind} ${name}: ${outcome}`);
+  const listed = (await all(api, "/list_groups")).map(({ name }) => String(name));
+  const groups = acts.filter(({ kind }) => kind === "add_group");
+  for (const { name } of groups)
+    if (listed.filter((one) => one === name).length !== 1) wrong.push(`group ${name} is there ${listed.filter((one) => one === name).length} times`);
+  const entries = await all(api, "/billing/history");
+  const paid = (kind: string): number => entries.filter((entry) => entry["kind"] === kind).reduce((sum, entry) => sum - Number(entry["amount_cents"]), 0);
+  if (paid("write") !== groups.length + 1) wrong.push(`${groups.length + 1} writes, ${paid("write")} cents`);
+  const runs = await all(api, "/list_runs");
+  const recorded = runs.reduce((sum, run) => sum + Number(run["cost_cents"]), 0);
+  if (paid("run") !== recorded) wrong.push(`runs recorded at ${recorded} cents, paid ${paid("run")}`);
+  const done = acts.filter(({ kind, outcome }) => kind === "run_action" && outcome === "done").length;
+  const tried = acts.filter(({ kind }) => kind === "run_action").length;
+  if (runs.length < done || runs.length > tried) wrong.push(`${done} to ${tried} runs, ${runs.length} recorded`);
+  const { reserved_cents: reserved } = members(await api.get("/billing/balance"));
+  if (reserved !== 0) wrong.push(`${String(reserved)} cents are still held`);
+  return wrong;
+}
+
+async function all(api: Api, path: string): Promise<Record<string, unknown>[]> {
+  const items: Record<string, unknown>[] = [];
+  for (let page = 0; ; page++) {
+    const answer = await api.get(`${path}?page_size=1000&page_number=${page}`);
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.text}`);
+    const found = answer.body as Record<string, unknown>[];
+    items.push(...found);
+    if (found.length < 1000) return items;
+  }
+}
+
+main().then(
+  () => process.exit(),
+  (error: unknown) => {
+    console.error(error);
+    process.exit(1);
+  },
+);
