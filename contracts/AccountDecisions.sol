@@ -79,6 +79,7 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         uint256 words = account.groupsThatExist.wordCount();
         Column storage action = account.actions[cid];
         Column storage wallet = account.wallets[pkp].column;
+        Column storage anyPkp = account.wallets[address(0)].column;
         (uint256 actionIndex, uint256 pkpIndex) = (action.index, wallet.index);
         for (uint256 i = 0; i < words && !verdict.byName; i++) {
             uint256 groups = account.groupsThatExist.at(i);
@@ -91,7 +92,7 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
                 // else what lists "any" makes no difference
                 groups &= byName | account.actions[0].at(0, i);
                 if (groups == 0) continue;
-                if (pkp != address(0)) withPkp |= account.wallets[address(0)].column.at(0, i);
+                if (pkp != address(0)) withPkp |= anyPkp.at(0, i);
             }
             verdict.actionListed = true;
             if (groups & withPkp != 0) verdict.allowed = true;

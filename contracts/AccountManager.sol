@@ -305,7 +305,10 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         uint256 longest = 0;
         for (uint256 i = 0; i < lists.length; i++) {
             longest = Math.max(longest, lists[i].length);
-            changed = true;
+            for (uint256 word = 0; word < Math.max(head.wordCount, lists[i].length) && !changed; word++) {
+                uint256 groups = word < lists[i].length ? lists[i][word] : 0;
+                changed = groups != key.lists[_scopeOfList(i)].at(head.generation, word);
+            }
         }
         if (!changed) return false;
         head.generation++;
