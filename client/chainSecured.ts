@@ -5,9 +5,12 @@
 import type { Provider, Signer } from "ethers";
 import { keyIdOf, packedAccountId, parseAddress, type AccountId, type Address, type ApiKey } from "../protocol/ids";
 import type { PrimaryType, TypedDataDomain } from "../protocol/typedDataShape";
+import type { ForwardDomain } from "../protocol/forwardShape";
+import { forwarderName } from "../protocol/serviceName";
 import { AccountEvents } from "./contract";
 import { ClientError } from "./errors";
 import { refuse, toAccountId, toAddress } from "./fields";
+import { sendByEither, sendByService } from "./forwarding";
 import { operations, type Operations } from "./operations";
 import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
@@ -28,6 +31,11 @@ export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
   readonly accountId?: string;
   /** How a transaction of the owner is sent when the owner is not the signer, for example through a Safe. Resolves when it is on chain. */
   readonly send?: SendTransaction;
+  /**
+   * Who pays the gas: the wallet (default); the service, out of the account's credit, for which the owner only signs; or the service when the wallet has too
+   * little of the chain's coin.
+   */
+  readonly gas?: "wallet" | "service" | "wallet-or-service";
   /** A wallet's header that is in use already, so that its user is not asked twice; default: one of its own. */
   readonly walletAuth?: WalletAuth;
   /** What you know of the deployment: a service that says otherwise is refused. */
@@ -87,7 +95,7 @@ export async function createChainSecuredClient(options: ChainSecuredOptions): Pr
     accountId,
     signerAddress,
     signer: options.signer,
-    send: sendingOf(options, owner, signerAddress),
+    send: sendingOf(options, owner, signerAddress, transport, deployment),
   });
 }
 
@@ -95,6 +103,7 @@ interface Deployment {
   readonly contractAddress: Address;
   readonly chainId: bigint;
   readonly domain: TypedDataDomain;
+  readonly forwardDomain: ForwardDomain;
   readonly provider: Provider;
 }
 
@@ -122,11 +131,24 @@ async function deploymentOf(transport: Transport, options: ChainSecuredOptions):
     throw new ClientError("wrong_chain", `The service is on chain ${chainId}, not ${knownChain}.`);
   if (known !== undefined && parseAddress(known) !== contractAddress)
     throw new ClientError("wrong_chain", `The service names the contract ${contractAddress}, not ${known}.`);
-  return { provider, contractAddress, chainId, domain: { name: config.typed_data_domain.name, version: "1", chainId } };
+  const name = config.typed_data_domain.name;
+  const forwarder = toAddress(config.forwarder_address, "forwarder_address");
+  const forwardDomain = { name: forwarderName(name.replace(/ ChainSecured$/, "")), version: "1", chainId, verifyingContract: forwarder } as const;
+  return { provider, contractAddress, chainId, domain: { name, version: "1", chainId }, forwardDomain };
 }
 
-function sendingOf(options: ChainSecuredOptions, owner: Address, signerAddress: Address): SendTransaction | undefined {
-  return options.send ?? (owner === signerAddress ? sendWith(options.signer, options) : undefined);
+function sendingOf(
+  options: ChainSecuredOptions,
+  owner: Address,
+  signerAddress: Address,
+  transport: Transport,
+  { provider, forwardDomain: domain }: Deployment,
+): SendTransaction | undefined {
+  if (options.send !== undefined || owner !== signerAddress) return options.send;
+  const byWallet = sendWith(options.signer, options);
+  if (options.gas === undefined || options.gas === "wallet") return byWallet;
+  const byService = sendByService({ ...options, transport, provider, domain });
+  return options.gas === "service" ? byService : sendByEither(byWallet, byService);
 }
 
 function assemble(parts: Parts): ChainSecuredClient {

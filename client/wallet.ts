@@ -36,8 +36,8 @@ export interface SendingOptions {
   readonly confirmations?: number;
   /** How long to wait for them. Default 180,000 ms. */
   readonly confirmationTimeoutMs?: number;
-  /** Told once the wallet has sent a transaction, before it is on chain. */
-  readonly onSent?: (transactionHash: string) => void;
+  /** Told once a transaction has been sent, and who pays its gas. The wallet's own is not on chain yet by then. */
+  readonly onSent?: (transactionHash: string, paidBy: "wallet" | "service") => void;
 }
 
 /** Sends from the signer's own wallet. */
@@ -49,7 +49,7 @@ export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeou
       .catch((cause: unknown) => {
         throw walletErrorOf(cause);
       });
-    onSent?.(sent.hash);
+    onSent?.(sent.hash, "wallet");
     const receipt = await sent.wait(confirmations, confirmationTimeoutMs).catch((cause: unknown) => receiptAfter(cause, sent.hash));
     if (receipt === null) throw new ClientError("transaction_failed", "The wallet's provider gave no receipt.", { facts: { transaction_hash: sent.hash } });
     lastMined = sent.nonce;

@@ -9,6 +9,17 @@ const ACTION = `async function main({ pkpId, message }) {
 }`;
 // end
 
+/** An owner whose wallet never holds the chain's coin. */
+export async function ownerWithoutCoin(baseUrl: string, provider: Provider, privateKey: string) {
+  // snippet: gas
+  const signer = new Wallet(privateKey, provider); // empty, and stays so
+  const owner = await createChainSecuredClient({ baseUrl, signer, gas: "service" });
+  await owner.createAccount({ account_name: "Acme", account_description: "" });
+  const pkp = await owner.createPkp({ name: "treasury" });
+  // end
+  return { owner, pkp };
+}
+
 export async function ownerWithWallet(baseUrl: string, provider: Provider, privateKey: string, store: (name: string, value: string) => Promise<void>) {
   // snippet: connect
   const signer = new Wallet(privateKey, provider);

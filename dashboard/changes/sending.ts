@@ -1,10 +1,10 @@
 /**
- * How a ChainSecured owner's change gets onto the chain. One object is one way: from the wallet that pays the gas itself, or as a file for a multisig's signers.
- * Another way (a service that pays the gas, say) is another object and nothing else.
+ * How a ChainSecured owner's change gets onto the chain. One object is one way: signed by the wallet, which pays the gas if it can and else leaves it to the
+ * service, or as a file for a multisig's signers.
  */
 import { formatEther } from "ethers";
 import type { ChainSecuredClient, OwnerWrite, Sent } from "../../client";
-import type { WalletSession } from "../session/types";
+import type { ConnectedWallet, WalletSession } from "../session/types";
 
 export interface Sending {
   /** `now`: it can be sent at once; `file`: it can only be exported. */
@@ -20,13 +20,15 @@ let listener: ((hash: string) => void) | undefined;
 /** Handed to the owner's client once; tells whoever is waiting at the moment. */
 export const onTransactionSent = (hash: string): void => listener?.(hash);
 
-export const sendingOf = ({ owner, wallet, config }: WalletSession): Sending => (wallet.forSafe ? asFile : fromWallet(owner, config.token));
+export const sendingOf = ({ owner, wallet, config }: WalletSession): Sending => (wallet.forSafe ? asFile : fromWallet(owner, wallet, config.token));
 
-function fromWallet(owner: ChainSecuredClient, token: string): Sending {
+function fromWallet(owner: ChainSecuredClient, wallet: ConnectedWallet, token: string): Sending {
   return {
     kind: "now",
     cost: async (write) => {
-      const { gas, priceWei } = await owner.estimate(write);
+      const [{ gas, priceWei }, balance] = await Promise.all([owner.estimate(write), wallet.balance()]);
+      if (balance < gas * (priceWei ?? 1n))
+        return `The service pays the network fee: your wallet only signs, and your account's credit pays the price of one write.`;
       const price = priceWei === undefined ? "" : `, about ${readable(gas * priceWei)} ${token} at the moment`;
       return `Your wallet pays the network fee: ${gas.toLocaleString("en-US")} gas${price}.`;
     },

@@ -39,6 +39,8 @@ export interface ConnectedWallet {
   readonly address: string;
   /** True when the account belongs to a multisig: its changes are made as a file for its signers. */
   readonly forSafe: boolean;
+  /** What the wallet holds of the chain's coin, in wei. */
+  readonly balance: () => Promise<bigint>;
 }
 
 /** A wallet as it announces itself (EIP-6963). */

@@ -43,9 +43,11 @@ const signerOf = ({ detail, address }: Connection): Promise<JsonRpcSigner> =>
     address,
   );
 
-function ownersClient(signer: JsonRpcSigner, accountId: string | undefined, walletAuth: WalletAuth, owner?: string): Promise<ChainSecuredClient> {
+/** A wallet that holds no coin only signs; the service sends for it. */
+async function ownersClient(signer: JsonRpcSigner, accountId: string | undefined, walletAuth: WalletAuth, owner?: string): Promise<ChainSecuredClient> {
+  const gas = (await signer.provider.getBalance(signer.address)) === 0n ? "service" : "wallet-or-service";
   const named = { ...(accountId === undefined ? {} : { accountId }), ...(owner === undefined ? {} : { owner }) };
-  return createChainSecuredClient({ baseUrl: location.origin, signer, walletAuth, onSent: onTransactionSent, ...named });
+  return createChainSecuredClient({ baseUrl: location.origin, signer, walletAuth, gas, onSent: onTransactionSent, ...named });
 }
 
 const authOf = (signer: JsonRpcSigner, { typed_data_domain: { name, chainId } }: ChainConfig): WalletAuth =>
@@ -58,7 +60,7 @@ export async function signInWithWallet(connection: Connection, config: ChainConf
   try {
     const account = await ownedAccount({ baseUrl: location.origin }, walletAuth, accountId);
     const owner = await ownersClient(signer, account.id, walletAuth);
-    return { kind: "wallet", account, config, owner, wallet: walletOf(connection, false), isOwner: true };
+    return { kind: "wallet", account, config, owner, wallet: walletOf(connection, signer, false), isOwner: true };
   } catch (error) {
     if (error instanceof ClientError && error.code === "account_not_found") return undefined;
     throw error;
@@ -76,15 +78,20 @@ export async function prepareForSafe(connection: Connection, config: ChainConfig
   const signer = await signerOf(connection);
   const owner = await ownersClient(signer, accountId, authOf(signer, config), safe);
   const account = await owner.account();
-  return { kind: "wallet", account, config, owner, wallet: walletOf(connection, true), isOwner: true };
+  return { kind: "wallet", account, config, owner, wallet: walletOf(connection, signer, true), isOwner: true };
 }
 
-const walletOf = ({ detail, address }: Connection, forSafe: boolean): ConnectedWallet => ({ name: detail.info.name, address, forSafe });
+const walletOf = ({ detail, address }: Connection, signer: JsonRpcSigner, forSafe: boolean): ConnectedWallet => ({
+  name: detail.info.name,
+  address,
+  forSafe,
+  balance: () => signer.provider.getBalance(address),
+});
 
 /** Makes this wallet the owner of the account whose key is given, for ever, and signs in with it. */
 export async function convertWithWallet(connection: Connection, config: ChainConfig, apiKey: string): Promise<WalletSession> {
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
   const { owner } = await convertAccount({ baseUrl: location.origin, apiKey, signer, walletAuth, onSent: onTransactionSent });
-  return { kind: "wallet", account: await owner.account(), config, owner, wallet: walletOf(connection, false), isOwner: true };
+  return { kind: "wallet", account: await owner.account(), config, owner, wallet: walletOf(connection, signer, false), isOwner: true };
 }

@@ -130,7 +130,10 @@ function CreateWithWallet({ strings, onClose }: { readonly strings: Strings; rea
           ["Sent to", <Id key="c" value={client.contractAddress} what="contract" />],
         ]}
       />
-      <p>Your wallet pays the network fee: {step.gas} gas. Then it signs once more, free of charge, to sign in.</p>
+      <p>
+        Your wallet pays the network fee: {step.gas} gas, or the service does where the wallet holds no coin. Then it signs once more, free of charge, to sign
+        in.
+      </p>
     </FormDialog>
   );
 }
