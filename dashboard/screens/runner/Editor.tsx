@@ -4,7 +4,7 @@ import { javascript, javascriptLanguage } from "@codemirror/lang-javascript";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { linter, lintKeymap } from "@codemirror/lint";
-import { EditorState, type Extension } from "@codemirror/state";
+import { EditorState, type Extension, type Transaction } from "@codemirror/state";
 import { drawSelection, EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef, type ReactNode } from "react";
@@ -80,23 +80,33 @@ const look = EditorView.theme({
 });
 
 /**
- * Text put in over a selection at once (by assistive tools, dictation, tests) is taken as one change of the document. Left to the browser, it would carry the old text's
- * colours along as style attributes, which the page's policy refuses.
+ * Text put in over other text is taken as one change of the document. Left to the browser, it would carry the old text's colours along as style attributes, which the
+ * page's policy refuses. The document's selection says what is replaced: the editor's own may lag behind it.
  */
-const insertedAtOnce = EditorView.domEventHandlers({
+const replacedAsOneChange = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
-    const { inputType, data, isComposing } = event;
-    if (inputType !== "insertText" || data === null || data.length < 2 || isComposing || view.state.selection.main.empty) return false;
+    const selection = document.getSelection();
+    if (event.inputType !== "insertText" || event.data === null || event.isComposing || selection?.type !== "Range") return false;
+    const range = selection.getRangeAt(0);
     event.preventDefault();
-    view.dispatch(view.state.replaceSelection(data));
+    replace(view, view.posAtDOM(range.startContainer, range.startOffset), view.posAtDOM(range.endContainer, range.endOffset), event.data);
     return true;
   },
 });
 
+/** Input handlers come first, as they do for typed text: one of them puts a typed bracket around a selection. */
+function replace(view: EditorView, from: number, to: number, text: string): void {
+  const insert = view.state.toText(text);
+  const change = (): Transaction =>
+    view.state.update({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input.type", scrollIntoView: true });
+  const handled = view.state.facet(EditorView.inputHandler).some((handler) => handler(view, from, to, text, change));
+  if (!handled) view.dispatch(change());
+}
+
 const shared = (label: string): Extension[] => [
   EditorView.cspNonce.of(styleNonce),
   EditorView.contentAttributes.of({ "aria-label": label }),
-  insertedAtOnce,
+  replacedAsOneChange,
   EditorView.lineWrapping,
   lineNumbers(),
   history(),
