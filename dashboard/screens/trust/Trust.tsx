@@ -118,13 +118,13 @@ function Checks(): ReactNode {
 
 function Yourself(): ReactNode {
   const { config } = useSession();
-  const command = `npm run verify -- ${location.origin} --rpc <your own RPC endpoint> --measurements image.json`;
+  const command = `npm run verify -- ${location.origin} --rpc <your own RPC endpoint> --measurements image.json --source .`;
   return (
     <section className="card stack" aria-label="Check it yourself">
       <h2>Check all of it yourself</h2>
       <p>
         What a page cannot check, a program on your own machine can: the signature chain up to the processor's maker, the machine image, the allow-list contract
-        on chain {config.chain_id}, and that this very connection ends inside the TEE.
+        on chain {config.chain_id}, that the images are what this source builds, and that this very connection ends inside the TEE.
       </p>
       <CodeBlock what="Command" text={command} />
     </section>

@@ -135,6 +135,22 @@ describe("managing an account in the dashboard", function () {
     await dashboard.page.getByLabel("Run with").selectOption({ label: "Bot" });
     await dashboard.press("Run");
     await dashboard.page.getByRole("alert").filter({ hasText: "List the action in a group" }).waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("takes text put in over coloured code, at once or key by key, without a style of its own", async () => {
+    const code = dashboard.field("Code");
+    for (const text of ["const one = 'first';", "const two = 'second';", "const three = 3;"]) {
+      await code.fill(text);
+      expect(await code.innerText()).to.equal(text);
+    }
+    await code.press("Shift+Home");
+    await dashboard.page.keyboard.type("'");
+    expect(await code.innerText()).to.equal("'const three = 3;'");
+    await code.press("ControlOrMeta+a");
+    await dashboard.page.keyboard.type("42");
+    expect(await code.innerText()).to.equal("42");
+    dashboard.expectCalm();
   });
 
   it("revokes one key and all of them, and removes what was made", async () => {
@@ -197,6 +213,8 @@ describe("managing an account in the dashboard", function () {
       .and.match(/Compose hash/)
       .and.match(/Evidence files/)
       .and.match(/Key namespace/);
+    expect(shown.find((text) => text.includes("What is inside the image"))).to.match(/^not checked here\n.*\n.*--source/);
+    expect(await dashboard.page.getByRole("region", { name: "Check it yourself" }).innerText()).to.match(/npm run verify -- http\S+ .*--source \./);
     dashboard.expectCalm();
   });
 });
