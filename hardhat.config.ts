@@ -47,12 +47,33 @@ subtask("typechain:generate-types", async (_, { config }) => {
   });
 });
 
+/**
+ * The networks whose chain ids the services know, for Hardhat's own tasks (verify, console). Contracts are put on them by `npm run deploy`, which takes the endpoint and
+ * asks for the deployer's key; nothing secret is read here. `RPC_<NAME>` names an endpoint, for example RPC_BASE_SEPOLIA.
+ */
+const CHAIN_IDS = {
+  mainnet: 1,
+  optimism: 10,
+  polygon: 137,
+  base: 8_453,
+  arbitrum: 42_161,
+  "base-sepolia": 84_532,
+  "arbitrum-sepolia": 421_614,
+  sepolia: 11_155_111,
+};
+const NETWORKS = Object.fromEntries(
+  Object.entries(CHAIN_IDS).map(([name, chainId]) => [
+    name,
+    { chainId, url: process.env[`RPC_${name.toUpperCase().replaceAll("-", "_")}`] ?? "http://127.0.0.1:8545" },
+  ]),
+);
+
 const config: HardhatUserConfig = {
   solidity: {
     version: solcPackage.version,
     settings: { viaIR: true, evmVersion: "prague", optimizer: { enabled: true, runs: 200 } },
   },
-  networks: { hardhat: { hardfork: "prague" } },
+  networks: { hardhat: { hardfork: "prague" }, ...NETWORKS },
   typechain: { outDir: "typechain-types", target: "ethers-v6" },
   paths: { tests: "test/contracts" },
   mocha: process.env.KEYWRIGHT_FIGURES ? { timeout: 1_200_000, reporter: `${__dirname}/scripts/figuresReporter.cjs` } : { timeout: 60_000 },

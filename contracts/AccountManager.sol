@@ -32,7 +32,10 @@ import {DenialReason, Scope} from "./types/AccountTypes.sol";
 
 /// @title AccountManager
 /// @notice Every write. What each function does, emits and requires is said in `IAccountManager`. Nothing here can be upgraded.
-/// @dev In the private functions `id` is the account, `actor` the id that the door let in.
+/// @dev Reading order: `IAccountManager` (ids, zero, who may write), `types/AccountStorage`, `libraries/Bits` and `libraries/GroupSets` (sets of
+/// groups as bitmaps), then this file from `_authorize` down, `GroupMembers`, `AccountRules` and `AccountDecisions` (who may run what),
+/// `Batches`, `ApiPayers`, and last the views in `AccountLists`.
+/// In the private functions `id` is the account, `actor` the account or usage key id that was authenticated.
 contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions, GroupMembers {
     using Bits for NumberSet;
     using GroupSets for GroupRegister;
@@ -55,7 +58,7 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         keyNamespace = keccak256(abi.encode("keywright/v1", block.chainid, address(this)));
     }
 
-    // ---------------------------------------------------------------------------------------------------------- the door
+    // ----------------------------------------------------------------------------------------------------- authorization
 
     /// @dev The only place that decides who may write. Says which account `actor` stands for.
     function _authorize(uint256 actor, Scope scope, uint256 groupId) private view returns (uint256 id) {
@@ -64,7 +67,7 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         if (!asOwner && !_holds(_usageKeys[actor], scope, groupId)) revert MissingScope(scope, groupId);
     }
 
-    /// @dev The part of the door that asks who stands before it: the owner or who acts for it, or a payer with a live usage key.
+    /// @dev Authenticates the caller: the owner, an API payer for the owner, or an API payer with a live usage key.
     function _enter(uint256 actor) private view returns (uint256 id, bool asOwner) {
         if (_isOwner(actor)) return (actor, true);
         if (!_isApiPayer(msg.sender)) revert NotAuthorized(_msgSender());

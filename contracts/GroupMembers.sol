@@ -10,7 +10,7 @@ import {Account, Group} from "./types/AccountStorage.sol";
 
 /// @title What groups list
 /// @notice Membership is written both ways: item → groups for decisions, group → items for lists. Who may do so was asked before.
-/// @dev `id` is the account, `actor` the id that the door let in.
+/// @dev `id` is the account, `actor` the account or usage key id that was authenticated.
 abstract contract GroupMembers is AccountRules, IAccountCore {
     using Bits for NumberSet;
     using GroupSets for Column;

@@ -1,5 +1,5 @@
 /**
- * The keyholder's door: JSON over HTTP on a Unix socket, every message checked on its way in and on its way out.
+ * The keyholder's server: JSON over HTTP on a Unix socket, every message checked on its way in and on its way out.
  * Source: protocol/executor.ts; design of the executor, "Keyholder".
  */
 import { randomUUID } from "node:crypto";

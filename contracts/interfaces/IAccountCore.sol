@@ -6,7 +6,7 @@ import {IAccountErrors} from "./IAccountErrors.sol";
 import {ITwoStepAdmin} from "./ITwoStepAdmin.sol";
 
 /// @title Every write and every decision
-/// @notice What ids, zero and the door are is said in `IAccountManager`.
+/// @notice Ids, zero and who may write are explained in `IAccountManager`.
 interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     // ------------------------------------------------------------------------------------------------------------ events
 
@@ -544,7 +544,7 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     // ----------------------------------------------------------------------------------------------------------- batches
 
     /// @notice Makes several calls of this contract in one transaction: all of them happen, in this order, or none.
-    /// @dev Each passes the door itself; the first that fails ends all with its error.
+    /// @dev Each call is authorized by itself; the first that fails ends all with its error.
     /// @param data The calls, encoded.
     /// @return results What each returned, encoded.
     function multicall(bytes[] calldata data) external returns (bytes[] memory results);

@@ -16,14 +16,14 @@ import {IAccountLists} from "./IAccountLists.sol";
 /// ACTION" AND PKP address(0) IS "ANY PKP OF THIS ACCOUNT": whoever may run in such a group may run any code with its PKPs, or its
 /// code with any PKP of the account. Only the owner may add or remove these two. Nowhere else is zero an id.
 ///
-/// Who may write. Every function that takes an account or key id first passes one door:
+/// Who may write. Every function that takes an account or key id is authorized in one place:
 ///  - the owner (`adminWalletAddress`) with the account id: everything on its account;
 ///  - an API payer with the id of a managed account: what the owner may;
 ///  - an API payer with the id of a live usage key of a managed account: what the key's scopes allow;
 ///  - an API payer on an unmanaged account: `AccountChainSecured`;
 ///  - anybody else: `NotAuthorized`.
 /// An id means the account of that id if there is one, else the usage key. "Owner only" below means that a usage key is refused with
-/// `MissingScope(OwnerOnly, …)` before anything else is looked at; "scope X" that it needs that scope. The door's errors come first
+/// `MissingScope(OwnerOnly, …)` before anything else is looked at; "scope X" that it needs that scope. The errors of authorization come first
 /// in every function: `NotAuthorized`, `UnknownAccount`, `AccountChainSecured`, `UnknownUsageKey` (revoked), `KeyExpired`, `AccountFrozen`,
 /// `MissingScope`.
 ///
@@ -33,7 +33,7 @@ import {IAccountLists} from "./IAccountLists.sol";
 /// Adding what is there and setting equal values succeeds and emits nothing. Removing what is not there reverts.
 /// Names are at most 128 bytes, descriptions at most 1,024 (`StringTooLong`).
 ///
-/// Events carry as their last field the actor: the account id or usage key id that the door accepted.
+/// Events carry as their last field the actor: the account id or usage key id that was authenticated.
 interface IAccountManager is IAccountCore, IAccountLists {
     /// @notice The ERC-2771 forwarder through which an owner may act by signature, for ever. API payers and the contract admin cannot.
     function trustedForwarder() external view returns (address);

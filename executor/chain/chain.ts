@@ -53,7 +53,7 @@ export class Chain {
   }
 
   /**
-   * The newest block, asked for through the same door as a decision: old or backward heads and a dead contract show here as they would in a run.
+   * The newest block, asked for in the same way as a decision: old or backward heads and a dead contract show here as they would in a run.
    * @throws KeywrightError `chain_unavailable`.
    */
   async head(): Promise<bigint> {

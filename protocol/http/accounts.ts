@@ -1,6 +1,6 @@
 /** Accounts: making one, looking at it, handing it over. Source: specification §4 "Account and credentials", "ChainSecured endpoints". */
 import { z } from "zod";
-import { address, count, descriptionText, nameText, outAddress, outHash, success, writeAnswer, reject } from "./fields";
+import { address, count, descriptionText, nameText, outAddress, outHash, success, writeAnswer } from "./fields";
 import { defineRoute } from "./route";
 import { envelope, exampleEnvelope } from "./signatures";
 
@@ -165,8 +165,9 @@ const transferOwnership = defineRoute({
       })
       .check((ctx) => {
         const { new_owner_address: wallet, new_owner_identity_token: token } = ctx.value;
-        if (wallet === undefined && token === undefined)
-          reject(ctx as Parameters<typeof reject>[0], "give new_owner_address or new_owner_identity_token", { shape: true });
+        if (wallet !== undefined || token !== undefined) return;
+        const message = "is missing, and so is new_owner_identity_token";
+        ctx.issues.push({ code: "custom", path: ["new_owner_address"], message, input: wallet, params: { shape: true } });
       }),
   },
   response: writeAnswer,

@@ -95,7 +95,10 @@ describe("at the same moment", () => {
     const { baseUrl } = stack();
     const accounts = await Promise.all(times(4, () => makeAccount(baseUrl)));
     const made = await Promise.all(accounts.flatMap(({ client }) => times(5, (at) => client.addGroup({ group_name: `g${at}`, group_description: "" }))));
-    expect(new Set(made.map(({ transaction_hash }) => transaction_hash)).size).to.equal(20);
+    // Writes of different accounts may share a transaction, those of one account never do.
+    for (const [index] of accounts.entries()) {
+      expect(new Set(made.slice(index * 5, index * 5 + 5).map(({ transaction_hash }) => transaction_hash)).size).to.equal(5);
+    }
     for (const [index, { client }] of accounts.entries()) {
       expect(made.slice(index * 5, index * 5 + 5).map(({ group_id }) => group_id)).to.have.members(["1", "2", "3", "4", "5"]);
       expect(await client.balance()).to.include({ balance_cents: 1995, reserved_cents: 0 });

@@ -2,6 +2,7 @@
  * A service with real parts where trust is made — the executor's attestation over the guest-agent double, the relayer's transparency routes over a real evidence
  * folder, a TLS end with the evidence's own certificate — and no others. Each answer can be tampered with on its way out.
  */
+import { pinnedImages } from "../../client/verify/compose";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer, type RequestListener, type Server } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
@@ -160,3 +161,9 @@ async function listen(certificate: Evidences | undefined, listener: RequestListe
 }
 
 export const readEvidence = (service: AttestedService, name: string): Promise<string> => readFile(join(service.evidenceDir, name), "utf8");
+
+/** The digests that the pretended compose file names for the two services of this source. */
+export function imagesOf({ agent }: AttestedService): Record<string, string> {
+  const images = pinnedImages(agent.appCompose);
+  return Object.fromEntries(["relayer", "executor"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]));
+}

@@ -75,8 +75,8 @@ interface Step {
 
 const STEPS: readonly Step[] = [
   { name: "while it simulates", writtenDown: false, rpc: { method: "eth_estimateGas", after: false } },
-  { name: "with its price reserved, before the write is authorised", writtenDown: false, executor: { path: "/authorize-write", after: false } },
-  { name: "with the write authorised", writtenDown: false, executor: { path: "/authorize-write", after: true } },
+  { name: "with its price reserved, before the write is authorised", writtenDown: false, executor: { path: "/authorize-writes", after: false } },
+  { name: "with the write authorised", writtenDown: false, executor: { path: "/authorize-writes", after: true } },
   { name: "with a nonce, before the signature", writtenDown: true, executor: { path: "/sign/write", after: false } },
   { name: "after the signature", writtenDown: true, executor: { path: "/sign/write", after: true } },
   { name: "before the node has the transaction", writtenDown: true, rpc: { method: "eth_sendRawTransaction", after: false } },

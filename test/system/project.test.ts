@@ -30,11 +30,12 @@ interface Result {
 describe("a project of actions", function () {
   this.timeout(180_000);
   const stack = useStack();
-  const startedAt = Date.now();
+  let startedAt = 0;
   let folder: string;
   let env: Record<string, string | undefined>;
 
   before(async () => {
+    startedAt = Date.now();
     folder = mkdtempSync(join(tmpdir(), "project-"));
     const modules = join(folder, "node_modules");
     mkdirSync(join(modules, "@types"), { recursive: true });

@@ -84,7 +84,7 @@ describe("two relayers on one PostgreSQL", function () {
     expect(await account.client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
   });
 
-  it("give back what a killed one held, once its lease has run out, and not what the living one holds", async () => {
+  it("give back what a killed one held, and not what the living one holds", async () => {
     await makeRoom(account.client, HELLO);
     const sleeper = "async function main() { await new Promise((done) => setTimeout(done, 3000)); return 1; }";
     await account.client.addActionToGroup({ group_id: "1", action_ipfs_cid: await account.client.getActionIpfsId(sleeper) });
@@ -94,8 +94,17 @@ describe("two relayers on one PostgreSQL", function () {
     while ((await doors[0].balance()).reserved_cents < 11) await sleep(20);
     second.process.child.kill("SIGKILL");
     await dying;
-    const { usage } = await living;
-    expect((await doors[0].balance()).reserved_cents, "still held: its lease runs").to.equal(5);
+    // A process that died on this machine is known to be dead at once: its hold may go any moment, the living one's stays.
+    let isLiving = true;
+    const run = living.finally(() => (isLiving = false));
+    const held: number[] = [];
+    while (isLiving) {
+      const { reserved_cents: reserved } = await doors[0].balance();
+      if (isLiving) held.push(reserved);
+      await sleep(100);
+    }
+    expect(Math.min(...held), "the living one's hold").to.be.at.least(6);
+    const { usage } = await run;
     const deadline = Date.now() + 30_000;
     while ((await doors[0].balance()).reserved_cents > 0 && Date.now() < deadline) await sleep(200);
     expect(await doors[0].balance()).to.include({ balance_cents: start - usage.cost_cents, reserved_cents: 0 });

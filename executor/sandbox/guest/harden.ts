@@ -20,7 +20,7 @@ export function harden(): void {
   remove("eval");
   // Instances stay instances of Function; the constructor itself is gone.
   defineGlobal("Function", Function.prototype.constructor);
-  // WebAssembly would be a second door for remote code, and its memory is not counted against the heap.
+  // WebAssembly would be a second way in for remote code, and its memory is not counted against the heap.
   for (const name of ["WebAssembly", "SharedArrayBuffer", "Atomics"]) remove(name);
   fixBufferSizes();
 }

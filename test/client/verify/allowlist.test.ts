@@ -5,7 +5,7 @@ import { verifyService, type Report, type Step } from "../../../client/verify";
 import { defaultAppCompose } from "../../../scripts/dev/tee/appCompose";
 import { composeHash } from "../../../protocol/attestation";
 import { ApplicationAllowlist__factory, type ApplicationAllowlist } from "../../../typechain-types";
-import { startAttestedService, type AttestedService } from "../../support/attestedService";
+import { imagesOf, startAttestedService, type AttestedService } from "../../support/attestedService";
 import { startTestChain, type TestChain } from "../../support/chain";
 
 const DELAY_SECONDS = 3 * 24 * 3600;
@@ -29,6 +29,7 @@ describe("the allow-list step", () => {
         rtmr1: service.agent.measurements.rtmrs[1].toString("hex"),
         rtmr2: service.agent.measurements.rtmrs[2].toString("hex"),
       },
+      builtImages: imagesOf(service),
       ...options,
     });
   const step = async (options: { rpcUrl?: string; allowlist?: string } = {}): Promise<Step | undefined> =>

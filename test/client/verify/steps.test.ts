@@ -3,8 +3,7 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";
 import { verifyService, STEP_IDS, type Measurements, type Report, type StepId, type VerifyOptions } from "../../../client/verify";
-import { pinnedImages } from "../../../client/verify/compose";
-import { readEvidence, startAttestedService, type AttestedService } from "../../support/attestedService";
+import { readEvidence, startAttestedService, type AttestedService, imagesOf } from "../../support/attestedService";
 import { count, SEED } from "../../support/counts";
 
 /** The allow-list has a test of its own, with the contract; here it is not asked. */
@@ -24,12 +23,6 @@ const flipHexByte = (hex: string, byte: number): string => {
 function measurementsOf({ agent }: AttestedService): Measurements {
   const [rtmr0, rtmr1, rtmr2] = agent.measurements.rtmrs.map((register) => register.toString("hex")) as [string, string, string];
   return { mrtd: agent.measurements.mrtd.toString("hex"), rtmr0, rtmr1, rtmr2 };
-}
-
-/** The digests that the pretended compose file names for the two services of this source. */
-function imagesOf({ agent }: AttestedService): Record<string, string> {
-  const images = pinnedImages(agent.appCompose);
-  return Object.fromEntries(["relayer", "executor"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]));
 }
 
 describe("verification, step by step", () => {

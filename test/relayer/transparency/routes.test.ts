@@ -12,6 +12,8 @@ import { KeywrightError } from "../../../protocol/errors";
 import { createApp, type AppOptions } from "../../../relayer/app";
 import { EvidenceFolder, MAX_EVIDENCE_BYTES } from "../../../relayer/evidences";
 import type { Executor } from "../../../relayer/executorClient";
+import { RequestLimits } from "../../../relayer/middleware/rateLimits";
+import { RATE_LIMITS } from "../../../protocol/limits";
 import { createLogger } from "../../../relayer/logger";
 import { transparencyRoutes } from "../../../relayer/routes/transparency";
 import { count, SEED } from "../../support/counts";
@@ -50,7 +52,8 @@ async function serveRoutes(calls: Calls, folder: EvidenceFolder | undefined): Pr
   } as unknown as Executor;
   const options = {
     handlers: transparencyRoutes({ executor, evidences: folder }),
-    authentication: { identify: () => ({ remembered: undefined, caller: Promise.resolve(undefined) }) },
+    authentication: { isFamiliar: () => true, identify: () => ({ remembered: undefined, caller: Promise.resolve(undefined) }) },
+    limits: new RequestLimits(RATE_LIMITS.development),
     log: createLogger({ level: "silent" }),
     serviceName: "Keywright",
     trustedProxyHops: 0,
