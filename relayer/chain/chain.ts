@@ -79,8 +79,8 @@ class ChainRoom extends Reads implements Chain {
     this.#records = new SubmissionRecords(db, instanceId, hooks);
     const outcomes = new OutcomeFeed();
     outcomes.subscribe((row) => lastWrites.note(row.block_number ?? 0));
-    // A nonce is held by a unit, and given back once.
-    outcomes.subscribe(({ payer, batch_id }) => batch_id === null && this.#lanes.leave(payer));
+    // A nonce is held by a unit, and ends once.
+    outcomes.subscribe(({ payer, batch_id }) => batch_id === null && this.#lanes.end(payer));
     const fees = (this.#fees = new FeeOracle({ rpc, capWei: tuning.maxFeeCapWei, defaultTipWei: tuning.defaultTipWei }));
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
     this.#monitor = new TransactionMonitor({

@@ -157,8 +157,12 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
     const narrow = await bed.open({ tuning: { maxInFlightPerLane: 1 } });
     await bed.provider.send("evm_setAutomine", [false]);
     const ids = Array.from({ length: bed.payers }, freshAccountId);
-    const blocking = ids.map((id) => narrow.chain.submit(newAccount(id)));
-    await eventually("every lane is busy", async () => (await narrow.chain.stats()).open.sent === bed.payers);
+    const blocking: Promise<SubmitAnswer>[] = [];
+    // One after another, for writes that come together share a transaction, and a lane would stay free.
+    for (const id of ids) {
+      blocking.push(narrow.chain.submit(newAccount(id)));
+      await eventually("one more lane is busy", async () => (await narrow.chain.stats()).open.sent === blocking.length);
+    }
     const refused = await narrow.chain.submit(newAccount(freshAccountId(), { waitMs: 300 })).then(
       () => undefined,
       (error: { code: string }) => error.code,

@@ -31,8 +31,10 @@ export class Lanes {
   #lanes: readonly Lane[] = [];
   #readAt = 0;
   #reading: Promise<void> | undefined;
-  /** Taken by this instance since the snapshot, less what ended. */
-  readonly #taken = new Map<number, number>();
+  /** Places whose transactions are being made and have no row yet: no snapshot knows of them. */
+  readonly #entered = new Map<number, number>();
+  /** Transactions that began on this instance since the snapshot, less what ended. */
+  readonly #begun = new Map<number, number>();
   /** Where the next search begins, so that lanes of equal load take queue. */
   #start = 0;
 
@@ -40,7 +42,7 @@ export class Lanes {
 
   /**
    * A place in a lane that can pay `costWei` and has room: in the least busy one. Waits for room, and for a top-up where the admin
-   * payer has enough for one, until `deadline` (ms of the epoch). The place is given back by `leave`. Throws `no_payer_available`.
+   * payer has enough for one, until `deadline` (ms of the epoch). `begin` or `leave` follows. Throws `no_payer_available`.
    */
   async enter(costWei: bigint, deadline: number): Promise<Lane> {
     for (;;) {
@@ -55,7 +57,7 @@ export class Lanes {
   async tryEnter(costWei: bigint): Promise<Lane | undefined> {
     const lane = this.#leastBusy((await this.#usable(costWei)).filter((each) => this.#hasRoom(each)));
     if (lane === undefined) this.#readAt = 0;
-    else this.#count(lane.payer, 1);
+    else count(this.#entered, lane.payer, 1);
     return lane;
   }
 
@@ -67,8 +69,23 @@ export class Lanes {
     return find() ?? raise(noPayer("No API payer is registered with the contract."));
   }
 
+  /** Gives a place back: nothing was written down for it. */
   leave(payer: number): void {
-    this.#count(payer, -1);
+    count(this.#entered, payer, -1);
+  }
+
+  /** The transaction of a place is written down. */
+  begin(payer: number): void {
+    this.leave(payer);
+    count(this.#begun, payer, 1);
+  }
+
+  /**
+   * A transaction of the lane has its outcome. One that began on another instance, or that ended before the snapshot, was never counted here: it must not make
+   * room for one too many.
+   */
+  end(payer: number): void {
+    if (this.#underWay(payer) > 0) count(this.#begun, payer, -1);
   }
 
   async all(): Promise<readonly Lane[]> {
@@ -98,10 +115,6 @@ export class Lanes {
     if (admin === undefined || admin.balanceWei <= costWei) throw noPayer(NOT_ENOUGH_GAS);
   }
 
-  #count(payer: number, change: number): void {
-    this.#taken.set(payer, (this.#taken.get(payer) ?? 0) + change);
-  }
-
   #leastBusy(lanes: readonly Lane[]): Lane | undefined {
     this.#start += 1;
     const rotated = lanes.map((_, index) => lanes[(index + this.#start) % lanes.length] as Lane);
@@ -115,7 +128,12 @@ export class Lanes {
   }
 
   #load(lane: Lane): number {
-    return lane.inFlight + (this.#taken.get(lane.payer) ?? 0);
+    return this.#underWay(lane.payer) + (this.#entered.get(lane.payer) ?? 0);
+  }
+
+  #underWay(payer: number): number {
+    const inFlight = this.#lanes.find((lane) => lane.payer === payer)?.inFlight ?? 0;
+    return inFlight + (this.#begun.get(payer) ?? 0);
   }
 
   async #refresh(now: boolean): Promise<void> {
@@ -131,9 +149,13 @@ export class Lanes {
         select count(*) as in_flight, min(created_at) as since from submissions where submissions.payer = lanes.payer and nonce is not null and ${IS_OPEN}
       ) as under_way order by payer`.execute(this.options.db);
     this.#lanes = rows.map(laneOf);
-    this.#taken.clear();
+    this.#begun.clear();
     this.#readAt = Date.now();
   }
+}
+
+function count(places: Map<number, number>, payer: number, change: number): void {
+  places.set(payer, (places.get(payer) ?? 0) + change);
 }
 
 interface LaneRow {

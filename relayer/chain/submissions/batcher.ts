@@ -179,7 +179,7 @@ export class Batcher {
       if (unit === undefined) {
         this.options.lanes.leave(lane.payer);
         this.#noteEnd();
-      }
+      } else this.options.lanes.begin(lane.payer);
     }
   }
 

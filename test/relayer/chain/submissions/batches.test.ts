@@ -135,6 +135,9 @@ describe("batches of writes", function () {
     await new Promise((resolve) => setTimeout(resolve, 100));
     await release();
     const answers: SubmitAnswer[] = await Promise.all(writing);
+    expect(new Set(answers.map(({ blockNumber }) => blockNumber)), "the block that goes holds the batch").to.deep.equal(
+      new Set([await bed.provider.getBlockNumber()]),
+    );
     await eventually("the follower is at the head", async () => (await chain.stats()).followedBlock === (await bed.provider.getBlockNumber()));
     await bed.provider.send("anvil_reorg", [1, []]);
     await bed.mine();
