@@ -103,7 +103,8 @@ interface Deployment {
   readonly contractAddress: Address;
   readonly chainId: bigint;
   readonly domain: TypedDataDomain;
-  readonly forwardDomain: ForwardDomain;
+  /** Asked for only where the service is to pay the gas. */
+  readonly forwardDomain: () => ForwardDomain;
   readonly provider: Provider;
 }
 
@@ -132,8 +133,12 @@ async function deploymentOf(transport: Transport, options: ChainSecuredOptions):
   if (known !== undefined && parseAddress(known) !== contractAddress)
     throw new ClientError("wrong_chain", `The service names the contract ${contractAddress}, not ${known}.`);
   const name = config.typed_data_domain.name;
-  const forwarder = toAddress(config.forwarder_address, "forwarder_address");
-  const forwardDomain = { name: forwarderName(name.replace(/ ChainSecured$/, "")), version: "1", chainId, verifyingContract: forwarder } as const;
+  const forwardDomain = (): ForwardDomain => ({
+    name: forwarderName(name.replace(/ ChainSecured$/, "")),
+    version: "1",
+    chainId,
+    verifyingContract: toAddress(config.forwarder_address, "forwarder_address"),
+  });
   return { provider, contractAddress, chainId, domain: { name, version: "1", chainId }, forwardDomain };
 }
 
@@ -142,12 +147,12 @@ function sendingOf(
   owner: Address,
   signerAddress: Address,
   transport: Transport,
-  { provider, forwardDomain: domain }: Deployment,
+  { provider, forwardDomain }: Deployment,
 ): SendTransaction | undefined {
   if (options.send !== undefined || owner !== signerAddress) return options.send;
   const byWallet = sendWith(options.signer, options);
   if (options.gas === undefined || options.gas === "wallet") return byWallet;
-  const byService = sendByService({ ...options, transport, provider, domain });
+  const byService = sendByService({ ...options, transport, provider, domain: forwardDomain() });
   return options.gas === "service" ? byService : sendByEither(byWallet, byService);
 }
 

@@ -94,7 +94,7 @@ export const RATE_LIMITS = {
     addressRequestsPerSecond: 100,
     /** Credentials of one address that turn out to be nobody's. */
     strangersPerMinutePerAddress: 60,
-    /** Requests of one address that cost much and ask for no credential: quotes, CIDs of code. */
+    /** Requests of one address that cost much and ask for no credential: quotes, CIDs of code, forward requests. */
     heavyPerMinutePerAddress: 120,
     /** Of one account. */
     paymentIntentsPerMinute: 10,

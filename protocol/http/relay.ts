@@ -73,6 +73,7 @@ const relay = defineRoute({
   },
   price: "managementWrite",
   effect: true,
+  heavy: true,
 });
 
 const relayNonce = defineRoute({
