@@ -51,7 +51,7 @@ describe("the keyholder's memory over many runs", function () {
   }
 
   it("does not grow with runs that are served, refused, not paid for, timed out or aborted", async () => {
-    const times = count(30, 1_000);
+    const times = count(50, 1_000);
     const pid = executor.process.child.pid ?? 0;
     await round(10);
     const before = await heapByClass(pid, folder);
