@@ -4,9 +4,9 @@
  */
 import { expect } from "chai";
 import { execFile } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { ensureDeployment } from "../../scripts/dev/localDeployment";
@@ -51,7 +51,8 @@ describe("the images", function () {
     mkdirSync(source);
     mkdirSync(output);
     await run("bash", ["-c", 'git -C "$1" archive HEAD | tar -x -C "$2"', "bash", ROOT, source]);
-    const asRoot = process.getuid?.() === 0;
+    // The build reads its packages from this checkout: in a folder that no other user may enter it stays root's.
+    const asRoot = process.getuid?.() === 0 && isOpenToAll(ROOT);
     if (asRoot) for (const path of [folder, source, output]) (chmodSync(path, 0o755), chownSync(path, OTHER_USER, OTHER_USER));
     const env = { PATH: process.env["PATH"], HOME: output, XDG_CACHE_HOME: join(output, "cache"), TZ: "Asia/Kathmandu", LC_ALL: "C.UTF-8", TMPDIR: output };
     const script = `umask 077; exec "$0" "$@"`;
@@ -195,3 +196,8 @@ describe("the images", function () {
     });
   });
 });
+
+/** Whether every user may enter the folder and all above it. */
+function isOpenToAll(path: string): boolean {
+  return (statSync(path).mode & 0o005) === 0o005 && (dirname(path) === path || isOpenToAll(dirname(path)));
+}
