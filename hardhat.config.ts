@@ -1,6 +1,9 @@
 import "@nomicfoundation/hardhat-toolbox";
 import { subtask, type HardhatUserConfig } from "hardhat/config";
-import { TASK_COMPILE_SOLIDITY_EMIT_ARTIFACTS, TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD } from "hardhat/builtin-tasks/task-names";
+import {
+  TASK_COMPILE_SOLIDITY_EMIT_ARTIFACTS,
+  TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD,
+} from "hardhat/builtin-tasks/task-names";
 import type { CompilerOutput } from "hardhat/types";
 import { runTypeChain } from "typechain";
 import solcPackage from "solc/package.json";
@@ -8,7 +11,8 @@ import solc from "solc";
 
 // The compiler comes from the npm package, so a build downloads nothing.
 subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async ({ solcVersion }: { solcVersion: string }) => {
-  if (solcVersion !== solcPackage.version) throw new Error(`The solc package is ${solcPackage.version}; the sources want ${solcVersion}.`);
+  if (solcVersion !== solcPackage.version)
+    throw new Error(`The solc package is ${solcPackage.version}; the sources want ${solcVersion}.`);
   return {
     compilerPath: require.resolve("solc/soljson.js"),
     isSolcJs: true,
@@ -17,16 +21,24 @@ subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async ({ solcVersion }: { solcVers
   };
 });
 
-// The account contract answers its lists through another one's code, which the compiler does not see: its artifact gets the ABI of the whole address.
-subtask(TASK_COMPILE_SOLIDITY_EMIT_ARTIFACTS, async ({ output, ...rest }: { output: CompilerOutput }, _hre, runSuper) => {
-  const manager = output.contracts["contracts/AccountManager.sol"]?.AccountManager;
-  const whole = output.contracts["contracts/interfaces/IAccountManager.sol"]?.IAccountManager;
-  if (manager && whole) {
-    const known = new Set(manager.abi.map((item: unknown) => JSON.stringify(item)));
-    manager.abi.push(...whole.abi.filter((item: unknown) => !known.has(JSON.stringify(item))));
-  }
-  return (await runSuper({ output, ...rest })) as unknown;
-});
+// The account contract answers part of its ABI through code of others, which the compiler does not see: its artifact
+// gets the ABI of the whole address.
+subtask(
+  TASK_COMPILE_SOLIDITY_EMIT_ARTIFACTS,
+  async ({ output, ...rest }: { output: CompilerOutput }, _hre, runSuper) => {
+    const manager = output.contracts["contracts/AccountManager.sol"]?.AccountManager;
+    const whole = output.contracts["contracts/interfaces/IAccountManager.sol"]?.IAccountManager;
+    if (manager) {
+      if (!whole)
+        throw new Error(
+          "AccountManager.sol was compiled without IAccountManager.sol, which says what its address answers.",
+        );
+      const known = new Set(manager.abi.map((item: unknown) => JSON.stringify(item)));
+      manager.abi.push(...whole.abi.filter((item: unknown) => !known.has(JSON.stringify(item))));
+    }
+    return (await runSuper({ output, ...rest })) as unknown;
+  },
+);
 
 // Types of what is called, and of nothing else: bases and parts of interfaces would be two thirds of the folder.
 const TYPED = [
@@ -48,8 +60,9 @@ subtask("typechain:generate-types", async (_, { config }) => {
 });
 
 /**
- * The networks whose chain ids the services know, for Hardhat's own tasks (verify, console). Contracts are put on them by `npm run deploy`, which takes the endpoint and
- * asks for the deployer's key; nothing secret is read here. `RPC_<NAME>` names an endpoint, for example RPC_BASE_SEPOLIA.
+ * The networks whose chain ids the services know, for Hardhat's own tasks (verify, console). Contracts are put on them
+ * by `npm run deploy`, which takes the endpoint and asks for the deployer's key; nothing secret is read here.
+ * `RPC_<NAME>` names an endpoint, for example RPC_BASE_SEPOLIA.
  */
 const CHAIN_IDS = {
   mainnet: 1,
@@ -71,11 +84,18 @@ const NETWORKS = Object.fromEntries(
 const config: HardhatUserConfig = {
   solidity: {
     version: solcPackage.version,
-    settings: { viaIR: true, evmVersion: "prague", optimizer: { enabled: true, runs: 200 } },
+    settings: {
+      viaIR: true,
+      evmVersion: "prague",
+      optimizer: { enabled: true, runs: 200 },
+      outputSelection: { "*": { "*": ["storageLayout"] } },
+    },
   },
   networks: { hardhat: { hardfork: "prague" }, ...NETWORKS },
   typechain: { outDir: "typechain-types", target: "ethers-v6" },
   paths: { tests: "test/contracts" },
-  mocha: process.env.KEYWRIGHT_FIGURES ? { timeout: 1_200_000, reporter: `${__dirname}/scripts/figuresReporter.cjs` } : { timeout: 60_000 },
+  mocha: process.env.KEYWRIGHT_FIGURES
+    ? { timeout: 1_200_000, reporter: `${__dirname}/scripts/figuresReporter.cjs` }
+    : { timeout: 60_000 },
 };
 export default config;

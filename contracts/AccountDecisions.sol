@@ -8,7 +8,8 @@ import {Account, Wallet} from "./types/AccountStorage.sol";
 import {DenialReason, Scope} from "./types/AccountTypes.sol";
 
 /// @title Every decision about a run
-/// @notice A decision is an AND of words: groups in which the key executes ∧ groups that exist ∧ groups that list the action ∧ groups
+/// @notice A decision is an AND of words: groups in which the key executes ∧ groups that exist ∧ groups that list the
+///   action ∧ groups
 /// that list the PKP, 224 groups at a time.
 abstract contract AccountDecisions is AccountRules, IAccountCore {
     using GroupSets for GroupRegister;
@@ -60,7 +61,11 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
     }
 
     /// @dev The one answer behind all three questions. `pkp` zero asks about key and action only.
-    function _decide(uint256 key, uint256 cid, address pkp) private view returns (DenialReason reason, bool byName, uint256 accountId) {
+    function _decide(
+        uint256 key,
+        uint256 cid,
+        address pkp
+    ) private view returns (DenialReason reason, bool byName, uint256 accountId) {
         Subject memory subject = _subject(key);
         accountId = subject.accountId;
         if (subject.denial != DenialReason.None) return (subject.denial, false, accountId);
@@ -71,8 +76,14 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         byName = verdict.byName && reason == DenialReason.None;
     }
 
-    /// @dev Looks through the groups of the account, a word of 224 at a time, until one allows it that lists the action by name.
-    function _judge(uint256 key, Subject memory subject, uint256 cid, address pkp) private view returns (Verdict memory verdict) {
+    /// @dev Looks through the groups of the account, a word of 224 at a time, until one allows it that lists the action
+    ///   by name.
+    function _judge(
+        uint256 key,
+        Subject memory subject,
+        uint256 cid,
+        address pkp
+    ) private view returns (Verdict memory verdict) {
         Account storage account = _accounts[subject.accountId];
         GroupList storage list = _usageKeys[key].lists[Scope.Execute];
         bool everywhere = subject.isAccountKey || list.has(subject.generation, 0);

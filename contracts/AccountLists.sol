@@ -2,14 +2,23 @@
 pragma solidity 0.8.30;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {EnumerableMap} from "@openzeppelin/contracts/utils/structs/EnumerableMap.sol";
 import {AccountRules} from "./AccountRules.sol";
 import {IAccountLists} from "./interfaces/IAccountLists.sol";
 import {Bits, NumberSet} from "./libraries/Bits.sol";
 import {GROUPS_PER_WORD, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
 import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
 import {Text, Texts} from "./libraries/Texts.sol";
-import {Account, Action, CREATE_GROUPS, CREATE_PKPS, DELETE_GROUPS, Group, KeyHead, Pkp, UsageKey} from "./types/AccountStorage.sol";
+import {
+    Account,
+    Action,
+    CREATE_GROUPS,
+    CREATE_PKPS,
+    DELETE_GROUPS,
+    Group,
+    KeyHead,
+    Pkp,
+    UsageKey
+} from "./types/AccountStorage.sol";
 import {
     AccountInfo,
     ActionInfo,
@@ -18,15 +27,15 @@ import {
     KeyInfo,
     PkpInfo,
     Scope,
-    ScheduledPayer,
     UsageApiKeyInfo
 } from "./types/AccountTypes.sol";
 
 /// @title Questions about keys, records and lists
-/// @notice `AccountManager` hands every call it does not know itself to this code, which reads its storage. Nothing here writes: every
-/// function is a view, and a test looks for writing instructions in what the compiler made of it. Its own storage is empty.
+/// @notice `AccountManager` hands every call it does not know itself to this code, which reads its storage. Nothing
+///   here writes: every
+/// function is a view, and a test looks for writing instructions in what the compiler made of it. Its own storage is
+/// empty.
 contract AccountLists is AccountRules, IAccountLists {
-    using EnumerableMap for EnumerableMap.AddressToUintMap;
     using Bits for NumberSet;
     using GroupSets for GroupRegister;
     using GroupSets for GroupList;
@@ -118,7 +127,11 @@ contract AccountLists is AccountRules, IAccountLists {
 
     // ------------------------------------------------------------------------------------------------------------- lists
 
-    function listGroups(uint256 id, uint256 offset, uint256 limit) external view returns (GroupInfo[] memory items, uint256 total) {
+    function listGroups(
+        uint256 id,
+        uint256 offset,
+        uint256 limit
+    ) external view returns (GroupInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
         uint256[] memory ids;
         (ids, total) = _page(_groups(account), offset, limit);
@@ -126,7 +139,11 @@ contract AccountLists is AccountRules, IAccountLists {
         for (uint256 i = 0; i < ids.length; i++) items[i] = _groupInfo(account, ids[i]);
     }
 
-    function listActions(uint256 id, uint256 offset, uint256 limit) external view returns (ActionInfo[] memory items, uint256 total) {
+    function listActions(
+        uint256 id,
+        uint256 offset,
+        uint256 limit
+    ) external view returns (ActionInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
         return _actionPage(account, _actions(account), offset, limit);
     }
@@ -142,7 +159,11 @@ contract AccountLists is AccountRules, IAccountLists {
         return _actionPage(account, _actionsIn(account, groupId), offset, limit);
     }
 
-    function listPkps(uint256 id, uint256 offset, uint256 limit) external view returns (PkpInfo[] memory items, uint256 total) {
+    function listPkps(
+        uint256 id,
+        uint256 offset,
+        uint256 limit
+    ) external view returns (PkpInfo[] memory items, uint256 total) {
         Account storage account = _known(id);
         total = account.lastPkp;
         uint256[] memory numbers = new uint256[](_itemsOn(offset, limit, MAX_PAGE, total));
@@ -196,7 +217,11 @@ contract AccountLists is AccountRules, IAccountLists {
         return group.pkpRow.load(group.pkpPages, account.lastPkp);
     }
 
-    function _page(NumberSet memory set, uint256 offset, uint256 limit) private pure returns (uint256[] memory numbers, uint256 total) {
+    function _page(
+        NumberSet memory set,
+        uint256 offset,
+        uint256 limit
+    ) private pure returns (uint256[] memory numbers, uint256 total) {
         total = set.size();
         numbers = set.page(offset, _itemsOn(offset, limit, MAX_PAGE, total));
     }
@@ -231,7 +256,8 @@ contract AccountLists is AccountRules, IAccountLists {
             if (Rows.mayFill(group.pkpPages, i)) info.pkpCount += Bits.count(group.pkpRow[i]);
         }
         for (uint256 i = 0; i <= account.lastAction / INDEXES_PER_WORD; i++) {
-            if (Rows.mayFill(group.actionPages, i)) info.actionCount += Bits.count(group.actionRow[i] & _liveWord(account, i));
+            if (Rows.mayFill(group.actionPages, i))
+                info.actionCount += Bits.count(group.actionRow[i] & _liveWord(account, i));
         }
     }
 
@@ -262,45 +288,6 @@ contract AccountLists is AccountRules, IAccountLists {
             info.derivationPath = _pathOf(id, pkp.wallet);
             info.deniedOps = account.wallets[pkp.wallet].deniedOps;
             (info.name, info.description) = pkp.text.get(pkp.lengths);
-        }
-    }
-
-    // ------------------------------------------------------------------------------------------------------------ payers
-
-    function apiPayers() external view returns (address[] memory payers) {
-        ScheduledPayer[] memory found = _payersThat(true);
-        payers = new address[](found.length);
-        for (uint256 i = 0; i < payers.length; i++) payers[i] = found[i].payer;
-    }
-
-    function scheduledApiPayers() external view returns (ScheduledPayer[] memory) {
-        return _payersThat(false);
-    }
-
-    function adminApiPayer() external view returns (address) {
-        return _nextAdminPayerActs() ? _payers.nextAdminPayer : _payers.adminPayer;
-    }
-
-    function scheduledAdminApiPayer() external view returns (ScheduledPayer memory scheduled) {
-        if (!_nextAdminPayerActs() && _payers.nextAdminPayer != address(0)) {
-            scheduled = ScheduledPayer(_payers.nextAdminPayer, _payers.nextActiveFrom);
-        }
-    }
-
-    function _nextAdminPayerActs() private view returns (bool) {
-        return _payers.nextAdminPayer != address(0) && block.timestamp >= _payers.nextActiveFrom;
-    }
-
-    /// @dev The payers that act at this block, or those that wait.
-    function _payersThat(bool act) private view returns (ScheduledPayer[] memory found) {
-        found = new ScheduledPayer[](_payers.activeFrom.length());
-        uint256 count = 0;
-        for (uint256 i = 0; i < found.length; i++) {
-            (address payer, uint256 activeFrom) = _payers.activeFrom.at(i);
-            if ((block.timestamp >= activeFrom) == act) found[count++] = ScheduledPayer(payer, activeFrom);
-        }
-        assembly ("memory-safe") {
-            mstore(found, count) // shorter than it was made
         }
     }
 }

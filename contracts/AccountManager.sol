@@ -4,11 +4,12 @@ pragma solidity 0.8.30;
 import {ERC2771Context} from "@openzeppelin/contracts/metatx/ERC2771Context.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {AccountDecisions} from "./AccountDecisions.sol";
-import {AccountLists} from "./AccountLists.sol";
 import {ApiPayers} from "./ApiPayers.sol";
 import {Batches} from "./Batches.sol";
+import {Delegating} from "./Delegating.sol";
 import {GroupMembers} from "./GroupMembers.sol";
-import {IAccountManager} from "./interfaces/IAccountManager.sol";
+import {IAccountManager} from "./interfaces/IAccountManager.sol"; // what this address answers, for its artifact
+import {ITwoStepAdmin} from "./interfaces/ITwoStepAdmin.sol";
 import {Bits, NumberSet} from "./libraries/Bits.sol";
 import {Column, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
 import {INDEXES_PER_WORD} from "./libraries/Rows.sol";
@@ -31,12 +32,15 @@ import {
 import {DenialReason, Scope} from "./types/AccountTypes.sol";
 
 /// @title AccountManager
-/// @notice Every write. What each function does, emits and requires is said in `IAccountManager`. Nothing here can be upgraded.
-/// @dev Reading order: `IAccountManager` (ids, zero, who may write), `types/AccountStorage`, `libraries/Bits` and `libraries/GroupSets` (sets of
-/// groups as bitmaps), then this file from `_authorize` down, `GroupMembers`, `AccountRules` and `AccountDecisions` (who may run what),
-/// `Batches`, `ApiPayers`, and last the views in `AccountLists`.
-/// In the private functions `id` is the account, `actor` the account or usage key id that was authenticated.
-contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions, GroupMembers {
+/// @notice Every write. What each function does, emits and requires is said in `IAccountManager`. Nothing here can be
+///   upgraded.
+/// @dev Reading order: `IAccountManager` (ids, zero, who may write), `types/AccountStorage`, `libraries/Bits` and
+///   `libraries/GroupSets` (sets of
+/// groups as bitmaps), then this file from `_authorize` down, `GroupMembers`, `AccountRules` and `AccountDecisions`
+/// (who may run what), `Batches`. What is not here is answered by the code of `ApiPayers` and, behind that, of
+/// `AccountLists`, on this contract's storage. In the private functions `id` is the account, `actor` the account or
+/// usage key id that was authenticated.
+contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembers, Delegating {
     using Bits for NumberSet;
     using GroupSets for GroupRegister;
     using GroupSets for Column;
@@ -48,13 +52,18 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
 
     bytes32 public immutable keyNamespace;
 
-    AccountLists private immutable _lists = new AccountLists();
-
     /// @param firstAdmin Who appoints the API payers.
     /// @param delaySeconds How long an addition of a payer waits once there is a managed account; at most a year.
     /// @param forwarder The ERC-2771 forwarder that owners may act through.
-    constructor(address firstAdmin, uint256 delaySeconds, address forwarder) ERC2771Context(forwarder) ApiPayers(firstAdmin, delaySeconds) {
-        if (forwarder == address(0)) revert ZeroAddress();
+    constructor(
+        address firstAdmin,
+        uint256 delaySeconds,
+        address forwarder
+    ) ERC2771Context(forwarder) Delegating(address(new ApiPayers(delaySeconds, forwarder))) {
+        if (forwarder == address(0)) revert ITwoStepAdmin.ZeroAddress();
+        _requireAddress(firstAdmin);
+        _admin = firstAdmin;
+        emit ITwoStepAdmin.AdminChanged(address(0), firstAdmin);
         keyNamespace = keccak256(abi.encode("keywright/v1", block.chainid, address(this)));
     }
 
@@ -158,7 +167,13 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         return _isOwner(apiKeyHash) || (_isManaged(_accounts[apiKeyHash]) && _isApiPayer(msg.sender));
     }
 
-    function _create(uint256 id, bool managed, string calldata name, string calldata description, address owner) private {
+    function _create(
+        uint256 id,
+        bool managed,
+        string calldata name,
+        string calldata description,
+        address owner
+    ) private {
         Account storage account = _accounts[id];
         if (id == 0) revert ZeroId();
         _requireOwnable(owner);
@@ -182,8 +197,9 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         _requireAddress(owner);
     }
 
-    function _requireAddress(address given) internal view override {
-        super._requireAddress(given);
+    /// @dev May this address be given a role? Anybody could act as the forwarder.
+    function _requireAddress(address given) private view {
+        if (given == address(0)) revert ITwoStepAdmin.ZeroAddress();
         if (given == trustedForwarder()) revert ForwarderNotAllowed(given);
     }
 
@@ -213,12 +229,24 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         KeyHead memory wanted;
         wanted.expiration = uint40(_atMost(expiration, type(uint40).max));
         wanted.balance = uint64(_atMost(balance, type(uint64).max));
-        wanted.flags = (createGroups ? CREATE_GROUPS : 0) | (deleteGroups ? DELETE_GROUPS : 0) | (createPKPs ? CREATE_PKPS : 0);
+        wanted.flags =
+            (createGroups ? CREATE_GROUPS : 0) |
+            (deleteGroups ? DELETE_GROUPS : 0) |
+            (createPKPs ? CREATE_PKPS : 0);
 
         UsageKey storage key = _usageKeys[usageApiKeyHash];
         bool isNew = _claim(key, id, usageApiKeyHash);
         if (_setValues(key, wanted, name, description) || isNew) {
-            emit UsageApiKeySet(id, usageApiKeyHash, expiration, balance, name, description, wanted.flags, accountApiKeyHash);
+            emit UsageApiKeySet(
+                id,
+                usageApiKeyHash,
+                expiration,
+                balance,
+                name,
+                description,
+                wanted.flags,
+                accountApiKeyHash
+            );
         }
         uint256[][4] memory lists;
         uint256 lastId = _accounts[id].groupsThatExist.lastId;
@@ -296,9 +324,18 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
     ) private returns (bool changed) {
         KeyHead memory head = key.head;
         (wanted.lengths, changed) = key.text.set(head.lengths, name, description);
-        changed = changed || head.expiration != wanted.expiration || head.balance != wanted.balance || head.flags != wanted.flags;
+        changed =
+            changed ||
+            head.expiration != wanted.expiration ||
+            head.balance != wanted.balance ||
+            head.flags != wanted.flags;
         if (!changed) return false;
-        (wanted.position, wanted.epoch, wanted.generation, wanted.wordCount) = (head.position, head.epoch, head.generation, head.wordCount);
+        (wanted.position, wanted.epoch, wanted.generation, wanted.wordCount) = (
+            head.position,
+            head.epoch,
+            head.generation,
+            head.wordCount
+        );
         key.head = wanted;
     }
 
@@ -349,7 +386,7 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         string calldata description
     ) external {
         uint256 id = _authorize(apiKeyHash, Scope.CreatePkps, 0);
-        if (pkpId == address(0)) revert ZeroAddress();
+        if (pkpId == address(0)) revert ITwoStepAdmin.ZeroAddress();
         uint256 kind = derivationPath >> 248;
         if (kind != KIND_PKP && kind != KIND_USAGE_KEY) revert UnknownPathKind(kind);
         if (uint128(derivationPath) != uint128(id)) revert ForeignDerivationPath(derivationPath, id);
@@ -358,7 +395,7 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         Wallet storage wallet = _accounts[id].wallets[pkpId];
         if (wallet.pathHead != 0) {
             if (_pathOf(id, pkpId) != derivationPath) revert PkpTaken(pkpId);
-            if (kind == KIND_PKP && _setPkpTexts(id, pkpId, name, description)) revert PkpTaken(pkpId);
+            if (kind == KIND_PKP && _setPkpTexts(id, wallet.column.index, name, description)) revert PkpTaken(pkpId);
             return;
         }
         wallet.pathHead = uint128(derivationPath >> 128);
@@ -366,31 +403,42 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
             uint24 number = ++_accounts[id].lastPkp;
             wallet.column.index = number;
             _accounts[id].pkpAt[number].wallet = pkpId;
-            _setPkpTexts(id, pkpId, name, description);
+            _setPkpTexts(id, number, name, description);
         }
         emit WalletDerivationRegistered(id, pkpId, derivationPath, name, description, apiKeyHash);
     }
 
-    function updatePkpMetadata(uint256 apiKeyHash, address pkpId, string calldata name, string calldata description) external {
+    function updatePkpMetadata(
+        uint256 apiKeyHash,
+        address pkpId,
+        string calldata name,
+        string calldata description
+    ) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        _requirePkp(id, pkpId);
-        if (_setPkpTexts(id, pkpId, name, description)) emit PkpUpdated(id, pkpId, name, description, apiKeyHash);
+        if (_setPkpTexts(id, _pkpNumber(id, pkpId), name, description))
+            emit PkpUpdated(id, pkpId, name, description, apiKeyHash);
     }
 
     function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external {
-        Wallet storage wallet = _accounts[_authorizeOwner(id)].wallets[pkp];
-        _requirePkp(id, pkp);
+        _pkpNumber(_authorizeOwner(id), pkp);
+        Wallet storage wallet = _accounts[id].wallets[pkp];
         if (wallet.deniedOps == deniedOps) return;
         wallet.deniedOps = uint128(_atMost(deniedOps, type(uint128).max));
         emit PkpOpsSet(id, pkp, deniedOps, id);
     }
 
-    function _requirePkp(uint256 id, address pkpId) private view {
-        if (!_isPkp(_accounts[id], pkpId)) revert UnknownPkp(pkpId);
+    function _pkpNumber(uint256 id, address pkpId) private view returns (uint256 number) {
+        number = _accounts[id].wallets[pkpId].column.index;
+        if (number == 0) revert UnknownPkp(pkpId);
     }
 
-    function _setPkpTexts(uint256 id, address pkpId, string calldata name, string calldata description) private returns (bool changed) {
-        Pkp storage pkp = _accounts[id].pkpAt[_accounts[id].wallets[pkpId].column.index];
+    function _setPkpTexts(
+        uint256 id,
+        uint256 number,
+        string calldata name,
+        string calldata description
+    ) private returns (bool changed) {
+        Pkp storage pkp = _accounts[id].pkpAt[number];
         (pkp.lengths, changed) = pkp.text.set(pkp.lengths, name, description);
     }
 
@@ -404,7 +452,8 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         address[] calldata pkpIds
     ) external returns (uint256 groupId) {
         uint256 id = _authorize(apiKeyHash, Scope.CreateGroups, 0);
-        // On 0: a key that could fill the group it makes, without being allowed to fill every group, would give itself rights.
+        // On 0: a key that could fill the group it makes, without being allowed to fill every group, would give itself
+        // rights.
         if (cidHashes.length != 0) _authorize(apiKeyHash, _unlessAny(Scope.ManageActions, cidHashes), 0);
         if (pkpIds.length != 0) _authorize(apiKeyHash, _unlessAny(Scope.AddPkp, pkpIds), 0);
         Account storage account = _accounts[id];
@@ -429,7 +478,12 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         _dropPkpsBut(id, accountApiKeyHash, groupId, _addPkps(id, accountApiKeyHash, groupId, pkpIds));
     }
 
-    function updateGroupMetadata(uint256 accountApiKeyHash, uint256 groupId, string calldata name, string calldata description) external {
+    function updateGroupMetadata(
+        uint256 accountApiKeyHash,
+        uint256 groupId,
+        string calldata name,
+        string calldata description
+    ) external {
         _setGroupTexts(accountApiKeyHash, groupId, name, description);
     }
 
@@ -520,7 +574,12 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
 
     // ----------------------------------------------------------------------------------------------------------- actions
 
-    function addAction(uint256 accountApiKeyHash, string calldata name, string calldata description, uint256 actionHash) external {
+    function addAction(
+        uint256 accountApiKeyHash,
+        string calldata name,
+        string calldata description,
+        uint256 actionHash
+    ) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
         if (actionHash == 0) revert ActionZero();
         (uint256 index, bool isNew) = _know(id, actionHash);
@@ -552,7 +611,12 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
         }
     }
 
-    function _setActionTexts(uint256 id, uint256 index, string calldata name, string calldata description) private returns (bool changed) {
+    function _setActionTexts(
+        uint256 id,
+        uint256 index,
+        string calldata name,
+        string calldata description
+    ) private returns (bool changed) {
         Action storage action = _accounts[id].actionAt[index];
         (action.lengths, changed) = action.text.set(action.lengths, name, description);
     }
@@ -560,22 +624,5 @@ contract AccountManager is AccountStorage, Batches, ApiPayers, AccountDecisions,
     function _actionIndex(uint256 id, uint256 action) private view returns (uint256 index) {
         index = _accounts[id].actions[action].index;
         if (index == 0) revert UnknownAction(action);
-    }
-
-    // ------------------------------------------------------------------------------------------------------------- lists
-
-    /// @dev Whatever is not above is a question that `AccountLists` answers, from this contract's storage.
-    fallback() external {
-        address lists = address(_lists);
-        assembly ("memory-safe") {
-            let data := mload(0x40)
-            calldatacopy(data, 0, calldatasize())
-            let answered := delegatecall(gas(), lists, data, calldatasize(), 0, 0)
-            returndatacopy(data, 0, returndatasize())
-            if iszero(answered) {
-                revert(data, returndatasize())
-            }
-            return(data, returndatasize())
-        }
     }
 }

@@ -17,13 +17,14 @@ import {
 } from "./types/AccountStorage.sol";
 import {DenialReason, Scope} from "./types/AccountTypes.sol";
 
-/// @title What writes, decisions and lists all ask of the storage
+/// @title Storage rules shared by writes, decisions and lists
 abstract contract AccountRules is AccountStorage {
     using EnumerableMap for EnumerableMap.AddressToUintMap;
     using GroupSets for GroupRegister;
     using GroupSets for GroupList;
 
-    /// @dev A key as a decision sees it. `denial` says why it is not live; a live key of a frozen account cannot act either.
+    /// @dev A key's state for a decision. `denial` is why it is not live; a live key of a frozen account cannot act
+    /// either.
     struct Subject {
         uint256 accountId;
         bool isAccountKey;
@@ -32,7 +33,8 @@ abstract contract AccountRules is AccountStorage {
         uint32 generation; // of a usage key's lists
     }
 
-    /// @dev The one place that knows what a key is and whether it is live. An account goes before a usage key of the same id.
+    /// @dev The one place that knows what a key is and whether it is live. An account takes precedence over a usage key
+    /// of the same id.
     function _subject(uint256 id) internal view returns (Subject memory subject) {
         Account storage account = _accounts[id];
         if (account.owner != address(0)) {
@@ -52,12 +54,13 @@ abstract contract AccountRules is AccountStorage {
         else if (expiration != 0 && block.timestamp >= expiration) subject.denial = DenialReason.KeyExpired;
     }
 
-    /// @dev Is a usage key set: neither removed nor revoked with all others?
+    /// @dev Whether a usage key is set: neither removed nor revoked with all others.
     function _isSet(KeyHead storage head, Account storage account) internal view returns (bool) {
         return head.position != 0 && head.epoch == account.epoch;
     }
 
-    /// @dev Does a usage key hold a scope: on the group, or on all of them? Whether it is live, and whether the group exists, is asked elsewhere.
+    /// @dev Whether a usage key holds a scope: on the group, or on all of them. Liveness and the group's existence are
+    /// checked elsewhere.
     function _holds(UsageKey storage key, Scope scope, uint256 groupId) internal view returns (bool) {
         if (scope == Scope.OwnerOnly) return false;
         uint8 flags = key.head.flags;

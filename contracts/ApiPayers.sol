@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: MIT
-pragma solidity ^0.8.30;
+pragma solidity 0.8.30;
 
 import {EnumerableMap} from "@openzeppelin/contracts/utils/structs/EnumerableMap.sol";
-import {AccountRules} from "./AccountRules.sol";
+import {AccountLists} from "./AccountLists.sol";
+import {Delegating} from "./Delegating.sol";
 import {TwoStepAdmin} from "./TwoStepAdmin.sol";
-import {IAccountCore} from "./interfaces/IAccountCore.sol";
+import {IApiPayers} from "./interfaces/IApiPayers.sol";
+import {AccountStorage} from "./types/AccountStorage.sol";
+import {ScheduledPayer} from "./types/AccountTypes.sol";
 
 /// @title The API payers and who appoints them
-/// @dev A payer acts from a time on, written down when it is added: nothing has to be sent when that time comes.
-abstract contract ApiPayers is AccountRules, TwoStepAdmin, IAccountCore {
+/// @notice `AccountManager` delegates its unknown calls to this code, which works on its storage, and this delegates
+/// its own unknown calls to `AccountLists`. Its own storage is empty: called directly it has no admin, and refuses
+/// every write.
+/// @dev A payer is active from a time stored when it is added: no transaction is needed when that time comes.
+contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
     using EnumerableMap for EnumerableMap.AddressToUintMap;
 
     uint256 private constant MAX_DELAY = 365 days;
 
     uint256 public immutable payerDelaySeconds;
+    address private immutable _forwarder;
 
-    constructor(address firstAdmin, uint256 delaySeconds) TwoStepAdmin(firstAdmin) {
+    constructor(uint256 delaySeconds, address forwarder) Delegating(address(new AccountLists())) {
         if (delaySeconds > MAX_DELAY) revert DelayTooLong(delaySeconds, MAX_DELAY);
         payerDelaySeconds = delaySeconds;
+        _forwarder = forwarder;
     }
+
+    // ---------------------------------------------------------------------------------------------------------- writes
 
     function addApiPayer(address payer) external onlyAdmin {
         _requireAddress(payer);
@@ -57,15 +67,60 @@ abstract contract ApiPayers is AccountRules, TwoStepAdmin, IAccountCore {
         emit AdminApiPayerCancelled(scheduled);
     }
 
-    /// @dev When what is added now takes effect.
+    /// @dev Anyone could act through the forwarder.
+    function _requireAddress(address given) internal view override {
+        super._requireAddress(given);
+        if (given == _forwarder) revert ForwarderNotAllowed(given);
+    }
+
+    /// @dev When an addition made now takes effect.
     function _activeFrom() private view returns (uint256) {
         return _payers.managedAccountExists ? block.timestamp + payerDelaySeconds : block.timestamp;
     }
 
-    /// @dev Writes down what has taken effect.
+    /// @dev Stores a scheduled admin payer that has taken effect.
     function _settleAdminPayer() private {
-        if (_payers.nextAdminPayer == address(0) || block.timestamp < _payers.nextActiveFrom) return;
+        if (!_nextAdminPayerActs()) return;
         _payers.adminPayer = _payers.nextAdminPayer;
         _payers.nextAdminPayer = address(0);
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- views
+
+    function apiPayers() external view returns (address[] memory payers) {
+        ScheduledPayer[] memory found = _payersThat(true);
+        payers = new address[](found.length);
+        for (uint256 i = 0; i < payers.length; i++) payers[i] = found[i].payer;
+    }
+
+    function scheduledApiPayers() external view returns (ScheduledPayer[] memory) {
+        return _payersThat(false);
+    }
+
+    function adminApiPayer() external view returns (address) {
+        return _nextAdminPayerActs() ? _payers.nextAdminPayer : _payers.adminPayer;
+    }
+
+    function scheduledAdminApiPayer() external view returns (ScheduledPayer memory scheduled) {
+        if (!_nextAdminPayerActs() && _payers.nextAdminPayer != address(0)) {
+            scheduled = ScheduledPayer(_payers.nextAdminPayer, _payers.nextActiveFrom);
+        }
+    }
+
+    function _nextAdminPayerActs() private view returns (bool) {
+        return _payers.nextAdminPayer != address(0) && block.timestamp >= _payers.nextActiveFrom;
+    }
+
+    /// @dev The payers active at this block, or the scheduled ones.
+    function _payersThat(bool act) private view returns (ScheduledPayer[] memory found) {
+        found = new ScheduledPayer[](_payers.activeFrom.length());
+        uint256 count = 0;
+        for (uint256 i = 0; i < found.length; i++) {
+            (address payer, uint256 activeFrom) = _payers.activeFrom.at(i);
+            if ((block.timestamp >= activeFrom) == act) found[count++] = ScheduledPayer(payer, activeFrom);
+        }
+        assembly ("memory-safe") {
+            mstore(found, count) // shorter than it was made
+        }
     }
 }

@@ -8,7 +8,8 @@ import {IAppAuth} from "./interfaces/IAppAuth.sol";
 import {IApplicationAllowlist} from "./interfaces/IApplicationAllowlist.sol";
 
 /// @title ApplicationAllowlist
-/// @notice What each function does, emits and requires is said in `IApplicationAllowlist`. Nothing here can be upgraded.
+/// @notice What each function does, emits and requires is said in `IApplicationAllowlist`. Nothing here can be
+///   upgraded.
 contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
     using EnumerableMap for EnumerableMap.Bytes32ToUintMap;
 
@@ -25,12 +26,9 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
     /// @param delaySeconds_ How long an addition waits; what is given here counts at once.
     /// @param composeHashes_ The first images.
     /// @param devices_ The first devices; one zero for any device.
-    constructor(
-        address firstAdmin,
-        uint256 delaySeconds_,
-        bytes32[] memory composeHashes_,
-        bytes32[] memory devices_
-    ) TwoStepAdmin(firstAdmin) {
+    constructor(address firstAdmin, uint256 delaySeconds_, bytes32[] memory composeHashes_, bytes32[] memory devices_) {
+        _requireAddress(firstAdmin);
+        _appoint(firstAdmin);
         if (delaySeconds_ > MAX_DELAY) revert DelayTooLong(delaySeconds_, MAX_DELAY);
         delaySeconds = delaySeconds_;
         for (uint256 i = 0; i < composeHashes_.length; i++) _addComposeHash(composeHashes_[i], block.timestamp);
@@ -39,11 +37,17 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
 
     // ---------------------------------------------------------------------------------------------------------- decision
 
-    /// @dev The application id is not looked at: dstack asks the contract at that address. The TCB status is its own rule.
+    /// @dev The application id is not looked at: dstack asks the contract at that address. The TCB status is its own
+    ///   rule.
     function isAppAllowed(AppBootInfo calldata bootInfo) external view returns (bool isAllowed, string memory reason) {
         if (!isComposeHashAllowed(bootInfo.composeHash)) {
             bool waits = _composeHashes.contains(bootInfo.composeHash);
-            return (false, waits ? "The compose hash is listed but does not count yet." : "The compose hash is not on the allow-list.");
+            return (
+                false,
+                waits
+                    ? "The compose hash is listed but does not count yet."
+                    : "The compose hash is not on the allow-list."
+            );
         }
         if (!isDeviceAllowed(bootInfo.deviceId)) return (false, "The device is not on the allow-list.");
         return (true, "");

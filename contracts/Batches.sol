@@ -6,7 +6,8 @@ import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {IAccountCore} from "./interfaces/IAccountCore.sol";
 
 /// @title Several calls in one transaction
-/// @dev Both functions call this contract's code again with the same `msg.sender`, and hand on who signed if the forwarder sent the call
+/// @dev Both functions call this contract's code again with the same `msg.sender`, and hand on who signed if the
+///   forwarder sent the call
 /// (ERC-2771), as OpenZeppelin's Multicall does.
 abstract contract Batches is ERC2771Context, IAccountCore {
     uint256 private constant CALL_GAS = 1_000_000;
@@ -15,7 +16,8 @@ abstract contract Batches is ERC2771Context, IAccountCore {
 
     function multicall(bytes[] calldata data) external returns (bytes[] memory results) {
         results = new bytes[](data.length);
-        for (uint256 i = 0; i < data.length; i++) results[i] = Address.functionDelegateCall(address(this), _fromSender(data[i]));
+        for (uint256 i = 0; i < data.length; i++)
+            results[i] = Address.functionDelegateCall(address(this), _fromSender(data[i]));
     }
 
     function tryMulticall(bytes[] calldata data) external returns (bool[] memory succeeded) {
@@ -33,6 +35,7 @@ abstract contract Batches is ERC2771Context, IAccountCore {
 
     /// @dev A call with the same signer behind it as this one, if the forwarder sent it.
     function _fromSender(bytes calldata call) private view returns (bytes memory) {
-        return msg.sender == _msgSender() ? call : bytes.concat(call, msg.data[msg.data.length - _contextSuffixLength():]);
+        return
+            msg.sender == _msgSender() ? call : bytes.concat(call, msg.data[msg.data.length - _contextSuffixLength():]);
     }
 }

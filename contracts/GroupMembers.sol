@@ -9,7 +9,8 @@ import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
 import {Account, Group} from "./types/AccountStorage.sol";
 
 /// @title What groups list
-/// @notice Membership is written both ways: item → groups for decisions, group → items for lists. Who may do so was asked before.
+/// @notice Membership is written both ways: item → groups for decisions, group → items for lists. Who may do so was
+///   asked before.
 /// @dev `id` is the account, `actor` the account or usage key id that was authenticated.
 abstract contract GroupMembers is AccountRules, IAccountCore {
     using Bits for NumberSet;
@@ -27,7 +28,12 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         emit ActionAddedToGroup(id, groupId, action, actor);
     }
 
-    function _removeAction(uint256 id, uint256 actor, uint256 groupId, uint256 action) internal returns (uint256 index) {
+    function _removeAction(
+        uint256 id,
+        uint256 actor,
+        uint256 groupId,
+        uint256 action
+    ) internal returns (uint256 index) {
         Column storage column = _accounts[id].actions[action];
         if (!column.has(groupId)) revert NotInGroup(groupId, action);
         column.flip(groupId);
@@ -57,12 +63,22 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
     }
 
     /// @dev Lists actions in an existing group. Says which, as a set of indexes.
-    function _addActions(uint256 id, uint256 actor, uint256 groupId, uint256[] calldata actions) internal returns (NumberSet memory set) {
+    function _addActions(
+        uint256 id,
+        uint256 actor,
+        uint256 groupId,
+        uint256[] calldata actions
+    ) internal returns (NumberSet memory set) {
         set = Bits.empty(INDEXES_PER_WORD, _accounts[id].lastAction + actions.length);
         for (uint256 i = 0; i < actions.length; i++) set.put(_addAction(id, actor, groupId, actions[i]));
     }
 
-    function _addPkps(uint256 id, uint256 actor, uint256 groupId, address[] calldata pkps) internal returns (NumberSet memory set) {
+    function _addPkps(
+        uint256 id,
+        uint256 actor,
+        uint256 groupId,
+        address[] calldata pkps
+    ) internal returns (NumberSet memory set) {
         set = Bits.empty(INDEXES_PER_WORD, _accounts[id].lastPkp);
         for (uint256 i = 0; i < pkps.length; i++) set.put(_addPkp(id, actor, groupId, pkps[i]));
     }

@@ -3,15 +3,21 @@ pragma solidity ^0.8.30;
 
 import {DenialReason} from "../types/AccountTypes.sol";
 import {IAccountErrors} from "./IAccountErrors.sol";
-import {ITwoStepAdmin} from "./ITwoStepAdmin.sol";
 
 /// @title Every write and every decision
 /// @notice Ids, zero and who may write are explained in `IAccountManager`.
-interface IAccountCore is IAccountErrors, ITwoStepAdmin {
+interface IAccountCore is IAccountErrors {
     // ------------------------------------------------------------------------------------------------------------ events
 
     /// @notice An account was made. `admin` is its owner.
-    event AccountCreated(uint256 indexed id, address indexed admin, bool managed, string name, string description, uint256 actor);
+    event AccountCreated(
+        uint256 indexed id,
+        address indexed admin,
+        bool managed,
+        string name,
+        string description,
+        uint256 actor
+    );
     /// @notice An account has another name or description.
     event AccountUpdated(uint256 indexed id, string name, string description, uint256 actor);
     /// @notice A managed account became ChainSecured: `newAdmin` owns it and no API payer can write to it any more.
@@ -21,7 +27,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @notice An account was frozen, or is so no longer.
     event AccountFreezeSet(uint256 indexed id, bool frozen, uint256 actor);
 
-    /// @notice A usage key was set, or has other values than before. A key that was not set before starts with empty lists.
+    /// @notice A usage key was set, or has other values than before. A key that was not set before starts with empty
+    ///   lists.
     /// @param flags bit 0 createGroups, bit 1 deleteGroups, bit 2 createPKPs
     event UsageApiKeySet(
         uint256 indexed id,
@@ -33,7 +40,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
         uint8 flags,
         uint256 actor
     );
-    /// @notice The lists of groups of a usage key, replaced as a whole. Order and duplicates are the caller's and mean nothing.
+    /// @notice The lists of groups of a usage key, replaced as a whole. Order and duplicates are the caller's and mean
+    ///   nothing.
     event UsageApiKeyScopesSet(
         uint256 indexed id,
         uint256 indexed keyId,
@@ -57,7 +65,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @notice A group is gone with its members; its id is never used again.
     event GroupRemoved(uint256 indexed id, uint256 indexed groupId, uint256 actor);
 
-    /// @notice A group lists an action. An action the account did not have becomes one with empty strings. 0 = any action.
+    /// @notice A group lists an action. An action the account did not have becomes one with empty strings. 0 = any
+    ///   action.
     event ActionAddedToGroup(uint256 indexed id, uint256 indexed groupId, uint256 indexed action, uint256 actor);
     /// @notice A group no longer lists an action. The account keeps the action.
     event ActionRemovedFromGroup(uint256 indexed id, uint256 indexed groupId, uint256 indexed action, uint256 actor);
@@ -73,7 +82,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @notice An action is gone from the account and from each of its groups.
     event ActionRemoved(uint256 indexed id, uint256 indexed action, uint256 actor);
 
-    /// @notice A wallet was registered to an account. If the first byte of the path is 1 it is the account's next PKP; if it is 2 it is
+    /// @notice A wallet was registered to an account. If the first byte of the path is 1 it is the account's next PKP;
+    ///   if it is 2 it is
     /// the wallet of a usage key, which is recorded and not listed.
     event WalletDerivationRegistered(
         uint256 indexed id,
@@ -92,37 +102,26 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param reason What it reverted with; empty if it had too little gas.
     event CallFailed(uint256 indexed index, bytes reason);
 
-    /// @notice An address may act as an API payer, from now on.
-    event ApiPayerAdded(address indexed payer);
-    /// @notice An address may act as an API payer from `activeFrom` (unix seconds) on, unless it is removed before.
-    event ApiPayerScheduled(address indexed payer, uint256 activeFrom);
-    /// @notice An address may no longer act as an API payer, or will not.
-    event ApiPayerRemoved(address indexed payer);
-    /// @notice The address that funds the API payers was set.
-    event AdminApiPayerSet(address indexed payer);
-    /// @notice Another address funds the API payers from `activeFrom` (unix seconds) on, unless that is cancelled before.
-    event AdminApiPayerScheduled(address indexed payer, uint256 activeFrom);
-    /// @notice A scheduled address will not fund the API payers.
-    event AdminApiPayerCancelled(address indexed payer);
-
     // ---------------------------------------------------------------------------------------------------------- accounts
 
     /// @notice Makes an account.
     /// @dev Emits {AccountCreated}.
     ///
     /// Notes:
-    ///  - Warning: an API payer can take an id before its wallet does (an account managed by the payer under the packed id of a
-    ///    stranger). A wallet that finds its id taken uses another wallet and hands the account over with `transferOwnership`.
+    ///  - Warning: an API payer can take an id before its wallet does (an account managed by the payer under the packed
+    ///    id of a stranger). A wallet that finds its id taken uses another wallet and hands the account over with
+    ///    `transferOwnership`.
     ///  - A usage key of the same id stands in nobody's way: wherever an id can mean both, the account is meant.
     ///
     /// Requirements:
     ///  - managed: the caller is an API payer; else: the caller is `adminWalletAddress` (`NotAuthorized`);
     ///  - unmanaged: the id is the caller's packed id (`ForeignAccountId`);
-    ///  - the id is not zero (`ZeroId`); the owner is neither zero (`ZeroAddress`) nor this contract (`OwnerIsThisContract`)
-    ///    nor the forwarder (`ForwarderNotAllowed`);
+    ///  - the id is not zero (`ZeroId`); the owner is neither zero (`ZeroAddress`) nor this contract
+    ///    (`OwnerIsThisContract`) nor the forwarder (`ForwarderNotAllowed`);
     ///  - there is no such account (`AccountIdTaken`);
     ///  - the strings are not too long (`StringTooLong`).
-    /// @param apiKeyHash The account id: keccak256 of the text of the account key, or `keccak256(abi.encodePacked(adminWalletAddress))`.
+    /// @param apiKeyHash The account id: keccak256 of the text of the account key, or
+    ///   `keccak256(abi.encodePacked(adminWalletAddress))`.
     /// @param managed True for API mode, false for ChainSecured mode.
     /// @param name At most 128 bytes.
     /// @param description At most 1,024 bytes.
@@ -135,7 +134,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
         address adminWalletAddress
     ) external;
 
-    /// @notice Makes a ChainSecured account of the caller: `newAccount` with the caller's packed id, unmanaged, owned by the caller.
+    /// @notice Makes a ChainSecured account of the caller: `newAccount` with the caller's packed id, unmanaged, owned
+    ///   by the caller.
     /// @dev Emits {AccountCreated}.
     ///
     /// Requirements: as for an unmanaged `newAccount`.
@@ -158,7 +158,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param newAdminWalletAddress The owner from now on; may be the present one.
     function convertToChainSecuredAccount(uint256 apiKeyHash, address newAdminWalletAddress) external;
 
-    /// @notice Gives an account to another owner: a wallet, a multisig, a governance contract. A managed account becomes ChainSecured.
+    /// @notice Gives an account to another owner: a wallet, a multisig, a governance contract. A managed account
+    ///   becomes ChainSecured.
     /// @dev Emits {AccountOwnershipTransferred}.
     ///
     /// Notes:
@@ -185,8 +186,10 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param description At most 1,024 bytes.
     function updateAccountMetadata(uint256 apiKeyHash, string calldata name, string calldata description) external;
 
-    /// @notice Stops everything but the owner at once, or ends that: while an account is frozen every decision about it denies
-    /// (`DenialReason.AccountFrozen`) and none of its usage keys writes (`AccountFrozen`). The owner, and an API payer acting for it, still can.
+    /// @notice Stops everything but the owner at once, or ends that: while an account is frozen every decision about it
+    ///   denies
+    /// (`DenialReason.AccountFrozen`) and none of its usage keys writes (`AccountFrozen`). The owner, and an API payer
+    /// acting for it, still can.
     /// @dev Emits {AccountFreezeSet}.
     ///
     /// Requirements:
@@ -198,15 +201,18 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     // -------------------------------------------------------------------------------------------------------- usage keys
 
     /// @notice Sets a usage key: creates it, or replaces everything it had.
-    /// @dev Emits {UsageApiKeySet} if the key is new or one of its values changed, {UsageApiKeyScopesSet} if it is new or one of its lists
+    /// @dev Emits {UsageApiKeySet} if the key is new or one of its values changed, {UsageApiKeyScopesSet} if it is new
+    ///   or one of its lists
     /// changed.
     ///
     /// Notes:
-    ///  - A key id belongs to the first account that sets it, for ever. Whoever sets a stranger's key id first (seen in the mempool)
-    ///    gains nothing by it: only the holder of the key's bytes can use it. The owner then makes another key.
+    ///  - A key id belongs to the first account that sets it, for ever. Whoever sets a stranger's key id first (seen in
+    ///    the mempool) gains nothing by it: only the holder of the key's bytes can use it. The owner then makes another
+    ///    key.
     ///  - Revocation is final: the id of a key that was removed, alone or with all others, can never be set again.
     ///  - An expiration in the past is accepted: the key is dead at once.
-    ///  - Ids of removed groups are accepted in the lists and mean nothing. 0 means every existing group, later ones included.
+    ///  - Ids of removed groups are accepted in the lists and mean nothing. 0 means every existing group, later ones
+    ///    included.
     ///  - The price is per 224 group ids and list, not per group.
     ///
     /// Requirements:
@@ -284,14 +290,16 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
 
     // -------------------------------------------------------------------------------------------------------------- PKPs
 
-    /// @notice Registers a wallet whose key the executor derives: a PKP (path kind 1) or the wallet of a usage key (path kind 2).
+    /// @notice Registers a wallet whose key the executor derives: a PKP (path kind 1) or the wallet of a usage key
+    ///   (path kind 2).
     /// @dev Emits {WalletDerivationRegistered}.
     ///
     /// Notes:
-    ///  - Each account has its own PKPs: what one registers stands in nobody else's way. Registering a stranger's address gains nothing:
-    ///    the executor derives the address again from the path, which names the account, before it uses a key.
-    ///  - Registering the same wallet with the same path and strings again succeeds and does nothing. The strings of a usage key's wallet
-    ///    are emitted and not stored.
+    ///  - Each account has its own PKPs: what one registers stands in nobody else's way. Registering a stranger's
+    ///    address gains nothing: the executor derives the address again from the path, which names the account, before
+    ///    it uses a key.
+    ///  - Registering the same wallet with the same path and strings again succeeds and does nothing. The strings of a
+    ///    usage key's wallet are emitted and not stored.
     ///
     /// Requirements:
     ///  - scope CreatePkps;
@@ -323,9 +331,15 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param pkpId The PKP's address.
     /// @param name At most 128 bytes.
     /// @param description At most 1,024 bytes.
-    function updatePkpMetadata(uint256 apiKeyHash, address pkpId, string calldata name, string calldata description) external;
+    function updatePkpMetadata(
+        uint256 apiKeyHash,
+        address pkpId,
+        string calldata name,
+        string calldata description
+    ) external;
 
-    /// @notice Says which ops no action may ask for with a PKP, whatever its groups list. The executor enforces it below the action's code.
+    /// @notice Says which ops no action may ask for with a PKP, whatever its groups list. The executor enforces it
+    ///   below the action's code.
     /// @dev Emits {PkpOpsSet}.
     ///
     /// Requirements:
@@ -334,8 +348,10 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     ///  - the set is below 2^128 (`ValueTooLarge`).
     /// @param id The account id.
     /// @param pkp The PKP's address.
-    /// @param deniedOps Bits: 1 sign a message, 2 sign typed data, 4 sign a transaction, 8 sign a digest, 16 encrypt, 32 decrypt, 64 give the
-    /// private key, 128 sign with Ed25519, 256 sign with Schnorr (BIP-340), 512 sign with P-256. Others are kept for ops to come. 0 = none denied.
+    /// @param deniedOps Bits: 1 sign a message, 2 sign typed data, 4 sign a transaction, 8 sign a digest, 16 encrypt,
+    ///   32 decrypt, 64 give the
+    /// private key, 128 sign with Ed25519, 256 sign with Schnorr (BIP-340), 512 sign with P-256. Others are kept for
+    /// ops to come. 0 = none denied.
     function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external;
 
     // ------------------------------------------------------------------------------------------------------------ groups
@@ -344,11 +360,12 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @dev Emits {GroupAdded}, then {ActionAddedToGroup} and {PkpAddedToGroup} for each member.
     ///
     /// Notes:
-    ///  - A usage key may give members only if it could add them to any group: with the wildcard [0] of the matching list. Else a key
-    ///    that may create groups and execute in all of them could run anything.
+    ///  - A usage key may give members only if it could add them to any group: with the wildcard [0] of the matching
+    ///    list. Else a key that may create groups and execute in all of them could run anything.
     ///
     /// Requirements:
-    ///  - scope CreateGroups; with actions also ManageActions on 0, with PKPs also AddPkp on 0; action 0 and PKP zero: owner only;
+    ///  - scope CreateGroups; with actions also ManageActions on 0, with PKPs also AddPkp on 0; action 0 and PKP zero:
+    ///    owner only;
     ///  - the strings are not too long (`StringTooLong`);
     ///  - the PKPs are this account's (`UnknownPkp`).
     /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
@@ -369,7 +386,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @dev Emits {GroupUpdated} if a string changed, and one event for each member that came or went.
     ///
     /// Notes:
-    ///  - The price includes every member that is dropped. `changeGroupMembers` is the form whose price depends on its arguments only.
+    ///  - The price includes every member that is dropped. `changeGroupMembers` is the form whose price depends on its
+    ///    arguments only.
     ///
     /// Requirements:
     ///  - owner only;
@@ -402,7 +420,12 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param groupId The group.
     /// @param name At most 128 bytes.
     /// @param description At most 1,024 bytes.
-    function updateGroupMetadata(uint256 accountApiKeyHash, uint256 groupId, string calldata name, string calldata description) external;
+    function updateGroupMetadata(
+        uint256 accountApiKeyHash,
+        uint256 groupId,
+        string calldata name,
+        string calldata description
+    ) external;
 
     /// @notice Removes a group and all it permitted, at the same price whatever it lists.
     /// @dev Emits {GroupRemoved}.
@@ -415,11 +438,12 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     function removeGroup(uint256 apiKeyHash, uint256 groupId) external;
 
     /// @notice Adds and removes members of a group in one call.
-    /// @dev Emits one event for each member that came or went: added actions, removed actions, added PKPs, removed PKPs.
+    /// @dev Emits one event for each member that came or went: added actions, removed actions, added PKPs, removed
+    ///   PKPs.
     ///
     /// Requirements:
-    ///  - the scope of each list that is not empty: ManageActions, AddPkp, RemovePkp on the group; action 0, PKP zero, and a call with
-    ///    nothing but empty lists: owner only;
+    ///  - the scope of each list that is not empty: ManageActions, AddPkp, RemovePkp on the group; action 0, PKP zero,
+    ///    and a call with nothing but empty lists: owner only;
     ///  - the group is not 0 (`GroupZero`) and exists (`UnknownGroup`);
     ///  - added PKPs are this account's (`UnknownPkp`);
     ///  - no member is both added and removed (`MemberInBothLists`);
@@ -502,7 +526,12 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param name At most 128 bytes.
     /// @param description At most 1,024 bytes.
     /// @param actionHash keccak256 of the CID text.
-    function addAction(uint256 accountApiKeyHash, string calldata name, string calldata description, uint256 actionHash) external;
+    function addAction(
+        uint256 accountApiKeyHash,
+        string calldata name,
+        string calldata description,
+        uint256 actionHash
+    ) external;
 
     /// @notice Removes an action from the account and from each of its groups, at the same price however many list it.
     /// @dev Emits {ActionRemoved}.
@@ -553,8 +582,8 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @dev Emits {CallFailed} for each that failed.
     ///
     /// Notes:
-    ///  - Each call gets 1,000,000 gas that is there before it starts. So nobody makes a call fail by sending too little gas: then the whole
-    ///    transaction reverts. A call that needs more belongs in a transaction of its own.
+    ///  - Each call gets 1,000,000 gas that is there before it starts. So nobody makes a call fail by sending too
+    ///    little gas: then the whole transaction reverts. A call that needs more belongs in a transaction of its own.
     ///
     /// Requirements:
     ///  - no call is `multicall` or `tryMulticall` (`NestedBatch`);
@@ -562,44 +591,6 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param data The calls, encoded.
     /// @return succeeded Which of them succeeded.
     function tryMulticall(bytes[] calldata data) external returns (bool[] memory succeeded);
-
-    // ---------------------------------------------------------------------------------------------------- contract admin
-    // The contract admin (see ITwoStepAdmin) appoints the API payers, and so reaches managed accounts, never unmanaged ones. From the
-    // first managed account on, what is added counts only after `payerDelaySeconds`: whoever does not trust it has that long to leave.
-
-    /// @notice Lets an address act as an API payer, on every managed account: at once until there is a managed account, then after the
-    /// delay. One that was added keeps its time.
-    /// @dev Emits {ApiPayerAdded} if it acts at once, else {ApiPayerScheduled}.
-    ///
-    /// Requirements: the caller is the admin (`NotAdmin`); the address is neither zero (`ZeroAddress`) nor the forwarder
-    /// (`ForwarderNotAllowed`).
-    /// @param payer The address.
-    function addApiPayer(address payer) external;
-
-    /// @notice Ends the rights of an API payer at once, or cancels an addition that is scheduled. Added again it waits again.
-    /// @dev Emits {ApiPayerRemoved}.
-    ///
-    /// Requirements: the caller is the admin (`NotAdmin`); the address was added (`UnknownApiPayer`).
-    /// @param payer The address.
-    function removeApiPayer(address payer) external;
-
-    /// @notice Names the address that funds the API payers, to take effect as an API payer does. It has no rights in this contract.
-    /// @dev Emits {AdminApiPayerSet} if it takes effect at once, else {AdminApiPayerScheduled}. The present one, or one that is scheduled, keeps
-    /// its time; another replaces one that is scheduled.
-    ///
-    /// Requirements: the caller is the admin (`NotAdmin`); the address is neither zero (`ZeroAddress`) nor the forwarder
-    /// (`ForwarderNotAllowed`).
-    /// @param payer The address.
-    function setAdminApiPayer(address payer) external;
-
-    /// @notice Ends the scheduling of another address that funds the API payers.
-    /// @dev Emits {AdminApiPayerCancelled}.
-    ///
-    /// Requirements: the caller is the admin (`NotAdmin`); one is scheduled (`NothingToCancel`).
-    function cancelAdminApiPayer() external;
-
-    /// @notice How long an addition of a payer waits. 0: additions act at once, and nobody has time to leave.
-    function payerDelaySeconds() external view returns (uint256);
 
     // --------------------------------------------------------------------------------------------------------- decisions
 
@@ -613,14 +604,16 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
     /// @param key A key id or the id of a managed account.
     /// @param cid The action id; 0 is no action: false.
     /// @param pkp A PKP of the key's account; address(0) is no PKP: false.
-    /// @return Whether the key is live and has execute on one existing group that lists both the action (or any) and the PKP (or any).
+    /// @return Whether the key is live and has execute on one existing group that lists both the action (or any) and
+    ///   the PKP (or any).
     ///
-    /// What this does not say: that the address is the account's. An account may register any address; only who derives the key from the
-    /// path that was registered with it sees whether it leads there. The executor does so before every use. Nor which ops the owner
-    /// has denied: see `explainExecution`.
+    /// What this does not say: that the address is the account's. An account may register any address; only who derives
+    /// the key from the path that was registered with it sees whether it leads there. The executor does so before every
+    /// use. Nor which ops the owner has denied: see `explainExecution`.
     function canUseWalletInAction(uint256 key, uint256 cid, address pkp) external view returns (bool);
 
-    /// @notice The same question with everything an executor needs to act on the answer, read at one block. Never reverts.
+    /// @notice The same question with everything an executor needs to act on the answer, read at one block. Never
+    ///   reverts.
     /// @param key A key id or the id of a managed account.
     /// @param cid The action id.
     /// @param pkp A PKP, or address(0) to ask about key and action only.
@@ -650,12 +643,14 @@ interface IAccountCore is IAccountErrors, ITwoStepAdmin {
             uint256 deniedOps
         );
 
-    /// @notice Could the caller write to this account with its account id: does it exist, and is the caller its owner, or an API payer
+    /// @notice Could the caller write to this account with its account id: does it exist, and is the caller its owner,
+    ///   or an API payer
     /// while it is managed? Never reverts.
     /// @param apiKeyHash The account id.
     /// @return Whether it could.
     function accountExistsAndIsMutable(uint256 apiKeyHash) external view returns (bool);
 
-    /// @notice What every derived key is bound to: `keccak256(abi.encode("keywright/v1", block.chainid, address(this)))` at deployment.
+    /// @notice What every derived key is bound to: `keccak256(abi.encode("keywright/v1", block.chainid,
+    ///   address(this)))` at deployment.
     function keyNamespace() external view returns (bytes32);
 }

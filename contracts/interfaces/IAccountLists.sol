@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccountInfo, ActionInfo, GroupInfo, KeyInfo, PkpInfo, ScheduledPayer, UsageApiKeyInfo} from "../types/AccountTypes.sol";
+import {AccountInfo, ActionInfo, GroupInfo, KeyInfo, PkpInfo, UsageApiKeyInfo} from "../types/AccountTypes.sol";
 import {IAccountErrors} from "./IAccountErrors.sol";
 
 /// @title Questions about keys, records and lists
 interface IAccountLists is IAccountErrors {
     /// @notice Does a live key of an account that is not frozen hold a scope?
-    /// @dev The account key of a managed account holds every scope on every existing group. A usage key of an unmanaged account still holds
+    /// @dev The account key of a managed account holds every scope on every existing group. A usage key of an unmanaged
+    ///   account still holds
     /// its scopes; but only Execute can be used there.
     /// @param key A key id or the id of a managed account.
     /// @param scope The scope, a number of `Scope`; false for any other number.
-    /// @param groupId An existing group (false if it is none), or 0: does the key hold the scope on every group? Ignored where the
+    /// @param groupId An existing group (false if it is none), or 0: does the key hold the scope on every group?
+    ///   Ignored where the
     /// scope is account-wide.
     /// @return Whether it does.
     function hasScope(uint256 key, uint8 scope, uint256 groupId) external view returns (bool);
 
-    /// @notice Which account a key belongs to, in any state: an account id answers itself (managed or not), a usage key its account (also
+    /// @notice Which account a key belongs to, in any state: an account id answers itself (managed or not), a usage key
+    ///   its account (also
     /// expired or removed: key ids are never given to another account).
     /// @param key An account id or key id.
     /// @return The account id, or 0 if the key was never known. Says nothing about what the key may do: see `getKey`.
@@ -56,14 +59,20 @@ interface IAccountLists is IAccountErrors {
     function pkpByNumber(uint256 id, uint256 number) external view returns (address);
 
     /// @notice The existing groups of an account, by ascending id.
-    /// @dev All lists: `UnknownAccount` for an unknown account, then `UnknownGroup` or `GroupZero`; at most 1,000 items a page (200 usage
-    /// keys), else `PageTooLarge`; a page past the end is empty. Ask for smaller pages where descriptions are long: a node limits the gas of a call.
+    /// @dev All lists: `UnknownAccount` for an unknown account, then `UnknownGroup` or `GroupZero`; at most 1,000 items
+    ///   a page (200 usage
+    /// keys), else `PageTooLarge`; a page past the end is empty. Ask for smaller pages where descriptions are long: a
+    /// node limits the gas of a call.
     /// @param id The account id.
     /// @param offset How many items to skip.
     /// @param limit How many items to show at most.
     /// @return items The page.
     /// @return total How many there are in all.
-    function listGroups(uint256 id, uint256 offset, uint256 limit) external view returns (GroupInfo[] memory items, uint256 total);
+    function listGroups(
+        uint256 id,
+        uint256 offset,
+        uint256 limit
+    ) external view returns (GroupInfo[] memory items, uint256 total);
 
     /// @notice The actions of an account, in the order in which the account first had them.
     /// @param id The account id.
@@ -71,7 +80,11 @@ interface IAccountLists is IAccountErrors {
     /// @param limit At most 1,000.
     /// @return items The page.
     /// @return total How many there are in all.
-    function listActions(uint256 id, uint256 offset, uint256 limit) external view returns (ActionInfo[] memory items, uint256 total);
+    function listActions(
+        uint256 id,
+        uint256 offset,
+        uint256 limit
+    ) external view returns (ActionInfo[] memory items, uint256 total);
 
     /// @notice The actions a group lists: first "any action" (id 0) if it is listed, then as `listActions`.
     /// @param id The account id.
@@ -93,9 +106,14 @@ interface IAccountLists is IAccountErrors {
     /// @param limit At most 1,000.
     /// @return items The page.
     /// @return total How many there are in all.
-    function listPkps(uint256 id, uint256 offset, uint256 limit) external view returns (PkpInfo[] memory items, uint256 total);
+    function listPkps(
+        uint256 id,
+        uint256 offset,
+        uint256 limit
+    ) external view returns (PkpInfo[] memory items, uint256 total);
 
-    /// @notice The PKPs a group lists: first "any PKP" (number 0, address zero) if it is listed, then by ascending number.
+    /// @notice The PKPs a group lists: first "any PKP" (number 0, address zero) if it is listed, then by ascending
+    ///   number.
     /// @param id The account id.
     /// @param groupId The group.
     /// @param offset How many items to skip.
@@ -109,7 +127,8 @@ interface IAccountLists is IAccountErrors {
         uint256 limit
     ) external view returns (PkpInfo[] memory items, uint256 total);
 
-    /// @notice The usage keys that are set on an account, in the order in which they were set; when one is removed, the last
+    /// @notice The usage keys that are set on an account, in the order in which they were set; when one is removed, the
+    ///   last
     /// takes its place.
     /// @param id The account id.
     /// @param offset How many items to skip.
@@ -121,16 +140,4 @@ interface IAccountLists is IAccountErrors {
         uint256 offset,
         uint256 limit
     ) external view returns (UsageApiKeyInfo[] memory items, uint256 total);
-
-    /// @notice The addresses that act as API payers at this block, in no promised order.
-    function apiPayers() external view returns (address[] memory);
-
-    /// @notice The API payers that were added and do not act yet, in no promised order.
-    function scheduledApiPayers() external view returns (ScheduledPayer[] memory);
-
-    /// @notice The address that funds the API payers at this block; zero until it is set.
-    function adminApiPayer() external view returns (address);
-
-    /// @notice The address that will fund the API payers; zero if none is scheduled.
-    function scheduledAdminApiPayer() external view returns (ScheduledPayer memory);
 }

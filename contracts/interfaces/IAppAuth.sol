@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @title What dstack's key management asks an application's contract before it hands a booting machine the application's keys
+/// @title What dstack's key management asks an application's contract before it hands a booting machine the
+///   application's keys
 interface IAppAuth {
     /// @notice The measurements of the machine that asks.
     struct AppBootInfo {

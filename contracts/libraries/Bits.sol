@@ -20,7 +20,7 @@ library Bits {
         }
     }
 
-    /// @dev The smallest number of a word that is not empty: how many bits are below its lowest one.
+    /// @dev The smallest number of a non-empty word: the count of bits below its lowest set bit.
     function lowest(uint256 word) internal pure returns (uint256) {
         unchecked {
             return count(~word & (word - 1));
@@ -37,12 +37,12 @@ library Bits {
         set.words[number / set.width] |= 1 << (number % set.width);
     }
 
-    /// @dev Is a number that the set has room for in it?
+    /// @dev Whether a number, for which the set has room, is in it.
     function has(NumberSet memory set, uint256 number) internal pure returns (bool) {
         return (set.words[number / set.width] >> (number % set.width)) & 1 != 0;
     }
 
-    /// @dev Takes out the numbers of another set with at least as many words.
+    /// @dev Removes the numbers of another set with at least as many words.
     function subtract(NumberSet memory set, NumberSet memory other) internal pure {
         for (uint256 i = 0; i < set.words.length; i++) set.words[i] &= ~other.words[i];
     }
@@ -52,7 +52,7 @@ library Bits {
         for (uint256 i = 0; i < set.words.length; i++) total += count(set.words[i]);
     }
 
-    /// @dev `length` numbers of a set in ascending order, after the first `offset`: the set has as many.
+    /// @dev `length` numbers of a set in ascending order, after the first `offset`; the set must have as many.
     function page(NumberSet memory set, uint256 offset, uint256 length) internal pure returns (uint256[] memory found) {
         found = new uint256[](length);
         uint256 next = 0;

@@ -3,8 +3,8 @@ pragma solidity ^0.8.30;
 
 import {IAccountErrors} from "../interfaces/IAccountErrors.sol";
 
-/// @dev Everything that is a set of groups is kept in words of 224 bits: group g is bit g % 224 of word g / 224. Words of different sets
-/// answer a question by AND. The 32 bits that are left in a slot carry what is read or written together with the word.
+/// @dev Every set of groups is stored in words of 224 bits: group g is bit g % 224 of word g / 224. Decisions AND the
+/// words of different sets. The remaining 32 bits of a slot hold data read or written together with the word.
 uint256 constant GROUPS_PER_WORD = 224;
 
 /// @dev The groups that exist in an account. Bit 0 is never set: there is no group 0.
@@ -21,15 +21,15 @@ struct Column {
     mapping(uint256 indexAndWord => uint256) more; // with the index: a retired one takes its membership with it
 }
 
-/// @dev One list of a usage key. A word counts only if it carries the key's present generation, so that one new number empties the
-/// lists and what is written over is cheap. Bit 0 of word 0 is the wildcard "every group".
+/// @dev One list of a usage key. A word counts only if it carries the key's current generation: a new generation
+/// empties the lists with one write, and overwriting old words is cheap. Bit 0 of word 0 is the wildcard "every group".
 struct GroupList {
     mapping(uint256 word => uint256) stamped; // generation (32 bits) ‖ groups (224 bits)
 }
 
 /// @title Sets of groups
 library GroupSets {
-    // ---------------------------------------------------------------------------------------------------- groups that exist
+    // ----------------------------------------------------------------------------------------------- groups that exist
 
     function at(GroupRegister storage register, uint256 word) internal view returns (uint256) {
         return word == 0 ? register.first : register.more[word];
@@ -59,9 +59,9 @@ library GroupSets {
         else register.more[word] ^= _mask(groupId);
     }
 
-    // ------------------------------------------------------------------------------------------------ groups that list an item
+    // ---------------------------------------------------------------------------------------- groups that list an item
 
-    /// @dev `index` is the column's own; who asks for many words reads it once.
+    /// @dev `index` is the column's own; a caller that reads many words loads it once.
     function at(Column storage column, uint256 index, uint256 word) internal view returns (uint256) {
         return word == 0 ? column.first : column.more[_key(index, word)];
     }
@@ -70,14 +70,14 @@ library GroupSets {
         return _bit(at(column, column.index, groupId / GROUPS_PER_WORD), groupId);
     }
 
-    /// @dev Adds or removes a group: the caller has looked which of the two it is.
+    /// @dev Adds or removes a group; the caller has checked which of the two it is.
     function flip(Column storage column, uint256 groupId) internal {
         uint256 word = groupId / GROUPS_PER_WORD;
         if (word == 0) column.first ^= uint224(_mask(groupId));
         else column.more[_key(column.index, word)] ^= _mask(groupId);
     }
 
-    /// @dev Ends every membership of the item at once: it is no item any more.
+    /// @dev Ends every membership of the item at once; it is no longer an item.
     function retire(Column storage column) internal {
         column.index = 0;
         column.first = 0;
@@ -87,7 +87,7 @@ library GroupSets {
         return (index << GROUPS_PER_WORD) | word;
     }
 
-    // ------------------------------------------------------------------------------------------------------- lists of a key
+    // -------------------------------------------------------------------------------------------------- lists of a key
 
     function at(GroupList storage list, uint32 generation, uint256 word) internal view returns (uint256) {
         uint256 stamped = list.stamped[word];
@@ -102,7 +102,8 @@ library GroupSets {
         list.stamped[word] = (uint256(generation) << GROUPS_PER_WORD) | groups;
     }
 
-    /// @dev The words of a caller's list. Order and duplicates leave no trace. An id above the account's last one is refused.
+    /// @dev The words of a caller's list. Order and duplicates do not matter. An id above the account's last one is
+    /// refused.
     function fromList(uint256[] calldata list, uint256 lastId) internal pure returns (uint256[] memory words) {
         if (list.length == 0) return words;
         uint256 highest = 0;
@@ -114,7 +115,7 @@ library GroupSets {
         for (uint256 i = 0; i < list.length; i++) words[list[i] / GROUPS_PER_WORD] |= _mask(list[i]);
     }
 
-    // --------------------------------------------------------------------------------------------------------------- bits
+    // ------------------------------------------------------------------------------------------------------------ bits
 
     function _mask(uint256 groupId) private pure returns (uint256) {
         return 1 << (groupId % GROUPS_PER_WORD);

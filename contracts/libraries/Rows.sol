@@ -6,13 +6,19 @@ import {Bits, NumberSet} from "./Bits.sol";
 uint256 constant INDEXES_PER_WORD = 256;
 
 /// @title The members of one group, for lists
-/// @notice A row is a set of item indexes, a word for each 256. `pages` says which words may be filled: bit p for word p, the last bit for
-/// all words from there on (indexes above 28,416, where a list pays for looking). It shares a slot with the group's other data.
+/// @notice A row is a set of item indexes, a word for each 256. `pages` says which words may be filled: bit p for word
+///   p, the last bit for
+/// all words from there on (indexes above 28,416, where a list pays for looking). It shares a slot with the group's
+/// other data.
 library Rows {
     uint256 private constant LAST_PAGE = 111;
 
     /// @dev Adds an index. Returns the pages to keep.
-    function add(mapping(uint256 page => uint256) storage row, uint112 pages, uint256 index) internal returns (uint112) {
+    function add(
+        mapping(uint256 page => uint256) storage row,
+        uint112 pages,
+        uint256 index
+    ) internal returns (uint112) {
         row[index / INDEXES_PER_WORD] |= 1 << (index % INDEXES_PER_WORD);
         return pages | uint112(1 << _page(index / INDEXES_PER_WORD));
     }

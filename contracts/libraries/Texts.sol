@@ -8,11 +8,17 @@ type TextLengths is uint24;
 
 /// @dev The bytes of both strings, one after the other: room for the longest name and the longest description.
 struct Text {
-    bytes32[36] words;
+    Word[36] words;
+}
+
+/// @dev A slot: written whole, where an element of an array of values is read first.
+struct Word {
+    bytes32 value;
 }
 
 /// @title A name and a description side by side
-/// @notice Both strings share one run of words, so that two short strings cost the words their bytes fill and nothing for lengths.
+/// @notice Both strings share one run of words, so that two short strings cost the words their bytes fill and nothing
+///   for lengths.
 /// Words past the present text may hold bytes of an earlier one; the lengths say where the text ends.
 library Texts {
     uint256 internal constant MAX_NAME = 128;
@@ -38,26 +44,30 @@ library Texts {
         lengths = TextLengths.wrap(uint24(bytes(name).length | (bytes(description).length << 8)));
         changed = TextLengths.unwrap(lengths) != TextLengths.unwrap(before);
         bytes memory text = bytes.concat(bytes(name), bytes(description), bytes32(0)); // the last word's padding is zero
-        for (uint256 i = 0; 32 * i < bytes(name).length + bytes(description).length; i++) {
+        for (uint256 at = 0; at < text.length - 32; at += 32) {
             bytes32 word;
             assembly ("memory-safe") {
-                word := mload(add(add(text, 32), mul(32, i)))
+                word := mload(add(add(text, 32), at))
             }
-            if (stored.words[i] == word) continue;
-            stored.words[i] = word;
+            Word storage slot = stored.words[at / 32];
+            if (slot.value == word) continue;
+            slot.value = word;
             changed = true;
         }
     }
 
     /// @dev Reads both strings.
-    function get(Text storage stored, TextLengths lengths) internal view returns (string memory name, string memory description) {
+    function get(
+        Text storage stored,
+        TextLengths lengths
+    ) internal view returns (string memory name, string memory description) {
         uint256 nameLength = TextLengths.unwrap(lengths) & 0xff;
         uint256 descriptionLength = TextLengths.unwrap(lengths) >> 8;
         bytes memory text = new bytes(nameLength + descriptionLength);
-        for (uint256 i = 0; 32 * i < text.length; i++) {
-            bytes32 word = stored.words[i];
+        for (uint256 at = 0; at < text.length; at += 32) {
+            bytes32 word = stored.words[at / 32].value;
             assembly ("memory-safe") {
-                mstore(add(add(text, 32), mul(32, i)), word) // memory is handed out in whole words: this stays inside `text`
+                mstore(add(add(text, 32), at), word) // memory is handed out in whole words: this stays inside `text`
             }
         }
         name = _slice(text, 0, nameLength);

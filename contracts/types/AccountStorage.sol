@@ -5,8 +5,10 @@ import {EnumerableMap} from "@openzeppelin/contracts/utils/structs/EnumerableMap
 import {Column, GroupList, GroupRegister} from "../libraries/GroupSets.sol";
 import {Text, TextLengths} from "../libraries/Texts.sol";
 import {Scope} from "./AccountTypes.sol";
+import {AdminStorage} from "./AdminStorage.sol";
 
-// How the contract remembers. Membership is kept both ways: item → groups (`Column`) for decisions, group → items (rows) for lists.
+// The contract's storage. Membership is stored both ways: item → groups (`Column`) for decisions, group → items (rows)
+// for lists.
 
 struct Account {
     address owner; // zero: there is no such account
@@ -73,7 +75,7 @@ struct KeyHead {
     TextLengths lengths;
 }
 
-/// @dev Who acts as API payer, and what of it waits.
+/// @dev The API payers and scheduled changes.
 struct PayerRegister {
     EnumerableMap.AddressToUintMap activeFrom; // unix seconds
     address adminPayer;
@@ -82,9 +84,9 @@ struct PayerRegister {
     bool managedAccountExists; // from then on additions wait
 }
 
-/// @title What the contract remembers, and nothing else
-/// @dev The first base of the contract and of the one that answers its lists: both see the same slots.
-abstract contract AccountStorage {
+/// @title The contract's storage, and nothing else
+/// @dev The first base of the contract and of its delegates, so that all share one layout.
+abstract contract AccountStorage is AdminStorage {
     mapping(uint256 id => Account) internal _accounts;
     mapping(uint256 key => UsageKey) internal _usageKeys;
     PayerRegister internal _payers;

@@ -54,7 +54,8 @@ struct KeyInfo {
     bool frozen; // the account is frozen: a live usage key cannot act
 }
 
-/// @notice A usage key with its scopes. The lists are ascending and without duplicates; 0 stands for every existing group.
+/// @notice A usage key with its scopes. The lists are ascending and without duplicates; 0 stands for every existing
+/// group.
 struct UsageApiKeyInfo {
     uint256 id; // key id
     uint256 accountId;
@@ -97,7 +98,7 @@ struct PkpInfo {
     uint256 deniedOps; // bits, see `setPkpOps`; 0 = none
 }
 
-/// @notice A payer that was added and waits.
+/// @notice A payer that was added and is not active yet.
 struct ScheduledPayer {
     address payer;
     uint256 activeFrom; // unix seconds

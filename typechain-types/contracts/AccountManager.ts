@@ -212,18 +212,13 @@ export type ScheduledPayerStructOutput = [payer: string, activeFrom: bigint] & {
 export interface AccountManagerInterface extends Interface {
   getFunction(
     nameOrSignature:
-      | "acceptAdmin"
       | "accountExistsAndIsMutable"
       | "addAction"
       | "addActionToGroup"
-      | "addApiPayer"
       | "addGroup"
       | "addPkpToGroup"
-      | "admin"
       | "canExecuteAction"
       | "canUseWalletInAction"
-      | "cancelAdminApiPayer"
-      | "cancelAdminProposal"
       | "changeGroupMembers"
       | "convertToChainSecuredAccount"
       | "explainExecution"
@@ -232,19 +227,14 @@ export interface AccountManagerInterface extends Interface {
       | "multicall"
       | "newAccount"
       | "newChainSecuredAccount"
-      | "payerDelaySeconds"
-      | "pendingAdmin"
-      | "proposeAdmin"
       | "registerWalletDerivation"
       | "removeAction"
       | "removeActionFromGroup"
-      | "removeApiPayer"
       | "removeGroup"
       | "removePkpFromGroup"
       | "removeUsageApiKey"
       | "revokeAllUsageApiKeys"
       | "setAccountFrozen"
-      | "setAdminApiPayer"
       | "setPkpOps"
       | "setUsageApiKey"
       | "transferOwnership"
@@ -256,9 +246,14 @@ export interface AccountManagerInterface extends Interface {
       | "updateGroupMetadata"
       | "updatePkpMetadata"
       | "updateUsageApiKeyMetadata"
+      | "acceptAdmin"
       | "accountOf"
+      | "addApiPayer"
+      | "admin"
       | "adminApiPayer"
       | "apiPayers"
+      | "cancelAdminApiPayer"
+      | "cancelAdminProposal"
       | "getAccount"
       | "getGroup"
       | "getKey"
@@ -271,9 +266,14 @@ export interface AccountManagerInterface extends Interface {
       | "listPkps"
       | "listPkpsInGroup"
       | "listUsageApiKeys"
+      | "payerDelaySeconds"
+      | "pendingAdmin"
       | "pkpByNumber"
+      | "proposeAdmin"
+      | "removeApiPayer"
       | "scheduledAdminApiPayer"
       | "scheduledApiPayers"
+      | "setAdminApiPayer"
   ): FunctionFragment;
 
   getEvent(
@@ -288,16 +288,8 @@ export interface AccountManagerInterface extends Interface {
       | "ActionRemoved"
       | "ActionRemovedFromGroup"
       | "ActionUpdated"
-      | "AdminApiPayerCancelled"
-      | "AdminApiPayerScheduled"
-      | "AdminApiPayerSet"
       | "AdminChanged"
-      | "AdminProposalCancelled"
-      | "AdminProposed"
       | "AllUsageApiKeysRevoked"
-      | "ApiPayerAdded"
-      | "ApiPayerRemoved"
-      | "ApiPayerScheduled"
       | "CallFailed"
       | "GroupAdded"
       | "GroupRemoved"
@@ -311,12 +303,16 @@ export interface AccountManagerInterface extends Interface {
       | "UsageApiKeySet"
       | "UsageApiKeyUpdated"
       | "WalletDerivationRegistered"
+      | "AdminApiPayerCancelled"
+      | "AdminApiPayerScheduled"
+      | "AdminApiPayerSet"
+      | "AdminProposalCancelled"
+      | "AdminProposed"
+      | "ApiPayerAdded"
+      | "ApiPayerRemoved"
+      | "ApiPayerScheduled"
   ): EventFragment;
 
-  encodeFunctionData(
-    functionFragment: "acceptAdmin",
-    values?: undefined
-  ): string;
   encodeFunctionData(
     functionFragment: "accountExistsAndIsMutable",
     values: [BigNumberish]
@@ -330,10 +326,6 @@ export interface AccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
-    functionFragment: "addApiPayer",
-    values: [AddressLike]
-  ): string;
-  encodeFunctionData(
     functionFragment: "addGroup",
     values: [BigNumberish, string, string, BigNumberish[], AddressLike[]]
   ): string;
@@ -341,7 +333,6 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "addPkpToGroup",
     values: [BigNumberish, BigNumberish, AddressLike]
   ): string;
-  encodeFunctionData(functionFragment: "admin", values?: undefined): string;
   encodeFunctionData(
     functionFragment: "canExecuteAction",
     values: [BigNumberish, BigNumberish]
@@ -349,14 +340,6 @@ export interface AccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "canUseWalletInAction",
     values: [BigNumberish, BigNumberish, AddressLike]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "cancelAdminApiPayer",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "cancelAdminProposal",
-    values?: undefined
   ): string;
   encodeFunctionData(
     functionFragment: "changeGroupMembers",
@@ -398,18 +381,6 @@ export interface AccountManagerInterface extends Interface {
     values: [string, string]
   ): string;
   encodeFunctionData(
-    functionFragment: "payerDelaySeconds",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "pendingAdmin",
-    values?: undefined
-  ): string;
-  encodeFunctionData(
-    functionFragment: "proposeAdmin",
-    values: [AddressLike]
-  ): string;
-  encodeFunctionData(
     functionFragment: "registerWalletDerivation",
     values: [BigNumberish, AddressLike, BigNumberish, string, string]
   ): string;
@@ -420,10 +391,6 @@ export interface AccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "removeActionFromGroup",
     values: [BigNumberish, BigNumberish, BigNumberish]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "removeApiPayer",
-    values: [AddressLike]
   ): string;
   encodeFunctionData(
     functionFragment: "removeGroup",
@@ -444,10 +411,6 @@ export interface AccountManagerInterface extends Interface {
   encodeFunctionData(
     functionFragment: "setAccountFrozen",
     values: [BigNumberish, boolean]
-  ): string;
-  encodeFunctionData(
-    functionFragment: "setAdminApiPayer",
-    values: [AddressLike]
   ): string;
   encodeFunctionData(
     functionFragment: "setPkpOps",
@@ -515,14 +478,31 @@ export interface AccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish, string, string]
   ): string;
   encodeFunctionData(
+    functionFragment: "acceptAdmin",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
     functionFragment: "accountOf",
     values: [BigNumberish]
   ): string;
+  encodeFunctionData(
+    functionFragment: "addApiPayer",
+    values: [AddressLike]
+  ): string;
+  encodeFunctionData(functionFragment: "admin", values?: undefined): string;
   encodeFunctionData(
     functionFragment: "adminApiPayer",
     values?: undefined
   ): string;
   encodeFunctionData(functionFragment: "apiPayers", values?: undefined): string;
+  encodeFunctionData(
+    functionFragment: "cancelAdminApiPayer",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "cancelAdminProposal",
+    values?: undefined
+  ): string;
   encodeFunctionData(
     functionFragment: "getAccount",
     values: [BigNumberish]
@@ -572,8 +552,24 @@ export interface AccountManagerInterface extends Interface {
     values: [BigNumberish, BigNumberish, BigNumberish]
   ): string;
   encodeFunctionData(
+    functionFragment: "payerDelaySeconds",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
+    functionFragment: "pendingAdmin",
+    values?: undefined
+  ): string;
+  encodeFunctionData(
     functionFragment: "pkpByNumber",
     values: [BigNumberish, BigNumberish]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "proposeAdmin",
+    values: [AddressLike]
+  ): string;
+  encodeFunctionData(
+    functionFragment: "removeApiPayer",
+    values: [AddressLike]
   ): string;
   encodeFunctionData(
     functionFragment: "scheduledAdminApiPayer",
@@ -583,11 +579,11 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "scheduledApiPayers",
     values?: undefined
   ): string;
+  encodeFunctionData(
+    functionFragment: "setAdminApiPayer",
+    values: [AddressLike]
+  ): string;
 
-  decodeFunctionResult(
-    functionFragment: "acceptAdmin",
-    data: BytesLike
-  ): Result;
   decodeFunctionResult(
     functionFragment: "accountExistsAndIsMutable",
     data: BytesLike
@@ -597,30 +593,17 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "addActionToGroup",
     data: BytesLike
   ): Result;
-  decodeFunctionResult(
-    functionFragment: "addApiPayer",
-    data: BytesLike
-  ): Result;
   decodeFunctionResult(functionFragment: "addGroup", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "addPkpToGroup",
     data: BytesLike
   ): Result;
-  decodeFunctionResult(functionFragment: "admin", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "canExecuteAction",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
     functionFragment: "canUseWalletInAction",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "cancelAdminApiPayer",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "cancelAdminProposal",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -650,18 +633,6 @@ export interface AccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(
-    functionFragment: "payerDelaySeconds",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "pendingAdmin",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "proposeAdmin",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
     functionFragment: "registerWalletDerivation",
     data: BytesLike
   ): Result;
@@ -671,10 +642,6 @@ export interface AccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(
     functionFragment: "removeActionFromGroup",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "removeApiPayer",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -695,10 +662,6 @@ export interface AccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(
     functionFragment: "setAccountFrozen",
-    data: BytesLike
-  ): Result;
-  decodeFunctionResult(
-    functionFragment: "setAdminApiPayer",
     data: BytesLike
   ): Result;
   decodeFunctionResult(functionFragment: "setPkpOps", data: BytesLike): Result;
@@ -742,12 +705,29 @@ export interface AccountManagerInterface extends Interface {
     functionFragment: "updateUsageApiKeyMetadata",
     data: BytesLike
   ): Result;
+  decodeFunctionResult(
+    functionFragment: "acceptAdmin",
+    data: BytesLike
+  ): Result;
   decodeFunctionResult(functionFragment: "accountOf", data: BytesLike): Result;
+  decodeFunctionResult(
+    functionFragment: "addApiPayer",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(functionFragment: "admin", data: BytesLike): Result;
   decodeFunctionResult(
     functionFragment: "adminApiPayer",
     data: BytesLike
   ): Result;
   decodeFunctionResult(functionFragment: "apiPayers", data: BytesLike): Result;
+  decodeFunctionResult(
+    functionFragment: "cancelAdminApiPayer",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "cancelAdminProposal",
+    data: BytesLike
+  ): Result;
   decodeFunctionResult(functionFragment: "getAccount", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "getGroup", data: BytesLike): Result;
   decodeFunctionResult(functionFragment: "getKey", data: BytesLike): Result;
@@ -779,7 +759,23 @@ export interface AccountManagerInterface extends Interface {
     data: BytesLike
   ): Result;
   decodeFunctionResult(
+    functionFragment: "payerDelaySeconds",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "pendingAdmin",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
     functionFragment: "pkpByNumber",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "proposeAdmin",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "removeApiPayer",
     data: BytesLike
   ): Result;
   decodeFunctionResult(
@@ -788,6 +784,10 @@ export interface AccountManagerInterface extends Interface {
   ): Result;
   decodeFunctionResult(
     functionFragment: "scheduledApiPayers",
+    data: BytesLike
+  ): Result;
+  decodeFunctionResult(
+    functionFragment: "setAdminApiPayer",
     data: BytesLike
   ): Result;
 }
@@ -1040,72 +1040,11 @@ export namespace ActionUpdatedEvent {
   export type LogDescription = TypedLogDescription<Event>;
 }
 
-export namespace AdminApiPayerCancelledEvent {
-  export type InputTuple = [payer: AddressLike];
-  export type OutputTuple = [payer: string];
-  export interface OutputObject {
-    payer: string;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
-export namespace AdminApiPayerScheduledEvent {
-  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
-  export type OutputTuple = [payer: string, activeFrom: bigint];
-  export interface OutputObject {
-    payer: string;
-    activeFrom: bigint;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
-export namespace AdminApiPayerSetEvent {
-  export type InputTuple = [payer: AddressLike];
-  export type OutputTuple = [payer: string];
-  export interface OutputObject {
-    payer: string;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
 export namespace AdminChangedEvent {
   export type InputTuple = [oldAdmin: AddressLike, newAdmin: AddressLike];
   export type OutputTuple = [oldAdmin: string, newAdmin: string];
   export interface OutputObject {
     oldAdmin: string;
-    newAdmin: string;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
-export namespace AdminProposalCancelledEvent {
-  export type InputTuple = [newAdmin: AddressLike];
-  export type OutputTuple = [newAdmin: string];
-  export interface OutputObject {
-    newAdmin: string;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
-export namespace AdminProposedEvent {
-  export type InputTuple = [newAdmin: AddressLike];
-  export type OutputTuple = [newAdmin: string];
-  export interface OutputObject {
     newAdmin: string;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
@@ -1120,43 +1059,6 @@ export namespace AllUsageApiKeysRevokedEvent {
   export interface OutputObject {
     id: bigint;
     actor: bigint;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
-export namespace ApiPayerAddedEvent {
-  export type InputTuple = [payer: AddressLike];
-  export type OutputTuple = [payer: string];
-  export interface OutputObject {
-    payer: string;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
-export namespace ApiPayerRemovedEvent {
-  export type InputTuple = [payer: AddressLike];
-  export type OutputTuple = [payer: string];
-  export interface OutputObject {
-    payer: string;
-  }
-  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
-  export type Filter = TypedDeferredTopicFilter<Event>;
-  export type Log = TypedEventLog<Event>;
-  export type LogDescription = TypedLogDescription<Event>;
-}
-
-export namespace ApiPayerScheduledEvent {
-  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
-  export type OutputTuple = [payer: string, activeFrom: bigint];
-  export interface OutputObject {
-    payer: string;
-    activeFrom: bigint;
   }
   export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
   export type Filter = TypedDeferredTopicFilter<Event>;
@@ -1502,6 +1404,104 @@ export namespace WalletDerivationRegisteredEvent {
   export type LogDescription = TypedLogDescription<Event>;
 }
 
+export namespace AdminApiPayerCancelledEvent {
+  export type InputTuple = [payer: AddressLike];
+  export type OutputTuple = [payer: string];
+  export interface OutputObject {
+    payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AdminApiPayerScheduledEvent {
+  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
+  export type OutputTuple = [payer: string, activeFrom: bigint];
+  export interface OutputObject {
+    payer: string;
+    activeFrom: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AdminApiPayerSetEvent {
+  export type InputTuple = [payer: AddressLike];
+  export type OutputTuple = [payer: string];
+  export interface OutputObject {
+    payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AdminProposalCancelledEvent {
+  export type InputTuple = [newAdmin: AddressLike];
+  export type OutputTuple = [newAdmin: string];
+  export interface OutputObject {
+    newAdmin: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace AdminProposedEvent {
+  export type InputTuple = [newAdmin: AddressLike];
+  export type OutputTuple = [newAdmin: string];
+  export interface OutputObject {
+    newAdmin: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace ApiPayerAddedEvent {
+  export type InputTuple = [payer: AddressLike];
+  export type OutputTuple = [payer: string];
+  export interface OutputObject {
+    payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace ApiPayerRemovedEvent {
+  export type InputTuple = [payer: AddressLike];
+  export type OutputTuple = [payer: string];
+  export interface OutputObject {
+    payer: string;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
+export namespace ApiPayerScheduledEvent {
+  export type InputTuple = [payer: AddressLike, activeFrom: BigNumberish];
+  export type OutputTuple = [payer: string, activeFrom: bigint];
+  export interface OutputObject {
+    payer: string;
+    activeFrom: bigint;
+  }
+  export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>;
+  export type Filter = TypedDeferredTopicFilter<Event>;
+  export type Log = TypedEventLog<Event>;
+  export type LogDescription = TypedLogDescription<Event>;
+}
+
 export interface AccountManager extends BaseContract {
   connect(runner?: ContractRunner | null): AccountManager;
   waitForDeployment(): Promise<this>;
@@ -1545,8 +1545,6 @@ export interface AccountManager extends BaseContract {
     event?: TCEvent
   ): Promise<this>;
 
-  acceptAdmin: TypedContractMethod<[], [void], "nonpayable">;
-
   accountExistsAndIsMutable: TypedContractMethod<
     [apiKeyHash: BigNumberish],
     [boolean],
@@ -1570,8 +1568,6 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
-  addApiPayer: TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
-
   addGroup: TypedContractMethod<
     [
       apiKeyHash: BigNumberish,
@@ -1590,8 +1586,6 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
-  admin: TypedContractMethod<[], [string], "view">;
-
   canExecuteAction: TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish],
     [boolean],
@@ -1603,10 +1597,6 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
-
-  cancelAdminApiPayer: TypedContractMethod<[], [void], "nonpayable">;
-
-  cancelAdminProposal: TypedContractMethod<[], [void], "nonpayable">;
 
   changeGroupMembers: TypedContractMethod<
     [
@@ -1672,16 +1662,6 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
-  payerDelaySeconds: TypedContractMethod<[], [bigint], "view">;
-
-  pendingAdmin: TypedContractMethod<[], [string], "view">;
-
-  proposeAdmin: TypedContractMethod<
-    [newAdmin: AddressLike],
-    [void],
-    "nonpayable"
-  >;
-
   registerWalletDerivation: TypedContractMethod<
     [
       apiKeyHash: BigNumberish,
@@ -1702,12 +1682,6 @@ export interface AccountManager extends BaseContract {
 
   removeActionFromGroup: TypedContractMethod<
     [apiKeyHash: BigNumberish, groupId: BigNumberish, action: BigNumberish],
-    [void],
-    "nonpayable"
-  >;
-
-  removeApiPayer: TypedContractMethod<
-    [payer: AddressLike],
     [void],
     "nonpayable"
   >;
@@ -1738,12 +1712,6 @@ export interface AccountManager extends BaseContract {
 
   setAccountFrozen: TypedContractMethod<
     [id: BigNumberish, frozen: boolean],
-    [void],
-    "nonpayable"
-  >;
-
-  setAdminApiPayer: TypedContractMethod<
-    [payer: AddressLike],
     [void],
     "nonpayable"
   >;
@@ -1852,11 +1820,21 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
 
+  acceptAdmin: TypedContractMethod<[], [void], "nonpayable">;
+
   accountOf: TypedContractMethod<[key: BigNumberish], [bigint], "view">;
+
+  addApiPayer: TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+
+  admin: TypedContractMethod<[], [string], "view">;
 
   adminApiPayer: TypedContractMethod<[], [string], "view">;
 
   apiPayers: TypedContractMethod<[], [string[]], "view">;
+
+  cancelAdminApiPayer: TypedContractMethod<[], [void], "nonpayable">;
+
+  cancelAdminProposal: TypedContractMethod<[], [void], "nonpayable">;
 
   getAccount: TypedContractMethod<
     [id: BigNumberish],
@@ -1970,10 +1948,26 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
 
+  payerDelaySeconds: TypedContractMethod<[], [bigint], "view">;
+
+  pendingAdmin: TypedContractMethod<[], [string], "view">;
+
   pkpByNumber: TypedContractMethod<
     [id: BigNumberish, number: BigNumberish],
     [string],
     "view"
+  >;
+
+  proposeAdmin: TypedContractMethod<
+    [newAdmin: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
+  removeApiPayer: TypedContractMethod<
+    [payer: AddressLike],
+    [void],
+    "nonpayable"
   >;
 
   scheduledAdminApiPayer: TypedContractMethod<
@@ -1988,13 +1982,16 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
 
+  setAdminApiPayer: TypedContractMethod<
+    [payer: AddressLike],
+    [void],
+    "nonpayable"
+  >;
+
   getFunction<T extends ContractMethod = ContractMethod>(
     key: string | FunctionFragment
   ): T;
 
-  getFunction(
-    nameOrSignature: "acceptAdmin"
-  ): TypedContractMethod<[], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "accountExistsAndIsMutable"
   ): TypedContractMethod<[apiKeyHash: BigNumberish], [boolean], "view">;
@@ -2018,9 +2015,6 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
   getFunction(
-    nameOrSignature: "addApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
-  getFunction(
     nameOrSignature: "addGroup"
   ): TypedContractMethod<
     [
@@ -2041,9 +2035,6 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
   getFunction(
-    nameOrSignature: "admin"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
     nameOrSignature: "canExecuteAction"
   ): TypedContractMethod<
     [key: BigNumberish, cid: BigNumberish],
@@ -2057,12 +2048,6 @@ export interface AccountManager extends BaseContract {
     [boolean],
     "view"
   >;
-  getFunction(
-    nameOrSignature: "cancelAdminApiPayer"
-  ): TypedContractMethod<[], [void], "nonpayable">;
-  getFunction(
-    nameOrSignature: "cancelAdminProposal"
-  ): TypedContractMethod<[], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "changeGroupMembers"
   ): TypedContractMethod<
@@ -2132,15 +2117,6 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
   getFunction(
-    nameOrSignature: "payerDelaySeconds"
-  ): TypedContractMethod<[], [bigint], "view">;
-  getFunction(
-    nameOrSignature: "pendingAdmin"
-  ): TypedContractMethod<[], [string], "view">;
-  getFunction(
-    nameOrSignature: "proposeAdmin"
-  ): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
-  getFunction(
     nameOrSignature: "registerWalletDerivation"
   ): TypedContractMethod<
     [
@@ -2167,9 +2143,6 @@ export interface AccountManager extends BaseContract {
     [void],
     "nonpayable"
   >;
-  getFunction(
-    nameOrSignature: "removeApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "removeGroup"
   ): TypedContractMethod<
@@ -2201,9 +2174,6 @@ export interface AccountManager extends BaseContract {
     [void],
     "nonpayable"
   >;
-  getFunction(
-    nameOrSignature: "setAdminApiPayer"
-  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "setPkpOps"
   ): TypedContractMethod<
@@ -2316,14 +2286,29 @@ export interface AccountManager extends BaseContract {
     "nonpayable"
   >;
   getFunction(
+    nameOrSignature: "acceptAdmin"
+  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(
     nameOrSignature: "accountOf"
   ): TypedContractMethod<[key: BigNumberish], [bigint], "view">;
+  getFunction(
+    nameOrSignature: "addApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "admin"
+  ): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "adminApiPayer"
   ): TypedContractMethod<[], [string], "view">;
   getFunction(
     nameOrSignature: "apiPayers"
   ): TypedContractMethod<[], [string[]], "view">;
+  getFunction(
+    nameOrSignature: "cancelAdminApiPayer"
+  ): TypedContractMethod<[], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "cancelAdminProposal"
+  ): TypedContractMethod<[], [void], "nonpayable">;
   getFunction(
     nameOrSignature: "getAccount"
   ): TypedContractMethod<[id: BigNumberish], [AccountInfoStructOutput], "view">;
@@ -2441,6 +2426,12 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
   getFunction(
+    nameOrSignature: "payerDelaySeconds"
+  ): TypedContractMethod<[], [bigint], "view">;
+  getFunction(
+    nameOrSignature: "pendingAdmin"
+  ): TypedContractMethod<[], [string], "view">;
+  getFunction(
     nameOrSignature: "pkpByNumber"
   ): TypedContractMethod<
     [id: BigNumberish, number: BigNumberish],
@@ -2448,11 +2439,20 @@ export interface AccountManager extends BaseContract {
     "view"
   >;
   getFunction(
+    nameOrSignature: "proposeAdmin"
+  ): TypedContractMethod<[newAdmin: AddressLike], [void], "nonpayable">;
+  getFunction(
+    nameOrSignature: "removeApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
+  getFunction(
     nameOrSignature: "scheduledAdminApiPayer"
   ): TypedContractMethod<[], [ScheduledPayerStructOutput], "view">;
   getFunction(
     nameOrSignature: "scheduledApiPayers"
   ): TypedContractMethod<[], [ScheduledPayerStructOutput[]], "view">;
+  getFunction(
+    nameOrSignature: "setAdminApiPayer"
+  ): TypedContractMethod<[payer: AddressLike], [void], "nonpayable">;
 
   getEvent(
     key: "AccountConvertedToChainSecured"
@@ -2525,27 +2525,6 @@ export interface AccountManager extends BaseContract {
     ActionUpdatedEvent.OutputObject
   >;
   getEvent(
-    key: "AdminApiPayerCancelled"
-  ): TypedContractEvent<
-    AdminApiPayerCancelledEvent.InputTuple,
-    AdminApiPayerCancelledEvent.OutputTuple,
-    AdminApiPayerCancelledEvent.OutputObject
-  >;
-  getEvent(
-    key: "AdminApiPayerScheduled"
-  ): TypedContractEvent<
-    AdminApiPayerScheduledEvent.InputTuple,
-    AdminApiPayerScheduledEvent.OutputTuple,
-    AdminApiPayerScheduledEvent.OutputObject
-  >;
-  getEvent(
-    key: "AdminApiPayerSet"
-  ): TypedContractEvent<
-    AdminApiPayerSetEvent.InputTuple,
-    AdminApiPayerSetEvent.OutputTuple,
-    AdminApiPayerSetEvent.OutputObject
-  >;
-  getEvent(
     key: "AdminChanged"
   ): TypedContractEvent<
     AdminChangedEvent.InputTuple,
@@ -2553,46 +2532,11 @@ export interface AccountManager extends BaseContract {
     AdminChangedEvent.OutputObject
   >;
   getEvent(
-    key: "AdminProposalCancelled"
-  ): TypedContractEvent<
-    AdminProposalCancelledEvent.InputTuple,
-    AdminProposalCancelledEvent.OutputTuple,
-    AdminProposalCancelledEvent.OutputObject
-  >;
-  getEvent(
-    key: "AdminProposed"
-  ): TypedContractEvent<
-    AdminProposedEvent.InputTuple,
-    AdminProposedEvent.OutputTuple,
-    AdminProposedEvent.OutputObject
-  >;
-  getEvent(
     key: "AllUsageApiKeysRevoked"
   ): TypedContractEvent<
     AllUsageApiKeysRevokedEvent.InputTuple,
     AllUsageApiKeysRevokedEvent.OutputTuple,
     AllUsageApiKeysRevokedEvent.OutputObject
-  >;
-  getEvent(
-    key: "ApiPayerAdded"
-  ): TypedContractEvent<
-    ApiPayerAddedEvent.InputTuple,
-    ApiPayerAddedEvent.OutputTuple,
-    ApiPayerAddedEvent.OutputObject
-  >;
-  getEvent(
-    key: "ApiPayerRemoved"
-  ): TypedContractEvent<
-    ApiPayerRemovedEvent.InputTuple,
-    ApiPayerRemovedEvent.OutputTuple,
-    ApiPayerRemovedEvent.OutputObject
-  >;
-  getEvent(
-    key: "ApiPayerScheduled"
-  ): TypedContractEvent<
-    ApiPayerScheduledEvent.InputTuple,
-    ApiPayerScheduledEvent.OutputTuple,
-    ApiPayerScheduledEvent.OutputObject
   >;
   getEvent(
     key: "CallFailed"
@@ -2684,6 +2628,62 @@ export interface AccountManager extends BaseContract {
     WalletDerivationRegisteredEvent.InputTuple,
     WalletDerivationRegisteredEvent.OutputTuple,
     WalletDerivationRegisteredEvent.OutputObject
+  >;
+  getEvent(
+    key: "AdminApiPayerCancelled"
+  ): TypedContractEvent<
+    AdminApiPayerCancelledEvent.InputTuple,
+    AdminApiPayerCancelledEvent.OutputTuple,
+    AdminApiPayerCancelledEvent.OutputObject
+  >;
+  getEvent(
+    key: "AdminApiPayerScheduled"
+  ): TypedContractEvent<
+    AdminApiPayerScheduledEvent.InputTuple,
+    AdminApiPayerScheduledEvent.OutputTuple,
+    AdminApiPayerScheduledEvent.OutputObject
+  >;
+  getEvent(
+    key: "AdminApiPayerSet"
+  ): TypedContractEvent<
+    AdminApiPayerSetEvent.InputTuple,
+    AdminApiPayerSetEvent.OutputTuple,
+    AdminApiPayerSetEvent.OutputObject
+  >;
+  getEvent(
+    key: "AdminProposalCancelled"
+  ): TypedContractEvent<
+    AdminProposalCancelledEvent.InputTuple,
+    AdminProposalCancelledEvent.OutputTuple,
+    AdminProposalCancelledEvent.OutputObject
+  >;
+  getEvent(
+    key: "AdminProposed"
+  ): TypedContractEvent<
+    AdminProposedEvent.InputTuple,
+    AdminProposedEvent.OutputTuple,
+    AdminProposedEvent.OutputObject
+  >;
+  getEvent(
+    key: "ApiPayerAdded"
+  ): TypedContractEvent<
+    ApiPayerAddedEvent.InputTuple,
+    ApiPayerAddedEvent.OutputTuple,
+    ApiPayerAddedEvent.OutputObject
+  >;
+  getEvent(
+    key: "ApiPayerRemoved"
+  ): TypedContractEvent<
+    ApiPayerRemovedEvent.InputTuple,
+    ApiPayerRemovedEvent.OutputTuple,
+    ApiPayerRemovedEvent.OutputObject
+  >;
+  getEvent(
+    key: "ApiPayerScheduled"
+  ): TypedContractEvent<
+    ApiPayerScheduledEvent.InputTuple,
+    ApiPayerScheduledEvent.OutputTuple,
+    ApiPayerScheduledEvent.OutputObject
   >;
 
   filters: {
@@ -2797,39 +2797,6 @@ export interface AccountManager extends BaseContract {
       ActionUpdatedEvent.OutputObject
     >;
 
-    "AdminApiPayerCancelled(address)": TypedContractEvent<
-      AdminApiPayerCancelledEvent.InputTuple,
-      AdminApiPayerCancelledEvent.OutputTuple,
-      AdminApiPayerCancelledEvent.OutputObject
-    >;
-    AdminApiPayerCancelled: TypedContractEvent<
-      AdminApiPayerCancelledEvent.InputTuple,
-      AdminApiPayerCancelledEvent.OutputTuple,
-      AdminApiPayerCancelledEvent.OutputObject
-    >;
-
-    "AdminApiPayerScheduled(address,uint256)": TypedContractEvent<
-      AdminApiPayerScheduledEvent.InputTuple,
-      AdminApiPayerScheduledEvent.OutputTuple,
-      AdminApiPayerScheduledEvent.OutputObject
-    >;
-    AdminApiPayerScheduled: TypedContractEvent<
-      AdminApiPayerScheduledEvent.InputTuple,
-      AdminApiPayerScheduledEvent.OutputTuple,
-      AdminApiPayerScheduledEvent.OutputObject
-    >;
-
-    "AdminApiPayerSet(address)": TypedContractEvent<
-      AdminApiPayerSetEvent.InputTuple,
-      AdminApiPayerSetEvent.OutputTuple,
-      AdminApiPayerSetEvent.OutputObject
-    >;
-    AdminApiPayerSet: TypedContractEvent<
-      AdminApiPayerSetEvent.InputTuple,
-      AdminApiPayerSetEvent.OutputTuple,
-      AdminApiPayerSetEvent.OutputObject
-    >;
-
     "AdminChanged(address,address)": TypedContractEvent<
       AdminChangedEvent.InputTuple,
       AdminChangedEvent.OutputTuple,
@@ -2841,28 +2808,6 @@ export interface AccountManager extends BaseContract {
       AdminChangedEvent.OutputObject
     >;
 
-    "AdminProposalCancelled(address)": TypedContractEvent<
-      AdminProposalCancelledEvent.InputTuple,
-      AdminProposalCancelledEvent.OutputTuple,
-      AdminProposalCancelledEvent.OutputObject
-    >;
-    AdminProposalCancelled: TypedContractEvent<
-      AdminProposalCancelledEvent.InputTuple,
-      AdminProposalCancelledEvent.OutputTuple,
-      AdminProposalCancelledEvent.OutputObject
-    >;
-
-    "AdminProposed(address)": TypedContractEvent<
-      AdminProposedEvent.InputTuple,
-      AdminProposedEvent.OutputTuple,
-      AdminProposedEvent.OutputObject
-    >;
-    AdminProposed: TypedContractEvent<
-      AdminProposedEvent.InputTuple,
-      AdminProposedEvent.OutputTuple,
-      AdminProposedEvent.OutputObject
-    >;
-
     "AllUsageApiKeysRevoked(uint256,uint256)": TypedContractEvent<
       AllUsageApiKeysRevokedEvent.InputTuple,
       AllUsageApiKeysRevokedEvent.OutputTuple,
@@ -2872,39 +2817,6 @@ export interface AccountManager extends BaseContract {
       AllUsageApiKeysRevokedEvent.InputTuple,
       AllUsageApiKeysRevokedEvent.OutputTuple,
       AllUsageApiKeysRevokedEvent.OutputObject
-    >;
-
-    "ApiPayerAdded(address)": TypedContractEvent<
-      ApiPayerAddedEvent.InputTuple,
-      ApiPayerAddedEvent.OutputTuple,
-      ApiPayerAddedEvent.OutputObject
-    >;
-    ApiPayerAdded: TypedContractEvent<
-      ApiPayerAddedEvent.InputTuple,
-      ApiPayerAddedEvent.OutputTuple,
-      ApiPayerAddedEvent.OutputObject
-    >;
-
-    "ApiPayerRemoved(address)": TypedContractEvent<
-      ApiPayerRemovedEvent.InputTuple,
-      ApiPayerRemovedEvent.OutputTuple,
-      ApiPayerRemovedEvent.OutputObject
-    >;
-    ApiPayerRemoved: TypedContractEvent<
-      ApiPayerRemovedEvent.InputTuple,
-      ApiPayerRemovedEvent.OutputTuple,
-      ApiPayerRemovedEvent.OutputObject
-    >;
-
-    "ApiPayerScheduled(address,uint256)": TypedContractEvent<
-      ApiPayerScheduledEvent.InputTuple,
-      ApiPayerScheduledEvent.OutputTuple,
-      ApiPayerScheduledEvent.OutputObject
-    >;
-    ApiPayerScheduled: TypedContractEvent<
-      ApiPayerScheduledEvent.InputTuple,
-      ApiPayerScheduledEvent.OutputTuple,
-      ApiPayerScheduledEvent.OutputObject
     >;
 
     "CallFailed(uint256,bytes)": TypedContractEvent<
@@ -3048,6 +2960,94 @@ export interface AccountManager extends BaseContract {
       WalletDerivationRegisteredEvent.InputTuple,
       WalletDerivationRegisteredEvent.OutputTuple,
       WalletDerivationRegisteredEvent.OutputObject
+    >;
+
+    "AdminApiPayerCancelled(address)": TypedContractEvent<
+      AdminApiPayerCancelledEvent.InputTuple,
+      AdminApiPayerCancelledEvent.OutputTuple,
+      AdminApiPayerCancelledEvent.OutputObject
+    >;
+    AdminApiPayerCancelled: TypedContractEvent<
+      AdminApiPayerCancelledEvent.InputTuple,
+      AdminApiPayerCancelledEvent.OutputTuple,
+      AdminApiPayerCancelledEvent.OutputObject
+    >;
+
+    "AdminApiPayerScheduled(address,uint256)": TypedContractEvent<
+      AdminApiPayerScheduledEvent.InputTuple,
+      AdminApiPayerScheduledEvent.OutputTuple,
+      AdminApiPayerScheduledEvent.OutputObject
+    >;
+    AdminApiPayerScheduled: TypedContractEvent<
+      AdminApiPayerScheduledEvent.InputTuple,
+      AdminApiPayerScheduledEvent.OutputTuple,
+      AdminApiPayerScheduledEvent.OutputObject
+    >;
+
+    "AdminApiPayerSet(address)": TypedContractEvent<
+      AdminApiPayerSetEvent.InputTuple,
+      AdminApiPayerSetEvent.OutputTuple,
+      AdminApiPayerSetEvent.OutputObject
+    >;
+    AdminApiPayerSet: TypedContractEvent<
+      AdminApiPayerSetEvent.InputTuple,
+      AdminApiPayerSetEvent.OutputTuple,
+      AdminApiPayerSetEvent.OutputObject
+    >;
+
+    "AdminProposalCancelled(address)": TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
+    >;
+    AdminProposalCancelled: TypedContractEvent<
+      AdminProposalCancelledEvent.InputTuple,
+      AdminProposalCancelledEvent.OutputTuple,
+      AdminProposalCancelledEvent.OutputObject
+    >;
+
+    "AdminProposed(address)": TypedContractEvent<
+      AdminProposedEvent.InputTuple,
+      AdminProposedEvent.OutputTuple,
+      AdminProposedEvent.OutputObject
+    >;
+    AdminProposed: TypedContractEvent<
+      AdminProposedEvent.InputTuple,
+      AdminProposedEvent.OutputTuple,
+      AdminProposedEvent.OutputObject
+    >;
+
+    "ApiPayerAdded(address)": TypedContractEvent<
+      ApiPayerAddedEvent.InputTuple,
+      ApiPayerAddedEvent.OutputTuple,
+      ApiPayerAddedEvent.OutputObject
+    >;
+    ApiPayerAdded: TypedContractEvent<
+      ApiPayerAddedEvent.InputTuple,
+      ApiPayerAddedEvent.OutputTuple,
+      ApiPayerAddedEvent.OutputObject
+    >;
+
+    "ApiPayerRemoved(address)": TypedContractEvent<
+      ApiPayerRemovedEvent.InputTuple,
+      ApiPayerRemovedEvent.OutputTuple,
+      ApiPayerRemovedEvent.OutputObject
+    >;
+    ApiPayerRemoved: TypedContractEvent<
+      ApiPayerRemovedEvent.InputTuple,
+      ApiPayerRemovedEvent.OutputTuple,
+      ApiPayerRemovedEvent.OutputObject
+    >;
+
+    "ApiPayerScheduled(address,uint256)": TypedContractEvent<
+      ApiPayerScheduledEvent.InputTuple,
+      ApiPayerScheduledEvent.OutputTuple,
+      ApiPayerScheduledEvent.OutputObject
+    >;
+    ApiPayerScheduled: TypedContractEvent<
+      ApiPayerScheduledEvent.InputTuple,
+      ApiPayerScheduledEvent.OutputTuple,
+      ApiPayerScheduledEvent.OutputObject
     >;
   };
 }
