@@ -1,6 +1,7 @@
 /**
- * The CID of an action's code, as a plain `ipfs add` gives it: CIDv0, dag-pb UnixFS, sha2-256, 262,144-byte chunks, 174 links a node.
- * Source: specification §2 "Action"; vectors in test/vectors/cid.json.
+ * The CID of an action's code, as `ipfs add` computes it: CIDv0, dag-pb UnixFS, sha2-256, chunks of 262,144 bytes, 174
+ * links per node.
+ * Source: docs/conformance.md §2; test/vectors/cid.json.
  */
 import { importer } from "ipfs-unixfs-importer";
 import { fixedSize } from "ipfs-unixfs-importer/chunker";
@@ -21,6 +22,7 @@ export async function cidOfCode(code: string | Uint8Array): Promise<Cid> {
     chunker: fixedSize({ chunkSize: CHUNK_BYTES }),
     layout: balanced({ maxChildrenPerNode: LINKS_PER_NODE }),
   };
-  for await (const entry of importer([{ content }], new BlackHoleBlockstore(), options)) return entry.cid.toString() as Cid;
+  for await (const entry of importer([{ content }], new BlackHoleBlockstore(), options))
+    return entry.cid.toString() as Cid;
   throw new Error("the importer returned no entry");
 }

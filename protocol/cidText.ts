@@ -1,6 +1,6 @@
 /**
- * The text of a CID. Apart from the hashing of code (cid.ts) so that the SDK needs no importer in a browser.
- * Source: specification §2 "Action"; wire "Requests and answers".
+ * Parsing of CIDs. Separate from hashing (cid.ts) so that the SDK needs no importer in a browser.
+ * Source: docs/conformance.md §2.
  */
 import { CID } from "multiformats/cid";
 import type { Cid } from "./ids";
@@ -8,7 +8,7 @@ import type { Cid } from "./ids";
 const DAG_PB = 0x70;
 const SHA2_256 = 0x12;
 
-/** CIDv0, or CIDv1 dag-pb sha2-256 turned into v0; undefined for anything else. */
+/** CIDv0, or CIDv1 dag-pb sha2-256 converted to v0; undefined for anything else. */
 export function parseCid(text: string): Cid | undefined {
   if (text.length > 128) return undefined;
   try {

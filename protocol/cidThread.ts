@@ -1,10 +1,5 @@
-/** The thread behind CidComputer. */
-import { parentPort } from "node:worker_threads";
+/** The thread of CidComputer. */
 import { cidOfCode } from "./cid";
+import { answerEach } from "./threadOf";
 
-parentPort?.on("message", ({ id, code }: { id: number; code: Uint8Array }) => {
-  cidOfCode(code).then(
-    (cid) => parentPort?.postMessage({ id, cid }),
-    () => parentPort?.postMessage({ id }),
-  );
-});
+answerEach(cidOfCode);

@@ -1,3 +1,3 @@
-/** The key pairs of one PKP, by the name of their curve or scheme: the word is the same in ops, answers and documentation. */
+/** The key pairs of a PKP, named by curve or scheme, the same in ops, answers and documentation. */
 export const CURVES = ["secp256k1", "ed25519", "bip340", "p256"] as const;
 export type Curve = (typeof CURVES)[number];

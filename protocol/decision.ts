@@ -1,11 +1,11 @@
 /**
- * The one question of the hot path, `explainExecution`, written and read by hand: three words out, eight words back. A general ABI coder takes longer for it
- * than everything else a run needs before it begins; tests hold the two against each other. Relayer and executor each ask it for themselves.
+ * Encodes and decodes `explainExecution`, the one contract call of the hot path, by hand: three words out, eight words
+ * back. A general ABI coder takes longer than all other preparation of a run; tests compare the two.
  */
 import { IAccountManager__factory } from "../typechain-types";
 import type { AccountId, ActionHash, Address, DerivationPath, Hash32, KeyId, PkpId } from "./ids";
 
-/** The answer is not one the contract can have given. */
+/** The contract cannot have given this answer. */
 export class NotTheContract extends Error {
   override readonly name = "NotTheContract";
   constructor() {
@@ -13,7 +13,7 @@ export class NotTheContract extends Error {
   }
 }
 
-/** Why the contract denies a run, in the order of its enum. */
+/** Reasons for a denial, in the order of the contract's enum. */
 export const DENIAL_REASONS = [
   "None",
   "UnknownKey",
@@ -27,18 +27,18 @@ export const DENIAL_REASONS = [
 ] as const;
 export type DenialReason = (typeof DENIAL_REASONS)[number];
 
-/** The contract's answer to "may this key run this action (with this PKP)?". */
+/** The contract's answer to whether this key may run this action (with this PKP). */
 export interface Decision {
   readonly allowed: boolean;
   readonly reason: DenialReason;
-  /** Some group that allows it lists the action itself, not "any action". */
+  /** A group that allows it lists the action by name, not "any action". */
   readonly actionByName: boolean;
   readonly accountId: AccountId;
-  /** Undefined when the PKP is none of the account's, or none was asked for. */
+  /** Undefined when the account has no such PKP or none was asked for. */
   readonly derivationPath: DerivationPath | undefined;
   readonly blockNumber: bigint;
   readonly blockTimestamp: bigint;
-  /** What no action may ask for with the PKP: bits of `PKP_OPS`. */
+  /** Ops that are denied with the PKP: bits of `PKP_OPS`. */
   readonly deniedOps: bigint;
 }
 
@@ -48,7 +48,7 @@ export const TRUSTED_FORWARDER_CALL = CONTRACT.getFunction("trustedForwarder").s
 export const KEY_NAMESPACE_CALL = CONTRACT.getFunction("keyNamespace").selector;
 
 const WORD_DIGITS = 64;
-const WORDS = 8;
+export const DECISION_WORDS = 8;
 const ZERO_WORD = "0".repeat(WORD_DIGITS);
 
 /** An address as a word of calldata. */
@@ -56,11 +56,14 @@ export const addressWord = (address: Address): string => address.slice(2).toLowe
 
 /** Exactly `count` words of return data, in lower case. @throws NotTheContract. */
 export function wordsOf(data: unknown, count: number): string[] {
-  if (typeof data !== "string" || data.length !== 2 + count * WORD_DIGITS || !/^0x[0-9a-fA-F]+$/.test(data)) throw new NotTheContract();
-  return Array.from({ length: count }, (_, index) => data.slice(2 + index * WORD_DIGITS, 2 + (index + 1) * WORD_DIGITS).toLowerCase());
+  if (typeof data !== "string" || data.length !== 2 + count * WORD_DIGITS || !/^0x[0-9a-fA-F]+$/.test(data))
+    throw new NotTheContract();
+  return Array.from({ length: count }, (_, index) =>
+    data.slice(2 + index * WORD_DIGITS, 2 + (index + 1) * WORD_DIGITS).toLowerCase(),
+  );
 }
 
-/** A word that is 0 or 1. @throws NotTheContract. */
+/** Decodes a word that is 0 or 1. @throws NotTheContract. */
 export function flagOf(word: string | undefined): boolean {
   const value = BigInt(`0x${word}`);
   if (value > 1n) throw new NotTheContract();
@@ -73,8 +76,11 @@ export function encodeQuestion(key: KeyId | AccountId, action: ActionHash, pkp: 
 }
 
 /** @throws NotTheContract. */
-export function decodeDecision(data: unknown): Decision {
-  const [allowed, reasonWord, actionByName, account, path, blockNumber, blockTimestamp, deniedOps] = wordsOf(data, WORDS);
+export const decodeDecision = (data: unknown): Decision => decisionOf(wordsOf(data, DECISION_WORDS));
+
+/** @throws NotTheContract. */
+export function decisionOf(words: readonly string[]): Decision {
+  const [allowed, reasonWord, actionByName, account, path, blockNumber, blockTimestamp, deniedOps] = words;
   const reason = DENIAL_REASONS[Number(`0x${reasonWord}`)];
   if (reason === undefined) throw new NotTheContract();
   return {

@@ -1,7 +1,8 @@
 /**
- * Every error the API can answer, in one table: HTTP status, title, and whether the same request may succeed later.
- * A Solidity error maps to the snake_case of its name (`MissingScope` → `missing_scope`). docs/errors.md has a section per code; a test keeps the three equal.
- * Source: specification §7; wire "Errors".
+ * Every error of the API: HTTP status, title, and whether a retry may succeed. A Solidity error maps to the snake_case
+ * of its name (`MissingScope` → `missing_scope`). docs/errors.md has a section per code; a test keeps the three
+ * consistent.
+ * Source: docs/conformance.md §7.
  */
 interface ErrorEntry {
   readonly status: number;
@@ -10,7 +11,7 @@ interface ErrorEntry {
 }
 
 export const ERRORS = {
-  // 400: the right type, an impossible value
+  // 400: correct type, invalid value
   malformed_json: { status: 400, title: "The body is not JSON" },
   invalid_value: { status: 400, title: "A field has an impossible value" },
   invalid_cid: { status: 400, title: "Not a CID this service accepts" },
@@ -44,8 +45,11 @@ export const ERRORS = {
   request_expired: { status: 400, title: "The forward request's deadline is past" },
   forward_gas_too_low: { status: 400, title: "The forward request allows too little gas for its call" },
   account_not_named: { status: 400, title: "The wallet has to say which account it means" },
-  owner_needs_token: { status: 400, title: "The new owner's wallet is derived in the TEE and must be proved by a token" },
-  // 401: who is asking?
+  owner_needs_token: {
+    status: 400,
+    title: "The new owner's wallet is derived in the TEE and must be proved by a token",
+  },
+  // 401: authentication
   missing_credential: { status: 401, title: "A credential is needed" },
   malformed_key: { status: 401, title: "This is not a key" },
   unknown_key: { status: 401, title: "The key is unknown or revoked" },
@@ -125,12 +129,10 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** Facts an error carries beside its code; they become members of the problem body. Never a secret. */
+/** Facts an error carries besides its code; they become members of the problem body. Never secrets. */
 export type ErrorFacts = Readonly<Record<string, unknown>>;
 
-/**
- * The one error class of all rooms. `detail` is for the caller and says what to fix; `cause` is for the log only.
- */
+/** The error class of all components. `detail` tells the caller what to fix; `cause` is only logged. */
 export class KeywrightError extends Error {
   override readonly name = "KeywrightError";
   constructor(
@@ -161,7 +163,7 @@ export function codeOfSolidityError(name: string): string {
   return name.replace(/(?<!^)([A-Z])/g, "_$1").toLowerCase();
 }
 
-/** How an action's run can end badly: not an HTTP error, but `error.code` of a 200. Source: wire "Errors". */
+/** Ways a run can fail: `error.code` in an answer with status 200, not HTTP errors. */
 export const RUN_ERROR_CODES = [
   "threw",
   "timed_out",

@@ -1,12 +1,12 @@
 /**
- * Forward requests checked: the form, the signature, the time, and that the call is one of the account contract that an owner may make. Relayer and executor ask
- * the same questions, each for itself. What the account contract says of the call is asked of the chain.
+ * Validates forward requests: form, signature, time, and that the call is one of the account contract that an owner may
+ * make. Relayer and executor both run these checks; whether the contract accepts the call is decided on chain.
  */
 import { AbiCoder, type Interface, Signature, TypedDataEncoder, recoverAddress, type Result } from "ethers";
 import { z } from "zod";
 import { ERC2771Forwarder__factory, IAccountManager__factory } from "../typechain-types";
 import { KeywrightError } from "./errors";
-import { FORWARD_TYPES, type ForwardDomain, type SignedForwardRequest } from "./forwardShape";
+import { FORWARD_TYPES, type ForwardDomain, type ForwardRequest, type SignedForwardRequest } from "./forwardShape";
 import { hash32FromUint, packedAccountId, parseAddress, type AccountId, type Address, type Hash32 } from "./ids";
 import { isLowS } from "./typedData";
 
@@ -33,10 +33,13 @@ export const signedForwardRequest = z.strictObject({
 const CONTRACT: Interface = IAccountManager__factory.createInterface();
 const FORWARDER = ERC2771Forwarder__factory.createInterface();
 
-/** What a service refuses to forward beyond: a call that needs more is a transaction of the owner's own. */
+/** Upper limits of forwarded requests: a larger call must be the owner's own transaction. */
 export const FORWARD_LIMITS = { gas: 8_000_000n, dataBytes: 65_536, deadlineSeconds: 86_400, innerCalls: 64 } as const;
 
-/** Functions that take an account's or a key's id first and that an owner may call on his account. Payers' and the admin's are not among them. */
+/**
+ * Functions that take an account's or key's id first and that an owner may call. Those of payers and the admin are not
+ * forwarded.
+ */
 const OWNER_FUNCTIONS = new Set([
   "convertToChainSecuredAccount",
   "transferOwnership",
@@ -68,47 +71,58 @@ export interface ForwardedCall {
   readonly args: Result;
 }
 
-/** A request that was checked. */
+/** A validated request. */
 export interface Forwarded {
   readonly request: SignedForwardRequest;
-  /** Identifies the request: its EIP-712 hash. */
+  /** The request's EIP-712 hash, its identifier. */
   readonly digest: Hash32;
-  /** The calls inside, `multicall` taken apart. */
+  /** The calls, with `multicall` unpacked. */
   readonly calls: readonly ForwardedCall[];
-  /** The account that the calls are about. */
+  /** The account of the calls. */
   readonly accountId: AccountId;
-  /** True when the calls make this account. */
+  /** The calls create this account. */
   readonly createsAccount: boolean;
 }
 
 export interface ForwardRules {
   readonly contractAddress: Address;
   readonly domain: ForwardDomain;
-  /** Undefined where the time was checked before: a replacement with other fees may come after the deadline, and the forwarder refuses it itself. */
+  /**
+   * Undefined where the time was checked before: a replacement with other fees may be signed after the deadline, and
+   * the forwarder checks it as well.
+   */
   readonly nowSeconds?: number;
 }
 
 /**
- * @throws KeywrightError `invalid_value` (form, target, value, bounds), `request_expired`, `signature_malformed`, `signature_mismatch` (also for another chain,
- * forwarder or nonce than was signed), `not_authorized` (a call that is no owner's).
+ * @throws KeywrightError `invalid_value` (form, target, value, limits), `request_expired`, `signature_malformed`,
+ * `signature_mismatch` (also when signed for another chain, forwarder or nonce), `not_authorized` (a call that owners
+ * do not make).
  */
-export function checkForward(request: SignedForwardRequest, { contractAddress, domain, nowSeconds }: ForwardRules): Forwarded {
+export function checkForward(
+  request: SignedForwardRequest,
+  { contractAddress, domain, nowSeconds }: ForwardRules,
+): Forwarded {
   if (request.to !== contractAddress) throw invalid(`to must be the account contract ${contractAddress}.`);
   if (request.value !== "0") throw invalid("value must be 0: the account contract takes no coin.");
   if (BigInt(request.gas) > FORWARD_LIMITS.gas) throw invalid(`gas is at most ${FORWARD_LIMITS.gas}.`);
-  if ((request.data.length - 2) / 2 > FORWARD_LIMITS.dataBytes) throw invalid(`data has at most ${FORWARD_LIMITS.dataBytes} bytes.`);
+  if ((request.data.length - 2) / 2 > FORWARD_LIMITS.dataBytes)
+    throw invalid(`data has at most ${FORWARD_LIMITS.dataBytes} bytes.`);
   if (nowSeconds !== undefined) requireTime(BigInt(request.deadline), BigInt(Math.floor(nowSeconds)));
   const digest = requireSignature(request, domain);
   const calls = callsOf(request.data);
   return { request, digest, calls, ...accountOf(calls, request.from) };
 }
 
-const ENCODED = ["tuple(address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data, bytes signature)"];
+const ENCODED = [
+  "tuple(address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data, bytes signature)",
+];
 
-/** A request as bytes, to be kept and handed on. */
-export const encodeForward = (request: SignedForwardRequest): string => AbiCoder.defaultAbiCoder().encode(ENCODED, [request]);
+/** ABI encoding of a request, for storage and transport. */
+export const encodeForward = (request: SignedForwardRequest): string =>
+  AbiCoder.defaultAbiCoder().encode(ENCODED, [request]);
 
-/** @throws KeywrightError `invalid_value` for bytes that are no request. */
+/** @throws KeywrightError `invalid_value` if the bytes are not a request. */
 export function decodeForward(bytes: string): SignedForwardRequest {
   try {
     const [request] = AbiCoder.defaultAbiCoder().decode(ENCODED, bytes) as unknown as [Result];
@@ -120,7 +134,7 @@ export function decodeForward(bytes: string): SignedForwardRequest {
   }
 }
 
-/** Calldata of the forwarder: one request alone, or several, of which those that are invalid by then are left out. */
+/** Calldata of the forwarder: one request alone, or a batch, of which the forwarder skips those that became invalid. */
 export function forwarderCalldata(requests: readonly SignedForwardRequest[], payer: Address): string {
   const [only] = requests;
   if (requests.length === 1 && only !== undefined) return FORWARDER.encodeFunctionData("execute", [only]);
@@ -133,13 +147,16 @@ function requireTime(deadline: bigint, now: bigint): void {
     throw invalid(`deadline is at most ${FORWARD_LIMITS.deadlineSeconds} seconds from now (${now}).`);
 }
 
-/** The nonce is part of what is signed; whether it is the next one is for the forwarder to say. */
+/** The nonce is covered by the signature; the forwarder checks that it is the next one. */
 function requireSignature(request: SignedForwardRequest, domain: ForwardDomain): Hash32 {
   const { signature, ...message } = request;
   if (!/^0x[0-9a-fA-F]{128}(1b|1c)$/i.test(signature) || !isLowS(signature)) {
-    throw new KeywrightError("signature_malformed", "signature must be 65 bytes in hex with v 27 or 28 and s in the lower half of the order.");
+    throw new KeywrightError(
+      "signature_malformed",
+      "signature must be 65 bytes in hex with v 27 or 28 and s in the lower half of the order.",
+    );
   }
-  const digest = TypedDataEncoder.hash({ ...domain }, FORWARD_TYPES, message) as Hash32;
+  const digest = digestOf(message, domain);
   if (recovered(digest, signature) !== request.from) {
     throw new KeywrightError(
       "signature_mismatch",
@@ -147,6 +164,15 @@ function requireSignature(request: SignedForwardRequest, domain: ForwardDomain):
     );
   }
   return digest;
+}
+
+/** The encoder refuses numbers that do not fit their type. */
+function digestOf(message: ForwardRequest, domain: ForwardDomain): Hash32 {
+  try {
+    return TypedDataEncoder.hash({ ...domain }, FORWARD_TYPES, message) as Hash32;
+  } catch {
+    throw invalid("gas and nonce are below 2^256, deadline is below 2^48.");
+  }
 }
 
 function recovered(digest: string, signature: string): string | undefined {
@@ -161,7 +187,8 @@ function callsOf(data: string): ForwardedCall[] {
   const outer = decode(data);
   if (outer.functionName !== "multicall") return [outer];
   const inner = [...(outer.args[0] as string[])];
-  if (inner.length === 0 || inner.length > FORWARD_LIMITS.innerCalls) throw invalid(`a multicall has 1 to ${FORWARD_LIMITS.innerCalls} calls.`);
+  if (inner.length === 0 || inner.length > FORWARD_LIMITS.innerCalls)
+    throw invalid(`a multicall has 1 to ${FORWARD_LIMITS.innerCalls} calls.`);
   return inner.map(decode);
 }
 
@@ -175,7 +202,7 @@ function decode(data: string): ForwardedCall {
   throw invalid("data must be calldata of a function of the account contract.");
 }
 
-/** All calls are about one account: the one they name, or the one they make first. */
+/** All calls must be about one account: the one they name, or the one that the first call creates. */
 function accountOf(calls: readonly ForwardedCall[], signer: Address): Pick<Forwarded, "accountId" | "createsAccount"> {
   const [first, ...rest] = calls;
   const createsAccount = first?.functionName === "newChainSecuredAccount";
@@ -187,7 +214,11 @@ function accountOf(calls: readonly ForwardedCall[], signer: Address): Pick<Forwa
 }
 
 function accountNamed({ functionName, args }: ForwardedCall): AccountId {
-  if (!OWNER_FUNCTIONS.has(functionName)) throw new KeywrightError("not_authorized", `${functionName} is not forwarded: it is no call of an account's owner.`);
+  if (!OWNER_FUNCTIONS.has(functionName))
+    throw new KeywrightError(
+      "not_authorized",
+      `${functionName} is not forwarded: it is no call of an account's owner.`,
+    );
   return hash32FromUint(args[0] as bigint) as AccountId;
 }
 

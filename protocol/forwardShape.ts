@@ -1,5 +1,8 @@
-/** The forward request of OpenZeppelin's ERC2771Forwarder: what an owner signs so that the service sends his call and pays the gas. No checks here (forward.ts). */
-import type { Address, Hash32 } from "./ids";
+/**
+ * The forward request of OpenZeppelin's ERC2771Forwarder: an owner signs it so that the service sends the call and pays
+ * the gas. Without validation (forward.ts).
+ */
+import type { Address } from "./ids";
 
 export const FORWARD_FIELDS = [
   { name: "from", type: "address" },
@@ -14,7 +17,7 @@ export const FORWARD_FIELDS = [
 /** Numbers as decimal strings; `deadline` in unix seconds. */
 export interface ForwardRequest {
   readonly from: Address;
-  /** The account contract, always. */
+  /** Always the account contract. */
   readonly to: Address;
   readonly value: string;
   readonly gas: string;
@@ -28,7 +31,7 @@ export interface SignedForwardRequest extends ForwardRequest {
   readonly signature: string;
 }
 
-/** The EIP-712 domain of a deployment's forwarder: name from the service's name, version 1. */
+/** The EIP-712 domain of a deployment's forwarder: its name contains the service's name, version 1. */
 export interface ForwardDomain {
   readonly name: string;
   readonly version: "1";
@@ -37,5 +40,3 @@ export interface ForwardDomain {
 }
 
 export const FORWARD_TYPES = { ForwardRequest: [...FORWARD_FIELDS] };
-
-export type ForwardDigest = Hash32;

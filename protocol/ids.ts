@@ -1,15 +1,25 @@
 /**
- * Names of things, as types: a key hash is not just any string. Each has one parser that accepts what a client may write and one canonical text form.
- * Source: specification §2; wire "Requests and answers", "Who is asking".
+ * Branded types of identifiers: a key hash is not just any string. Each has one parser for the accepted input and one
+ * canonical text form.
+ * Source: docs/conformance.md §2.
  */
-import { getAddress, keccak256, solidityPacked, SigningKey, computeAddress, toUtf8Bytes, zeroPadValue, toBeHex } from "ethers";
+import {
+  getAddress,
+  keccak256,
+  solidityPacked,
+  SigningKey,
+  computeAddress,
+  toUtf8Bytes,
+  zeroPadValue,
+  toBeHex,
+} from "ethers";
 
 declare const brand: unique symbol;
 type Branded<T, Name extends string> = T & { readonly [brand]: { readonly [N in Name]: true } };
 
 /** 0x and 64 lower-case hex digits. */
 export type Hash32 = Branded<string, "Hash32">;
-/** The account's id on chain (`apiKeyHash`), kept for ever. */
+/** The account's id on chain (`apiKeyHash`); it never changes. */
 export type AccountId = Branded<Hash32, "AccountId">;
 /** The hash under which the contract knows a key (account key or usage key). */
 export type KeyId = Branded<Hash32, "KeyId">;
@@ -21,38 +31,40 @@ export type DerivationPath = Branded<Hash32, "DerivationPath">;
 export type Address = Branded<string, "Address">;
 /** A PKP's wallet address; zero means "any PKP". */
 export type PkpId = Branded<Address, "PkpId">;
-/** Per account, from 1; 0 is the wildcard inside scope lists and never a target. */
+/** Counted per account from 1; 0 is the wildcard in scope lists and never a target. */
 export type GroupId = Branded<bigint, "GroupId">;
 /** A CIDv0 (Qm…, 46 characters). */
 export type Cid = Branded<string, "Cid">;
-/** A key secret in its one canonical text form: 44 characters of standard base64. Never logged. */
+/** A key secret in its canonical text form: 44 characters of standard base64. Never logged. */
 export type ApiKey = Branded<string, "ApiKey">;
 
 export const ZERO_HASH = `0x${"0".repeat(64)}` as Hash32;
 export const ZERO_ADDRESS = `0x${"0".repeat(40)}` as Address;
 export const MAX_U64 = 2n ** 64n - 1n;
-export const WILDCARD_GROUP = 0n as GroupId;
 
 const HASH32 = /^0x[0-9a-fA-F]{64}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const CANONICAL_KEY = /^[A-Za-z0-9+/]{43}=$/;
 
-/** Any 0x + 64 hex digits, in lower case; undefined otherwise. */
+/** Lower case of 0x and 64 hex digits; undefined for anything else. */
 export function parseHash32(text: string): Hash32 | undefined {
   return HASH32.test(text) ? (text.toLowerCase() as Hash32) : undefined;
 }
 
-/** Any 0x + 40 hex digits (any case: clients write addresses in every case), checksummed; undefined otherwise. */
+/** The checksummed form of 0x and 40 hex digits in any case, as clients differ; undefined for anything else. */
 export function parseAddress(text: string): Address | undefined {
   return ADDRESS.test(text) ? (getAddress(text.toLowerCase()) as Address) : undefined;
 }
 
-/** A uint256 from the chain as the 32-byte hex the wire uses. */
+/** A uint256 as 32-byte hex, the form used in requests and answers. */
 export function hash32FromUint(value: bigint): Hash32 {
   return zeroPadValue(toBeHex(value), 32) as Hash32;
 }
 
-/** A key's text if it is one: 32 bytes in canonical standard base64 that are a valid secp256k1 secret. Checked before any hashing. */
+/**
+ * The key if the text is valid: 32 bytes in canonical standard base64 that are a valid secp256k1 secret. Checked before
+ * any hashing.
+ */
 export function parseApiKey(text: string): ApiKey | undefined {
   if (!CANONICAL_KEY.test(text)) return undefined;
   const secret = Buffer.from(text, "base64");
@@ -72,12 +84,12 @@ export function keyIdOf(key: ApiKey): KeyId {
   return keccak256(toUtf8Bytes(key)) as KeyId;
 }
 
-/** The other reading of "key bytes": keccak256 of the 32 decoded bytes; looked up only when `keyIdOf` is unknown on chain. */
+/** The alternative key id: keccak256 of the 32 decoded bytes; looked up only when `keyIdOf` is unknown on chain. */
 export function decodedKeyIdOf(key: ApiKey): KeyId {
   return keccak256(Buffer.from(key, "base64")) as KeyId;
 }
 
-/** The address of the wallet whose secret the key is. */
+/** The address of the wallet that has the key as its secret. */
 export function walletAddressOf(key: ApiKey): Address {
   return computeAddress(new SigningKey(Buffer.from(key, "base64"))) as Address;
 }
@@ -95,14 +107,14 @@ export function actionHashOf(cid: Cid): ActionHash {
 export const PathKind = { pkp: 1, usageKey: 2 } as const;
 export type PathKind = (typeof PathKind)[keyof typeof PathKind];
 
-/** Puts a derivation path together: kind ‖ 15 random bytes ‖ low 16 bytes of the account id. */
+/** Assembles a derivation path: kind ‖ 15 random bytes ‖ low 16 bytes of the account id. */
 export function derivationPath(kind: PathKind, random: Uint8Array, account: AccountId): DerivationPath {
   if (random.length !== 15) throw new RangeError("a derivation path takes 15 random bytes");
   const kindHex = kind.toString(16).padStart(2, "0");
   return `0x${kindHex}${Buffer.from(random).toString("hex")}${account.slice(34)}` as DerivationPath;
 }
 
-/** The kind a path names, if it is one we know and its tail belongs to `account`. */
+/** The kind of a path, if it is known and the path's tail belongs to `account`. */
 export function pathKindFor(path: DerivationPath, account: AccountId): PathKind | undefined {
   if (path.slice(34) !== account.slice(34)) return undefined;
   const kind = Number.parseInt(path.slice(2, 4), 16);

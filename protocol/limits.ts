@@ -1,11 +1,12 @@
 /**
- * Every limit and price of the service, with its default. One table: the code enforces these values, `/limits` serves them, the docs are checked against them.
- * Source: specification §8; design of the executor and the wire.
+ * Every limit and price of the service, with its default. The code enforces these values, `/limits` serves them, and
+ * the docs are checked against them.
+ * Source: docs/conformance.md §8.
  */
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** What one run may use. Enforced by the executor. */
+/** Limits of one run, enforced by the executor. */
 export const RUN_LIMITS = {
   wallMs: 60_000,
   heapMiB: 128,
@@ -15,19 +16,22 @@ export const RUN_LIMITS = {
   responseBytes: 100 * KIB,
   logsBytes: 100 * KIB,
   fetches: 50,
-  /** Names that are looked up for a run's fetches, redirects included; a name counts once. */
+  /** Name lookups for a run's fetches, including redirects; each name counts once. */
   lookups: 20,
   fetchTimeoutMs: 30_000,
   fetchBytes: 10 * MIB,
   keyOps: 100,
-  /** Of the arguments of signMessage, signTransaction, signEd25519 or signP256, as JSON: hashing holds up everybody's ops. */
+  /**
+   * JSON size of the arguments of signMessage, signTransaction, signEd25519 or signP256: hashing blocks the ops of all
+   * runs.
+   */
   signBytes: 64 * KIB,
-  /** Of the arguments of signTypedData, as JSON. */
+  /** JSON size of the arguments of signTypedData. */
   typedDataBytes: 16 * KIB,
   typedDataTypes: 64,
-  /** Ways from one type to another through their fields: the library walks each of them. */
+  /** Paths from type to type through their fields: the library walks each of them. */
   typedDataPaths: 256,
-  /** What an EIP-712 hash takes in, descriptions of the types included. */
+  /** Bytes hashed for an EIP-712 hash, including the type descriptions. */
   typedDataHashBytes: 48 * KIB,
   privateKeyReads: 10,
   imports: 20,
@@ -35,20 +39,19 @@ export const RUN_LIMITS = {
 };
 export type RunLimits = Readonly<Record<keyof typeof RUN_LIMITS, number>>;
 
-/** What all runs share at a time; one account holds a quarter at most, and waits beyond it. Enforced by the executor. */
+/** Limits shared by all runs; one account holds at most a quarter and waits for more. Enforced by the executor. */
 export const SHARED_LIMITS = {
   fetchesUnderWay: 256,
-  /** Of bodies on their way out. */
+  /** Bytes of request bodies in transit. */
   fetchBodyBytes: 128 * MIB,
-  /** Of answers that are longer than 256 KiB. */
+  /** Bytes of answers longer than 256 KiB. */
   fetchAnswerBytes: 128 * MIB,
 } as const;
-export type SharedLimits = typeof SHARED_LIMITS;
 
-/** The most `wallMs` may be set to by an operator. */
+/** The highest `wallMs` an operator may set. */
 export const MAX_WALL_MS = 15 * 60_000;
 
-/** What one request may carry. Enforced by relayer and contract. */
+/** Limits of one request, enforced by relayer and contract. */
 export const WIRE_LIMITS = {
   bodyBytes: 1 * MIB,
   codeBodyBytes: 17 * MIB,
@@ -69,16 +72,15 @@ export const WIRE_LIMITS = {
   amountCentsMin: 500,
   amountCentsMax: 99_999_999,
 } as const;
-export type WireLimits = typeof WIRE_LIMITS;
 
-/** Prices in US cents. Whatever is not named costs nothing. */
+/** Prices in US cents; everything else is free. */
 export const PRICES = {
   managementWriteCents: 1,
   runSecondCents: 1,
 };
 export type Prices = Readonly<Record<keyof typeof PRICES, number>>;
 
-/** Requests per window; the development values are generous. */
+/** Requests per window; generous in development. */
 export const RATE_LIMITS = {
   development: {
     addressRequestsPerSecond: 2_000,
@@ -90,13 +92,13 @@ export const RATE_LIMITS = {
     keyRequestsPerSecond: 200,
   },
   production: {
-    /** Of one address, whatever it asks: counted before anything else is done. */
+    /** All requests of one address, counted before any other work. */
     addressRequestsPerSecond: 100,
-    /** Credentials of one address that turn out to be nobody's. */
+    /** Unknown credentials from one address. */
     strangersPerMinutePerAddress: 60,
-    /** Requests of one address that cost much and ask for no credential: quotes, CIDs of code, forward requests. */
+    /** Expensive requests without a credential from one address: quotes, CIDs of code, forward requests. */
     heavyPerMinutePerAddress: 120,
-    /** Of one account. */
+    /** Per account. */
     paymentIntentsPerMinute: 10,
     mintsPerMinutePerAddress: 10,
     mintsPerDay: 1_000,

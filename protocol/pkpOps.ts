@@ -1,6 +1,6 @@
 /**
- * What an action may ask for with a PKP, and the bit by which the PKP's owner denies it on chain (`setPkpOps`): one table for contract, executor, API and SDK.
- * A bit is never given to another op; what is added takes the next one.
+ * The ops an action may request with a PKP, and the bit with which the PKP's owner denies each on chain (`setPkpOps`),
+ * for contract, executor, API and SDK. Bits are never reassigned; a new op takes the next one.
  */
 export const PKP_OPS = {
   signMessage: 1n,
@@ -18,12 +18,12 @@ export const PKP_OPS = {
 export type PkpOp = keyof typeof PKP_OPS;
 export const PKP_OP_NAMES = Object.keys(PKP_OPS) as PkpOp[];
 
-/** Every op the service knows. */
+/** The bits of all known ops. */
 export const ALL_PKP_OPS = PKP_OP_NAMES.reduce((bits, name) => bits | PKP_OPS[name], 0n);
 
 export const opBits = (names: readonly PkpOp[]): bigint => names.reduce((bits, name) => bits | PKP_OPS[name], 0n);
 
-/** The names of the ops in a set, in the table's order; a bit that no op has yet shows as its hex value. */
+/** Names of the ops in a set, in the table's order; bits without an op appear as hex. */
 export function opNames(bits: bigint): string[] {
   const known: string[] = PKP_OP_NAMES.filter((name) => (bits & PKP_OPS[name]) !== 0n);
   for (let bit = ALL_PKP_OPS + 1n, rest = bits / bit; rest > 0n; bit <<= 1n, rest >>= 1n) {

@@ -1,6 +1,6 @@
 /**
- * A PKP's public keys as the keyholder states them. The statement is signed by a key whose public side stands in the config document, which a quote covers:
- * so a stated key is as trustworthy as the TEE, whoever handed it on.
+ * Signed statements of a PKP's public keys. The signing key's public part is in the config document, which a quote
+ * covers: the statement is as trustworthy as the TEE, whoever passed it on.
  */
 import canonicalize from "canonicalize";
 import { z } from "zod";
@@ -11,12 +11,20 @@ const STATEMENT_TAG = "public-keys/v1\n";
 const base64url = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
 const hexBytes = z.string().regex(/^0x([0-9a-f]{2})+$/);
 
-const jwkSchema = z.strictObject({ kty: z.enum(["EC", "OKP"]), crv: z.enum(["secp256k1", "Ed25519", "P-256"]), x: base64url, y: base64url.optional() });
+const jwkSchema = z.strictObject({
+  kty: z.enum(["EC", "OKP"]),
+  crv: z.enum(["secp256k1", "Ed25519", "P-256"]),
+  x: base64url,
+  y: base64url.optional(),
+});
 export type Jwk = z.infer<typeof jwkSchema>;
 
 export const publicKeySchema = z.strictObject({
   curve: z.enum(CURVES).meta({ description: "The name that `getPublicKey` takes." }),
-  public_key: hexBytes.meta({ description: "65 bytes (04, x, y) for secp256k1 and p256; 32 bytes for ed25519 and, x-only and not tweaked, for bip340." }),
+  public_key: hexBytes.meta({
+    description:
+      "65 bytes (04, x, y) for secp256k1 and p256; 32 bytes for ed25519 and, x-only and not tweaked, for bip340.",
+  }),
   jwk: jwkSchema.optional().meta({ description: "The same key as a JWK; bip340 has no such form." }),
   addresses: z
     .strictObject({
@@ -25,11 +33,14 @@ export const publicKeySchema = z.strictObject({
       bitcoin_p2tr: z.string().optional(),
       bitcoin_testnet_p2tr: z.string().optional(),
     })
-    .meta({ description: "Addresses made from this key. Those of Bitcoin pay to the key alone (BIP-86): sign with an empty merkleRoot." }),
+    .meta({
+      description:
+        "Addresses made from this key. Those of Bitcoin pay to the key alone (BIP-86): sign with an empty merkleRoot.",
+    }),
 });
 export type PublicKeyEntry = z.infer<typeof publicKeySchema>;
 
-/** What is stated, and who stated it: an Ed25519 key, and its signature over `statementBytes`. */
+/** The statement and its attestation: an Ed25519 public key and its signature over `statementBytes`. */
 export const publicKeysSchema = z.strictObject({
   key_namespace: z.string().regex(/^0x[0-9a-f]{64}$/),
   pkp_id: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
@@ -39,7 +50,10 @@ export const publicKeysSchema = z.strictObject({
     public_key: z
       .string()
       .regex(/^0x[0-9a-f]{64}$/)
-      .meta({ description: "The executor's statement key (Ed25519); `statement_key` of the config document in `/info`, which quotes cover." }),
+      .meta({
+        description:
+          "The executor's statement key (Ed25519); `statement_key` of the config document in `/info`, which quotes cover.",
+      }),
     signature: z
       .string()
       .regex(/^0x[0-9a-f]{128}$/)
@@ -49,7 +63,7 @@ export const publicKeysSchema = z.strictObject({
 export type PublicKeysAnswer = z.infer<typeof publicKeysSchema>;
 export type PublicKeysStatement = Omit<PublicKeysAnswer, "attestation">;
 
-/** The bytes the keyholder signs: a tag, then the JCS form (RFC 8785) of exactly these four members. */
+/** The signed bytes: a tag, then the JCS form (RFC 8785) of exactly these four members. */
 export function statementBytes({ key_namespace, pkp_id, derivation_path, keys }: PublicKeysStatement): Buffer {
   return Buffer.from(STATEMENT_TAG + (canonicalize({ key_namespace, pkp_id, derivation_path, keys }) ?? ""), "utf8");
 }

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 
-/** A value that must never be printed: logs, errors and JSON show `[redacted]`; only `reveal()` gives it. */
+/** A value that must never be printed: logs, errors and JSON show `[redacted]`; only `reveal()` returns it. */
 export class Secret<T = string> {
   readonly #value: T;
   constructor(value: T) {

@@ -1,4 +1,7 @@
-/** The service's name as operators set it (`SERVICE_NAME`): letters and digits, used in the typed-data domain and in one route. */
+/**
+ * The service's name as set by the operator (`SERVICE_NAME`): letters and digits, used in the typed-data domain and in
+ * one route.
+ */
 export const DEFAULT_SERVICE_NAME = "Keywright";
 export const SERVICE_NAME_PATTERN = /^[A-Za-z][A-Za-z0-9]{0,31}$/;
 

@@ -1,17 +1,26 @@
 /**
- * The typed-data envelope of the signature routes: canonical shape only, one primary type per endpoint.
- * Source: specification §2 "Typed-data envelope", §5.6; wire "Who is asking".
+ * Validates the typed-data envelope of the signature routes: canonical shape only, one primary type per endpoint.
+ * Source: docs/conformance.md §2, §5.
  */
 import { Signature, TypedDataEncoder, recoverAddress } from "ethers";
 import { z } from "zod";
 import { KeywrightError } from "./errors";
 import { parseAddress, type Address } from "./ids";
 import { WIRE_LIMITS } from "./limits";
-import { DOMAIN_FIELDS, MESSAGE_FIELDS, type PrimaryType, type TypedData, type TypedDataDomain } from "./typedDataShape";
+import {
+  DOMAIN_FIELDS,
+  MESSAGE_FIELDS,
+  type PrimaryType,
+  type TypedData,
+  type TypedDataDomain,
+} from "./typedDataShape";
 
 export * from "./typedDataShape";
 
-const decimal = z.union([z.string().regex(/^(0|[1-9][0-9]{0,77})$/), z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)]);
+const decimal = z.union([
+  z.string().regex(/^(0|[1-9][0-9]{0,77})$/),
+  z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER),
+]);
 const fieldList = z.array(z.strictObject({ name: z.string(), type: z.string() }));
 const envelope = z.strictObject({
   types: z.record(z.string(), fieldList),
@@ -21,8 +30,9 @@ const envelope = z.strictObject({
 });
 
 /**
- * Checks an envelope and its signature against what one endpoint expects and returns the signing wallet.
- * @throws KeywrightError `typed_data_…` or `signature_…`, naming the first thing that is wrong; `typed_data_too_large` (413) above 4,096 bytes.
+ * Validates an envelope and its signature for one endpoint and returns the signing wallet.
+ * @throws KeywrightError `typed_data_…` or `signature_…`, naming the first error; `typed_data_too_large` (413) above
+ * 4,096 bytes.
  */
 export function verifyTypedData(
   input: unknown,
@@ -40,17 +50,23 @@ export function verifyTypedData(
 function parseEnvelope(input: unknown): TypedData {
   const bytes = Buffer.byteLength(JSON.stringify(input) ?? "", "utf8");
   if (bytes > WIRE_LIMITS.typedDataBytes) {
-    throw new KeywrightError("typed_data_too_large", `typed_data is ${bytes} bytes; at most ${WIRE_LIMITS.typedDataBytes} are accepted.`);
+    throw new KeywrightError(
+      "typed_data_too_large",
+      `typed_data is ${bytes} bytes; at most ${WIRE_LIMITS.typedDataBytes} are accepted.`,
+    );
   }
   const parsed = envelope.safeParse(input);
   if (!parsed.success) {
     const where = parsed.error.issues[0];
-    throw new KeywrightError("typed_data_malformed", `typed_data.${where?.path.join(".") ?? ""}: ${where?.message ?? "malformed"}`);
+    throw new KeywrightError(
+      "typed_data_malformed",
+      `typed_data.${where?.path.join(".") ?? ""}: ${where?.message ?? "malformed"}`,
+    );
   }
   return parsed.data;
 }
 
-/** As sent: the parser leaves out a member called `__proto__`. */
+/** From the unparsed input: the parser drops a member called `__proto__`. */
 const typeNames = (input: unknown): string[] => Object.keys((input as { types: object }).types);
 
 function requireCanonicalTypes(typedData: TypedData, names: readonly string[], primaryType: PrimaryType): void {
@@ -60,7 +76,9 @@ function requireCanonicalTypes(typedData: TypedData, names: readonly string[], p
   const canonical = { EIP712Domain: DOMAIN_FIELDS, [primaryType]: MESSAGE_FIELDS };
   const same =
     names.length === 2 &&
-    Object.entries(canonical).every(([name, fields]) => JSON.stringify(normalised(typedData.types[name])) === JSON.stringify(normalised(fields)));
+    Object.entries(canonical).every(
+      ([name, fields]) => JSON.stringify(normalised(typedData.types[name])) === JSON.stringify(normalised(fields)),
+    );
   if (!same) {
     throw new KeywrightError(
       "typed_data_types_mismatch",
@@ -75,7 +93,10 @@ function normalised(fields: readonly { name: string; type: string }[] | undefine
 
 function requireDomain(typedData: TypedData, domain: TypedDataDomain): void {
   if (typedData.domain.name !== domain.name || typedData.domain.version !== domain.version) {
-    throw new KeywrightError("typed_data_wrong_domain", `domain must be name "${domain.name}", version "${domain.version}".`);
+    throw new KeywrightError(
+      "typed_data_wrong_domain",
+      `domain must be name "${domain.name}", version "${domain.version}".`,
+    );
   }
   if (BigInt(typedData.domain.chainId) !== domain.chainId) {
     throw new KeywrightError("typed_data_wrong_chain", `domain.chainId must be ${domain.chainId}.`);
@@ -84,11 +105,15 @@ function requireDomain(typedData: TypedData, domain: TypedDataDomain): void {
 
 function requireMessage(typedData: TypedData, nowSeconds: number): Address {
   const address = parseAddress(typedData.message.address);
-  if (address === undefined) throw new KeywrightError("typed_data_malformed", "typed_data.message.address is not an address.");
+  if (address === undefined)
+    throw new KeywrightError("typed_data_malformed", "typed_data.message.address is not an address.");
   const age = BigInt(Math.floor(nowSeconds)) - BigInt(typedData.message.issuedAt);
   const window = BigInt(WIRE_LIMITS.issuedAtWindowSeconds);
   if (age > window || age < -window) {
-    throw new KeywrightError("typed_data_expired", `issuedAt must be within ${window} seconds of the server's time (${Math.floor(nowSeconds)}).`);
+    throw new KeywrightError(
+      "typed_data_expired",
+      `issuedAt must be within ${window} seconds of the server's time (${Math.floor(nowSeconds)}).`,
+    );
   }
   return address;
 }
@@ -96,7 +121,10 @@ function requireMessage(typedData: TypedData, nowSeconds: number): Address {
 const SIGNATURE = /^0x[0-9a-fA-F]{130}$/;
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
-/** Of 65 bytes in hex: the other half of the order would be a second signature of the same message. */
+/**
+ * Whether s of a 65-byte hex signature is in the lower half: the other half would be a second valid signature of the
+ * message.
+ */
 export const isLowS = (signature: string): boolean => BigInt(`0x${signature.slice(66, 130)}`) <= HALF_ORDER;
 
 function requireSignature(typedData: TypedData, primaryType: PrimaryType, signature: unknown, address: Address): void {
@@ -104,16 +132,27 @@ function requireSignature(typedData: TypedData, primaryType: PrimaryType, signat
     throw new KeywrightError("signature_malformed", "signature must be 0x and 130 hex digits (65 bytes).");
   }
   const v = Number.parseInt(signature.slice(130), 16);
-  if (v !== 27 && v !== 28) throw new KeywrightError("signature_malformed", "the signature's last byte (v) must be 27 or 28.");
-  if (!isLowS(signature)) throw new KeywrightError("signature_malformed", "the signature's s must be in the lower half of the order.");
+  if (v !== 27 && v !== 28)
+    throw new KeywrightError("signature_malformed", "the signature's last byte (v) must be 27 or 28.");
+  if (!isLowS(signature))
+    throw new KeywrightError("signature_malformed", "the signature's s must be in the lower half of the order.");
   if (recover(typedData, primaryType, signature, address) !== address) {
     throw new KeywrightError("signature_mismatch", `the signature does not recover to ${address}.`);
   }
 }
 
-function recover(typedData: TypedData, primaryType: PrimaryType, signature: string, address: Address): string | undefined {
+function recover(
+  typedData: TypedData,
+  primaryType: PrimaryType,
+  signature: string,
+  address: Address,
+): string | undefined {
   try {
-    const digest = TypedDataEncoder.hash(typedData.domain, { [primaryType]: [...MESSAGE_FIELDS] }, { ...typedData.message, address });
+    const digest = TypedDataEncoder.hash(
+      typedData.domain,
+      { [primaryType]: [...MESSAGE_FIELDS] },
+      { ...typedData.message, address },
+    );
     return recoverAddress(digest, Signature.from(signature));
   } catch {
     return undefined;

@@ -1,13 +1,14 @@
 /**
- * The one shape of the signature routes' typed data, and its building. Apart from the checks (typedData.ts) so that the SDK needs no schema library in a browser.
- * Source: specification §2 "Typed-data envelope".
+ * The typed data of the signature routes and its construction. Separate from validation (typedData.ts) so that the SDK
+ * needs no schema library in a browser.
+ * Source: docs/conformance.md §2.
  */
 import type { Address } from "./ids";
 
 export const PRIMARY_TYPES = ["CreateWallet", "ConvertAccount", "AddUsageApiKey", "BillingAuth"] as const;
 export type PrimaryType = (typeof PRIMARY_TYPES)[number];
 
-/** What this deployment signs under: name from the service's name, version 1, the node's chain id. */
+/** This deployment's signing domain: its name contains the service's name, version 1, the node's chain id. */
 export interface TypedDataDomain {
   readonly name: string;
   readonly version: "1";
@@ -34,8 +35,13 @@ export interface TypedData {
   readonly message: { readonly address: string; readonly issuedAt: string | number };
 }
 
-/** The canonical envelope for a wallet to sign. `issuedAt` in unix seconds. */
-export function buildTypedData(primaryType: PrimaryType, domain: TypedDataDomain, address: Address, issuedAtSeconds: number): TypedData {
+/** The canonical envelope for a wallet to sign. `issuedAtSeconds` is unix time. */
+export function buildTypedData(
+  primaryType: PrimaryType,
+  domain: TypedDataDomain,
+  address: Address,
+  issuedAtSeconds: number,
+): TypedData {
   return {
     types: { EIP712Domain: [...DOMAIN_FIELDS], [primaryType]: [...MESSAGE_FIELDS] },
     primaryType,

@@ -1,4 +1,4 @@
-/** Accounts: making one, looking at it, handing it over. Source: specification §4 "Account and credentials", "ChainSecured endpoints". */
+/** Accounts: create, read, update, freeze, transfer, convert. Source: docs/conformance.md §4. */
 import { z } from "zod";
 import { address, count, descriptionText, nameText, outAddress, outHash, success, writeAnswer } from "./fields";
 import { defineRoute } from "./route";
@@ -9,23 +9,26 @@ const hash = `0x${"6f".repeat(32)}`;
 const transaction = `0x${"7a".repeat(32)}`;
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
-export const secretReturnedBefore = z
-  .literal(true)
-  .optional()
-  .meta({ description: "Present on a replay by Idempotency-Key: the secret was in the first answer and is stored nowhere." });
+export const secretReturnedBefore = z.literal(true).optional().meta({
+  description: "Present on a replay by Idempotency-Key: the secret was in the first answer and is stored nowhere.",
+});
 
 const newAccount = defineRoute({
   method: "POST",
   path: "/new_account",
   tag: "Account",
-  summary: "Make an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to the token's wallet and no key is made.",
+  summary:
+    "Make an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to the token's wallet and no key is made.",
   auth: "identityOptional",
   body: "json",
   request: {
     body: z.strictObject({
       account_name: nameText,
       account_description: descriptionText,
-      email: z.email("must be an e-mail address").max(EMAIL_MAX_CHARS, `must be at most ${EMAIL_MAX_CHARS} characters`).optional(),
+      email: z
+        .email("must be an e-mail address")
+        .max(EMAIL_MAX_CHARS, `must be at most ${EMAIL_MAX_CHARS} characters`)
+        .optional(),
     }),
   },
   response: writeAnswer.extend({
@@ -80,7 +83,9 @@ const account = defineRoute({
     description: z.string(),
     managed: z.boolean().meta({ description: "true in API mode, false in ChainSecured mode." }),
     owner: outAddress,
-    frozen: z.boolean().meta({ description: "true: no run is allowed and no usage key writes, until the owner ends that." }),
+    frozen: z
+      .boolean()
+      .meta({ description: "true: no run is allowed and no usage key writes, until the owner ends that." }),
     group_count: count,
     wallet_count: count,
     action_count: count,
@@ -115,7 +120,10 @@ const updateAccount = defineRoute({
   request: { body: z.strictObject({ name: nameText, description: descriptionText }) },
   response: writeAnswer,
   errors: ["string_too_long"],
-  example: { body: { name: "Acme", description: "Treasury" }, response: { success: true, transaction_hash: transaction } },
+  example: {
+    body: { name: "Acme", description: "Treasury" },
+    response: { success: true, transaction_hash: transaction },
+  },
   price: "managementWrite",
   effect: true,
 });
@@ -136,7 +144,8 @@ const freezing = {
 const freezeAccount = defineRoute({
   ...freezing,
   path: "/freeze_account",
-  summary: "Stop everything but the owner at once: no run of any key is allowed and no usage key writes (`account_frozen`). Carried out at zero balance, too.",
+  summary:
+    "Stop everything but the owner at once: no run of any key is allowed and no usage key writes (`account_frozen`). Carried out at zero balance, too.",
 });
 
 const unfreezeAccount = defineRoute({
@@ -167,7 +176,13 @@ const transferOwnership = defineRoute({
         const { new_owner_address: wallet, new_owner_identity_token: token } = ctx.value;
         if (wallet !== undefined || token !== undefined) return;
         const message = "is missing, and so is new_owner_identity_token";
-        ctx.issues.push({ code: "custom", path: ["new_owner_address"], message, input: wallet, params: { shape: true } });
+        ctx.issues.push({
+          code: "custom",
+          path: ["new_owner_address"],
+          message,
+          input: wallet,
+          params: { shape: true },
+        });
       }),
   },
   response: writeAnswer,

@@ -1,21 +1,42 @@
-/** Actions: their CIDs and their metadata in an account. Source: specification §2 "Action", §4 "Groups, wallets, actions" and "Hash rule". */
+/** Actions: their CIDs and their metadata in an account. Source: docs/conformance.md §2, §4. */
 import { z } from "zod";
 import { RUN_LIMITS } from "../limits";
-import { actionHash, cid, descriptionText, groupId, nameText, outCid, outHash, pageQuery, reject, writeAnswer } from "./fields";
+import {
+  actionHash,
+  cid,
+  descriptionText,
+  groupId,
+  nameText,
+  outCid,
+  outHash,
+  pageQuery,
+  reject,
+  writeAnswer,
+} from "./fields";
 import { defineRoute } from "./route";
 
 const hashed = `0x${"a1".repeat(32)}`;
 const exampleCid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 const written = { success: true, transaction_hash: `0x${"7a".repeat(32)}` };
-const write = { method: "POST", tag: "Actions", auth: "ownerKey", body: "json", price: "managementWrite", effect: true } as const;
+const write = {
+  method: "POST",
+  tag: "Actions",
+  auth: "ownerKey",
+  body: "json",
+  price: "managementWrite",
+  effect: true,
+} as const;
 
-/** An action's source, bounded as an action's source is. */
+/** An action's source code, limited like the code of a run. */
 export const codeText = z
   .string()
   .check((ctx) => {
-    if (!ctx.value.isWellFormed()) reject(ctx as Parameters<typeof reject>[0], "holds half a surrogate pair, which has no UTF-8 form");
+    if (!ctx.value.isWellFormed())
+      reject(ctx as Parameters<typeof reject>[0], "holds half a surrogate pair, which has no UTF-8 form");
     else if (Buffer.byteLength(ctx.value, "utf8") > RUN_LIMITS.codeBytes) {
-      reject(ctx as Parameters<typeof reject>[0], `must be at most ${RUN_LIMITS.codeBytes} bytes of UTF-8`, { code: "code_too_large" });
+      reject(ctx as Parameters<typeof reject>[0], `must be at most ${RUN_LIMITS.codeBytes} bytes of UTF-8`, {
+        code: "code_too_large",
+      });
     }
   })
   .meta({ type: "string", maxLength: RUN_LIMITS.codeBytes, description: "JavaScript source." });
@@ -58,9 +79,20 @@ const listActions = defineRoute({
   auth: "anyKey",
   body: "none",
   request: { query: pageQuery.extend({ group_id: groupId.optional() }) },
-  response: z.array(z.strictObject({ id: outHash, hashed_cid: outHash, name: z.string(), description: z.string(), action_ipfs_cid: outCid.optional() })),
+  response: z.array(
+    z.strictObject({
+      id: outHash,
+      hashed_cid: outHash,
+      name: z.string(),
+      description: z.string(),
+      action_ipfs_cid: outCid.optional(),
+    }),
+  ),
   errors: ["unknown_group"],
-  example: { query: { group_id: "1" }, response: [{ id: hashed, hashed_cid: hashed, name: "sign", description: "", action_ipfs_cid: exampleCid }] },
+  example: {
+    query: { group_id: "1" },
+    response: [{ id: hashed, hashed_cid: hashed, name: "sign", description: "", action_ipfs_cid: exampleCid }],
+  },
   price: "free",
   effect: false,
   paged: true,

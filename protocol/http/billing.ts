@@ -1,10 +1,13 @@
-/** Credit and payments. Source: specification §4 "Billing"; wire "Billing routes". */
+/** Credit and payments. Source: docs/conformance.md §4. */
 import { z } from "zod";
 import { WIRE_LIMITS } from "../limits";
 import { cents, outHash, pageQuery, reject, success } from "./fields";
 import { defineRoute } from "./route";
 
-const balanceCents = cents.meta({ description: "US cents; positive = credit. Reservations are not yet subtracted.", example: 2000 });
+const balanceCents = cents.meta({
+  description: "US cents; positive = credit. Reservations are not yet subtracted.",
+  example: 2000,
+});
 
 const stripeConfig = defineRoute({
   method: "GET",
@@ -49,9 +52,16 @@ const createPaymentIntent = defineRoute({
         .int()
         .check((ctx) => {
           const { amountCentsMin: min, amountCentsMax: max } = WIRE_LIMITS;
-          if (ctx.value < min || ctx.value > max) reject(ctx as Parameters<typeof reject>[0], `must be ${min} to ${max}`, { code: "amount_out_of_range" });
+          if (ctx.value < min || ctx.value > max)
+            reject(ctx as Parameters<typeof reject>[0], `must be ${min} to ${max}`, { code: "amount_out_of_range" });
         })
-        .meta({ type: "integer", minimum: WIRE_LIMITS.amountCentsMin, maximum: WIRE_LIMITS.amountCentsMax, description: "US cents.", example: 2000 }),
+        .meta({
+          type: "integer",
+          minimum: WIRE_LIMITS.amountCentsMin,
+          maximum: WIRE_LIMITS.amountCentsMax,
+          description: "US cents.",
+          example: 2000,
+        }),
     }),
   },
   response: z.strictObject({
@@ -73,7 +83,11 @@ const confirmPayment = defineRoute({
   summary: "Credit the account with a succeeded payment of its own, once.",
   auth: "keyOrWallet",
   body: "json",
-  request: { body: z.strictObject({ payment_intent_id: z.string().min(1, "must not be empty").max(255, "must be at most 255 characters") }) },
+  request: {
+    body: z.strictObject({
+      payment_intent_id: z.string().min(1, "must not be empty").max(255, "must be at most 255 characters"),
+    }),
+  },
   response: z.strictObject({ success, balance_cents: balanceCents, already_credited: z.literal(true).optional() }),
   errors: ["payment_intent_not_found", "payment_not_succeeded", "payment_wrong_currency", "payments_unavailable"],
   example: { body: { payment_intent_id: "pi_1" }, response: { success: true, balance_cents: 4000 } },
@@ -96,7 +110,16 @@ const webhook = defineRoute({
   effect: false,
 });
 
-export const LEDGER_KINDS = ["signup_credit", "top_up", "refund", "dispute", "reversal", "correction", "write", "run"] as const;
+export const LEDGER_KINDS = [
+  "signup_credit",
+  "top_up",
+  "refund",
+  "dispute",
+  "reversal",
+  "correction",
+  "write",
+  "run",
+] as const;
 
 const history = defineRoute({
   method: "GET",
@@ -113,11 +136,19 @@ const history = defineRoute({
       amount_cents: cents.meta({ description: "US cents; positive = credit to the account.", example: -1 }),
       reference: z.string().meta({ description: "Submission, run or payment intent." }),
       api_key_hash: outHash.optional().meta({ description: "The usage key that spent it." }),
+      receipt_url: z
+        .url({ protocol: /^https$/ })
+        .optional()
+        .meta({ description: "The payment processor's receipt of the payment, on its own site." }),
       created_at: z.iso.datetime(),
     }),
   ),
   errors: [],
-  example: { response: [{ id: "2", kind: "write", amount_cents: -1, reference: "d3".repeat(16), created_at: "2026-11-20T12:00:00.000Z" }] },
+  example: {
+    response: [
+      { id: "2", kind: "write", amount_cents: -1, reference: "d3".repeat(16), created_at: "2026-11-20T12:00:00.000Z" },
+    ],
+  },
   price: "free",
   effect: false,
   paged: true,

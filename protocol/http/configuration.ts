@@ -1,10 +1,19 @@
-/** What the service is and what it asks for. Source: specification §2 "Other records", §4, §8. */
+/** Network, payers, limits and prices of the service. Source: docs/conformance.md §2, §4, §8. */
 import { z } from "zod";
 import { cents, count, outAddress, outHash } from "./fields";
 import { defineRoute } from "./route";
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
-const free = { method: "GET", tag: "Configuration", auth: "none", body: "none", request: {}, errors: [], price: "free", effect: false } as const;
+const free = {
+  method: "GET",
+  tag: "Configuration",
+  auth: "none",
+  body: "none",
+  request: {},
+  errors: [],
+  price: "free",
+  effect: false,
+} as const;
 
 const getNodeChainConfig = defineRoute({
   ...free,
@@ -19,7 +28,9 @@ const getNodeChainConfig = defineRoute({
     testnet: z.boolean(),
     token: z.string(),
     key_namespace: outHash,
-    forwarder_address: outAddress.meta({ description: "The ERC-2771 forwarder through which an owner may write by signature." }),
+    forwarder_address: outAddress.meta({
+      description: "The ERC-2771 forwarder through which an owner may write by signature.",
+    }),
     typed_data_domain: z.strictObject({ name: z.string(), version: z.string(), chainId: z.string() }),
   }),
   example: {

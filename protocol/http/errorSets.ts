@@ -1,8 +1,15 @@
-/** Which errors follow from what a route is: only the rest is written down with the route. */
+/** Error codes that follow from a route's properties; only other codes are listed with the route. */
 import { ERRORS, type ErrorCode } from "../errors";
 import type { AuthKind, BodyKind, Price, Route } from "./route";
 
-const KEY = ["missing_credential", "malformed_key", "unknown_key", "key_expired", "conflicting_credentials", "account_chain_secured"] as const;
+const KEY = [
+  "missing_credential",
+  "malformed_key",
+  "unknown_key",
+  "key_expired",
+  "conflicting_credentials",
+  "account_chain_secured",
+] as const;
 const CHAIN = ["chain_unavailable"] as const;
 const IDENTITY = ["invalid_identity_token", "identity_provider_unavailable", "executor_unavailable"] as const;
 const WALLET = ["invalid_wallet_auth", "account_not_found", "account_not_named", "account_not_owned"] as const;
@@ -21,7 +28,13 @@ const BY_AUTH: Record<AuthKind, readonly ErrorCode[]> = {
   optionalKey: CALLER,
 };
 
-const JSON_BODY = ["malformed_json", "payload_too_large", "unsupported_media_type", "invalid_body", "invalid_value"] as const;
+const JSON_BODY = [
+  "malformed_json",
+  "payload_too_large",
+  "unsupported_media_type",
+  "invalid_body",
+  "invalid_value",
+] as const;
 const TYPED_DATA = [
   "typed_data_malformed",
   "typed_data_types_mismatch",
@@ -62,12 +75,16 @@ const BY_PRICE: Record<Price, readonly ErrorCode[]> = {
 const IDEMPOTENT = ["idempotency_conflict", "idempotency_in_progress", "invalid_value"] as const;
 const ALWAYS = ["rate_limited", "internal_error", "database_unavailable", "timed_out", "shutting_down"] as const;
 
-/** Every code this route may answer with, in the order of the error table. */
+/** Every code this route may return, in the order of the error table. */
 export function errorsOf(route: Route): ErrorCode[] {
   const fieldErrors: readonly ErrorCode[] =
-    (route.request.params ?? route.request.query) === undefined ? [] : ["invalid_value", "invalid_body", "page_too_large"];
+    (route.request.params ?? route.request.query) === undefined
+      ? []
+      : ["invalid_value", "invalid_body", "page_too_large"];
   const groupErrors: readonly ErrorCode[] = namesGroup(route) ? ["group_zero"] : [];
-  const mintErrors: readonly ErrorCode[] = route.mints ? ["executor_unavailable", "no_payer_available", "submission_pending", "queue_full"] : [];
+  const mintErrors: readonly ErrorCode[] = route.mints
+    ? ["executor_unavailable", "no_payer_available", "submission_pending", "queue_full"]
+    : [];
   const codes = new Set<ErrorCode>([
     ...route.errors,
     ...BY_AUTH[route.auth],
@@ -82,7 +99,7 @@ export function errorsOf(route: Route): ErrorCode[] {
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code));
 }
 
-/** A group is the target: as path parameter, in the query or in the body. */
+/** Whether the route's target is a group: in the path, the query or the body. */
 function namesGroup({ path, example }: Route): boolean {
   const fields = Object.keys({ ...example.query, ...(example.body as object | undefined) });
   return path.startsWith("/groups/") || fields.includes("group_id");

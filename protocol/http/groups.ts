@@ -1,4 +1,4 @@
-/** Groups: which actions may use which PKPs. Source: specification §2 "Group", §4 "Groups, wallets, actions". */
+/** Groups: which actions may use which PKPs. Source: docs/conformance.md §2, §4. */
 import { z } from "zod";
 import {
   actionHash,
@@ -24,9 +24,20 @@ const hashed = `0x${"a1".repeat(32)}`;
 const exampleCid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 const written = { success: true, transaction_hash: transaction };
 
-const pkpIds = members(pkpReference).meta({ description: "PKPs by address or number; the zero address means any PKP (owner only)." });
-const cidHashes = members(actionHash).meta({ description: "Hashes of CIDs; the zero hash means any action (owner only)." });
-const write = { tag: "Groups", auth: "anyKey", body: "json", price: "managementWrite", effect: true, method: "POST" } as const;
+const pkpIds = members(pkpReference).meta({
+  description: "PKPs by address or number; the zero address means any PKP (owner only).",
+});
+const cidHashes = members(actionHash).meta({
+  description: "Hashes of CIDs; the zero hash means any action (owner only).",
+});
+const write = {
+  tag: "Groups",
+  auth: "anyKey",
+  body: "json",
+  price: "managementWrite",
+  effect: true,
+  method: "POST",
+} as const;
 
 const addGroup = defineRoute({
   ...write,
@@ -43,7 +54,12 @@ const addGroup = defineRoute({
   response: writeAnswer.extend({ group_id: outId }),
   errors: ["unknown_pkp", "unknown_pkp_number", "string_too_long"],
   example: {
-    body: { group_name: "treasury", group_description: "", pkp_ids_permitted: [wallet], cid_hashes_permitted: [hashed] },
+    body: {
+      group_name: "treasury",
+      group_description: "",
+      pkp_ids_permitted: [wallet],
+      cid_hashes_permitted: [hashed],
+    },
     response: { ...written, group_id: "1" },
   },
 });
@@ -97,7 +113,15 @@ const group = defineRoute({
   errors: ["unknown_group"],
   example: {
     params: { id: "1" },
-    response: { id: "1", name: "treasury", description: "", pkp_ids_permitted: [wallet], cid_hashes_permitted: [hashed], pkp_count: 1, action_count: 1 },
+    response: {
+      id: "1",
+      name: "treasury",
+      description: "",
+      pkp_ids_permitted: [wallet],
+      cid_hashes_permitted: [hashed],
+      pkp_count: 1,
+      action_count: 1,
+    },
   },
   price: "free",
   effect: false,
@@ -111,7 +135,9 @@ const listGroups = defineRoute({
   auth: "anyKey",
   body: "none",
   request: { query: pageQuery },
-  response: z.array(z.strictObject({ id: outId, name: z.string(), description: z.string(), pkp_count: count, action_count: count })),
+  response: z.array(
+    z.strictObject({ id: outId, name: z.string(), description: z.string(), pkp_count: count, action_count: count }),
+  ),
   errors: [],
   example: { response: [{ id: "1", name: "treasury", description: "", pkp_count: 1, action_count: 1 }] },
   price: "free",
@@ -163,7 +189,8 @@ const removePkpFromGroup = defineRoute({
 
 const change = <T extends z.ZodType>(item: T) =>
   z.strictObject({ add: members(item).default([]), remove: members(item).default([]) }).check((ctx) => {
-    if (ctx.value.add.length + ctx.value.remove.length === 0) reject(ctx as Parameters<typeof reject>[0], "add or remove must name at least one member");
+    if (ctx.value.add.length + ctx.value.remove.length === 0)
+      reject(ctx as Parameters<typeof reject>[0], "add or remove must name at least one member");
   });
 
 const changeGroupActions = defineRoute({

@@ -1,4 +1,4 @@
-/** What happened: contract events and the fate of writes. Source: specification §6; wire, rows "events" and "a write's fate". */
+/** History: contract events and the outcome of writes. Source: docs/conformance.md §6. */
 import { z } from "zod";
 import { boundedNumber, count, outHash, outJson } from "./fields";
 import { WIRE_LIMITS } from "../limits";
@@ -16,8 +16,16 @@ const events = defineRoute({
   body: "none",
   request: {
     query: z.object({
-      after: z.string().max(128, "must be a cursor of an earlier answer").optional().meta({ description: "A cursor of an earlier answer." }),
-      limit: boundedNumber(1, WIRE_LIMITS.eventsPageMax, `At most so many events, 1 to ${WIRE_LIMITS.eventsPageMax}.`).default(100),
+      after: z
+        .string()
+        .max(128, "must be a cursor of an earlier answer")
+        .optional()
+        .meta({ description: "A cursor of an earlier answer." }),
+      limit: boundedNumber(
+        1,
+        WIRE_LIMITS.eventsPageMax,
+        `At most so many events, 1 to ${WIRE_LIMITS.eventsPageMax}.`,
+      ).default(100),
     }),
   },
   response: z.strictObject({
@@ -29,7 +37,10 @@ const events = defineRoute({
         transaction_hash: outHash,
         log_index: count,
         args: z.record(z.string(), outJson),
-        removed: z.literal(true).optional().meta({ description: "A reorganisation of the chain took this event back." }),
+        removed: z
+          .literal(true)
+          .optional()
+          .meta({ description: "A reorganisation of the chain took this event back." }),
       }),
     ),
     next: z.string().meta({ description: "The cursor to go on from; the given one when there is nothing new." }),
@@ -54,7 +65,16 @@ const events = defineRoute({
   effect: false,
 });
 
-export const SUBMISSION_STATES = ["reserved", "signed", "sent", "mined", "confirmed", "failed", "expired", "changed"] as const;
+export const SUBMISSION_STATES = [
+  "reserved",
+  "signed",
+  "sent",
+  "mined",
+  "confirmed",
+  "failed",
+  "expired",
+  "changed",
+] as const;
 
 const outcome = {
   result: z.record(z.string(), outJson).optional(),
@@ -84,12 +104,22 @@ const submission = defineRoute({
     result: outcome.result,
     error: outcome.error,
     charged: z.boolean().meta({ description: "Mined, so that it cost gas and was charged." }),
-    before: z.strictObject(outcome).optional().meta({ description: "With `changed`: what had been answered before a reorganisation of the chain." }),
+    before: z
+      .strictObject(outcome)
+      .optional()
+      .meta({ description: "With `changed`: what had been answered before a reorganisation of the chain." }),
   }),
   errors: ["submission_not_found"],
   example: {
     params: { id: "d3".repeat(16) },
-    response: { id: "d3".repeat(16), kind: "add_group", state: "confirmed", transaction_hash: transaction, result: { group_id: "1" }, charged: true },
+    response: {
+      id: "d3".repeat(16),
+      kind: "add_group",
+      state: "confirmed",
+      transaction_hash: transaction,
+      result: { group_id: "1" },
+      charged: true,
+    },
   },
   price: "free",
   effect: false,

@@ -1,6 +1,6 @@
 /**
- * The route table: the whole HTTP interface in one value. Router, guard, OpenAPI document and SDK are built from it.
- * Source: specification §4; wire.
+ * The route table, which defines the whole HTTP interface. Router, guard, OpenAPI document and SDK are built from it.
+ * Source: docs/conformance.md §4.
  */
 import { routeWord } from "../serviceName";
 import { accountRoutes } from "./accounts";
@@ -9,7 +9,7 @@ import { billingRoutes } from "./billing";
 import { configurationRoutes } from "./configuration";
 import { groupRoutes } from "./groups";
 import { historyRoutes } from "./history";
-import { API_PREFIX, type Route } from "./route";
+import { API_PREFIX, type Alias, type Route } from "./route";
 import { relayRoutes } from "./relay";
 import { runRoutes } from "./runs";
 import { serviceRoutes } from "./service";
@@ -36,34 +36,42 @@ export type RouteOf<N extends RouteName> = (typeof ROUTES)[N];
 
 export const ROUTE_NAMES = Object.keys(ROUTES) as RouteName[];
 
-/** The table without its entries' own types, for code that walks it. */
+/** A route without its specific type, for code that iterates over the table. */
 export const routeOf = (name: RouteName): Route => ROUTES[name] as Route;
 
 export interface Endpoint {
   readonly name: RouteName;
   readonly method: "GET" | "POST";
-  /** From the origin, parameters as `:name`. */
+  /** Path from the origin, with parameters as `:name`. */
   readonly path: string;
   readonly deprecated: boolean;
+  /** See `Alias.answer`. */
+  readonly answer?: Alias["answer"];
 }
 
-/** Where a route is served: its own place first, then its aliases. */
+/** The endpoints of a route: its own first, then its aliases. */
 export function endpointsOf(name: RouteName, serviceName: string): Endpoint[] {
   const route = routeOf(name);
   const prefix = route.at === "origin" ? "" : API_PREFIX;
-  const places = [{ method: route.method, path: route.path, deprecated: route.deprecated }, ...(route.aliases ?? [])];
-  const endpoints = places.map(({ method, path, deprecated }) => ({
+  const { method: ownMethod, path: ownPath, deprecated: isDeprecated, aliases = [] } = route;
+  const places: Pick<Alias & Route, "method" | "path" | "deprecated" | "answer">[] = [
+    { method: ownMethod, path: ownPath, deprecated: isDeprecated },
+    ...aliases,
+  ];
+  const endpoints = places.map(({ method, path, deprecated, answer }) => ({
     name,
     method,
     path: prefix + path.replace("{svc}", routeWord(serviceName)),
     deprecated: deprecated === true,
+    ...(answer && { answer }),
   }));
-  return endpoints.filter((one, at) => endpoints.findIndex((other) => other.method === one.method && other.path === one.path) === at);
+  return endpoints.filter(
+    (one, at) => endpoints.findIndex((other) => other.method === one.method && other.path === one.path) === at,
+  );
 }
 
 export * from "./errorSets";
 export * from "./problem";
 export * from "./route";
 export * from "./fields";
-export { RUN_OUTCOMES, type RunOutcome } from "./runs";
-export { exampleEnvelope } from "./signatures";
+export type { RunOutcome } from "./runs";

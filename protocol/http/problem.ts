@@ -1,4 +1,4 @@
-/** The body of every error: application/problem+json (RFC 9457) with our code. Source: specification §7; wire "Errors". */
+/** The body of every error: application/problem+json (RFC 9457) with the error code. Source: docs/conformance.md §7. */
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../errors";
 
@@ -27,5 +27,5 @@ export const problemSchema = z
   .meta({ id: "Problem" });
 export type Problem = z.infer<typeof problemSchema>;
 
-/** Where a code is explained, below the service's origin: its section of docs/errors.md, as a page. */
+/** URL path of a code's section in docs/errors.md, relative to the service's origin. */
 export const problemType = (code: ErrorCode): string => `/docs/errors#${code}`;

@@ -1,4 +1,7 @@
-/** Owners who sign and hold no gas: their calls go through the contract's ERC-2771 forwarder, paid from the account's credit. */
+/**
+ * Gasless writes of owners: signed calls are sent through the contract's ERC-2771 forwarder and paid from the account's
+ * credit.
+ */
 import { z } from "zod";
 import { address, outAddress, outHash, outId, outNumeral, success } from "./fields";
 import { defineRoute } from "./route";

@@ -1,6 +1,6 @@
 /**
- * What a route is: one entry from which the router, the guard, the OpenAPI document and the SDK are all built.
- * Source: specification §4, §5; wire "Requests and answers".
+ * The definition of a route, from which router, guard, OpenAPI document and SDK are built.
+ * Source: docs/conformance.md §4, §5.
  */
 import type { z } from "zod";
 import type { ErrorCode } from "../errors";
@@ -8,27 +8,57 @@ import type { ErrorCode } from "../errors";
 export const API_PREFIX = "/core/v1";
 
 /**
- * Who may call.
- * `none` anybody · `identityOptional` anybody, or an identity token that names the owner · `wellFormedKey` a key of the right form, known or not ·
- * `anyKey` a live key of an account or an identity token · `ownerKey` the account key or an identity token · `accountKey` the account key only ·
- * `keyOrWallet` as anyKey, or `X-Wallet-Auth` · `ownerOrWallet` as ownerKey, or `X-Wallet-Auth` · `optionalKey` as anyKey, or nobody · `stripe` a signed webhook.
+ * Required credential.
+ * - `none`: no credential.
+ * - `identityOptional`: none, or an identity token that names the owner.
+ * - `wellFormedKey`: a well-formed key, known or unknown.
+ * - `anyKey`: a live key of an account or an identity token.
+ * - `ownerKey`: the account key or an identity token.
+ * - `accountKey`: the account key only.
+ * - `keyOrWallet`: as `anyKey`, or `X-Wallet-Auth`.
+ * - `ownerOrWallet`: as `ownerKey`, or `X-Wallet-Auth`.
+ * - `optionalKey`: as `anyKey`, or none.
+ * - `stripe`: a signed webhook.
  */
 export type AuthKind =
-  "none" | "identityOptional" | "wellFormedKey" | "anyKey" | "ownerKey" | "accountKey" | "keyOrWallet" | "ownerOrWallet" | "optionalKey" | "stripe";
+  | "none"
+  | "identityOptional"
+  | "wellFormedKey"
+  | "anyKey"
+  | "ownerKey"
+  | "accountKey"
+  | "keyOrWallet"
+  | "ownerOrWallet"
+  | "optionalKey"
+  | "stripe";
 
-/** How a body is read: its size limit and form. `raw` is handed on byte for byte. */
+/** How a body is parsed and its size limit. `raw` is passed on unchanged. */
 export type BodyKind = "none" | "json" | "code" | "signature" | "raw";
 
-/** What a call costs: nothing, one management write, a run by the second; `writeIfFunded` is carried out at zero balance, too. */
+/**
+ * Price of a call: free, one management write, or a run per second. `writeIfFunded` is also executed at zero balance.
+ */
 export type Price = "free" | "managementWrite" | "writeIfFunded" | "run";
 
-export type Tag = "Account" | "Usage keys" | "Groups" | "Wallets" | "Actions" | "ChainSecured" | "Configuration" | "Billing" | "History" | "Service";
+export type Tag =
+  | "Account"
+  | "Usage keys"
+  | "Groups"
+  | "Wallets"
+  | "Actions"
+  | "ChainSecured"
+  | "Configuration"
+  | "Billing"
+  | "History"
+  | "Service";
 
 export interface Alias {
   readonly method: "GET" | "POST";
-  /** `{svc}` stands for the service's name in lower case. */
+  /** `{svc}` is replaced with the service's name in lower case. */
   readonly path: string;
   readonly deprecated?: true;
+  /** Converts the route's answer to the form that programs using this alias expect. */
+  readonly answer?: (answer: unknown) => unknown;
 }
 
 export interface RequestShape {
@@ -39,7 +69,7 @@ export interface RequestShape {
 
 export interface Route {
   readonly method: "GET" | "POST";
-  /** Below `/core/v1`, or below the origin when `at` is "origin"; parameters as `:name`. */
+  /** Path below `/core/v1`, or below the origin when `at` is "origin"; parameters as `:name`. */
   readonly path: string;
   readonly at?: "origin" | undefined;
   readonly aliases?: readonly Alias[];
@@ -51,36 +81,45 @@ export interface Route {
   readonly response: z.ZodType;
   /** The answer's content type when it is not JSON. */
   readonly answers?: string;
-  /** Codes beyond those that follow from auth, body, price and effect. */
+  /** Codes in addition to those that follow from auth, body, price and effect. */
   readonly errors: readonly ErrorCode[];
-  readonly example: { readonly params?: Record<string, string>; readonly query?: Record<string, string>; readonly body?: unknown; readonly response: unknown };
+  readonly example: {
+    readonly params?: Record<string, string>;
+    readonly query?: Record<string, string>;
+    readonly body?: unknown;
+    readonly response: unknown;
+  };
   readonly price: Price;
-  /** True when a call has an effect: it accepts `Idempotency-Key`. */
+  /** The call has an effect, so it accepts `Idempotency-Key`. */
   readonly effect: boolean;
-  /** The handler itself makes a repeated `Idempotency-Key` safe: the payment processor knows the attempt. */
+  /** The handler itself makes a repeated `Idempotency-Key` safe: the payment processor recognizes the attempt. */
   readonly idempotentByItself?: true;
-  /** Members of the answer that are secrets: never stored, absent from a replay. */
+  /** Members of the answer that are secrets: never stored, omitted from a replayed answer. */
   readonly secrets?: readonly string[];
   /** Counted against the budget of unauthenticated mints. */
   readonly mints?: true;
-  /** Costs much and asks for no credential: counted by address. */
+  /** Expensive without a credential: rate-limited by address. */
   readonly heavy?: true;
-  /** Begins a payment: counted by account. */
+  /** Starts a payment: rate-limited by account. */
   readonly pays?: true;
   readonly deprecated?: true;
-  /** The answer's total goes out as `X-Total-Count`. */
+  /** The total is sent as `X-Total-Count`. */
   readonly paged?: true;
 }
 
-/** Checks the entry and keeps its own type: schemas, auth kind and content type are read from it. */
+/** Type-checks the entry and keeps its own type, from which schemas, auth kind and content type are inferred. */
 export const defineRoute = <const T extends Route>(route: T): T => route;
 
-/** A part of a request as the code works with it; undefined where the route has none. */
-export type PartOf<T extends Route, K extends keyof RequestShape> = T["request"] extends { readonly [P in K]: infer S extends z.ZodType }
+/** A parsed part of a request; undefined if the route has none. */
+export type PartOf<T extends Route, K extends keyof RequestShape> = T["request"] extends {
+  readonly [P in K]: infer S extends z.ZodType;
+}
   ? z.output<S>
   : undefined;
-/** A part of a request as a client writes it. */
-export type InputOf<T extends Route, K extends keyof RequestShape> = T["request"] extends { readonly [P in K]: infer S extends z.ZodType }
+/** A part of a request as clients send it. */
+export type InputOf<T extends Route, K extends keyof RequestShape> = T["request"] extends {
+  readonly [P in K]: infer S extends z.ZodType;
+}
   ? z.input<S>
   : undefined;
 export type AnswerOf<T extends Route> = z.output<T["response"]>;

@@ -1,12 +1,26 @@
-/** Running an action. Source: specification §1 "Execution check", §4 "run action"; wire, row "run action". */
+/** Running an action. Source: docs/conformance.md §1, §4. */
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "../errors";
 import { MAX_WALL_MS, RUN_LIMITS } from "../limits";
 import { codeText } from "./actions";
-import { accountId, actionHash, boundedNumber, cents, cid, count, outAddress, outCid, outHash, outJson, pageQuery, pkpReference, reject } from "./fields";
+import {
+  accountId,
+  actionHash,
+  boundedNumber,
+  cents,
+  cid,
+  count,
+  outAddress,
+  outCid,
+  outHash,
+  outJson,
+  pageQuery,
+  pkpReference,
+  reject,
+} from "./fields";
 import { defineRoute } from "./route";
 
-/** An object handed on as the client wrote it; `__proto__` is a member like any other and never set on anything. */
+/** An object passed on unchanged; `__proto__` is an ordinary member and never assigned to an object. */
 const params = z
   .custom<Record<string, unknown> | null>((value) => typeof value === "object" && !Array.isArray(value), {
     message: "must be an object or null",
@@ -17,7 +31,11 @@ const params = z
     if (Buffer.byteLength(text, "utf8") <= RUN_LIMITS.paramsBytes) return text;
     return reject(ctx, `must be at most ${RUN_LIMITS.paramsBytes} bytes of JSON`, { code: "params_too_large" });
   })
-  .meta({ type: ["object", "null"], additionalProperties: true, description: "What `main` receives; absent or null = {}." });
+  .meta({
+    type: ["object", "null"],
+    additionalProperties: true,
+    description: "What `main` receives; absent or null = {}.",
+  });
 
 const body = z
   .strictObject({
@@ -30,7 +48,10 @@ const body = z
   })
   .check((ctx) => {
     const given = [ctx.value.code, ctx.value.action_ipfs_cid, ctx.value.ipfs_id].filter((one) => one !== undefined);
-    if (given.length !== 1) reject(ctx as Parameters<typeof reject>[0], "exactly one of code, action_ipfs_cid and ipfs_id is needed", { shape: true });
+    if (given.length !== 1)
+      reject(ctx as Parameters<typeof reject>[0], "exactly one of code, action_ipfs_cid and ipfs_id is needed", {
+        shape: true,
+      });
   });
 
 export const runResponse = z.strictObject({
@@ -40,16 +61,42 @@ export const runResponse = z.strictObject({
   }),
   logs: z.string(),
   has_error: z.boolean(),
-  error: z.strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() }).optional(),
+  error: z
+    .strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() })
+    .optional(),
   usage: z.strictObject({ duration_ms: z.number().nonnegative(), limit_ms: z.number().positive(), cost_cents: cents }),
 });
+
+/**
+ * Older programs set their response as the JSON text of an object or array and expect the value. Other text is
+ * unchanged.
+ */
+function withResponseRead(answer: unknown): unknown {
+  const { response, ...rest } = answer as z.infer<typeof runResponse>;
+  return {
+    response: typeof response === "string" && /^\s*[[{]/.test(response) ? objectOf(response) : response,
+    ...rest,
+  };
+}
+
+function objectOf(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    // Throws for values nested too deeply to be encoded again; their text is returned.
+    JSON.stringify(value);
+    return value;
+  } catch {
+    return text;
+  }
+}
 
 const runAction = defineRoute({
   method: "POST",
   path: "/run_action",
-  aliases: [{ method: "POST", path: "/lit_action" }],
+  aliases: [{ method: "POST", path: "/lit_action", answer: withResponseRead }],
   tag: "Actions",
-  summary: "Run an action with the account's or a usage key. An action that fails is no HTTP error: 200 with has_error.",
+  summary:
+    "Run an action with the account's or a usage key. An action that fails is no HTTP error: 200 with has_error.",
   auth: "anyKey",
   body: "code",
   request: { body },
@@ -69,23 +116,38 @@ const runAction = defineRoute({
   ],
   example: {
     body: { code: "async function main({ name }) { return `hello ${name}`; }", js_params: { name: "world" } },
-    response: { response: "hello world", logs: "", has_error: false, usage: { duration_ms: 4, limit_ms: 60_000, cost_cents: 1 } },
+    response: {
+      response: "hello world",
+      logs: "",
+      has_error: false,
+      usage: { duration_ms: 4, limit_ms: 60_000, cost_cents: 1 },
+    },
   },
   price: "run",
   effect: true,
 });
 
-/** How a run ended, as its record says. */
+/** The outcome of a run, as recorded. */
 export const RUN_OUTCOMES = ["succeeded", ...RUN_ERROR_CODES] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
-const recorded = { method: "GET", tag: "History", auth: "keyOrWallet", body: "none", errors: [], price: "free", effect: false, paged: true } as const;
+const recorded = {
+  method: "GET",
+  tag: "History",
+  auth: "keyOrWallet",
+  body: "none",
+  errors: [],
+  price: "free",
+  effect: false,
+  paged: true,
+} as const;
 const keyHash = accountId.meta({ description: "A usage key's hash, or the account's own id for runs by its owner." });
 
 const listRuns = defineRoute({
   ...recorded,
   path: "/list_runs",
-  summary: "The account's runs, newest first, for as many days as records are kept: never their parameters, logs or responses.",
+  summary:
+    "The account's runs, newest first, for as many days as records are kept: never their parameters, logs or responses.",
   request: {
     query: pageQuery
       .extend({
@@ -108,7 +170,9 @@ const listRuns = defineRoute({
       duration_ms: z.number().nonnegative(),
       cost_cents: cents,
       outcome: z.enum(RUN_OUTCOMES),
-      pkps_used: z.array(outAddress).meta({ description: "PKPs the run signed, encrypted or decrypted with, or whose key it read." }),
+      pkps_used: z
+        .array(outAddress)
+        .meta({ description: "PKPs the run signed, encrypted or decrypted with, or whose key it read." }),
       started_at: count.meta({ description: "Unix seconds." }),
     }),
   ),
@@ -128,7 +192,9 @@ const listRuns = defineRoute({
   },
 });
 
-const day = z.iso.date("must be a day as YYYY-MM-DD").refine((text) => text >= "2000-01-01", "must be 2000-01-01 or later");
+const day = z.iso
+  .date("must be a day as YYYY-MM-DD")
+  .refine((text) => text >= "2000-01-01", "must be 2000-01-01 or later");
 
 const usage = defineRoute({
   ...recorded,
@@ -150,7 +216,18 @@ const usage = defineRoute({
       duration_ms: z.number().nonnegative(),
     }),
   ),
-  example: { response: [{ day: "2026-01-31", api_key_hash: `0x${"6f".repeat(32)}`, runs: 12, failed: 1, cost_cents: 13, duration_ms: 530.2 }] },
+  example: {
+    response: [
+      {
+        day: "2026-01-31",
+        api_key_hash: `0x${"6f".repeat(32)}`,
+        runs: 12,
+        failed: 1,
+        cost_cents: 13,
+        duration_ms: 530.2,
+      },
+    ],
+  },
 });
 
 export const runRoutes = { runAction, listRuns, usage };

@@ -1,8 +1,18 @@
-/** The service itself: health, description, transparency, pages. Source: specification §4 "Transparency endpoints", §9; wire "Origin routes". */
+/** The service itself: health, description, attestation, pages. Source: docs/conformance.md §4, §9. */
 import { z } from "zod";
 import { defineRoute } from "./route";
 
-const origin = { method: "GET", at: "origin", tag: "Service", auth: "none", body: "none", request: {}, errors: [], price: "free", effect: false } as const;
+const origin = {
+  method: "GET",
+  at: "origin",
+  tag: "Service",
+  auth: "none",
+  body: "none",
+  request: {},
+  errors: [],
+  price: "free",
+  effect: false,
+} as const;
 const page = z.string();
 
 const health = defineRoute({
@@ -33,14 +43,17 @@ const info = defineRoute({
     compose_hash: z.string().optional(),
   }),
   errors: ["executor_unavailable", "attestation_unavailable"],
-  example: { response: { tee: "dstack", app_id: "a1", compose_hash: "b2", tcb_info: { app_compose: "{}" }, config: {} } },
+  example: {
+    response: { tee: "dstack", app_id: "a1", compose_hash: "b2", tcb_info: { app_compose: "{}" }, config: {} },
+  },
 });
 
 const attestation = defineRoute({
   ...origin,
   path: "/attestation",
   heavy: true,
-  summary: "A quote of the running instance. With a nonce its report data covers the nonce, the TLS leaf and the config document; without one it is zero.",
+  summary:
+    "A quote of the running instance. With a nonce its report data covers the nonce, the TLS leaf and the config document; without one it is zero.",
   request: {
     query: z.object({
       nonce: z
@@ -69,7 +82,9 @@ const evidence = defineRoute({
   ...origin,
   path: "/evidences/:file",
   summary: "One evidence file: sha256sum.txt, quote.json, acme-account.json, cert-<domain>.pem.",
-  request: { params: z.object({ file: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "must be a file's name") }) },
+  request: {
+    params: z.object({ file: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "must be a file's name") }),
+  },
   response: page,
   answers: "application/octet-stream",
   errors: ["evidence_not_found", "attestation_unavailable"],

@@ -1,35 +1,42 @@
-/** The signature routes of ChainSecured owners. Source: specification §2 "Typed-data envelope", §4 "ChainSecured endpoints", §5.6. */
+/** The signature routes of ChainSecured owners. Source: docs/conformance.md §2, §4, §5. */
 import { z } from "zod";
 import { buildTypedData, domainName, type PrimaryType } from "../typedData";
 import type { Address } from "../ids";
 import { accountId, outAddress, outHash } from "./fields";
 import { defineRoute } from "./route";
 
-/** Present, whatever it is: what is inside is judged with its own codes. */
+/** Required, but of any type: its content is validated later, with its own error codes. */
 const present = (description: string, meta: Record<string, unknown>) =>
   z
     .unknown()
     .refine((value) => value !== undefined, { message: "is missing", params: { shape: true } })
     .meta({ description, ...meta });
 
-export const typedDataField = present("The EIP-712 envelope, at most 4,096 bytes of JSON.", { type: "object", additionalProperties: true });
+export const typedDataField = present("The EIP-712 envelope, at most 4,096 bytes of JSON.", {
+  type: "object",
+  additionalProperties: true,
+});
 export const signatureField = present("0x and 130 hex digits.", { type: "string", pattern: "^0x[0-9a-fA-F]{130}$" });
 export const envelope = z.strictObject({ typed_data: typedDataField, signature: signatureField });
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const path = `0x01${"c4".repeat(15)}${"6f".repeat(16)}`;
 
-/** An envelope to show in the document; the signature is of the right form only. */
+/** An example envelope for the OpenAPI document; its signature only has the right form. */
 export function exampleEnvelope(primaryType: PrimaryType): { typed_data: unknown; signature: string } {
   const domain = { name: domainName("Keywright"), version: "1" as const, chainId: 31337n };
-  return { typed_data: buildTypedData(primaryType, domain, wallet as Address, 1_790_000_000), signature: `0x${"5e".repeat(64)}1b` };
+  return {
+    typed_data: buildTypedData(primaryType, domain, wallet as Address, 1_790_000_000),
+    signature: `0x${"5e".repeat(64)}1b`,
+  };
 }
 
 const mintBody = envelope.extend({
   api_key_hash: accountId.optional().meta({
     type: "string",
     pattern: "^0x[0-9a-fA-F]{64}$",
-    description: "The account it is for. Default: the account of the signing wallet's own id, else the only account the wallet owns.",
+    description:
+      "The account it is for. Default: the account of the signing wallet's own id, else the only account the wallet owns.",
   }),
 });
 
@@ -37,7 +44,8 @@ const createWalletWithSignature = defineRoute({
   method: "POST",
   path: "/create_wallet_with_signature",
   tag: "ChainSecured",
-  summary: "Mint a PKP for a ChainSecured account. It belongs to no account until the owner sends registerWalletDerivation with this path.",
+  summary:
+    "Mint a PKP for a ChainSecured account. It belongs to no account until the owner sends registerWalletDerivation with this path.",
   auth: "none",
   body: "signature",
   request: { body: mintBody },

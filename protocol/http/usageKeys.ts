@@ -1,4 +1,4 @@
-/** Usage keys: what each may do, and until when. Source: specification §2 "Usage API key", §4 "Account and credentials". */
+/** Usage keys: their permissions and expiry. Source: docs/conformance.md §2, §4. */
 import { z } from "zod";
 import { MAX_U64 } from "../ids";
 import { WIRE_LIMITS } from "../limits";
@@ -24,9 +24,12 @@ const transaction = `0x${"7a".repeat(32)}`;
 const keyHash = `0x${"b2".repeat(32)}`;
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
-const scopeList = (what: string) => members(scopeGroupId, WIRE_LIMITS.scopeListItems).meta({ description: `Groups where the key may ${what}; [0] means all.` });
+const scopeList = (what: string) =>
+  members(scopeGroupId, WIRE_LIMITS.scopeListItems).meta({
+    description: `Groups where the key may ${what}; [0] means all.`,
+  });
 
-/** The nine permission fields, and the two the contract's attach call takes besides. */
+/** The nine permission fields, and the two further arguments of the contract's `setUsageApiKey`. */
 const permissions = z.strictObject({
   name: nameText,
   description: descriptionText,
@@ -95,7 +98,10 @@ const updateUsageApiKey = defineRoute({
   request: { body: permissions.extend(named.shape) },
   response: writeAnswer,
   errors: ["unknown_usage_key", "unknown_group", "value_too_large", "string_too_long"],
-  example: { body: { usage_api_key: keyHash, ...examplePermissions }, response: { success: true, transaction_hash: transaction } },
+  example: {
+    body: { usage_api_key: keyHash, ...examplePermissions },
+    response: { success: true, transaction_hash: transaction },
+  },
   price: "managementWrite",
   effect: true,
 });
@@ -110,7 +116,10 @@ const updateUsageApiKeyMetadata = defineRoute({
   request: { body: named.extend({ name: nameText, description: descriptionText }) },
   response: writeAnswer,
   errors: ["unknown_usage_key", "string_too_long"],
-  example: { body: { usage_api_key: keyHash, name: "bot", description: "" }, response: { success: true, transaction_hash: transaction } },
+  example: {
+    body: { usage_api_key: keyHash, name: "bot", description: "" },
+    response: { success: true, transaction_hash: transaction },
+  },
   price: "managementWrite",
   effect: true,
 });
@@ -134,7 +143,8 @@ const revokeAllUsageApiKeys = defineRoute({
   method: "POST",
   path: "/revoke_all_usage_api_keys",
   tag: "Usage keys",
-  summary: "Revoke every usage key of the account at once and for ever, in one write however many there are. Carried out at zero balance, too.",
+  summary:
+    "Revoke every usage key of the account at once and for ever, in one write however many there are. Carried out at zero balance, too.",
   auth: "ownerKey",
   body: "json",
   request: { body: z.strictObject({}) },
@@ -172,7 +182,8 @@ const listApiKeys = defineRoute({
   method: "GET",
   path: "/list_api_keys",
   tag: "Usage keys",
-  summary: "The account's usage keys: permissions and metadata, never a key. The four lists appear twice; the `can_` forms are for older clients.",
+  summary:
+    "The account's usage keys: permissions and metadata, never a key. The four lists appear twice; the `can_` forms are for older clients.",
   auth: "anyKey",
   body: "none",
   request: { query: pageQuery },
@@ -199,4 +210,11 @@ const listApiKeys = defineRoute({
   paged: true,
 });
 
-export const usageKeyRoutes = { addUsageApiKey, updateUsageApiKey, updateUsageApiKeyMetadata, removeUsageApiKey, revokeAllUsageApiKeys, listApiKeys };
+export const usageKeyRoutes = {
+  addUsageApiKey,
+  updateUsageApiKey,
+  updateUsageApiKeyMetadata,
+  removeUsageApiKey,
+  revokeAllUsageApiKeys,
+  listApiKeys,
+};

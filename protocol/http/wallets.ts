@@ -1,8 +1,18 @@
-/** PKPs, the account's wallets. Source: specification §2 "PKP (wallet)", §4 "Groups, wallets, actions". */
+/** PKPs, the account's wallets. Source: docs/conformance.md §2, §4. */
 import { z } from "zod";
 import { PKP_OP_NAMES } from "../pkpOps";
 import { publicKeysSchema } from "../publicKeys";
-import { descriptionText, groupId, nameText, outAddress, outHash, outId, pageQuery, pkpReference, writeAnswer } from "./fields";
+import {
+  descriptionText,
+  groupId,
+  nameText,
+  outAddress,
+  outHash,
+  outId,
+  pageQuery,
+  pkpReference,
+  writeAnswer,
+} from "./fields";
 import { defineRoute } from "./route";
 
 const wallet = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -45,7 +55,10 @@ const updateWallet = defineRoute({
   request: { body: z.strictObject({ pkp_id: pkpReference, name: nameText, description: descriptionText }) },
   response: writeAnswer,
   errors: ["unknown_pkp", "unknown_pkp_number", "string_too_long"],
-  example: { body: { pkp_id: wallet, name: "hot wallet", description: "" }, response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` } },
+  example: {
+    body: { pkp_id: wallet, name: "hot wallet", description: "" },
+    response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` },
+  },
   price: "managementWrite",
   effect: true,
 });
@@ -61,12 +74,18 @@ const setWalletOps = defineRoute({
   request: {
     body: z.strictObject({
       pkp_id: pkpReference,
-      denied_ops: z.array(z.enum(PKP_OP_NAMES)).max(64).meta({ description: "The ops by the names actions call them; empty = none is denied." }),
+      denied_ops: z
+        .array(z.enum(PKP_OP_NAMES))
+        .max(64)
+        .meta({ description: "The ops by the names actions call them; empty = none is denied." }),
     }),
   },
   response: writeAnswer,
   errors: ["unknown_pkp", "unknown_pkp_number"],
-  example: { body: { pkp_id: wallet, denied_ops: ["signDigest", "getPrivateKey"] }, response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` } },
+  example: {
+    body: { pkp_id: wallet, denied_ops: ["signDigest", "getPrivateKey"] },
+    response: { success: true, transaction_hash: `0x${"7a".repeat(32)}` },
+  },
   price: "managementWrite",
   effect: true,
 });
@@ -78,7 +97,9 @@ const walletItem = z.strictObject({
   name: z.string(),
   description: z.string(),
   derivation_path: outHash,
-  denied_ops: z.array(z.string()).meta({ description: "What no action may ask for with this PKP; a bit that no op has yet shows as its hex value." }),
+  denied_ops: z.array(z.string()).meta({
+    description: "What no action may ask for with this PKP; a bit that no op has yet shows as its hex value.",
+  }),
 });
 const exampleItem = {
   id: "1",
@@ -126,7 +147,8 @@ const publicKeys = defineRoute({
   method: "GET",
   path: "/public_keys",
   tag: "Wallets",
-  summary: "A PKP's public keys on every curve, with JWKs and addresses, stated and signed by the executor. Nothing runs.",
+  summary:
+    "A PKP's public keys on every curve, with JWKs and addresses, stated and signed by the executor. Nothing runs.",
   auth: "anyKey",
   body: "none",
   request: { query: z.object({ pkp_id: pkpReference }) },

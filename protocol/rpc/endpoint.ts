@@ -1,9 +1,11 @@
 /**
- * One JSON-RPC endpoint. Requests of the same tick travel as one batch; each HTTP exchange has a deadline that also covers a body that never ends.
+ * One JSON-RPC endpoint. Calls of the same tick are sent as one batch; the deadline of an HTTP exchange also covers
+ * reading the body.
  */
 import { Pool } from "undici";
 import { withinMs } from "../deadline";
-import { classifyRpcError, RpcError } from "./errors";
+import { blamesEndpoint, classifyRpcError, RpcError, type RpcFailure } from "./errors";
+import { parseJson } from "../json";
 
 export interface RpcCall {
   readonly method: string;
@@ -11,18 +13,20 @@ export interface RpcCall {
 }
 export type RpcResult = { readonly value: unknown } | { readonly error: RpcError };
 
-/** Calls that one node answers, in order and in one exchange. */
+/** Calls to be answered by one node, in order and in one exchange. */
 interface Queued {
   readonly calls: readonly RpcCall[];
   readonly resolve: (results: readonly RpcResult[]) => void;
 }
 
 export interface EndpointOptions {
-  /** Longest one exchange may take. */
+  /** Deadline of one exchange. */
   readonly timeoutMs: number;
   readonly maxAnswerBytes: number;
-  /** Most calls that travel together; calls that belong together always do. 1 = each by itself, at once. */
+  /** Maximum number of calls in a batch; calls passed together are never split. 1 = no batching. */
   readonly maxBatch: number;
+  /** Called after each exchange with its duration and, if it counts against the endpoint, the reason. */
+  readonly onExchange?: (seconds: number, failure: RpcFailure | undefined) => void;
 }
 
 export class Endpoint {
@@ -38,9 +42,18 @@ export class Endpoint {
     const { timeoutMs, maxAnswerBytes } = options;
     const { origin, pathname, search, username, password } = new URL(url);
     const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
-    this.#headers = { "content-type": "application/json", accept: "application/json", ...(username === "" ? {} : { authorization: `Basic ${basic}` }) };
+    this.#headers = {
+      "content-type": "application/json",
+      accept: "application/json",
+      ...(username === "" ? {} : { authorization: `Basic ${basic}` }),
+    };
     this.#path = pathname + search;
-    this.#pool = new Pool(origin, { connections: 16, maxResponseSize: maxAnswerBytes, connectTimeout: timeoutMs, keepAliveTimeout: 30_000 });
+    this.#pool = new Pool(origin, {
+      connections: 16,
+      maxResponseSize: maxAnswerBytes,
+      connectTimeout: timeoutMs,
+      keepAliveTimeout: 30_000,
+    });
   }
 
   async call(method: string, params: readonly unknown[]): Promise<unknown> {
@@ -49,7 +62,7 @@ export class Endpoint {
     return result.value;
   }
 
-  /** Several calls that one node answers, in order, in one exchange. Never throws. */
+  /** Sends several calls to one node, in order, in one exchange. Never throws. */
   callTogether(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
     if (this.options.maxBatch === 1) return this.#exchange(calls);
     return new Promise((resolve) => {
@@ -75,7 +88,7 @@ export class Endpoint {
     void this.#send(batch);
   }
 
-  /** Questions of one tick that are the same are asked once. */
+  /** Identical calls of one tick are sent once. */
   async #send(batch: readonly Queued[]): Promise<void> {
     const asked = new Map<string, { readonly place: number; readonly call: RpcCall }>();
     const places = batch.map(({ calls }) =>
@@ -90,12 +103,23 @@ export class Endpoint {
     batch.forEach(({ resolve }, index) => resolve((places[index] ?? []).map((place) => results[place] ?? missing())));
   }
 
-  /** Never throws: what went wrong with the exchange is the result of each of its calls. */
+  /** Never throws: a failure of the exchange is the result of each of its calls. */
   async #exchange(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
+    const begun = performance.now();
+    const results = await this.#answers(calls);
+    const failures = results.flatMap((result) =>
+      "error" in result && blamesEndpoint(result.error.failure) ? [result.error.failure] : [],
+    );
+    this.options.onExchange?.((performance.now() - begun) / 1_000, failures[0]);
+    return results;
+  }
+
+  async #answers(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
     try {
       return readAnswers(calls, await this.#post(calls));
     } catch (error) {
-      const failure = error instanceof RpcError ? error : new RpcError("transport", describe(error, this.options.timeoutMs));
+      const failure =
+        error instanceof RpcError ? error : new RpcError("transport", describe(error, this.options.timeoutMs));
       return calls.map(() => ({ error: failure }));
     }
   }
@@ -104,18 +128,25 @@ export class Endpoint {
     const messages = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
     const { statusCode, text } = await withinMs(this.options.timeoutMs, async (signal) => {
       const body = JSON.stringify(messages.length === 1 ? messages[0] : messages);
-      const answer = await this.#pool.request({ path: this.#path, method: "POST", headers: this.#headers, body, signal });
+      const answer = await this.#pool.request({
+        path: this.#path,
+        method: "POST",
+        headers: this.#headers,
+        body,
+        signal,
+      });
       return { statusCode: answer.statusCode, text: await answer.body.text() };
     });
     if (statusCode === 429) throw new RpcError("rate_limited", "HTTP 429");
     const answer = parseJson(text);
-    // Some nodes send a JSON-RPC error with status 400 or 500: the words inside tell more than the status.
-    if (answer === undefined || (statusCode !== 200 && !isRpcAnswer(answer))) throw new RpcError("transport", `HTTP ${statusCode}`);
+    // Some nodes send a JSON-RPC error with status 400 or 500, which is more specific than the status.
+    if (answer === undefined || (statusCode !== 200 && !isRpcAnswer(answer)))
+      throw new RpcError("transport", `HTTP ${statusCode}`);
     return answer;
   }
 }
 
-/** Never holds the endpoint's URL, which may carry a key. */
+/** Never contains the endpoint's URL, which may carry an API key. */
 function describe(error: unknown, timeoutMs: number): string {
   if (error instanceof Error && error.name === "TimeoutError") return `no answer within ${timeoutMs} ms`;
   const { code } = error as { code?: unknown };
@@ -123,14 +154,6 @@ function describe(error: unknown, timeoutMs: number): string {
 }
 
 const sizeOf = (batch: readonly Queued[]): number => batch.reduce((total, { calls }) => total + calls.length, 0);
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
 
 function isRpcAnswer(answer: unknown): boolean {
   const first: unknown = Array.isArray(answer) ? answer[0] : answer;
@@ -144,7 +167,8 @@ interface RpcMessage {
 }
 
 function readAnswers(calls: readonly RpcCall[], answer: unknown): readonly RpcResult[] {
-  if (calls.length === 1) return [readOne(Array.isArray(answer) ? (answer as RpcMessage[])[0] : (answer as RpcMessage))];
+  if (calls.length === 1)
+    return [readOne(Array.isArray(answer) ? (answer as RpcMessage[])[0] : (answer as RpcMessage))];
   if (!Array.isArray(answer)) return calls.map(() => readOne(answer as RpcMessage));
   const byId = new Map((answer as RpcMessage[]).map((message) => [message.id, message]));
   return calls.map((_, id) => readOne(byId.get(id)));

@@ -1,0 +1,93 @@
+/**
+ * A worker thread that processes questions one by one, for work that would block the event loop that all requests
+ * share.
+ */
+import { join } from "node:path";
+import { Worker, parentPort } from "node:worker_threads";
+
+interface Asked<Q> {
+  readonly id: number;
+  readonly question: Q;
+}
+interface Answered<A> {
+  readonly id: number;
+  readonly answer?: A;
+  readonly failed?: true;
+}
+interface Waiting<A> {
+  resolve(answer: A): void;
+  reject(error: Error): void;
+}
+
+/**
+ * The path of a thread's built file: under dist/ even if the caller runs from its source. `folder` is the caller's
+ * folder, `name` the built file in it.
+ */
+export function builtThread(folder: string, name: string): string {
+  const parts = folder.split("/");
+  const room = parts.findLastIndex((part) => part === "protocol" || part === "relayer");
+  return parts[room - 1] === "dist"
+    ? join(folder, name)
+    : join("/", ...parts.slice(0, room), "dist", ...parts.slice(room), name);
+}
+
+export class ThreadOf<Q, A> {
+  #worker: Worker | undefined;
+  #nextId = 0;
+  readonly #waiting = new Map<number, Waiting<A>>();
+
+  /**
+   * `file` must call `answerEach`. It is started at the first question and restarted after it fails; it does not keep
+   * the process alive.
+   */
+  constructor(private readonly file: string) {}
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  ask(question: Q): Promise<A> {
+    const worker = (this.#worker ??= this.#start());
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      worker.postMessage({ id, question } satisfies Asked<Q>);
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.file, { env: {}, execArgv: [] });
+    worker.unref();
+    worker.on("message", (answered: Answered<A>) => this.#settle(answered));
+    worker.on("error", (error) => this.#fail(error));
+    worker.on("exit", () => this.#fail(new Error("the worker thread ended")));
+    return worker;
+  }
+
+  #settle({ id, answer, failed }: Answered<A>): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (failed) waiting?.reject(new Error("the worker thread could not answer"));
+    else waiting?.resolve(answer as A);
+  }
+
+  #fail(error: Error): void {
+    this.#worker = undefined;
+    for (const waiting of this.#waiting.values()) waiting.reject(error);
+    this.#waiting.clear();
+  }
+}
+
+/** Runs in the thread: answers each question. */
+export function answerEach<Q, A>(work: (question: Q) => A | Promise<A>): void {
+  parentPort?.on("message", ({ id, question }: Asked<Q>) => {
+    void (async () => work(question))().then(
+      (answer) => parentPort?.postMessage({ id, answer } satisfies Answered<A>),
+      () => parentPort?.postMessage({ id, failed: true } satisfies Answered<A>),
+    );
+  });
+}
