@@ -1,25 +1,53 @@
 /**
- * The execution check: the keyholder asks the contract itself, at the newest block, and turns a denial into the code that names what failed.
- * Source: specification §1 "Execution check"; design of the executor, "Keyholder".
+ * The execution check: reads the permission from the contract at the newest block and maps a denial to an error code
+ * that names what failed.
  */
+import type { Admission } from "../protocol/admission";
 import type { Decision, DenialReason } from "../protocol/decision";
 import { KeywrightError, type ErrorCode } from "../protocol/errors";
 import { actionHashOf } from "../protocol/ids";
 import type { AccountId, Cid, KeyId, PkpId } from "../protocol/ids";
+import type { KeyState } from "../protocol/keyState";
+import type { RunKey } from "../protocol/executor";
 import type { Caller } from "./callers";
 import type { Chain } from "./chain/chain";
 
-/** What a run is allowed; `keyId` is the reading of the credential that the contract knows. */
+/** The permission of a run; `keyId` is the key id that the contract knows (see `Caller.ids`). */
 export interface Authorization {
   readonly keyId: KeyId | AccountId;
   readonly cid: Cid;
   readonly decision: Decision;
 }
 
-/** A permission is as old as the question: whatever waited for longer is asked about again when it starts, or is used for the first time. */
+/** An authorization together with the contract's state of the key. */
+export interface Permitted extends Authorization {
+  readonly key: KeyState;
+}
+
+/** The key in the form sent to the relayer. */
+export const runKeyOf = (key: KeyState): RunKey => ({
+  ...key,
+  expiresAtSeconds: String(key.expiresAtSeconds),
+  capCents: String(key.capCents),
+});
+
+/** The contract denies a run to a key that it knows. */
+export class RunDenied extends KeywrightError {
+  constructor(
+    { code, detail, facts }: KeywrightError,
+    readonly key: KeyState,
+  ) {
+    super(code, detail, facts);
+  }
+}
+
+/**
+ * How long a permission is valid after the contract was asked. After a longer wait it is read again before the run
+ * starts or first uses the permission.
+ */
 const FRESH_MS = 1_000;
 
-/** @param askedAt On the clock of `performance`. */
+/** @param askedAt in milliseconds of `performance.now()`. */
 export const isFresh = (askedAt: number): boolean => performance.now() - askedAt < FRESH_MS;
 
 interface Denial {
@@ -29,46 +57,80 @@ interface Denial {
 }
 
 const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
-  UnknownKey: { code: "unknown_key", failed: "key", detail: "The contract knows no such key, or it was revoked." },
-  KeyExpired: { code: "unknown_key", failed: "key", detail: "The key has expired." },
+  UnknownKey: { code: "unknown_key", failed: "key", detail: "This key is unknown here or has been revoked." },
+  KeyExpired: { code: "key_expired", failed: "key", detail: "This key has expired." },
   AccountChainSecured: {
     code: "account_chain_secured",
     failed: "key",
-    detail: "The account is ChainSecured: its account key is no credential any more; use a usage key.",
+    detail: "This key is no longer a credential of the account.",
   },
-  AccountFrozen: { code: "account_frozen", failed: "key", detail: "The account's owner has frozen it: no key of it can act." },
-  NoExecuteScope: { code: "no_execute_scope", failed: "group", detail: "The key may not execute in any existing group of its account." },
-  ActionNotPermitted: { code: "action_not_permitted", failed: "action", detail: "No group in which the key may execute lists this action." },
-  UnknownPkp: { code: "pkp_not_permitted", failed: "pkp", detail: "The key's account has no such PKP." },
-  PkpNotPermitted: { code: "pkp_not_permitted", failed: "pkp", detail: "No single group in which the key may execute lists both this action and this PKP." },
+  AccountFrozen: {
+    code: "account_frozen",
+    failed: "key",
+    detail: "The account's owner has frozen it: no key of it can act until the owner ends that.",
+  },
+  NoExecuteScope: {
+    code: "no_execute_scope",
+    failed: "group",
+    detail: "The key may not execute in any group of the account: give it execute_in_groups.",
+  },
+  ActionNotPermitted: {
+    code: "action_not_permitted",
+    failed: "action",
+    detail: "No group where the key executes lists this action: add its CID to one.",
+  },
+  UnknownPkp: { code: "pkp_not_permitted", failed: "pkp", detail: "The account has no such PKP." },
+  PkpNotPermitted: {
+    code: "pkp_not_permitted",
+    failed: "pkp",
+    detail: "No group where the key executes lists both this action and this PKP.",
+  },
 };
 
-/**
- * May the caller run this code (with this PKP)? One call to the contract; a second only for a key known by its decoded bytes.
- * @throws KeywrightError 401 or 403 with the fact `failed`: key, group, action or pkp; `chain_unavailable`.
- */
-export async function authorizeRun(chain: Chain, caller: Caller, cid: Cid, pkpId?: PkpId): Promise<Authorization> {
-  const action = actionHashOf(cid);
-  const [usual, other] = caller.ids;
-  let keyId = usual;
-  let decision = await chain.explain(keyId, action, pkpId);
-  if (other !== undefined && decision.reason === "UnknownKey") {
-    keyId = other;
-    decision = await chain.explain(keyId, action, pkpId);
-  }
-  if (!decision.allowed) throw denial(decision);
-  return { keyId, cid, decision };
+/** What a run needs permission for. */
+interface RunQuestion {
+  readonly cid: Cid;
+  readonly pkpId: PkpId | undefined;
+  /** The answer must be of this block or a later one. */
+  readonly notBefore: number;
 }
 
-/** May the run go on to use this PKP? Asked once for each PKP of a run, at its first use; the answer holds until the run ends. */
+/**
+ * Whether the caller may run this code (with this PKP). One call to the contract, a second only if the usual key id is
+ * unknown.
+ * @throws KeywrightError 401 or 403 with the facts `failed` (key, group, action or pkp) and `action_ipfs_cid`; a
+ * `RunDenied` if the contract knows the key; `chain_unavailable`.
+ */
+export async function authorizeRun(chain: Chain, caller: Caller, question: RunQuestion): Promise<Permitted> {
+  const { cid, pkpId, notBefore } = question;
+  const ask = (id: KeyId | AccountId): Promise<Admission> => chain.admit(id, actionHashOf(cid), pkpId, notBefore);
+  const [usual, other] = caller.ids;
+  let keyId = usual;
+  let { decision, key } = await ask(keyId);
+  if (other !== undefined && decision.reason === "UnknownKey") {
+    keyId = other;
+    ({ decision, key } = await ask(keyId));
+  }
+  if (!decision.allowed) {
+    const denied = denial(decision, { action_ipfs_cid: cid });
+    throw key === undefined ? denied : new RunDenied(denied, key);
+  }
+  if (key?.accountId !== decision.accountId) throw contradiction();
+  return { keyId, cid, decision, key };
+}
+
+/** Whether the run may also use this PKP. Read once per PKP of a run, at its first use; valid until the run ends. */
 export async function authorizePkp(chain: Chain, run: Authorization, pkpId: PkpId): Promise<Decision> {
   const decision = await chain.explain(run.keyId, actionHashOf(run.cid), pkpId);
   if (!decision.allowed || decision.accountId !== run.decision.accountId) throw denial(decision);
   return decision;
 }
 
-function denial(decision: Decision): KeywrightError {
-  if (decision.reason === "None") return new KeywrightError("chain_unavailable", "The contract's answer contradicts itself.");
+function denial(decision: Decision, facts: Record<string, unknown> = {}): KeywrightError {
+  if (decision.reason === "None") return contradiction();
   const { code, failed, detail } = DENIALS[decision.reason];
-  return new KeywrightError(code, detail, { failed });
+  return new KeywrightError(code, detail, { failed, ...facts });
 }
+
+const contradiction = (): KeywrightError =>
+  new KeywrightError("chain_unavailable", "The contract's answer contradicts itself.");

@@ -1,14 +1,28 @@
-// What a file-by-file translation does not give: the child and the fetcher as one file each (they start in half the time), and the scripts that run inside isolates.
+// Builds what file-by-file compilation cannot: child and fetcher as one file each (they start in half the time), and
+// the scripts that run inside isolates.
 import { build } from "esbuild";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Comments in a bundle name its sources: from here, so that they are the same wherever the repository lies. */
+/**
+ * Comments in a bundle name its sources: relative to the root, so that they do not depend on the repository's location.
+ */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** Scripts of the guest. Each is one expression statement, so that nothing of a bundler lands in the guest's global scope. */
-const GUEST = { target: "es2022", format: "iife", bundle: true, platform: "browser", minify: true, legalComments: "none", logLevel: "warning" };
+/**
+ * Scripts of the guest. Each is one expression statement, so that nothing of the bundler enters the guest's global
+ * scope.
+ */
+const GUEST = {
+  target: "es2022",
+  format: "iife",
+  bundle: true,
+  platform: "browser",
+  minify: true,
+  legalComments: "none",
+  logLevel: "warning",
+};
 
 export default async function buildExecutor({ root, outdir }) {
   const sandbox = join(root, "executor", "sandbox");
@@ -23,19 +37,69 @@ export default async function buildExecutor({ root, outdir }) {
       globalName: "prelude",
       banner: { js: "(function(){'use strict';" },
       footer: { js: "return prelude.install})()" },
+      plugins: [ownSurroundings],
+      alias: asOneFunction(root),
     }),
     library(root, "ethers", "ethers6", out),
     library(root, "ethers5", "ethers5", out),
   ]);
 }
 
-/** A process that changes its user: one file, so that it has read everything before it does. */
+/**
+ * What two libraries look for in their surroundings is not what the prelude has there: blobs find `ReadableStream`
+ * without Node's, and events must not ask for a global `EventTarget`, which is made of them.
+ */
+const ownSurroundings = {
+  name: "own-surroundings",
+  setup({ onLoad }) {
+    onLoad({ filter: /fetch-blob[\\/]streams\.cjs$/ }, () => ({ contents: "", loader: "js" }));
+    onLoad({ filter: /event-target-shim[\\/]index\.mjs$/ }, ({ path }) => {
+      const source = readFileSync(path, "utf8");
+      const contents = source.replace(/const Global = typeof window[^;]*;/, "const Global = undefined;");
+      if (contents === source)
+        throw new Error("event-target-shim looks for its surroundings in another way than it did");
+      return { contents, loader: "js" };
+    });
+  },
+};
+
+/**
+ * The CommonJS form of libraries is one function, made when it is required; functions of an ES module would all be made
+ * at the start of every isolate.
+ */
+function asOneFunction(root) {
+  const at = (path) => join(root, "node_modules", path);
+  return {
+    "web-streams-polyfill": at("web-streams-polyfill/dist/ponyfill.js"),
+    fflate: at("fflate/lib/browser.cjs"),
+    "@noble/curves/nist": at("@noble/curves/nist.js"),
+    "@noble/curves/ed25519": at("@noble/curves/ed25519.js"),
+    "@noble/curves/abstract/modular": at("@noble/curves/abstract/modular.js"),
+    "@noble/ciphers/aes": at("@noble/ciphers/aes.js"),
+    ...Object.fromEntries(
+      ["hkdf", "hmac", "pbkdf2", "sha1", "sha2"].map((name) => [
+        `@noble/hashes/${name}`,
+        at(`@noble/hashes/${name}.js`),
+      ]),
+    ),
+  };
+}
+
+/** A process that switches its user: one file, so that everything is read before. */
 function program(from, to) {
-  const options = { bundle: true, platform: "node", target: "node24", format: "cjs", external: ["isolated-vm"], sourcemap: "linked", logLevel: "warning" };
+  const options = {
+    bundle: true,
+    platform: "node",
+    target: "node24",
+    format: "cjs",
+    external: ["isolated-vm"],
+    sourcemap: "linked",
+    logLevel: "warning",
+  };
   return bundle({ ...options, entryPoints: [from], outfile: to });
 }
 
-/** Replaces a file in one step and only when it differs: a running service may be starting a child from it. */
+/** Replaces a file atomically and only if it differs: a running service may be starting a child from it. */
 async function bundle(options) {
   const { outputFiles } = await build({ ...options, absWorkingDir: ROOT, write: false });
   for (const { path, contents } of outputFiles) {
@@ -47,7 +111,7 @@ async function bundle(options) {
   }
 }
 
-/** A library as a script whose value is the library; the host defines it as a global. */
+/** A library as a script that evaluates to the library; the host defines it as a global. */
 function library(root, from, name, out) {
   return bundle({
     ...GUEST,

@@ -1,6 +1,5 @@
 /**
- * Who is asking: a credential becomes the ids under which the contract may know it. Nothing is looked up here.
- * Source: wire "Who is asking".
+ * Resolves a credential to the caller and the ids under which the contract may know it. Reads nothing from the chain.
  */
 import { KeywrightError } from "../protocol/errors";
 import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey } from "../protocol/ids";
@@ -10,10 +9,16 @@ import type { IdentityVerifier } from "./identity";
 import type { Keyring } from "./keys/keyring";
 import { addressOf } from "./keys/secp256k1";
 
-/** `ids`: what the contract may know the caller by, the usual reading first. `wallet`: the caller's own address, computed when it is asked for. */
+/** `ids`: the possible ids on chain, the usual one first. `wallet`: the caller's own address, computed on demand. */
 export type Caller =
   | { readonly type: "key"; readonly ids: readonly [KeyId, KeyId]; wallet(): Address }
-  | { readonly type: "identity"; readonly ids: readonly [AccountId]; readonly issuer: string; readonly subject: string; wallet(): Address };
+  | {
+      readonly type: "identity";
+      readonly ids: readonly [AccountId];
+      readonly issuer: string;
+      readonly subject: string;
+      wallet(): Address;
+    };
 
 export class Callers {
   constructor(
@@ -26,7 +31,7 @@ export class Callers {
     return credential.type === "key" ? callerOfKey(credential.key) : this.callerOfToken(credential.token);
   }
 
-  /** The owner wallet of an identity, derived from its issuer and subject. */
+  /** The caller of an identity token; its wallet is derived from issuer and subject. */
   async callerOfToken(token: string): Promise<Caller & { type: "identity" }> {
     const { issuer, subject } = await this.identities.verify(token);
     const wallet = this.keyring.ownerWallet(issuer, subject);
@@ -36,7 +41,8 @@ export class Callers {
 
 function callerOfKey(text: string): Caller {
   const key = parseApiKey(text);
-  if (key === undefined) throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters.");
+  if (key === undefined)
+    throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters.");
   return { type: "key", ids: [keyIdOf(key), decodedKeyIdOf(key)], wallet: () => walletOf(key) };
 }
 

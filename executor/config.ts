@@ -1,6 +1,7 @@
 /**
- * The executor's configuration: the only reader of its environment. Every variable is checked and explained; a bad one stops the start and says what to fix.
- * Secrets and endpoints are removed from the environment as they are read, so that no child process inherits them.
+ * The executor's configuration and the only reader of its environment. Every variable is validated and documented; an
+ * invalid one prevents the start and says what to fix. Secrets and endpoints are removed from the environment once
+ * read, so that no child process inherits them.
  */
 import { Resolver } from "node:dns";
 import { readFileSync } from "node:fs";
@@ -13,12 +14,14 @@ import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable, type LimitName } from "./li
 
 export const DEVELOPMENT_CHAIN_ID = 31_337n;
 const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
-/** Whoever stops a development stack waits seven seconds or ten; in production a run's usual limit. */
+/**
+ * Development: below the seven to ten seconds after which a stack is killed. Production: the default limit of a run.
+ */
 const DEFAULT_DRAIN_SECONDS = { development: 5, production: 60 };
-/** More than the largest pool ever uses. */
+/** More than the largest pool uses. */
 const SANDBOX_UIDS = 16_384;
 const DEFAULT_GAS_WEI_PER_HOUR = { development: 10n ** 24n, production: 10n ** 19n };
-/** Longest path a Unix socket may have on Linux, less the closing zero. */
+/** Longest path of a Unix socket on Linux, without the terminating zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
 
 export class ConfigError extends Error {
@@ -49,21 +52,36 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ""),
 );
 const httpUrl = z.string().refine(isHttpUrl, "must be an http(s) URL");
-const httpUrls = list.refine((urls) => urls.length > 0 && urls.every(isHttpUrl), "must be http(s) URLs, separated by commas");
+const httpUrls = list.refine(
+  (urls) => urls.length > 0 && urls.every(isHttpUrl),
+  "must be http(s) URLs, separated by commas",
+);
 const issuer = z.strictObject({ issuer: z.url(), jwksUrl: z.url(), audience: z.string().min(1) });
 export type IdentityIssuer = Readonly<z.infer<typeof issuer>>;
 
-/** Every variable with its check. The sentence is what an operator reads when the value is wrong, and what docs/operations.md says. */
+/**
+ * Every variable with its validation. Its description is shown when the value is invalid and is part of
+ * docs/operations.md.
+ */
 const VARIABLES = {
-  NODE_ENV: z.enum(["development", "production", "test"]).default("development").describe("production refuses everything that is only for development"),
+  NODE_ENV: z
+    .enum(["development", "production", "test"])
+    .default("development")
+    .describe("production refuses everything that is only for development"),
   SERVICE_NAME: z
     .string()
     .regex(SERVICE_NAME_PATTERN)
     .default(DEFAULT_SERVICE_NAME)
     .describe("the service's name: letters and digits; part of the typed-data domain"),
-  LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace"]).default("info").describe("how much is logged; no level logs a secret"),
+  LOG_LEVEL: z
+    .enum(["fatal", "error", "warn", "info", "debug", "trace"])
+    .default("info")
+    .describe("how much is logged; no level logs a secret"),
   EXECUTOR_SOCKET: absolutePath
-    .refine((path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES, `must be at most ${MAX_SOCKET_PATH_BYTES} bytes long`)
+    .refine(
+      (path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES,
+      `must be at most ${MAX_SOCKET_PATH_BYTES} bytes long`,
+    )
     .describe("path of the Unix socket the executor listens on; there is no TCP"),
   EXECUTOR_SOCKET_GROUP: integer(0, 2 ** 31)
     .optional()
@@ -72,27 +90,42 @@ const VARIABLES = {
   RPC_QUORUM: integer(1, 16).default(1).describe("how many endpoints must agree on every decision, at the same block"),
   RPC_TIMEOUT_MS: integer(50, 60_000).default(5_000).describe("deadline of one call to one endpoint, in milliseconds"),
   CHAIN_ID: integer(1, Number.MAX_SAFE_INTEGER).optional().describe("the chain's id; DEPLOYMENT_FILE gives it too"),
-  CONTRACT_ADDRESS: z.string().optional().describe("the address of the AccountManager that governs the keys; DEPLOYMENT_FILE gives it too"),
+  CONTRACT_ADDRESS: z
+    .string()
+    .optional()
+    .describe("the address of the AccountManager that governs the keys; DEPLOYMENT_FILE gives it too"),
   DEPLOYMENT_FILE: absolutePath.optional().describe("a file of deployments/, instead of CHAIN_ID and CONTRACT_ADDRESS"),
   MAX_HEAD_AGE_SECONDS: integer(0, 86_400)
     .optional()
-    .describe("an older head of the chain decides nothing; default 60, and 0 (off) on the development chain; production refuses 0"),
+    .describe(
+      "an older head of the chain decides nothing; default 60, and 0 (off) on the development chain; production refuses 0",
+    ),
   TEE: z.enum(["dstack", "simulated", "none"]).default("none").describe("where the root key and quotes come from"),
   DSTACK_ENDPOINT: z.string().optional().describe("the guest agent's Unix socket or http(s) address"),
   TLS_CERT_FILE: absolutePath.optional().describe("the PEM file the TLS ingress serves; its leaf is bound into quotes"),
-  ROOT_KEY_FILE: absolutePath.optional().describe("development only: the root key, made with mode 0600 at the first start"),
+  ROOT_KEY_FILE: absolutePath
+    .optional()
+    .describe("development only: the root key, made with mode 0600 at the first start"),
   DATA_DIR: absolutePath
     .optional()
-    .describe("where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end"),
+    .describe(
+      "where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end",
+    ),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
   SANDBOX_MEMORY_MIB: integer(128, 1_000_000)
     .optional()
-    .describe("what the children that run actions may keep together, in MiB; default half of what the container or the machine has"),
+    .describe(
+      "what the children that run actions may keep together, in MiB; default half of what the container or the machine has",
+    ),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
-    .describe("how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production"),
-  ALLOW_PRIVATE_KEYS: flag.default(true).describe("whether getPrivateKey may hand a PKP's key to an action that a group lists by name"),
+    .describe(
+      "how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production",
+    ),
+  ALLOW_PRIVATE_KEYS: flag
+    .default(true)
+    .describe("whether getPrivateKey may hand a PKP's key to an action that a group lists by name"),
   IDENTITY_ISSUERS: z
     .string()
     .default("[]")
@@ -102,21 +135,32 @@ const VARIABLES = {
   MODULE_ORIGIN: httpUrl.optional().describe("where actions' imports are fetched from"),
   IPFS_GATEWAYS: httpUrls.optional().describe("trustless gateways for code by CID, separated by commas"),
   KUBO_RPC_URL: httpUrl.optional().describe("a Kubo node's RPC for code by CID"),
-  FETCH_ALLOW_HOSTS: list.optional().describe("hosts that actions may reach although their addresses are not public, separated by commas"),
+  FETCH_ALLOW_HOSTS: list
+    .optional()
+    .describe("hosts that actions may reach although their addresses are not public, separated by commas"),
   FETCH_PORTS: list
     .pipe(z.array(integer(1, 65_535)).min(1))
     .optional()
     .describe("ports that actions may reach; default 80 and 443"),
   DNS_SERVERS: list
-    .refine((servers) => servers.length > 0 && servers.every(isNameServer), "must be addresses, or address:port, separated by commas")
+    .refine(
+      (servers) => servers.length > 0 && servers.every(isNameServer),
+      "must be addresses, or address:port, separated by commas",
+    )
     .optional()
     .describe("name servers for the hosts that actions fetch from; default those of /etc/resolv.conf"),
   MAX_FEE_PER_GAS_WEI: wei.default(2_000_000_000_000n).describe("no payer signs a higher fee per gas"),
-  MAX_TIP_PER_GAS_WEI: wei.default(100_000_000_000n).describe("a payer's fee per gas is at most ten base fees and this"),
+  MAX_TIP_PER_GAS_WEI: wei
+    .default(100_000_000_000n)
+    .describe("a payer's fee per gas is at most ten base fees and this"),
   MAX_GAS_WEI_PER_HOUR: wei
     .optional()
-    .describe("what the payers' gas may cost within an hour at the fees signed; default 10^19 (ten coins) in production, a million coins else"),
-  MAX_TOP_UP_WEI: wei.default(1_000_000_000_000_000_000n).describe("the most one top-up moves from the admin payer to a payer"),
+    .describe(
+      "what the payers' gas may cost within an hour at the fees signed; default 10^19 (ten coins) in production, a million coins else",
+    ),
+  MAX_TOP_UP_WEI: wei
+    .default(1_000_000_000_000_000_000n)
+    .describe("the most one top-up moves from the admin payer to a payer"),
   PRICE_WRITE_CENTS: integer(0, 1_000_000)
     .default(PRICES.managementWriteCents)
     .describe("what the relayer charges for a write; shown in the attested config document"),
@@ -125,15 +169,21 @@ const VARIABLES = {
     .describe("what the relayer charges for a started second of a run; shown in the attested config document"),
   FETCHER_UID: integer(1_000, 4_000_000_000)
     .default(61_199)
-    .describe("user id of the fetcher, the only process that talks to the outside; used when the executor is started as root"),
+    .describe(
+      "user id of the fetcher, the only process that talks to the outside; used when the executor is started as root",
+    ),
   KEY_SET_FETCHER_UID: integer(1_000, 4_000_000_000)
     .default(61_198)
-    .describe("user id of the process that fetches key sets of identity providers and nothing else; used when the executor is started as root"),
+    .describe(
+      "user id of the process that fetches key sets of identity providers and nothing else; used when the executor is started as root",
+    ),
   SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000)
     .default(61_200)
-    .describe("first of the 16384 user ids that children which run actions may get, one each; used when the executor is started as root"),
+    .describe(
+      "first of the 16384 user ids that children which run actions may get, one each; used when the executor is started as root",
+    ),
 };
-/** Every variable with the sentence that explains it, limits of runs included. */
+/** Every variable with its description, including limits of runs. */
 export const EXECUTOR_VARIABLES: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.entries(VARIABLES).map(([name, schema]) => [name, schema.description ?? ""])),
   ...Object.fromEntries(
@@ -146,7 +196,7 @@ export const EXECUTOR_VARIABLES: Readonly<Record<string, string>> = {
 
 type Values = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> };
 
-/** Carry a provider's key, or tell a child what it has no business with. */
+/** Variables that contain a provider's API key or that child processes have no use for. */
 const REMOVED_AFTER_READING = [
   "RPC_URLS",
   "DSTACK_ENDPOINT",
@@ -170,7 +220,9 @@ export interface Config extends Omit<Values, Derived>, DeploymentSettings {
   readonly prices: Prices;
 }
 
-/** Reads and checks `environment`, and removes from it what no child may see. @throws ConfigError naming every problem at once. */
+/**
+ * Reads and validates `environment`, and removes what children must not see. @throws ConfigError naming every problem.
+ */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
   const values = readVariables(environment, problems);
@@ -190,7 +242,8 @@ export function readConfig(environment: Environment = process.env): Config {
 function readVariables(environment: Environment, problems: string[]): Values | undefined {
   const entries = Object.entries(VARIABLES).map(([name, schema]) => {
     const parsed = schema.safeParse(environment[name] === "" ? undefined : environment[name]);
-    if (!parsed.success) problems.push(`${name} ${whatIsWrong(parsed.error, environment[name])} (${schema.description ?? ""})`);
+    if (!parsed.success)
+      problems.push(`${name} ${whatIsWrong(parsed.error, environment[name])} (${schema.description ?? ""})`);
     return [name, parsed.data];
   });
   return problems.length === 0 ? (Object.fromEntries(entries) as Values) : undefined;
@@ -199,7 +252,9 @@ function readVariables(environment: Environment, problems: string[]): Values | u
 function whatIsWrong(error: z.ZodError, value: string | undefined): string {
   if (value === undefined || value === "") return "is needed";
   const issue = error.issues[0];
-  return issue === undefined ? "is wrong" : [issue.path.join("."), issue.message].filter((part) => part !== "").join(": ");
+  return issue === undefined
+    ? "is wrong"
+    : [issue.path.join("."), issue.message].filter((part) => part !== "").join(": ");
 }
 
 function readLimits(environment: Environment, problems: string[]): RunLimits {
@@ -211,19 +266,25 @@ function readLimit(environment: Environment, name: LimitName, problems: string[]
   const text = environment[limitVariable(name)];
   if (text === undefined || text === "") return RUN_LIMITS[name];
   const parsed = integer(1, LIMIT_CEILINGS[name]).safeParse(text);
-  if (!parsed.success) problems.push(`${limitVariable(name)} must be a whole number between 1 and ${LIMIT_CEILINGS[name]}`);
+  if (!parsed.success)
+    problems.push(`${limitVariable(name)} must be a whole number between 1 and ${LIMIT_CEILINGS[name]}`);
   return parsed.data ?? RUN_LIMITS[name];
 }
 
 function assemble(values: Values, network: DeploymentSettings, limits: RunLimits): Config {
-  const headAge = network.chainId === DEVELOPMENT_CHAIN_ID && values.NODE_ENV !== "production" ? 0 : DEFAULT_MAX_HEAD_AGE_SECONDS;
+  const headAge =
+    network.chainId === DEVELOPMENT_CHAIN_ID && values.NODE_ENV !== "production" ? 0 : DEFAULT_MAX_HEAD_AGE_SECONDS;
   return {
     ...values,
     ...network,
     production: values.NODE_ENV === "production",
     maxHeadAgeSeconds: values.MAX_HEAD_AGE_SECONDS ?? headAge,
-    drainMs: 1_000 * (values.DRAIN_SECONDS ?? DEFAULT_DRAIN_SECONDS[values.NODE_ENV === "production" ? "production" : "development"]),
-    maxGasWeiPerHour: values.MAX_GAS_WEI_PER_HOUR ?? DEFAULT_GAS_WEI_PER_HOUR[values.NODE_ENV === "production" ? "production" : "development"],
+    drainMs:
+      1_000 *
+      (values.DRAIN_SECONDS ?? DEFAULT_DRAIN_SECONDS[values.NODE_ENV === "production" ? "production" : "development"]),
+    maxGasWeiPerHour:
+      values.MAX_GAS_WEI_PER_HOUR ??
+      DEFAULT_GAS_WEI_PER_HOUR[values.NODE_ENV === "production" ? "production" : "development"],
     limits,
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
   };
@@ -231,40 +292,56 @@ function assemble(values: Values, network: DeploymentSettings, limits: RunLimits
 
 function conflicts(config: Config): string[] {
   const problems: string[] = [];
-  if (config.RPC_QUORUM > config.RPC_URLS.length) problems.push(`RPC_QUORUM is ${config.RPC_QUORUM}, but RPC_URLS names only ${config.RPC_URLS.length}`);
-  if (new Set(config.RPC_URLS).size < config.RPC_URLS.length) problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
-  if (config.TEE !== "none" && config.DSTACK_ENDPOINT === undefined) problems.push(`TEE=${config.TEE} needs DSTACK_ENDPOINT`);
-  if (config.TEE !== "none" && config.ROOT_KEY_FILE !== undefined) problems.push(`TEE=${config.TEE} gives the root key: unset ROOT_KEY_FILE`);
+  if (config.RPC_QUORUM > config.RPC_URLS.length)
+    problems.push(`RPC_QUORUM is ${config.RPC_QUORUM}, but RPC_URLS names only ${config.RPC_URLS.length}`);
+  if (new Set(config.RPC_URLS).size < config.RPC_URLS.length)
+    problems.push("RPC_URLS names an endpoint twice; the second would only repeat the first");
+  if (config.TEE !== "none" && config.DSTACK_ENDPOINT === undefined)
+    problems.push(`TEE=${config.TEE} needs DSTACK_ENDPOINT`);
+  if (config.TEE !== "none" && config.ROOT_KEY_FILE !== undefined)
+    problems.push(`TEE=${config.TEE} gives the root key: unset ROOT_KEY_FILE`);
   problems.push(...sharedUsers(config));
   const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
   if (new Set(issuers).size < issuers.length) problems.push("IDENTITY_ISSUERS names an issuer twice");
   return problems;
 }
 
-/** Each process is a user, and a group of the same number, of its own; the group of the socket is none of theirs. */
+/** Each process has its own user and a group with the same number; the group of the socket must be none of these. */
 function sharedUsers({ FETCHER_UID, KEY_SET_FETCHER_UID, SANDBOX_FIRST_UID, EXECUTOR_SOCKET_GROUP }: Config): string[] {
   const end = SANDBOX_FIRST_UID + SANDBOX_UIDS;
-  const others = Object.entries({ FETCHER_UID, KEY_SET_FETCHER_UID, EXECUTOR_SOCKET_GROUP }).filter(([, id]) => id !== undefined) as [string, number][];
+  const others = Object.entries({ FETCHER_UID, KEY_SET_FETCHER_UID, EXECUTOR_SOCKET_GROUP }).filter(
+    ([, id]) => id !== undefined,
+  ) as [string, number][];
   const inside = others.filter(([, id]) => id >= SANDBOX_FIRST_UID && id < end);
-  const problems = inside.map(([name, id]) => `${name}=${id} lies in the children's range: SANDBOX_FIRST_UID to ${end - 1}`);
+  const problems = inside.map(
+    ([name, id]) => `${name}=${id} lies in the children's range: SANDBOX_FIRST_UID to ${end - 1}`,
+  );
   const isShared = new Set(others.map(([, id]) => id)).size < others.length;
   return isShared ? [...problems, `${others.map(([name]) => name).join(", ")} must differ`] : problems;
 }
 
-/** What development may do and production never. The sandbox's level is asked for at the start of the pool. */
+/** Development settings that production refuses. The sandbox's isolation level is checked when the pool starts. */
 function notForProduction(config: Config): string[] {
   const problems: string[] = [];
-  if (config.TEE !== "dstack") problems.push(`production needs TEE=dstack (it is ${config.TEE}): only a real TEE keeps the root key`);
-  if (config.ROOT_KEY_FILE !== undefined) problems.push("production refuses ROOT_KEY_FILE: the root key comes from the TEE");
+  if (config.TEE !== "dstack")
+    problems.push(`production needs TEE=dstack (it is ${config.TEE}): only a real TEE keeps the root key`);
+  if (config.ROOT_KEY_FILE !== undefined)
+    problems.push("production refuses ROOT_KEY_FILE: the root key comes from the TEE");
   if (config.DSTACK_ENDPOINT !== undefined && !isAbsolute(config.DSTACK_ENDPOINT)) {
-    problems.push("production needs DSTACK_ENDPOINT to be a path: the root key travels over the guest agent's Unix socket only");
+    problems.push(
+      "production needs DSTACK_ENDPOINT to be a path: the root key travels over the guest agent's Unix socket only",
+    );
   }
-  if (config.maxHeadAgeSeconds === 0) problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
-  if (config.EXECUTOR_SOCKET_GROUP === undefined) problems.push("production needs EXECUTOR_SOCKET_GROUP: the group shared with the relayer alone");
-  if (config.FETCH_ALLOW_HOSTS !== undefined) problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
+  if (config.maxHeadAgeSeconds === 0)
+    problems.push("production refuses MAX_HEAD_AGE_SECONDS=0: a stopped chain must not decide");
+  if (config.EXECUTOR_SOCKET_GROUP === undefined)
+    problems.push("production needs EXECUTOR_SOCKET_GROUP: the group shared with the relayer alone");
+  if (config.FETCH_ALLOW_HOSTS !== undefined)
+    problems.push("production refuses FETCH_ALLOW_HOSTS: actions must not reach private addresses");
   if (config.IDENTITY_ISSUERS.some(({ jwksUrl }) => !jwksUrl.startsWith("https:")))
     problems.push("production needs https for every jwksUrl of IDENTITY_ISSUERS");
-  if (config.RPC_URLS.some((url) => !isTrustedTransport(url))) problems.push("production needs https (or loopback) for every one of RPC_URLS");
+  if (config.RPC_URLS.some((url) => !isTrustedTransport(url)))
+    problems.push("production needs https (or loopback) for every one of RPC_URLS");
   return problems;
 }
 

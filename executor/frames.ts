@@ -1,10 +1,10 @@
 /**
- * How the executor's processes talk over a socket pair: frames of a JSON header and raw bytes.
+ * The protocol of the executor's processes over a socket pair: frames of a JSON header and raw bytes.
  *
  *     u32be header length | u32be payload length | header (UTF-8 JSON) | payload
  *
- * Not Node's own IPC channel, because the other side may be hostile: a frame above the cap ends the conversation before
- * anything is allocated for it, and nothing but JSON is ever decoded.
+ * Not Node's IPC channel, because the other side may be hostile: a frame above the cap ends the connection before
+ * anything is allocated for it, and only JSON is decoded.
  */
 import { writeSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
@@ -16,7 +16,7 @@ export interface FrameCaps {
   payloadBytes: number;
 }
 
-/** Sizes the sandbox and fetcher channels never need to pass: code is at most 16 MiB, an op's arguments 1 MiB. */
+/** Above all sizes that the sandbox and fetcher channels need: code is at most 16 MiB, an op's arguments 1 MiB. */
 export const DEFAULT_CAPS: FrameCaps = { headerBytes: 8 * 2 ** 20, payloadBytes: 17 * 2 ** 20 };
 
 export interface Frame {
@@ -36,7 +36,7 @@ export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
   return frame;
 }
 
-/** Writes a frame without copying its payload; `onSent` is told when the peer has taken it, or never will. */
+/** Writes a frame without copying its payload; `onSent` is called when it was written or never will be. */
 export function writeFrame(stream: Writable, header: object, payload: Buffer = EMPTY, onSent?: () => void): void {
   const sent = (): void => onSent?.();
   const head = encodeFrame(header, EMPTY);
@@ -48,16 +48,18 @@ export function writeFrame(stream: Writable, header: object, payload: Buffer = E
   stream.uncork();
 }
 
-/** A header or a payload of more bytes than this takes a turn, where there are turns. */
+/** With `turn` set, frames with a larger header or payload wait for their turn. */
 const QUICK_BYTES = 16_384;
 
 export interface ReadOptions {
   readonly caps?: FrameCaps;
-  /** Waited for before a large frame is taken; the stream stands still meanwhile. */
+  /** Awaited before a large frame is read; the stream is paused meanwhile. */
   readonly turn?: (payloadBytes: number) => Promise<void>;
 }
 
-/** Calls `onFrame` for every whole frame that arrives; `onViolation` once, and nothing after it, when the peer breaks the form. */
+/**
+ * Calls `onFrame` for every complete frame. If the peer violates the protocol, calls `onViolation` once and then stops.
+ */
 export function readFrames(
   stream: Readable,
   onFrame: (frame: Frame) => void,
@@ -106,55 +108,59 @@ interface FrameSize {
 }
 
 class FrameReader {
-  private chunks: Buffer[] = [];
-  private length = 0;
+  #chunks: Buffer[] = [];
+  #length = 0;
 
   constructor(private readonly caps: FrameCaps) {}
 
   push(chunk: Buffer): void {
-    this.chunks.push(chunk);
-    this.length += chunk.length;
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
   }
 
-  /** Of the next frame, once the whole of it is there. */
+  /** Sizes of the next frame, once it has arrived completely. */
   nextSize(): FrameSize | undefined {
-    const size = this.size();
-    return size && this.length >= PREFIX_BYTES + size.header + size.payload ? size : undefined;
+    const size = this.#size();
+    return size && this.#length >= PREFIX_BYTES + size.header + size.payload ? size : undefined;
   }
 
   take(): Frame {
-    const { header, payload } = this.size() ?? { header: 0, payload: 0 };
+    const { header, payload } = this.#size() ?? { header: 0, payload: 0 };
     const payloadStart = PREFIX_BYTES + header;
-    const bytes = this.cut(payloadStart + payload);
-    return { header: JSON.parse(bytes.toString("utf8", PREFIX_BYTES, payloadStart)) as unknown, payload: bytes.subarray(payloadStart) };
+    const bytes = this.#cut(payloadStart + payload);
+    return {
+      header: JSON.parse(bytes.toString("utf8", PREFIX_BYTES, payloadStart)) as unknown,
+      payload: bytes.subarray(payloadStart),
+    };
   }
 
-  private size(): FrameSize | undefined {
-    if (this.length < PREFIX_BYTES) return undefined;
-    const prefix = this.peek(PREFIX_BYTES);
+  #size(): FrameSize | undefined {
+    if (this.#length < PREFIX_BYTES) return undefined;
+    const prefix = this.#peek(PREFIX_BYTES);
     const size = { header: prefix.readUInt32BE(0), payload: prefix.readUInt32BE(4) };
-    if (size.header > this.caps.headerBytes || size.payload > this.caps.payloadBytes) throw new Error("a frame is too large");
+    if (size.header > this.caps.headerBytes || size.payload > this.caps.payloadBytes)
+      throw new Error("a frame is too large");
     return size;
   }
 
-  private peek(count: number): Buffer {
-    const first = this.chunks[0];
+  #peek(count: number): Buffer {
+    const first = this.#chunks[0];
     if (first && first.length >= count) return first;
-    return this.merge();
+    return this.#merge();
   }
 
-  private cut(count: number): Buffer {
-    const all = this.merge();
+  #cut(count: number): Buffer {
+    const all = this.#merge();
     const rest = all.subarray(count);
-    this.chunks = rest.length > 0 ? [rest] : [];
-    this.length = rest.length;
+    this.#chunks = rest.length > 0 ? [rest] : [];
+    this.#length = rest.length;
     return all.subarray(0, count);
   }
 
-  private merge(): Buffer {
-    const [only] = this.chunks;
-    const all = only && this.chunks.length === 1 ? only : Buffer.concat(this.chunks);
-    this.chunks = [all];
+  #merge(): Buffer {
+    const [only] = this.#chunks;
+    const all = only && this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks);
+    this.#chunks = [all];
     return all;
   }
 }
@@ -162,8 +168,8 @@ class FrameReader {
 const WAIT_CELL = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Writes a frame before it returns, so that what a guest logged is out of the process even if the guest kills the
- * process with its next statement. For child processes only: it blocks while the reader is slow.
+ * Writes a frame synchronously, so that a guest's log line has left the process even if the guest's next statement
+ * crashes it. For child processes only: blocks while the reader is slow.
  */
 export function writeFrameSync(fd: number, header: object, payload?: Buffer): void {
   const frame = encodeFrame(header, payload);

@@ -1,4 +1,4 @@
-/** Every call of the protocol and the part that answers it. */
+/** Maps every call of the protocol to its implementation. */
 import type { Logger } from "pino";
 import type { AccountId, Hash32 } from "../protocol/ids";
 import type { ExecutorAnswer } from "../protocol/executor";
@@ -15,6 +15,7 @@ import { attest, quoteEvidence, type ConfigDocument, type TeeSource } from "./te
 import type { GasGuard } from "./writes/gas";
 import type { Forwards } from "./writes/forwards";
 import type { Writes } from "./writes/writes";
+import { defined } from "../protocol/defined";
 
 export interface ServiceParts {
   readonly config: Config;
@@ -29,7 +30,7 @@ export interface ServiceParts {
   readonly runner: Runner;
   readonly pool: SandboxPool;
   readonly tee: TeeSource;
-  /** Fixed at start: what a quote binds must not change under it. */
+  /** Fixed at start: a quote binds it. */
   readonly configDocument: ConfigDocument;
   readonly loop: LoopWatch;
   readonly logger: Logger;
@@ -57,7 +58,7 @@ export function createHandlers(parts: ServiceParts): Handlers {
     signNoop: async (request) => (await gas.ready(), writes.signNoop(request)),
     signTopUp: async (request) => (await gas.ready(), writes.signTopUp(request)),
     payers: (request) => writes.payers(request),
-    attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    attestation: (request) => attest(parts.tee, { config: parts.configDocument, ...defined({ tlsCertFile }) }, request),
     evidenceQuote: (request) => quoteEvidence(parts.tee, request),
     info: () => info(parts),
     ready: () => ready(parts),
@@ -75,7 +76,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
     limits: { ...config.limits },
     privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
     tee: tee.kind,
-    ...(dstack === undefined ? {} : { dstack }),
+    ...defined({ dstack }),
     config: { ...parts.configDocument },
     sandbox: { level: level.level, missing: [...level.missing] },
     pool: { size, busy, queued },
@@ -83,7 +84,7 @@ async function info(parts: ServiceParts): Promise<ExecutorAnswer<"info">> {
   };
 }
 
-/** A guest agent that does not answer takes its own fields away, not the limits and the sandbox level. */
+/** If the guest agent does not answer, only its own fields are missing from the answer. */
 async function dstackInfo({ tee, logger }: ServiceParts): Promise<Record<string, unknown> | undefined> {
   return tee.info().catch((error: unknown) => {
     logger.warn({ err: error }, "the guest agent gave no info");
@@ -98,5 +99,9 @@ async function ready({ chain, pool }: ServiceParts): Promise<ExecutorAnswer<"rea
     return undefined;
   });
   if (pool.stats().children === 0) problems.push("no sandbox child is running");
-  return { ready: problems.length === 0, problems, ...(blockNumber === undefined ? {} : { blockNumber: Number(blockNumber) }) };
+  return {
+    ready: problems.length === 0,
+    problems,
+    ...(blockNumber === undefined ? {} : { blockNumber: Number(blockNumber) }),
+  };
 }

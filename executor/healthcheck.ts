@@ -1,18 +1,41 @@
-/** The container's healthcheck: exits with 0 when the executor answers that it is ready. One that does not answer at all is ended by its own watchdog. */
-import { request } from "node:http";
-import { EXECUTOR_CALLS } from "../protocol/executor";
+/**
+ * The container's healthcheck: exits with 0 when the executor reports that it is ready. One that does not answer at all
+ * is ended, so that the container's restart policy starts it again: its own watchdog ends it when its event loop is
+ * held, but nothing in it runs when the whole process stands still.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { isSilent, statusOf } from "./alive";
 
-const TIMEOUT_MS = 5_000;
+const TIMEOUT_MS = 4_000;
+
+async function main(socketPath: string): Promise<number> {
+  const status = await statusOf(socketPath, "POST", TIMEOUT_MS).catch(() => 0);
+  if (status === undefined && (await isSilent(socketPath))) endKeyholder();
+  return status === 200 ? 0 : 1;
+}
+
+/** The process that was started from the same folder as this one. */
+function endKeyholder(): void {
+  const program = join(dirname(process.argv[1] ?? ""), "main.js");
+  for (const pid of readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name))) {
+    if (!argumentsOf(pid).includes(program)) continue;
+    process.stderr.write("the keyholder does not answer; ending it\n");
+    process.kill(Number(pid), "SIGKILL");
+  }
+}
+
+function argumentsOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  } catch {
+    return [];
+  }
+}
 
 const socketPath = process.argv[2];
 if (socketPath === undefined) {
   process.stderr.write("usage: healthcheck.js <the executor's socket>\n");
   process.exit(2);
 }
-const asked = request(
-  { socketPath, path: EXECUTOR_CALLS.ready.path, method: "POST", timeout: TIMEOUT_MS, headers: { "content-type": "application/json" } },
-  (answer) => process.exit(answer.statusCode === 200 ? 0 : 1),
-);
-asked.on("timeout", () => process.exit(1));
-asked.on("error", () => process.exit(1));
-asked.end("{}");
+void main(socketPath).then((code) => process.exit(code));

@@ -1,7 +1,4 @@
-/**
- * OIDC ID tokens as credentials. The keyholder verifies the raw token on every use; nobody's word about it is taken.
- * Source: wire "Who is asking" (`X-Identity-Token`).
- */
+/** OIDC ID tokens as credentials. The keyholder verifies the raw token on every use. */
 import { createLocalJWKSet, decodeJwt, errors, jwtVerify, type JSONWebKeySet, type JWTPayload } from "jose";
 import { KeywrightError } from "../protocol/errors";
 import type { IdentityIssuer } from "./config";
@@ -19,7 +16,7 @@ const MAX_TOKEN_CHARS = 16_384;
 const MAX_TOKEN_AGE = "10 minutes";
 const CLOCK_TOLERANCE_SECONDS = 10;
 const KEY_SET_LIFE_MS = 10 * 60_000;
-/** A token with an unknown key asks for the set again, but strangers cannot make us ask more often than this. */
+/** Tokens with an unknown key refresh the key set, at most this often, so that strangers cannot cause many fetches. */
 const KEY_SET_REFRESH_MS = 30_000;
 /** OIDC Core §2: a subject has at most 255 ASCII characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
@@ -57,7 +54,7 @@ class Provider {
     return payload.sub;
   }
 
-  /** A key the set does not have may be new: the set is fetched once more, then the token is refused. */
+  /** A missing key may be new: the key set is fetched once more before the token is refused. */
   async #verifySignature(token: string): Promise<JWTPayload> {
     try {
       return await this.#verifyWith(token, await this.#keySet(KEY_SET_LIFE_MS));
@@ -78,17 +75,20 @@ class Provider {
       maxTokenAge: MAX_TOKEN_AGE,
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
     });
-    // Access, logout and proof tokens are signed with the same keys and may carry the same claims.
+    // Access, logout and proof tokens are signed with the same keys and may have the same claims.
     const { typ } = protectedHeader;
-    if (typ !== undefined && typ !== "JWT") throw refused("its type must be JWT or absent: it is another kind of token than an ID token");
+    if (typ !== undefined && typ !== "JWT")
+      throw refused("its type must be JWT or absent: it is another kind of token than an ID token");
     return payload;
   }
 
-  /** `aud` is this service and nobody else; a token that was issued to another party (`azp`) is not for us. */
+  /** `aud` must be this service alone, and a token issued to another party (`azp`) is refused. */
   #requireAudience(payload: JWTPayload): void {
     const audiences = Array.isArray(payload.aud) ? payload.aud : [payload.aud];
-    if (audiences.length !== 1 || audiences[0] !== this.facts.audience) throw refused("aud must name this service alone");
-    if (payload.azp !== undefined && payload.azp !== this.facts.audience) throw refused("azp must be this service when it is present");
+    if (audiences.length !== 1 || audiences[0] !== this.facts.audience)
+      throw refused("aud must name this service alone");
+    if (payload.azp !== undefined && payload.azp !== this.facts.audience)
+      throw refused("azp must be this service when it is present");
   }
 
   async #keySet(maxAgeMs: number): Promise<KeySet> {
@@ -103,12 +103,17 @@ class Provider {
       this.#keys = { set, fetchedAt: Date.now() };
       return set;
     } catch (cause) {
-      throw new KeywrightError("identity_provider_unavailable", "The identity provider's keys could not be read.", {}, { cause, retryAfterSeconds: 5 });
+      throw new KeywrightError(
+        "identity_provider_unavailable",
+        "The identity provider's keys could not be read.",
+        {},
+        { cause, retryAfterSeconds: 5 },
+      );
     }
   }
 }
 
-/** Read before anything is verified, to choose the key set; the verification checks it again. */
+/** Read before verification to choose the key set; the verification checks it again. */
 function issuerOf(token: string): string {
   try {
     return decodeJwt(token).iss ?? "";

@@ -1,6 +1,6 @@
 /**
- * Keccak-256 for everything this process hashes through ethers: compiled WebAssembly instead of JavaScript, 15 times as fast for 60 kB. Guests choose how much
- * is hashed, and it is hashed on the loop that serves everybody.
+ * Keccak-256 for all hashing through ethers: compiled WebAssembly instead of JavaScript, 15 times as fast for 60 kB.
+ * Guests choose how much is hashed, and hashing blocks the event loop that all requests share.
  */
 import { keccak256 } from "ethers";
 import { createKeccak } from "hash-wasm";

@@ -1,4 +1,4 @@
-/** What one run may use on this deployment: the defaults of the one table, lowered or raised by the operator within what the executor can carry. */
+/** Limits of runs on this deployment: the defaults, which the operator may change within what the executor supports. */
 import { MAX_WALL_MS, RUN_LIMITS, type RunLimits } from "../protocol/limits";
 
 export type LimitName = keyof typeof RUN_LIMITS;
@@ -6,7 +6,10 @@ export const LIMIT_NAMES = Object.keys(RUN_LIMITS) as LimitName[];
 
 const MIB = 2 ** 20;
 
-/** The most an operator may allow: above these the channel between the processes, or a child's memory, would not hold. */
+/**
+ * The highest values an operator may set: above them the channel between the processes or a child's memory would not
+ * suffice.
+ */
 export const LIMIT_CEILINGS: RunLimits = {
   wallMs: MAX_WALL_MS,
   heapMiB: 2048,
@@ -38,7 +41,7 @@ export function limitVariable(name: LimitName): string {
     .toUpperCase()}`;
 }
 
-/** A run's limits: the deployment's, with the wall time lowered to what the caller pays for. */
+/** A run's limits: the deployment's, with the wall time limited to what was paid for. */
 export function limitsOfRun(limits: RunLimits, paidMs: number): RunLimits {
   return { ...limits, wallMs: Math.min(limits.wallMs, paidMs) };
 }

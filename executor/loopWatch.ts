@@ -1,6 +1,6 @@
 /**
- * How long the keyholder's event loop was held, second by second: whatever holds it holds everybody. Beside the time that passed stands the time this thread
- * computed meanwhile: where the first is long and the second short, the machine was busy with others.
+ * Measures how long the keyholder's event loop is blocked, per second, since that blocks all requests. Also measures
+ * this thread's CPU time: a long block with little CPU time means that other processes kept the machine busy.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Logger } from "pino";
@@ -11,7 +11,7 @@ const RESOLUTION_MS = 10;
 const NANOSECONDS = 1e6;
 const MICROSECONDS = 1e3;
 
-/** The longest in each of the last sixty seconds, in ms, the newest last. */
+/** The maximum of each of the last sixty seconds, in ms, newest last. */
 export interface Held {
   readonly heldMs: number[];
   readonly computedMs: number[];
@@ -26,7 +26,10 @@ export class LoopWatch {
 
   constructor(private readonly logger: Logger) {
     this.#delays.enable();
-    this.#timers = [setInterval(() => this.#look(), RESOLUTION_MS).unref(), setInterval(() => this.#note(), 1_000).unref()];
+    this.#timers = [
+      setInterval(() => this.#look(), RESOLUTION_MS).unref(),
+      setInterval(() => this.#note(), 1_000).unref(),
+    ];
   }
 
   get held(): Held {
@@ -46,7 +49,7 @@ export class LoopWatch {
 
   #note(): void {
     this.#look();
-    // The histogram counts the whole time between two looks, of which the first part was asked for.
+    // The histogram counts the whole time between two samples; the first part of it is the sampling interval.
     const heldMs = Math.max(0, Math.round(this.#delays.max / NANOSECONDS) - RESOLUTION_MS);
     const computedMs = Math.round(this.#mostComputed);
     this.#delays.reset();

@@ -1,33 +1,44 @@
-/** The keyholder process: reads its configuration, starts the service, ends it cleanly on SIGTERM and SIGINT. */
+/** The keyholder process: reads the configuration, starts the service, stops it cleanly on SIGTERM and SIGINT. */
 import { ConfigError, readConfig, type Config } from "./config";
-import { createLogger } from "./log";
+import { createLogger } from "../protocol/log";
 import { startService } from "./service";
 import { startWatchdog } from "./watchdog";
 import { closeOwnMemory } from "./walls/keyholder";
 
-/** Whatever hangs at the end is left behind; children end by themselves when this process is gone. */
+/**
+ * Time for the shutdown after the drain; then the process exits anyway. Children exit by themselves when it is gone.
+ */
 const AFTER_DRAIN_MS = 1_500;
-/** The sandbox's native module and its memory wall fit this line and later ones. */
+/** The sandbox's native module and memory limits need this release line of Node or a later one. */
 const OLDEST_NODE_LINE = 24;
 
 async function main(): Promise<void> {
-  if (Number(process.versions.node.split(".")[0]) < OLDEST_NODE_LINE) exitWith(`The executor runs on Node ${OLDEST_NODE_LINE}; this is ${process.version}.`);
+  if (Number(process.versions.node.split(".")[0]) < OLDEST_NODE_LINE)
+    exitWith(`The executor runs on Node ${OLDEST_NODE_LINE}; this is ${process.version}.`);
   const openMemory = closeOwnMemory();
   const config = configOrExit();
-  const logger = createLogger(config.LOG_LEVEL);
+  const logger = createLogger(config.LOG_LEVEL, "keyholder");
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
       logger.fatal({ err: error }, event);
       process.exit(1);
     });
   }
-  // Node opens a debugger on SIGUSR1, and a debugger reads the root key; a listener takes its place.
+  // SIGUSR1 would start Node's debugger, which could read the root key; a listener replaces that.
   process.on("SIGUSR1", () => logger.warn("SIGUSR1 does nothing: this process takes no debugger"));
   startWatchdog();
   const stopped = stopOnSignal();
   const service = startService(config, logger, openMemory);
   const readyOrStopped = service.started.then(() => {
-    logger.info({ socket: config.EXECUTOR_SOCKET, chainId: config.chainId.toString(), contract: config.contractAddress, tee: config.TEE }, "executor ready");
+    logger.info(
+      {
+        socket: config.EXECUTOR_SOCKET,
+        chainId: config.chainId.toString(),
+        contract: config.contractAddress,
+        tee: config.TEE,
+      },
+      "executor ready",
+    );
     return stopped;
   });
   try {
@@ -56,7 +67,7 @@ function exitWith(message: string): never {
   process.exit(2);
 }
 
-/** Resolves with the first signal; a second one ends the process at once. */
+/** Resolves at the first signal; a second one exits at once. */
 function stopOnSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let seen = false;

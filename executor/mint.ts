@@ -1,6 +1,6 @@
 /**
- * Fresh keys. Nothing here is remembered: an account key and an API-mode usage key are random, everything else can be derived again from its path.
- * Source: wire, rows "new account", "create wallet", "mint with signature".
+ * Creates keys. Nothing is stored: without an attempt, an account key or API-mode usage key is random; all others can
+ * be derived again.
  */
 import { randomBytes } from "node:crypto";
 import { keyIdOf, packedAccountId, parseApiKey } from "../protocol/ids";
@@ -25,7 +25,7 @@ export class Mint {
     private readonly nowSeconds: () => number = () => Date.now() / 1000,
   ) {}
 
-  /** With an attempt the key follows from it, so that a repeated request is given the same one; without, it is random. */
+  /** With an attempt the key is derived from it, so that a retry gets the same one; without, it is random. */
   accountKey({ attempt }: ExecutorRequest<"mintAccountKey"> = {}): ExecutorAnswer<"mintAccountKey"> {
     const { key, keyId, walletAddress } = this.#keyOf("account-key", attempt);
     return { apiKey: key, apiKeyHash: keyId, walletAddress };
@@ -37,7 +37,9 @@ export class Mint {
   }
 
   #keyOf(kind: "account-key" | "api-usage-key", attempt: string | undefined): MintedKey {
-    return attempt === undefined ? randomKey() : this.keyring.withAttempt(kind, Buffer.from(attempt, "hex"), keyOfSecret);
+    return attempt === undefined
+      ? randomKey()
+      : this.keyring.withAttempt(kind, Buffer.from(attempt, "hex"), keyOfSecret);
   }
 
   pkp(accountId: AccountId): ExecutorAnswer<"mintPkp"> {
@@ -51,14 +53,27 @@ export class Mint {
   }
 
   /** @throws KeywrightError `typed_data_…`, `signature_…`. */
-  usageKeyWithSignature(request: ExecutorRequest<"mintUsageKeyWithSignature">): ExecutorAnswer<"mintUsageKeyWithSignature"> {
+  usageKeyWithSignature(
+    request: ExecutorRequest<"mintUsageKeyWithSignature">,
+  ): ExecutorAnswer<"mintUsageKeyWithSignature"> {
     const account = this.#accountOf("AddUsageApiKey", request);
     const { path, value } = this.keyring.mintUsageKey(account, keyOfSecret);
-    return { walletAddress: value.walletAddress, derivationPath: path, usageApiKey: value.key, apiKeyHash: value.keyId };
+    return {
+      walletAddress: value.walletAddress,
+      derivationPath: path,
+      usageApiKey: value.key,
+      apiKeyHash: value.keyId,
+    };
   }
 
-  /** The account a signed mint is for: the one it names (a Safe's, a converted one), else the signing wallet's own. */
-  #accountOf(primaryType: PrimaryType, { typed_data, signature, accountId }: ExecutorRequest<"mintPkpWithSignature">): AccountId {
+  /**
+   * The account of a signed mint: the one the request names (of a Safe or a converted account), else the signing
+   * wallet's own.
+   */
+  #accountOf(
+    primaryType: PrimaryType,
+    { typed_data, signature, accountId }: ExecutorRequest<"mintPkpWithSignature">,
+  ): AccountId {
     const expected = { primaryType, domain: this.domain, nowSeconds: this.nowSeconds() };
     const signer = verifyTypedData(typed_data, signature, expected);
     return accountId === undefined ? packedAccountId(signer) : (accountId.toLowerCase() as AccountId);
@@ -72,7 +87,7 @@ function randomKey(): MintedKey {
   }
 }
 
-/** The text of a secret, which is the key; the buffer is zero-filled. */
+/** The key whose text is the secret in base64; zero-fills the buffer. */
 function keyOfSecret(secret: Buffer): MintedKey {
   const key = secret.toString("base64") as ApiKey;
   const minted = { key, keyId: keyIdOf(key), walletAddress: addressOf(secret) };

@@ -1,6 +1,6 @@
 /**
- * What the keyholder states about public keys. Nothing is asked of the chain: only one path leads to a PKP's address, so path and address that belong together
- * are all there is to know. The statement key stands in the config document, which quotes cover.
+ * Signed statements about public keys. Needs no chain read: only one path derives a PKP's address, so it suffices to
+ * check that path and address match. The statement key is in the config document, which quotes cover.
  */
 import { CURVES } from "../protocol/curves";
 import type { ExecutorAnswer, ExecutorRequest } from "../protocol/executor";
@@ -11,7 +11,7 @@ import type { Keyring } from "./keys/keyring";
 import { publicKeyEntry } from "./keys/publicKeys";
 
 export class PublicKeys {
-  /** 0x and the 32 bytes of the Ed25519 key that signs every statement. */
+  /** 0x and the 32 bytes of the Ed25519 public key of every statement. */
   readonly statementKey: string;
 
   constructor(
@@ -21,12 +21,17 @@ export class PublicKeys {
     this.statementKey = hex(keyring.withStatementKey(ed25519PublicKey));
   }
 
-  /** @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`: account, path and address do not belong together. */
+  /**
+   * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp` when account, path and address
+   * do not match.
+   */
   state({ accountId, pkpId, derivationPath }: ExecutorRequest<"publicKeys">): ExecutorAnswer<"publicKeys"> {
     const account = accountId.toLowerCase() as AccountId;
     const path = derivationPath.toLowerCase() as DerivationPath;
     const pkp = parseAddress(pkpId) as PkpId;
-    const keys = CURVES.map((curve) => this.keyring.withPkpOn(curve, account, path, pkp, (secret) => publicKeyEntry(curve, secret)));
+    const keys = CURVES.map((curve) =>
+      this.keyring.withPkpOn(curve, account, path, pkp, (secret) => publicKeyEntry(curve, secret)),
+    );
     const statement = { key_namespace: this.keyNamespace, pkp_id: pkp, derivation_path: path, keys };
     const signature = hex(this.keyring.withStatementKey((seed) => signEd25519(seed, statementBytes(statement))));
     return { ...statement, attestation: { public_key: this.statementKey, signature } };

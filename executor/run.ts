@@ -1,18 +1,15 @@
-/**
- * One run from request to answer: who asks, which code, may he, then the sandbox; nothing is taken on the relayer's word.
- * Source: specification §1 "Execution check"; house "Run an action".
- */
+/** One run from request to answer: authenticate, resolve the code, authorize, execute; never trust the relayer. */
 import { KeywrightError } from "../protocol/errors";
 import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
 import { runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
 import type { RunLimits } from "../protocol/limits";
-import { authorizePkp, authorizeRun, isFresh, type Authorization } from "./authorize";
+import { authorizePkp, authorizeRun, isFresh, runKeyOf, type Authorization, type Permitted } from "./authorize";
 import type { Callers } from "./callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
 import { createOps, type AskedAhead, type OpsParts } from "./ops/ops";
-import { PoolClosed, QueueFull, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
+import { PoolClosed, QueueFull, type OpHandler, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
 import type { CallContext } from "./server";
 
 export interface RunnerParts extends OpsParts {
@@ -27,7 +24,7 @@ type RunRequest = ExecutorRequest<"run">;
 interface QueuedRun {
   readonly code: string;
   readonly authorization: Authorization;
-  /** When the contract was asked, on the clock of `performance`. */
+  /** When the contract was asked, in milliseconds of `performance.now()`. */
   readonly askedAt: number;
   readonly ahead: AskedAhead | undefined;
   readonly authorize: () => Promise<Authorization>;
@@ -35,21 +32,26 @@ interface QueuedRun {
   readonly limits: RunLimits;
   readonly params: string;
   readonly signal: AbortSignal;
-  /** Filled with the PKPs its ops use. */
+  /** Receives the PKPs that the ops use. */
   readonly used: Set<PkpId>;
 }
 
 /**
- * A run's permission at the moment it starts. While the second question is open the run gets no op served; a refusal ends it, and is what its caller is told.
+ * Checks a run's permission again when the run starts, if the first answer is too old. Until the answer arrives the
+ * run's ops, fetches and imports wait, and its ops follow the newer decision; a denial ends the run and is returned to
+ * the caller.
  */
 class StartPermission {
   readonly #revoked = new AbortController();
-  granted: Promise<unknown> = Promise.resolve();
+  granted: Promise<Authorization>;
 
   constructor(
+    private readonly first: Authorization,
     private readonly askedAt: number,
-    private readonly authorize: () => Promise<unknown>,
-  ) {}
+    private readonly authorize: () => Promise<Authorization>,
+  ) {
+    this.granted = Promise.resolve(first);
+  }
 
   get revoked(): AbortSignal {
     return this.#revoked.signal;
@@ -57,8 +59,14 @@ class StartPermission {
 
   start(): void {
     if (isFresh(this.askedAt)) return;
-    this.granted = this.authorize();
+    this.granted = this.#again();
     this.granted.catch(() => this.#revoked.abort());
+  }
+
+  async #again(): Promise<Authorization> {
+    const again = await this.authorize();
+    if (again.decision.accountId === this.first.decision.accountId) return again;
+    throw new KeywrightError("unknown_key", "The key has left the account that pays for this run.");
   }
 }
 
@@ -66,32 +74,60 @@ export class Runner {
   constructor(private readonly parts: RunnerParts) {}
 
   /**
-   * The context's signal is aborted when the caller went away: it frees the place in the queue, or ends the run.
-   * @throws KeywrightError what was refused before any code ran; whatever the code does is an answer, not an error.
+   * A run without a limit is answered in two parts: the permission and, after the caller has confirmed the payment, the
+   * outcome. It is not queued before that. The context's signal is aborted when the caller disconnects, which removes
+   * the run from the queue or ends it.
+   * @throws KeywrightError for refusals before any code ran; whatever the code does is an answer, not an error.
    */
-  async run(request: RunRequest, { signal, log, rest }: CallContext): Promise<ExecutorAnswer<"run">> {
+  async run(request: RunRequest, { signal, log, rest, permit }: CallContext): Promise<ExecutorAnswer<"run">> {
     const startedAt = performance.now();
     this.#requireParams(request.params);
     const pkpId = pkpOf(request);
-    const [caller, source] = await Promise.all([this.parts.callers.resolve(request.credential), this.parts.code.identify(request)]);
-    const authorize = (): Promise<Authorization> => authorizeRun(this.parts.chain, caller, source.cid, pkpId);
+    const [caller, source] = await Promise.all([
+      this.parts.callers.resolve(request.credential),
+      this.parts.code.identify(request),
+    ]);
+    const question = { cid: source.cid, pkpId, notBefore: request.notBefore ?? 0 };
+    const authorize = (): Promise<Permitted> => authorizeRun(this.parts.chain, caller, question);
     const authorization = await authorize();
     const authorizedAt = performance.now();
     const ahead = this.#askAhead(request.params, authorization, pkpId);
+    if (request.limitMs === undefined) permit({ key: runKeyOf(authorization.key) });
     const limits = limitsOfRun(this.parts.limits, request.limitMs ?? (await limitOf(rest)));
-    // Only now: code that is fetched from a gateway is work that somebody pays for.
+    // Only after the payment is confirmed: fetching code from a gateway is paid work.
     const code = await this.parts.code.load(source);
     const used = new Set<PkpId>();
-    const outcome = await this.#runCode({ code, authorization, askedAt: startedAt, ahead, authorize, pkpId, limits, params: request.params, signal, used });
-    log.debug({ authorizeMs: authorizedAt - startedAt, poolMs: performance.now() - authorizedAt, durationMs: outcome.durationMs, cid: source.cid }, "ran");
+    const outcome = await this.#runCode({
+      code,
+      authorization,
+      askedAt: startedAt,
+      ahead,
+      authorize,
+      pkpId,
+      limits,
+      params: request.params,
+      signal,
+      used,
+    });
+    log.debug(
+      {
+        authorizeMs: authorizedAt - startedAt,
+        poolMs: performance.now() - authorizedAt,
+        durationMs: outcome.durationMs,
+        cid: source.cid,
+      },
+      "ran",
+    );
     return answerOf(outcome, limits.wallMs, authorization, used);
   }
 
   async #runCode(run: QueuedRun): Promise<RunOutcome> {
     const { code, authorization, pkpId, limits, params, signal } = run;
     const { keyId, cid, decision } = authorization;
-    const ops = createOps(this.parts, authorization, pkpId, run.ahead, (used) => run.used.add(used));
-    const permission = new StartPermission(run.askedAt, run.authorize);
+    const permission = new StartPermission(authorization, run.askedAt, run.authorize);
+    const opsOf = (granted: Authorization): OpHandler =>
+      createOps(this.parts, granted, pkpId, run.ahead, (used) => run.used.add(used));
+    let ops: OpHandler | undefined;
     const job: RunJob = {
       account: decision.accountId,
       key: keyId,
@@ -99,7 +135,11 @@ export class Runner {
       cid,
       params,
       limits,
-      ops: async (call) => (await permission.granted, ops(call)),
+      ops: async (call) => {
+        const granted = await permission.granted;
+        return (ops ??= opsOf(granted))(call);
+      },
+      permitted: () => permission.granted,
       signal: AbortSignal.any([signal, permission.revoked]),
       onStarted: () => permission.start(),
     };
@@ -113,13 +153,16 @@ export class Runner {
     }
   }
 
-  /** Most actions that use a PKP are told which one as `pkpId`: the contract is asked about it while the run is paid for, not while the action waits. */
+  /**
+   * Most actions that use a PKP get its id as `pkpId`: its permission is read from the contract during payment, so that
+   * the action does not wait for it.
+   */
   #askAhead(params: string, authorization: Authorization, pkpId: PkpId | undefined): AskedAhead | undefined {
     const { pkpId: text } = JSON.parse(params) as { pkpId?: unknown };
     const named = typeof text === "string" ? (parseAddress(text) as PkpId | undefined) : undefined;
     if (named === undefined || named === pkpId) return undefined;
     const decision = authorizePkp(this.parts.chain, authorization, named);
-    // A refusal counts only where the PKP is used.
+    // A denial matters only if the PKP is used.
     decision.catch(() => undefined);
     return { pkpId: named, decision, askedAt: performance.now() };
   }
@@ -127,7 +170,8 @@ export class Runner {
   #requireParams(params: string): void {
     const bytes = Buffer.byteLength(params, "utf8");
     const { paramsBytes } = this.parts.limits;
-    if (bytes > paramsBytes) throw new KeywrightError("params_too_large", `js_params is ${bytes} bytes; at most ${paramsBytes} are accepted.`);
+    if (bytes > paramsBytes)
+      throw new KeywrightError("params_too_large", `js_params is ${bytes} bytes; at most ${paramsBytes} are accepted.`);
     if (!isJsonObject(params)) throw new KeywrightError("invalid_value", "js_params must be a JSON object.");
   }
 }
@@ -136,24 +180,59 @@ function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
   return pkpId === undefined ? undefined : (parseAddress(pkpId) as PkpId | undefined);
 }
 
-/** Nothing runs before the relayer has said for how long it is paid for. */
+/** How long a permission waits for its payment. */
+const PAYMENT_WAIT_MS = 15_000;
+
+/** Nothing runs before the relayer has confirmed the paid time. */
 async function limitOf(rest: CallContext["rest"]): Promise<number> {
-  const start = runStartSchema.safeParse(await rest());
-  if (!start.success) throw new KeywrightError("invalid_body", "A run needs limitMs: with the request, or as its second part.");
+  const start = runStartSchema.safeParse(await soonEnough(rest()));
+  if (!start.success)
+    throw new KeywrightError("invalid_body", "A run needs limitMs: with the request, or as its second part.");
   return start.data.limitMs;
 }
 
-function answerOf(outcome: RunOutcome, limitMs: number, { cid }: Authorization, used: ReadonlySet<PkpId>): ExecutorAnswer<"run"> {
+async function soonEnough<T>(second: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(new KeywrightError("timed_out", "The run was not paid for in time.")),
+      PAYMENT_WAIT_MS,
+    );
+  });
+  return Promise.race([second, late]).finally(() => clearTimeout(timer));
+}
+
+function answerOf(
+  outcome: RunOutcome,
+  limitMs: number,
+  { cid }: Authorization,
+  used: ReadonlySet<PkpId>,
+): ExecutorAnswer<"run"> {
   const { response, logs, error, durationMs, fault } = outcome;
   const failed = error === undefined ? {} : { error };
-  return { response, logs, ...failed, usage: { durationMs, limitMs }, faultIsOurs: fault === "ours", cid, pkpsUsed: [...used] };
+  return {
+    response,
+    logs,
+    ...failed,
+    usage: { durationMs, limitMs },
+    faultIsOurs: fault === "ours",
+    cid,
+    pkpsUsed: [...used],
+  };
 }
 
 function notRun(error: unknown): unknown {
   if (error instanceof QueueFull) {
-    return new KeywrightError("queue_full", "The queue for runs is full at the moment.", {}, { retryAfterSeconds: error.retryAfterSeconds });
+    return new KeywrightError(
+      "queue_full",
+      "The queue for runs is full at the moment.",
+      {},
+      { retryAfterSeconds: error.retryAfterSeconds },
+    );
   }
-  return error instanceof PoolClosed ? new KeywrightError("shutting_down", "The service is shutting down.", {}, { retryAfterSeconds: 5 }) : error;
+  return error instanceof PoolClosed
+    ? new KeywrightError("shutting_down", "The service is shutting down.", {}, { retryAfterSeconds: 5 })
+    : error;
 }
 
 function isJsonObject(text: string): boolean {

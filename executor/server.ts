@@ -1,7 +1,4 @@
-/**
- * The keyholder's server: JSON over HTTP on a Unix socket, every message checked on its way in and on its way out.
- * Source: protocol/executor.ts; design of the executor, "Keyholder".
- */
+/** The keyholder's server: JSON over HTTP on a Unix socket, every message validated in both directions. */
 import { randomUUID } from "node:crypto";
 import { chmodSync, chownSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -9,34 +6,54 @@ import { connect } from "node:net";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { KeywrightError } from "../protocol/errors";
-import { EXECUTOR_CALLS, REQUEST_ID_HEADER, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest } from "../protocol/executor";
+import {
+  EXECUTOR_CALLS,
+  REQUEST_ID_HEADER,
+  type ExecutorAnswer,
+  type ExecutorCall,
+  type ExecutorRequest,
+  type RunPermission,
+} from "../protocol/executor";
+import { RunDenied, runKeyOf } from "./authorize";
 
 export interface CallContext {
-  /** The JSON value of the second part of a request that comes in two; resolves when it is there. */
+  /** The JSON value of the second part of a two-part request; resolves when it has arrived. */
   readonly rest: () => Promise<unknown>;
-  /** Aborted when the caller hung up before the answer. */
+  /** Sends the first line of a two-part answer; a later refusal is sent as its second line. */
+  readonly permit: (permission: RunPermission) => void;
+  /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
-export type Handlers = { readonly [C in ExecutorCall]: (request: ExecutorRequest<C>, context: CallContext) => ExecutorAnswer<C> | Promise<ExecutorAnswer<C>> };
+export type Handlers = {
+  readonly [C in ExecutorCall]: (
+    request: ExecutorRequest<C>,
+    context: CallContext,
+  ) => ExecutorAnswer<C> | Promise<ExecutorAnswer<C>>;
+};
 
 export interface ServerOptions {
   readonly socketPath: string;
-  /** Numeric id of the group that may connect; without it the owner alone may. */
+  /** Numeric id of the group that may connect; without it only the owner may. */
   readonly group?: number | undefined;
   readonly logger: Logger;
 }
 
 const MIB = 2 ** 20;
-/** Code is at most 16 MiB, but JSON may need six characters for one of its bytes only where the client needed them too: the relayer's own cap is 17 MiB. */
+/**
+ * Code is at most 16 MiB. JSON escapes may be longer, but then they were in the client's request too, which the relayer
+ * limits to 17 MiB.
+ */
 const MAX_RUN_BYTES = 24 * MIB;
 const MAX_BODY_BYTES = 4 * MIB;
 const BODY_TIMEOUT_MS = 30_000;
 const LINE_END = 0x0a;
 const REQUEST_ID = /^[0-9a-zA-Z-]{1,64}$/;
-/** Nobody reads it; the log line shows its status. */
+/** Never sent; only its status is logged. */
 const HUNG_UP = new KeywrightError("timed_out", "The caller hung up.");
-const CALLS = new Map<string, ExecutorCall>(Object.entries(EXECUTOR_CALLS).map(([name, { path }]) => [path, name as ExecutorCall]));
+const CALLS = new Map<string, ExecutorCall>(
+  Object.entries(EXECUTOR_CALLS).map(([name, { path }]) => [path, name as ExecutorCall]),
+);
 
 export class ExecutorServer {
   readonly #server: Server;
@@ -52,8 +69,8 @@ export class ExecutorServer {
   }
 
   /**
-   * Listens with the right mode from the first moment on, and answers 503 until `serve`: the socket is there before the children are, so that their
-   * self-test tries a real one. Throws when another executor listens there.
+   * Listens with the final socket mode from the start, and answers 503 until `serve` is called: the socket exists
+   * before the children, so that their self-test tries a real one. Throws when another executor listens there.
    */
   static async listen(options: ServerOptions): Promise<ExecutorServer> {
     await prepareSocket(options.socketPath);
@@ -66,7 +83,7 @@ export class ExecutorServer {
     this.#handlers = handlers;
   }
 
-  /** Takes no new calls, lets the open ones finish for `drainMs`, then closes every connection. */
+  /** Accepts no new calls, lets open ones finish for `drainMs`, then closes every connection. */
   async close(drainMs: number): Promise<void> {
     if (!this.#server.listening) return;
     this.#isDraining = true;
@@ -108,13 +125,16 @@ export class ExecutorServer {
     });
     this.#open++;
     let status = 200;
+    const reply = new Reply(response);
     try {
-      send(response, status, await this.#answer(request, gone.signal, log));
+      reply.answer(
+        await this.#answer(request, { signal: gone.signal, log, permit: (permission) => reply.permit(permission) }),
+      );
     } catch (error) {
       if (gone.signal.aborted) log.info("the caller hung up");
       const refusal = gone.signal.aborted ? HUNG_UP : refusalOf(error, log);
       status = refusal.status;
-      send(response, status, { code: refusal.code, detail: refusal.detail, facts: refusal.facts, retryAfterSeconds: refusal.retryAfterSeconds });
+      reply.refuse(refusal);
     } finally {
       log[request.url === EXECUTOR_CALLS.ready.path ? "debug" : "info"](
         { path: request.url?.slice(0, 64), status, ms: Math.round((performance.now() - startedAt) * 100) / 100 },
@@ -124,14 +144,16 @@ export class ExecutorServer {
     }
   }
 
-  async #answer(request: IncomingMessage, signal: AbortSignal, log: Logger): Promise<unknown> {
+  async #answer(request: IncomingMessage, context: Omit<CallContext, "rest">): Promise<unknown> {
     const name = CALLS.get(request.url ?? "");
     if (name === undefined) throw new KeywrightError("route_not_found", "The executor has no such call.");
-    if (request.method !== "POST") throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
-    if (this.#isDraining) throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
+    if (request.method !== "POST")
+      throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
+    if (this.#isDraining)
+      throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
     const { first, rest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
     const text = name === "run" ? await first : `${await first}\n${await rest}`;
-    return this.#call(name, parseJson(text), { signal, log, rest: async () => parseJson(await rest) });
+    return this.#call(name, parseJson(text), { ...context, rest: async () => parseJson(await rest) });
   }
 
   async #call<C extends ExecutorCall>(name: C, body: unknown, context: CallContext): Promise<unknown> {
@@ -139,20 +161,26 @@ export class ExecutorServer {
     const parsed = request.safeParse(body);
     if (!parsed.success) {
       const fields = parsed.error.issues.map(({ path }) => path.join(".") || "body");
-      throw new KeywrightError("invalid_body", `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`);
+      throw new KeywrightError(
+        "invalid_body",
+        `The request has the wrong shape at ${[...new Set(fields)].slice(0, 8).join(", ")}.`,
+      );
     }
-    if (this.#handlers === undefined) throw new KeywrightError("executor_unavailable", "The executor is starting.", {}, { retryAfterSeconds: 2 });
+    if (this.#handlers === undefined)
+      throw new KeywrightError("executor_unavailable", "The executor is starting.", {}, { retryAfterSeconds: 2 });
     return answer.parse(await this.#handlers[name](parsed.data as ExecutorRequest<C>, context));
   }
 }
 
-/** A socket left by a killed executor is removed; a living one, or a file of another kind, is not ours to touch. */
+/** Removes the socket of a killed executor; refuses one in use or a file of another kind. */
 async function prepareSocket(socketPath: string): Promise<void> {
   mkdirSync(dirname(socketPath), { recursive: true, mode: 0o750 });
   const existing = lstatSync(socketPath, { throwIfNoEntry: false });
   if (existing === undefined) return;
-  if (!existing.isSocket()) throw new Error(`EXECUTOR_SOCKET ${socketPath} exists and is not a socket: remove it or name another path`);
-  if (await isAlive(socketPath)) throw new Error(`another executor listens on ${socketPath}: stop it or set another EXECUTOR_SOCKET`);
+  if (!existing.isSocket())
+    throw new Error(`EXECUTOR_SOCKET ${socketPath} exists and is not a socket: remove it or name another path`);
+  if (await isAlive(socketPath))
+    throw new Error(`another executor listens on ${socketPath}: stop it or set another EXECUTOR_SOCKET`);
   unlinkSync(socketPath);
 }
 
@@ -168,10 +196,10 @@ function isAlive(socketPath: string): Promise<boolean> {
   });
 }
 
-/** The body's first line, as soon as it is there, and what follows it; JSON has no line end of its own inside a text. */
+/** The body's first line, as soon as it has arrived, and the rest. JSON contains no raw line feed inside strings. */
 function readLines(request: IncomingMessage, maxBytes: number): { first: Promise<string>; rest: Promise<string> } {
   const [first, rest] = [deferred<string>(), deferred<string>()];
-  // Looked at only where a second part is expected.
+  // Only awaited where a second part is expected.
   rest.promise.catch(() => undefined);
   let chunks: Buffer[] = [];
   let length = 0;
@@ -184,7 +212,8 @@ function readLines(request: IncomingMessage, maxBytes: number): { first: Promise
   };
   request.on("data", (chunk: Buffer) => {
     length += chunk.length;
-    if (length > maxBytes) return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
+    if (length > maxBytes)
+      return fail(new KeywrightError("payload_too_large", `The call's body is larger than ${maxBytes} bytes.`));
     const end = isFirst ? chunk.indexOf(LINE_END) : -1;
     if (end < 0) return void chunks.push(chunk);
     isFirst = false;
@@ -220,14 +249,55 @@ function parseJson(text: string): unknown {
   }
 }
 
-function send(response: ServerResponse, status: number, value: unknown): void {
-  if (response.destroyed) return;
-  const body = Buffer.from(JSON.stringify(value), "utf8");
-  response.writeHead(status, { "content-type": "application/json", "content-length": body.length, ...(status === 413 ? { connection: "close" } : {}) });
-  response.end(body);
+/** The answer to a call: as a whole with its status, or, after a permission, as lines after the status was sent. */
+class Reply {
+  #isInLines = false;
+
+  constructor(private readonly response: ServerResponse) {}
+
+  permit(permission: RunPermission): void {
+    if (this.response.destroyed) return;
+    this.#isInLines = true;
+    this.response.writeHead(200, { "content-type": "application/x-ndjson" });
+    this.response.write(`${JSON.stringify(permission)}\n`);
+  }
+
+  answer(value: unknown): void {
+    if (this.#isInLines) this.#end(JSON.stringify({ answer: value }));
+    else this.#whole(200, value);
+  }
+
+  refuse(refusal: KeywrightError): void {
+    const { status, code, detail, facts, retryAfterSeconds } = refusal;
+    const refused = {
+      code,
+      detail,
+      facts,
+      retryAfterSeconds,
+      ...(refusal instanceof RunDenied ? { key: runKeyOf(refusal.key) } : {}),
+    };
+    if (this.#isInLines) this.#end(JSON.stringify({ refused }));
+    else this.#whole(status, refused);
+  }
+
+  #whole(status: number, value: unknown): void {
+    const body = Buffer.from(JSON.stringify(value), "utf8");
+    const closing = status === 413 ? { connection: "close" } : {};
+    if (!this.response.destroyed)
+      this.response.writeHead(status, {
+        "content-type": "application/json",
+        "content-length": body.length,
+        ...closing,
+      });
+    this.#end(body);
+  }
+
+  #end(body: Buffer | string): void {
+    if (!this.response.destroyed) this.response.end(body);
+  }
 }
 
-/** What we know is told; what we do not know is logged, and the caller learns nothing but that it is our fault. */
+/** Known errors are returned; unknown ones are logged, and the caller only learns that the service failed. */
 function refusalOf(error: unknown, log: Logger): KeywrightError {
   if (error instanceof KeywrightError) {
     log[error.status >= 500 ? "warn" : "debug"]({ err: error }, "refused");

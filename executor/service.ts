@@ -1,6 +1,6 @@
 /**
- * The keyholder put together: each part gets what it needs and no more. Started in an order in which nothing serves before what it stands on, and stopped
- * in the opposite one, so that no process and no file is left behind.
+ * Assembles the keyholder; each part gets only what it needs. Starts the parts in order of dependency and stops them in
+ * reverse, so that no process or file is left behind.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -36,6 +36,7 @@ import { buildConfigDocument, openTee, requireGenuineQuote, type ConfigDocument,
 import { GasGuard } from "./writes/gas";
 import { Forwards } from "./writes/forwards";
 import { Writes } from "./writes/writes";
+import { defined } from "../protocol/defined";
 
 const MIB = 2 ** 20;
 const POOL_DRAIN_MS = 500;
@@ -43,13 +44,13 @@ const CHAIN_WAIT_MS = 30_000;
 const CHAIN_RETRY_MS = 500;
 
 export interface Service {
-  /** Rejects with what keeps the service from starting; everything begun until then has been undone. */
+  /** Rejects with the reason why the service cannot start, after everything started so far was undone. */
   readonly started: Promise<void>;
-  /** Also in the middle of a start. */
+  /** May be called during the start. */
   stop(): Promise<void>;
 }
 
-/** Steps to undo, last first, each even when another one fails. A step that comes after the end is undone at once. */
+/** Cleanup steps, run last to first even when some fail. A step added after `run` is run at once. */
 class Undo {
   readonly #steps: (() => unknown)[] = [];
   #isOver = false;
@@ -65,7 +66,10 @@ class Undo {
   }
 }
 
-/** `missingElsewhere` are walls that the keyholder's own process lacks: they count like those of the children. */
+/**
+ * `missingElsewhere` are barriers that do not hold for the keyholder's own process; they count like those of the
+ * children.
+ */
 export function startService(config: Config, logger: Logger, missingElsewhere: readonly string[] = []): Service {
   const undo = new Undo();
   const started = start(config, logger, undo, missingElsewhere).catch(async (error: unknown) => {
@@ -78,19 +82,32 @@ export function startService(config: Config, logger: Logger, missingElsewhere: r
 async function start(config: Config, logger: Logger, undo: Undo, missingElsewhere: readonly string[]): Promise<void> {
   await useFastKeccak();
   const keyNamespace = keyNamespaceOf(config.chainId, config.contractAddress);
-  const server = await ExecutorServer.listen({ socketPath: config.EXECUTOR_SOCKET, group: config.EXECUTOR_SOCKET_GROUP, logger });
+  const server = await ExecutorServer.listen({
+    socketPath: config.EXECUTOR_SOCKET,
+    group: config.EXECUTOR_SOCKET_GROUP,
+    logger,
+  });
   undo.add(() => server.close(0));
   const chain = openChain(config, undo);
   await waitForContract(chain, keyNamespace, logger);
-  const tee = openTee({ kind: config.TEE, ...(config.DSTACK_ENDPOINT === undefined ? {} : { endpoint: config.DSTACK_ENDPOINT }) });
+  const tee = openTee({ kind: config.TEE, ...defined({ endpoint: config.DSTACK_ENDPOINT }) });
   undo.add(() => tee.close());
   if (config.production) await requireGenuineQuote(tee);
   const keyring = await openKeyring(config, tee, keyNamespace, logger);
   undo.add(() => keyring.destroy());
 
   const dataDir = prepareDataDir(config, undo);
-  const [fetcher, keySets] = await Promise.all([openFetcher(config, logger, undo), openKeySetFetcher(config, logger, undo)]);
-  const pool = await openPool(config, fetcher, [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])], logger, undo);
+  const [fetcher, keySets] = await Promise.all([
+    openFetcher(config, logger, undo),
+    openKeySetFetcher(config, logger, undo),
+  ]);
+  const pool = await openPool(
+    config,
+    fetcher,
+    [...new Set([...missingElsewhere, ...fetcher.missing, ...keySets.missing])],
+    logger,
+    undo,
+  );
   const cids = new CidComputer();
   undo.add(() => cids.close());
   const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
@@ -100,8 +117,20 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   const gas = gasGuard(config, chain);
   const loop = new LoopWatch(logger);
   undo.add(() => loop.stop());
-  const domain: TypedDataDomain = { name: domainName(config.SERVICE_NAME), version: TYPED_DATA_VERSION, chainId: config.chainId };
-  const runner = new Runner({ chain, keyring, callers, code, pool, limits: config.limits, privateKeysAllowed: config.ALLOW_PRIVATE_KEYS });
+  const domain: TypedDataDomain = {
+    name: domainName(config.SERVICE_NAME),
+    version: TYPED_DATA_VERSION,
+    chainId: config.chainId,
+  };
+  const runner = new Runner({
+    chain,
+    keyring,
+    callers,
+    code,
+    pool,
+    limits: config.limits,
+    privateKeysAllowed: config.ALLOW_PRIVATE_KEYS,
+  });
   const writes = openWrites(config, keyring, callers, domain, gas);
   const publicKeys = new PublicKeys(keyring, keyNamespace);
   server.serve(
@@ -123,7 +152,7 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
       logger,
     }),
   );
-  // Added last, so it comes first: open calls finish while everything they need is still there.
+  // Added last, so it runs first: open calls finish while everything they need is still available.
   undo.add(() => server.close(config.drainMs));
 }
 
@@ -140,7 +169,7 @@ function openChain(config: Config, undo: Undo): Chain {
   return chain;
 }
 
-/** A chain that is not up yet is waited for; a wrong one ends the start at once: other keys would come out of it. */
+/** Waits for a chain that is not up yet. A wrong chain fails at once: other keys would be derived for it. */
 async function waitForContract(chain: Chain, keyNamespace: Hash32, logger: Logger): Promise<void> {
   const deadline = Date.now() + CHAIN_WAIT_MS;
   for (;;) {
@@ -165,7 +194,9 @@ function rootKey(config: Config, tee: TeeSource, logger: Logger): Promise<Buffer
   if (tee.kind !== "none") return tee.rootKey();
   const file = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
   if (file !== undefined) return rootKeyFromFile(file);
-  logger.warn("no TEE, no ROOT_KEY_FILE and no DATA_DIR: the root key is lost when this process ends, and every key with it");
+  logger.warn(
+    "no TEE, no ROOT_KEY_FILE and no DATA_DIR: the root key is lost when this process ends, and every key with it",
+  );
   return ephemeralRootKey();
 }
 
@@ -180,28 +211,52 @@ async function openFetcher(config: Config, logger: Logger, undo: Undo): Promise<
   const fetcher = await createFetcher({
     logger,
     secretPaths: secretPaths(config),
-    ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
-    ...(config.IPFS_GATEWAYS === undefined ? {} : { gateways: config.IPFS_GATEWAYS }),
-    ...(config.KUBO_RPC_URL === undefined ? {} : { kuboRpcUrl: config.KUBO_RPC_URL }),
-    ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { allowHosts: config.FETCH_ALLOW_HOSTS }),
-    ...(config.FETCH_PORTS === undefined ? {} : { ports: config.FETCH_PORTS }),
-    ...(config.DNS_SERVERS === undefined ? {} : { dnsServers: config.DNS_SERVERS }),
+    ...defined({
+      moduleOrigin: config.MODULE_ORIGIN,
+      gateways: config.IPFS_GATEWAYS,
+      kuboRpcUrl: config.KUBO_RPC_URL,
+      allowHosts: config.FETCH_ALLOW_HOSTS,
+      ports: config.FETCH_PORTS,
+      dnsServers: config.DNS_SERVERS,
+    }),
     uid: config.FETCHER_UID,
   });
   undo.add(() => fetcher.close());
   return fetcher;
 }
 
-/** Whoever took over the process that parses what strangers' servers send must not be able to say who signed in: key sets come through another one. */
-async function openKeySetFetcher(config: Config, logger: Logger, undo: Undo): Promise<Pick<StartedFetcher, "fetchJwks" | "missing">> {
+/**
+ * The process that parses answers of untrusted servers might be compromised and must not be able to forge key sets, and
+ * so sign-ins: they are fetched by a separate process.
+ */
+async function openKeySetFetcher(
+  config: Config,
+  logger: Logger,
+  undo: Undo,
+): Promise<Pick<StartedFetcher, "fetchJwks" | "missing">> {
   const jwksUrls = config.IDENTITY_ISSUERS.map(({ jwksUrl }) => jwksUrl);
-  if (jwksUrls.length === 0) return { fetchJwks: () => Promise.reject(new FetchFailed("refused", "no identity provider is configured")), missing: [] };
-  const fetcher = await createFetcher({ logger, jwksUrls, uid: config.KEY_SET_FETCHER_UID, secretPaths: secretPaths(config) });
+  if (jwksUrls.length === 0)
+    return {
+      fetchJwks: () => Promise.reject(new FetchFailed("refused", "no identity provider is configured")),
+      missing: [],
+    };
+  const fetcher = await createFetcher({
+    logger,
+    jwksUrls,
+    uid: config.KEY_SET_FETCHER_UID,
+    secretPaths: secretPaths(config),
+  });
   undo.add(() => fetcher.close());
   return fetcher;
 }
 
-async function openPool(config: Config, fetcher: Fetcher, missingElsewhere: readonly string[], logger: Logger, undo: Undo): Promise<SandboxPool> {
+async function openPool(
+  config: Config,
+  fetcher: Fetcher,
+  missingElsewhere: readonly string[],
+  logger: Logger,
+  undo: Undo,
+): Promise<SandboxPool> {
   const memoryBytes = config.SANDBOX_MEMORY_MIB === undefined ? memoryOfChildren() : config.SANDBOX_MEMORY_MIB * MIB;
   const fitting = slotsFor(memoryBytes, config.limits.heapMiB, availableParallelism());
   const size = config.POOL_SIZE ?? fitting;
@@ -218,7 +273,7 @@ async function openPool(config: Config, fetcher: Fetcher, missingElsewhere: read
     memoryBytes,
     logger,
     fetcher,
-    ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
+    ...defined({ moduleOrigin: config.MODULE_ORIGIN }),
     secretPaths: secretPaths(config),
     missingElsewhere,
     requireFullIsolation: config.production,
@@ -226,22 +281,36 @@ async function openPool(config: Config, fetcher: Fetcher, missingElsewhere: read
   });
   undo.add(() => pool.close(POOL_DRAIN_MS));
   const { level } = pool.stats();
-  if (level.level !== "full") logger.warn({ level: level.level, missing: level.missing }, "the sandbox is not fully isolated");
+  if (level.level !== "full")
+    logger.warn({ level: level.level, missing: level.missing }, "the sandbox is not fully isolated");
   return pool;
 }
 
-/** What a child must never be able to open; its self-test tries. */
+/** Paths that no child may be able to open; tested by the self-test. */
 function secretPaths(config: Config): string[] {
-  const rootKeyFile = config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
-  return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter((path) => path !== undefined && path.startsWith("/")) as string[];
+  const rootKeyFile =
+    config.ROOT_KEY_FILE ?? (config.DATA_DIR === undefined ? undefined : join(config.DATA_DIR, "root.key"));
+  return [config.EXECUTOR_SOCKET, rootKeyFile, config.DSTACK_ENDPOINT].filter(
+    (path) => path !== undefined && path.startsWith("/"),
+  ) as string[];
 }
 
 function gasGuard(config: Config, chain: Chain): GasGuard {
-  const rules = { maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI, maxTipPerGasWei: config.MAX_TIP_PER_GAS_WEI, maxWeiPerHour: config.maxGasWeiPerHour };
+  const rules = {
+    maxFeePerGasWei: config.MAX_FEE_PER_GAS_WEI,
+    maxTipPerGasWei: config.MAX_TIP_PER_GAS_WEI,
+    maxWeiPerHour: config.maxGasWeiPerHour,
+  };
   return new GasGuard(rules, () => chain.baseFee());
 }
 
-function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: TypedDataDomain, gas: GasGuard): Writes {
+function openWrites(
+  config: Config,
+  keyring: Keyring,
+  callers: Callers,
+  domain: TypedDataDomain,
+  gas: GasGuard,
+): Writes {
   return new Writes(keyring, callers, {
     chainId: config.chainId,
     contractAddress: config.contractAddress,
@@ -254,11 +323,21 @@ function openWrites(config: Config, keyring: Keyring, callers: Callers, domain: 
 function openForwards(config: Config, keyring: Keyring, callers: Callers, writes: Writes, chain: Chain): Forwards {
   const { chainId, contractAddress } = config;
   const name = forwarderName(config.SERVICE_NAME);
-  const domain = async (): Promise<ForwardDomain> => ({ name, version: "1", chainId, verifyingContract: await chain.forwarder() });
+  const domain = async (): Promise<ForwardDomain> => ({
+    name,
+    version: "1",
+    chainId,
+    verifyingContract: await chain.forwarder(),
+  });
   return new Forwards(keyring, callers, writes, { contractAddress, domain });
 }
 
-function configDocumentOf(config: Config, keyNamespace: Hash32, statementKey: string, pool: SandboxPool): ConfigDocument {
+function configDocumentOf(
+  config: Config,
+  keyNamespace: Hash32,
+  statementKey: string,
+  pool: SandboxPool,
+): ConfigDocument {
   const { level } = pool.stats();
   return buildConfigDocument({
     serviceName: config.SERVICE_NAME,
@@ -274,9 +353,11 @@ function configDocumentOf(config: Config, keyNamespace: Hash32, statementKey: st
     prices: { ...config.prices },
     features: { privateKeys: config.ALLOW_PRIVATE_KEYS },
     sandbox: level,
-    ...(config.MODULE_ORIGIN === undefined ? {} : { moduleOrigin: config.MODULE_ORIGIN }),
-    ...(config.IPFS_GATEWAYS === undefined ? {} : { ipfsGateways: config.IPFS_GATEWAYS }),
-    ...(config.FETCH_ALLOW_HOSTS === undefined ? {} : { fetchAllowHosts: config.FETCH_ALLOW_HOSTS }),
-    ...(config.FETCH_PORTS === undefined ? {} : { fetchPorts: config.FETCH_PORTS }),
+    ...defined({
+      moduleOrigin: config.MODULE_ORIGIN,
+      ipfsGateways: config.IPFS_GATEWAYS,
+      fetchAllowHosts: config.FETCH_ALLOW_HOSTS,
+      fetchPorts: config.FETCH_PORTS,
+    }),
   });
 }

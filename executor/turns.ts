@@ -1,18 +1,18 @@
 /**
- * Turns on the one event loop that serves everybody. What a run asks of the keyholder (a signature, a large message to be read) is short but never free, and
- * a run may ask a hundred times at once: one piece of work is done at a time, accounts take turns, and between two of them the loop gets at least as long
- * for everything else.
+ * Turns on the event loop that all requests share. Work for a run (a signature, reading a large message) is short, but
+ * a run may request it a hundred times at once. So one piece is done at a time, accounts take turns, and between two
+ * pieces the loop is free for other work for at least as long.
  */
 const NO_REST_BELOW_MS = 1;
 
 type Grant = () => void;
 
 export class Turns {
-  /** Insertion order is turn order: who had a turn goes to the end. */
+  /** Insertion order is the order of turns: an owner that had a turn moves to the end. */
   readonly #lines = new Map<string, Grant[]>();
   #isTaken = false;
 
-  /** Resolves when it is `owner`'s turn. What is done before the next `await` is one turn's work. */
+  /** Resolves at `owner`'s turn. The work until the next `await` is one turn. */
   take(owner: string): Promise<void> {
     return new Promise((grant) => {
       const line = this.#lines.get(owner);
@@ -41,5 +41,5 @@ export class Turns {
   }
 }
 
-/** There is one loop, so there is one rotation. */
+/** One event loop, so one instance. */
 export const loopTurns = new Turns();

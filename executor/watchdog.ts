@@ -1,24 +1,33 @@
 /**
- * Ends this process when its event loop does not answer. The keyholder serves everybody on one loop: whatever holds it holds everybody, and a process that is
- * held cannot help itself. A thread of its own looks every second whether it still turns; whoever started the process starts it again (container, development stack).
+ * Ends this process when its event loop is blocked, which blocks all requests and which the process cannot detect
+ * itself. A thread checks every second whether the loop still turns; the supervisor (container, development stack)
+ * restarts the process.
  */
 import { Worker } from "node:worker_threads";
 import { built } from "./built";
 
 export interface WatchdogOptions {
-  /** How often the thread looks. */
+  /** Interval of the checks. */
   intervalMs?: number;
-  /** More looks than this without a turn of the loop end the process. Counted and not timed: on a machine that was suspended nobody has looked. */
+  /**
+   * Consecutive checks without a turn of the loop before the process is ended. A count, not a time: no checks happen
+   * while the machine is suspended.
+   */
   patience?: number;
 }
 
-/** Watches until the process ends, and does not keep it alive. */
+/** Watches until the process exits, without keeping it alive. */
 export function startWatchdog({ intervalMs = 1_000, patience = 10 }: WatchdogOptions = {}): void {
   const turns = new Int32Array(new SharedArrayBuffer(4));
   setInterval(() => Atomics.add(turns, 0, 1), intervalMs / 2).unref();
   const workerData: Watched = { intervalMs, patience, turns };
-  const thread = new Worker(built("watchdogThread.js"), { env: {}, execArgv: [], workerData, resourceLimits: { maxOldGenerationSizeMb: 8 } });
-  // Without the thread the process is as before: nothing watches, nothing is ended.
+  const thread = new Worker(built("watchdogThread.js"), {
+    env: {},
+    execArgv: [],
+    workerData,
+    resourceLimits: { maxOldGenerationSizeMb: 8 },
+  });
+  // Without the thread the process only runs unwatched.
   thread.on("error", () => undefined);
   thread.unref();
 }
@@ -26,6 +35,6 @@ export function startWatchdog({ intervalMs = 1_000, patience = 10 }: WatchdogOpt
 export interface Watched {
   intervalMs: number;
   patience: number;
-  /** Counts up while the loop turns. */
+  /** Incremented while the loop turns. */
   turns: Int32Array;
 }

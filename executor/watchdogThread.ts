@@ -1,4 +1,4 @@
-/** The thread behind startWatchdog. */
+/** The thread of startWatchdog. */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 import type { Watched } from "./watchdog";
@@ -12,7 +12,10 @@ setInterval(() => {
   looks = now === seen ? looks + 1 : 0;
   seen = now;
   if (looks <= patience) return;
-  // The logger lives on the loop that does not turn.
-  writeSync(1, `${JSON.stringify({ level: 60, time: Date.now(), process: "keyholder", msg: "the event loop does not answer; ending the process" })}\n`);
+  // The logger needs the blocked event loop.
+  writeSync(
+    1,
+    `${JSON.stringify({ level: 60, time: Date.now(), service: "keyholder", msg: "the event loop does not answer; ending the process" })}\n`,
+  );
   process.kill(process.pid, "SIGKILL");
 }, intervalMs);

@@ -1,11 +1,18 @@
 /**
- * The keyholder's own eyes on the contract. One `eth_call` per decision at the latest block, nothing remembered from one decision to the next,
- * and no answer at all when the head is old, goes backwards, or cannot be agreed on. Source: design of the executor, "Keyholder".
+ * The keyholder's own reads of the contract. Every decision is one `eth_call` at the latest block, never cached. Fails
+ * when the head is too old, goes backwards, or the endpoints do not agree.
  */
-import { KEY_NAMESPACE_CALL, TRUSTED_FORWARDER_CALL, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
+import { decodeAdmission, encodeAdmission, type Admission } from "../../protocol/admission";
+import {
+  KEY_NAMESPACE_CALL,
+  TRUSTED_FORWARDER_CALL,
+  decodeDecision,
+  encodeQuestion,
+  type Decision,
+} from "../../protocol/decision";
 import { ZERO_HASH, parseAddress } from "../../protocol/ids";
 import type { AccountId, ActionHash, Address, Hash32, KeyId, PkpId } from "../../protocol/ids";
-import { agreed, unavailable } from "./quorum";
+import { agreed, unavailable, type AtBlock } from "./quorum";
 import { RpcEndpoint, RpcFailure, type BlockTag } from "./rpc";
 
 export interface ChainOptions {
@@ -19,12 +26,31 @@ export interface ChainOptions {
   readonly nowSeconds?: () => number;
 }
 
-/** A head from the future means a wrong clock here or there; decisions about expiry would be wrong. */
+/**
+ * A head this far ahead means that a clock is wrong, here or at the node; decisions about expiry would be wrong too.
+ */
 const MAX_CLOCK_SKEW_SECONDS = 60;
-/** As long as a head may be old by default: within it no endpoint goes back, beyond it the age of the head itself decides. */
+/**
+ * How long a seen block number is a lower bound for later reads. Equal to the default maximum head age, which takes
+ * over from there.
+ */
 const MARK_LIFE_SECONDS = 60;
-/** An endpoint behind a load balancer may answer from a node one block back: it gets a moment to catch up. */
+/** Retry delays for an endpoint that is behind: a load balancer may have chosen a node that is one block back. */
 const CATCH_UP_DELAYS_MS = [100, 300, 600];
+
+interface Decided {
+  readonly decision: Decision;
+}
+
+interface Question<T extends Decided> {
+  readonly data: string;
+  readonly read: (data: string) => T;
+  /** The answer must be of this block or a later one. */
+  readonly notBefore?: number;
+}
+
+/** The endpoint has not reached the required block yet; a retry may succeed. */
+class NotYetThere extends RpcFailure {}
 
 export class Chain {
   readonly #endpoints: readonly RpcEndpoint[];
@@ -39,21 +65,41 @@ export class Chain {
     this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
   }
 
-  /** May the key run the action, with the PKP if one is named? @throws KeywrightError `chain_unavailable`. */
+  /** Whether the key may run the action, with the PKP if one is named. @throws KeywrightError `chain_unavailable`. */
   async explain(key: KeyId | AccountId, action: ActionHash, pkp: PkpId | undefined): Promise<Decision> {
-    const data = encodeQuestion(key, action, pkp);
+    const { decision } = await this.#ask({
+      data: encodeQuestion(key, action, pkp),
+      read: (data) => ({ decision: decodeDecision(data) }),
+    });
+    return decision;
+  }
+
+  /**
+   * As `explain`, plus what the contract stores about the key, at the newest block and not before `notBefore`.
+   * @throws KeywrightError `chain_unavailable`.
+   */
+  admit(key: KeyId | AccountId, action: ActionHash, pkp: PkpId | undefined, notBefore = 0): Promise<Admission> {
+    return this.#ask({
+      data: encodeAdmission(key, action, pkp),
+      read: (data) => decodeAdmission(key, data),
+      notBefore,
+    });
+  }
+
+  async #ask<T extends Decided>(question: Question<T>): Promise<T> {
     for (const delayMs of CATCH_UP_DELAYS_MS) {
-      const decision = await this.#read(data);
-      if (decision !== "behind") return this.#requireFresh(decision);
+      const answer = await this.#read(question);
+      if (answer !== "behind") return this.#requireFresh(answer);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
     }
-    const last = await this.#read(data);
+    const last = await this.#read(question);
     if (last === "behind") throw unavailable("The chain's head is behind a block that was seen before.");
     return this.#requireFresh(last);
   }
 
   /**
-   * The newest block, asked for in the same way as a decision: old or backward heads and a dead contract show here as they would in a run.
+   * The newest block, read the same way as a decision, so that a stale head, a backward head or a missing contract
+   * fails here as it would in a run.
    * @throws KeywrightError `chain_unavailable`.
    */
   async head(): Promise<bigint> {
@@ -66,25 +112,37 @@ export class Chain {
     return wei;
   }
 
-  /** The forwarder that the contract trusts; it never changes. @throws KeywrightError `chain_unavailable`. */
+  /** The contract's trusted forwarder. Cached: it is immutable. @throws KeywrightError `chain_unavailable`. */
   async forwarder(): Promise<Address> {
     if (this.#forwarder !== undefined) return this.#forwarder;
     const { contractAddress, quorum } = this.#options;
-    const ask = async (endpoint: RpcEndpoint): Promise<Address> => addressOfWord(await endpoint.call(contractAddress, TRUSTED_FORWARDER_CALL, "latest"));
-    const answers = (await Promise.allSettled(this.#endpoints.map(ask))).flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+    const ask = async (endpoint: RpcEndpoint): Promise<Address> =>
+      addressOfWord(await endpoint.call(contractAddress, TRUSTED_FORWARDER_CALL, "latest"));
+    const answers = (await Promise.allSettled(this.#endpoints.map(ask))).flatMap((answer) =>
+      answer.status === "fulfilled" ? [answer.value] : [],
+    );
     const agreedOn = answers.find((address) => answers.filter((other) => other === address).length >= quorum);
     if (agreedOn === undefined) throw unavailable("Too few RPC endpoints agree on the contract's forwarder.");
     return (this.#forwarder = agreedOn);
   }
 
-  /** Every endpoint must be on the configured chain and show the contract with the expected key namespace. Throws an Error that says what differs. */
+  /**
+   * Requires every endpoint to be on the configured chain and the contract to have the expected key namespace. Throws
+   * an Error that names the difference.
+   */
   async requireNamespace(expected: Hash32): Promise<void> {
-    const answers = await Promise.allSettled(this.#endpoints.map((endpoint) => this.#checkEndpoint(endpoint, expected)));
-    const wrong = answers.flatMap((answer) => (answer.status === "rejected" && answer.reason instanceof WrongChain ? [answer.reason] : []));
+    const answers = await Promise.allSettled(
+      this.#endpoints.map((endpoint) => this.#checkEndpoint(endpoint, expected)),
+    );
+    const wrong = answers.flatMap((answer) =>
+      answer.status === "rejected" && answer.reason instanceof WrongChain ? [answer.reason] : [],
+    );
     if (wrong[0] !== undefined) throw wrong[0];
     const working = answers.filter(({ status }) => status === "fulfilled").length;
     if (working < this.#options.quorum) {
-      throw new Error(`only ${working} of ${answers.length} RPC endpoints answer and ${this.#options.quorum} must agree: ${reasons(answers)}`);
+      throw new Error(
+        `only ${working} of ${answers.length} RPC endpoints answer and ${this.#options.quorum} must agree: ${reasons(answers)}`,
+      );
     }
   }
 
@@ -92,34 +150,71 @@ export class Chain {
     await Promise.all(this.#endpoints.map((endpoint) => endpoint.close()));
   }
 
-  /** An endpoint behind the newest block seen before the question was sent counts as one that failed; "behind" when that left too few. */
-  async #read(data: string): Promise<Decision | "behind"> {
+  /**
+   * An endpoint behind the newest block seen before the request counts as failed. Returns "behind" when too few remain.
+   */
+  async #read<T extends Decided>(question: Question<T>): Promise<T | "behind"> {
     const floor = this.#floor();
     let isBehind = false;
-    const ask = async (endpoint: RpcEndpoint, block: BlockTag): Promise<Decision> => {
-      const decision = readDecision(await endpoint.call(this.#options.contractAddress, data, block));
-      if (decision.blockNumber >= floor) return decision;
+    const ask = async (endpoint: RpcEndpoint, block: BlockTag): Promise<AtBlock & { answer: T }> => {
+      const answer = await this.#answerOf(endpoint, question, block).catch((error: unknown) => {
+        isBehind ||= error instanceof NotYetThere;
+        throw error;
+      });
+      const { blockNumber } = answer.decision;
+      if (blockNumber >= floor) return { blockNumber, answer };
       isBehind = true;
       throw new RpcFailure("the endpoint is behind a block that was seen before");
     };
-    return agreed(this.#endpoints, this.#options.quorum, ask).catch((error: unknown) => {
+    try {
+      return (await agreed(this.#endpoints, this.#options.quorum, ask)).answer;
+    } catch (error) {
       if (isBehind) return "behind";
       throw error;
-    });
+    }
   }
 
-  #requireFresh(decision: Decision): Decision {
-    const age = this.#nowSeconds() - Number(decision.blockTimestamp);
+  /**
+   * An endpoint whose newest block precedes `notBefore` is asked again at that block: behind a load balancer another
+   * node may have it. On some chains the block number inside contracts differs from the node's; there the newest block
+   * is used.
+   */
+  async #answerOf<T extends Decided>(
+    endpoint: RpcEndpoint,
+    { data, read, notBefore = 0 }: Question<T>,
+    block: BlockTag,
+  ): Promise<T> {
+    const call = async (at: BlockTag): Promise<T> =>
+      readAnswer(read, await endpoint.call(this.#options.contractAddress, data, at));
+    const answer = await call(block);
+    const wanted = BigInt(notBefore);
+    if (block !== "latest" || answer.decision.blockNumber >= wanted) return answer;
+    const later = await call(wanted).catch((error: unknown) => {
+      throw error instanceof RpcFailure
+        ? new NotYetThere("the endpoint has not seen the block of the last write")
+        : error;
+    });
+    return later.decision.blockNumber === wanted ? later : answer;
+  }
+
+  #requireFresh<T extends Decided>(answer: T): T {
+    const { blockNumber, blockTimestamp } = answer.decision;
+    const age = this.#nowSeconds() - Number(blockTimestamp);
     const { maxHeadAgeSeconds } = this.#options;
     if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds)
-      throw unavailable(`The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`);
+      throw unavailable(
+        `The chain's head is ${Math.floor(age)} seconds old; at most ${maxHeadAgeSeconds} are accepted.`,
+      );
     if (maxHeadAgeSeconds > 0 && age < -MAX_CLOCK_SKEW_SECONDS)
       throw unavailable(`The chain's head is ${Math.floor(-age)} seconds ahead of this machine's clock.`);
-    if (decision.blockNumber >= this.#floor()) this.#highest = { block: decision.blockNumber, at: this.#nowSeconds() };
-    return decision;
+    if (blockNumber >= this.#floor()) this.#highest = { block: blockNumber, at: this.#nowSeconds() };
+    return answer;
   }
 
-  /** The newest block seen lately. A mark that nobody confirms is forgotten: one absurd number would otherwise stop every decision for good. */
+  /**
+   * The newest block seen recently. The mark expires unless confirmed: one absurd block number would otherwise stop
+   * every decision permanently.
+   */
   #floor(): bigint {
     return this.#nowSeconds() - this.#highest.at < MARK_LIFE_SECONDS ? this.#highest.block : 0n;
   }
@@ -129,9 +224,12 @@ export class Chain {
     const actual = await endpoint.chainId();
     if (actual !== chainId) throw new WrongChain(`an RPC endpoint is on chain ${actual}, but CHAIN_ID is ${chainId}`);
     const namespace = await endpoint.call(contractAddress, KEY_NAMESPACE_CALL, "latest");
-    if (namespace.length !== expected.length) throw new WrongChain(`there is no AccountManager at ${contractAddress} on chain ${chainId}`);
+    if (namespace.length !== expected.length)
+      throw new WrongChain(`there is no AccountManager at ${contractAddress} on chain ${chainId}`);
     if (namespace.toLowerCase() !== expected) {
-      throw new WrongChain(`the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: it would derive other keys`);
+      throw new WrongChain(
+        `the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: it would derive other keys`,
+      );
     }
   }
 }
@@ -142,19 +240,21 @@ function addressOfWord(word: string): Address {
   return address;
 }
 
-function readDecision(data: string): Decision {
+function readAnswer<T>(read: (data: string) => T, data: string): T {
   try {
-    return decodeDecision(data);
+    return read(data);
   } catch (error) {
     throw new RpcFailure((error as Error).message);
   }
 }
 
-/** Not a matter of waiting: the configuration names another chain or contract. */
+/** A configuration error that retries cannot fix: another chain or contract. */
 export class WrongChain extends Error {
   override readonly name = "WrongChain";
 }
 
 function reasons(answers: readonly PromiseSettledResult<void>[]): string {
-  return answers.flatMap((answer) => (answer.status === "rejected" ? [String((answer.reason as Error).message)] : [])).join("; ");
+  return answers
+    .flatMap((answer) => (answer.status === "rejected" ? [String((answer.reason as Error).message)] : []))
+    .join("; ");
 }

@@ -1,21 +1,22 @@
-/**
- * Reads on which n endpoints agree, at one and the same block. With n = 1 the endpoints only stand in for one another when one fails.
- * Source: design of the executor, "Keyholder" (`RPC_QUORUM`).
- */
+/** Reads on which n endpoints agree at the same block. With n = 1 the other endpoints are only fallbacks. */
 import { KeywrightError } from "../../protocol/errors";
 import type { BlockTag, RpcEndpoint } from "./rpc";
 
-/** Asks one endpoint at one block and makes a value of the answer; `blockNumber` is the block of the answer. */
+/** Reads a value from one endpoint at one block; `blockNumber` is the block of the answer. */
 export type Ask<T extends AtBlock> = (endpoint: RpcEndpoint, block: BlockTag) => Promise<T>;
 export interface AtBlock {
   readonly blockNumber: bigint;
 }
 
-export async function agreed<T extends AtBlock>(endpoints: readonly RpcEndpoint[], quorum: number, ask: Ask<T>): Promise<T> {
+export async function agreed<T extends AtBlock>(
+  endpoints: readonly RpcEndpoint[],
+  quorum: number,
+  ask: Ask<T>,
+): Promise<T> {
   return quorum === 1 ? firstAnswer(endpoints, ask) : agreedByMany(endpoints, quorum, ask);
 }
 
-/** The endpoints in their order; the next is asked only when one fails. */
+/** Tries the endpoints in order; the next only when one fails. */
 async function firstAnswer<T extends AtBlock>(endpoints: readonly RpcEndpoint[], ask: Ask<T>): Promise<T> {
   const failures: unknown[] = [];
   for (const endpoint of endpoints) {
@@ -28,8 +29,12 @@ async function firstAnswer<T extends AtBlock>(endpoints: readonly RpcEndpoint[],
   throw unavailable("No RPC endpoint answered.", failures);
 }
 
-/** All at once; the first answer that enough of them give counts, so that a silent endpoint holds nobody up. */
-async function agreedByMany<T extends AtBlock>(endpoints: readonly RpcEndpoint[], quorum: number, ask: Ask<T>): Promise<T> {
+/** Asks all endpoints at once and returns as soon as enough of them agree, without waiting for silent ones. */
+async function agreedByMany<T extends AtBlock>(
+  endpoints: readonly RpcEndpoint[],
+  quorum: number,
+  ask: Ask<T>,
+): Promise<T> {
   const answers: Answer<T>[] = [];
   return new Promise((resolve, reject) => {
     const asked = endpoints.map(async (endpoint) => {
@@ -48,17 +53,30 @@ interface Answer<T> {
   readonly value: T;
 }
 
-/** Heads differ by a block now and then: those who are ahead are asked again at the newest block that `quorum` of them have. */
-async function agreedAtCommonBlock<T extends AtBlock>(endpoints: number, answers: readonly Answer<T>[], quorum: number, ask: Ask<T>): Promise<T> {
+/**
+ * Heads may differ by a block: endpoints that are ahead are asked again at the newest block that `quorum` of them have.
+ */
+async function agreedAtCommonBlock<T extends AtBlock>(
+  endpoints: number,
+  answers: readonly Answer<T>[],
+  quorum: number,
+  ask: Ask<T>,
+): Promise<T> {
   const heads = answers.map(({ value }) => value.blockNumber).sort((a, b) => (a > b ? -1 : 1));
   const common = heads[quorum - 1];
-  if (common === undefined) throw unavailable(`${answers.length} of ${endpoints} RPC endpoints answered; ${quorum} must agree.`);
+  if (common === undefined)
+    throw unavailable(`${answers.length} of ${endpoints} RPC endpoints answered; ${quorum} must agree.`);
   const there = answers.filter(({ value }) => value.blockNumber === common);
   const ahead = answers.filter(({ value }) => value.blockNumber > common);
-  const settled = await Promise.allSettled(ahead.map(async ({ endpoint }) => ({ endpoint, value: await ask(endpoint, common) })));
-  const again = settled.flatMap((outcome) => (outcome.status === "fulfilled" && outcome.value.value.blockNumber === common ? [outcome.value] : []));
+  const settled = await Promise.allSettled(
+    ahead.map(async ({ endpoint }) => ({ endpoint, value: await ask(endpoint, common) })),
+  );
+  const again = settled.flatMap((outcome) =>
+    outcome.status === "fulfilled" && outcome.value.value.blockNumber === common ? [outcome.value] : [],
+  );
   const { value, votes } = largestAgreement([...there, ...again]);
-  if (votes < quorum || value === undefined) throw unavailable(`The RPC endpoints do not agree at block ${common}; ${quorum} must.`);
+  if (votes < quorum || value === undefined)
+    throw unavailable(`The RPC endpoints do not agree at block ${common}; ${quorum} must.`);
   return value;
 }
 
@@ -68,7 +86,10 @@ function largestAgreement<T extends AtBlock>(answers: readonly Answer<T>[]): { v
     const text = canonical(value);
     votes.set(text, { value, votes: (votes.get(text)?.votes ?? 0) + 1 });
   }
-  return [...votes.values()].reduce<{ value?: T; votes: number }>((best, next) => (next.votes > best.votes ? next : best), { votes: 0 });
+  return [...votes.values()].reduce<{ value?: T; votes: number }>(
+    (best, next) => (next.votes > best.votes ? next : best),
+    { votes: 0 },
+  );
 }
 
 function canonical(value: object): string {

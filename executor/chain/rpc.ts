@@ -1,9 +1,14 @@
-/** What the keyholder asks of a node: the return data of a call, and which chain it serves. Any answer that is not plain hex is none. */
+/**
+ * The JSON-RPC calls of the keyholder: contract calls, the chain id, the base fee. Answers that are not hex are errors.
+ */
 import { z } from "zod";
 import { Endpoint } from "../../protocol/rpc/endpoint";
 import { RpcError } from "../../protocol/rpc/errors";
 
-/** The endpoint gave no usable answer: unreachable, too slow, too large, refusing, or not JSON-RPC. The message never holds the endpoint's URL (it may carry a key). */
+/**
+ * The endpoint gave no usable answer: unreachable, too slow, too large, refusing, or not JSON-RPC. The message never
+ * contains the endpoint's URL, which may carry an API key.
+ */
 export class RpcFailure extends Error {
   override readonly name = "RpcFailure";
 }
@@ -20,7 +25,7 @@ export class RpcEndpoint {
   readonly #endpoint: Endpoint;
 
   constructor(url: string, timeoutMs: number) {
-    // Each question in an exchange of its own: one slow answer holds nobody else up.
+    // No batching: one slow answer would delay the others.
     this.#endpoint = new Endpoint(url, { timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES, maxBatch: 1 });
   }
 
@@ -33,7 +38,7 @@ export class RpcEndpoint {
     return BigInt(await this.#ask("eth_chainId", []));
   }
 
-  /** Number and base fee (0 where there is none) of a block. Throws RpcFailure. */
+  /** Number and base fee of a block; the fee is 0 on chains without one. Throws RpcFailure. */
   async baseFee(block: BlockTag): Promise<{ blockNumber: bigint; wei: bigint }> {
     const answer = await this.#send("eth_getBlockByNumber", [tagOf(block), false]);
     const parsed = blockSchema.safeParse(answer);
@@ -47,7 +52,8 @@ export class RpcEndpoint {
 
   async #ask(method: string, params: readonly unknown[]): Promise<string> {
     const answer = await this.#send(method, params);
-    if (typeof answer !== "string" || !/^0x[0-9a-fA-F]*$/.test(answer)) throw new RpcFailure(`the endpoint's answer to ${method} is not hex`);
+    if (typeof answer !== "string" || !/^0x[0-9a-fA-F]*$/.test(answer))
+      throw new RpcFailure(`the endpoint's answer to ${method} is not hex`);
     return answer;
   }
 

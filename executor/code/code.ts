@@ -1,7 +1,4 @@
-/**
- * The code of a run, named by its bytes or by its CID. Whatever comes from disk or from a gateway is hashed again here before anything runs.
- * Source: design of the executor, "Code by CID".
- */
+/** The code of a run, given as bytes or by CID. Bytes from disk or a gateway are hashed again before they run. */
 import { KeywrightError } from "../../protocol/errors";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
@@ -9,13 +6,22 @@ import { FetchFailed, type Fetcher } from "../fetcher/types";
 import type { CidComputer } from "../../protocol/cidComputer";
 import type { CodeStore } from "./store";
 
-/** What a request names; `bytes` when it brought the code along. */
+/** The code a request names; `bytes` only when the request contains it. */
 export interface CodeSource {
   readonly cid: Cid;
   readonly bytes?: Buffer;
+  /** Use only code stored here; do not fetch it. */
+  readonly keptOnly?: boolean;
 }
 
-/** `ignoreBOM` keeps a leading byte-order mark, so that text and bytes are the same thing in both directions. */
+/** The code in a run's request: the code itself, its CID, or both. */
+export interface NamedCode {
+  readonly code?: string | undefined;
+  readonly cid?: string | undefined;
+  readonly keptOnly?: boolean | undefined;
+}
+
+/** `ignoreBOM` keeps a leading byte-order mark, so that decoding and encoding round-trip. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export class Code {
@@ -26,25 +32,31 @@ export class Code {
     private readonly maxBytes: number,
   ) {}
 
-  /** @throws KeywrightError `invalid_value` unless exactly one is given, `invalid_cid`, `code_too_large`. */
-  async identify({ code, cid }: { code?: string | undefined; cid?: string | undefined }): Promise<CodeSource> {
-    if ((code === undefined) === (cid === undefined)) throw new KeywrightError("invalid_value", "A run needs code or a CID: exactly one of the two.");
-    if (code !== undefined) {
-      const bytes = Buffer.from(code, "utf8");
-      this.#requireSize(bytes.length);
-      return { cid: await this.cids.of(bytes), bytes };
+  /**
+   * Code sent together with its CID comes from the relayers' shared store, which is trusted no more than a gateway.
+   * @throws KeywrightError `invalid_value` when neither is given, `invalid_cid`, `code_too_large`, `code_unavailable`
+   * when code and CID do not match.
+   */
+  async identify({ code, cid, keptOnly = false }: NamedCode): Promise<CodeSource> {
+    const named = cid === undefined ? undefined : requireCid(cid);
+    if (code === undefined) {
+      if (named === undefined) throw new KeywrightError("invalid_value", "A run needs code or a CID.");
+      return { cid: named, keptOnly };
     }
-    const parsed = parseCid(cid ?? "");
-    if (parsed === undefined) throw new KeywrightError("invalid_cid", "The CID must be CIDv0, or CIDv1 of dag-pb and sha2-256.");
-    return { cid: parsed };
+    const bytes = Buffer.from(code, "utf8");
+    this.#requireSize(bytes.length);
+    const own = await this.cids.of(bytes);
+    if (named !== undefined && named !== own)
+      throw otherBytes("The bytes in the shared store are not those of the CID.");
+    return { cid: own, bytes };
   }
 
   /**
-   * The text of an authorised run's code. Only such code is kept and only such code is fetched.
+   * The code of an authorised run as text. Unauthorised code is neither fetched nor stored.
    * @throws KeywrightError `code_not_found`, `code_unavailable`, `code_too_large`.
    */
-  async load({ cid, bytes }: CodeSource): Promise<string> {
-    const code = bytes ?? (await this.#kept(cid)) ?? (await this.#fetched(cid));
+  async load({ cid, bytes, keptOnly = false }: CodeSource): Promise<string> {
+    const code = bytes ?? (await this.#kept(cid)) ?? (keptOnly ? notKept(cid) : await this.#fetched(cid));
     this.#requireSize(code.length);
     this.store.keep(cid, code).catch(() => undefined);
     return textOf(code);
@@ -61,14 +73,29 @@ export class Code {
     const bytes = await this.fetcher.fetchCode(cid, this.maxBytes).catch((error: unknown) => {
       throw notFetched(cid, error);
     });
-    if ((await this.cids.of(bytes)) !== cid)
-      throw new KeywrightError("code_unavailable", "The bytes a gateway gave are not those of the CID.", {}, { retryAfterSeconds: 5 });
+    if ((await this.cids.of(bytes)) !== cid) throw otherBytes("The bytes a gateway gave are not those of the CID.");
     return bytes;
   }
 
   #requireSize(bytes: number): void {
-    if (bytes > this.maxBytes) throw new KeywrightError("code_too_large", `The code is ${bytes} bytes; at most ${this.maxBytes} are accepted.`);
+    if (bytes > this.maxBytes)
+      throw new KeywrightError("code_too_large", `The code is ${bytes} bytes; at most ${this.maxBytes} are accepted.`);
   }
+}
+
+function requireCid(text: string): Cid {
+  const cid = parseCid(text);
+  if (cid === undefined)
+    throw new KeywrightError("invalid_cid", "The CID must be CIDv0, or CIDv1 of dag-pb and sha2-256.");
+  return cid;
+}
+
+function otherBytes(detail: string): KeywrightError {
+  return new KeywrightError("code_unavailable", detail, {}, { retryAfterSeconds: 5 });
+}
+
+function notKept(cid: Cid): never {
+  throw new KeywrightError("code_not_found", `This executor does not keep the code of ${cid}.`);
 }
 
 function textOf(bytes: Buffer): string {
@@ -81,7 +108,13 @@ function textOf(bytes: Buffer): string {
 
 function notFetched(cid: Cid, error: unknown): unknown {
   if (!(error instanceof FetchFailed)) return error;
-  if (error.code === "not_found") return new KeywrightError("code_not_found", `No code was found for ${cid}; send it once as code, or publish it.`);
+  if (error.code === "not_found")
+    return new KeywrightError("code_not_found", `No code was found for ${cid}; send it once as code, or publish it.`);
   if (error.code === "too_large") return new KeywrightError("code_too_large", `The code behind ${cid} is too large.`);
-  return new KeywrightError("code_unavailable", `The code behind ${cid} could not be fetched.`, {}, { cause: error.message, retryAfterSeconds: 5 });
+  return new KeywrightError(
+    "code_unavailable",
+    `The code behind ${cid} could not be fetched.`,
+    {},
+    { cause: error.message, retryAfterSeconds: 5 },
+  );
 }

@@ -1,6 +1,6 @@
 /**
- * Code by CID on disk: one file per CID, the least recently used go first. Filled by authorised runs only, so strangers cannot make us keep their bytes.
- * A file is never trusted: whoever reads one recomputes its CID. Source: design of the executor, "Code by CID".
+ * Code by CID on disk, one file per CID, least recently used evicted first. Only authorised runs store code, so
+ * strangers cannot store bytes here. Files are not trusted: the reader recomputes the CID.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
@@ -9,10 +9,10 @@ import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
 
 export class CodeStore {
-  /** Sizes in order of use, oldest first. */
+  /** Sizes in order of use, least recently used first. */
   readonly #sizes = new Map<Cid, number>();
   #totalBytes = 0;
-  /** On its way to the disk; read from here until it is there. */
+  /** Writes in progress; read from here until the file exists. */
   readonly #pending = new Map<Cid, Buffer>();
 
   private constructor(
@@ -45,7 +45,7 @@ export class CodeStore {
     }
   }
 
-  /** Keeps code under its CID; a failing disk loses the copy, never the run. */
+  /** Stores code under its CID. A disk failure loses the copy but does not fail the run. */
   async keep(cid: Cid, code: Buffer): Promise<void> {
     if (this.#sizes.has(cid) || this.#pending.has(cid) || code.length > this.maxBytes) return;
     this.#pending.set(cid, code);
@@ -68,7 +68,9 @@ export class CodeStore {
 
   async #index(): Promise<void> {
     const names = await readdir(this.folder);
-    const files = await Promise.all(names.map(async (name) => ({ name, cid: parseCid(name), facts: await stat(join(this.folder, name)) })));
+    const files = await Promise.all(
+      names.map(async (name) => ({ name, cid: parseCid(name), facts: await stat(join(this.folder, name)) })),
+    );
     const leftovers = files.filter(({ name, cid }) => cid === undefined || cid !== name);
     await Promise.all(leftovers.map(({ name }) => rm(join(this.folder, name), { force: true, recursive: true })));
     files.sort((a, b) => a.facts.mtimeMs - b.facts.mtimeMs);
@@ -76,7 +78,7 @@ export class CodeStore {
     await this.#evict();
   }
 
-  /** The file's time is its last use, so that the order survives a restart. */
+  /** The file's modification time records the last use, so that the order survives a restart. */
   #touch(cid: Cid, bytes: number): void {
     this.#record(cid, bytes);
     const now = new Date();

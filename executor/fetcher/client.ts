@@ -1,4 +1,4 @@
-/** The keyholder's handle on the fetcher process: starts it, asks it, starts it again when it has ended. */
+/** The keyholder's client of the fetcher process: starts it, sends requests, restarts it when it exits. */
 import type { Duplex } from "node:stream";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,15 +12,15 @@ import { FetchFailed, type Fetcher, type GuestFetchOptions, type GuestRequest, t
 
 export interface FetcherOptions {
   logger: Logger;
-  /** Imported modules are fetched below this URL. */
+  /** Modules are only fetched below this URL. */
   moduleOrigin?: string;
   /** Trustless gateways for code by CID, tried in order. */
   gateways?: readonly string[];
   /** A Kubo RPC for code by CID, tried after the gateways. */
   kuboRpcUrl?: string;
-  /** The only URLs fetchJwks fetches. */
+  /** The only URLs that fetchJwks may fetch. */
   jwksUrls?: readonly string[];
-  /** Hosts, or host:port, that guests may reach whatever their address and port. */
+  /** Hosts, or host:port, that guests may reach regardless of address and port. */
   allowHosts?: readonly string[];
   /** Ports guests may reach; default 80 and 443. */
   ports?: readonly number[];
@@ -28,12 +28,12 @@ export interface FetcherOptions {
   dnsServers?: readonly string[];
   /** The user the fetcher becomes, when started by root. */
   uid?: number;
-  /** Files and sockets it must not be able to open; tried at the start. */
+  /** Files and sockets the fetcher must not be able to open; tested at start. */
   secretPaths?: readonly string[];
 }
 
 export interface StartedFetcher extends Fetcher {
-  /** Walls it lacks, one sentence each. */
+  /** Barriers that do not hold, one sentence each. */
   readonly missing: readonly string[];
 }
 
@@ -42,9 +42,9 @@ const RESTART_MS = 200;
 const READY_MS = 10_000;
 const FOLDER = dirname(PROGRAM);
 const NODE_OPTIONS = ["--disallow-code-generation-from-strings"];
-/** Node's own fence behind the kernel's. */
+/** Node's permission model, in addition to the kernel's restrictions. */
 const FENCE = ["--permission", `--allow-fs-read=${FOLDER}/*`, "--allow-fs-read=/etc/hosts"];
-/** Before the keyholder when memory runs out, after the children. */
+/** When memory runs out the kernel ends the children first, then the fetcher, then the keyholder. */
 const OUT_OF_MEMORY_SCORE = "500";
 
 type Reply = { response?: GuestResponse; body: Buffer };
@@ -57,7 +57,7 @@ interface Call {
 }
 type WithoutCall<T> = T extends Ask ? Omit<T, "call"> : never;
 
-/** Starts the fetcher; resolves when it is ready and its walls have been tried. */
+/** Starts the fetcher; resolves when it is ready and its barriers have been tested. */
 export async function createFetcher(options: FetcherOptions): Promise<StartedFetcher> {
   await findWalls();
   const client = new FetcherClient(options);
@@ -68,7 +68,10 @@ export async function createFetcher(options: FetcherOptions): Promise<StartedFet
   return Object.assign(client, { missing });
 }
 
-/** Tried by a process of their own: Node's fence would stop the attempts before they reach the kernel's walls. */
+/**
+ * Tested by a separate process: in the fetcher Node's permission model would refuse the attempts before the kernel sees
+ * them.
+ */
 async function missingWalls(options: FetcherOptions): Promise<readonly string[]> {
   const probe = new FetcherClient(options, { isProbe: true });
   try {
@@ -79,25 +82,29 @@ async function missingWalls(options: FetcherOptions): Promise<readonly string[]>
 }
 
 class FetcherClient implements Fetcher {
-  private confined: Confined | undefined;
-  private channel: Duplex | undefined;
-  private readonly calls = new Map<number, Call>();
-  private nextCall = 1;
-  private isClosing = false;
-  private onReady: ((missing: string[]) => void) | undefined;
+  #confined: Confined | undefined;
+  #channel: Duplex | undefined;
+  readonly #calls = new Map<number, Call>();
+  #nextCall = 1;
+  #isClosing = false;
+  #onReady: ((missing: string[]) => void) | undefined;
 
   constructor(
     private readonly options: FetcherOptions,
     private readonly role: { isProbe?: boolean } = {},
   ) {}
 
-  /** Resolves to the walls a probe did not find. */
+  /** Resolves to the barriers that a probe found missing. */
   async start(): Promise<string[]> {
     const fence = this.role.isProbe ? [] : FENCE;
-    const confined = startConfined([...fence, ...NODE_OPTIONS, PROGRAM], { filter: "fetcher", withoutNetwork: false, reads: [FOLDER] });
+    const confined = startConfined([...fence, ...NODE_OPTIONS, PROGRAM], {
+      filter: "fetcher",
+      withoutNetwork: false,
+      reads: [FOLDER],
+    });
     const { process: child, channel } = confined;
-    this.confined = confined;
-    this.channel = channel;
+    this.#confined = confined;
+    this.#channel = channel;
     let said = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(-8_192);
@@ -106,76 +113,95 @@ class FetcherClient implements Fetcher {
     channel.on("error", () => undefined);
     const ended = new Promise<never>((_resolve, reject) => {
       child.once("error", (error) => reject(new Error(`the fetcher cannot be started: ${error.message}`)));
-      child.once("close", (code) => reject(new Error(`the fetcher ended before it was ready (code ${code}): ${lastWords(said) || "it said nothing"}`)));
+      child.once("close", (code) =>
+        reject(
+          new Error(`the fetcher ended before it was ready (code ${code}): ${lastWords(said) || "it said nothing"}`),
+        ),
+      );
     });
-    child.once("close", () => this.onEnd());
+    child.once("close", () => this.#onEnd());
     readFrames(
       channel,
-      (frame) => this.onFrame(frame),
+      (frame) => this.#onFrame(frame),
       () => child.kill("SIGKILL"),
     );
-    const ready = new Promise<string[]>((resolve) => (this.onReady = resolve));
-    this.write({ type: "configure", configuration: this.configuration() });
+    const ready = new Promise<string[]>((resolve) => (this.#onReady = resolve));
+    this.#write({ type: "configure", configuration: this.#configuration() });
     const timer = setTimeout(() => child.kill("SIGKILL"), READY_MS);
     const missing = await Promise.race([ready, ended]).finally(() => clearTimeout(timer));
-    this.lowerScore();
+    this.#lowerScore();
     return missing;
   }
 
-  private lowerScore(): void {
+  #lowerScore(): void {
     try {
-      writeFileSync(`/proc/${this.confined?.programId()}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
+      writeFileSync(`/proc/${this.#confined?.programId()}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
     } catch {
       // It has ended, which its exit tells; or this is not Linux.
     }
   }
 
-  async fetchGuest(request: GuestRequest, body: Buffer, options: GuestFetchOptions = {}): Promise<{ response: GuestResponse; body: Buffer }> {
-    const reply = await this.ask({ type: "guest", request, ...ofRun(options) }, body, options);
+  async fetchGuest(
+    request: GuestRequest,
+    body: Buffer,
+    options: GuestFetchOptions = {},
+  ): Promise<{ response: GuestResponse; body: Buffer }> {
+    const reply = await this.#ask({ type: "guest", request, ...ofRun(options) }, body, options);
     if (!reply.response) throw new FetchFailed("failed", "the fetcher gave no response");
     return { response: reply.response, body: reply.body };
   }
 
   async checkGuest(url: string, options: GuestFetchOptions = {}): Promise<void> {
-    await this.ask({ type: "check", url, ...ofRun(options) }, undefined, options);
+    await this.#ask({ type: "check", url, ...ofRun(options) }, undefined, options);
   }
 
   async fetchModule(url: string, maxBytes: number): Promise<Buffer> {
-    return (await this.ask({ type: "module", url, maxBytes })).body;
+    return (await this.#ask({ type: "module", url, maxBytes })).body;
   }
 
   async fetchCode(cid: string, maxBytes: number): Promise<Buffer> {
-    return (await this.ask({ type: "code", cid, maxBytes })).body;
+    return (await this.#ask({ type: "code", cid, maxBytes })).body;
   }
 
   async fetchJwks(url: string): Promise<string> {
-    return (await this.ask({ type: "jwks", url })).body.toString("utf8");
+    return (await this.#ask({ type: "jwks", url })).body.toString("utf8");
   }
 
   async close(): Promise<void> {
-    this.isClosing = true;
-    const child = this.confined?.process;
+    this.#isClosing = true;
+    const child = this.#confined?.process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const closed = new Promise((resolve) => child.once("close", resolve));
     child.kill("SIGKILL");
-    // A program whose wrapper ended while it was still being started is told so by the end of its channel.
-    this.channel?.destroy();
+    // Killing the wrapper may leave a program that is still starting; closing its channel ends it.
+    this.#channel?.destroy();
     await closed;
   }
 
-  private configuration(): Configuration {
-    const { moduleOrigin, gateways = [], kuboRpcUrl, jwksUrls = [], allowHosts = [], ports = [80, 443], dnsServers, uid, secretPaths = [] } = this.options;
+  #configuration(): Configuration {
+    const {
+      moduleOrigin,
+      gateways = [],
+      kuboRpcUrl,
+      jwksUrls = [],
+      allowHosts = [],
+      ports = [80, 443],
+      dnsServers,
+      uid,
+      secretPaths = [],
+    } = this.options;
     const lists = { gateways: [...gateways], jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports] };
     const tried = this.role.isProbe ? { secretPaths: [...secretPaths] } : {};
     return { ...lists, moduleOrigin, kuboRpcUrl, dnsServers: dnsServers && [...dnsServers], uid, ...tried };
   }
 
-  private ask(message: WithoutCall<Ask>, body?: Buffer, { signal, grow }: GuestFetchOptions = {}): Promise<Reply> {
-    const call = this.nextCall++;
+  #ask(message: WithoutCall<Ask>, body?: Buffer, { signal, grow }: GuestFetchOptions = {}): Promise<Reply> {
+    const call = this.#nextCall++;
     return new Promise((resolve, reject) => {
-      if (!this.channel || this.isClosing) return reject(new FetchFailed("unavailable", "the fetcher is not running"));
+      if (!this.#channel || this.#isClosing)
+        return reject(new FetchFailed("unavailable", "the fetcher is not running"));
       if (signal?.aborted) return reject(new FetchFailed("failed", "the fetch was cancelled"));
-      const onAbort = () => this.write({ type: "cancel", call });
+      const onAbort = () => this.#write({ type: "cancel", call });
       const settled =
         <T>(settle: (value: T) => void) =>
         (value: T) => {
@@ -183,49 +209,56 @@ class FetcherClient implements Fetcher {
           settle(value);
         };
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.calls.set(call, { resolve: settled(resolve), reject: settled(reject), grow });
-      this.write({ ...message, call } as Ask, body);
+      this.#calls.set(call, { resolve: settled(resolve), reject: settled(reject), grow });
+      this.#write({ ...message, call } as Ask, body);
     });
   }
 
-  private write(message: ToFetcher, payload?: Buffer): void {
-    if (this.channel) writeFrame(this.channel, message, payload);
+  #write(message: ToFetcher, payload?: Buffer): void {
+    if (this.#channel) writeFrame(this.#channel, message, payload);
   }
 
-  private onFrame({ header, payload }: Frame): void {
+  #onFrame({ header, payload }: Frame): void {
     const parsed = fromFetcherSchema.safeParse(header);
-    if (!parsed.success) return void this.confined?.process.kill("SIGKILL");
-    this.onMessage(parsed.data, payload);
+    if (!parsed.success) return void this.#confined?.process.kill("SIGKILL");
+    this.#onMessage(parsed.data, payload);
   }
 
-  private onMessage(message: FromFetcher, payload: Buffer): void {
-    if (message.type === "ready") return this.onReady?.(message.missing);
-    if (message.type === "grow") return void this.grow(message.call);
-    const waiting = this.calls.get(message.call);
-    this.calls.delete(message.call);
+  #onMessage(message: FromFetcher, payload: Buffer): void {
+    if (message.type === "ready") return this.#onReady?.(message.missing);
+    if (message.type === "grow") return void this.#grow(message.call);
+    const waiting = this.#calls.get(message.call);
+    this.#calls.delete(message.call);
     if (message.type === "done") waiting?.resolve({ response: message.response, body: payload });
     else waiting?.reject(new FetchFailed(message.code, message.message));
   }
 
-  private async grow(call: number): Promise<void> {
-    // A failure reaches the call by its signal.
-    await this.calls
+  async #grow(call: number): Promise<void> {
+    // A failure ends the call through its signal.
+    await this.#calls
       .get(call)
       ?.grow?.()
       .catch(() => undefined);
-    this.write({ type: "grown", call });
+    this.#write({ type: "grown", call });
   }
 
-  private onEnd(): void {
-    this.channel = undefined;
-    for (const { reject } of this.calls.values()) reject(new FetchFailed("unavailable", "the fetcher ended; try again"));
-    this.calls.clear();
-    if (this.isClosing || this.role.isProbe) return;
+  #onEnd(): void {
+    this.#channel = undefined;
+    for (const { reject } of this.#calls.values())
+      reject(new FetchFailed("unavailable", "the fetcher ended; try again"));
+    this.#calls.clear();
+    if (this.#isClosing || this.role.isProbe) return;
     this.options.logger.error("the fetcher ended and is started again");
-    const restart = () => this.start().catch((error: unknown) => this.options.logger.error({ err: error }, "the fetcher cannot be started"));
-    setTimeout(() => !this.isClosing && void restart(), RESTART_MS).unref();
+    const restart = () =>
+      this.start().catch((error: unknown) =>
+        this.options.logger.error({ err: error }, "the fetcher cannot be started"),
+      );
+    setTimeout(() => !this.#isClosing && void restart(), RESTART_MS).unref();
   }
 }
 
-/** Without a run nobody counts. */
-const ofRun = ({ run = -1, lookups = Number.MAX_SAFE_INTEGER }: GuestFetchOptions): { run: number; lookups: number } => ({ run, lookups });
+/** Calls outside a run have no limit of name lookups. */
+const ofRun = ({
+  run = -1,
+  lookups = Number.MAX_SAFE_INTEGER,
+}: GuestFetchOptions): { run: number; lookups: number } => ({ run, lookups });

@@ -1,6 +1,7 @@
 /**
- * One HTTP exchange under the address rules: every hop's name is resolved once, all its addresses are checked, and the
- * connection goes to exactly those; redirects are hops of their own. Bodies are cut off at their cap, after decompression.
+ * One HTTP exchange under the address rules. Each hop's name is resolved once, all its addresses are checked, and the
+ * connection uses exactly those; a redirect is a hop of its own. Bodies over the cap, measured after decompression, are
+ * refused.
  */
 import { lookup as dnsLookup } from "node:dns/promises";
 import type { LookupAddress } from "node:dns";
@@ -11,12 +12,12 @@ import type { Lookup } from "./names";
 import { FetchFailed, type GuestRequest, type GuestResponse } from "./types";
 
 export interface Rules {
-  /** Hosts, or host:port, that may be reached whatever their address and port. */
+  /** Hosts, or host:port, that may be reached regardless of address and port. */
   allowHosts: readonly string[];
   ports: readonly number[];
-  /** Names to addresses; default the system's resolver. */
+  /** Resolves names; default the system's resolver. */
   resolve?: Lookup;
-  /** Waited for before an answer is read beyond its first bytes; default at once. */
+  /** Awaited before more than the first bytes of an answer are read; default no wait. */
   grow?: () => Promise<void>;
 }
 
@@ -25,27 +26,38 @@ export interface Exchanged {
   body: Buffer;
 }
 
-/** What an answer may have before it counts against the memory of all fetches together. */
+/** Answer size up to which a fetch does not count against the memory shared by all fetches. */
 export const FREE_ANSWER_BYTES = 256 * 1_024;
 const MAX_REDIRECTS = 10;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_URL_CHARS = 16_384;
-/** Ours to set, or the connection's business. */
-const DROPPED = /^(host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|expect|accept-encoding|proxy-.*|sec-.*)$/i;
-/** What may follow a redirect to another origin. */
+/** Headers that the fetcher or the connection sets. */
+const DROPPED =
+  /^(host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|expect|accept-encoding|proxy-.*|sec-.*)$/i;
+/** The only headers sent on a redirect to another origin. */
 const HARMLESS = new Set(["accept", "accept-language", "content-type", "user-agent"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 /** Throws FetchFailed. */
-export async function exchange(request: GuestRequest, body: Buffer, rules: Rules, signal?: AbortSignal): Promise<Exchanged> {
-  const timeout = AbortSignal.timeout(request.timeoutMs);
-  const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
+export async function exchange(
+  request: GuestRequest,
+  body: Buffer,
+  rules: Rules,
+  signal?: AbortSignal,
+): Promise<Exchanged> {
+  const timeout = new AbortController();
+  // Cleared with the fetch: `AbortSignal.timeout` would stay in memory until the full time-out has passed.
+  const timer = setTimeout(() => timeout.abort(), request.timeoutMs);
+  const either = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal;
   try {
     return await Promise.race([follow(request, body, rules, either), rejectOn(either)]);
   } catch (error) {
     if (error instanceof FetchFailed) throw error;
-    if (timeout.aborted) throw new FetchFailed("timed_out", `no answer from ${hostOf(request.url)} within ${request.timeoutMs} ms`);
+    if (timeout.signal.aborted)
+      throw new FetchFailed("timed_out", `no answer from ${hostOf(request.url)} within ${request.timeoutMs} ms`);
     throw new FetchFailed("failed", `${hostOf(request.url)}: ${reasonOf(error)}`);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -57,7 +69,12 @@ interface Hop {
 }
 
 async function follow(request: GuestRequest, body: Buffer, rules: Rules, signal: AbortSignal): Promise<Exchanged> {
-  let hop: Hop = { url: parseUrl(request.url), method: request.method, headers: request.headers.filter(([name]) => !DROPPED.test(name)), body };
+  let hop: Hop = {
+    url: parseUrl(request.url),
+    method: request.method,
+    headers: request.headers.filter(([name]) => !DROPPED.test(name)),
+    body,
+  };
   for (let redirects = 0; ; redirects++) {
     const agent = await pinnedAgent(hop.url, rules, signal);
     try {
@@ -76,30 +93,36 @@ async function follow(request: GuestRequest, body: Buffer, rules: Rules, signal:
       if (redirects === MAX_REDIRECTS) throw new FetchFailed("refused", `more than ${MAX_REDIRECTS} redirects`);
       hop = nextHop(hop, answer.status, parseUrl(location, hop.url));
     } finally {
-      // Nobody's connection is anybody else's.
+      // Connections are never shared between requests.
       void agent.destroy();
     }
   }
 }
 
 function nextHop(hop: Hop, status: number, url: URL): Hop {
-  if (hop.url.protocol === "https:" && url.protocol === "http:") throw new FetchFailed("refused", `${hop.url.host} redirects from https to http`);
-  const dropsBody = (status === 303 && hop.method !== "HEAD") || ((status === 301 || status === 302) && hop.method === "POST");
+  if (hop.url.protocol === "https:" && url.protocol === "http:")
+    throw new FetchFailed("refused", `${hop.url.host} redirects from https to http`);
+  const dropsBody =
+    (status === 303 && hop.method !== "HEAD") || ((status === 301 || status === 302) && hop.method === "POST");
   const isSameOrigin = url.origin === hop.url.origin;
-  const headers = hop.headers.filter(([name]) => isSameOrigin || HARMLESS.has(name.toLowerCase())).filter(([name]) => !dropsBody || !/^content-/i.test(name));
+  const headers = hop.headers
+    .filter(([name]) => isSameOrigin || HARMLESS.has(name.toLowerCase()))
+    .filter(([name]) => !dropsBody || !/^content-/i.test(name));
   return dropsBody ? { url, method: "GET", headers, body: Buffer.alloc(0) } : { ...hop, url, headers };
 }
 
 function parseUrl(text: string, base?: URL): URL {
-  if (text.length > MAX_URL_CHARS || !URL.canParse(text, base?.href)) throw new FetchFailed("refused", `${text.slice(0, 200)} is not a URL`);
+  if (text.length > MAX_URL_CHARS || !URL.canParse(text, base?.href))
+    throw new FetchFailed("refused", `${text.slice(0, 200)} is not a URL`);
   const url = new URL(text, base);
-  if (url.protocol !== "http:" && url.protocol !== "https:") throw new FetchFailed("refused", `${url.protocol} is not fetched, only http: and https:`);
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    throw new FetchFailed("refused", `${url.protocol} is not fetched, only http: and https:`);
   if (url.username !== "" || url.password !== "")
     throw new FetchFailed("refused", "a URL with a user name or password is not fetched; send an Authorization header");
   return url;
 }
 
-/** An agent that connects this URL's host to the addresses that were checked, and to nothing else. */
+/** An agent that connects this URL's host only to the checked addresses. */
 async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise<Agent> {
   const addresses = await checkedAddresses(url, rules, signal);
   signal.throwIfAborted();
@@ -117,7 +140,7 @@ async function pinnedAgent(url: URL, rules: Rules, signal: AbortSignal): Promise
   });
 }
 
-/** Throws FetchFailed when a guest may not reach the URL: its port, or an address of its host. */
+/** Throws FetchFailed when a guest may not reach the URL because of its port or an address of its host. */
 export async function requireReachable(text: string, rules: Rules, signal: AbortSignal): Promise<void> {
   await checkedAddresses(parseUrl(text), rules, signal);
 }
@@ -126,8 +149,11 @@ async function checkedAddresses(url: URL, rules: Rules, signal: AbortSignal): Pr
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   const isAllowed = [url.hostname, host, `${url.hostname}:${port}`].some((name) => rules.allowHosts.includes(name));
-  if (!isAllowed && !rules.ports.includes(port)) throw new FetchFailed("refused", `port ${port} is not fetched, only ${rules.ports.join(", ")}`);
-  const addresses = isIP(host) ? [{ address: host, family: isIP(host) }] : await (rules.resolve ?? resolve)(host, signal);
+  if (!isAllowed && !rules.ports.includes(port))
+    throw new FetchFailed("refused", `port ${port} is not fetched, only ${rules.ports.join(", ")}`);
+  const addresses = isIP(host)
+    ? [{ address: host, family: isIP(host) }]
+    : await (rules.resolve ?? resolve)(host, signal);
   if (addresses.length === 0) throw new FetchFailed("failed", `${host} has no address`);
   const hidden = isAllowed ? undefined : addresses.find(({ address }) => !isGlobalUnicast(address));
   if (hidden) throw new FetchFailed("refused", `${host} is not a public address`);
@@ -136,7 +162,12 @@ async function checkedAddresses(url: URL, rules: Rules, signal: AbortSignal): Pr
 
 const resolve: Lookup = (host) => dnsLookup(host, { all: true, verbatim: true });
 
-async function collect(answer: Response, { url, redirected }: { url: URL; redirected: boolean }, maxBytes: number, grow: Rules["grow"]): Promise<Exchanged> {
+async function collect(
+  answer: Response,
+  { url, redirected }: { url: URL; redirected: boolean },
+  maxBytes: number,
+  grow: Rules["grow"],
+): Promise<Exchanged> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   let hasGrown = grow === undefined;
@@ -146,11 +177,15 @@ async function collect(answer: Response, { url, redirected }: { url: URL; redire
       hasGrown = true;
       await grow?.();
     }
-    if (length > maxBytes) throw new FetchFailed("too_large", `the answer of ${url.host} is larger than ${maxBytes} bytes`);
+    if (length > maxBytes)
+      throw new FetchFailed("too_large", `the answer of ${url.host} is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   const headers = [...answer.headers].filter(([name]) => name !== "content-encoding" && name !== "content-length");
-  return { response: { url: url.href, redirected, status: answer.status, statusText: answer.statusText, headers }, body: Buffer.concat(chunks) };
+  return {
+    response: { url: url.href, redirected, status: answer.status, statusText: answer.statusText, headers },
+    body: Buffer.concat(chunks),
+  };
 }
 
 function rejectOn(signal: AbortSignal): Promise<never> {
@@ -164,7 +199,7 @@ function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : "the host";
 }
 
-/** The cause of a failed exchange in a word an author can use: codes of the network, never addresses of ours. */
+/** A short reason for the author of the action: network error codes, never internal addresses. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = (cause as NodeJS.ErrnoException | undefined)?.code;

@@ -1,4 +1,4 @@
-/** The fetcher process: the only one of the executor that talks to the outside. Holds no key and knows no chain. */
+/** The fetcher process: makes all outgoing requests of the executor except those to the chain. Holds no key. */
 import { Socket } from "node:net";
 import { readFrames, writeFrame, type Frame } from "../frames";
 import { COMMON_BARRIERS, tryBarriers } from "../walls/barriers";
@@ -10,6 +10,8 @@ import { ownRules, Sources } from "./sources";
 import { FetchFailed } from "./types";
 
 const CHANNEL = 3;
+// Node keeps a timing entry with the URL of each recent fetch, which nothing reads.
+performance.setResourceTimingBufferSize(0);
 
 type Work = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" } | { type: "grown" }>;
 interface Running {
@@ -42,17 +44,23 @@ async function work(message: Work, payload: Buffer): Promise<void> {
     const { response, body } = await perform(message, payload, mine);
     send({ type: "done", call: message.call, ...(response && { response }) }, body);
   } catch (error) {
-    const { code, message: reason } = error instanceof FetchFailed ? error : new FetchFailed("failed", "the fetcher failed");
+    const { code, message: reason } =
+      error instanceof FetchFailed ? error : new FetchFailed("failed", "the fetcher failed");
     send({ type: "failed", call: message.call, code, message: reason });
   } finally {
     running.delete(message.call);
   }
 }
 
-async function perform(message: Work, payload: Buffer, mine: Running): Promise<{ body: Buffer; response?: Exchanged["response"] }> {
+async function perform(
+  message: Work,
+  payload: Buffer,
+  mine: Running,
+): Promise<{ body: Buffer; response?: Exchanged["response"] }> {
   const { signal } = mine.stop;
   if (message.type === "guest") return exchange(message.request, payload, rulesOf(message, mine), signal);
-  if (message.type === "check") return requireReachable(message.url, rulesOf(message, mine), signal).then(() => ({ body: Buffer.alloc(0) }));
+  if (message.type === "check")
+    return requireReachable(message.url, rulesOf(message, mine), signal).then(() => ({ body: Buffer.alloc(0) }));
   if (message.type === "module") return { body: await sources.module(message.url, message.maxBytes) };
   if (message.type === "code") return { body: await sources.code(message.cid, message.maxBytes) };
   return { body: Buffer.from(await sources.jwks(message.url)) };
@@ -65,7 +73,11 @@ function rulesOf({ call, run, lookups }: { call: number; run: number; lookups: n
     send({ type: "grow", call });
     return grown;
   };
-  return { ...guestRules, resolve: (host, signal) => (ofRun ? ofRun.addressesOf(host, signal) : names.lookup(host, signal)), grow };
+  return {
+    ...guestRules,
+    resolve: (host, signal) => (ofRun ? ofRun.addressesOf(host, signal) : names.lookup(host, signal)),
+    grow,
+  };
 }
 
 function onFrame({ header, payload }: Frame): void {

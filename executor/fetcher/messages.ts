@@ -1,4 +1,4 @@
-/** What keyholder and fetcher say to each other. Bodies of requests and answers are the frames' payloads. */
+/** Messages between keyholder and fetcher. The frames' payloads carry the bodies of requests and answers. */
 import { z } from "zod";
 
 export const configurationSchema = z.strictObject({
@@ -10,7 +10,7 @@ export const configurationSchema = z.strictObject({
   ports: z.array(z.number().int()),
   dnsServers: z.array(z.string()).optional(),
   uid: z.number().int().optional(),
-  /** Files and sockets the fetcher must not be able to open; given where its walls are to be tried. */
+  /** Files and sockets the fetcher must not be able to open; set only for a probe. */
   secretPaths: z.array(z.string()).optional(),
 });
 export type Configuration = z.infer<typeof configurationSchema>;
@@ -33,7 +33,7 @@ export const toFetcherSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("configure"), configuration: configurationSchema }),
   z.strictObject({ type: z.literal("guest"), call, request: guestRequestSchema, ...ofRun }),
   z.strictObject({ type: z.literal("check"), call, url: z.string(), ...ofRun }),
-  /** The answer of a call may be read to its end. */
+  /** The rest of the call's answer may be read. */
   z.strictObject({ type: z.literal("grown"), call }),
   z.strictObject({ type: z.literal("module"), call, url: z.string(), maxBytes: size }),
   z.strictObject({ type: z.literal("code"), call, cid: z.string(), maxBytes: size }),
@@ -53,7 +53,7 @@ const guestResponseSchema = z.strictObject({
 export const fromFetcherSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("ready"), missing: z.array(z.string()).max(32) }),
   z.strictObject({ type: z.literal("done"), call, response: guestResponseSchema.optional() }),
-  /** The answer of a call is longer than what is read without asking. */
+  /** The call's answer is longer than what may be read without permission. */
   z.strictObject({ type: z.literal("grow"), call }),
   z.strictObject({
     type: z.literal("failed"),

@@ -1,6 +1,7 @@
 /**
- * Names that guests choose, to addresses. Not by the system's resolver: its few threads are held for seconds by names that never answer, and whoever else needs
- * a name waits. Here each lookup is a question of its own with a time-out, can be cancelled, and is counted for the run that made it.
+ * Resolves names that guests choose. Not by the system's resolver: names that never answer block its few threads for
+ * seconds and delay all other lookups. Here each lookup is a separate query with a time-out, can be cancelled, and
+ * counts for its run.
  */
 import { Resolver } from "node:dns/promises";
 import type { LookupAddress } from "node:dns";
@@ -19,10 +20,10 @@ export interface NamesOptions {
 export type Lookup = (host: string, signal?: AbortSignal) => Promise<LookupAddress[]>;
 
 const TIMEOUT_MS = 2_000;
-/** How long addresses of one family are waited for once those of the other are there. */
+/** How long to wait for the addresses of one family after those of the other arrived. */
 const OTHER_FAMILY_MS = 100;
 const HOSTS_FILE = "/etc/hosts";
-/** Runs whose names are remembered; more than can be under way at once. */
+/** Runs whose names are cached; more than can run at once. */
 const RUNS_KEPT = 4_096;
 
 export class Names {
@@ -33,14 +34,14 @@ export class Names {
     this.#options = options;
   }
 
-  /** The names of one run. `most` lookups are made for it altogether. */
+  /** The names of one run, which may make at most `most` lookups. */
   ofRun(run: number, most: number): RunNames {
     const known = this.#runs.get(run) ?? new RunNames((host, signal) => this.lookup(host, signal), most);
     this.#runs.set(run, known);
     return known;
   }
 
-  /** @throws FetchFailed `failed` when there is no address, or none in time. */
+  /** @throws FetchFailed `failed` when there is no address, or not in time. */
   async lookup(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
     const listed = fromHostsFile(host, this.#options.hostsFile ?? HOSTS_FILE);
     if (listed.length > 0) return listed;
@@ -59,7 +60,10 @@ export class Names {
   }
 }
 
-/** What one run has looked up: each name once, so that a name cannot mean one address when it is checked and another later. */
+/**
+ * The lookups of one run. Each name is resolved once, so that it cannot have one address when checked and another
+ * later.
+ */
 export class RunNames {
   readonly #known = new Map<string, Promise<LookupAddress[]>>();
   #made = 0;
@@ -73,10 +77,11 @@ export class RunNames {
   async addressesOf(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
     const known = this.#known.get(host);
     if (known !== undefined) return known;
-    if (++this.#made > this.most) throw new FetchFailed("limit_exceeded", `the action had more than ${this.most} names looked up`);
+    if (++this.#made > this.most)
+      throw new FetchFailed("limit_exceeded", `the action had more than ${this.most} names looked up`);
     const asked = this.lookup(host, signal);
     this.#known.set(host, asked);
-    // What was not found may be there the next time.
+    // Failures are not cached: the next attempt may succeed.
     asked.catch(() => this.#known.delete(host));
     return asked;
   }
@@ -94,7 +99,7 @@ async function bothFamilies(host: string, resolver: Resolver): Promise<LookupAdd
   return found.sort((a, b) => a.family - b.family);
 }
 
-/** Names of this machine and of its container's neighbours, which no name server knows. */
+/** Names of this machine and its container network, which no name server knows. */
 function fromHostsFile(host: string, file: string): LookupAddress[] {
   const wanted = host.toLowerCase();
   const found: LookupAddress[] = [];

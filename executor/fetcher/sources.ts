@@ -1,4 +1,4 @@
-/** What the service itself fetches: modules, code by CID, key sets. Only from endpoints the operator named. */
+/** What the service itself fetches: modules, code by CID, key sets; only from configured endpoints. */
 import { createHash } from "node:crypto";
 import { base58btc } from "multiformats/bases/base58";
 import { cidOfCode } from "../../protocol/cid";
@@ -6,7 +6,7 @@ import { exchange, type Rules } from "./exchange";
 import { FetchFailed } from "./types";
 
 export interface Endpoints {
-  /** Modules are fetched below this. */
+  /** Modules are only fetched below this URL. */
   moduleOrigin?: string;
   /** Trustless gateways, tried in order. */
   gateways: readonly string[];
@@ -18,7 +18,7 @@ export interface Endpoints {
 
 const TIMEOUT_MS = 15_000;
 const MAX_JWKS_BYTES = 262_144;
-/** Blocks of other makers' files may be larger than a chunk; 2 MiB is what peers exchange at most. */
+/** Files of other tools may have blocks larger than a chunk; 2 MiB is the most that peers exchange. */
 const MAX_BLOCK_BYTES = 2 * 2 ** 20;
 const MAX_BLOCKS = 1_024;
 
@@ -30,20 +30,26 @@ export class Sources {
 
   async module(url: string, maxBytes: number): Promise<Buffer> {
     const { moduleOrigin } = this.endpoints;
-    if (!moduleOrigin || !url.startsWith(moduleOrigin)) throw new FetchFailed("refused", "the module is not below the configured origin");
-    return this.get(url, maxBytes);
+    if (!moduleOrigin || !url.startsWith(moduleOrigin))
+      throw new FetchFailed("refused", "the module is not below the configured origin");
+    return this.#get(url, maxBytes);
   }
 
   async jwks(url: string): Promise<string> {
-    if (!this.endpoints.jwksUrls.includes(url)) throw new FetchFailed("refused", "the key set is not of a configured identity provider");
-    return (await this.get(url, MAX_JWKS_BYTES, { accept: "application/json" })).toString("utf8");
+    if (!this.endpoints.jwksUrls.includes(url))
+      throw new FetchFailed("refused", "the key set is not of a configured identity provider");
+    return (await this.#get(url, MAX_JWKS_BYTES, { accept: "application/json" })).toString("utf8");
   }
 
-  /** The first source whose bytes have the CID. A source that lies is passed over like one that does not answer. */
+  /**
+   * The bytes of the first source that match the CID. A source with wrong bytes is skipped like one that does not
+   * answer.
+   */
   async code(cid: string, maxBytes: number): Promise<Buffer> {
     const { gateways, kuboRpcUrl } = this.endpoints;
-    const attempts = gateways.map((gateway) => () => this.fromGateway(gateway, cid, maxBytes));
-    if (kuboRpcUrl) attempts.push(() => this.get(`${trimmed(kuboRpcUrl)}/api/v0/cat?arg=${cid}`, maxBytes, {}, "POST"));
+    const attempts = gateways.map((gateway) => () => this.#fromGateway(gateway, cid, maxBytes));
+    if (kuboRpcUrl)
+      attempts.push(() => this.#get(`${trimmed(kuboRpcUrl)}/api/v0/cat?arg=${cid}`, maxBytes, {}, "POST"));
     const problems: FetchFailed[] = [];
     for (const attempt of attempts) {
       try {
@@ -57,47 +63,61 @@ export class Sources {
     }
     const tooLarge = problems.find(({ code }) => code === "too_large");
     if (tooLarge) throw tooLarge;
-    throw new FetchFailed("not_found", attempts.length > 0 ? `no source has the code of ${cid}` : "no source for code by CID is configured");
+    throw new FetchFailed(
+      "not_found",
+      attempts.length > 0 ? `no source has the code of ${cid}` : "no source for code by CID is configured",
+    );
   }
 
-  /** Block by block, each checked by its hash; a gateway that only knows whole files is understood, too. */
-  private async fromGateway(gateway: string, cid: string, maxBytes: number): Promise<Buffer> {
-    const root = await this.block(gateway, cid, maxBytes);
+  /** Fetches block by block, each verified by its hash. Also accepts a gateway that only returns whole files. */
+  async #fromGateway(gateway: string, cid: string, maxBytes: number): Promise<Buffer> {
+    const root = await this.#block(gateway, cid, maxBytes);
     if (!isBlockOf(root, cid)) return root;
     const parts: Buffer[] = [];
-    await this.walk(gateway, root, { parts, blocks: 1, room: maxBytes });
+    await this.#walk(gateway, root, { parts, blocks: 1, room: maxBytes });
     return Buffer.concat(parts);
   }
 
-  private block(gateway: string, cid: string, maxBytes: number): Promise<Buffer> {
-    return this.get(`${trimmed(gateway)}/ipfs/${cid}?format=raw`, maxBytes, { accept: "application/vnd.ipld.raw" });
+  #block(gateway: string, cid: string, maxBytes: number): Promise<Buffer> {
+    return this.#get(`${trimmed(gateway)}/ipfs/${cid}?format=raw`, maxBytes, { accept: "application/vnd.ipld.raw" });
   }
 
-  private async walk(gateway: string, block: Buffer, state: { parts: Buffer[]; blocks: number; room: number }): Promise<void> {
+  async #walk(gateway: string, block: Buffer, state: { parts: Buffer[]; blocks: number; room: number }): Promise<void> {
     const { data, links } = await readNode(block);
     state.room -= data.length;
     if (state.room < 0) throw new FetchFailed("too_large", "the code is larger than code may be");
     state.parts.push(data);
     for (const cid of links) {
-      if (++state.blocks > MAX_BLOCKS) throw new FetchFailed("too_large", "the code has more blocks than code may have");
-      const child = await this.block(gateway, cid, MAX_BLOCK_BYTES);
+      if (++state.blocks > MAX_BLOCKS)
+        throw new FetchFailed("too_large", "the code has more blocks than code may have");
+      const child = await this.#block(gateway, cid, MAX_BLOCK_BYTES);
       if (!isBlockOf(child, cid)) throw new FetchFailed("failed", "a gateway answered with a block of another hash");
-      await this.walk(gateway, child, state);
+      await this.#walk(gateway, child, state);
     }
   }
 
-  private async get(url: string, maxBytes: number, headers: Record<string, string> = {}, method = "GET"): Promise<Buffer> {
-    const request = { url, method, headers: Object.entries(headers), redirect: "follow" as const, timeoutMs: TIMEOUT_MS, maxBytes };
+  async #get(url: string, maxBytes: number, headers: Record<string, string> = {}, method = "GET"): Promise<Buffer> {
+    const request = {
+      url,
+      method,
+      headers: Object.entries(headers),
+      redirect: "follow" as const,
+      timeoutMs: TIMEOUT_MS,
+      maxBytes,
+    };
     const { response, body } = await exchange(request, Buffer.alloc(0), this.rules);
-    if (response.status === 404 || response.status === 410) throw new FetchFailed("not_found", `${new URL(url).host} does not have it`);
+    if (response.status === 404 || response.status === 410)
+      throw new FetchFailed("not_found", `${new URL(url).host} does not have it`);
     if (response.status !== 200) throw new FetchFailed("failed", `${new URL(url).host} answered ${response.status}`);
     return body;
   }
 }
 
-/** The configured endpoints may lie on this machine or in this network; what they redirect to may not. */
+/** The configured endpoints may be on this machine or a private network; the targets of their redirects may not. */
 export function ownRules(endpoints: Endpoints, resolve?: Rules["resolve"]): Rules {
-  const urls = [...endpoints.gateways, ...endpoints.jwksUrls, endpoints.moduleOrigin, endpoints.kuboRpcUrl].filter((url) => url !== undefined);
+  const urls = [...endpoints.gateways, ...endpoints.jwksUrls, endpoints.moduleOrigin, endpoints.kuboRpcUrl].filter(
+    (url) => url !== undefined,
+  );
   const allowHosts = urls.map((text) => {
     const { hostname, port, protocol } = new URL(text);
     return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
@@ -114,7 +134,7 @@ function isBlockOf(block: Buffer, cid: string): boolean {
 }
 
 async function readNode(block: Buffer): Promise<{ data: Buffer; links: string[] }> {
-  // These two can only be imported, not required.
+  // These two are ES modules only: import(), not require.
   const [{ decode }, { UnixFS }] = await Promise.all([import("@ipld/dag-pb"), import("ipfs-unixfs")]);
   try {
     const node = decode(block);

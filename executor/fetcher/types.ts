@@ -1,6 +1,6 @@
-/** What the keyholder may ask of the fetcher, the only process of the executor that talks to the outside. */
+/** The fetcher's interface for the keyholder. */
 
-/** An HTTP request of a guest. Header names and values as the guest gave them; the fetcher drops what is ours to set. */
+/** An HTTP request of a guest, with the headers as the guest set them; the fetcher drops those it sets itself. */
 export interface GuestRequest {
   url: string;
   method: string;
@@ -14,10 +14,10 @@ export interface GuestRequest {
 
 export interface GuestFetchOptions {
   signal?: AbortSignal;
-  /** The run that fetches: its names are looked up once each, and `lookups` of them at most. */
+  /** The run that fetches: each of its names is resolved once, at most `lookups` names in all. */
   run?: number;
   lookups?: number;
-  /** Waited for before an answer is read beyond its first 256 KiB. */
+  /** Awaited before more than the first 256 KiB of an answer are read. */
   grow?: () => Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface GuestResponse {
   headers: [string, string][];
 }
 
-/** A request the fetcher refused or could not complete; the message is meant for the author of the action. */
+/** The fetcher refused the request or could not complete it; the message is for the author of the action. */
 export class FetchFailed extends Error {
   override readonly name = "FetchFailed";
   constructor(
@@ -42,14 +42,20 @@ export class FetchFailed extends Error {
 
 export interface Fetcher {
   /** A guest's fetch: address rules, redirects, caps. Throws FetchFailed. */
-  fetchGuest(request: GuestRequest, body: Buffer, options?: GuestFetchOptions): Promise<{ response: GuestResponse; body: Buffer }>;
-  /** Whether a guest may reach the URL at all, before more is done for it. Throws FetchFailed. */
+  fetchGuest(
+    request: GuestRequest,
+    body: Buffer,
+    options?: GuestFetchOptions,
+  ): Promise<{ response: GuestResponse; body: Buffer }>;
+  /** Checks whether a guest may reach the URL, before any work is done for it. Throws FetchFailed. */
   checkGuest(url: string, options?: GuestFetchOptions): Promise<void>;
   /** The bytes of a module at a normalised URL below the configured module origin. The caller checks the hash. */
   fetchModule(url: string, maxBytes: number): Promise<Buffer>;
-  /** Code by CIDv0 from the gateways or the Kubo RPC, CID recomputed here; the keyholder recomputes it again. */
+  /**
+   * Code by CIDv0 from the gateways or the Kubo RPC. The fetcher verifies the CID, and the keyholder verifies it again.
+   */
   fetchCode(cid: string, maxBytes: number): Promise<Buffer>;
-  /** The JSON text of a key set, at most 256 KiB. Only URLs of the fetcher's own configuration are fetched. */
+  /** The JSON text of a key set, at most 256 KiB. Only configured URLs are fetched. */
   fetchJwks(url: string): Promise<string>;
   close(): Promise<void>;
 }

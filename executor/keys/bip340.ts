@@ -1,16 +1,24 @@
 /**
- * Schnorr signatures of BIP-340 and the taproot tweak of BIP-341, by libsecp256k1 compiled to WebAssembly: constant time, and it clears its inputs after each call.
+ * Schnorr signatures of BIP-340 and the taproot tweak of BIP-341, by libsecp256k1 compiled to WebAssembly: constant
+ * time, and it clears its inputs after each call.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { pointFromScalar, privateAdd, privateNegate, signSchnorr as sign, xOnlyPointAddTweak, xOnlyPointFromScalar } from "tiny-secp256k1";
+import {
+  pointFromScalar,
+  privateAdd,
+  privateNegate,
+  signSchnorr as sign,
+  xOnlyPointAddTweak,
+  xOnlyPointFromScalar,
+} from "tiny-secp256k1";
 
 const ODD_Y = 0x03;
 const AUX_BYTES = 32;
 const TAP_TWEAK_TAG = createHash("sha256").update("TapTweak").digest();
 
 /**
- * The 64 bytes of a signature over a 32-byte digest. `aux` is the auxiliary randomness of BIP-340, fresh by default: it protects the key from faults and
- * side channels, and a verifier does not see it.
+ * The 64-byte signature of a 32-byte digest. `aux` is BIP-340's auxiliary randomness, fresh by default: it protects the
+ * key from fault and side-channel attacks and is not needed to verify.
  */
 export function signSchnorr(secret: Uint8Array, digest: Uint8Array, aux: Uint8Array = randomBytes(AUX_BYTES)): Buffer {
   return Buffer.from(sign(digest, secret, aux));
@@ -22,8 +30,8 @@ export function bip340PublicKey(secret: Uint8Array): Buffer {
 }
 
 /**
- * Uses the secret of the taproot output key: the internal key tweaked by the root of a script tree, or by nothing but itself when `merkleRoot` is empty (BIP-86).
- * The tweaked secret is zero-filled when `use` is done.
+ * Runs `use` with the secret of the taproot output key: the internal key tweaked with the root of a script tree, or
+ * with the key alone when `merkleRoot` is empty (BIP-86). The tweaked secret is zero-filled afterwards.
  */
 export function withTaprootSecret<T>(secret: Uint8Array, merkleRoot: Uint8Array, use: (tweaked: Uint8Array) => T): T {
   const point = pointFromScalar(secret, true);
@@ -38,7 +46,7 @@ export function withTaprootSecret<T>(secret: Uint8Array, merkleRoot: Uint8Array,
   }
 }
 
-/** The 32 bytes of the taproot output key, which a P2TR address shows. */
+/** The 32 bytes of the taproot output key, as encoded in a P2TR address. */
 export function taprootOutputKey(internalKey: Uint8Array, merkleRoot: Uint8Array): Buffer {
   const tweaked = xOnlyPointAddTweak(internalKey, tapTweak(internalKey, merkleRoot));
   if (tweaked === null) throw new RangeError("this merkle root tweaks the key to zero");
@@ -46,5 +54,10 @@ export function taprootOutputKey(internalKey: Uint8Array, merkleRoot: Uint8Array
 }
 
 function tapTweak(internalKey: Uint8Array, merkleRoot: Uint8Array): Buffer {
-  return createHash("sha256").update(TAP_TWEAK_TAG).update(TAP_TWEAK_TAG).update(internalKey).update(merkleRoot).digest();
+  return createHash("sha256")
+    .update(TAP_TWEAK_TAG)
+    .update(TAP_TWEAK_TAG)
+    .update(internalKey)
+    .update(merkleRoot)
+    .digest();
 }

@@ -1,14 +1,15 @@
 /**
- * Every key of the service comes out of this one function: HKDF-SHA256 over the root, separated by version, key namespace, kind and path.
- * Source: design of the executor, "Derivation"; vectors in test/vectors/keys.json.
+ * The one derivation of all keys of the service: HKDF-SHA256 over the root key, separated by version, key namespace,
+ * kind and path.
+ * Source: test/vectors/keys.json.
  */
 import { hkdfSync } from "node:crypto";
 import type { Curve } from "../../protocol/curves";
 import { ORDERS_MINUS_ONE, reduceToSecret } from "./scalar";
 
-/** The keys a PKP or an action has beside its ECDSA key over secp256k1. */
+/** Curves of the keys that a PKP or an action has besides secp256k1. */
 type FurtherKind = Exclude<Curve, "secp256k1">;
-/** What a key is for. The kind is always a literal of our code, never a caller's word. */
+/** The purpose of a key. Always a literal in this code, never input of a caller. */
 export type KeyKind =
   | "pkp"
   | `pkp/${FurtherKind}`
@@ -35,7 +36,10 @@ function deriveMaterial(root: Buffer, namespace: Buffer, kind: KeyKind, path: Bu
   return Buffer.from(hkdfSync("sha256", root, NO_SALT, info, OKM_BYTES));
 }
 
-/** A secret scalar, 1 + (okm mod (n − 1)) with n the order of P-256 for its kinds and of secp256k1 for all others: 32 bytes the caller zero-fills. */
+/**
+ * A secret scalar of 32 bytes, 1 + (okm mod (n − 1)), with n the order of P-256 for its kinds and of secp256k1 for all
+ * others. The caller zero-fills it.
+ */
 export function deriveSecret(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
   const material = deriveMaterial(root, namespace, kind, path);
   const secret = reduceToSecret(material, kind.endsWith("/p256") ? ORDERS_MINUS_ONE.p256 : ORDERS_MINUS_ONE.secp256k1);
@@ -43,27 +47,33 @@ export function deriveSecret(root: Buffer, namespace: Buffer, kind: KeyKind, pat
   return secret;
 }
 
-/** A symmetric key, or the seed of an Ed25519 key: the first 32 bytes of the material. The caller zero-fills it. */
+/** A symmetric key or an Ed25519 seed: the first 32 bytes of the material. The caller zero-fills it. */
 export function deriveSymmetric(root: Buffer, namespace: Buffer, kind: KeyKind, path: Buffer): Buffer {
   const material = deriveMaterial(root, namespace, kind, path);
-  // Buffer.alloc and not Buffer.from: small copies come out of a pool that other buffers share.
+  // Buffer.alloc, not Buffer.from: the latter takes small buffers from a shared pool.
   const key = Buffer.alloc(SYMMETRIC_BYTES, material.subarray(0, SYMMETRIC_BYTES));
   material.fill(0);
   return key;
 }
 
-/** What the owner's key on a curve is derived as: the oldest kind has no suffix, so every address made before the others stays as it was. */
+/** The kind of an owner's key on a curve. secp256k1 has no suffix, so that existing addresses stay the same. */
 export function kindOf(owner: "pkp" | "action", curve: Curve): KeyKind {
   return curve === "secp256k1" ? owner : `${owner}/${curve}`;
 }
 
-/** The secret of a kind in the form its curve needs: a seed for Ed25519, a scalar for the others. The caller zero-fills it. */
-export function deriveForCurve(root: Buffer, namespace: Buffer, owner: "pkp" | "action", curve: Curve, path: Buffer): Buffer {
+/** The secret in the form its curve needs: a seed for Ed25519, otherwise a scalar. The caller zero-fills it. */
+export function deriveForCurve(
+  root: Buffer,
+  namespace: Buffer,
+  owner: "pkp" | "action",
+  curve: Curve,
+  path: Buffer,
+): Buffer {
   const derive = curve === "ed25519" ? deriveSymmetric : deriveSecret;
   return derive(root, namespace, kindOf(owner, curve), path);
 }
 
-/** u16 big-endian length, then the bytes: no two different lists of parts have the same encoding. */
+/** u16 big-endian length, then the bytes, so that different lists of parts never encode the same. */
 export function lengthPrefixed(part: Buffer): Buffer {
   if (part.length > 0xffff) throw new RangeError("a derivation part is at most 65,535 bytes");
   const length = Buffer.alloc(2);

@@ -1,6 +1,6 @@
 /**
- * The only holder of the root key. A key is derived for one use, handed to a function as a buffer, and zero-filled when the function is done;
- * what leaves is signatures, addresses, ciphertexts. Source: design of the executor, "Derivation".
+ * The only holder of the root key. Derives a key for one use, passes it to a callback as a buffer and zero-fills it
+ * afterwards; only signatures, addresses and ciphertexts leave.
  */
 import { randomBytes } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
@@ -12,36 +12,42 @@ import { addressOf } from "./secp256k1";
 
 type Use<T> = (key: Buffer) => T;
 
-const PATH_KINDS = { [PathKind.pkp]: "pkp", [PathKind.usageKey]: "usage-key" } as const satisfies Record<PathKind, KeyKind>;
+const PATH_KINDS = { [PathKind.pkp]: "pkp", [PathKind.usageKey]: "usage-key" } as const satisfies Record<
+  PathKind,
+  KeyKind
+>;
 const NO_PATH = Buffer.alloc(0);
 
 export class Keyring {
   readonly #root: Buffer;
   readonly #namespace: Buffer;
 
-  /** Takes a copy of the root key; the caller zero-fills its own. */
+  /** Copies the root key; the caller zero-fills its own buffer. */
   constructor(root: Buffer, namespace: Hash32) {
     if (root.length !== ROOT_KEY_BYTES) throw new RangeError(`a root key has ${ROOT_KEY_BYTES} bytes`);
-    // Not Buffer.from: that would put the root into the pool every small buffer of the process shares.
+    // Not Buffer.from, which would copy the root key into the shared buffer pool.
     this.#root = Buffer.alloc(ROOT_KEY_BYTES, root);
     this.#namespace = bytesOf(namespace);
   }
 
   /**
-   * Uses a registered PKP's secret. The path must be a PKP path of this very account and must derive to the registered address.
+   * Uses a registered PKP's secret. The path must be a PKP path of this account and derive to the registered address.
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`.
    */
   withPkp<T>(account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
     requirePkpPath(account, path);
     return this.#withSecret("pkp", bytesOf(path), (secret) => {
       if (addressOf(secret) !== pkpId) {
-        throw new KeywrightError("unknown_pkp", `The key registered as ${pkpId} is not the one its derivation path leads to, so it is not used.`);
+        throw new KeywrightError(
+          "unknown_pkp",
+          `The key registered as ${pkpId} is not the one its derivation path leads to, so it is not used.`,
+        );
       }
       return use(secret);
     });
   }
 
-  /** As `withPkp` checks, for what is done with another key on the PKP's behalf. */
+  /** Makes the checks of `withPkp`, for operations that use another key on the PKP's behalf. */
   requirePkp(account: AccountId, path: DerivationPath, pkpId: PkpId): void {
     this.withPkp(account, path, pkpId, () => undefined);
   }
@@ -51,32 +57,37 @@ export class Keyring {
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`, `unknown_pkp`.
    */
   withPkpOn<T>(curve: Curve, account: AccountId, path: DerivationPath, pkpId: PkpId, use: Use<T>): T {
-    return this.withPkp(account, path, pkpId, (secret) => (curve === "secp256k1" ? use(secret) : this.#withCurve("pkp", curve, bytesOf(path), use)));
+    return this.withPkp(account, path, pkpId, (secret) =>
+      curve === "secp256k1" ? use(secret) : this.#withCurve("pkp", curve, bytesOf(path), use),
+    );
   }
 
-  /** Uses the secret of the payer of this number; 0 is the admin payer. */
+  /** Uses the secret of the payer with this index; 0 is the admin payer. */
   withPayer<T>(index: number, use: Use<T>): T {
     const path = Buffer.alloc(4);
     path.writeUInt32BE(index);
     return this.#withSecret("payer", path, use);
   }
 
-  /** Uses the identity of an action: a key bound to the CID of its code and to nothing else. */
+  /** Uses the identity key of an action, derived from the CID of its code alone. */
   withAction<T>(cid: Cid, use: Use<T>): T {
     return this.#withSecret("action", Buffer.from(cid, "utf8"), use);
   }
 
-  /** Uses the identity of an action on a curve. */
+  /** Uses the identity key of an action on a curve. */
   withActionOn<T>(curve: Curve, cid: Cid, use: Use<T>): T {
     return this.#withCurve("action", curve, Buffer.from(cid, "utf8"), use);
   }
 
-  /** Uses the seed of the Ed25519 key under which the keyholder states facts about public keys; the config document names its public side. */
+  /**
+   * Uses the seed of the Ed25519 key that signs the keyholder's statements about public keys. The config document
+   * contains its public key.
+   */
   withStatementKey<T>(use: Use<T>): T {
     return this.#withSymmetric("statement", NO_PATH, use);
   }
 
-  /** Uses the key under which actions encrypt for a PKP of an account. */
+  /** Uses the key with which actions encrypt for a PKP of an account. */
   withEncryptionKey<T>(account: AccountId, pkpId: PkpId, use: Use<T>): T {
     return this.#withSymmetric("encryption", Buffer.concat([bytesOf(account), bytesOf(pkpId)]), use);
   }
@@ -86,9 +97,12 @@ export class Keyring {
     return this.#withSymmetric("write-tag", NO_PATH, use);
   }
 
-  /** Uses the secret of the wallet of an identity (OIDC issuer and subject). */
+  /** Uses the wallet secret of an identity (OIDC issuer and subject). */
   withOwner<T>(issuer: string, subject: string, use: Use<T>): T {
-    const path = Buffer.concat([lengthPrefixed(Buffer.from(issuer, "utf8")), lengthPrefixed(Buffer.from(subject, "utf8"))]);
+    const path = Buffer.concat([
+      lengthPrefixed(Buffer.from(issuer, "utf8")),
+      lengthPrefixed(Buffer.from(subject, "utf8")),
+    ]);
     return this.#withSecret("owner", path, use);
   }
 
@@ -100,32 +114,34 @@ export class Keyring {
     return this.withPayer(index, addressOf);
   }
 
-  /** A fresh path of a PKP for an account, and the address it leads to. */
+  /** A fresh derivation path of a PKP for an account, and its address. */
   mintPkp(account: AccountId): { path: DerivationPath; address: Address } {
     const path = derivationPath(PathKind.pkp, randomBytes(15), account);
     return { path, address: this.addressAt(account, path) };
   }
 
-  /** A fresh path of a usage key for an account; `use` gets its 32 secret bytes. */
+  /** A fresh derivation path of a usage key for an account; `use` gets the 32 secret bytes. */
   mintUsageKey<T>(account: AccountId, use: Use<T>): { path: DerivationPath; value: T } {
     const path = derivationPath(PathKind.usageKey, randomBytes(15), account);
     return { path, value: this.#withSecret("usage-key", bytesOf(path), use) };
   }
 
-  /** The secret of a key that a request makes: the same one however often the request is repeated. `use` gets its 32 bytes. */
+  /**
+   * Uses the secret of a key that a request creates, the same for every retry of the request. `use` gets its 32 bytes.
+   */
   withAttempt<T>(kind: "account-key" | "api-usage-key", attempt: Buffer, use: Use<T>): T {
     return this.#withSecret(kind, attempt, use);
   }
 
   /**
-   * Where a path of this account leads, whatever its kind.
+   * The address that a path of this account derives to, whatever its kind.
    * @throws KeywrightError `unknown_path_kind`, `foreign_derivation_path`.
    */
   addressAt(account: AccountId, path: DerivationPath): Address {
     return this.#withSecret(PATH_KINDS[requirePath(account, path)], bytesOf(path), addressOf);
   }
 
-  /** Forgets the root key; every later use would derive from zeros, so the keyring must not be used again. */
+  /** Zero-fills the root key. The keyring must not be used afterwards: it would derive from zeros. */
   destroy(): void {
     this.#root.fill(0);
   }
@@ -157,12 +173,18 @@ function requirePath(account: AccountId, path: DerivationPath): PathKind {
   if (path.slice(34) !== account.slice(34)) {
     throw new KeywrightError("foreign_derivation_path", `Derivation path ${path} is not one of account ${account}.`);
   }
-  throw new KeywrightError("unknown_path_kind", `Derivation path ${path} starts with neither 01 (PKP) nor 02 (usage key).`);
+  throw new KeywrightError(
+    "unknown_path_kind",
+    `Derivation path ${path} starts with neither 01 (PKP) nor 02 (usage key).`,
+  );
 }
 
 function requirePkpPath(account: AccountId, path: DerivationPath): void {
   if (requirePath(account, path) !== PathKind.pkp) {
-    throw new KeywrightError("unknown_path_kind", "This is the wallet of a usage key; only a PKP can be used in an action.");
+    throw new KeywrightError(
+      "unknown_path_kind",
+      "This is the wallet of a usage key; only a PKP can be used in an action.",
+    );
   }
 }
 

@@ -1,11 +1,11 @@
 /**
- * ECDSA over P-256, deterministic (RFC 6979 with HMAC-SHA-256) with low s. OpenSSL's own ECDSA takes a random nonce, and Node offers no other; so an audited
- * library signs. The public key comes from OpenSSL.
+ * ECDSA over P-256, deterministic (RFC 6979 with HMAC-SHA-256) with low s, by an audited library: OpenSSL's ECDSA uses
+ * a random nonce, and Node offers no other. The public key comes from OpenSSL.
  */
 import { p256 } from "@noble/curves/nist";
 import { createECDH, createHash } from "node:crypto";
 
-/** Multiples of the generator, made at the start: the first signature would wait for them, and with it every op of the process. */
+/** Precomputed at start: the first signature would block the event loop, and with it every op of the process. */
 p256.Point.BASE.precompute(8, false);
 
 /** The 64 bytes r ‖ s over a 32-byte digest. */

@@ -1,4 +1,4 @@
-/** The public side of a key on each curve, in the forms its field uses: hex, JWK, addresses. */
+/** The public key on each curve in the usual formats: hex, JWK, addresses. */
 import { bech32m, base58 } from "@scure/base";
 import { computeAddress } from "ethers";
 import type { Curve } from "../../protocol/curves";
@@ -7,6 +7,7 @@ import { bip340PublicKey, taprootOutputKey } from "./bip340";
 import { ed25519PublicKey } from "./ed25519";
 import { p256PublicKey } from "./p256";
 import { publicKeyOf } from "./secp256k1";
+import { defined } from "../../protocol/defined";
 
 const NO_SCRIPTS = Buffer.alloc(0);
 const TAPROOT_VERSION = 1;
@@ -26,7 +27,7 @@ export function publicKeyOn(curve: Curve, secret: Buffer): string {
 export function publicKeyEntry(curve: Curve, secret: Buffer): PublicKeyEntry {
   const key = OF_CURVE[curve](secret);
   const jwk = jwkOf(curve, key);
-  return { curve, public_key: hex(key), ...(jwk === undefined ? {} : { jwk }), addresses: addressesOf(curve, key) };
+  return { curve, public_key: hex(key), ...defined({ jwk }), addresses: addressesOf(curve, key) };
 }
 
 function addressesOf(curve: Curve, key: Buffer): PublicKeyEntry["addresses"] {
@@ -42,17 +43,22 @@ function addressesOf(curve: Curve, key: Buffer): PublicKeyEntry["addresses"] {
   }
 }
 
-/** BIP-86: the key pays by itself, without scripts. BIP-350: version 1 and above are written in bech32m. */
+/** BIP-86: key path only, no scripts. BIP-350: witness version 1 and above use bech32m. */
 function p2tr(network: string, internalKey: Buffer): string {
   return bech32m.encode(network, [TAPROOT_VERSION, ...bech32m.toWords(taprootOutputKey(internalKey, NO_SCRIPTS))]);
 }
 
-/** RFC 7517, RFC 8037 and RFC 8812; none is registered for x-only keys. */
+/** RFC 7517, RFC 8037 and RFC 8812; no JWK is registered for x-only keys. */
 function jwkOf(curve: Curve, key: Buffer): Jwk | undefined {
   if (curve === "bip340") return undefined;
   if (curve === "ed25519") return { kty: "OKP", crv: "Ed25519", x: key.toString("base64url") };
   const [x, y] = [key.subarray(1, 33), key.subarray(33)];
-  return { kty: "EC", crv: curve === "p256" ? "P-256" : "secp256k1", x: x.toString("base64url"), y: y.toString("base64url") };
+  return {
+    kty: "EC",
+    crv: curve === "p256" ? "P-256" : "secp256k1",
+    x: x.toString("base64url"),
+    y: y.toString("base64url"),
+  };
 }
 
 function hex(bytes: Uint8Array): string {

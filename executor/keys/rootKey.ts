@@ -1,7 +1,4 @@
-/**
- * Where the root key comes from when there is no TEE: a file, in development only. Made at the first start, readable by its owner alone.
- * Source: design of the executor, "Keyholder".
- */
+/** The root key without a TEE: a file, in development only. Created at the first start, readable by its owner only. */
 import { randomBytes } from "node:crypto";
 import { closeSync, constants, fstatSync, fsyncSync, mkdirSync, openSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,7 +6,7 @@ import { ROOT_KEY_BYTES } from "./derive";
 
 const PRIVATE_FILE = 0o600;
 
-/** The file cannot be used as it is; the message says what to do. */
+/** The file is unusable; the message says what to do. */
 export class RootKeyFileError extends Error {
   override readonly name = "RootKeyFileError";
 }
@@ -20,16 +17,20 @@ export function rootKeyFromFile(file: string): Buffer {
   return createRootKey(file) ?? readRootKey(file);
 }
 
-/** A key of fresh randomness for tests and one-off runs that keep nothing. */
+/** A random key for tests and one-off runs that store nothing. */
 export function ephemeralRootKey(): Buffer {
   return randomBytes(ROOT_KEY_BYTES);
 }
 
-/** Undefined when the file is there already: O_EXCL decides, so two starts at once agree on one key. */
+/** Undefined when the file exists: O_EXCL makes concurrent starts agree on one key. */
 function createRootKey(file: string): Buffer | undefined {
   let handle: number;
   try {
-    handle = openSync(file, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, PRIVATE_FILE);
+    handle = openSync(
+      file,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      PRIVATE_FILE,
+    );
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return undefined;
     throw error;

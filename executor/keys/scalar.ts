@@ -1,13 +1,17 @@
 /**
- * Turns key material into a secret scalar without BigInt: a BigInt (and the hex string it is made from) stays in memory until the collector comes by,
- * these words are zero-filled at once.
+ * Reduces key material to a secret scalar without BigInt: a BigInt (and the hex string it is made from) stays in memory
+ * until garbage collection, these words are zero-filled at once.
  */
 const WORDS = 8;
 
-/** n − 1, the order of a curve's group less one, as eight 32-bit words, most significant first. n is above 2^255. */
+/** n − 1 with n the group order of the curve: eight 32-bit words, most significant first. n is above 2^255. */
 export const ORDERS_MINUS_ONE = {
-  secp256k1: Uint32Array.from([0xffffffff, 0xffffffff, 0xffffffff, 0xfffffffe, 0xbaaedce6, 0xaf48a03b, 0xbfd25e8c, 0xd0364140]),
-  p256: Uint32Array.from([0xffffffff, 0x00000000, 0xffffffff, 0xffffffff, 0xbce6faad, 0xa7179e84, 0xf3b9cac2, 0xfc632550]),
+  secp256k1: Uint32Array.from([
+    0xffffffff, 0xffffffff, 0xffffffff, 0xfffffffe, 0xbaaedce6, 0xaf48a03b, 0xbfd25e8c, 0xd0364140,
+  ]),
+  p256: Uint32Array.from([
+    0xffffffff, 0x00000000, 0xffffffff, 0xffffffff, 0xbce6faad, 0xa7179e84, 0xf3b9cac2, 0xfc632550,
+  ]),
 } as const;
 
 /** 1 + (material mod (n − 1)) as 32 big-endian bytes: never zero, never n or above. */
@@ -24,7 +28,7 @@ export function reduceToSecret(material: Uint8Array, orderMinusOne: Uint32Array 
   return secret;
 }
 
-/** remainder = (2 · remainder + bit) mod (n − 1), the subtraction chosen by mask and not by branch. */
+/** remainder = (2 · remainder + bit) mod (n − 1); the subtraction is selected by a mask, without a branch. */
 function appendBit(remainder: Uint32Array, scratch: Uint32Array, orderMinusOne: Uint32Array, bit: number): void {
   let carry = bit;
   for (let i = WORDS - 1; i >= 0; i--) {
@@ -37,7 +41,7 @@ function appendBit(remainder: Uint32Array, scratch: Uint32Array, orderMinusOne: 
   for (let i = 0; i < WORDS; i++) remainder[i] = (at(remainder, i) & keep) | (at(scratch, i) & ~keep);
 }
 
-/** scratch = value − (n − 1); answers the borrow out of the top word. */
+/** scratch = value − (n − 1); returns the borrow out of the top word. */
 function subtractOrder(value: Uint32Array, scratch: Uint32Array, orderMinusOne: Uint32Array): number {
   let borrow = 0;
   for (let i = WORDS - 1; i >= 0; i--) {

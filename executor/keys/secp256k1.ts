@@ -1,7 +1,7 @@
 /**
- * secp256k1 by the native library (ten times quicker than JavaScript, and it leaves no BigInt of a secret behind).
- * The binding itself is named: the package's own entry falls back to JavaScript without a word where it is missing, and a start without it has to fail.
- * ECDSA is deterministic (RFC 6979) with low s.
+ * secp256k1 by the native library: ten times faster than JavaScript, and no BigInt of a secret is left in memory.
+ * Imports the binding directly: the package's entry point silently falls back to JavaScript, but a start without the
+ * native library has to fail. ECDSA is deterministic (RFC 6979) with low s.
  */
 import { ecdsaSign, publicKeyConvert, publicKeyCreate } from "secp256k1/bindings";
 import { getAddress, keccak256 } from "ethers";
@@ -21,12 +21,12 @@ export function signDigest(secret: Uint8Array, digest: Uint8Array): EcdsaSignatu
   return { r: hex(bytes.subarray(0, 32)), s: hex(bytes.subarray(32)), yParity: recid === 0 ? 0 : 1 };
 }
 
-/** 65 bytes as wallets write them: r ‖ s ‖ v with v 27 or 28. */
+/** 65 bytes as wallets encode them: r ‖ s ‖ v with v 27 or 28. */
 export function serializeSignature(signature: EcdsaSignature): string {
   return `${signature.r}${signature.s.slice(2)}${signature.yParity === 0 ? "1b" : "1c"}`;
 }
 
-/** The uncompressed public key: 0x04… and 128 hex digits more. */
+/** The uncompressed public key: 0x04 and 128 further hex digits. */
 export function publicKeyOf(secret: Uint8Array): string {
   return hex(publicKeyCreate(secret, false));
 }

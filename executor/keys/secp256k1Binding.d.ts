@@ -1,4 +1,4 @@
-/** The native library alone, without the package's fall-back. */
+/** The native library without the package's JavaScript fallback. */
 declare module "secp256k1/bindings" {
   export * from "secp256k1";
 }

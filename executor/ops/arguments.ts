@@ -1,4 +1,4 @@
-/** The arguments of every op, checked before anything is done with them. Bigints and bytes arrive as decimal text and hex. */
+/** Validates the arguments of every op before use. Bigints and bytes arrive as decimal text and hex. */
 import { z } from "zod";
 import { parseCid } from "../../protocol/cid";
 import { CURVES } from "../../protocol/curves";
@@ -18,25 +18,32 @@ const ipfsId = z.string().transform((text, context): Cid => {
 });
 const MAX_UINT64 = 2n ** 64n - 1n;
 const MAX_UINT256 = 2n ** 256n - 1n;
-/** EIP-2294: what a signature of type 0 has room for. */
+/** EIP-2294: the largest chain id that fits the signature of a type 0 transaction. */
 const MAX_CHAIN_ID = 2n ** 63n - 37n;
 const hexData = z.string().regex(/^0x([0-9a-fA-F]{2})*$/, "must be 0x and an even number of hex digits");
 const hash32 = z.string().regex(/^0x[0-9a-fA-F]{64}$/, "must be 0x and 64 hex digits");
-/** Half a surrogate pair has no UTF-8 form: what came back would not be what went in. */
-const wellFormed = z.string().refine((text) => text.isWellFormed(), "holds half a surrogate pair, which has no UTF-8 form");
+/** Lone surrogates have no UTF-8 form: they would not survive a round trip. */
+const wellFormed = z
+  .string()
+  .refine((text) => text.isWellFormed(), "holds half a surrogate pair, which has no UTF-8 form");
 const LOOKS_LIKE_HEX = /^0x([0-9a-fA-F]{2})+$/;
-/** Text stands for its UTF-8 bytes; bytes come as `{ bytes: hex }`. Text that looks like hex is refused: one of its two meanings would be signed unnoticed. */
-const bytesOrText = z.union([wellFormed, z.strictObject({ bytes: hexData })], "must be text or bytes").transform((value, context): Buffer => {
-  if (typeof value !== "string") return Buffer.from(value.bytes.slice(2), "hex");
-  if (!LOOKS_LIKE_HEX.test(value)) return Buffer.from(value, "utf8");
-  context.addIssue({
-    code: "custom",
-    message: "is text that looks like hex, which may mean two things: give bytes as a Uint8Array, for example by ethers.getBytes",
+/**
+ * Text stands for its UTF-8 bytes; bytes come as `{ bytes: hex }`. Text that looks like hex is refused as ambiguous.
+ */
+const bytesOrText = z
+  .union([wellFormed, z.strictObject({ bytes: hexData })], "must be text or bytes")
+  .transform((value, context): Buffer => {
+    if (typeof value !== "string") return Buffer.from(value.bytes.slice(2), "hex");
+    if (!LOOKS_LIKE_HEX.test(value)) return Buffer.from(value, "utf8");
+    context.addIssue({
+      code: "custom",
+      message:
+        "is text that looks like hex, which may mean two things: give bytes as a Uint8Array, for example by ethers.getBytes",
+    });
+    return z.NEVER;
   });
-  return z.NEVER;
-});
 const bytes32 = hash32.transform((text) => Buffer.from(text.slice(2), "hex"));
-/** Empty, or a root. */
+/** Empty, or a Merkle root. */
 const merkleRoot = z
   .string()
   .regex(/^0x([0-9a-fA-F]{64})?$/, "must be 0x (no scripts) or 0x and 64 hex digits")
@@ -48,7 +55,7 @@ const oneOfBoth = ({ digest, message }: { digest?: Buffer | undefined; message?:
 const ONE_OF_BOTH = "exactly one of digest (32 bytes, signed as they are) and message (hashed with SHA-256) is needed";
 const record = z.record(z.string(), z.unknown());
 
-/** A number, or text in decimal or 0x hex; what ethers takes for a quantity. */
+/** A number, or text in decimal or 0x hex, as ethers accepts for quantities. */
 const quantity = z.union([
   z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER).transform(BigInt),
   z
@@ -57,15 +64,20 @@ const quantity = z.union([
     .transform(BigInt),
 ]);
 const word = quantity.refine((value) => value <= MAX_UINT256, "is above 2^256 - 1");
-const smallNumber = quantity.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER), "is too large").transform(Number);
-/** More than any chain takes in one transaction today. */
+const smallNumber = quantity
+  .refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER), "is too large")
+  .transform(Number);
+/** More than any chain accepts in one transaction today. */
 const MAX_BLOBS = 64;
 const MAX_AUTHORIZATIONS = 256;
 const hexAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "must be 0x and 40 hex digits");
 const accessList = z.array(z.strictObject({ address: z.string(), storageKeys: z.array(hash32) })).max(1_000);
 
 const authorizationSignature = z.union(
-  [z.string().regex(/^0x[0-9a-fA-F]{130}$/), z.strictObject({ r: hash32, s: hash32, yParity: smallNumber.pipe(z.union([z.literal(0), z.literal(1)])) })],
+  [
+    z.string().regex(/^0x[0-9a-fA-F]{130}$/),
+    z.strictObject({ r: hash32, s: hash32, yParity: smallNumber.pipe(z.union([z.literal(0), z.literal(1)])) }),
+  ],
   "must be 65 bytes of hex, or { r, s, yParity }",
 );
 const authorization = z.strictObject({
@@ -74,12 +86,19 @@ const authorization = z.strictObject({
   nonce: quantity.refine((value) => value <= MAX_UINT64, "is above 2^64 - 1"),
   signature: authorizationSignature,
 });
-const versionedHash = z.string().regex(/^0x01[0-9a-fA-F]{62}$/, "must be the versioned hash of a KZG commitment: 0x01 and 62 hex digits");
+const versionedHash = z
+  .string()
+  .regex(/^0x01[0-9a-fA-F]{62}$/, "must be the versioned hash of a KZG commitment: 0x01 and 62 hex digits");
 
-/** Types 0 to 4; `chainId` is needed so that no signature is good on every chain at once. */
+/** Types 0 to 4; `chainId` is required, so that no signature is valid on every chain. */
 const transaction = z.strictObject({
-  type: smallNumber.pipe(z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3), z.literal(4)], "must be 0, 1, 2, 3 or 4")).optional(),
-  chainId: quantity.refine((value) => value > 0n && value <= MAX_CHAIN_ID, "must be the id of a chain, above 0 and within EIP-2294"),
+  type: smallNumber
+    .pipe(z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3), z.literal(4)], "must be 0, 1, 2, 3 or 4"))
+    .optional(),
+  chainId: quantity.refine(
+    (value) => value > 0n && value <= MAX_CHAIN_ID,
+    "must be the id of a chain, above 0 and within EIP-2294",
+  ),
   nonce: smallNumber,
   gasLimit: word,
   to: z.string().nullish(),
@@ -100,7 +119,13 @@ const typeFields = z.array(z.object({ name: z.string(), type: z.string() }));
 
 export const OP_ARGUMENTS = {
   signMessage: z.strictObject({ pkpId, message: wellFormed }),
-  signTypedData: z.strictObject({ pkpId, domain: record, types: z.record(z.string(), typeFields), message: record, primaryType: z.string().optional() }),
+  signTypedData: z.strictObject({
+    pkpId,
+    domain: record,
+    types: z.record(z.string(), typeFields),
+    message: record,
+    primaryType: z.string().optional(),
+  }),
   signTransaction: z.strictObject({ pkpId, transaction }),
   signDigest: z.strictObject({ pkpId, digest: hash32 }),
   signEd25519: z.strictObject({ pkpId, message: bytesOrText }),
@@ -120,10 +145,10 @@ export const OP_ARGUMENTS = {
 export type OpName = keyof typeof OP_ARGUMENTS;
 export type OpArguments<N extends OpName> = z.output<(typeof OP_ARGUMENTS)[N]>;
 
-/** Paths hold names the action chose. */
+/** Paths contain names chosen by the action. */
 const MAX_COMPLAINT_CHARS = 500;
 
-/** The first thing that is wrong, with where it is. */
+/** The first problem, with its path. */
 export function whatIsWrong(error: z.ZodError): string {
   const issue = error.issues[0];
   if (issue === undefined) return "the arguments are wrong";

@@ -1,7 +1,7 @@
 import { OpRefusal } from "./refusal";
 
 /**
- * Makes bytes of what an action gave. Whatever a library says to that is about the action's values: the action may catch it and mend them.
+ * Encodes an action's values. Any error of the library concerns those values: the action may catch it and correct them.
  * @throws OpRefusal `invalid_arguments`.
  */
 export function encoded<T>(what: string, encode: () => T): T {
@@ -13,7 +13,7 @@ export function encoded<T>(what: string, encode: () => T): T {
   }
 }
 
-/** ethers puts the offending values behind the first parenthesis; the author needs the sentence before it. */
+/** ethers appends the offending values in parentheses; keep only the message before them. */
 function reason(error: unknown): string {
   return error instanceof Error ? (error.message.split(" (")[0] ?? "").slice(0, 300) : "unknown reason";
 }

@@ -1,9 +1,9 @@
 /**
- * Secrets of an action, kept by whoever wants to keep them: one string in, one string out.
+ * Encryption for actions, which store the ciphertext wherever they like: one string in, one string out.
  *
  *     ciphertext = "kw1." + base64url(nonce, 12 bytes ‖ AES-256-GCM ciphertext ‖ tag, 16 bytes)
  *
- * The key is derived for (account, PKP); both are also additional authenticated data, behind the format's name. Source: design of the executor, "Writing an action".
+ * The key is derived for (account, PKP); both are also additional authenticated data, after the format's name.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { AccountId, PkpId } from "../../protocol/ids";
@@ -43,12 +43,17 @@ function bodyOf(ciphertext: string): Buffer {
   if (!ciphertext.startsWith(FORMAT)) throw failed(`it does not start with ${FORMAT}`);
   const text = ciphertext.slice(FORMAT.length);
   const body = Buffer.from(text, "base64url");
-  if (body.toString("base64url") !== text || body.length < NONCE_BYTES + TAG_BYTES) throw failed("it is cut short or not base64url");
+  if (body.toString("base64url") !== text || body.length < NONCE_BYTES + TAG_BYTES)
+    throw failed("it is cut short or not base64url");
   return body;
 }
 
 function authenticatedData({ account, pkpId }: EncryptionScope): Buffer {
-  return Buffer.concat([Buffer.from(FORMAT, "ascii"), Buffer.from(account.slice(2), "hex"), Buffer.from(pkpId.slice(2), "hex")]);
+  return Buffer.concat([
+    Buffer.from(FORMAT, "ascii"),
+    Buffer.from(account.slice(2), "hex"),
+    Buffer.from(pkpId.slice(2), "hex"),
+  ]);
 }
 
 function failed(why: string): OpRefusal {

@@ -1,6 +1,6 @@
 /**
- * What a running action may ask of the keyholder. One handler per run, bound to its key, CID and account: the action only names a PKP, and the contract
- * is asked about that PKP at its first use; the answer holds until the run ends. Source: design of the executor, "Keyholder" and "Writing an action".
+ * The key operations of a running action. One handler per run, bound to its key, CID and account: the action only names
+ * a PKP, and the contract is asked about that PKP at its first use; the decision holds until the run ends.
  */
 import { KeywrightError } from "../../protocol/errors";
 import { isDenied, type PkpOp } from "../../protocol/pkpOps";
@@ -21,30 +21,41 @@ import { decrypt, encrypt } from "./encryption";
 import { OpRefusal } from "./refusal";
 import { signDigest, signMessage, signTransaction, signTypedData } from "./signing";
 import type { TypedDataLimits } from "./typedData";
+import { parseJson } from "../../protocol/json";
+import { defined } from "../../protocol/defined";
 
 export interface OpsParts {
   readonly chain: Chain;
   readonly keyring: Keyring;
-  /** Whether getPrivateKey is served at all. */
+  /** Whether getPrivateKey is enabled at all. */
   readonly privateKeysAllowed: boolean;
   readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes" | keyof TypedDataLimits>;
 }
 
-/** A question about a PKP that was asked before the action asked for it. */
+/** A decision about a PKP requested before the action needed it. */
 export interface AskedAhead {
   readonly pkpId: PkpId;
   readonly decision: Promise<Decision>;
-  /** On the clock of `performance`. */
+  /** In the clock of `performance`. */
   readonly askedAt: number;
 }
 
-/** `pkpId` is the PKP the run was already authorised for, if it named one. `onUsed` is told of each PKP that an op was allowed to use. */
-export function createOps(parts: OpsParts, run: Authorization, pkpId?: PkpId, ahead?: AskedAhead, onUsed: (pkpId: PkpId) => void = () => undefined): OpHandler {
+/**
+ * `pkpId` is the PKP the run was already authorized for, if it named one. `onUsed` receives each PKP that an op was
+ * allowed to use.
+ */
+export function createOps(
+  parts: OpsParts,
+  run: Authorization,
+  pkpId?: PkpId,
+  ahead?: AskedAhead,
+  onUsed: (pkpId: PkpId) => void = () => undefined,
+): OpHandler {
   const ops = new RunOps(parts, run, pkpId, ahead, onUsed);
   return (call) => ops.answer(call);
 }
 
-/** Ops that hash what they are given. */
+/** Ops that hash their arguments. */
 const HASHED: ReadonlySet<OpName> = new Set<OpName>([
   "signMessage",
   "signTypedData",
@@ -55,7 +66,7 @@ const HASHED: ReadonlySet<OpName> = new Set<OpName>([
   "signP256AsAction",
 ]);
 
-/** What a PKP is used for; its public key is nobody's to deny. */
+/** The use of a PKP; reading its public key cannot be denied. */
 type PkpUse = PkpOp | "getPublicKey";
 
 interface Granted {
@@ -67,7 +78,7 @@ interface Exposed {
   readonly value: string;
   readonly exposes?: string[];
 }
-/** What is left to do once everything was waited for: one turn's work on the loop. */
+/** The synchronous rest of an op, after everything was awaited. */
 type Work = () => Exposed;
 type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Work> | Work };
 
@@ -84,31 +95,42 @@ class RunOps {
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
-      signMessage: (args) => this.#withPkp("signMessage", "secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
-      signTypedData: (args) => this.#withPkp("signTypedData", "secp256k1", args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
-      signTransaction: (args) => this.#withPkp("signTransaction", "secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
+      signMessage: (args) =>
+        this.#withPkp("signMessage", "secp256k1", args.pkpId, (secret) => signMessage(secret, args)),
+      signTypedData: (args) =>
+        this.#withPkp("signTypedData", "secp256k1", args.pkpId, (secret) => signTypedData(secret, args, parts.limits)),
+      signTransaction: (args) =>
+        this.#withPkp("signTransaction", "secp256k1", args.pkpId, (secret) => signTransaction(secret, args)),
       signDigest: (args) => this.#withPkp("signDigest", "secp256k1", args.pkpId, (secret) => signDigest(secret, args)),
-      signEd25519: (args) => this.#withPkp("signEd25519", "ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
-      signSchnorr: (args) => this.#withPkp("signSchnorr", "bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
+      signEd25519: (args) =>
+        this.#withPkp("signEd25519", "ed25519", args.pkpId, (secret) => ed25519Signature(secret, args)),
+      signSchnorr: (args) =>
+        this.#withPkp("signSchnorr", "bip340", args.pkpId, (secret) => schnorrSignature(secret, args)),
       signP256: (args) => this.#withPkp("signP256", "p256", args.pkpId, (secret) => p256Signature(secret, args)),
-      getPublicKey: ({ pkpId: id, curve }) => this.#withPkp("getPublicKey", curve, id, (secret) => publicKeyOn(curve, secret)),
-      Encrypt: ({ pkpId: id, message }) => this.#withEncryption("Encrypt", id, (key, scope) => encrypt(key, scope, message)),
-      Decrypt: ({ pkpId: id, ciphertext }) => this.#withEncryption("Decrypt", id, (key, scope) => decrypt(key, scope, ciphertext)),
+      getPublicKey: ({ pkpId: id, curve }) =>
+        this.#withPkp("getPublicKey", curve, id, (secret) => publicKeyOn(curve, secret)),
+      Encrypt: ({ pkpId: id, message }) =>
+        this.#withEncryption("Encrypt", id, (key, scope) => encrypt(key, scope, message)),
+      Decrypt: ({ pkpId: id, ciphertext }) =>
+        this.#withEncryption("Decrypt", id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
       getActionPrivateKey: () => () => this.parts.keyring.withAction(this.run.cid, exposedKey),
-      signEd25519AsAction: (args) => this.#withAction("ed25519", this.run.cid, (secret) => ed25519Signature(secret, args)),
-      signSchnorrAsAction: (args) => this.#withAction("bip340", this.run.cid, (secret) => schnorrSignature(secret, args)),
+      signEd25519AsAction: (args) =>
+        this.#withAction("ed25519", this.run.cid, (secret) => ed25519Signature(secret, args)),
+      signSchnorrAsAction: (args) =>
+        this.#withAction("bip340", this.run.cid, (secret) => schnorrSignature(secret, args)),
       signP256AsAction: (args) => this.#withAction("p256", this.run.cid, (secret) => p256Signature(secret, args)),
-      getActionPublicKey: ({ ipfsId, curve }) => this.#withAction(curve, ipfsId, (secret) => publicKeyOn(curve, secret)),
+      getActionPublicKey: ({ ipfsId, curve }) =>
+        this.#withAction(curve, ipfsId, (secret) => publicKeyOn(curve, secret)),
       getActionWalletAddress: ({ ipfsId }) => this.#withAction("secp256k1", ipfsId, addressOf),
     };
   }
 
-  /** Never rejects for anything the action did; a rejection is a fault of ours (the chain cannot be read). */
+  /** Never rejects because of the action; a rejection is a fault of the service (the chain cannot be read). */
   async answer(call: OpCall): Promise<OpAnswer> {
     try {
       const { value, exposes } = await this.#perform(call);
-      return { ok: true, value: JSON.stringify(value), ...(exposes === undefined ? {} : { exposes }) };
+      return { ok: true, value: JSON.stringify(value), ...defined({ exposes }) };
     } catch (error) {
       const refusal = asRefusal(error);
       if (refusal === undefined) throw error;
@@ -132,12 +154,15 @@ class RunOps {
     if (over?.aborted) throw new OpRefusal("limit_exceeded", "the run is over");
   }
 
-  /** Hashing runs on the one thread that serves everybody's ops, so a run may not make it hash much at a time. */
+  /** Hashing blocks the thread shared by all ops, so the size per op is limited. */
   #requireSize(name: OpName, args: string): void {
     const { signBytes, typedDataBytes } = this.parts.limits;
     const most = name === "signTypedData" ? typedDataBytes : signBytes;
     if (!HASHED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
-    throw new OpRefusal("limit_exceeded", `the arguments of ${name} are larger than ${most} bytes; sign a digest of them instead`);
+    throw new OpRefusal(
+      "limit_exceeded",
+      `the arguments of ${name} are larger than ${most} bytes; sign a digest of them instead`,
+    );
   }
 
   async #withPkp(op: PkpUse, curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
@@ -150,7 +175,11 @@ class RunOps {
     return () => ({ value: this.parts.keyring.withActionOn(curve, cid, use) });
   }
 
-  async #withEncryption(op: PkpOp, pkpId: PkpId, use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string): Promise<Work> {
+  async #withEncryption(
+    op: PkpOp,
+    pkpId: PkpId,
+    use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string,
+  ): Promise<Work> {
     const { account, path } = await this.#granted(op, pkpId);
     this.onUsed(pkpId);
     return () => {
@@ -159,24 +188,28 @@ class RunOps {
     };
   }
 
-  /** For code that cannot do without: the deployment allows it, and a group lists this very action by name. */
+  /** Requires that the deployment allows it, and that a group lists this very action by name. */
   async #privateKey(pkpId: PkpId): Promise<Work> {
     if (!this.parts.privateKeysAllowed)
-      throw denied("getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest");
+      throw denied(
+        "getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest",
+      );
     const { account, path, actionByName } = await this.#granted("getPrivateKey", pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
     this.onUsed(pkpId);
     return () => this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
   }
 
-  /** Asked once for each PKP of a run, and held against each op. A question that could not be answered is asked again. */
+  /** Asks once per PKP of a run and applies the decision to each op. A failed request is repeated. */
   async #granted(op: PkpUse, pkpId: PkpId): Promise<Granted> {
-    const asked = this.#decisions.get(pkpId) ?? this.#takeAhead(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
+    const asked =
+      this.#decisions.get(pkpId) ?? this.#takeAhead(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
     this.#decisions.set(pkpId, asked);
     try {
       const { accountId, derivationPath, actionByName, deniedOps } = await asked;
       if (derivationPath === undefined) throw denied("the key's account has no such PKP");
-      if (op !== "getPublicKey" && isDenied(deniedOps, op)) throw denied(`the account's owner has denied ${op} with this PKP`);
+      if (op !== "getPublicKey" && isDenied(deniedOps, op))
+        throw denied(`the account's owner has denied ${op} with this PKP`);
       return { account: accountId, path: derivationPath, actionByName };
     } catch (error) {
       if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);
@@ -184,7 +217,7 @@ class RunOps {
     }
   }
 
-  /** Once: if that question could not be answered, the next use asks anew. */
+  /** Used once: if that request failed, the next use asks again. */
   #takeAhead(pkpId: PkpId): Promise<Decision> | undefined {
     const { ahead } = this;
     if (ahead?.pkpId !== pkpId) return undefined;
@@ -193,13 +226,16 @@ class RunOps {
   }
 }
 
-/** The one place where a key becomes text: the answer of getPrivateKey and getActionPrivateKey, watched by the tripwire from here on. */
+/**
+ * The only place where a key becomes text: the result of getPrivateKey and getActionPrivateKey, which the tripwire
+ * watches from here on.
+ */
 function exposedKey(secret: Buffer): Exposed {
   const value = `0x${secret.toString("hex")}`;
   return { value, exposes: [value] };
 }
 
-/** A denial by the contract (or by the keyring's own checks) ends the run; a failure that may pass is ours. */
+/** A denial by the contract (or the keyring's checks) ends the run; a retryable failure is the service's. */
 function asRefusal(error: unknown): OpRefusal | undefined {
   if (error instanceof OpRefusal) return error;
   return error instanceof KeywrightError && !error.retryable ? denied(error.detail) : undefined;
@@ -211,12 +247,4 @@ function denied(message: string): OpRefusal {
 
 function isOpName(name: string): name is OpName {
   return Object.hasOwn(OP_ARGUMENTS, name);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

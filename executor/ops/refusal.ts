@@ -1,4 +1,7 @@
-/** An op that cannot be done: thrown inside the action as an Error with this `code`. Left uncaught, `permission_denied` is the code the run ends with. */
+/**
+ * A refused op: thrown inside the action as an Error with this `code`. If `permission_denied` is not caught, it becomes
+ * the run's error code.
+ */
 export class OpRefusal extends Error {
   override readonly name = "OpRefusal";
   constructor(

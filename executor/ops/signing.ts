@@ -1,4 +1,6 @@
-/** ECDSA signatures in Ethereum's forms that a running action asks for. The key stays on the host; what goes back is one hex string. */
+/**
+ * ECDSA signatures in Ethereum's forms for a running action. The key stays on the host; only a hex string is returned.
+ */
 import { Transaction, accessListify, authorizationify, getBytes, hashMessage } from "ethers";
 import { parseAddress, type PkpId } from "../../protocol/ids";
 import { serializeSignature, signDigest as sign } from "../keys/secp256k1";
@@ -12,7 +14,7 @@ const FEE_TYPE = 2;
 const BLOB_TYPE = 3;
 const SET_CODE_TYPE = 4;
 
-/** EIP-191: the text's UTF-8 bytes behind "\x19Ethereum Signed Message:\n" and their length. */
+/** EIP-191: "\x19Ethereum Signed Message:\n", the length, and the text's UTF-8 bytes. */
 export function signMessage(secret: Buffer, { message }: OpArguments<"signMessage">): string {
   return signature(
     secret,
@@ -25,7 +27,11 @@ export function signDigest(secret: Buffer, { digest }: OpArguments<"signDigest">
 }
 
 /** EIP-712. */
-export function signTypedData(secret: Buffer, typedData: OpArguments<"signTypedData">, limits: TypedDataLimits): string {
+export function signTypedData(
+  secret: Buffer,
+  typedData: OpArguments<"signTypedData">,
+  limits: TypedDataLimits,
+): string {
   return signature(secret, typedDataDigest(typedData, limits));
 }
 
@@ -42,7 +48,8 @@ function signature(secret: Buffer, digest: string): string {
 
 function unsignedTransaction(given: TransactionFields, pkpId: PkpId): { unsigned: Transaction; digest: Uint8Array } {
   const { from, to, accessList, authorizationList, ...fields } = given;
-  if (from !== undefined && from !== null && parseAddress(from) !== pkpId) throw invalid("transaction.from is not the PKP's address");
+  if (from !== undefined && from !== null && parseAddress(from) !== pkpId)
+    throw invalid("transaction.from is not the PKP's address");
   const unsigned = Transaction.from({
     ...fields,
     ...(to === undefined || to === null ? {} : { to: requireAddress(to) }),
@@ -54,16 +61,23 @@ function unsignedTransaction(given: TransactionFields, pkpId: PkpId): { unsigned
 }
 
 /**
- * The library leaves out what a type does not have, fills in what it lacks, and writes the zero address where a type must have a recipient: something else
- * than meant would be signed.
+ * ethers drops fields that a type does not have, fills in missing ones, and uses the zero address where a type requires
+ * a recipient: reject what would sign something other than intended.
  */
-function requireFieldsOfType(type: number, { to, gasPrice, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: TransactionFields): void {
-  if (gasPrice !== undefined && type >= FEE_TYPE) throw invalid(`gasPrice belongs to types 0 and 1; type ${type} has maxFeePerGas`);
+function requireFieldsOfType(
+  type: number,
+  { to, gasPrice, maxFeePerBlobGas, blobVersionedHashes, authorizationList }: TransactionFields,
+): void {
+  if (gasPrice !== undefined && type >= FEE_TYPE)
+    throw invalid(`gasPrice belongs to types 0 and 1; type ${type} has maxFeePerGas`);
   const blobFields = [maxFeePerBlobGas, blobVersionedHashes].filter((field) => field !== undefined).length;
-  if (blobFields !== (type === BLOB_TYPE ? 2 : 0)) throw invalid("maxFeePerBlobGas and blobVersionedHashes belong to type 3, which needs both");
-  if ((authorizationList !== undefined) !== (type === SET_CODE_TYPE)) throw invalid("authorizationList belongs to type 4, which needs it");
+  if (blobFields !== (type === BLOB_TYPE ? 2 : 0))
+    throw invalid("maxFeePerBlobGas and blobVersionedHashes belong to type 3, which needs both");
+  if ((authorizationList !== undefined) !== (type === SET_CODE_TYPE))
+    throw invalid("authorizationList belongs to type 4, which needs it");
   const needsRecipient = type === BLOB_TYPE || type === SET_CODE_TYPE;
-  if (needsRecipient && (to === undefined || to === null)) throw invalid(`type ${type} needs to: it cannot make a contract`);
+  if (needsRecipient && (to === undefined || to === null))
+    throw invalid(`type ${type} needs to: it cannot make a contract`);
 }
 
 function requireAddress(text: string): string {

@@ -1,6 +1,7 @@
 /**
- * EIP-712 hashes of what an action gives. The library looks for circles on every way through the types, and a type without fields takes any value: a few
- * hundred bytes could keep it busy for ever. So the types and the message are measured first, each in time linear in its size.
+ * EIP-712 hashes for actions. The library searches for cycles along every path through the types, and a type without
+ * fields accepts any value: a few hundred bytes could keep it busy indefinitely. So types and message are measured
+ * first, each in linear time.
  */
 import { TypedDataEncoder, type TypedDataField } from "ethers";
 import type { RunLimits } from "../../protocol/limits";
@@ -18,27 +19,34 @@ export interface TypedDataToSign {
 const DOMAIN_TYPE = "EIP712Domain";
 const MAX_NAME_CHARS = 256;
 const WORD_BYTES = 32;
-/** What one call of the hash function takes in at least. */
+/** Block size of the hash function: the minimum work of one call. */
 const BLOCK_BYTES = 136;
 const HASHED_LEAVES: ReadonlySet<string> = new Set(["string", "bytes"]);
 const ARRAY = /\[\d*\]$/;
 
-/** The digest a wallet would sign. `types` may contain EIP712Domain, as wallets write it; `primaryType` is only compared with what the types say. */
-export function typedDataDigest({ domain, types, message, primaryType }: TypedDataToSign, limits: TypedDataLimits): string {
+/**
+ * The digest a wallet would sign. `types` may contain EIP712Domain, as wallets write it; `primaryType` is only compared
+ * with what the types imply.
+ */
+export function typedDataDigest(
+  { domain, types, message, primaryType }: TypedDataToSign,
+  limits: TypedDataLimits,
+): string {
   const structs = Object.fromEntries(Object.entries(types).filter(([name]) => name !== DOMAIN_TYPE));
   const measured = new MeasuredTypes(structs, limits);
   return encoded("typed data", () => {
     const root = TypedDataEncoder.from(measured.structs).primaryType;
-    if (primaryType !== undefined && root !== primaryType) throw new Error(`primaryType is ${primaryType}, but the types make it ${root}`);
+    if (primaryType !== undefined && root !== primaryType)
+      throw new Error(`primaryType is ${primaryType}, but the types make it ${root}`);
     measured.requireFits(root, message);
     return TypedDataEncoder.hash(domain, measured.structs, message);
   });
 }
 
 interface Measured {
-  /** Ways from here to any type below, itself included. */
+  /** Number of paths from here to any nested type, itself included. */
   readonly paths: number;
-  /** Every type below, itself included. */
+  /** All nested types, itself included. */
   readonly below: ReadonlySet<string>;
 }
 
@@ -57,16 +65,19 @@ class MeasuredTypes {
     if (names.length > limits.typedDataTypes) throw tooMuch(`more than ${limits.typedDataTypes} types`);
     this.structs = Object.fromEntries(Object.entries(structs).map(([name, fields]) => [name, [...fields]]));
     for (const name of names) this.#requireNames(name);
-    this.#textBytes = new Map(names.map((name) => [name, Buffer.byteLength(JSON.stringify(structs[name])) + name.length]));
+    this.#textBytes = new Map(
+      names.map((name) => [name, Buffer.byteLength(JSON.stringify(structs[name])) + name.length]),
+    );
     for (const name of names) this.#measure(name);
   }
 
-  /** Own values for every field, lists for lists: what the message does not hold itself is not read from its prototype. */
+  /** Requires own properties for every field and arrays for arrays: inherited values are not accepted. */
   requireFits(type: string, value: unknown): void {
     const fields = this.#fieldsOf(type);
     if (ARRAY.test(type)) return this.#requireList(type, value);
     if (fields === undefined) return this.#countLeaf(type, value);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(`a ${type} must be an object`);
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      throw invalid(`a ${type} must be an object`);
     this.#describe(type);
     this.#count((fields.length + 1) * WORD_BYTES);
     for (const field of fields) {
@@ -82,12 +93,12 @@ class MeasuredTypes {
     for (const item of value) this.requireFits(element, item);
   }
 
-  /** Texts and bytes are hashed; any other value is one word of what holds it. */
+  /** Strings and bytes are hashed; any other value is one word of its container. */
   #countLeaf(type: string, value: unknown): void {
     if (HASHED_LEAVES.has(type)) this.#count(typeof value === "string" ? value.length : 0);
   }
 
-  /** A type's description holds those of all types below it and is hashed once. */
+  /** A type's encoding includes those of all nested types and is hashed once. */
   #describe(type: string): void {
     const measured = this.#measured.get(type);
     if (this.#described.has(type) || measured === undefined || measured === "open") return;
@@ -111,7 +122,8 @@ class MeasuredTypes {
     for (const child of this.#childrenOf(name)) {
       const measured = this.#measure(child);
       paths += measured.paths;
-      if (paths > this.limits.typedDataPaths) throw tooMuch(`more than ${this.limits.typedDataPaths} ways through the types`);
+      if (paths > this.limits.typedDataPaths)
+        throw tooMuch(`more than ${this.limits.typedDataPaths} ways through the types`);
       for (const other of measured.below) below.add(other);
     }
     const measured = { paths, below };
@@ -130,7 +142,8 @@ class MeasuredTypes {
 
   #requireNames(struct: string): void {
     for (const text of [struct, ...(this.structs[struct] ?? []).flatMap(({ name, type }) => [name, type])]) {
-      if (text.length > MAX_NAME_CHARS) throw tooMuch(`a name of more than ${MAX_NAME_CHARS} characters among the types`);
+      if (text.length > MAX_NAME_CHARS)
+        throw tooMuch(`a name of more than ${MAX_NAME_CHARS} characters among the types`);
     }
     if (struct in Object.prototype) throw invalid(`${struct} cannot be the name of a type`);
   }

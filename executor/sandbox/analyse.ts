@@ -1,4 +1,4 @@
-/** Reads code before it runs: which goal it parses under, what it imports, which library it wants. Nothing is executed. */
+/** Parses code before it runs: script or module, its imports, its entry, the library it needs. Executes nothing. */
 import { Parser, type Node, type Program } from "acorn";
 
 export type EthersVersion = "ethers6" | "ethers5";
@@ -8,15 +8,15 @@ export interface Analysis {
   isModule: boolean;
   /** Specifiers of static imports and re-exports, in order, without repeats. */
   imports: string[];
-  /** Which ethers the code reads, if any. */
+  /** The ethers version the code uses, if any. */
   ethers?: EthersVersion;
-  /** How the action's entry is found: nothing to call, a top-level binding `main`, or a module's default export. */
+  /** How the entry is found: no entry, a top-level binding `main`, or a module's default export. */
   entry: "none" | "main" | "default";
-  /** Names a script makes global by `var` or `function`, wherever in it they stand. */
+  /** Names that a script makes global by `var` or `function`, at any depth outside functions and classes. */
   globals: string[];
 }
 
-/** The code does not parse; `message` says where. */
+/** The code does not parse; `message` names the position. */
 export class Unparsable extends Error {}
 
 const OPTIONS = { ecmaVersion: 2023, allowHashBang: true, allowAwaitOutsideFunction: false } as const;
@@ -29,15 +29,20 @@ export function analyse(code: string): Analysis {
   return {
     isModule,
     imports: isModule ? importsOf(program) : [],
-    ethers: facts.readsV5 || (facts.namesLit && facts.mentionsEthers) ? "ethers5" : facts.mentionsEthers ? "ethers6" : undefined,
+    ethers:
+      facts.readsV5 || (facts.namesLit && facts.mentionsEthers)
+        ? "ethers5"
+        : facts.mentionsEthers
+          ? "ethers6"
+          : undefined,
     entry: entryOf(program),
     globals: isModule ? [] : globalsOf(program),
   };
 }
 
 /**
- * Without the parser's own search for names declared twice: it takes time quadratic in the declarations, so that 300 kB of them took nine seconds. The engine
- * refuses such code itself when it compiles it.
+ * Without the parser's check for duplicate declarations, which takes quadratic time (nine seconds for 300 kB of
+ * declarations). The engine makes the check itself when it compiles the code.
  */
 const LinearParser = Parser.extend(
   (Base) =>
@@ -47,7 +52,10 @@ const LinearParser = Parser.extend(
     },
 );
 
-/** A script if it is one (sloppy mode, completion value), else a module; the script's complaint is shown unless the code is clearly a module. */
+/**
+ * Parses as a script if possible (sloppy mode, completion value), else as a module. If both fail, reports the script's
+ * error unless the code is clearly a module.
+ */
 function parseEither(code: string): { program: Program; isModule: boolean } {
   try {
     return { program: LinearParser.parse(code, { ...OPTIONS, sourceType: "script" }), isModule: false };
@@ -70,13 +78,13 @@ function messageOf(error: unknown): string {
 interface Facts {
   mentionsEthers: boolean;
   readsV5: boolean;
-  /** The code names `Lit` or `LitActions`, as programs do that were written for version 5. */
+  /** The code names `Lit` or `LitActions`, like programs written for ethers version 5. */
   namesLit: boolean;
 }
 
 type AnyNode = Node & Record<string, unknown>;
 
-/** Walks with a stack of its own: the code chooses the depth. */
+/** Walks with an explicit stack: the code decides how deep it nests. */
 function visit(program: Program, facts: Facts): void {
   const open: AnyNode[] = [program as unknown as AnyNode];
   for (let node = open.pop(); node; node = open.pop()) {
@@ -85,7 +93,8 @@ function visit(program: Program, facts: Facts): void {
   }
 }
 
-const isNode = (value: unknown): value is AnyNode => typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+const isNode = (value: unknown): value is AnyNode =>
+  typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 
 const isEthers = (value: unknown): boolean => isNode(value) && value.type === "Identifier" && value.name === "ethers";
 
@@ -93,7 +102,8 @@ function note(node: AnyNode, facts: Facts): void {
   if (isEthers(node)) facts.mentionsEthers = true;
   if (node.type === "Identifier" && (node.name === "Lit" || node.name === "LitActions")) facts.namesLit = true;
   if (node.type === "Literal" && node.value === "ethers") facts.mentionsEthers = true;
-  if (node.type === "MemberExpression" && isEthers(node.object) && V5_MEMBERS.has(memberName(node))) facts.readsV5 = true;
+  if (node.type === "MemberExpression" && isEthers(node.object) && V5_MEMBERS.has(memberName(node)))
+    facts.readsV5 = true;
   if (node.type === "VariableDeclarator" && isEthers(node.init) && isNode(node.id)) facts.readsV5 ||= picksV5(node.id);
 }
 
@@ -106,24 +116,36 @@ function memberName(node: AnyNode): string {
 /** `const { utils, BigNumber } = ethers` */
 function picksV5(pattern: AnyNode): boolean {
   if (pattern.type !== "ObjectPattern") return false;
-  return (pattern.properties as AnyNode[]).some((property) => isNode(property.key) && V5_MEMBERS.has(String(property.key.name ?? property.key.value)));
+  return (pattern.properties as AnyNode[]).some(
+    (property) => isNode(property.key) && V5_MEMBERS.has(String(property.key.name ?? property.key.value)),
+  );
 }
 
-/** Whoever reads a name that he declares himself means his own: `var` in any block, and functions in blocks, are global in a script. */
+/**
+ * Names that the code declares itself shadow parameters. In a script, `var` in any block and functions in blocks are
+ * global.
+ */
 function globalsOf(program: Program): string[] {
   const names = new Set<string>();
   const open: AnyNode[] = [program as unknown as AnyNode];
   for (let node = open.pop(); node; node = open.pop()) {
-    if (node.type === "VariableDeclaration" && node.kind === "var") for (const { id } of node.declarations as { id: AnyNode }[]) namesOf(id, names);
+    if (node.type === "VariableDeclaration" && node.kind === "var")
+      for (const { id } of node.declarations as { id: AnyNode }[]) namesOf(id, names);
     if (node.type === "FunctionDeclaration") names.add((node.id as AnyNode).name as string);
     if (!OWN_SCOPE.has(node.type)) for (const child of childrenOf(node)) open.push(child);
   }
   return [...names];
 }
 
-const OWN_SCOPE = new Set(["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression", "ClassDeclaration", "ClassExpression"]);
+const OWN_SCOPE = new Set([
+  "FunctionDeclaration",
+  "FunctionExpression",
+  "ArrowFunctionExpression",
+  "ClassDeclaration",
+  "ClassExpression",
+]);
 
-/** The names a pattern binds. */
+/** Collects the names that a pattern binds. */
 function namesOf(pattern: AnyNode, names: Set<string>): void {
   const open = [pattern];
   for (let node = open.pop(); node; node = open.pop()) {
@@ -135,15 +157,19 @@ function namesOf(pattern: AnyNode, names: Set<string>): void {
 }
 
 function childrenOf(node: AnyNode): AnyNode[] {
-  return Object.values(node).flatMap((value) => (Array.isArray(value) ? value.filter(isNode) : isNode(value) ? [value] : []));
+  return Object.values(node).flatMap((value) =>
+    Array.isArray(value) ? value.filter(isNode) : isNode(value) ? [value] : [],
+  );
 }
 
 function importsOf(program: Program): string[] {
-  const sources = program.body.flatMap((statement) => ("source" in statement && statement.source ? [String(statement.source.value)] : []));
+  const sources = program.body.flatMap((statement) =>
+    "source" in statement && statement.source ? [String(statement.source.value)] : [],
+  );
   return [...new Set(sources)];
 }
 
-/** `main`, declared at top level and not already called there; failing that, a module's default export. */
+/** `main`, if declared at top level and not already called there; otherwise a module's default export. */
 function entryOf(program: Program): Analysis["entry"] {
   if (program.body.some(callsMain)) return "none";
   if (program.body.some(declaresMain)) return "main";
@@ -151,21 +177,28 @@ function entryOf(program: Program): Analysis["entry"] {
 }
 
 function declaresMain(statement: Program["body"][number]): boolean {
-  if (statement.type === "ExportNamedDeclaration") return statement.declaration ? declaresMain(statement.declaration) : false;
+  if (statement.type === "ExportNamedDeclaration")
+    return statement.declaration ? declaresMain(statement.declaration) : false;
   if (statement.type === "ExportDefaultDeclaration") {
     return statement.declaration.type === "FunctionDeclaration" && statement.declaration.id?.name === "main";
   }
   if (statement.type === "FunctionDeclaration") return statement.id.name === "main";
-  if (statement.type === "VariableDeclaration") return statement.declarations.some(({ id }) => id.type === "Identifier" && id.name === "main");
+  if (statement.type === "VariableDeclaration")
+    return statement.declarations.some(({ id }) => id.type === "Identifier" && id.name === "main");
   return statement.type === "ImportDeclaration" && statement.specifiers.some(({ local }) => local.name === "main");
 }
 
-/** `main()`, `await main()`, `main().then(…)` as a statement of the top level: older actions start themselves. */
+/** `main()`, `await main()`, `main().then(…)` as a top-level statement: older actions start themselves. */
 function callsMain(statement: Program["body"][number]): boolean {
   if (statement.type !== "ExpressionStatement") return false;
   let expression = statement.expression as unknown as AnyNode;
-  while (expression.type === "AwaitExpression" || (expression.type === "CallExpression" && (expression.callee as AnyNode).type === "MemberExpression")) {
-    expression = (expression.type === "AwaitExpression" ? expression.argument : (expression.callee as AnyNode).object) as AnyNode;
+  while (
+    expression.type === "AwaitExpression" ||
+    (expression.type === "CallExpression" && (expression.callee as AnyNode).type === "MemberExpression")
+  ) {
+    expression = (
+      expression.type === "AwaitExpression" ? expression.argument : (expression.callee as AnyNode).object
+    ) as AnyNode;
   }
   const callee = expression.type === "CallExpression" ? (expression.callee as AnyNode) : undefined;
   return callee?.type === "Identifier" && callee.name === "main";

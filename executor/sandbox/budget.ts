@@ -1,12 +1,15 @@
-/** A quantity that all runs share, such as memory for bodies under way: accounts take turns, and none holds more than its share of it. */
+/**
+ * A quantity shared by all runs, such as memory for bodies in transit. Accounts take turns; none holds more than its
+ * share.
+ */
 
 export interface BudgetOptions {
   readonly total: number;
-  /** The most one account may hold at a time. */
+  /** The most one account may hold at once. */
   readonly share: number;
 }
 
-/** Gives back what was taken; a second call does nothing. */
+/** Returns what was taken; idempotent. */
 export type Release = () => void;
 
 interface Waiting {
@@ -17,7 +20,7 @@ interface Waiting {
 export class Budget {
   #taken = 0;
   readonly #held = new Map<string, number>();
-  /** Insertion order is turn order. */
+  /** Insertion order is the order of turns. */
   readonly #lines = new Map<string, Waiting[]>();
 
   constructor(private readonly options: BudgetOptions) {}
@@ -26,7 +29,10 @@ export class Budget {
     return this.#taken;
   }
 
-  /** Resolves when there is room; what is more than a share counts as the share. Rejects when the signal is aborted first. */
+  /**
+   * Resolves when the amount is available; an amount above the share counts as the share. Rejects when the signal is
+   * aborted first.
+   */
   take(account: string, amount: number, signal?: AbortSignal): Promise<Release> {
     return new Promise((grant, reject) => {
       if (signal?.aborted) return reject(signal.reason as Error);
@@ -50,7 +56,7 @@ export class Budget {
     for (const [account, line] of [...this.#lines]) {
       const [first] = line;
       if (first === undefined || (this.#held.get(account) ?? 0) + first.amount > this.options.share) continue;
-      // Whose turn it is waits for room; those behind do not overtake, or a large amount would never find any.
+      // The next in turn is not overtaken while it waits: otherwise a large amount would never be granted.
       if (this.#taken + first.amount > this.options.total) return;
       this.#lines.delete(account);
       line.shift();

@@ -1,6 +1,6 @@
 /**
- * The child process: runs other people's code and holds nothing worth taking. One run at a time, a fresh isolate for
- * each. Speaks over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
+ * The child process: runs untrusted code and holds no secrets. One run at a time, each in a fresh isolate. Communicates
+ * over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
  */
 import { Socket } from "node:net";
 import { becomeUser } from "../walls/confine";
@@ -18,7 +18,7 @@ const CODE_CACHE_ENTRIES = 16;
 
 const send = (message: FromChild, payload?: Buffer): void => writeFrameSync(CHANNEL, message, payload);
 
-/** The isolate made ahead for the next run, as the last run wanted it. */
+/** The isolate prepared for the next run, with the last run's heap size and library. */
 let spare: Guest | undefined;
 let current: { run: number; guest: Guest } | undefined;
 let nextCall = -1;
@@ -30,17 +30,17 @@ function analysisOf(code: string): Analysis {
   if (known) return known;
   const analysis = analyse(code);
   if (analyses.size >= CODE_CACHE_ENTRIES) analyses.clear();
-  // Long code is cheap to parse compared with what it does, and dear to keep.
+  // Large sources are not cached: parsing is cheap, memory is not.
   if (code.length < 65_536) analyses.set(code, analysis);
   return analysis;
 }
 
-/** Once the answer is out: the next run finds its isolate made. */
+/** Runs after the answer is sent, so that the next run finds a prepared isolate. */
 function prepareSpare(heapMiB: number, ethers: Analysis["ethers"]): void {
   if (!current) spare ??= new Guest(heapMiB, ethers);
 }
 
-/** A fresh isolate with the library the code reads. */
+/** A fresh isolate with the library the code uses. */
 function takeGuest(heapMiB: number, ethers: Analysis["ethers"]): Guest {
   const ready = spare;
   spare = undefined;
@@ -75,7 +75,8 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
 function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
   const logs = new LogSender((text) => send({ type: "log", run }, Buffer.from(text)));
   return {
-    op: (call: number, name: string, args: string, body: Buffer | undefined) => send({ type: "op", run, call, name, args }, body),
+    op: (call: number, name: string, args: string, body: Buffer | undefined) =>
+      send({ type: "op", run, call, name, args }, body),
     log: (text: string) => logs.add(text.slice(0, limits.logsBytes + 1)),
     end: (end: GuestEnd) => {
       current = undefined;
@@ -90,10 +91,17 @@ function sendEnd(run: number, { response, error }: GuestEnd, { responseBytes }: 
   if (error) return send({ type: "end", run, error });
   const bytes = Buffer.from(response);
   if (bytes.length <= responseBytes) return send({ type: "end", run }, bytes);
-  send({ type: "end", run, error: { code: "response_too_large", message: `the response has ${bytes.length} bytes of JSON; ${responseBytes} are allowed` } });
+  send({
+    type: "end",
+    run,
+    error: {
+      code: "response_too_large",
+      message: `the response has ${bytes.length} bytes of JSON; ${responseBytes} are allowed`,
+    },
+  });
 }
 
-/** The child's own calls count downwards, the guest's upwards. */
+/** The child's own calls have negative ids, the guest's positive ones. */
 function askForModule(run: number, specifier: string): Promise<ImportAnswer> {
   return new Promise((resolve, reject) => {
     const call = nextCall--;
@@ -106,7 +114,11 @@ function onAnswer(message: Extract<ToChild, { type: "answer" }>, payload: Buffer
   const waiting = hostCalls.get(message.call);
   if (waiting) {
     hostCalls.delete(message.call);
-    if (message.ok) return waiting.resolve({ source: payload.toString("utf8"), ...(JSON.parse(message.value) as { url: string; integrity: string }) });
+    if (message.ok)
+      return waiting.resolve({
+        source: payload.toString("utf8"),
+        ...(JSON.parse(message.value) as { url: string; integrity: string }),
+      });
     return waiting.reject(new ImportRefused(message.message));
   }
   if (current?.run !== message.run) return;
@@ -116,13 +128,14 @@ function onAnswer(message: Extract<ToChild, { type: "answer" }>, payload: Buffer
 
 function onFrame({ header, payload }: Frame): void {
   const message = header as ToChild;
-  if (message.type === "run") return void startRun(message.run, payload.toString("utf8"), message.params, message.limits);
+  if (message.type === "run")
+    return void startRun(message.run, payload.toString("utf8"), message.params, message.limits);
   if (message.type === "answer") return onAnswer(message, payload);
   void selfTest(message.secretPaths).then((findings) => send({ type: "self-test", ...findings }));
 }
 
 const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
-// The keyholder is gone. An orderly exit would wait for a guest that loops.
+// The keyholder is gone. SIGKILL, because an orderly exit would wait for a guest that loops.
 channel.on("close", () => process.kill(process.pid, "SIGKILL"));
 channel.on("error", () => process.kill(process.pid, "SIGKILL"));
 spare = new Guest(Number(process.argv[2]), undefined);

@@ -1,6 +1,7 @@
 /**
- * The fetches of one run, on the keyholder's side: counted, kept within what all runs share, looked through for keys, passed to the fetcher. A body is held in
- * memory from the child to the fetcher and an answer all the way back, so both are taken from budgets before they are let in.
+ * The fetches of one run on the keyholder's side: counted, limited by budgets that all runs share, searched for private
+ * keys, passed to the fetcher. Request bodies and answers pass through the keyholder's memory, so both are charged to
+ * budgets before they are accepted.
  */
 import { z } from "zod";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
@@ -10,7 +11,7 @@ import { Budget, type Release } from "./budget";
 import type { Tripwire } from "./tripwire";
 import type { RunJob } from "./types";
 
-/** What all runs share for their fetches; one account holds a quarter at most. */
+/** Limits of all runs' fetches together; one account holds at most a quarter. */
 export class FetchBudgets {
   readonly open = quartered(SHARED_LIMITS.fetchesUnderWay);
   readonly bodies = quartered(SHARED_LIMITS.fetchBodyBytes);
@@ -22,7 +23,8 @@ export interface FetchParts {
   readonly budgets: FetchBudgets;
 }
 
-export type FetchAnswer = { ok: true; value: string; body: Buffer; sent: Release } | { ok: false; code: string; message: string };
+export type FetchAnswer =
+  { ok: true; value: string; body: Buffer; sent: Release } | { ok: false; code: string; message: string };
 
 const guestFetchSchema = z.strictObject({
   url: z.string(),
@@ -32,22 +34,22 @@ const guestFetchSchema = z.strictObject({
 });
 type GuestFetch = z.infer<typeof guestFetchSchema>;
 
-/** A request would have carried a key the action was given. */
+/** The request contains a private key that the action was given. */
 export class KeyInRequest extends Error {}
 
 export class RunFetches {
-  /** Resolves when no body waits for room: until then no other is read from the child. */
+  /** Resolves when no body waits for its budget; until then no further body is read from the child. */
   room: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly run: number,
-    private readonly job: Pick<RunJob, "account" | "limits">,
+    private readonly job: Pick<RunJob, "account" | "limits" | "permitted">,
     private readonly parts: FetchParts,
     private readonly tripwire: Tripwire,
     private readonly over: AbortSignal,
   ) {}
 
-  /** `args` is JSON of a child's making. @throws KeyInRequest */
+  /** `args` is untrusted JSON from a child. @throws KeyInRequest */
   async serve(args: unknown, body: Buffer): Promise<FetchAnswer> {
     const parsed = guestFetchSchema.safeParse(args);
     if (!parsed.success) return refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request");
@@ -69,12 +71,16 @@ export class RunFetches {
   async #exchange(request: GuestFetch, body: Buffer, held: Release[]): ReturnType<Fetcher["fetchGuest"]> {
     const { fetchTimeoutMs: timeoutMs, fetchBytes: maxBytes, lookups } = this.job.limits;
     const { fetcher, budgets } = this.parts;
-    const take = async (budget: Budget, amount: number): Promise<void> => void held.push(await budget.take(this.job.account, amount, this.over));
-    const admitted = take(budgets.open, 1).then(() => (body.length > 0 ? take(budgets.bodies, body.length) : undefined));
+    const take = async (budget: Budget, amount: number): Promise<void> =>
+      void held.push(await budget.take(this.job.account, amount, this.over));
+    const admitted = take(budgets.open, 1).then(() =>
+      body.length > 0 ? take(budgets.bodies, body.length) : undefined,
+    );
     this.room = Promise.allSettled([this.room, admitted]);
     await admitted;
+    await this.job.permitted?.();
     const options = { signal: this.over, run: this.run, lookups, grow: () => take(budgets.answers, maxBytes) };
-    // Only what may be reached is worth looking for keys.
+    // Checked first: requests that are refused anyway need no search.
     if (this.tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
     await this.#requireNoKey([request.url, ...request.headers.flat(), body]);
     return fetcher.fetchGuest({ ...request, timeoutMs, maxBytes }, body, options);

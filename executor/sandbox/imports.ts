@@ -1,5 +1,6 @@
-/** Turns an import specifier into the one URL it means, and gives a module's bytes only when they have the hash that was named. */
+/** Resolves an import specifier to its one URL, and returns a module only if its bytes have the named hash. */
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { Fetcher } from "../fetcher/types";
 
 export interface ImportedModule {
@@ -8,10 +9,11 @@ export interface ImportedModule {
   integrity: string;
 }
 
-/** A specifier or a module that is not acceptable: the author's to mend. */
+/** An invalid specifier or module: an error of the action's author. */
 export class BadImport extends Error {}
 
-const PACKAGE = /^((?:@[a-z0-9-~][a-z0-9-._~]*\/)?[a-z0-9-~][a-z0-9-._~]*)@(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)(\/[A-Za-z0-9._~@+/-]*)?$/;
+const PACKAGE =
+  /^((?:@[a-z0-9-~][a-z0-9-._~]*\/)?[a-z0-9-~][a-z0-9-._~]*)@(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)(\/[A-Za-z0-9._~@+/-]*)?$/;
 const INTEGRITY = /^sha384-[A-Za-z0-9+/]{64}$/;
 const FORM = 'write it as "name@1.2.3#sha384-…" with an exact version and the base64 SHA-384 of the module';
 
@@ -25,8 +27,9 @@ export function resolveImport(specifier: string, moduleOrigin: string): { url: s
   const parts = PACKAGE.exec(path);
   if (!parts) throw new BadImport(`the import ${specifier} names no package with an exact version; ${FORM}`);
   const url = new URL(`${parts[1]}@${parts[2]}${parts[3] ?? "/+esm"}`, base);
-  // Dot segments are gone after normalisation: what is fetched must still lie below the origin, at this version.
-  if (!url.href.startsWith(`${base.href}${parts[1]}@${parts[2]}/`)) throw new BadImport(`the import ${specifier} leaves its package`);
+  // Normalisation removes dot segments: the URL must still be below the origin, at this version.
+  if (!url.href.startsWith(`${base.href}${parts[1]}@${parts[2]}/`))
+    throw new BadImport(`the import ${specifier} leaves its package`);
   return { url: url.href, integrity };
 }
 
@@ -35,36 +38,27 @@ function splitOnce(text: string, separator: string): string[] {
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
-/** Modules by their hash: what has been checked once is never fetched again. */
+/** Modules by hash: a verified module is never fetched again while it is cached. */
 export class ModuleCache {
-  private readonly entries = new Map<string, Buffer>();
-  private bytes = 0;
+  readonly #modules: LRUCache<string, Buffer>;
 
   constructor(
     private readonly fetcher: Fetcher,
     private readonly moduleOrigin: string,
-    private readonly maxBytes = 64 * 2 ** 20,
-  ) {}
+    maxBytes = 64 * 2 ** 20,
+  ) {
+    // The LRU cache requires a size above zero, also for an empty module.
+    this.#modules = new LRUCache({ maxSize: maxBytes, sizeCalculation: (source) => source.length + 1 });
+  }
 
   async get(specifier: string, maxModuleBytes: number): Promise<ImportedModule> {
     const { url, integrity } = resolveImport(specifier, this.moduleOrigin);
-    const known = this.entries.get(integrity);
-    if (known) return { source: this.touch(integrity, known), url, integrity };
+    const known = this.#modules.get(integrity);
+    if (known) return { source: known, url, integrity };
     const source = await this.fetcher.fetchModule(url, maxModuleBytes);
     const actual = `sha384-${createHash("sha384").update(source).digest("base64")}`;
     if (actual !== integrity) throw new BadImport(`the module at ${url} has the hash ${actual}, not ${integrity}`);
-    return { source: this.touch(integrity, source), url, integrity };
-  }
-
-  private touch(integrity: string, source: Buffer): Buffer {
-    if (this.entries.delete(integrity)) this.bytes -= source.length;
-    this.entries.set(integrity, source);
-    this.bytes += source.length;
-    for (const [oldest, old] of this.entries) {
-      if (this.bytes <= this.maxBytes || oldest === integrity) break;
-      this.entries.delete(oldest);
-      this.bytes -= old.length;
-    }
-    return source;
+    this.#modules.set(integrity, source);
+    return { source, url, integrity };
   }
 }

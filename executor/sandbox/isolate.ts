@@ -1,8 +1,8 @@
 /**
- * One isolate, one run. The only file that touches isolated-vm, so that another engine can take its place.
+ * One isolate for one run. The only file that uses isolated-vm, so that another engine could replace it.
  *
- * What enters the guest: plain functions (ivm.Callback) closed over by the prelude, strings, numbers and copies of
- * bytes. No Reference, no ExternalCopy, nothing of the module ever does: each would be a way out.
+ * The guest gets only plain functions (ivm.Callback) closed over by the prelude, strings, numbers and copies of bytes.
+ * Never a Reference, an ExternalCopy or anything else of isolated-vm: each would allow an escape.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,34 +28,41 @@ export interface GuestRun {
   code: string;
   analysis: Analysis;
   setting: Setting;
-  /** Sources of imported modules by specifier, and for each what its own specifiers mean. */
+  /** Sources of imported modules by specifier. */
   modules: Map<string, string>;
   wallMs: number;
 }
 
 const MAX_TEXT = 8_192;
 const MAX_RANDOM_BYTES = 65_536;
-/** Characters of code that compile in less time than a trip to another thread takes. */
+/** Code up to this many characters compiles faster than a switch to another thread takes. */
 const QUICK_TO_COMPILE = 32_768;
 
-/** A script of ours with V8's compiled form kept from its first use. Never made from a guest's code: cached data is trusted like machine code. */
+/**
+ * A script of the executor, with V8's compiled form cached after the first use. Never for guest code: V8 trusts cached
+ * data like machine code.
+ */
 class OwnScript {
-  private readonly source: string;
-  private cachedData: ivm.ExternalCopy<ArrayBuffer> | undefined;
+  readonly #source: string;
+  #cachedData: ivm.ExternalCopy<ArrayBuffer> | undefined;
 
   constructor(name: OwnScriptName) {
-    this.source = readFileSync(join(__dirname, "guest", `${name}.js`), "utf8");
+    this.#source = readFileSync(join(__dirname, "guest", `${name}.js`), "utf8");
   }
 
   run(isolate: ivm.Isolate, context: ivm.Context): ivm.Reference {
-    const script = isolate.compileScriptSync(this.source, { cachedData: this.cachedData, produceCachedData: !this.cachedData, filename: "keywright:own" });
-    this.cachedData ??= (script as { cachedData?: ivm.ExternalCopy<ArrayBuffer> }).cachedData;
+    const script = isolate.compileScriptSync(this.#source, {
+      cachedData: this.#cachedData,
+      produceCachedData: !this.#cachedData,
+      filename: "keywright:own",
+    });
+    this.#cachedData ??= (script as { cachedData?: ivm.ExternalCopy<ArrayBuffer> }).cachedData;
     return script.runSync(context, { reference: true }) as ivm.Reference;
   }
 }
 
 type OwnScriptName = "prelude" | EthersVersion;
-/** All of them are read when the child starts: afterwards it is a user who may not be able to. */
+/** Read when the child starts: its later user may not be able to read the files. */
 const ownScripts: Record<OwnScriptName, OwnScript> = {
   prelude: new OwnScript("prelude"),
   ethers5: new OwnScript("ethers5"),
@@ -63,177 +70,205 @@ const ownScripts: Record<OwnScriptName, OwnScript> = {
 };
 
 export class Guest {
-  private readonly isolate: ivm.Isolate;
-  private readonly context: ivm.Context;
-  private readonly deliverReference: ivm.Reference;
-  private readonly timers = new Set<NodeJS.Timeout>();
-  private events: GuestEvents | undefined;
-  private hasEnded = false;
-  /** Compiling and linking are over: what fails from here on is the action's own doing, not its form. */
-  private isRunning = false;
-  private deadline = 0;
+  readonly #isolate: ivm.Isolate;
+  readonly #context: ivm.Context;
+  readonly #deliverReference: ivm.Reference;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #events: GuestEvents | undefined;
+  #hasEnded = false;
+  /** Compiling and linking are done: later failures are run-time errors of the action, not invalid code. */
+  #isRunning = false;
+  #deadline = 0;
 
-  /** Ready for a run, with nothing of any run in it: made ahead of time while the child is idle. */
+  /** Ready for a run, with no data of any run: prepared while the child is idle. */
   constructor(
     readonly heapMiB: number,
     readonly ethers: EthersVersion | undefined,
   ) {
-    this.isolate = new ivm.Isolate({ memoryLimit: heapMiB, onCatastrophicError: () => this.catastrophe() });
-    this.context = this.isolate.createContextSync();
-    const install = ownScripts.prelude.run(this.isolate, this.context);
-    this.deliverReference = install.applySync(undefined, this.hostFunctions(), { result: { reference: true } }) as ivm.Reference;
-    if (ethers) this.loadLibrary(ethers);
+    this.#isolate = new ivm.Isolate({ memoryLimit: heapMiB, onCatastrophicError: () => this.#catastrophe() });
+    this.#context = this.#isolate.createContextSync();
+    const install = ownScripts.prelude.run(this.#isolate, this.#context);
+    this.#deliverReference = install.applySync(undefined, this.#hostFunctions(), {
+      result: { reference: true },
+    }) as ivm.Reference;
+    if (ethers) this.#loadLibrary(ethers);
   }
 
-  private loadLibrary(name: EthersVersion): void {
-    const library = ownScripts[name].run(this.isolate, this.context);
-    const define = "Object.defineProperty(globalThis, 'ethers', { value: $0, writable: false, enumerable: false, configurable: true })";
-    this.context.evalClosureSync(define, [library.derefInto({ release: true })]);
+  #loadLibrary(name: EthersVersion): void {
+    const library = ownScripts[name].run(this.#isolate, this.#context);
+    const define =
+      "Object.defineProperty(globalThis, 'ethers', { value: $0, writable: false, enumerable: false, configurable: true })";
+    this.#context.evalClosureSync(define, [library.derefInto({ release: true })]);
   }
 
-  private hostFunctions(): ivm.Callback[] {
+  #hostFunctions(): ivm.Callback[] {
     return [
-      new ivm.Callback((call: unknown, name: unknown, args: unknown, body: unknown) => this.onOp(call, name, args, body)),
-      new ivm.Callback((text: unknown) => this.onLog(text)),
+      new ivm.Callback((call: unknown, name: unknown, args: unknown, body: unknown) =>
+        this.#onOp(call, name, args, body),
+      ),
+      new ivm.Callback((text: unknown) => this.#onLog(text)),
       new ivm.Callback((count: unknown) => random(count)),
       new ivm.Callback((...args: unknown[]) => convert(...args)),
-      new ivm.Callback((id: unknown, delayMs: unknown) => this.onTimer(id, delayMs)),
-      new ivm.Callback((outcome: unknown, text: unknown, stack: unknown) => this.onEnd(outcome, text, stack)),
+      new ivm.Callback((id: unknown, delayMs: unknown) => this.#onTimer(id, delayMs)),
+      new ivm.Callback((outcome: unknown, text: unknown, stack: unknown) => this.#onEnd(outcome, text, stack)),
     ];
   }
 
   async run(job: GuestRun, events: GuestEvents): Promise<void> {
-    this.events = events;
-    this.deadline = Date.now() + job.wallMs;
-    // Second ring of time: also stops what `timeout` does not see, such as code after an await.
-    this.startTimer(job.wallMs, () => this.finish(timedOut()));
+    this.#events = events;
+    this.#deadline = Date.now() + job.wallMs;
+    // Second time limit: also stops what `timeout` does not cover, such as code after an await.
+    this.#startTimer(job.wallMs, () => this.#finish(timedOut()));
     try {
-      // Our own code and short: quicker on this thread than a trip to another.
-      this.deliverReference.applySync(undefined, ["begin", 0, JSON.stringify(job.setting)], { timeout: this.left() });
-      const { main, topLevel } = job.analysis.isModule ? await this.evaluateModule(job) : await this.evaluateScript(job);
-      await this.deliver("finish", 0, main?.derefInto({ release: true }), topLevel?.derefInto({ release: true }));
+      // Trusted and short: faster on this thread than a switch to another.
+      this.#deliverReference.applySync(undefined, ["begin", 0, JSON.stringify(job.setting)], { timeout: this.#left() });
+      const { main, topLevel } = job.analysis.isModule
+        ? await this.#evaluateModule(job)
+        : await this.#evaluateScript(job);
+      await this.#deliver("finish", 0, main?.derefInto({ release: true }), topLevel?.derefInto({ release: true }));
     } catch (error) {
-      this.finish(this.failureOf(error));
+      this.#finish(this.#failureOf(error));
     }
   }
 
-  /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body. */
+  /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body, if any. */
   answer(call: number, ok: boolean, text: string, body: Buffer | undefined): void {
-    void this.deliver("answer", call, ok, text, body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true })).catch(
-      (error: unknown) => this.finish(this.failureOf(error)),
-    );
+    void this.#deliver(
+      "answer",
+      call,
+      ok,
+      text,
+      body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true }),
+    ).catch((error: unknown) => this.#finish(this.#failureOf(error)));
   }
 
   dispose(): void {
-    this.hasEnded = true;
-    for (const timer of this.timers) clearTimeout(timer);
-    this.timers.clear();
-    if (!this.isolate.isDisposed) this.isolate.dispose();
+    this.#hasEnded = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    if (!this.#isolate.isDisposed) this.#isolate.dispose();
   }
 
-  private async evaluateScript({ code, analysis }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
+  async #evaluateScript({ code, analysis }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
     const hasMain = analysis.entry === "main";
-    // The value of a script is that of its last statement: here `main` itself.
+    // The value of a script is that of its last statement, here `main`.
     const source = hasMain ? `${code}\n;main` : code;
     const options = { filename: "action.js" };
-    const script = source.length < QUICK_TO_COMPILE ? this.isolate.compileScriptSync(source, options) : await this.isolate.compileScript(source, options);
-    this.isRunning = true;
-    const value = (await script.run(this.context, { reference: true, timeout: this.left() })) as ivm.Reference;
+    const script =
+      source.length < QUICK_TO_COMPILE
+        ? this.#isolate.compileScriptSync(source, options)
+        : await this.#isolate.compileScript(source, options);
+    this.#isRunning = true;
+    const value = (await script.run(this.#context, { reference: true, timeout: this.#left() })) as ivm.Reference;
     return hasMain ? { main: value } : { topLevel: value };
   }
 
-  private async evaluateModule({ code, analysis, modules }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
+  async #evaluateModule({
+    code,
+    analysis,
+    modules,
+  }: GuestRun): Promise<{ main?: ivm.Reference; topLevel?: ivm.Reference }> {
     const names = { none: undefined, main: "keywright_main", default: "default" };
     const name = names[analysis.entry];
     const source = analysis.entry === "main" ? `${code}\n;export { main as keywright_main };` : code;
-    const module = await this.isolate.compileModule(source, { filename: "action.js" });
+    const module = await this.#isolate.compileModule(source, { filename: "action.js" });
     const compiled = new Map<string, ivm.Module>();
-    await module.instantiate(this.context, (specifier) => this.resolve(specifier, modules, compiled));
-    this.isRunning = true;
-    await module.evaluate({ timeout: this.left() });
+    await module.instantiate(this.#context, (specifier) => this.#resolve(specifier, modules, compiled));
+    this.#isRunning = true;
+    await module.evaluate({ timeout: this.#left() });
     return name ? { main: (await module.namespace.get(name, { reference: true })) as ivm.Reference } : {};
   }
 
-  private async resolve(specifier: string, modules: Map<string, string>, compiled: Map<string, ivm.Module>): Promise<ivm.Module> {
+  async #resolve(
+    specifier: string,
+    modules: Map<string, string>,
+    compiled: Map<string, ivm.Module>,
+  ): Promise<ivm.Module> {
     const source = modules.get(specifier);
     if (source === undefined) throw new Error(`the import of ${specifier} was not resolved`);
-    const module = compiled.get(specifier) ?? (await this.isolate.compileModule(source, { filename: specifier }));
+    const module = compiled.get(specifier) ?? (await this.#isolate.compileModule(source, { filename: specifier }));
     compiled.set(specifier, module);
     return module;
   }
 
-  private async deliver(...args: unknown[]): Promise<void> {
-    if (this.hasEnded) return;
-    await this.deliverReference.apply(undefined, args, { timeout: this.left() });
+  async #deliver(...args: unknown[]): Promise<void> {
+    if (this.#hasEnded) return;
+    await this.#deliverReference.apply(undefined, args, { timeout: this.#left() });
   }
 
-  private left(): number {
-    return Math.max(1, this.deadline - Date.now());
+  #left(): number {
+    return Math.max(1, this.#deadline - Date.now());
   }
 
-  private onOp(call: unknown, name: unknown, args: unknown, body: unknown): void {
-    if (this.hasEnded || typeof call !== "number" || typeof name !== "string" || typeof args !== "string") return;
-    this.events?.op(call, name, args, body instanceof ArrayBuffer ? Buffer.from(body) : undefined);
+  #onOp(call: unknown, name: unknown, args: unknown, body: unknown): void {
+    if (this.#hasEnded || typeof call !== "number" || typeof name !== "string" || typeof args !== "string") return;
+    this.#events?.op(call, name, args, body instanceof ArrayBuffer ? Buffer.from(body) : undefined);
   }
 
-  private onLog(text: unknown): void {
-    if (!this.hasEnded && typeof text === "string") this.events?.log(text);
+  #onLog(text: unknown): void {
+    if (!this.#hasEnded && typeof text === "string") this.#events?.log(text);
   }
 
-  private onTimer(id: unknown, delayMs: unknown): void {
-    if (this.hasEnded || typeof id !== "number" || typeof delayMs !== "number") return;
-    this.startTimer(delayMs, () => {
-      void this.deliver("timer", id).catch((error: unknown) => this.finish(this.failureOf(error)));
+  #onTimer(id: unknown, delayMs: unknown): void {
+    if (this.#hasEnded || typeof id !== "number" || typeof delayMs !== "number") return;
+    this.#startTimer(delayMs, () => {
+      void this.#deliver("timer", id).catch((error: unknown) => this.#finish(this.#failureOf(error)));
     });
   }
 
-  private startTimer(delayMs: number, callback: () => void): void {
+  #startTimer(delayMs: number, callback: () => void): void {
     const timer = setTimeout(() => {
-      this.timers.delete(timer);
+      this.#timers.delete(timer);
       callback();
     }, delayMs);
-    this.timers.add(timer);
+    this.#timers.add(timer);
   }
 
-  private onEnd(outcome: unknown, text: unknown, stack: unknown): void {
+  #onEnd(outcome: unknown, text: unknown, stack: unknown): void {
     if (typeof outcome !== "string" || typeof text !== "string") return;
-    if (outcome === "ok") return this.finish({ response: text });
-    if (outcome === "response_too_large") return this.finish(failure(outcome, `the response has ${text} characters of JSON`));
-    if (outcome === "logs_too_large") return this.finish(failure(outcome, `one line of the logs has ${text} characters`));
+    if (outcome === "ok") return this.#finish({ response: text });
+    if (outcome === "response_too_large")
+      return this.#finish(failure(outcome, `the response has ${text} characters of JSON`));
+    if (outcome === "logs_too_large")
+      return this.#finish(failure(outcome, `one line of the logs has ${text} characters`));
     const code = outcome === "permission_denied" || outcome === "limit_exceeded" ? outcome : "threw";
-    this.finish(failure(code, text, typeof stack === "string" ? ownFrames(stack) : undefined));
+    this.#finish(failure(code, text, typeof stack === "string" ? ownFrames(stack) : undefined));
   }
 
-  private finish(end: GuestEnd): void {
-    if (this.hasEnded) return;
-    this.hasEnded = true;
-    const { events } = this;
-    // Not from inside a call of the guest: the isolate is entered then and must not be disposed.
+  #finish(end: GuestEnd): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    const events = this.#events;
+    // Deferred: during a call of the guest the isolate is entered and must not be disposed.
     setImmediate(() => {
       events?.end(end);
       this.dispose();
     });
   }
 
-  private catastrophe(): void {
-    // The engine is beyond use; the keyholder replaces the child.
-    this.events?.end(failure("out_of_memory", "the engine ran out of memory"));
+  #catastrophe(): void {
+    // The engine is unusable; the keyholder replaces the child.
+    this.#events?.end(failure("out_of_memory", "the engine ran out of memory"));
     process.exit(1);
   }
 
-  private failureOf(error: unknown): GuestEnd {
-    if (this.isolate.isDisposed) return failure("out_of_memory", `the action used more than its heap of ${this.heapMiB} MiB`);
+  #failureOf(error: unknown): GuestEnd {
+    if (this.#isolate.isDisposed)
+      return failure("out_of_memory", `the action used more than its heap of ${this.heapMiB} MiB`);
     if (error instanceof Error && error.message.includes("was not an instance of `Error`"))
       return failure("threw", "the action threw something that is not an Error");
     if (!(error instanceof Error)) return failure("threw", String(error).slice(0, MAX_TEXT));
     if (error.message === "Script execution timed out.") return timedOut();
-    if (!this.isRunning) return failure("invalid_code", error.message.slice(0, MAX_TEXT));
+    if (!this.#isRunning) return failure("invalid_code", error.message.slice(0, MAX_TEXT));
     const name = error.name === "Error" ? "" : `${error.name}: `;
     return failure("threw", `${name}${error.message}`.slice(0, MAX_TEXT), ownFrames(error.stack ?? ""));
   }
 }
 
-const failure = (code: RunErrorCode, message: string, stack?: string): GuestEnd => ({ response: "null", error: { code, message, ...(stack && { stack }) } });
+const failure = (code: RunErrorCode, message: string, stack?: string): GuestEnd => ({
+  response: "null",
+  error: { code, message, ...(stack && { stack }) },
+});
 const timedOut = (): GuestEnd => failure("timed_out", "the action ran longer than its time limit");
 
 function random(count: unknown): ArrayBuffer {
@@ -247,7 +282,7 @@ function copyOf(bytes: Buffer): ArrayBuffer {
 
 const FOREIGN_FRAME = /^\s+at .*(keywright:own|<isolated-vm|node:|\(\/|at \/)/;
 
-/** The guest's frames only: no line of the prelude, of a library's innards or of the host. */
+/** Only the guest's frames: none of the prelude, a library or the host. */
 function ownFrames(stack: string): string {
   const lines = stack.slice(0, MAX_TEXT).split("\n");
   return lines.filter((line) => !FOREIGN_FRAME.test(line)).join("\n");

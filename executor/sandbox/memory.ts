@@ -1,21 +1,21 @@
 /**
- * The memory of all children together. Each has its own wall, but the walls of all add up to more than a machine has: a child may use several times its share
- * while the others are small. So the sum is looked at, too, and kept below what the container allows.
+ * Limits the memory of all children together. Each has its own limit, but their sum exceeds the machine: one child may
+ * use several times its share while the others are small. So the sum is kept below what the container allows.
  */
 import { readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 
 const MIB = 2 ** 20;
 const PAGE_BYTES = 4_096;
-/** The rest is for keyholder, fetcher, and whatever else runs on the machine or in the container. */
+/** The rest is for keyholder, fetcher and all other processes of the machine or container. */
 const SHARE_OF_CHILDREN = 0.5;
-/** What a child needs beside its guest's heap, and all an idle one has. */
+/** What a child needs besides its guest's heap, and all that an idle child needs. */
 export const CHILD_MIB = 100;
 const MAX_SLOTS = 32;
-/** Children kept warm for each slot where memory allows, so that accounts that come back often do not wait for a fork. */
+/** Warm children per slot where memory allows, so that accounts that return often do not wait for a fork. */
 const WARM_PER_SLOT = 6;
 
-/** What the container allows, or the machine has. A limit of this process's cgroup counts, of either version. */
+/** The container's memory limit (cgroup v1 or v2), or the machine's memory. */
 export function memoryLimitBytes(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
@@ -23,18 +23,18 @@ export function memoryLimitBytes(): number {
 
 export const memoryOfChildren = (limitBytes = memoryLimitBytes()): number => Math.floor(limitBytes * SHARE_OF_CHILDREN);
 
-/** Runs at once: as many as have room for their whole heap, and no more than the cores can serve. */
+/** Concurrent runs: as many as fit with their whole heap, limited by the number of cores. */
 export function slotsFor(memoryBytes: number, heapMiB: number, cores: number): number {
   const fitting = Math.floor(memoryBytes / ((heapMiB + CHILD_MIB) * MIB));
   return Math.max(2, Math.min(fitting, cores * 4, MAX_SLOTS));
 }
 
-/** Children altogether, idle ones included. */
+/** Total number of children, including idle ones. */
 export function childrenFor(memoryBytes: number, slots: number): number {
   return Math.max(slots + 2, Math.min(Math.floor(memoryBytes / (CHILD_MIB * MIB)), WARM_PER_SLOT * slots));
 }
 
-/** What a process keeps that is not shared with others, in bytes; 0 where it cannot be read. */
+/** Memory of a process that is not shared with others, in bytes; 0 if unreadable. */
 export function privateBytes(pid: number | undefined): number {
   try {
     const [, resident = 0, shared = 0] = readFileSync(`/proc/${pid}/statm`, "latin1").split(" ").map(Number);
@@ -50,10 +50,15 @@ export interface Kept<T> {
 }
 
 /**
- * What has to end so that the rest fits: idle children, longest idle first, then the one run that has most, if it has more than an equal share. Whoever keeps
- * within his share is never ended for what others use.
+ * What to end so that the rest fits: idle children, longest idle first, then the run that uses most, if that is more
+ * than an equal share. A run within its share is never ended because of others.
  */
-export function toEnd<I, B>(idle: readonly Kept<I>[], busy: readonly Kept<B>[], budgetBytes: number, slots: number): { idle: I[]; busy: B | undefined } {
+export function toEnd<I, B>(
+  idle: readonly Kept<I>[],
+  busy: readonly Kept<B>[],
+  budgetBytes: number,
+  slots: number,
+): { idle: I[]; busy: B | undefined } {
   let excess = [...idle, ...busy].reduce((sum, { bytes }) => sum + bytes, 0) - budgetBytes;
   const ended: I[] = [];
   for (const { of, bytes } of idle) {
@@ -62,5 +67,8 @@ export function toEnd<I, B>(idle: readonly Kept<I>[], busy: readonly Kept<B>[], 
     excess -= bytes;
   }
   const [first] = [...busy].sort((a, b) => b.bytes - a.bytes);
-  return { idle: ended, busy: excess > 0 && first !== undefined && first.bytes > budgetBytes / slots ? first.of : undefined };
+  return {
+    idle: ended,
+    busy: excess > 0 && first !== undefined && first.bytes > budgetBytes / slots ? first.of : undefined,
+  };
 }

@@ -1,9 +1,9 @@
-/** What keyholder and child say to each other. The child's side is checked on arrival: a child may have been taken over. */
+/** Messages between keyholder and child. Messages of the child are validated: it may be compromised. */
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "../../protocol/errors";
 import type { RunLimits } from "./types";
 
-/** To the child. */
+/** Messages to the child. */
 export type ToChild =
   | { type: "self-test"; secretPaths: string[] }
   /** The payload is the code, as UTF-8. */
@@ -16,21 +16,23 @@ const run = z.number().int().nonnegative();
 /** Positive for the guest's calls, negative for the child's own. */
 const call = z.number().int();
 
-/** From the child. */
+/** Messages from the child. */
 export const fromChildSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("ready") }),
   z.strictObject({ type: z.literal("self-test"), missing: z.array(z.string()).max(32), held: z.number().int() }),
-  /** The code is read, and runs when its imports are there. */
+  /** The code is parsed and runs once its imports are loaded. */
   z.strictObject({ type: z.literal("parsed"), run }),
   /** The payload is the text. */
   z.strictObject({ type: z.literal("log"), run }),
-  /** An op, "fetch" (payload: the request's body) or "import" among them. */
+  /** An op, including "fetch" (payload: the request's body) and "import". */
   z.strictObject({ type: z.literal("op"), run, call, name: z.string().max(64), args: z.string() }),
-  /** The payload is the response, JSON text; empty when there is an error. */
+  /** The payload is the response as JSON text; empty when there is an error. */
   z.strictObject({
     type: z.literal("end"),
     run,
-    error: z.strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() }).optional(),
+    error: z
+      .strictObject({ code: z.enum(RUN_ERROR_CODES), message: z.string(), stack: z.string().optional() })
+      .optional(),
   }),
 ]);
 export type FromChild = z.infer<typeof fromChildSchema>;

@@ -1,4 +1,7 @@
-/** Collects what an action imports before it starts. Every module names its dependencies with exact version and hash, or has none. */
+/**
+ * Loads an action's imports before it starts. Every import of a module must name exact version and hash; others are
+ * refused.
+ */
 import { analyse, Unparsable } from "./analyse";
 import type { ImportDetail } from "./guest/actions";
 
@@ -8,7 +11,7 @@ export interface ImportAnswer {
   integrity: string;
 }
 
-/** An import that cannot be honoured; the run ends with `invalid_code`. */
+/** An import that is refused; the run ends with `invalid_code`. */
 export class ImportRefused extends Error {}
 
 const BARE = /^(\.|\/|https?:(?!.*#sha384-)|[^#]*$)/;
@@ -33,7 +36,8 @@ export async function loadModules(
 function nestedImports(specifier: string, source: string): string[] {
   const imports = parseModule(specifier, source);
   const bare = imports.find((nested) => BARE.test(nested));
-  if (bare) throw new ImportRefused(`the module ${specifier} imports ${bare} without a hash; a module must be self-contained`);
+  if (bare)
+    throw new ImportRefused(`the module ${specifier} imports ${bare} without a hash; a module must be self-contained`);
   return imports;
 }
 
@@ -41,7 +45,8 @@ function parseModule(specifier: string, source: string): string[] {
   try {
     return analyse(source).imports;
   } catch (error) {
-    if (error instanceof Unparsable) throw new ImportRefused(`the module ${specifier} does not parse: ${error.message}`);
+    if (error instanceof Unparsable)
+      throw new ImportRefused(`the module ${specifier} does not parse: ${error.message}`);
     throw error;
   }
 }

@@ -1,4 +1,7 @@
-/** One run, seen from the keyholder: passes its ops on, counts them, keeps its logs, and decides how it ended. Trusts nothing the child says. */
+/**
+ * One run on the keyholder's side: serves its ops, counts them, collects its logs, decides its outcome. Does not trust
+ * the child's messages.
+ */
 import { z } from "zod";
 import { FetchFailed } from "../fetcher/types";
 import { loopTurns } from "../turns";
@@ -9,10 +12,12 @@ import type { FromChild } from "./messages";
 import { Tripwire } from "./tripwire";
 import { keyOps, privateKeyReads, RunCancelled, type RunError, type RunJob, type RunOutcome } from "./types";
 import type { Worker, WorkerExit } from "./worker";
+import { parseJson } from "../../protocol/json";
 
-/** Third ring of time: how long after its limit a run that the child has not ended is ended from outside. */
+/** Third time limit: how long after its limit a run that the child has not ended is ended from outside. */
 const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
+const NOTHING_COUNTED = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
 const MAX_ARGS_CHARS = 1_048_576;
 
 export interface SessionParts extends FetchParts {
@@ -25,10 +30,11 @@ const importSchema = z.strictObject({ specifier: z.string().max(MAX_SPECIFIER_CH
 
 type Op = Extract<FromChild, { type: "op" }>;
 
-/** An answer for the guest: text and bytes, or an error it may catch. */
-type Answer = { ok: true; value: string; body?: Buffer; sent?: () => void } | { ok: false; code: string; message: string };
+/** An answer for the guest: text and bytes, or an error that it can catch. */
+type Answer =
+  { ok: true; value: string; body?: Buffer; sent?: () => void } | { ok: false; code: string; message: string };
 
-/** The run is over because of what was asked, whatever the guest would make of it. */
+/** Ends the run, whether or not the guest would catch the error. */
 class EndsRun extends Error {
   constructor(readonly error: RunError) {
     super(error.message);
@@ -37,18 +43,18 @@ class EndsRun extends Error {
 
 export class RunSession {
   readonly outcome: Promise<RunOutcome>;
-  private settle!: { resolve(outcome: RunOutcome): void; reject(error: Error): void };
-  private isOver = false;
-  private startedAt = 0;
-  private readonly logs: string[] = [];
-  private logsBytes = 0;
-  private readonly counts = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
-  private readonly tripwire = new Tripwire();
-  private readonly stopped = new AbortController();
-  private readonly timers: NodeJS.Timeout[] = [];
-  private parsing: NodeJS.Timeout | undefined;
-  private readonly fetches: RunFetches;
-  private readonly onAbort = () => this.cancel();
+  #settle!: { resolve(outcome: RunOutcome): void; reject(error: Error): void };
+  #isOver = false;
+  #startedAt = 0;
+  readonly #logs: string[] = [];
+  #logsBytes = 0;
+  readonly #counts = { ...NOTHING_COUNTED };
+  readonly #tripwire = new Tripwire();
+  readonly #stopped = new AbortController();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #parsing: NodeJS.Timeout | undefined;
+  readonly #fetches: RunFetches;
+  readonly #onAbort = () => this.#cancel();
 
   constructor(
     private readonly run: number,
@@ -56,195 +62,239 @@ export class RunSession {
     private readonly worker: Worker,
     private readonly parts: SessionParts,
   ) {
-    this.outcome = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
-    this.fetches = new RunFetches(run, job, parts, this.tripwire, this.stopped.signal);
+    this.outcome = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
+    this.#fetches = new RunFetches(run, job, parts, this.#tripwire, this.#stopped.signal);
   }
 
   start(): void {
     const { job, worker } = this;
-    worker.events = { onMessage: (message, payload) => this.onMessage(message, payload), onExit: (exit) => this.onExit(exit), room: () => this.fetches.room };
-    job.signal?.addEventListener("abort", this.onAbort, { once: true });
-    this.startedAt = performance.now();
-    this.timers.push(
-      setTimeout(() => this.endByForce({ code: "timed_out", message: "the action ran longer than its time limit" }), job.limits.wallMs + GRACE_MS),
+    worker.events = {
+      onMessage: (message, payload) => this.#onMessage(message, payload),
+      onExit: (exit) => this.#onExit(exit),
+      room: () => this.#fetches.room,
+    };
+    job.signal?.addEventListener("abort", this.#onAbort, { once: true });
+    this.#startedAt = performance.now();
+    this.#timers.push(
+      setTimeout(
+        () => this.#endByForce({ code: "timed_out", message: "the action ran longer than its time limit" }),
+        job.limits.wallMs + GRACE_MS,
+      ),
     );
-    this.parsing = setTimeout(
-      () => this.endByForce({ code: "limit_exceeded", message: `the code took longer than ${job.limits.parseMs} ms to parse` }),
+    this.#parsing = setTimeout(
+      () =>
+        this.#endByForce({
+          code: "limit_exceeded",
+          message: `the code took longer than ${job.limits.parseMs} ms to parse`,
+        }),
       job.limits.parseMs,
     );
-    this.timers.push(
-      this.parsing,
-      setInterval(() => this.checkMemory(), MEMORY_CHECK_MS),
+    this.#timers.push(
+      this.#parsing,
+      setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS),
     );
     worker.send({ type: "run", run: this.run, params: job.params, limits: job.limits }, Buffer.from(job.code));
   }
 
-  /** The pool gives up on the run. */
+  /** Ends the run because the pool is closing. */
   abandon(message: string): void {
-    this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "the pool closed");
+    this.#finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "the pool closed");
   }
 
-  /** The children together have more than there is, and this one has most. */
+  /** Ends the run because the children together use too much memory and this one uses most. */
   endForMemory(): void {
-    this.endByForce({ code: "out_of_memory", message: "the service's memory for actions was used up, and the action had more than its share of it" });
+    this.#endByForce({
+      code: "out_of_memory",
+      message: "the service's memory for actions was used up, and the action had more than its share of it",
+    });
   }
 
-  private cancel(): void {
-    if (this.isOver) return;
-    this.cleanUp("its run was cancelled");
-    this.settle.reject(new RunCancelled());
+  #cancel(): void {
+    if (this.#isOver) return;
+    this.#cleanUp("its run was cancelled");
+    this.#settle.reject(new RunCancelled());
   }
 
-  private onMessage(message: FromChild, payload: Buffer): void {
-    if (this.isOver || !("run" in message) || message.run !== this.run) return;
-    if (message.type === "parsed") clearTimeout(this.parsing);
-    if (message.type === "log") this.onLog(payload);
-    if (message.type === "op") void this.onOp(message, payload);
-    if (message.type === "end") this.onEnd(message.error, payload);
+  #onMessage(message: FromChild, payload: Buffer): void {
+    if (this.#isOver || !("run" in message) || message.run !== this.run) return;
+    if (message.type === "parsed") clearTimeout(this.#parsing);
+    if (message.type === "log") this.#onLog(payload);
+    if (message.type === "op") void this.#onOp(message, payload);
+    if (message.type === "end") this.#onEnd(message.error, payload);
   }
 
-  private onLog(text: Buffer): void {
-    const room = this.job.limits.logsBytes - this.logsBytes;
+  #onLog(text: Buffer): void {
+    const room = this.job.limits.logsBytes - this.#logsBytes;
     const isTooLong = text.length > room;
-    // A character cut in half is left out.
-    this.logs.push(isTooLong ? text.toString("utf8", 0, room).replace(/\ufffd+$/, "") : text.toString());
-    this.logsBytes += text.length;
-    if (isTooLong) this.endByForce({ code: "logs_too_large", message: `the logs are larger than ${this.job.limits.logsBytes} bytes` });
+    // A character cut in half is dropped.
+    this.#logs.push(isTooLong ? text.toString("utf8", 0, room).replace(/\ufffd+$/, "") : text.toString());
+    this.#logsBytes += text.length;
+    if (isTooLong)
+      this.#endByForce({
+        code: "logs_too_large",
+        message: `the logs are larger than ${this.job.limits.logsBytes} bytes`,
+      });
   }
 
-  private onEnd(error: RunError | undefined, payload: Buffer): void {
+  #onEnd(error: RunError | undefined, payload: Buffer): void {
     const { responseBytes } = this.job.limits;
-    if (error) return this.finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
+    if (error) return this.#finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
     const response = payload.toString("utf8");
-    if (payload.length > responseBytes) return this.endByForce({ code: "response_too_large", message: `the response is larger than ${responseBytes} bytes` });
-    if (parsedJson(response) === undefined) return this.endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
-    this.finish({ response });
+    if (payload.length > responseBytes)
+      return this.#endByForce({
+        code: "response_too_large",
+        message: `the response is larger than ${responseBytes} bytes`,
+      });
+    if (parseJson(response) === undefined)
+      return this.#endByForce({ code: "sandbox_crashed", message: "the sandbox gave a response that is not JSON" });
+    this.#finish({ response });
   }
 
-  private async onOp(op: Op, payload: Buffer): Promise<void> {
+  async #onOp(op: Op, payload: Buffer): Promise<void> {
     try {
-      const answer = await this.serve(op, payload);
+      const answer = await this.#serve(op, payload);
       const { run } = this;
-      if (this.isOver) return answer.ok ? answer.sent?.() : undefined;
-      if (answer.ok) this.worker.send({ type: "answer", run, call: op.call, ok: true, value: answer.value }, answer.body, answer.sent);
-      else this.worker.send({ type: "answer", run, call: op.call, ok: false, code: answer.code, message: answer.message });
+      if (this.#isOver) return answer.ok ? answer.sent?.() : undefined;
+      if (answer.ok)
+        this.worker.send(
+          { type: "answer", run, call: op.call, ok: true, value: answer.value },
+          answer.body,
+          answer.sent,
+        );
+      else
+        this.worker.send({ type: "answer", run, call: op.call, ok: false, code: answer.code, message: answer.message });
     } catch (error) {
-      if (this.isOver) return;
-      if (error instanceof EndsRun) return this.endByForce(error.error);
-      if (error instanceof KeyInRequest) return this.endByForce(EXPOSED);
+      if (this.#isOver) return;
+      if (error instanceof EndsRun) return this.#endByForce(error.error);
+      if (error instanceof KeyInRequest) return this.#endByForce(EXPOSED);
       this.parts.logger.error({ op: op.name, err: error }, "serving an op failed");
       const message = `the service failed while serving ${op.name}`;
-      this.finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "an op failed");
+      this.#finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "an op failed");
     }
   }
 
-  private async serve(op: Op, payload: Buffer): Promise<Answer> {
-    if (op.args.length > MAX_ARGS_CHARS) throw new EndsRun({ code: "limit_exceeded", message: `the arguments of ${op.name} are larger than 1 MiB` });
+  async #serve(op: Op, payload: Buffer): Promise<Answer> {
+    if (op.args.length > MAX_ARGS_CHARS)
+      throw new EndsRun({ code: "limit_exceeded", message: `the arguments of ${op.name} are larger than 1 MiB` });
     if (op.name === "fetch") {
-      this.count("fetches", "fetches");
-      return this.fetches.serve(parsedJson(op.args), payload);
+      this.#count("fetches", "fetches");
+      return this.#fetches.serve(parseJson(op.args), payload);
     }
-    if (op.name === "import") return this.serveImport(op.args);
-    if (!(keyOps as readonly string[]).includes(op.name)) return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
-    this.count("keyOps", "key and signature operations");
-    if ((privateKeyReads as readonly string[]).includes(op.name)) this.count("privateKeyReads", "private key reads");
-    const answer = await this.job.ops({ name: op.name, args: op.args, over: this.stopped.signal });
-    if (answer.ok) for (const key of answer.exposes ?? []) this.tripwire.watch(key);
+    if (op.name === "import") return this.#serveImport(op.args);
+    if (!(keyOps as readonly string[]).includes(op.name))
+      return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
+    this.#count("keyOps", "key and signature operations");
+    if ((privateKeyReads as readonly string[]).includes(op.name)) this.#count("privateKeyReads", "private key reads");
+    const answer = await this.job.ops({ name: op.name, args: op.args, over: this.#stopped.signal });
+    if (answer.ok) for (const key of answer.exposes ?? []) this.#tripwire.watch(key);
     return answer;
   }
 
-  private async serveImport(args: string): Promise<Answer> {
-    this.count("imports", "imports");
-    const parsed = importSchema.safeParse(parsedJson(args));
-    if (!parsed.success) return { ok: false, code: "invalid_code", message: `an import's specifier is at most ${MAX_SPECIFIER_CHARS} characters` };
+  async #serveImport(args: string): Promise<Answer> {
+    this.#count("imports", "imports");
+    await this.job.permitted?.();
+    const parsed = importSchema.safeParse(parseJson(args));
+    if (!parsed.success)
+      return {
+        ok: false,
+        code: "invalid_code",
+        message: `an import's specifier is at most ${MAX_SPECIFIER_CHARS} characters`,
+      };
     const { specifier } = parsed.data;
     try {
       const { source, url, integrity } = await this.parts.modules.get(specifier, this.job.limits.importBytes);
       return { ok: true, value: JSON.stringify({ url, integrity }), body: source };
     } catch (error) {
       if (error instanceof FetchFailed && error.code === "too_large") {
-        throw new EndsRun({ code: "limit_exceeded", message: `the module ${specifier} is larger than ${this.job.limits.importBytes} bytes` });
+        throw new EndsRun({
+          code: "limit_exceeded",
+          message: `the module ${specifier} is larger than ${this.job.limits.importBytes} bytes`,
+        });
       }
-      if (error instanceof BadImport || error instanceof FetchFailed) return { ok: false, code: "invalid_code", message: error.message };
+      if (error instanceof BadImport || error instanceof FetchFailed)
+        return { ok: false, code: "invalid_code", message: error.message };
       throw error;
     }
   }
 
-  private count(what: keyof RunSession["counts"], words: string): void {
+  #count(what: keyof typeof NOTHING_COUNTED, words: string): void {
     const most = this.job.limits[what];
-    if (++this.counts[what] > most) throw new EndsRun({ code: "limit_exceeded", message: `the action made more than ${most} ${words}` });
+    if (++this.#counts[what] > most)
+      throw new EndsRun({ code: "limit_exceeded", message: `the action made more than ${most} ${words}` });
   }
 
-  private checkMemory(): void {
+  #checkMemory(): void {
     if (this.worker.residentBytes() <= residentCapBytes(this.job.limits.heapMiB)) return;
-    this.endByForce({ code: "out_of_memory", message: "the action used more memory than its sandbox has" });
+    this.#endByForce({ code: "out_of_memory", message: "the action used more memory than its sandbox has" });
   }
 
-  private onExit(exit: WorkerExit): void {
-    if (this.isOver) return;
-    this.finish({ response: "null", ...blame(exit) }, "it ended");
+  #onExit(exit: WorkerExit): void {
+    if (this.#isOver) return;
+    this.#finish({ response: "null", ...blame(exit) }, "it ended");
   }
 
-  private endByForce(error: RunError): void {
-    this.finish({ response: "null", error }, error.code);
+  #endByForce(error: RunError): void {
+    this.#finish({ response: "null", error }, error.code);
   }
 
-  /** Settles the run. `killFor` also ends the child: after anything abnormal it is not used again. */
-  private finish(result: Pick<RunOutcome, "response" | "error" | "fault">, killFor?: string): void {
-    if (this.isOver) return;
-    this.cleanUp(killFor);
-    const durationMs = performance.now() - this.startedAt;
-    const logs = this.logs.join("");
-    void this.settleUnexposed({ ...result, logs, durationMs });
+  /** Settles the run. `killFor` also ends the child: after anything abnormal it is not reused. */
+  #finish(result: Pick<RunOutcome, "response" | "error" | "fault">, killFor?: string): void {
+    if (this.#isOver) return;
+    this.#cleanUp(killFor);
+    const durationMs = performance.now() - this.#startedAt;
+    const logs = this.#logs.join("");
+    void this.#settleUnexposed({ ...result, logs, durationMs });
   }
 
-  private async settleUnexposed(outcome: RunOutcome): Promise<void> {
+  async #settleUnexposed(outcome: RunOutcome): Promise<void> {
     const { response, logs, error, durationMs } = outcome;
     const turn = (): Promise<void> => loopTurns.take(this.job.account);
-    const isExposed = error === EXPOSED || (await this.tripwire.isIn([response, logs, error?.message, error?.stack], turn));
-    this.settle.resolve(isExposed ? { response: "null", logs: "", error: EXPOSED, durationMs } : outcome);
+    const isExposed =
+      error === EXPOSED || (await this.#tripwire.isIn([response, logs, error?.message, error?.stack], turn));
+    this.#settle.resolve(isExposed ? { response: "null", logs: "", error: EXPOSED, durationMs } : outcome);
   }
 
-  private cleanUp(killFor: string | undefined): void {
-    this.isOver = true;
-    for (const timer of this.timers) clearTimeout(timer);
-    this.job.signal?.removeEventListener("abort", this.onAbort);
-    this.stopped.abort(OVER);
+  #cleanUp(killFor: string | undefined): void {
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.job.signal?.removeEventListener("abort", this.#onAbort);
+    this.#stopped.abort(OVER);
     this.worker.events = undefined;
     if (killFor !== undefined) this.worker.kill(killFor);
   }
 }
 
-/** One for all: an abort without a reason makes one with a stack each time. */
+/** Shared: an abort without a reason creates a new error with a stack each time. */
 const OVER = new Error("the run is over");
 
-const EXPOSED: RunError = { code: "key_exposed", message: "the action's output carried a private key it had been given; the output is withheld" };
+const EXPOSED: RunError = {
+  code: "key_exposed",
+  message: "the action's output carried a private key it had been given; the output is withheld",
+};
 
-/** Ends after which the child is as good as before. */
-const isOrderly = ({ code }: RunError): boolean => code === "threw" || code === "invalid_code" || code === "permission_denied" || code === "limit_exceeded";
-
-/** Undefined when it is none. */
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+/** Errors after which the child can be reused. */
+const isOrderly = ({ code }: RunError): boolean =>
+  code === "threw" || code === "invalid_code" || code === "permission_denied" || code === "limit_exceeded";
 
 const BY_ENGINE = new Set<NodeJS.Signals>(["SIGTRAP", "SIGABRT", "SIGILL", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGSYS"]);
 
-/** Whose fault an unexpected end is. The engine's own signals answer to what the guest did; any other came from outside. */
+/** The cause of an unexpected exit. Signals of the engine are caused by the guest; any other came from outside. */
 function blame({ signal, stderr, byUs, wasNearCap }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
   const byEngine = signal !== null && BY_ENGINE.has(signal);
-  // Libraries of the engine that get no more memory end without a word.
+  // Libraries of the engine that get no memory exit without a message.
   const ranOut = /out of memory|allocation failed|bad_alloc/i.test(stderr) || (byEngine && wasNearCap);
   if (ranOut) return { error: { code: "out_of_memory", message: "the action used more memory than its sandbox has" } };
   if (byEngine) {
     const isTooLarge = /invalid (size|array|string|table)/i.test(stderr);
-    const why = isTooLarge ? "a single array or string was larger than the engine can hold" : "the engine gave up on it";
+    const why = isTooLarge
+      ? "a single array or string was larger than the engine can hold"
+      : "the engine gave up on it";
     return { error: { code: "sandbox_crashed", message: `the action ended its sandbox: ${why}` } };
   }
-  if (byUs !== undefined) return { error: { code: "sandbox_crashed", message: "the action's sandbox broke its rules and was ended" } };
-  return { error: { code: "sandbox_crashed", message: "the sandbox ended for a reason outside the action" }, fault: "ours" };
+  if (byUs !== undefined)
+    return { error: { code: "sandbox_crashed", message: "the action's sandbox broke its rules and was ended" } };
+  return {
+    error: { code: "sandbox_crashed", message: "the sandbox ended for a reason outside the action" },
+    fault: "ours",
+  };
 }

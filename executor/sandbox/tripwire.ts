@@ -1,23 +1,30 @@
 /**
- * Fails a run whose output carries a key it was given: hex in any case, base64 and base64url at every alignment, raw
- * bytes. It catches accidents, such as a log line left in; code that means to take a key it may read can.
+ * Fails a run whose output contains a private key it was given: hex in any case, base64 and base64url at every
+ * alignment, raw bytes. It catches accidents, such as a forgotten log line; code that wants to leak a key it may read
+ * can evade it.
  */
 
 interface Pattern {
   hex: Buffer;
   raw: Buffer;
-  /** The characters of the key's base64 form that do not depend on what stands beside it, one per alignment; each as it is and escaped. */
+  /**
+   * The base64 characters of the key that do not depend on the bytes around it, for each alignment, plain and
+   * URL-escaped.
+   */
   base64: Buffer[];
 }
 
-/** Looked through at a time; a few milliseconds. */
+/** Bytes searched at once; a few milliseconds. */
 const SLICE_BYTES = 64 * 1_024;
-/** More than the longest form of a key, every character of it escaped: what two slices share, so that none falls between them. */
+/**
+ * Overlap of slices, longer than the longest form of a key with every character escaped, so that no key is missed
+ * between two.
+ */
 const OVERLAP_BYTES = 1_024;
 const PERCENT = 0x25;
 
 const lowerCase = tableOf((byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte));
-/** base64url to base64. */
+/** Maps base64url to base64. */
 const standard = tableOf((byte) => ({ "-": 0x2b, _: 0x2f })[String.fromCharCode(byte)] ?? byte);
 const hexDigit = tableOf((byte) => {
   const value = parseInt(String.fromCharCode(byte), 16);
@@ -25,22 +32,24 @@ const hexDigit = tableOf((byte) => {
 });
 
 export class Tripwire {
-  private readonly patterns: Pattern[] = [];
+  readonly #patterns: Pattern[] = [];
 
-  /** Whether there is anything to look for. */
+  /** Whether any key is watched. */
   get isSet(): boolean {
-    return this.patterns.length > 0;
+    return this.#patterns.length > 0;
   }
 
   watch(keyHex: string): void {
     const hex = Buffer.from(keyHex.replace(/^0x/i, "").toLowerCase());
     const raw = Buffer.from(hex.toString(), "hex");
-    if (raw.length === 0 || this.patterns.some((known) => known.hex.equals(hex))) return;
-    const base64 = [0, 1, 2].flatMap((shift) => withEscaped(alignedBase64(raw, shift))).map((form) => Buffer.from(form));
-    this.patterns.push({ hex, raw, base64 });
+    if (raw.length === 0 || this.#patterns.some((known) => known.hex.equals(hex))) return;
+    const base64 = [0, 1, 2]
+      .flatMap((shift) => withEscaped(alignedBase64(raw, shift)))
+      .map((form) => Buffer.from(form));
+    this.#patterns.push({ hex, raw, base64 });
   }
 
-  /** True when a text or bytes carry a watched key. Takes time linear in their length; `turn` is waited for before each slice. */
+  /** Whether a text or bytes contain a watched key. Linear time; `turn` is awaited before each slice. */
   async isIn(parts: readonly (string | Buffer | undefined)[], turn: () => Promise<void>): Promise<boolean> {
     if (!this.isSet) return false;
     for (const part of parts) {
@@ -48,24 +57,27 @@ export class Tripwire {
       const bytes = typeof part === "string" ? Buffer.from(part) : part;
       for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
         await turn();
-        if (this.isInSlice(bytes.subarray(start, start + SLICE_BYTES + OVERLAP_BYTES))) return true;
+        if (this.#isInSlice(bytes.subarray(start, start + SLICE_BYTES + OVERLAP_BYTES))) return true;
       }
     }
     return false;
   }
 
-  private isInSlice(slice: Buffer): boolean {
-    return [slice, unescaped(slice)].some((bytes) => this.matches(bytes));
+  #isInSlice(slice: Buffer): boolean {
+    return [slice, unescaped(slice)].some((bytes) => this.#matches(bytes));
   }
 
-  private matches(bytes: Buffer): boolean {
+  #matches(bytes: Buffer): boolean {
     const lower = mapped(bytes, lowerCase);
     const plain = mapped(bytes, standard);
-    return this.patterns.some(({ hex, raw, base64 }) => bytes.includes(raw) || lower.includes(hex) || base64.some((form) => plain.includes(form)));
+    return this.#patterns.some(
+      ({ hex, raw, base64 }) =>
+        bytes.includes(raw) || lower.includes(hex) || base64.some((form) => plain.includes(form)),
+    );
   }
 }
 
-/** Base64 of the key when `shift` bytes stand before it, without the characters that those or later bytes share. */
+/** Base64 of the key after `shift` other bytes, without the characters that also depend on bytes before or after it. */
 function alignedBase64(raw: Buffer, shift: number): string {
   const text = Buffer.concat([Buffer.alloc(shift), raw]).toString("base64");
   const first = Math.ceil((shift * 8) / 6);
@@ -73,13 +85,16 @@ function alignedBase64(raw: Buffer, shift: number): string {
   return text.slice(first, last);
 }
 
-/** URLs and forms escape `+` and `/`. Looked for as such, because undoing escapes misreads what stands behind a `%` of its own. */
+/**
+ * URLs and forms escape `+` and `/`. The escaped form is searched for as such, because unescaping misreads what follows
+ * a literal `%`.
+ */
 function withEscaped(form: string): string[] {
   const escaped = encodeURIComponent(form);
   return escaped === form ? [form] : [form, escaped, escaped.replace(/%2./g, (escape) => escape.toLowerCase())];
 }
 
-/** Any other character may be escaped as well. */
+/** Undoes escapes: any other character may be escaped as well. */
 function unescaped(bytes: Buffer): Buffer {
   if (!bytes.includes(PERCENT)) return bytes;
   const plain = Buffer.allocUnsafe(bytes.length);

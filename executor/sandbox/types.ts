@@ -1,7 +1,7 @@
 /**
- * The seam between the keyholder and the sandbox. The keyholder decides who may run what and serves the abilities
- * ("ops"); the pool runs the code in a child process that holds nothing. Everything that crosses is JSON text or a
- * number, never an object with behaviour.
+ * The interface between keyholder and sandbox. The keyholder authorizes runs and serves their privileged operations
+ * ("ops"); the pool runs the code in a child process without secrets. Only JSON text and numbers cross, never objects
+ * with behaviour.
  */
 import type { RunErrorCode } from "../../protocol/errors";
 import type { RunLimits } from "../../protocol/limits";
@@ -11,16 +11,16 @@ export type { RunErrorCode, RunLimits };
 export interface RunError {
   code: RunErrorCode;
   message: string;
-  /** The guest's own stack, when it threw. Absent with `key_exposed`. */
+  /** The guest's own stack trace, if it threw. Absent with `key_exposed`. */
   stack?: string;
 }
 
-/** One ability the guest asks for. Carries no key, no CID and no account: the handler is bound to its run. */
+/** A privileged operation the guest requests. Carries no key, CID or account: the handler is bound to its run. */
 export interface OpCall {
   name: string;
-  /** JSON text of the guest's argument (an object), at most 1 MiB. Unchecked beyond that: the handler validates. */
+  /** JSON text of the guest's argument (an object), at most 1 MiB. Not validated otherwise: the handler does that. */
   args: string;
-  /** Aborted when the run is over: what nobody waits for any more is not done. */
+  /** Aborted when the run is over, so that no further work is done for it. */
   over?: AbortSignal;
 }
 
@@ -29,7 +29,7 @@ export type OpAnswer =
       ok: true;
       /** JSON text of the answer. */
       value: string;
-      /** Keys (hex, with or without 0x) this answer hands to the guest: the tripwire watches for them from now on. */
+      /** Private keys (hex, with or without 0x) in this answer: the tripwire watches for them from now on. */
       exposes?: string[];
     }
   | {
@@ -43,11 +43,12 @@ export type OpAnswer =
     };
 
 /**
- * Serves `keyOps`. The pool counts key operations and private key reads against the limits before it asks. A rejection of the promise counts as our fault.
+ * Serves `keyOps`. The pool checks the limits of key operations and private key reads before it calls. A rejected
+ * promise counts as the service's fault.
  */
 export type OpHandler = (call: OpCall) => Promise<OpAnswer>;
 
-/** Every op the keyholder serves, by the name used on the channel. */
+/** Every op the keyholder serves, by its name on the channel. */
 export const keyOps = [
   "signMessage",
   "signTypedData",
@@ -69,39 +70,41 @@ export const keyOps = [
 ] as const;
 export type KeyOp = (typeof keyOps)[number];
 
-/** The ops that hand a private key to the guest; counted against `privateKeyReads` as well. */
+/** Ops that return a private key to the guest; also counted against `privateKeyReads`. */
 export const privateKeyReads: readonly KeyOp[] = ["getPrivateKey", "getActionPrivateKey"];
 
 export interface RunJob {
-  /** Opaque id of the account: fair shares and child affinity. */
+  /** Opaque id of the account, for fair shares and child affinity. */
   account: string;
-  /** Opaque id of the key that runs: a warm child belongs to one account, key and CID. */
+  /** Opaque id of the key that starts the run: a warm child belongs to one account, key and CID. */
   key: string;
   code: string;
   cid: string;
-  /** JSON text of an object: what `main` receives. */
+  /** JSON text of an object, the argument of `main`. */
   params: string;
   limits: RunLimits;
   ops: OpHandler;
-  /** Aborting frees the place in the queue, or ends the run; `run` then rejects with RunCancelled. */
+  /** Fetches and imports wait for this, as `ops` does by itself; a rejection aborts `signal`. */
+  permitted?(): Promise<unknown>;
+  /** Aborting removes the job from the queue or ends the run; `run` then rejects with RunCancelled. */
   signal?: AbortSignal;
-  /** Called once, when a child is about to receive the code (queueing is over). */
+  /** Called once, when queueing is over and a child is about to receive the code. */
   onStarted?(): void;
 }
 
 export interface RunOutcome {
   /** JSON text of the response; "null" when nothing was returned or set, or when the run failed. */
   response: string;
-  /** What the guest logged, complete up to the moment it ended; empty with `key_exposed`. */
+  /** The guest's logs, complete up to its end; empty with `key_exposed`. */
   logs: string;
   error?: RunError;
-  /** Execution only, queueing excluded. */
+  /** Execution only, without queueing. */
   durationMs: number;
-  /** "ours" when the guest is not to blame (and is not to be charged). */
+  /** "ours" when the service is at fault: the run is not charged. */
   fault?: "ours";
 }
 
-/** The queue is full for this account or altogether (429, Retry-After). */
+/** The queue is full, for this account or in total (429, Retry-After). */
 export class QueueFull extends Error {
   override readonly name = "QueueFull";
   constructor(readonly retryAfterSeconds: number) {
@@ -117,7 +120,7 @@ export class RunCancelled extends Error {
   }
 }
 
-/** The pool is closing and takes no new runs (503). */
+/** The pool is closing and accepts no new runs (503). */
 export class PoolClosed extends Error {
   override readonly name = "PoolClosed";
   constructor() {
@@ -125,7 +128,7 @@ export class PoolClosed extends Error {
   }
 }
 
-/** Full isolation was demanded and not reached; `missing` says what lacks, one sentence each. */
+/** Full isolation was required and not reached; `missing` lists what is missing, one sentence each. */
 export class IsolationTooWeak extends Error {
   override readonly name = "IsolationTooWeak";
   constructor(readonly missing: string[]) {
@@ -133,7 +136,7 @@ export class IsolationTooWeak extends Error {
   }
 }
 
-/** What the start-up self-test of a child found. */
+/** The result of a child's self-test at start. */
 export interface SandboxLevel {
   /** `full`: every barrier held. `partial`: some did. `none`: the child is an ordinary process. */
   level: "full" | "partial" | "none";
@@ -148,7 +151,7 @@ export interface PoolStats {
   busy: number;
   queued: number;
   runs: number;
-  /** Children that ended other than by our orderly recycling, since the start. */
+  /** Children that exited for another reason than being ended by the pool, since the start. */
   crashes: number;
 }
 
@@ -156,6 +159,6 @@ export interface SandboxPool {
   /** Rejects with QueueFull, RunCancelled or PoolClosed; everything a guest does is an outcome, never a rejection. */
   run(job: RunJob): Promise<RunOutcome>;
   stats(): PoolStats;
-  /** Takes no new runs, lets running ones finish (at most `drainMs`, default 8 s), then ends every child. */
+  /** Accepts no new runs, lets active ones finish (at most `drainMs`, default 8 s), then ends every child. */
   close(drainMs?: number): Promise<void>;
 }

@@ -1,18 +1,21 @@
-/** The parent's side of `sdkProcess`: one call at a time, each with a deadline; a process that fails or is late is killed and the next call gets a new one. */
+/**
+ * The parent side of `sdkProcess`: one call at a time, each with a deadline. A process that fails or times out is
+ * killed; the next call starts a new one.
+ */
 import { fork, type ChildProcess } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { built } from "../built";
 import { TeeError } from "./types";
 import { type AgentAnswer, type AgentCall, type AgentRequest } from "./sdkProcess";
 
-/** Enough for the SDK and an answer of a few MiB; an endless answer ends the process here. */
+const PROGRAM = built("tee/sdkProcess.js");
+/** Enough for the SDK and an answer of a few MiB; an endless answer only ends that process. */
 const HEAP_MIB = 64;
 const MAX_WAITING = 32;
 const IDLE_MS = 15_000;
 
 export interface AgentProcessOptions {
   endpoint: string;
-  /** For one whole call, the start of the process included. */
+  /** For one whole call, including the start of the process. */
   timeoutMs: number;
 }
 
@@ -26,9 +29,10 @@ export class AgentProcess {
 
   constructor(private readonly options: AgentProcessOptions) {}
 
-  /** Waits for its turn, then asks. Throws TeeError. */
+  /** Calls the guest agent after the earlier calls are done. Throws TeeError. */
   async call(call: AgentCall): Promise<unknown> {
-    if (this.#waiting >= MAX_WAITING) throw new TeeError("busy", `${MAX_WAITING} calls to the guest agent are waiting already`);
+    if (this.#waiting >= MAX_WAITING)
+      throw new TeeError("busy", `${MAX_WAITING} calls to the guest agent are waiting already`);
     this.#waiting += 1;
     const turn = this.#tail.then(() => this.#ask(call));
     this.#tail = turn.catch(() => undefined);
@@ -39,7 +43,7 @@ export class AgentProcess {
     }
   }
 
-  /** Ends the process now; a call under way fails. */
+  /** Kills the process; a call in progress fails. */
   end(): void {
     clearTimeout(this.#idle);
     this.#child?.kill("SIGKILL");
@@ -69,8 +73,8 @@ export class AgentProcess {
   }
 
   #fork(): ChildProcess {
-    const child = fork(programPath(), [], {
-      // No environment: nothing inherited can point the SDK elsewhere, and no secret is copied.
+    const child = fork(PROGRAM, [], {
+      // An empty environment: nothing inherited can redirect the SDK, and no secret is copied.
       env: {},
       execArgv: [`--max-old-space-size=${HEAP_MIB}`],
       serialization: "advanced",
@@ -78,7 +82,8 @@ export class AgentProcess {
     });
     child.unref();
     child.channel?.unref();
-    // A late failure of a process that was killed is nobody's unhandled error, and one that ends while idle is not asked again.
+    // Without a listener, a late error of a killed process would crash this one. A process that exits while idle is
+    // replaced at the next call.
     child.on("error", () => undefined);
     child.once("exit", () => {
       if (this.#child === child) this.#child = undefined;
@@ -94,20 +99,16 @@ function answerOf(child: ChildProcess, request: AgentRequest, timeoutMs: number)
       child.off("message", onMessage).off("error", onError).off("exit", onExit);
       act();
     };
-    const fail = (reason: TeeError["reason"], message: string): void => finish(() => reject(new TeeError(reason, `${request.call}: ${message}`)));
+    const fail = (reason: TeeError["reason"], message: string): void =>
+      finish(() => reject(new TeeError(reason, `${request.call}: ${message}`)));
     const onMessage = (answer: AgentAnswer): void => {
       if (answer.id === request.id) finish(() => resolveAnswer(answer));
     };
     const onError = (): void => fail("unreachable", "the SDK's process could not be used");
-    const onExit = (_code: number | null, signal: string | null): void => fail("ended", `the SDK's process ended before it answered (${signal ?? "exit"})`);
+    const onExit = (_code: number | null, signal: string | null): void =>
+      fail("ended", `the SDK's process ended before it answered (${signal ?? "exit"})`);
     const deadline = setTimeout(() => fail("timed_out", `no answer within ${timeoutMs} ms`), timeoutMs);
     child.on("message", onMessage).on("error", onError).on("exit", onExit);
     child.send(request, (error) => error && onError());
   });
-}
-
-/** Processes run from dist/, also when this file itself was loaded from its source. */
-function programPath(): string {
-  const sibling = join(__dirname, "sdkProcess.js");
-  return existsSync(sibling) ? sibling : resolve(__dirname, "../../dist/executor/tee/sdkProcess.js");
 }

@@ -1,7 +1,7 @@
 /**
- * The config document: what the compose hash cannot cover because it arrives as environment values. A quote over its hash binds the running service to it.
- * Secrets have no place here: of every RPC and gateway URL only the host is shown.
- * Source: design of trust, "config document".
+ * The config document: the settings that the compose hash cannot cover because they are environment values. A quote
+ * over its hash binds the running service to it. It must not contain secrets: of RPC and gateway URLs it shows only the
+ * host.
  */
 import type { Address, Hash32 } from "../../protocol/ids";
 
@@ -12,7 +12,7 @@ export interface ConfigFacts {
   chainId: bigint;
   contractAddress: Address;
   keyNamespace: Hash32;
-  /** The Ed25519 key that signs what the executor states about public keys: 0x and 64 hex digits. */
+  /** The Ed25519 public key of the executor's signed statements about public keys: 0x and 64 hex digits. */
   statementKey: string;
   rpcUrls: readonly string[];
   /** How many endpoints must agree on a read. */
@@ -22,10 +22,10 @@ export interface ConfigFacts {
   identityIssuers: readonly { issuer: string; jwksUrl: string; audience: string }[];
   limits: Readonly<Record<string, number>>;
   prices: Readonly<Record<string, number>>;
-  /** Feature switches, by name: `privateKeys` says whether actions may read keys. */
+  /** Feature switches by name: `privateKeys` says whether actions may read private keys. */
   features: Readonly<Record<string, boolean>>;
   sandbox: { readonly level: string; readonly missing: readonly string[] };
-  /** Where guests' code and modules come from and where their fetches may go; absent = not configured. */
+  /** Where the code and modules of guests come from, and where their fetches may go; absent = not configured. */
   moduleOrigin?: string;
   ipfsGateways?: readonly string[];
   fetchAllowHosts?: readonly string[];
@@ -43,7 +43,11 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
     key_namespace: facts.keyNamespace,
     statement_key: facts.statementKey,
     rpc: { hosts: facts.rpcUrls.map(hostOf), quorum: facts.rpcQuorum, max_head_age_seconds: facts.maxHeadAgeSeconds },
-    identity_issuers: facts.identityIssuers.map(({ issuer, jwksUrl, audience }) => ({ issuer, jwks_url: jwksUrl, audience })),
+    identity_issuers: facts.identityIssuers.map(({ issuer, jwksUrl, audience }) => ({
+      issuer,
+      jwks_url: jwksUrl,
+      audience,
+    })),
     limits: { ...facts.limits },
     prices: { ...facts.prices },
     features: { ...facts.features },
@@ -61,7 +65,7 @@ function codeSources(facts: ConfigFacts): ConfigDocument {
   };
 }
 
-/** Host and port alone: a path, a query or user info may carry a provider's key. */
+/** Only host and port: a path, query or user info may contain a provider's API key. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }

@@ -1,10 +1,16 @@
-/** dstack as the source of root key, quotes and info. Every answer is checked before it is used; a bad one is a typed error, never a crash. */
+/**
+ * dstack as the source of root key, quotes and info. Every answer is validated; a bad one is a typed error, never a
+ * crash.
+ */
 import { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import { AgentProcess } from "./agentProcess";
 import { TeeError, type TeeQuote, type TeeSource } from "./types";
 
-/** dstack separates keys by path only (not by purpose or algorithm), so the root is taken under this one path and everything else is derived here. */
+/**
+ * dstack separates keys by path only (not by purpose or algorithm): the root key is taken under this one path, all
+ * others are derived from it here.
+ */
 const ROOT_KEY_PATH = "keywright/root/v1";
 const ROOT_KEY_PURPOSE = "root";
 const ROOT_KEY_BYTES = 32;
@@ -15,7 +21,11 @@ const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
 const jsonText = z.string().max(MAX_EVENT_LOG_CHARS).refine(isJson, "not JSON");
 
 const keyAnswer = z.object({ key: z.instanceof(Uint8Array).refine(isRootKey, "not 32 bytes of key") });
-const quoteAnswer = z.object({ quote: hex.max(MAX_QUOTE_HEX), event_log: jsonText, vm_config: z.string().max(MAX_EVENT_LOG_CHARS).default("") });
+const quoteAnswer = z.object({
+  quote: hex.max(MAX_QUOTE_HEX),
+  event_log: jsonText,
+  vm_config: z.string().max(MAX_EVENT_LOG_CHARS).default(""),
+});
 const infoAnswer = z.looseObject({
   app_id: hex,
   instance_id: hex,
@@ -53,13 +63,17 @@ export class DstackSource implements TeeSource {
 
   async rootKey(): Promise<Buffer> {
     try {
-      const { key } = checked(keyAnswer, "key", await this.#agent.call({ call: "key", path: ROOT_KEY_PATH, purpose: ROOT_KEY_PURPOSE }));
-      // A buffer of its own: the pool behind Buffer.from would keep a copy after zero-filling.
+      const { key } = checked(
+        keyAnswer,
+        "key",
+        await this.#agent.call({ call: "key", path: ROOT_KEY_PATH, purpose: ROOT_KEY_PURPOSE }),
+      );
+      // A separate buffer: Buffer.from would leave a copy in its pool after zero-filling.
       const root = Buffer.alloc(ROOT_KEY_BYTES, key);
       key.fill(0);
       return root;
     } finally {
-      // That process has seen the key as text; it does not outlive this call.
+      // That process has held the key as a string, so it ends with this call.
       this.#agent.end();
     }
   }
@@ -68,15 +82,20 @@ export class DstackSource implements TeeSource {
     if (reportData.length !== 64) throw new RangeError("report data has 64 bytes");
     return unavailableUnless(async () => {
       const answer = checked(quoteAnswer, "quote", await this.#agent.call({ call: "quote", reportData }));
-      if (!answer.quote.toLowerCase().includes(reportData.toString("hex"))) throw new TeeError("malformed", "quote: the quote does not carry the report data");
+      if (!answer.quote.toLowerCase().includes(reportData.toString("hex")))
+        throw new TeeError("malformed", "quote: the quote does not carry the report data");
       return answer;
     });
   }
 
-  /** The VM's facts do not change while it runs: an answer is kept for a while, so that those who ask often do not wait for the agent. */
+  /**
+   * The VM's facts do not change while it runs. Cached briefly, so that frequent calls do not wait for the guest agent.
+   */
   async info(): Promise<Record<string, unknown>> {
     if (this.#known !== undefined && Date.now() < this.#known.until) return this.#known.info;
-    const info = await unavailableUnless(async () => checked(infoAnswer, "info", await this.#agent.call({ call: "info" })));
+    const info = await unavailableUnless(async () =>
+      checked(infoAnswer, "info", await this.#agent.call({ call: "info" })),
+    );
     this.#known = { info, until: Date.now() + INFO_KEPT_MS };
     return info;
   }
@@ -89,7 +108,7 @@ export class DstackSource implements TeeSource {
 function checked<T>(schema: z.ZodType<T>, call: string, value: unknown): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  // Paths and rules only: the values may be secret.
+  // Only paths and rules: the values may be secret.
   const where = parsed.error.issues.slice(0, 3).map((issue) => `${issue.path.join(".") || "answer"} (${issue.code})`);
   throw new TeeError("malformed", `${call}: ${where.join(", ")}`);
 }
@@ -98,7 +117,12 @@ async function unavailableUnless<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    throw new KeywrightError("attestation_unavailable", "the TEE's guest agent gave no usable answer.", {}, { cause: error, retryAfterSeconds: 5 });
+    throw new KeywrightError(
+      "attestation_unavailable",
+      "the TEE's guest agent gave no usable answer.",
+      {},
+      { cause: error, retryAfterSeconds: 5 },
+    );
   }
 }
 

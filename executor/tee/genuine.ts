@@ -1,6 +1,7 @@
 /**
- * A guard against an accident: production pointed at a simulator. A fresh quote must carry fresh report data and be signed, through the platform's certificates in
- * it, under Intel's root. Revocation and TCB need Intel's collateral and are the outsider's to check (client/verify): an operator who wants to cheat is stopped there.
+ * Guards against an accident: production configured with a simulator. A fresh quote must carry fresh report data and be
+ * signed, through the platform certificates in it, under Intel's root. Revocation and TCB status need Intel's
+ * collateral and are checked by the outside verifier (client/verify), which is what stops a dishonest operator.
  */
 import { createHash, createPublicKey, randomBytes, verify, X509Certificate, type KeyObject } from "node:crypto";
 import { constants, Quote, utils } from "@phala/dcap-qvl";
@@ -9,13 +10,21 @@ import { TeeError, type TeeSource } from "./types";
 const REPORT_DATA_OF_ENCLAVE = 320;
 const PCK_CHAIN = 5;
 
-/** Throws TeeError when no quote can be had, or the one that comes is not Intel's work. */
-export async function requireGenuineQuote(tee: TeeSource, rootDer: Buffer = constants.TRUSTED_ROOT_CA_DER): Promise<void> {
+/** Throws TeeError when there is no quote or it is not signed under Intel's root. */
+export async function requireGenuineQuote(
+  tee: TeeSource,
+  rootDer: Buffer = constants.TRUSTED_ROOT_CA_DER,
+): Promise<void> {
   const answer = await tee.quote(randomBytes(64)).catch((cause: unknown) => {
-    throw new TeeError("malformed", "the guest agent gives no quote over fresh report data: is it a simulator?", { cause });
+    throw new TeeError("malformed", "the guest agent gives no quote over fresh report data: is it a simulator?", {
+      cause,
+    });
   });
   if (!isGenuine(Buffer.from(answer.quote, "hex"), rootDer)) {
-    throw new TeeError("malformed", "the guest agent's quotes are not signed under Intel's root: production needs a real TEE");
+    throw new TeeError(
+      "malformed",
+      "the guest agent's quotes are not signed under Intel's root: production needs a real TEE",
+    );
   }
 }
 
@@ -23,7 +32,7 @@ function isGenuine(bytes: Buffer, rootDer: Buffer): boolean {
   try {
     const quote = Quote.parse(bytes);
     const auth = quote.authData.intoV3();
-    // Without its chain (encrypted PPID) the certificate has to be asked for outside: then it is not for us to judge.
+    // Without a certificate chain (encrypted PPID) the certificate must be fetched from outside: not judged here.
     if (auth.certificationData.certType !== PCK_CHAIN) return true;
     const leaf = leafUnder(Buffer.from(auth.certificationData.body), new X509Certificate(rootDer));
     const bound = createHash("sha256").update(auth.ecdsaAttestationKey).update(auth.qeAuthData).digest();
@@ -38,7 +47,7 @@ function isGenuine(bytes: Buffer, rootDer: Buffer): boolean {
   }
 }
 
-/** The key of the first certificate of a PEM chain, each issued by the next and the last by the root. */
+/** The public key of the first certificate of a PEM chain. Each must be issued by the next, the last by the root. */
 function leafUnder(pem: Buffer, root: X509Certificate): KeyObject {
   const chain = utils.extractCerts(pem).map((der) => new X509Certificate(der));
   const [leaf] = chain;

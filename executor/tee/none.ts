@@ -1,14 +1,23 @@
 import { KeywrightError } from "../../protocol/errors";
 import { TeeError, type TeeSource } from "./types";
 
-/** No TEE endpoint: attestation answers 503 and says so; the root key has to come from elsewhere, which only development allows. */
+/**
+ * Without a TEE endpoint attestation answers 503 and says why. The root key must come from elsewhere, which is allowed
+ * in development only.
+ */
 export const noTee: TeeSource = {
   kind: "none",
   async rootKey() {
-    throw new TeeError("not_configured", "TEE=none has no root key; give ROOT_KEY_FILE (development only) or set TEE=dstack");
+    throw new TeeError(
+      "not_configured",
+      "TEE=none has no root key; give ROOT_KEY_FILE (development only) or set TEE=dstack",
+    );
   },
   async quote() {
-    throw new KeywrightError("attestation_unavailable", "this deployment runs without a TEE; there is nothing to attest.");
+    throw new KeywrightError(
+      "attestation_unavailable",
+      "this deployment runs without a TEE; there is nothing to attest.",
+    );
   },
   async info() {
     return undefined;

@@ -1,17 +1,20 @@
 /**
- * The process that speaks to the guest agent through dstack's SDK. It is a process of its own because the SDK (0.5.8) reads an answer of any size into memory,
- * waits up to 30 s for it and turns the root key into a hex string on the way: here the first two end this process only, and the third dies with it.
- * One message in ({id, call, …}), one out; the parent sets the deadline and the heap.
+ * Talks to the guest agent through dstack's SDK. A separate process because the SDK (0.5.8) reads answers of any size
+ * into memory, waits up to 30 s for them and turns the root key into a hex string: the first two then end only this
+ * process, and the string is gone when it exits.
+ * One message in ({id, call, …}), one out; the parent sets the deadline and the heap limit.
  */
 import { DstackClient } from "@phala/dstack-sdk";
 
-/** What one answer may weigh, as JSON text. */
+/** Maximum size of an answer as JSON text. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
-export type AgentCall = { call: "key"; path: string; purpose: string } | { call: "quote"; reportData: Uint8Array } | { call: "info" };
+export type AgentCall =
+  { call: "key"; path: string; purpose: string } | { call: "quote"; reportData: Uint8Array } | { call: "info" };
 export type AgentRequest = AgentCall & { id: number; endpoint: string };
 export type AgentAnswer =
-  { id: number; ok: true; value: unknown } | { id: number; ok: false; reason: "unreachable" | "too_large" | "malformed"; message: string };
+  | { id: number; ok: true; value: unknown }
+  | { id: number; ok: false; reason: "unreachable" | "too_large" | "malformed"; message: string };
 
 async function ask(request: AgentRequest): Promise<unknown> {
   const client = new DstackClient(request.endpoint);
@@ -24,7 +27,8 @@ async function ask(request: AgentRequest): Promise<unknown> {
 class TooLarge extends Error {}
 
 function capped<T>(answer: T): T {
-  if (Buffer.byteLength(JSON.stringify(answer)) > MAX_ANSWER_BYTES) throw new TooLarge(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+  if (Buffer.byteLength(JSON.stringify(answer)) > MAX_ANSWER_BYTES)
+    throw new TooLarge(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
   return answer;
 }
 
@@ -41,5 +45,5 @@ process.on("message", (request: AgentRequest) => {
     (error: unknown) => process.send?.({ id: request.id, ok: false, ...failureOf(error) } satisfies AgentAnswer),
   );
 });
-// Without a parent there is nobody to answer.
+// The parent is gone.
 process.on("disconnect", () => process.exit(0));

@@ -1,10 +1,13 @@
-/** SHA-256 of the TLS leaf certificate the ingress serves, read anew for each attestation so that a renewal counts at once. */
+/**
+ * SHA-256 of the TLS leaf certificate that the ingress serves, read anew for each attestation, so that a renewed
+ * certificate counts at once.
+ */
 import { createHash, X509Certificate } from "node:crypto";
 import { open } from "node:fs/promises";
 
 const MAX_PEM_BYTES = 64 * 1024;
 
-/** Undefined when no file is configured or it does not exist yet. Throws when the file is there and its first certificate cannot be read. */
+/** Undefined when no file is configured or it does not exist yet. Throws when its first certificate cannot be read. */
 export async function tlsLeafDigest(pemFile: string | undefined): Promise<Buffer | undefined> {
   if (pemFile === undefined) return undefined;
   const pem = await readCapped(pemFile);

@@ -1,6 +1,6 @@
 /**
- * What the keyholder may ask of the TEE it runs in. The product knows only a dstack endpoint; `simulated` is the same client pointed at the development double.
- * Source: design of trust; specification §4 "Transparency endpoints".
+ * The keyholder's interface to its TEE. Only a dstack endpoint is supported; `simulated` is the same client with the
+ * development double.
  */
 import type { TeeKind } from "../../protocol/attestation";
 
@@ -18,18 +18,22 @@ export interface TeeQuote {
 export interface TeeSource {
   readonly kind: TeeKind;
   /**
-   * The 32 bytes every key is derived from, asked for under one fixed path. Called once at start; the caller zero-fills the buffer.
-   * Throws `TeeError`: without a root key there is no start.
+   * The 32 bytes from which every key is derived, requested under one fixed path. Called once at start; the caller
+   * zero-fills the buffer.
+   * Throws `TeeError`: the service cannot start without a root key.
    */
   rootKey(): Promise<Buffer>;
   /** A quote over 64 bytes of report data. Throws KeywrightError `attestation_unavailable`. */
   quote(reportData: Buffer): Promise<TeeQuote>;
-  /** dstack's info object with `tcb_info` parsed; undefined when `kind` is none. Throws KeywrightError `attestation_unavailable`. */
+  /**
+   * dstack's info object with `tcb_info` parsed; undefined when `kind` is none. Throws KeywrightError
+   * `attestation_unavailable`.
+   */
   info(): Promise<Record<string, unknown> | undefined>;
   close(): Promise<void>;
 }
 
-/** The guest agent gave no usable answer. The message names the call and what was wrong with the answer, never its contents. */
+/** The guest agent gave no usable answer. The message names the call and the problem, never the answer's content. */
 export class TeeError extends Error {
   override readonly name = "TeeError";
   constructor(

@@ -1,9 +1,12 @@
-/** What a process of the executor tries against its own walls before it is given work. Each barrier is tested by attempting what it should forbid. */
+/**
+ * Self-tests of the executor's processes before they get work: each barrier is tested by attempting what it must
+ * prevent.
+ */
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 
-/** `isMissing` completes "children …" or "the fetcher …". */
+/** Completes a sentence that starts with "children …" or "the fetcher …". */
 export interface Barrier {
   isMissing: string;
   holds(): boolean | Promise<boolean>;
@@ -12,27 +15,40 @@ export interface Barrier {
 export interface Findings {
   /** One sentence per barrier that does not hold. */
   missing: string[];
-  /** How many do. */
+  /** How many barriers hold. */
   held: number;
 }
 
 const ALMOST_ALL_PROCESSES = 2;
 
-/** Barriers around every process that touches what strangers send. */
+/** Barriers of every process that handles untrusted input. */
 export const COMMON_BARRIERS: readonly Barrier[] = [
-  { isMissing: "run as the keyholder's own user", holds: () => !parentStatus().includes(`\nUid:\t${process.getuid?.()}\t`) },
+  {
+    isMissing: "run as the keyholder's own user",
+    holds: () => !parentStatus().includes(`\nUid:\t${process.getuid?.()}\t`),
+  },
   { isMissing: "may gain privileges (no-new-privileges is not set)", holds: () => status("NoNewPrivs") === "1" },
   { isMissing: "hold capabilities", holds: () => /^0+$/.test(["CapEff", "CapPrm", "CapAmb"].map(status).join("")) },
   { isMissing: "may make any system call (no seccomp filter)", holds: () => status("Seccomp") === "2" },
   { isMissing: "can start programs", holds: () => spawnSync(process.execPath, ["--version"]).error !== undefined },
   { isMissing: "see other processes (no process namespace)", holds: () => processes().length <= ALMOST_ALL_PROCESSES },
-  { isMissing: "can read the keyholder's memory", holds: () => refuses(() => closeSync(openSync(`/proc/${process.ppid}/mem`, "r"))) },
+  {
+    isMissing: "can read the keyholder's memory",
+    holds: () => refuses(() => closeSync(openSync(`/proc/${process.ppid}/mem`, "r"))),
+  },
   { isMissing: "can write files", holds: () => refuses(writeSomething) },
-  { isMissing: "can leave core dumps", holds: () => /^Max core file size\s+0\s+0\s/m.test(readFileSync("/proc/self/limits", "utf8")) },
+  {
+    isMissing: "can leave core dumps",
+    holds: () => /^Max core file size\s+0\s+0\s/m.test(readFileSync("/proc/self/limits", "utf8")),
+  },
 ];
 
-/** Tries the barriers of a process, and that none of `secretPaths` can be opened. */
-export async function tryBarriers(who: string, barriers: readonly Barrier[], secretPaths: readonly string[]): Promise<Findings> {
+/** Tests the barriers of a process, and that none of `secretPaths` can be opened. */
+export async function tryBarriers(
+  who: string,
+  barriers: readonly Barrier[],
+  secretPaths: readonly string[],
+): Promise<Findings> {
   const secrets = secretPaths.map((path) => ({ isMissing: `can open ${path}`, holds: () => isClosed(path) }));
   const missing: string[] = [];
   for (const { isMissing, holds } of [...barriers, ...secrets]) {
@@ -44,9 +60,10 @@ export async function tryBarriers(who: string, barriers: readonly Barrier[], sec
   return { missing, held: barriers.length + secrets.length - missing.length };
 }
 
-export const status = (field: string): string => new RegExp(`^${field}:\\s*(\\S+)`, "m").exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "";
+export const status = (field: string): string =>
+  new RegExp(`^${field}:\\s*(\\S+)`, "m").exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "";
 const parentStatus = (): string => readFileSync(`/proc/${process.ppid}/status`, "utf8");
-/** In a namespace of its own a process sees itself and the one that started it there. */
+/** In its own PID namespace a process sees only itself and the process that started it there. */
 const processes = (): string[] => readdirSync("/proc").filter((name) => /^\d+$/.test(name));
 
 function refuses(attempt: () => void): boolean {
@@ -64,7 +81,7 @@ function writeSomething(): void {
   rmSync(path, { force: true });
 }
 
-/** Neither as a file nor as a socket. */
+/** Whether the path opens neither as a file nor as a socket. */
 async function isClosed(path: string): Promise<boolean> {
   if (!refuses(() => closeSync(openSync(path, "r")))) return false;
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** What the keyholder does about its own memory before it holds a key: nobody dumps it, and nobody of its own user reads it. */
+/** Protects the keyholder's memory before it holds a key: no core dumps, no reads by processes of the same user. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
@@ -6,16 +6,19 @@ import { readFileSync } from "node:fs";
 const OTHER_GROUP = 65_534;
 
 /**
- * No core dumps, by the limit of their size. Not dumpable, by a change of the effective group and back: the kernel takes a process that changed its ids for one
- * that may know more than its user (credentials(7), prctl(2) PR_SET_DUMPABLE), closes its /proc files and memory to others of the same user, and leaves no core
- * dump of it whatever the limit says. Holds until the next `execve`, which the keyholder never does.
- * @returns what does not hold on this machine, one sentence each.
+ * Disables core dumps by their size limit. Makes the process non-dumpable by changing the effective group and back: the
+ * kernel treats a process that changed its ids as more privileged than its user (credentials(7), prctl(2)
+ * PR_SET_DUMPABLE), closes its /proc files and memory to other processes of the user and writes no core dump whatever
+ * the limit. Lasts until the next `execve`, which the keyholder never calls.
+ * @returns the protections that do not hold on this machine, one sentence each.
  */
 export function closeOwnMemory(): string[] {
   const missing: string[] = [];
   spawnSync("prlimit", ["--pid", String(process.pid), "--core=0:0"], { stdio: "ignore" });
-  if (!/^Max core file size\s+0\s+0\s/m.test(readOr("/proc/self/limits"))) missing.push("the keyholder can leave core dumps (prlimit is not there)");
-  if (!becameUndumpable()) missing.push("the keyholder's memory is open to processes of its own user (it has to be started as root)");
+  if (!/^Max core file size\s+0\s+0\s/m.test(readOr("/proc/self/limits")))
+    missing.push("the keyholder can leave core dumps (prlimit is not there)");
+  if (!becameUndumpable())
+    missing.push("the keyholder's memory is open to processes of its own user (it has to be started as root)");
   return missing;
 }
 
@@ -27,7 +30,7 @@ function becameUndumpable(): boolean {
   } catch {
     return false;
   }
-  // With 1 the kernel leaves such processes open, for debugging the whole machine.
+  // 1 makes even such processes dumpable, for debugging a whole machine.
   return process.platform === "linux" && readOr("/proc/sys/fs/suid_dumpable").trim() !== "1";
 }
 

@@ -1,7 +1,7 @@
-/** What a dying process wrote to its standard error, fit for the log: bounded, and without what might be somebody's text. */
+/** Standard error of a process that ended, made safe to log: truncated, and without text that may be user data. */
 
 const MAX_CHARS = 2_000;
-/** Quoted text, unless it is the path of a file or the code of an error. */
+/** Quoted text, except file paths and error codes. */
 const QUOTED = /(["'`])(?!(?:\/[\w./@-]{1,200}|E[A-Z_]{2,40})\1)(?:(?!\1).)+\1/g;
 const LONG_TOKENS = /\b(?:0x)?[0-9a-fA-F]{16,}\b|[A-Za-z0-9+_-]{32,}={0,2}/g;
 

@@ -1,6 +1,6 @@
-/** Numbers of system calls on Linux: x86-64, arm64. `undefined` where a system does not have the call. */
+/** Linux system call numbers: x86-64, arm64. `undefined` where the architecture does not have the call. */
 export const SYSCALLS = {
-  // files that are open, and reading
+  // open files, reading
   read: [0, 63],
   write: [1, 64],
   readv: [19, 65],
@@ -39,7 +39,7 @@ export const SYSCALLS = {
   pkey_free: [331, 290],
   pkey_mprotect: [329, 288],
   membarrier: [324, 283],
-  // threads, signals, the end
+  // threads, signals, exit
   clone: [56, 220],
   clone3: [435, 435],
   execve: [59, 221],
@@ -65,7 +65,7 @@ export const SYSCALLS = {
   wait4: [61, 260],
   exit: [60, 93],
   exit_group: [231, 94],
-  // who and where one is
+  // ids, limits, system information
   getpid: [39, 172],
   getppid: [110, 173],
   gettid: [186, 178],
@@ -97,7 +97,7 @@ export const SYSCALLS = {
   times: [100, 153],
   nanosleep: [35, 101],
   clock_nanosleep: [230, 115],
-  // waiting
+  // waiting, pipes
   epoll_create1: [291, 20],
   epoll_ctl: [233, 21],
   epoll_wait: [232, undefined],
@@ -128,7 +128,7 @@ export const SYSCALLS = {
   recvfrom: [45, 207],
   recvmsg: [47, 212],
   recvmmsg: [299, 243],
-  // nothing of ours ever asks for these
+  // calls that the executor's programs never make
   unshare: [272, 97],
   setns: [308, 268],
   chroot: [161, 51],

@@ -1,4 +1,7 @@
-/** Contract writes as calldata, and calldata read back: the rules look at the bytes that will be signed, not at the request they came from. */
+/**
+ * Encodes contract writes as calldata and decodes them again, so that the rules check the bytes to be signed, not the
+ * request.
+ */
 import type { Interface, Result } from "ethers";
 import { IAccountManager__factory } from "../../typechain-types";
 import { KeywrightError } from "../../protocol/errors";
@@ -6,7 +9,7 @@ import type { SimpleWrite } from "../../protocol/executor";
 
 const CONTRACT: Interface = IAccountManager__factory.createInterface();
 
-/** A function with its decoded arguments, as the contract will see them. */
+/** A function with its arguments as the contract will decode them. */
 export interface DecodedWrite {
   readonly functionName: string;
   readonly args: Result;
@@ -16,7 +19,9 @@ export interface DecodedWrite {
 /** Every function of the contract that changes state, by name. */
 export function writeFunctions(): string[] {
   return CONTRACT.fragments.flatMap((fragment) =>
-    "stateMutability" in fragment && "name" in fragment && fragment.stateMutability === "nonpayable" ? [String(fragment.name)] : [],
+    "stateMutability" in fragment && "name" in fragment && fragment.stateMutability === "nonpayable"
+      ? [String(fragment.name)]
+      : [],
   );
 }
 
@@ -26,7 +31,12 @@ export function encodeWrite({ functionName, args }: SimpleWrite): DecodedWrite {
     const calldata = CONTRACT.encodeFunctionData(functionName, args);
     return { functionName, args: CONTRACT.decodeFunctionData(functionName, calldata), calldata };
   } catch (cause) {
-    throw new KeywrightError("invalid_value", `The arguments do not fit ${functionName} of the contract.`, {}, { cause });
+    throw new KeywrightError(
+      "invalid_value",
+      `The arguments do not fit ${functionName} of the contract.`,
+      {},
+      { cause },
+    );
   }
 }
 
@@ -34,5 +44,6 @@ export function encodeBatch(calls: readonly DecodedWrite[]): string {
   return CONTRACT.encodeFunctionData("multicall", [calls.map(({ calldata }) => calldata)]);
 }
 
-/** Calls that succeed or fail each by itself. The contract refuses a batch inside one. */
-export const encodeTryMulticall = (calls: readonly string[]): string => CONTRACT.encodeFunctionData("tryMulticall", [calls]);
+/** Calls that succeed or fail independently. The contract refuses a batch inside one. */
+export const encodeTryMulticall = (calls: readonly string[]): string =>
+  CONTRACT.encodeFunctionData("tryMulticall", [calls]);

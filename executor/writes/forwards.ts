@@ -1,9 +1,11 @@
 /**
- * Forward requests: calls that an owner signed and a payer sends through the forwarder. A request carries its own permission, so each is checked here before a
- * payer signs: a relayer that was taken over can send what owners signed and nothing else. Owners who sign in with an identity have no wallet at hand; their
- * requests are signed here, for whoever shows the identity's token.
+ * Forward requests: calls that an owner signed and a payer sends through the forwarder. The owner's signature is the
+ * permission, and it is checked here before a payer signs: a compromised relayer can send only what owners signed.
+ * Owners who sign in with an identity have no wallet; their requests are signed here for the bearer of the identity's
+ * token.
  */
 import { TypedDataEncoder, getBytes } from "ethers";
+import { KeywrightError } from "../../protocol/errors";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import { FORWARD_TYPES, checkForward, decodeForward, encodeForward, forwarderCalldata } from "../../protocol/forward";
 import type { ForwardDomain, ForwardRequest, SignedForwardRequest } from "../../protocol/forward";
@@ -14,9 +16,12 @@ import { serializeSignature, signDigest } from "../keys/secp256k1";
 import { encodeBatch, encodeWrite } from "./calldata";
 import type { PayerCall, Writes } from "./writes";
 
+/** How long a request signed for an identity may be carried out. */
+const LONGEST_DEADLINE_SECONDS = 900;
+
 export interface ForwardOptions {
   readonly contractAddress: Address;
-  /** Asked of the contract once: it trusts one forwarder for ever. */
+  /** Read from the contract once: its trusted forwarder is immutable. */
   readonly domain: () => Promise<ForwardDomain>;
   readonly nowSeconds?: () => number;
 }
@@ -33,8 +38,14 @@ export class Forwards {
     this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
   }
 
-  /** @throws KeywrightError what `checkForward` throws, for the first request that is wrong; `chain_unavailable`. */
-  async signForwards({ payer, forwards, nonce, gasLimit, ...fees }: ExecutorRequest<"signForwards">): Promise<ExecutorAnswer<"signForwards">> {
+  /** @throws KeywrightError as `checkForward` throws, for the first invalid request; `chain_unavailable`. */
+  async signForwards({
+    payer,
+    forwards,
+    nonce,
+    gasLimit,
+    ...fees
+  }: ExecutorRequest<"signForwards">): Promise<ExecutorAnswer<"signForwards">> {
     const domain = await this.options.domain();
     const requests = forwards.map(decodeForward);
     for (const request of requests) checkForward(request, { contractAddress: this.options.contractAddress, domain });
@@ -43,21 +54,40 @@ export class Forwards {
     return this.writes.signCall(payer, call, fees);
   }
 
-  /** @throws KeywrightError `invalid_identity_token`, `identity_provider_unavailable`, what `checkForward` throws. */
-  async signOfIdentity(asked: ExecutorRequest<"signForwardOfIdentity">): Promise<ExecutorAnswer<"signForwardOfIdentity">> {
+  /** @throws KeywrightError `invalid_identity_token`, `identity_provider_unavailable`, or as `checkForward` throws. */
+  async signOfIdentity(
+    asked: ExecutorRequest<"signForwardOfIdentity">,
+  ): Promise<ExecutorAnswer<"signForwardOfIdentity">> {
     const { token, write, gas, forwarderNonce, deadline } = asked;
     const domain = await this.options.domain();
     const caller = await this.callers.callerOfToken(token);
     const calls = ("calls" in write ? write.calls : [write]).map(encodeWrite);
     const data = "calls" in write ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
-    const request: ForwardRequest = { from: caller.wallet(), to: this.options.contractAddress, value: "0", gas, nonce: forwarderNonce, deadline, data };
+    // A request that is signed ahead would outlive the token that it was signed for.
+    if (BigInt(deadline) > BigInt(Math.floor(this.#nowSeconds()) + LONGEST_DEADLINE_SECONDS))
+      throw new KeywrightError("invalid_value", `deadline is at most ${LONGEST_DEADLINE_SECONDS} seconds from now.`);
+    const request: ForwardRequest = {
+      from: caller.wallet(),
+      to: this.options.contractAddress,
+      value: "0",
+      gas,
+      nonce: forwarderNonce,
+      deadline,
+      data,
+    };
     const signed: SignedForwardRequest = { ...request, signature: this.#sign(caller, domain, request) };
     checkForward(signed, { contractAddress: this.options.contractAddress, domain, nowSeconds: this.#nowSeconds() });
     return { forward: encodeForward(signed) };
   }
 
-  #sign({ issuer, subject }: { issuer: string; subject: string }, domain: ForwardDomain, request: ForwardRequest): string {
+  #sign(
+    { issuer, subject }: { issuer: string; subject: string },
+    domain: ForwardDomain,
+    request: ForwardRequest,
+  ): string {
     const digest = TypedDataEncoder.hash({ ...domain }, FORWARD_TYPES, request);
-    return this.keyring.withOwner(issuer, subject, (secret) => serializeSignature(signDigest(secret, getBytes(digest))));
+    return this.keyring.withOwner(issuer, subject, (secret) =>
+      serializeSignature(signDigest(secret, getBytes(digest))),
+    );
   }
 }

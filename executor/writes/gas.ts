@@ -1,15 +1,20 @@
 /**
- * How much gas the payers may be made to buy. The relayer chooses nonces, fees and gas limits; one that was taken over could sign the payers' whole balance away
- * in a few transactions and have them filled again. So a fee is bounded by what the chain asks for, and all that was signed within an hour by a budget.
+ * Limits the gas that payers pay for. The relayer chooses nonces, fees and gas limits; a compromised one could spend
+ * the payers' whole balance in a few transactions and have them topped up again. So each fee is bounded by the chain's
+ * base fee, and the total signed per hour by a budget.
  */
+import { LRUCache } from "lru-cache";
 import { KeywrightError } from "../../protocol/errors";
 
 export interface GasRules {
-  /** No fee per gas is above it, whatever the chain asks for. */
+  /** Upper limit of any fee per gas, whatever the base fee. */
   readonly maxFeePerGasWei: bigint;
-  /** What may be offered on top of ten base fees. */
+  /** The most that may be offered on top of ten base fees. */
   readonly maxTipPerGasWei: bigint;
-  /** Gas limit times fee of everything signed within an hour; of transactions with one nonce only the dearest. */
+  /**
+   * Sum of gas limit times fee of everything signed within an hour; of transactions with the same nonce only the most
+   * expensive counts.
+   */
   readonly maxWeiPerHour: bigint;
 }
 
@@ -22,14 +27,14 @@ export interface GasOffer {
 }
 
 const MAX_GAS = 30_000_000n;
-/** A block's base fee rises by an eighth at most: ten times is twenty full blocks. */
+/** The base fee rises by at most an eighth per block, so tenfold takes about twenty full blocks. */
 const BASE_FEES = 10n;
 const READ_AGAIN_MS = 5_000;
-/** How long a base fee counts when the chain cannot be read, and how long a higher one that was read before does. */
+/** How long a base fee stays valid when the chain cannot be read, and how long it outlives a lower, newer one. */
 const BASE_FEE_LIFE_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-/** Replacements are of a lane's last nonces. */
+/** Replacements only concern a payer's most recent nonces. */
 const NONCES_KEPT = 64;
 
 export class GasGuard {
@@ -38,8 +43,8 @@ export class GasGuard {
   #reading: Promise<void> | undefined;
   /** Wei signed for in each minute of the last hour. */
   readonly #minutes = new Map<number, bigint>();
-  /** The dearest transaction of each payer's last nonces. */
-  readonly #dearest = new Map<number, Map<number, bigint>>();
+  /** The most expensive transaction signed for each of a payer's recent nonces. */
+  readonly #dearest = new Map<number, LRUCache<number, bigint>>();
 
   constructor(
     private readonly rules: GasRules,
@@ -47,7 +52,7 @@ export class GasGuard {
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** Knows a base fee when it resolves. @throws KeywrightError `chain_unavailable` when there is none and none can be read. */
+  /** Resolves once a base fee is known. @throws KeywrightError `chain_unavailable` when none is known or readable. */
   async ready(): Promise<void> {
     if (this.now() - this.#readAt < READ_AGAIN_MS) return;
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
@@ -56,11 +61,17 @@ export class GasGuard {
     else await this.#reading;
   }
 
-  /** Counts what is about to be signed. @throws KeywrightError `invalid_value`, or `no_payer_available` when the hour's budget is used up. */
+  /**
+   * Counts a transaction before it is signed. @throws KeywrightError `invalid_value`, or `no_payer_available` when the
+   * hour's budget is used up.
+   */
   admit(offer: GasOffer): void {
     const { maxFeePerGas, maxPriorityFeePerGas, gasLimit } = offer;
     const cap = this.#cap();
-    if (maxFeePerGas > cap) throw invalid(`maxFeePerGas is at most ${cap} wei: ten base fees and MAX_TIP_PER_GAS_WEI, never more than MAX_FEE_PER_GAS_WEI.`);
+    if (maxFeePerGas > cap)
+      throw invalid(
+        `maxFeePerGas is at most ${cap} wei: ten base fees and MAX_TIP_PER_GAS_WEI, never more than MAX_FEE_PER_GAS_WEI.`,
+      );
     if (maxPriorityFeePerGas > maxFeePerGas) throw invalid("maxPriorityFeePerGas is above maxFeePerGas.");
     if (gasLimit > MAX_GAS) throw invalid(`gasLimit is at most ${MAX_GAS}.`);
     this.#spend(offer.payer, offer.nonce, gasLimit * maxFeePerGas);
@@ -73,7 +84,7 @@ export class GasGuard {
   }
 
   #spend(payer: number, nonce: number, wei: bigint): void {
-    const nonces = this.#dearest.get(payer) ?? new Map<number, bigint>();
+    const nonces = this.#dearest.get(payer) ?? new LRUCache<number, bigint>({ max: NONCES_KEPT });
     const before = nonces.get(nonce) ?? 0n;
     const more = wei > before ? wei - before : 0n;
     const minute = Math.floor(this.now() / MINUTE_MS);
@@ -81,17 +92,16 @@ export class GasGuard {
     const spent = [...this.#minutes.values()].reduce((sum, each) => sum + each, 0n);
     if (spent + more > this.rules.maxWeiPerHour) throw overBudget(this.rules.maxWeiPerHour);
     this.#minutes.set(minute, (this.#minutes.get(minute) ?? 0n) + more);
-    nonces.delete(nonce);
     nonces.set(nonce, wei > before ? wei : before);
-    for (const oldest of nonces.keys()) if (nonces.size > NONCES_KEPT) nonces.delete(oldest);
     this.#dearest.set(payer, nonces);
   }
 
   async #read(): Promise<void> {
     const wei = await this.readBaseFee();
     this.#readAt = this.now();
-    const isLower = this.#baseFee !== undefined && wei < this.#baseFee.wei && this.now() - this.#baseFee.at < BASE_FEE_LIFE_MS;
-    // A replacement offers more than was asked for when fees were higher.
+    const isLower =
+      this.#baseFee !== undefined && wei < this.#baseFee.wei && this.now() - this.#baseFee.at < BASE_FEE_LIFE_MS;
+    // A higher fee stays for a while: a replacement must exceed what was offered when fees were higher.
     if (!isLower) this.#baseFee = { wei, at: this.now() };
   }
 }

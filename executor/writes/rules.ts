@@ -1,6 +1,6 @@
 /**
- * What a credential may have signed. A payer's signature moves managed accounts, so it is given only for a write about the very account or key whose
- * secret was presented; everything else the contract decides. Source: design of the executor, "Signs as payer only what the credential allows".
+ * What each credential may have signed. A payer's signature can change any managed account, so it is given only for
+ * writes about the account or key whose secret was presented; the contract decides everything else.
  */
 import { KeywrightError } from "../../protocol/errors";
 import { hash32FromUint } from "../../protocol/ids";
@@ -8,16 +8,18 @@ import type { AccountId, Address, DerivationPath } from "../../protocol/ids";
 import type { Caller } from "../callers";
 import type { DecodedWrite } from "./calldata";
 
-/** What the rules ask of the rest: where a derivation path leads, and who signed the ConvertAccount envelope. */
+/** Facts the rules need: the address of a derivation path, and the signer of the ConvertAccount envelope. */
 export interface RuleFacts {
   addressAt(account: AccountId, path: DerivationPath): Address;
-  /** @throws KeywrightError when there is no envelope or its signature is wrong. */
+  /** @throws KeywrightError when the envelope is missing or its signature is invalid. */
   convertSigner(): Address;
 }
 
 type Rule = (write: DecodedWrite, caller: Caller, facts: RuleFacts) => void;
 
-/** Argument 0 is a hash of the presented credential: nobody can name an account or key whose secret he does not hold. */
+/**
+ * Argument 0 must be a hash of the presented credential: a caller can only name accounts or keys whose secret it holds.
+ */
 const aboutOneself: Rule = ({ functionName, args }, { ids }) => {
   const id = hash32FromUint(args[0] as bigint);
   if (!(ids as readonly string[]).includes(id)) {
@@ -25,7 +27,7 @@ const aboutOneself: Rule = ({ functionName, args }, { ids }) => {
   }
 };
 
-/** A new account is managed, and of the presented key (or verified identity) in id and owner. */
+/** A new account is managed, with the id and owner of the presented key (or verified identity). */
 const ownNewAccount: Rule = ({ args }, caller) => {
   const [id, managed, , , owner] = args as unknown as [bigint, boolean, string, string, string];
   if (hash32FromUint(id) !== caller.ids[0] || owner !== caller.wallet() || !managed) {
@@ -33,25 +35,33 @@ const ownNewAccount: Rule = ({ args }, caller) => {
   }
 };
 
-/** The new owner agreed by signature. An identity is no account key, so it cannot convert. */
+/** The new owner must have signed. An identity is not an account key, so it cannot convert. */
 const agreedConversion: Rule = (write, caller, facts) => {
-  if (caller.type !== "key") throw new KeywrightError("owner_only", "A conversion needs the account key; an identity token does not stand for it here.");
+  if (caller.type !== "key")
+    throw new KeywrightError(
+      "owner_only",
+      "A conversion needs the account key; an identity token does not stand for it here.",
+    );
   aboutOneself(write, caller, facts);
-  if (facts.convertSigner() !== write.args[1]) throw refuse("The conversion names another new owner than the one who signed ConvertAccount.");
+  if (facts.convertSigner() !== write.args[1])
+    throw refuse("The conversion names another new owner than the one who signed ConvertAccount.");
 };
 
-/** The registered address is where the path leads: nobody can claim the address of a PKP that is another's. */
+/**
+ * The registered address must be the one the path derives to, so that a caller cannot claim the address of another's
+ * PKP.
+ */
 const derivedWallet: Rule = (write, caller, facts) => {
   aboutOneself(write, caller, facts);
   const path = hash32FromUint(write.args[2] as bigint) as DerivationPath;
-  // A usage key names itself in argument 0; the path's own tail says which account it is for, and the contract compares the two.
+  // With a usage key, argument 0 is the key; the account is in the path's tail, and the contract compares the two.
   const account = `0x${"0".repeat(32)}${path.slice(34)}` as AccountId;
   if (facts.addressAt(account, path) !== write.args[1]) {
     throw new KeywrightError("invalid_value", `Derivation path ${path} does not lead to ${String(write.args[1])}.`);
   }
 };
 
-/** Every write a payer may sign. A function that is not here is never signed. */
+/** Every write that a payer may sign; all other functions are refused. */
 export const WRITE_RULES: Readonly<Record<string, Rule>> = {
   newAccount: ownNewAccount,
   convertToChainSecuredAccount: agreedConversion,

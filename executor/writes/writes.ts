@@ -1,13 +1,19 @@
 /**
- * The only way to a payer's signature: `authorizeWrites` checks each write against its credential and tags its calldata; `signAsPayer` signs tagged calls and
- * nothing else, as often as nonce or fees change. Source: design of the executor, "Keyholder".
+ * The only way to a payer's signature. `authorizeWrites` checks each write against its credential and tags its
+ * calldata; `signAsPayer` signs only tagged calls, again for every change of nonce or fees.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Transaction, getBytes, toBeHex } from "ethers";
 import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import type { Address } from "../../protocol/ids";
-import type { ContractWrite, ExecutorAnswer, executorErrorSchema, ExecutorRequest, TaggedCall } from "../../protocol/executor";
+import type {
+  ContractWrite,
+  ExecutorAnswer,
+  executorErrorSchema,
+  ExecutorRequest,
+  TaggedCall,
+} from "../../protocol/executor";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
 import type { Callers } from "../callers";
 import type { Keyring } from "../keys/keyring";
@@ -15,6 +21,7 @@ import { signDigest } from "../keys/secp256k1";
 import { encodeBatch, encodeTryMulticall, encodeWrite, type DecodedWrite } from "./calldata";
 import type { GasGuard } from "./gas";
 import { requireAllowed, ruleOf, type RuleFacts } from "./rules";
+import { defined } from "../../protocol/defined";
 
 export interface WriteOptions {
   readonly chainId: bigint;
@@ -25,7 +32,7 @@ export interface WriteOptions {
   readonly nowSeconds?: () => number;
 }
 
-/** What a payer signs, besides fees. */
+/** A transaction to sign, without its fees. */
 export interface PayerCall {
   readonly to: Address;
   readonly value: bigint;
@@ -38,9 +45,14 @@ type Signed = ExecutorAnswer<"signAsPayer">;
 export type WriteToAuthorize = ExecutorRequest<"authorizeWrites">["writes"][number];
 
 const ADMIN_PAYER = 0;
-/** As many payers as the pool can ever have; numbers above are refused, so that no other address is ever signed for. */
+/**
+ * The largest payer index the pool can have. Higher ones are refused, so that no further address is ever signed for.
+ */
 const MAX_PAYER = 1_024;
-/** A tag is good for one to two of these: longer than any write that still has a chance, shorter than the memory of a database. */
+/**
+ * A tag is valid for one to two periods: longer than a write can stay pending, too short to replay tags from an old
+ * database.
+ */
 const TAG_PERIOD_SECONDS = 12 * 3_600;
 const TRANSFER_GAS = 21_000n;
 
@@ -55,7 +67,7 @@ export class Writes {
     this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
   }
 
-  /** Each by itself: what one credential does not allow is refused in its place. */
+  /** Independent of each other: a refused write is reported in its place of the answer. */
   async authorizeWrites({ writes }: ExecutorRequest<"authorizeWrites">): Promise<ExecutorAnswer<"authorizeWrites">> {
     return { writes: await Promise.all(writes.map((write) => this.authorizeWrite(write).catch(refusalOf))) };
   }
@@ -73,23 +85,42 @@ export class Writes {
     return { calldata, tag: this.#tagOf(calldata, this.#period()) };
   }
 
-  /** One signature for all calls. @throws KeywrightError `not_authorized` when a call comes without its tag, `invalid_value`. */
+  /**
+   * Signs all calls in one transaction. @throws KeywrightError `not_authorized` when a call lacks a valid tag,
+   * `invalid_value`.
+   */
   signAsPayer({ payer, calls, nonce, gasLimit, ...fees }: ExecutorRequest<"signAsPayer">): Signed {
     for (const { calldata, tag } of calls) this.#requireTag(calldata, getBytes(tag));
     const [only] = calls;
-    const data = calls.length === 1 && only !== undefined ? only.calldata : encodeTryMulticall(calls.map(({ calldata }) => calldata));
-    return this.signCall(payer, { to: this.options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) }, fees);
+    const data =
+      calls.length === 1 && only !== undefined
+        ? only.calldata
+        : encodeTryMulticall(calls.map(({ calldata }) => calldata));
+    return this.signCall(
+      payer,
+      { to: this.options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) },
+      fees,
+    );
   }
 
   signNoop({ payer, nonce, ...fees }: ExecutorRequest<"signNoop">): Signed {
-    return this.signCall(payer, { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+    return this.signCall(
+      payer,
+      { to: this.payerAddress(payer), value: 0n, data: "0x", nonce, gasLimit: TRANSFER_GAS },
+      fees,
+    );
   }
 
-  /** From the admin payer to a payer of ours, never more than MAX_TOP_UP_WEI. */
+  /** From the admin payer to another payer of the pool, at most MAX_TOP_UP_WEI. */
   signTopUp({ toPayer, amountWei, nonce, ...fees }: ExecutorRequest<"signTopUp">): Signed {
     const value = BigInt(amountWei);
-    if (value > this.options.maxTopUpWei) throw invalid(`A top-up is at most ${this.options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
-    return this.signCall(ADMIN_PAYER, { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS }, fees);
+    if (value > this.options.maxTopUpWei)
+      throw invalid(`A top-up is at most ${this.options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
+    return this.signCall(
+      ADMIN_PAYER,
+      { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS },
+      fees,
+    );
   }
 
   payers({ count }: ExecutorRequest<"payers">): ExecutorAnswer<"payers"> {
@@ -104,41 +135,59 @@ export class Writes {
 
   #convertSigner(convert: WriteToAuthorize["convert"]): Address {
     if (convert === undefined) throw invalid("A conversion needs the new owner's ConvertAccount signature.");
-    const expected = { primaryType: "ConvertAccount", domain: this.options.domain, nowSeconds: this.#nowSeconds() } as const;
+    const expected = {
+      primaryType: "ConvertAccount",
+      domain: this.options.domain,
+      nowSeconds: this.#nowSeconds(),
+    } as const;
     return verifyTypedData(convert.typed_data, convert.signature, expected);
   }
 
-  /** A tag of this period or of the one before: whoever kept an older one cannot have a write of long ago made again. */
+  /** Accepts tags of this period and the previous one: an older tag cannot be used to replay its write. */
   #requireTag(calldata: string, tag: Uint8Array): void {
     const now = this.#period();
     const isOurs = [now, now - 1].some((period) => timingSafeEqual(getBytes(this.#tagOf(calldata, period)), tag));
     if (isOurs) return;
-    throw new KeywrightError("not_authorized", "The tag is not that of this calldata, or older than a day: no credential allowed this write here.");
+    throw new KeywrightError(
+      "not_authorized",
+      "The tag is not that of this calldata, or older than a day: no credential allowed this write here.",
+    );
   }
 
   #period(): number {
     return Math.floor(this.#nowSeconds() / TAG_PERIOD_SECONDS);
   }
 
-  /** HMAC over chain id ‖ contract ‖ period ‖ calldata: a tag made for one chain or contract is worth nothing on another. */
+  /** HMAC over chain id ‖ contract ‖ period ‖ calldata, so that a tag is invalid for any other chain or contract. */
   #tagOf(calldata: string, period: number): string {
     const { chainId, contractAddress } = this.options;
-    const where = Buffer.concat([getBytes(toBeHex(chainId, 32)), getBytes(contractAddress), getBytes(toBeHex(period, 8))]);
-    return this.keyring.withTagKey((key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`);
+    const where = Buffer.concat([
+      getBytes(toBeHex(chainId, 32)),
+      getBytes(contractAddress),
+      getBytes(toBeHex(period, 8)),
+    ]);
+    return this.keyring.withTagKey(
+      (key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`,
+    );
   }
 
-  /** For callers that have checked what is signed. @throws KeywrightError when a fee, the gas or the hour's budget is too high. */
+  /**
+   * Callers must have checked what is signed. @throws KeywrightError when a fee, the gas or the hour's budget is too
+   * high.
+   */
   signCall(payer: number, envelope: PayerCall, fees: Fees): Signed {
     requirePayer(payer);
     const prices = { maxFeePerGas: BigInt(fees.maxFeePerGas), maxPriorityFeePerGas: BigInt(fees.maxPriorityFeePerGas) };
     this.options.gas.admit({ payer, nonce: envelope.nonce, gasLimit: envelope.gasLimit, ...prices });
     const transaction = Transaction.from({ type: 2, chainId: this.options.chainId, ...envelope, ...prices });
-    transaction.signature = this.keyring.withPayer(payer, (secret) => signDigest(secret, getBytes(transaction.unsignedHash)));
+    transaction.signature = this.keyring.withPayer(payer, (secret) =>
+      signDigest(secret, getBytes(transaction.unsignedHash)),
+    );
     return { rawTransaction: transaction.serialized, hash: transaction.hash ?? "" };
   }
 }
 
-/** The calls of a write, one level deep. Unknown names are refused before anything is encoded. */
+/** The calls of a write, one level deep. Unknown functions are refused before anything is encoded. */
 function innerCalls(write: ContractWrite): DecodedWrite[] {
   const calls = "calls" in write ? write.calls : [write];
   for (const { functionName } of calls) ruleOf(functionName);
@@ -148,11 +197,12 @@ function innerCalls(write: ContractWrite): DecodedWrite[] {
 function refusalOf(error: unknown): { refused: z.infer<typeof executorErrorSchema> } {
   if (!(error instanceof KeywrightError)) throw error;
   const { code, detail, facts, retryAfterSeconds } = error;
-  return { refused: { code, detail, facts: { ...facts }, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) } };
+  return { refused: { code, detail, facts: { ...facts }, ...defined({ retryAfterSeconds }) } };
 }
 
 function requirePayer(index: number): void {
-  if (!Number.isSafeInteger(index) || index < 0 || index > MAX_PAYER) throw invalid(`There are payers 0 to ${MAX_PAYER}.`);
+  if (!Number.isSafeInteger(index) || index < 0 || index > MAX_PAYER)
+    throw invalid(`There are payers 0 to ${MAX_PAYER}.`);
 }
 
 function invalid(detail: string): KeywrightError {

@@ -1,7 +1,10 @@
-/** `Actions`: the abilities the keyholder serves. Each call names a PKP or a CID; what it may do is decided on the other side. */
+/**
+ * `Actions`: the operations the keyholder serves. Each call names a PKP or a CID; the keyholder decides whether it is
+ * allowed.
+ */
 import type { Bridge } from "./bridge";
 
-/** What imports the run resolved; filled by the host before the code starts. */
+/** A resolved import of the run; set by the host before the code starts. */
 export interface ImportDetail {
   specifier: string;
   url: string;
@@ -14,7 +17,7 @@ interface Shape {
   optional?: readonly string[];
 }
 
-/** Ops and the fields of their one argument. */
+/** Ops and the fields of their argument. */
 const OPS: Record<string, Shape> = {
   signMessage: { required: ["pkpId", "message"] },
   signTypedData: { required: ["pkpId", "domain", "types", "message"], optional: ["primaryType"] },
@@ -35,10 +38,10 @@ const OPS: Record<string, Shape> = {
   getActionWalletAddress: { required: ["ipfsId"] },
 };
 
-/** The field that is taken as text and as nothing else. */
+/** Fields that must be text. */
 const TEXTS: Record<string, string | undefined> = { signMessage: "message", Encrypt: "message", Decrypt: "ciphertext" };
 
-/** Ops whose message may be text or bytes; the keyholder is told which it was. */
+/** Ops whose message may be text or bytes; the keyholder receives which. */
 const BYTES_OR_TEXT = ["signEd25519", "signEd25519AsAction", "signP256", "signP256AsAction"];
 
 const ALIASES: Record<string, string> = {
@@ -47,12 +50,13 @@ const ALIASES: Record<string, string> = {
 };
 
 const SIGN = "Actions.signMessage, signTypedData, signTransaction, signDigest, signEd25519, signSchnorr or signP256";
-/** What older systems offered, and what to use here. */
+/** Functions of older systems, and their replacement. */
 const REPLACED: Record<string, string> = {
   signEcdsa: `${SIGN}; each returns the signature`,
   signAndCombineEcdsa: `${SIGN}; each returns the whole signature`,
   signAndCombine: `${SIGN}; each returns the whole signature`,
-  signAsAction: "Actions.signEd25519AsAction, signSchnorrAsAction or signP256AsAction, or an ethers.Wallet over Actions.getActionPrivateKey()",
+  signAsAction:
+    "Actions.signEd25519AsAction, signSchnorrAsAction or signP256AsAction, or an ethers.Wallet over Actions.getActionPrivateKey()",
   sign: SIGN,
   ethPersonalSignMessageEcdsa: "Actions.signMessage",
   encrypt: "Actions.Encrypt({ pkpId, message })",
@@ -60,7 +64,8 @@ const REPLACED: Record<string, string> = {
   decryptAndCombine: "Actions.Decrypt({ pkpId, ciphertext })",
   decryptToSingleNode: "Actions.Decrypt({ pkpId, ciphertext })",
   aesDecrypt: "Actions.Decrypt, or crypto.subtle with AES-GCM",
-  checkConditions: "a condition in the code itself: read the value with fetch or ethers and throw when it does not hold",
+  checkConditions:
+    "a condition in the code itself: read the value with fetch or ethers and throw when it does not hold",
   callContract: "an ethers.Contract over an ethers.JsonRpcProvider",
   call: "an import with an integrity hash; an action cannot call another action",
   runOnce: "the call itself: an action runs once, in one place",
@@ -107,9 +112,11 @@ export function createActions({ bridge, setResponse, imports, log }: ActionsPart
     if (!isObject(args) || !("response" in args)) throw new TypeError("Actions.setResponse takes { response }");
     setResponse(args.response);
   };
-  // Programs written for older systems ask for the short form of the key by name.
+  // Programs for older systems request the compressed key by this name.
   actions.getLitActionPublicKey = async (args?: unknown): Promise<unknown> => {
-    const { compressed = false, ...rest } = isObject(args) ? args : { compressed: false, ...(args === undefined ? {} : { args }) };
+    const { compressed = false, ...rest } = isObject(args)
+      ? args
+      : { compressed: false, ...(args === undefined ? {} : { args }) };
     const key = (await (actions.getActionPublicKey as (args: unknown) => Promise<unknown>)(rest)) as string;
     return compressed === true ? compressedKey(key) : key;
   };
@@ -121,21 +128,22 @@ export function createActions({ bridge, setResponse, imports, log }: ActionsPart
   return Object.freeze(actions);
 }
 
-/** A point of 65 bytes as its first coordinate and the parity of the second; what is shorter already is left as it is. */
+/** Compresses a 65-byte point to its x coordinate and the parity of y; returns shorter keys unchanged. */
 const compressedKey = (key: string): string =>
   key.length === 132 ? `0x${Number.parseInt(key.slice(-1), 16) % 2 === 0 ? "02" : "03"}${key.slice(4, 68)}` : key;
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-/** A plain copy with the known fields only; anything missing or unknown is named. */
+/** A plain copy with only the known fields; errors name missing and unknown ones. */
 function checked(name: string, { required, optional = [] }: Shape, args: unknown): Record<string, unknown> {
   const fields = [...required, ...optional];
   const usage = `Actions.${name}(${fields.length > 0 ? `{ ${fields.join(", ")} }` : ""})`;
   if (args === undefined && required.length === 0) return {};
   if (!isObject(args)) throw new TypeError(`${usage} takes one object`);
   for (const field of required) if (args[field] === undefined) throw new TypeError(`${usage}: ${field} is missing`);
-  for (const field of Object.keys(args)) if (!fields.includes(field)) throw new TypeError(`${usage}: unknown field ${field}`);
-  // Bytes would arrive as the text of their hex, and something else than meant would be signed.
+  for (const field of Object.keys(args))
+    if (!fields.includes(field)) throw new TypeError(`${usage}: unknown field ${field}`);
+  // Bytes would be converted to the text of their hex, and something unintended would be signed.
   const text = TEXTS[name];
   if (text !== undefined && typeof args[text] !== "string") throw new TypeError(`${usage}: ${text} must be a string`);
   const mixed = BYTES_OR_TEXT.includes(name);
@@ -146,18 +154,19 @@ function checked(name: string, { required, optional = [] }: Shape, args: unknown
   );
 }
 
-/** An object is refused: parameters of a stranger could name bytes where the author expects text. */
+/** Refuses objects: untrusted parameters could name bytes where the author expects text. */
 function messageOf(usage: string, message: unknown): unknown {
   if (typeof message === "string") return message;
   if (message instanceof Uint8Array) return { bytes: portable(message) };
   throw new TypeError(`${usage}: message must be a string or a Uint8Array`);
 }
 
-/** Transactions and typed data carry bigints and bytes, which JSON does not: as decimal text and as hex. */
+/** Transactions and typed data contain bigints and bytes, which JSON lacks: sent as decimal text and hex. */
 function portable(value: unknown, depth = 0): unknown {
   if (depth > 32) throw new RangeError("the argument is nested too deeply");
   if (typeof value === "bigint") return value.toString();
-  if (value instanceof Uint8Array) return `0x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  if (value instanceof Uint8Array)
+    return `0x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   if (Array.isArray(value)) return value.map((item) => portable(item, depth + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, portable(item, depth + 1)]));

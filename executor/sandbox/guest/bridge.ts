@@ -1,6 +1,6 @@
 /**
- * The guest's side of the bridge. The host's functions live in this closure alone: they are called directly, never put
- * into an object, never passed to anything the guest could have patched.
+ * The guest's side of the bridge. The host's functions exist only in this closure: called directly, never stored in an
+ * object, never passed to anything that the guest could have patched.
  */
 
 /** The host's functions. Arguments and answers are strings, numbers and copies of bytes. */
@@ -29,13 +29,13 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** At most this much text in the arguments of one op. */
+/** Maximum characters of an op's arguments. */
 const MAX_ARGS_CHARS = 1_048_576;
 
 export interface Bridge {
   call(name: string, args: unknown, body?: ArrayBuffer): Promise<OpReply>;
   answer(id: number, ok: boolean, text: string, body: ArrayBuffer | undefined): void;
-  /** The code of an error the host gave, if it was one; a guest cannot forge it. */
+  /** The code of an error from the host; undefined for all others. A guest cannot forge it. */
   codeOf(error: unknown): string | undefined;
 }
 
@@ -66,7 +66,8 @@ export function createBridge(hostOp: Host["op"]): Bridge {
     waiting.reject(error);
   }
 
-  const codeOf = (error: unknown): string | undefined => (typeof error === "object" && error !== null ? hostErrors.get(error) : undefined);
+  const codeOf = (error: unknown): string | undefined =>
+    typeof error === "object" && error !== null ? hostErrors.get(error) : undefined;
 
   return { call, answer, codeOf };
 }

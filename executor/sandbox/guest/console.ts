@@ -1,6 +1,6 @@
 import { inspector } from "./web/globals";
 
-/** `console`: each call is one line of the run's logs. Strings as they are, everything else readable. */
+/** `console`: each call is one line of the run's logs. Strings unchanged, everything else formatted. */
 export function createConsole(log: (text: string) => void): object {
   const counts = new Map<string, number>();
   const line = (...values: unknown[]): void => log(`${values.map(show).join(" ")}\n`);

@@ -1,9 +1,9 @@
-/** Takes away what an action must not have: code made from strings, shared memory, engine hooks. */
+/** Removes what an action must not have: code from strings, shared memory, engine hooks. */
 
 /**
- * Only the code that was named may run, so nothing in the guest makes code from text or bytes. The engine's own switch
- * for this does not reach isolates, and deleting `eval` alone leaves `(() => {}).constructor`: the four function
- * constructors are reachable only through their prototypes' `constructor`, which is shadowed here for good.
+ * Only the code that the CID names may run, so the guest cannot create code from text or bytes. The engine's own switch
+ * for this does not affect isolates, and deleting `eval` alone leaves `(() => {}).constructor`: the four function
+ * constructors are reachable only through their prototypes' `constructor`, which is permanently shadowed here.
  */
 export function harden(): void {
   const refuse = (name: string) =>
@@ -18,14 +18,17 @@ export function harden(): void {
   ];
   for (const [sample, name] of kinds) shadowConstructor(Object.getPrototypeOf(sample) as object, refuse(name), name);
   remove("eval");
-  // Instances stay instances of Function; the constructor itself is gone.
+  // `instanceof Function` still works; the constructor itself is gone.
   defineGlobal("Function", Function.prototype.constructor);
-  // WebAssembly would be a second way in for remote code, and its memory is not counted against the heap.
+  // WebAssembly would be another way to run remote code, and its memory is not counted against the heap.
   for (const name of ["WebAssembly", "SharedArrayBuffer", "Atomics"]) remove(name);
   fixBufferSizes();
 }
 
-/** Memory of buffers that can grow is not counted against the heap: there are none. Options of the constructor are ignored, as by engines that do not know them. */
+/**
+ * Removes resizable buffers, whose memory is not counted against the heap. The constructor ignores the option, like
+ * engines that do not know it.
+ */
 function fixBufferSizes(): void {
   const Growing = ArrayBuffer;
   const { prototype } = Growing;
@@ -35,10 +38,25 @@ function fixBufferSizes(): void {
   };
   const { prototype: _own, ...statics } = Object.getOwnPropertyDescriptors(Growing);
   Object.defineProperties(Fixed, statics);
-  Object.defineProperty(Fixed, "prototype", { value: prototype, writable: false, enumerable: false, configurable: false });
-  Object.defineProperty(prototype, "constructor", { value: Fixed, writable: true, enumerable: false, configurable: true });
+  Object.defineProperty(Fixed, "prototype", {
+    value: prototype,
+    writable: false,
+    enumerable: false,
+    configurable: false,
+  });
+  Object.defineProperty(prototype, "constructor", {
+    value: Fixed,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
   for (const name of ["resize", "resizable", "maxByteLength"]) Reflect.deleteProperty(prototype, name);
-  Object.defineProperty(globalThis, "ArrayBuffer", { value: Fixed, writable: true, enumerable: false, configurable: true });
+  Object.defineProperty(globalThis, "ArrayBuffer", {
+    value: Fixed,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
 }
 
 function shadowConstructor(prototype: object, stub: () => never, name: string): void {
@@ -52,14 +70,17 @@ function remove(name: string): void {
 }
 
 /**
- * A global the guest cannot assign over by accident. Configurable, because a guest may declare a top-level `const` of
- * the same name, which the language allows only over configurable ones; it harms nobody but itself.
+ * A global that the guest cannot overwrite by accident. Configurable, because a guest may declare a top-level `const`
+ * of the same name, which the language allows only over configurable ones; it affects only that guest.
  */
 export function defineGlobal(name: string, value: unknown): void {
   Object.defineProperty(globalThis, name, { value, writable: false, enumerable: false, configurable: true });
 }
 
-/** A web global, made when it is first read (most actions read none) and assignable, as libraries that patch them expect. */
+/**
+ * A web global, created at its first read (most actions read none) and writable, as libraries that patch globals
+ * expect.
+ */
 export function defineLazyGlobal(name: string, make: () => unknown): void {
   const settle = (value: unknown): void => {
     Object.defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });

@@ -1,6 +1,9 @@
-// The parts we use of libraries that ship no types.
+// Types for the used parts of libraries without their own.
 declare module "object-inspect" {
-  export default function inspect(value: unknown, options?: { depth?: number; maxStringLength?: number; indent?: number }): string;
+  export default function inspect(
+    value: unknown,
+    options?: { depth?: number; maxStringLength?: number; indent?: number },
+  ): string;
 }
 declare module "@ungap/structured-clone" {
   export default function clone(value: unknown): unknown;

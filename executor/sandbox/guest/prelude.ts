@@ -1,6 +1,6 @@
 /**
- * The first script of every isolate: takes dangerous things away, puts the guest's globals in place, and returns one
- * function through which the host speaks to the guest. Runs before any code of the guest, so it may trust the language.
+ * The first script of every isolate: removes dangerous features, installs the guest's globals and returns the one
+ * function with which the host calls the guest. Runs before any guest code, so it can rely on unpatched built-ins.
  */
 import { createActions, type ImportDetail } from "./actions";
 import { createBridge, type Bridge, type Host } from "./bridge";
@@ -9,30 +9,40 @@ import { defineGlobal, defineLazyGlobal, harden } from "./harden";
 import { createTimers } from "./timers";
 import { webGlobals } from "./web/globals";
 
-/** What a run brings along, as JSON text. */
+/** The settings of a run, sent as JSON text. */
 export interface Setting {
   params: Record<string, unknown>;
   imports: ImportDetail[];
-  /** Code without `main` reads these parameters as globals, as older actions do: all but those whose names it declares itself. */
+  /**
+   * Parameters that code without `main` reads as globals, as older actions do; without the names that it declares
+   * itself.
+   */
   paramsAsGlobals: string[];
   responseBytes: number;
   logsBytes: number;
 }
 
 /**
- * What the host says: `begin` (a setting) before the code is evaluated, `finish` (main, completion value) after it,
+ * The host's messages: `begin` (a setting) before the code is evaluated, `finish` (main, completion value) after it,
  * `answer` to an op, `timer` when one is due.
  */
 export type Deliver = (kind: "begin" | "finish" | "answer" | "timer", id: number, ...rest: unknown[]) => void;
 
-export function install(op: Host["op"], log: Host["log"], random: Host["random"], convert: Host["convert"], timer: Host["timer"], end: Host["end"]): Deliver {
+export function install(
+  op: Host["op"],
+  log: Host["log"],
+  random: Host["random"],
+  convert: Host["convert"],
+  timer: Host["timer"],
+  end: Host["end"],
+): Deliver {
   const { parse } = JSON;
   const bridge = createBridge(op);
   const timers = createTimers(timer);
   const run = createRun(bridge, end);
   installGlobals();
   harden();
-  // Stack frames as objects would show functions of this closure.
+  // Structured stack frames would expose functions of this closure.
   Object.defineProperty(Error, "prepareStackTrace", { value: undefined, writable: false, configurable: false });
 
   function installGlobals(): void {
@@ -45,12 +55,13 @@ export function install(op: Host["op"], log: Host["log"], random: Host["random"]
     defineGlobal("LitAuth", NO_AUTH);
     for (const [name, value] of Object.entries(timers.globals)) defineLazyGlobal(name, () => value);
     for (const [name, make] of Object.entries(webGlobals(bridge, random, convert))) defineLazyGlobal(name, make);
-    // Library bundles look for the global object under these names.
+    // Library bundles look up the global object by these names.
     for (const name of ["self", "global"]) defineGlobal(name, globalThis);
   }
 
   return (kind, id, ...rest) => {
-    if (kind === "answer") return bridge.answer(id, rest[0] as boolean, rest[1] as string, rest[2] as ArrayBuffer | undefined);
+    if (kind === "answer")
+      return bridge.answer(id, rest[0] as boolean, rest[1] as string, rest[2] as ArrayBuffer | undefined);
     if (kind === "begin") return run.begin(parse(rest[0] as string) as Setting);
     if (kind === "finish") return void run.finish(rest[0], rest[1]);
     try {
@@ -61,7 +72,10 @@ export function install(op: Host["op"], log: Host["log"], random: Host["random"]
   };
 }
 
-/** Names that older programs read. A request's headers and signatures of its sender do not reach an action, so nobody is named and checks of them refuse. */
+/**
+ * Names that older programs read. Request headers and the sender's signatures do not reach an action, so the values are
+ * empty and authentication checks fail.
+ */
 const NO_HEADERS = Object.freeze({});
 const NO_AUTH = Object.freeze({
   authSigAddress: null,
@@ -71,7 +85,7 @@ const NO_AUTH = Object.freeze({
   actionIpfsIdStack: Object.freeze([]),
 });
 
-/** The life of one run inside the guest: ends once, with a response or an error. */
+/** The life of one run inside the guest: it ends once, with a response or an error. */
 function createRun(bridge: Bridge, end: Host["end"]) {
   const { stringify } = JSON;
   const BaseError = Error;
@@ -82,7 +96,8 @@ function createRun(bridge: Bridge, end: Host["end"]) {
   function begin(given: Setting): void {
     setting = given;
     defineGlobal("jsParams", setting.params);
-    for (const name of setting.paramsAsGlobals) if (!(name in globalThis)) defineLazyGlobal(name, () => setting.params[name]);
+    for (const name of setting.paramsAsGlobals)
+      if (!(name in globalThis)) defineLazyGlobal(name, () => setting.params[name]);
   }
 
   async function finish(main: unknown, topLevel: unknown): Promise<void> {
@@ -117,7 +132,7 @@ function createRun(bridge: Bridge, end: Host["end"]) {
   }
 
   function jsonOf(value: unknown): string | undefined {
-    // What is too large already is not copied into JSON first.
+    // Too large already: skip the copy that JSON encoding makes.
     if (typeof value === "string" && value.length > setting.responseBytes) return value;
     try {
       return stringify(value);
@@ -126,7 +141,7 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     }
   }
 
-  /** A single line above the whole limit ends the run here, before it is copied anywhere. */
+  /** A single line above the whole limit ends the run before the line is copied. */
   function limited(log: Host["log"]): Host["log"] {
     return (text) => {
       if (text.length <= setting.logsBytes) return log(text);
@@ -136,7 +151,14 @@ function createRun(bridge: Bridge, end: Host["end"]) {
     };
   }
 
-  return { begin, finish, fail, limited, setResponse: (value: unknown) => void (response = jsonOf(value)), imports: () => setting.imports };
+  return {
+    begin,
+    finish,
+    fail,
+    limited,
+    setResponse: (value: unknown) => void (response = jsonOf(value)),
+    imports: () => setting.imports,
+  };
 }
 
 function describe(error: Error): string {
@@ -145,7 +167,7 @@ function describe(error: Error): string {
   return name && name !== "Error" ? `${name}: ${message}` : message;
 }
 
-/** Guest values may throw when they are read, and may be very long. */
+/** Reading guest values may throw, and they may be very long. */
 function textOf(read: () => unknown): string | undefined {
   try {
     const text = read();

@@ -1,4 +1,4 @@
-/** Timers. The host keeps the time; a run that ends takes its timers with it. */
+/** Timers. The host measures the time; a run's timers end with it. */
 
 type Callback = (...args: unknown[]) => void;
 interface Timer {
@@ -38,8 +38,10 @@ export function createTimers(hostTimer: (id: number, delayMs: number) => void) {
   return {
     fire,
     globals: {
-      setTimeout: (callback: unknown, delay?: unknown, ...args: unknown[]) => start("setTimeout", callback, delay, args, false),
-      setInterval: (callback: unknown, delay?: unknown, ...args: unknown[]) => start("setInterval", callback, delay, args, true),
+      setTimeout: (callback: unknown, delay?: unknown, ...args: unknown[]) =>
+        start("setTimeout", callback, delay, args, false),
+      setInterval: (callback: unknown, delay?: unknown, ...args: unknown[]) =>
+        start("setInterval", callback, delay, args, true),
       clearTimeout: clear,
       clearInterval: clear,
       queueMicrotask: (callback: unknown) => {

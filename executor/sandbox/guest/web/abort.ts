@@ -1,4 +1,5 @@
-/** AbortController, AbortSignal and the one kind of DOMException they need. */
+/** AbortController, AbortSignal and the subset of DOMException they need. */
+import { Event, EventTarget, getEventAttributeValue, setEventAttributeValue } from "event-target-shim";
 
 export class DOMException extends Error {
   constructor(message = "", name = "Error") {
@@ -7,21 +8,17 @@ export class DOMException extends Error {
   }
 }
 
-type Listener = ((event: AbortEvent) => void) | { handleEvent(event: AbortEvent): void };
-interface AbortEvent {
-  type: "abort";
-  target: AbortSignal;
-}
+type Handler = ((event: Event) => void) | null;
+type Events = { abort: Event };
 
 const settle = new WeakMap<AbortSignal, (reason: unknown) => void>();
 
-export class AbortSignal {
+export class AbortSignal extends EventTarget<Events> {
   #reason: unknown = undefined;
   #aborted = false;
-  readonly #listeners = new Map<Listener, { once: boolean }>();
-  onabort: ((event: AbortEvent) => void) | null = null;
 
   constructor() {
+    super();
     settle.set(this, (reason) => this.#abort(reason));
   }
 
@@ -33,33 +30,23 @@ export class AbortSignal {
     return this.#reason;
   }
 
+  get onabort(): Handler {
+    return getEventAttributeValue<AbortSignal, Event>(this, "abort");
+  }
+
+  set onabort(handler: Handler) {
+    setEventAttributeValue(this, "abort", handler);
+  }
+
   throwIfAborted(): void {
     if (this.#aborted) throw this.#reason;
-  }
-
-  addEventListener(type: string, listener: Listener, options?: boolean | { once?: boolean }): void {
-    if (type === "abort" && listener) this.#listeners.set(listener, { once: typeof options === "object" && options.once === true });
-  }
-
-  removeEventListener(_type: string, listener: Listener): void {
-    this.#listeners.delete(listener);
-  }
-
-  dispatchEvent(event: AbortEvent): boolean {
-    this.onabort?.(event);
-    for (const [listener, { once }] of [...this.#listeners]) {
-      if (once) this.#listeners.delete(listener);
-      if (typeof listener === "function") listener.call(this, event);
-      else listener.handleEvent(event);
-    }
-    return true;
   }
 
   #abort(reason: unknown): void {
     if (this.#aborted) return;
     this.#aborted = true;
     this.#reason = reason ?? new DOMException("The operation was aborted", "AbortError");
-    this.dispatchEvent({ type: "abort", target: this });
+    this.dispatchEvent(new Event("abort"));
   }
 
   static abort(reason?: unknown): AbortSignal {

@@ -1,4 +1,7 @@
-/** Text and bytes. The host converts: its decoders are complete and quick, and ours would need the heap many times over. */
+/**
+ * Text and bytes, converted by the host: its decoders are complete and fast, and implementations in the guest would
+ * need a multiple of the heap.
+ */
 import type { Host } from "../bridge";
 
 type Bytes = ArrayBuffer | ArrayBufferView;
@@ -12,12 +15,20 @@ const MAX_CHARS = 64 * 2 ** 20;
 export type Encoding = ReturnType<typeof createEncoding>;
 
 export function createEncoding(convert: Host["convert"]) {
-  function ask(kind: "encode" | "decode" | "atob" | "btoa", input: string | ArrayBuffer, label = "", fatal = false, ignoreBOM = false): string | ArrayBuffer {
+  function ask(
+    kind: "encode" | "decode" | "atob" | "btoa",
+    input: string | ArrayBuffer,
+    label = "",
+    fatal = false,
+    ignoreBOM = false,
+  ): string | ArrayBuffer {
     const size = typeof input === "string" ? input.length : input.byteLength;
     if (size > MAX_CHARS) throw new RangeError("the text is larger than 64 MiB");
     const { output, problem } = convert(kind, input, label, fatal, ignoreBOM);
     if (output === undefined)
-      throw problem === "label" ? new RangeError(`the encoding ${label} is unknown`) : new TypeError(`the input is not valid ${label || "base64"}`);
+      throw problem === "label"
+        ? new RangeError(`the encoding ${label} is unknown`)
+        : new TypeError(`the input is not valid ${label || "base64"}`);
     return output;
   }
 
@@ -59,7 +70,13 @@ export function createEncoding(convert: Host["convert"]) {
       const input = joined(this.#rest, bytesOf(bytes));
       const whole = stream ? input.length - unfinishedTail(input) : input.length;
       this.#rest = input.slice(whole);
-      return ask("decode", input.slice(0, whole).buffer as ArrayBuffer, this.encoding, this.fatal, this.ignoreBOM) as string;
+      return ask(
+        "decode",
+        input.slice(0, whole).buffer as ArrayBuffer,
+        this.encoding,
+        this.fatal,
+        this.ignoreBOM,
+      ) as string;
     }
   }
 
@@ -85,7 +102,7 @@ function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
   return all;
 }
 
-/** How many bytes at the end belong to a UTF-8 character that is not whole yet. */
+/** The number of bytes at the end that belong to an incomplete UTF-8 character. */
 function unfinishedTail(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;

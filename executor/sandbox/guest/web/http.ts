@@ -1,11 +1,18 @@
-/** fetch and its classes. Bodies are whole byte arrays: the fetcher reads them to the end, within the limits, first. */
+/**
+ * fetch and its classes. Bodies of answers are complete byte arrays: the fetcher first reads them to the end, within
+ * the limits.
+ */
 import { Headers as BaseHeaders } from "headers-polyfill";
+import type { ReadableStream } from "web-streams-polyfill";
 import type { GuestRequest, GuestResponse } from "../../../fetcher/types";
 import type { Bridge } from "../bridge";
 import type * as abortModule from "./abort";
 import type { Encoding } from "./encoding";
+import type * as filesModule from "./files";
 
-type BodyInit = string | ArrayBuffer | ArrayBufferView | { toString(): string } | null | undefined;
+type Blob = InstanceType<typeof filesModule.Blob>;
+type BodyInit =
+  string | ArrayBuffer | ArrayBufferView | Blob | ReadableStream | { toString(): string } | null | undefined;
 type HeadersInit = ConstructorParameters<typeof BaseHeaders>[0];
 
 interface RequestInit {
@@ -16,44 +23,93 @@ interface RequestInit {
   signal?: abortModule.AbortSignal | null;
 }
 
+/** Where the bytes of a body are: here, or read when they are asked for. */
+type Source = Uint8Array | Blob | ReadableStream;
+
 const EMPTY = new Uint8Array();
 let encoding: Encoding;
+/** Read when a body is a form or a blob, or is asked for as one. */
+let files: () => typeof filesModule;
 
-/** The bytes of a body and the content type it implies. */
-function readBody(body: BodyInit): { bytes: Uint8Array; type?: string } {
-  if (body === null || body === undefined) return { bytes: EMPTY };
-  if (body instanceof ArrayBuffer) return { bytes: new Uint8Array(body.slice(0)) };
-  if (ArrayBuffer.isView(body)) return { bytes: new Uint8Array(body.buffer.slice(body.byteOffset, body.byteOffset + body.byteLength) as ArrayBuffer) };
-  const isParams = Object.prototype.toString.call(body) === "[object URLSearchParams]";
-  const type = isParams ? "application/x-www-form-urlencoded;charset=UTF-8" : "text/plain;charset=UTF-8";
-  return { bytes: new encoding.TextEncoder().encode(String(body)), type };
+const kindOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
+const isStream = (source: unknown): source is ReadableStream => kindOf(source) === "ReadableStream";
+
+/** A body and the content type it implies. */
+function readBody(body: BodyInit): { source: Source; type?: string } {
+  if (body === null || body === undefined) return { source: EMPTY };
+  if (body instanceof ArrayBuffer) return { source: new Uint8Array(body.slice(0)) };
+  if (ArrayBuffer.isView(body))
+    return {
+      source: new Uint8Array(body.buffer.slice(body.byteOffset, body.byteOffset + body.byteLength) as ArrayBuffer),
+    };
+  const kind = kindOf(body);
+  if (isStream(body)) return { source: body };
+  if (kind === "FormData") return typed(files().multipart(body));
+  if (kind === "Blob" || kind === "File") return typed(body as Blob);
+  const type =
+    kind === "URLSearchParams" ? "application/x-www-form-urlencoded;charset=UTF-8" : "text/plain;charset=UTF-8";
+  return { source: new encoding.TextEncoder().encode(String(body)), type };
 }
 
-/** What Request and Response have in common. */
+const typed = (blob: Blob): { source: Blob; type?: string } => ({
+  source: blob,
+  ...(blob.type !== "" && { type: blob.type }),
+});
+
+async function wholeOf(source: Source): Promise<Uint8Array> {
+  if (source instanceof Uint8Array) return source;
+  if (!isStream(source)) return new Uint8Array(await source.arrayBuffer());
+  const chunks: Uint8Array[] = [];
+  const reader = source.getReader();
+  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+    if (!(value instanceof Uint8Array)) throw new TypeError("a body's stream must give bytes");
+    chunks.push(value);
+  }
+  const all = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
+  chunks.reduce((at, chunk) => (all.set(chunk, at), at + chunk.length), 0);
+  return all;
+}
+
+/** Common to Request and Response. */
 class Body {
   readonly headers: BaseHeaders;
-  readonly #bytes: Uint8Array;
+  #source: Source;
+  readonly #isNull: boolean;
   #isUsed = false;
 
   constructor(body: BodyInit, headers: HeadersInit) {
-    const { bytes, type } = readBody(body);
-    this.#bytes = bytes;
+    const { source, type } = readBody(body);
+    this.#source = source;
+    this.#isNull = body === null || body === undefined;
     this.headers = new BaseHeaders(headers);
     if (type && !this.headers.has("content-type")) this.headers.set("content-type", type);
   }
 
   get bodyUsed(): boolean {
-    return this.#isUsed;
+    return this.#isUsed || (isStream(this.#source) && this.#source.locked);
+  }
+
+  get body(): ReadableStream | null {
+    if (this.#isNull) return null;
+    if (!isStream(this.#source)) {
+      const blob = this.#source instanceof Uint8Array ? new (files().Blob)([this.#source]) : this.#source;
+      this.#source = blob.stream() as unknown as ReadableStream;
+    }
+    return this.#source;
   }
 
   async bytes(): Promise<Uint8Array> {
-    if (this.#isUsed) throw new TypeError("the body has been read already");
+    this.#requireUnused();
     this.#isUsed = true;
-    return this.#bytes;
+    return wholeOf(this.#source);
   }
 
   async arrayBuffer(): Promise<ArrayBuffer> {
     return (await this.bytes()).slice().buffer as ArrayBuffer;
+  }
+
+  async blob(): Promise<Blob> {
+    return new (files().Blob)([await this.bytes()], { type: this.headers.get("content-type") ?? "" });
   }
 
   async text(): Promise<string> {
@@ -64,16 +120,23 @@ class Body {
     return JSON.parse(await this.text()) as unknown;
   }
 
-  protected peek(): Uint8Array {
-    if (this.#isUsed) throw new TypeError("the body has been read already");
-    return this.#bytes;
+  /** The body for a copy; this one stays readable. */
+  share(): Source | null {
+    this.#requireUnused();
+    if (this.#isNull || !isStream(this.#source)) return this.#isNull ? null : this.#source;
+    const [mine, other] = this.#source.tee();
+    this.#source = mine;
+    return other;
+  }
+
+  #requireUnused(): void {
+    if (this.bodyUsed) throw new TypeError("the body has been read already");
   }
 }
 
 function bodyOf(method: string, input: unknown, init: RequestInit): BodyInit {
-  const inherited = input instanceof Request && input.content().length > 0 ? input.content() : undefined;
-  const body = init.body ?? inherited;
-  if (body !== undefined && (method === "GET" || method === "HEAD")) throw new TypeError(`a ${method} request has no body`);
+  const body = init.body ?? (input instanceof Request ? input.share() : null);
+  if (body !== null && (method === "GET" || method === "HEAD")) throw new TypeError(`a ${method} request has no body`);
   return body;
 }
 
@@ -95,10 +158,6 @@ class Request extends Body {
 
   clone(): Request {
     return new Request(this);
-  }
-
-  content(): Uint8Array {
-    return this.peek();
   }
 }
 
@@ -134,7 +193,7 @@ class Response extends Body {
   }
 
   clone(): Response {
-    const copy = new Response(this.peek(), this);
+    const copy = new Response(this.share(), this);
     const origin = origins.get(this);
     if (origin) origins.set(copy, origin);
     return copy;
@@ -147,13 +206,19 @@ class Response extends Body {
   }
 }
 
-export function createHttp(bridge: Bridge, textAndBytes: Encoding, { DOMException }: typeof abortModule) {
+export function createHttp(
+  bridge: Bridge,
+  textAndBytes: Encoding,
+  { DOMException }: typeof abortModule,
+  blobsAndForms: () => typeof filesModule,
+) {
   encoding = textAndBytes;
+  files = blobsAndForms;
   const { parse } = JSON;
 
   async function exchange(request: Request): Promise<Response> {
     const { url, method, redirect, headers } = request;
-    const bytes = request.content();
+    const bytes = await wholeOf(request.share() ?? EMPTY);
     const body = bytes.length > 0 ? (bytes.slice().buffer as ArrayBuffer) : undefined;
     const reply = await bridge.call("fetch", { url, method, redirect, headers: [...headers.entries()] }, body);
     const { status, statusText, ...answer } = parse(reply.value) as GuestResponse;

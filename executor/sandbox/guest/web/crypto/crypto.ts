@@ -1,6 +1,9 @@
-/** `crypto`: randomness from the host, and the subset of Web Crypto that actions need over audited pure implementations. */
-import type { Host } from "../bridge";
-import type { Encoding } from "./encoding";
+/**
+ * `crypto`: randomness from the host, and the subset of Web Crypto that actions need, by audited pure JavaScript
+ * libraries.
+ */
+import type { Host } from "../../bridge";
+import type { Encoding } from "../encoding";
 import { createSubtle } from "./subtle";
 
 const MAX_RANDOM_BYTES = 65_536;
@@ -9,10 +12,16 @@ export function createCrypto(random: Host["random"], encoding: Encoding): object
   const bytes = (count: number): Uint8Array => new Uint8Array(random(count));
 
   function getRandomValues<T extends ArrayBufferView>(view: T): T {
-    if (!ArrayBuffer.isView(view) || view instanceof DataView || view instanceof Float32Array || view instanceof Float64Array) {
+    if (
+      !ArrayBuffer.isView(view) ||
+      view instanceof DataView ||
+      view instanceof Float32Array ||
+      view instanceof Float64Array
+    ) {
       throw new TypeError("crypto.getRandomValues takes an integer typed array");
     }
-    if (view.byteLength > MAX_RANDOM_BYTES) throw new RangeError(`crypto.getRandomValues gives at most ${MAX_RANDOM_BYTES} bytes at once`);
+    if (view.byteLength > MAX_RANDOM_BYTES)
+      throw new RangeError(`crypto.getRandomValues gives at most ${MAX_RANDOM_BYTES} bytes at once`);
     new Uint8Array(view.buffer, view.byteOffset, view.byteLength).set(bytes(view.byteLength));
     return view;
   }
