@@ -1,14 +1,21 @@
 /**
- * How an act ends. Whether it may be done again follows from this alone, never from an error's code or status.
- * `nothing`: it has not happened and will not · `done`: it has happened, with or without success · `unknown`: it may have happened, or may still.
+ * Outcome of an operation. It alone determines whether the operation may be repeated, never an error's code or status.
+ * `nothing`: it has not happened and will not · `done`: it has happened, successfully or not · `unknown`: it may have
+ * happened, or may still.
  */
 export type End = "nothing" | "done" | "unknown";
 
-/** One act under a client's `Idempotency-Key`. Those who carry it out say how far it has come; what they threw says nothing about that. */
+/**
+ * An operation under a client's `Idempotency-Key`. Its outcome is set by the code that performs it, never derived from
+ * thrown errors.
+ */
 export class Act {
   #end: End;
 
-  /** `id` is the same in every try; with `isRepeated` an earlier try was left without a known end, so that only a certain word makes this one `nothing`. */
+  /**
+   * `id` is the same in every attempt; `isRepeated` means that an earlier attempt ended unknown, so only proof that no
+   * attempt had an effect sets `nothing`.
+   */
   constructor(
     readonly id: string,
     readonly isRepeated: boolean,
@@ -20,7 +27,7 @@ export class Act {
     return this.#end;
   }
 
-  /** To be called before the first step that cannot be taken back. The answer is for the case that this step certainly was not taken. */
+  /** Call before the first irreversible step. Call the returned function if that step certainly did not happen. */
   begins(): () => void {
     this.#end = "unknown";
     return () => {
@@ -28,7 +35,7 @@ export class Act {
     };
   }
 
-  /** No try of it has had an effect or can have one any more. */
+  /** No attempt has had, or can still have, an effect. */
   cameToNothing(): void {
     this.#end = "nothing";
   }

@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** How long `stop` waits for a turn under way; one that hangs on another service is cut off by what it uses being closed. */
-const LONGEST_FAREWELL_MS = 5_000;
+/** Maximum wait for the current turn when stopping; closing its dependencies aborts it. */
+const LONGEST_STOP_MS = 5_000;
 
-/** Repeats a piece of work: the next turn begins a while after the last has ended, a failure is told and does not end it. */
+/**
+ * Repeats a task, never concurrently: the next turn begins `everyMs` after the last has ended. Failures are reported
+ * and do not stop it.
+ */
 export class Repeating {
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
@@ -15,7 +18,7 @@ export class Repeating {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** The first turn begins at once. */
+  /** The first turn begins immediately. */
   start(): void {
     this.#turn = this.#run();
   }
@@ -24,7 +27,7 @@ export class Repeating {
     try {
       await this.work();
     } catch (error) {
-      this.onError(error);
+      if (!this.#stopped) this.onError(error);
     }
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
@@ -36,6 +39,6 @@ export class Repeating {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    await Promise.race([this.#turn, sleep(LONGEST_FAREWELL_MS, undefined, { ref: false })]);
+    await Promise.race([this.#turn, sleep(LONGEST_STOP_MS, undefined, { ref: false })]);
   }
 }

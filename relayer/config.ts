@@ -1,6 +1,7 @@
 /**
- * Everything the relayer takes from its environment, checked before anything starts: a bad value stops the start with what to fix.
- * Source: house rule 6; docs/operations.md lists the variables.
+ * All settings the relayer reads from its environment, validated before anything starts: an invalid value stops the
+ * start with what to fix.
+ * Source: docs/operations.md.
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
@@ -8,9 +9,12 @@ import { deploymentSettings, type DeploymentSettings } from "../protocol/deploym
 import type { ChainTuning } from "./chain";
 import { parseAddress } from "../protocol/ids";
 import { PRICES, RATE_LIMITS, type Prices, type RateLimits } from "../protocol/limits";
+import type { SharedCodeBounds } from "./store/sharedCode";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
+import { defined } from "../protocol/defined";
 
-const whole = (min: number, max: number): z.ZodType<number, unknown> => z.coerce.number("must be a number").int().min(min).max(max);
+const whole = (min: number, max: number): z.ZodType<number, unknown> =>
+  z.coerce.number("must be a number").int().min(min).max(max);
 const wei = z
   .string()
   .regex(/^[1-9][0-9]{0,29}$/, "must be a number of wei, in digits")
@@ -21,7 +25,10 @@ const optionalText = empty.or(text).optional();
 const port = whole(0, 65_535);
 
 const environment = z.object({
-  NODE_ENV: z.enum(["development", "test", "production"]).default("production").describe("production refuses every convenience of development"),
+  NODE_ENV: z
+    .enum(["development", "test", "production"])
+    .default("production")
+    .describe("production refuses every convenience of development"),
   SERVICE_NAME: z
     .string()
     .regex(SERVICE_NAME_PATTERN, "letters and digits, starting with a letter")
@@ -30,7 +37,10 @@ const environment = z.object({
   HOST: text.default("127.0.0.1").describe("address to listen on"),
   PORT: port.default(8000).describe("port of the API"),
   METRICS_PORT: port.default(9464).describe("port of /metrics, on the same host"),
-  LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info").describe("least severe line to log"),
+  LOG_LEVEL: z
+    .enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"])
+    .default("info")
+    .describe("least severe line to log"),
   RPC_URLS: text
     .transform((urls) => urls.split(",").map((url) => url.trim()))
     .pipe(z.array(z.url({ protocol: /^https?$/ })).min(1))
@@ -43,43 +53,92 @@ const environment = z.object({
     .optional()
     .describe("the account contract"),
   EXECUTOR_SOCKET: text.describe("the executor's Unix socket"),
-  DATABASE_URL: optionalText.describe("PostgreSQL; needed in production, where the embedded database's lack of fsync is not acceptable"),
+  DATABASE_URL: optionalText.describe(
+    "PostgreSQL; needed in production, where the embedded database's lack of fsync is not acceptable",
+  ),
   DATA_DIR: optionalText.describe("folder of the embedded database; without it everything is in memory"),
-  STRIPE_SECRET_KEY: optionalText.describe("without it billing routes answer 503 and metered routes fail closed in production"),
+  STRIPE_SECRET_KEY: optionalText.describe(
+    "without it billing routes answer 503 and metered routes fail closed in production",
+  ),
   STRIPE_PUBLISHABLE_KEY: optionalText.describe("what browsers pay with"),
   STRIPE_WEBHOOK_SECRET: optionalText.describe("checks the signature of webhooks"),
-  STRIPE_API_BASE: empty.or(z.url()).optional().describe("another address of the payment processor's API: for development and tests"),
-  SIGNUP_CREDIT_CENTS: whole(0, 1_000_000).optional().describe("credit each account gets once; 2000 in development, 0 in production"),
+  STRIPE_API_BASE: empty
+    .or(z.url())
+    .optional()
+    .describe("another address of the payment processor's API: for development and tests"),
+  SIGNUP_CREDIT_CENTS: whole(0, 1_000_000)
+    .optional()
+    .describe("credit each account gets once; 2000 in development, 0 in production"),
   SIGNUP_DAILY_CAP_CENTS: whole(0, Number.MAX_SAFE_INTEGER)
     .optional()
     .describe("most signup credit a day, over all accounts; production needs it with SIGNUP_CREDIT_CENTS"),
   PAYER_COUNT: whole(0, 1024).default(4).describe("API payers (lanes) this deployment uses"),
-  CONFIRMATIONS_BEFORE_ANSWER: whole(1, 1000).default(1).describe("blocks on top of a write, its own included, before it is answered"),
-  FINALITY_DEPTH: whole(1, 10_000).optional().describe("blocks on top of one before it is taken as final; a default for each known network"),
-  STUCK_AFTER_SECONDS: whole(1, 3_600).optional().describe("a transaction not mined after this time gets higher fees; a default for each known network"),
-  MAX_FEE_PER_GAS_WEI: wei.optional().describe("no higher fee per gas is ever offered; a default for each known network. The executor has its own"),
+  CONFIRMATIONS_BEFORE_ANSWER: whole(1, 1000)
+    .default(1)
+    .describe("blocks on top of a write, its own included, before it is answered"),
+  FINALITY_DEPTH: whole(1, 10_000)
+    .optional()
+    .describe("blocks on top of one before it is taken as final; a default for each known network"),
+  STUCK_AFTER_SECONDS: whole(1, 3_600)
+    .optional()
+    .describe("a transaction not mined after this time gets higher fees; a default for each known network"),
+  NONCE_LOST_AFTER_SECONDS: whole(1, 3_600)
+    .optional()
+    .describe(
+      "a nonce that every endpoint says somebody else has used is given up after this time; a default for each known network",
+    ),
+  MAX_FEE_PER_GAS_WEI: wei
+    .optional()
+    .describe("no higher fee per gas is ever offered; a default for each known network. The executor has its own"),
   TOP_UP_BELOW_WEI: wei.optional().describe("a payer with less is topped up; more where gas costs more"),
   TOP_UP_TO_WEI: wei.optional().describe("what a payer is topped up to; more where gas costs more"),
   MAX_TOP_UP_WEI: wei.optional().describe("the most one top-up moves: the same value as the executor's"),
-  MAX_TRANSACTION_GAS: whole(21_000, 1_000_000_000).optional().describe("the most gas one transaction may use; 16777216, as EIP-7825 has it"),
+  MAX_TRANSACTION_GAS: whole(21_000, 1_000_000_000)
+    .optional()
+    .describe("the most gas one transaction may use; 16777216, as EIP-7825 has it"),
   EVIDENCE_DIR: optionalText.describe("folder with the TLS evidence files; without it /evidences answers 503"),
   TRUSTED_PROXY_HOPS: whole(0, 16).default(0).describe("proxies in front whose X-Forwarded-For entries are believed"),
-  RATE_LIMIT_ADDRESS_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per address, whatever they are"),
-  RATE_LIMIT_STRANGERS_PER_MINUTE: whole(1, 1_000_000).optional().describe("credentials a minute per address that turn out to be nobody's"),
+  RATE_LIMIT_ADDRESS_PER_SECOND: whole(1, 1_000_000)
+    .optional()
+    .describe("requests a second per address, whatever they are"),
+  RATE_LIMIT_STRANGERS_PER_MINUTE: whole(1, 1_000_000)
+    .optional()
+    .describe("credentials a minute per address that turn out to be nobody's"),
   RATE_LIMIT_HEAVY_PER_MINUTE: whole(1, 1_000_000).optional().describe("quotes and CIDs of code a minute per address"),
   RATE_LIMIT_PAYMENTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("payment intents a minute per account"),
-  RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("new accounts and signature mints a minute per address"),
-  RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000).optional().describe("new accounts and signature mints a day over all addresses"),
+  RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000)
+    .optional()
+    .describe("new accounts and signature mints a minute per address"),
+  RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000)
+    .optional()
+    .describe("new accounts and signature mints a day over all addresses"),
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
-  DRAIN_NOTICE_SECONDS: whole(0, 300).optional().describe("seconds that /ready says no before connections are refused; 5 in production, 0 else"),
+  DRAIN_NOTICE_SECONDS: whole(0, 300)
+    .optional()
+    .describe("seconds that /ready says no before connections are refused; 5 in production, 0 else"),
   RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
-  DETAIL_DAYS: whole(1, 3_650).default(7).describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept for ever"),
-  PRICE_WRITE_CENTS: whole(0, 1_000_000).default(PRICES.managementWriteCents).describe("price of a management write in US cents"),
-  PRICE_RUN_SECOND_CENTS: whole(0, 1_000_000).default(PRICES.runSecondCents).describe("price of a started second of execution in US cents"),
+  DETAIL_DAYS: whole(1, 3_650)
+    .default(7)
+    .describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept for ever"),
+  SHARED_CODE_MIB: whole(0, 1_000_000)
+    .refine((mib) => mib === 0 || mib >= 1_024, "must be 0 or at least 1024")
+    .default(4_096)
+    .describe(
+      "how much code by CID the store keeps for all machines, in MiB; an account's share is a 64th; 0 keeps none",
+    ),
+  SHARED_CODE_DAYS: whole(1, 3_650)
+    .default(90)
+    .describe("days that code by CID which no run names is kept for all machines"),
+  PRICE_WRITE_CENTS: whole(0, 1_000_000)
+    .default(PRICES.managementWriteCents)
+    .describe("price of a management write in US cents"),
+  PRICE_RUN_SECOND_CENTS: whole(0, 1_000_000)
+    .default(PRICES.runSecondCents)
+    .describe("price of a started second of execution in US cents"),
 });
 type Environment = z.infer<typeof environment>;
 
-/** Every variable with the sentence that explains it. */
+/** Every variable with its description. */
 export const RELAYER_VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(environment.shape).map(([name, schema]) => [name, schema.description ?? ""]),
 );
@@ -106,9 +165,19 @@ export interface Config extends DeploymentSettings {
   readonly signup: { readonly creditCents: number; readonly dailyCapCents: number | undefined };
   readonly payerCount: number;
   readonly confirmations: number;
-  /** What is set here goes before the network's own figures. */
+  /** Overrides the network's defaults. */
   readonly chainTuning: Partial<
-    Pick<ChainTuning, "finalityDepth" | "stuckAfterMs" | "maxFeeCapWei" | "topUpBelowWei" | "topUpToWei" | "maxTopUpWei" | "maxTransactionGas">
+    Pick<
+      ChainTuning,
+      | "finalityDepth"
+      | "stuckAfterMs"
+      | "nonceLostAfterMs"
+      | "maxFeeCapWei"
+      | "topUpBelowWei"
+      | "topUpToWei"
+      | "maxTopUpWei"
+      | "maxTransactionGas"
+    >
   >;
   readonly evidenceDir: string | undefined;
   readonly trustedProxyHops: number;
@@ -116,14 +185,16 @@ export interface Config extends DeploymentSettings {
   readonly prices: Prices;
   readonly runRecordsDays: number;
   readonly detailDays: number;
+  readonly sharedCode: SharedCodeBounds;
   readonly drainNoticeSeconds: number;
 }
 
 /** @throws Error naming every variable that is wrong and what it should be. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  // A compose file gives what is not set as an empty text.
+  // A compose file passes unset variables as empty strings.
   const parsed = environment.safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
-  if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
+  if (!parsed.success)
+    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`));
   const values = parsed.data;
   const production = values.NODE_ENV === "production";
   const problems = [...paymentProblems(values), ...(production ? productionProblems(values) : [])];
@@ -160,7 +231,10 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
       webhookSecret: values.STRIPE_WEBHOOK_SECRET,
       apiBase: values.STRIPE_API_BASE,
     },
-    signup: { creditCents: values.SIGNUP_CREDIT_CENTS ?? (production ? 0 : SIGNUP_CREDIT_IN_DEVELOPMENT), dailyCapCents: values.SIGNUP_DAILY_CAP_CENTS },
+    signup: {
+      creditCents: values.SIGNUP_CREDIT_CENTS ?? (production ? 0 : SIGNUP_CREDIT_IN_DEVELOPMENT),
+      dailyCapCents: values.SIGNUP_DAILY_CAP_CENTS,
+    },
     payerCount: values.PAYER_COUNT,
     confirmations: values.CONFIRMATIONS_BEFORE_ANSWER,
     chainTuning: chainTuningOf(values),
@@ -178,24 +252,29 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },
     runRecordsDays: values.RUN_RECORDS_DAYS,
     detailDays: values.DETAIL_DAYS,
+    sharedCode: { totalBytes: values.SHARED_CODE_MIB * 2 ** 20, days: values.SHARED_CODE_DAYS },
     drainNoticeSeconds: values.DRAIN_NOTICE_SECONDS ?? (production ? 5 : 0),
   };
 }
 
 function chainTuningOf(values: Environment): Config["chainTuning"] {
-  const { FINALITY_DEPTH, STUCK_AFTER_SECONDS, MAX_FEE_PER_GAS_WEI, TOP_UP_BELOW_WEI, TOP_UP_TO_WEI, MAX_TOP_UP_WEI, MAX_TRANSACTION_GAS } = values;
+  const { FINALITY_DEPTH, STUCK_AFTER_SECONDS, NONCE_LOST_AFTER_SECONDS, MAX_FEE_PER_GAS_WEI } = values;
+  const { TOP_UP_BELOW_WEI, TOP_UP_TO_WEI, MAX_TOP_UP_WEI, MAX_TRANSACTION_GAS } = values;
   return {
-    ...(FINALITY_DEPTH === undefined ? {} : { finalityDepth: FINALITY_DEPTH }),
+    ...defined({ finalityDepth: FINALITY_DEPTH }),
     ...(STUCK_AFTER_SECONDS === undefined ? {} : { stuckAfterMs: STUCK_AFTER_SECONDS * 1_000 }),
-    ...(MAX_FEE_PER_GAS_WEI === undefined ? {} : { maxFeeCapWei: MAX_FEE_PER_GAS_WEI }),
-    ...(TOP_UP_BELOW_WEI === undefined ? {} : { topUpBelowWei: TOP_UP_BELOW_WEI }),
-    ...(TOP_UP_TO_WEI === undefined ? {} : { topUpToWei: TOP_UP_TO_WEI }),
-    ...(MAX_TOP_UP_WEI === undefined ? {} : { maxTopUpWei: MAX_TOP_UP_WEI }),
+    ...(NONCE_LOST_AFTER_SECONDS === undefined ? {} : { nonceLostAfterMs: NONCE_LOST_AFTER_SECONDS * 1_000 }),
+    ...defined({
+      maxFeeCapWei: MAX_FEE_PER_GAS_WEI,
+      topUpBelowWei: TOP_UP_BELOW_WEI,
+      topUpToWei: TOP_UP_TO_WEI,
+      maxTopUpWei: MAX_TOP_UP_WEI,
+    }),
     ...(MAX_TRANSACTION_GAS === undefined ? {} : { maxTransactionGas: BigInt(MAX_TRANSACTION_GAS) }),
   };
 }
 
-/** All three or none: without the webhook a payment whose tab was closed would be credited late. */
+/** All three or none: without the webhook, a payment whose tab was closed would be credited late. */
 function paymentProblems({ STRIPE_SECRET_KEY, STRIPE_PUBLISHABLE_KEY, STRIPE_WEBHOOK_SECRET }: Environment): string[] {
   const given = { STRIPE_SECRET_KEY, STRIPE_PUBLISHABLE_KEY, STRIPE_WEBHOOK_SECRET };
   const missing = Object.entries(given).filter(([, value]) => value === undefined);
@@ -205,7 +284,8 @@ function paymentProblems({ STRIPE_SECRET_KEY, STRIPE_PUBLISHABLE_KEY, STRIPE_WEB
 
 function productionProblems(values: Environment): string[] {
   const problems: string[] = [];
-  if (values.DATABASE_URL === undefined) problems.push("DATABASE_URL: production needs PostgreSQL; the embedded database does not survive a power loss");
+  if (values.DATABASE_URL === undefined)
+    problems.push("DATABASE_URL: production needs PostgreSQL; the embedded database does not survive a power loss");
   if ((values.SIGNUP_CREDIT_CENTS ?? 0) > 0 && values.SIGNUP_DAILY_CAP_CENTS === undefined) {
     problems.push("SIGNUP_DAILY_CAP_CENTS: needed in production when SIGNUP_CREDIT_CENTS is not 0");
   }

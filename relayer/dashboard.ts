@@ -1,12 +1,15 @@
 /**
- * The dashboard as the build has left it: one page, and files named by their content. The page goes out with a policy under which nothing else can run or load in it;
- * its files go out compressed and may be kept for ever.
+ * Serves the built dashboard: one page, and content-hashed files. The page's Content-Security-Policy allows nothing
+ * else to run or load; files are sent compressed and are cacheable permanently.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { extname, join } from "node:path";
 
-/** Where card fields are filled in: Stripe.js, or in development a form of the page's own that talks to the double by way of this service. */
+/**
+ * Where card details are entered: Stripe.js, or in development the page's own form, which talks to the double through
+ * this service.
+ */
 export type CardForm = "stripe" | "double";
 
 export interface DashboardFile {
@@ -18,7 +21,7 @@ export interface DashboardFile {
 
 export interface Dashboard {
   page(): { readonly html: string; readonly headers: Readonly<Record<string, string>> };
-  /** The file in the best form this `Accept-Encoding` takes; undefined when there is none of that name. */
+  /** The file in the best encoding this `Accept-Encoding` allows; undefined for an unknown name. */
   file(name: string, acceptEncoding?: string): DashboardFile | undefined;
 }
 
@@ -44,18 +47,25 @@ export interface DashboardOptions {
 }
 
 export function openDashboard({ folder, serviceName, cardForm }: DashboardOptions): Dashboard {
-  const template = readFileSync(join(folder, "index.html"), "utf8").replaceAll("__SERVICE_NAME__", serviceName).replaceAll("__CARD_FORM__", cardForm);
+  const template = readFileSync(join(folder, "index.html"), "utf8")
+    .replaceAll("__SERVICE_NAME__", serviceName)
+    .replaceAll("__CARD_FORM__", cardForm);
   const files = readFiles(join(folder, "assets"));
   return {
     page: () => {
       const nonce = randomBytes(16).toString("base64");
-      return { html: template.replaceAll("__NONCE__", nonce), headers: { "Content-Security-Policy": policy(cardForm, nonce), ...PAGE_HEADERS } };
+      return {
+        html: template.replaceAll("__NONCE__", nonce),
+        headers: { "Content-Security-Policy": policy(cardForm, nonce), ...PAGE_HEADERS },
+      };
     },
     file: (name, accept = "") => {
       const contentType = TYPES[extname(name)];
       const plain = files.get(name);
       if (contentType === undefined || plain === undefined) return undefined;
-      const encoding = (["br", "gzip"] as const).find((one) => accepts(accept, one) && files.has(name + ENCODINGS[one]));
+      const encoding = (["br", "gzip"] as const).find(
+        (one) => accepts(accept, one) && files.has(name + ENCODINGS[one]),
+      );
       const compressed = encoding && files.get(name + ENCODINGS[encoding]);
       return encoding && compressed ? { contentType, content: compressed, encoding } : { contentType, content: plain };
     },
@@ -69,11 +79,12 @@ const PAGE_HEADERS = {
 };
 
 function readFiles(folder: string): ReadonlyMap<string, Buffer> {
-  if (!existsSync(folder)) throw new Error(`The dashboard is not built: ${folder} is missing. Run \`node scripts/build.mjs\`.`);
+  if (!existsSync(folder))
+    throw new Error(`The dashboard is not built: ${folder} is missing. Run \`node scripts/build.mjs\`.`);
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** Named, or covered by `*`, and not refused by a weight of zero. */
+/** Listed, or covered by `*`, and not disabled by `q=0`. */
 function accepts(header: string, encoding: string): boolean {
   const wanted = new Map(header.split(",").map((part) => weighted(part)));
   return (wanted.get(encoding) ?? wanted.get("*") ?? 0) > 0;
@@ -85,7 +96,10 @@ function weighted(part: string): [name: string, weight: number] {
   return [name, weight === undefined ? 1 : Number(weight.slice(2)) || 0];
 }
 
-/** Styles that libraries add while the page runs carry the nonce; scripts are files of ours, or Stripe's when its own keys are in use. */
+/**
+ * Styles injected by libraries at run time carry the nonce; scripts are this service's own files, or Stripe's when real
+ * Stripe keys are configured.
+ */
 function policy(cardForm: CardForm, nonce: string): string {
   const card = cardForm === "stripe" ? STRIPE : NOTHING;
   const rules = {

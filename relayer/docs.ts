@@ -1,4 +1,7 @@
-/** The documentation as pages under /docs, made once at the start from the files of docs/: nothing of a request reaches a page, and no script runs in one. */
+/**
+ * Serves docs/ as pages under /docs, rendered once at start: no request data gets into a page, and no script runs in
+ * one.
+ */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -7,12 +10,12 @@ import MarkdownIt from "markdown-it";
 export interface DocsPage {
   readonly contentType: string;
   readonly content: string;
-  /** Headers of every page. */
+  /** Sent with every page. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface Docs {
-  /** A page by its name without an ending; `llms.txt` for programs. */
+  /** A page by its file name without extension; `llms.txt` for programs. */
   page(name: string): DocsPage | undefined;
 }
 
@@ -28,25 +31,33 @@ const HEADERS = {
   "Referrer-Policy": "no-referrer",
 };
 
-/** From the folder of the built program, or of the sources. */
+/** Relative to the built program, or to the sources. */
 const FOLDERS = [join(__dirname, "..", "docs"), join(__dirname, "..", "..", "docs")];
 
 export function openDocs(serviceName: string): Docs {
   const folder = FOLDERS.find((one) => existsSync(join(one, "errors.md")));
   const files = folder === undefined ? [] : readdirSync(folder).filter((file) => file.endsWith(".md"));
-  const texts = new Map(files.sort().map((file) => [file.slice(0, -".md".length), readFileSync(join(folder ?? "", file), "utf8")]));
+  const texts = new Map(
+    files.sort().map((file) => [file.slice(0, -".md".length), readFileSync(join(folder ?? "", file), "utf8")]),
+  );
   const names = [...texts.keys()];
   const pages = new Map<string, DocsPage>([["index", page(serviceName, names, "Documentation", indexOf(texts))]]);
   for (const [name, text] of texts) pages.set(name, page(serviceName, names, titleOf(text), markdown.render(text)));
   const llms = folder === undefined ? undefined : join(folder, "llms.txt");
   if (llms !== undefined && existsSync(llms))
-    pages.set("llms.txt", { contentType: "text/plain; charset=utf-8", content: readFileSync(llms, "utf8"), headers: HEADERS });
+    pages.set("llms.txt", {
+      contentType: "text/plain; charset=utf-8",
+      content: readFileSync(llms, "utf8"),
+      headers: HEADERS,
+    });
   return { page: (name) => pages.get(name) };
 }
 
 const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
 const indexOf = (texts: ReadonlyMap<string, string>): string =>
-  markdown.render(["# Documentation", "", ...[...texts].map(([name, text]) => `- [${titleOf(text)}](${name}.md)`)].join("\n"));
+  markdown.render(
+    ["# Documentation", "", ...[...texts].map(([name, text]) => `- [${titleOf(text)}](${name}.md)`)].join("\n"),
+  );
 
 const escape = (text: string): string => text.replace(/[&<>"]/g, (one) => `&#${one.charCodeAt(0)};`);
 
@@ -72,7 +83,7 @@ ${body}</main>
 
 const markdown = new MarkdownIt({ html: false, linkify: false });
 
-/** Headings are addresses: `## unknown_group` is `#unknown_group`. */
+/** Headings get anchors: `## unknown_group` is `#unknown_group`. */
 markdown.core.ruler.push("anchors", ({ tokens }) => {
   tokens.forEach((token, i) => {
     if (token.type === "heading_open") token.attrSet("id", anchorOf(tokens[i + 1]?.content ?? ""));
@@ -85,12 +96,15 @@ const anchorOf = (heading: string): string =>
     .trim()
     .replace(/ /g, "-");
 
-/** Comments are for those who make the pages. */
+/** HTML comments are for editors of the pages. */
 markdown.core.ruler.before("normalize", "comments", (state) => {
   state.src = state.src.replace(/^<!--.*-->$/gm, "");
 });
 
-/** A link to another page of the folder leads to its page; one out of it, to the name alone, since those files are not served. */
+/**
+ * Links to pages of this folder are rewritten to /docs; other relative links point to the index, since those files are
+ * not served.
+ */
 markdown.core.ruler.push("links", ({ tokens }) => {
   for (const inline of tokens) {
     for (const token of inline.children ?? []) {

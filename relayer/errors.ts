@@ -1,4 +1,6 @@
-/** From whatever was thrown to what the client sees. Unknown errors answer with one fixed sentence; their cause is for the log only. Source: wire "Errors". */
+/**
+ * Maps thrown errors to the client's response. Unknown errors get one fixed sentence; their cause goes to the log only.
+ */
 import { ERRORS, KeywrightError } from "../protocol/errors";
 import { problemType, type Problem } from "../protocol/http";
 import { translateUnavailable } from "./store/unavailable";
@@ -9,7 +11,7 @@ const OUR_BUG = new KeywrightError(
 );
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 
-/** The named error behind whatever was thrown. */
+/** The API error for anything thrown. */
 export function namedError(thrown: unknown): KeywrightError {
   const error = translateUnavailable(thrown);
   return error instanceof KeywrightError ? error : OUR_BUG;
@@ -17,7 +19,9 @@ export function namedError(thrown: unknown): KeywrightError {
 
 export const isOurBug = (error: KeywrightError): boolean => error.code === "internal_error";
 
-/** `origin` makes the type an address that opens. Facts come first: none of them can take the place of a member of the problem itself. */
+/**
+ * `origin` makes the type an absolute URL. Facts are spread first, so that none can override a member of the problem.
+ */
 export function problemOf(error: KeywrightError, requestId: string, origin = ""): Problem {
   const { title } = ERRORS[error.code];
   return {
@@ -33,7 +37,7 @@ export function problemOf(error: KeywrightError, requestId: string, origin = "")
   };
 }
 
-/** Seconds for `Retry-After`, on every answer that a retry may improve. */
+/** Seconds for `Retry-After`, on every response that a retry may improve. */
 export function retryAfterOf(error: KeywrightError): number | undefined {
   if (error.retryAfterSeconds !== undefined) return Math.max(1, Math.ceil(error.retryAfterSeconds));
   return error.retryable ? DEFAULT_RETRY_AFTER_SECONDS : undefined;

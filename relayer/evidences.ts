@@ -1,6 +1,6 @@
 /**
- * The folder the TLS ingress fills with evidence of its certificate. Read only: regular files directly inside it, by plain names, of bounded size; no link is followed.
- * Source: specification §4 "Transparency endpoints".
+ * Reads the folder where the TLS ingress puts evidence of its certificate. Read-only: regular files directly inside it,
+ * with plain names and bounded size; symbolic links are not followed.
  */
 import { constants } from "node:fs";
 import { lstat, open, readdir, type FileHandle } from "node:fs/promises";
@@ -52,7 +52,8 @@ export class EvidenceFolder {
   }
 
   async #open(name: string): Promise<FileHandle> {
-    // Without NONBLOCK the opening of a named pipe would wait for ever; without NOFOLLOW a link could lead out of the folder.
+    // Without NONBLOCK, opening a named pipe would block indefinitely; without NOFOLLOW a link could lead out of the
+    // folder.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     return open(join(this.directory, name), flags).catch((error: unknown) => {
       throw notFound(name, error);
@@ -63,7 +64,7 @@ export class EvidenceFolder {
 async function contentOf(file: FileHandle, name: string): Promise<Buffer> {
   const entry = await file.stat();
   if (!entry.isFile() || entry.size > MAX_EVIDENCE_BYTES) throw notFound(name);
-  // One byte more than its size: a file that grows while it is read is not handed out in half.
+  // One byte more than its size detects a file that grows while it is read: never serve part of it.
   const buffer = Buffer.alloc(entry.size + 1);
   let length = 0;
   for (;;) {
@@ -79,9 +80,19 @@ function contentTypeOf(name: string): string {
 }
 
 function notFound(name: string, cause?: unknown): KeywrightError {
-  return new KeywrightError("evidence_not_found", `there is no evidence file ${name}; /evidences/ lists those there are.`, {}, { cause });
+  return new KeywrightError(
+    "evidence_not_found",
+    `there is no evidence file ${name}; /evidences/ lists those there are.`,
+    {},
+    { cause },
+  );
 }
 
 function unreadable(cause: unknown): never {
-  throw new KeywrightError("attestation_unavailable", "the evidence files are not there at the moment.", {}, { cause, retryAfterSeconds: 30 });
+  throw new KeywrightError(
+    "attestation_unavailable",
+    "the evidence files are not there at the moment.",
+    {},
+    { cause, retryAfterSeconds: 30 },
+  );
 }

@@ -1,4 +1,4 @@
-/** Whether everything a request needs is there, and the executor's account of itself. */
+/** Readiness of everything a request depends on, and the executor's info. */
 import { sql } from "kysely";
 import { KeywrightError } from "../protocol/errors";
 import type { ExecutorAnswer } from "../protocol/executor";
@@ -8,7 +8,7 @@ import type { Db } from "./store/database";
 
 const INFO_KEPT_MS = 5_000;
 
-/** The executor's info, asked for again after a few seconds; failures are not kept. */
+/** The executor's info, cached for a few seconds; failures are not cached. */
 export function cachedInfo(executor: Executor): () => Promise<ExecutorAnswer<"info">> {
   let kept: { readonly until: number; readonly info: Promise<ExecutorAnswer<"info">> } | undefined;
   return () => {
@@ -22,8 +22,16 @@ export function cachedInfo(executor: Executor): () => Promise<ExecutorAnswer<"in
   };
 }
 
-/** One sentence for each thing that is missing: chain, payer with gas, database, executor. */
-export async function readinessProblems({ chain, executor, db }: { chain: Pick<Chain, "ready">; executor: Executor; db: Db }): Promise<string[]> {
+/** One sentence per problem with chain, payer gas, database or executor. */
+export async function readinessProblems({
+  chain,
+  executor,
+  db,
+}: {
+  chain: Pick<Chain, "ready">;
+  executor: Executor;
+  db: Db;
+}): Promise<string[]> {
   const checks = [
     problemsOf(async () => (await chain.ready()).problems),
     problemsOf(async () => {
@@ -35,7 +43,10 @@ export async function readinessProblems({ chain, executor, db }: { chain: Pick<C
   return [...new Set((await Promise.all(checks)).flat())];
 }
 
-async function problemsOf(check: () => Promise<readonly string[]>, otherwise = "The chain cannot be read."): Promise<readonly string[]> {
+async function problemsOf(
+  check: () => Promise<readonly string[]>,
+  otherwise = "The chain cannot be read.",
+): Promise<readonly string[]> {
   try {
     return await check();
   } catch (error) {

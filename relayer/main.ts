@@ -1,4 +1,4 @@
-/** Starts the relayer: store, credits, chain, executor client, the REST face, metrics; drains on SIGTERM. */
+/** Starts the relayer: store, credits, chain, executor client, HTTP API, metrics; drains on SIGTERM. */
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { TYPED_DATA_VERSION, domainName } from "../protocol/typedData";
@@ -14,9 +14,9 @@ import { Audit, type AuditFigures } from "./credits/audit";
 import { Repeating } from "./background";
 import { openDashboard } from "./dashboard";
 import { EvidenceFolder } from "./evidences";
-import { ExecutorClient } from "./executorClient";
+import { ExecutorClient, type Executor } from "./executorClient";
 import { cachedInfo, readinessProblems } from "./health";
-import { createLogger, type Logger } from "./logger";
+import { createLogger, type Logger } from "../protocol/log";
 import { Metrics } from "./metrics";
 import { cardDouble } from "./middleware/cardDouble";
 import { Authentication } from "./middleware/credentials";
@@ -25,26 +25,29 @@ import { RequestLimits } from "./middleware/rateLimits";
 import { buildOpenApi } from "./openapi";
 import { createHandlers, type HandlerDeps } from "./routes";
 import { createIdempotencyStore, type IdempotencyStore } from "./store/idempotency";
+import { CodeSharingExecutor } from "./sharedCode";
 import { openStore, type Store } from "./store";
 import { Instance } from "./store/instance";
 import { KnownCids } from "./store/knownCids";
 import { dropOld } from "./store/retention";
-import { storeLimiter } from "./store/rateLimits";
+import { fleetingLimiter, storeLimiter } from "./store/rateLimits";
+import { SharedCodeStore } from "./store/sharedCode";
 import { openDocs } from "./docs";
 import { openViewer } from "./viewer";
 
 const API_VERSION = "1.0.0";
-/** As long as a write may take to be answered, and a little more. */
+/** The longest a write may take to be answered, plus a margin. */
 const DRAIN_MS = 35_000;
 const DRAIN_SWEEP_MS = 50;
 const CATCH_UP_MS = 500;
 const AUDIT_MS = 5_000;
 const HOUSEKEEPING_MS = 60 * 60_000;
+const TRIMMING_MS = 5 * 60_000;
 
-/** Readiness goes first: balancers stop sending while everything is still served. */
+/** Readiness is withdrawn first: load balancers stop sending while everything is still served. */
 const drain = { isOn: false };
 
-/** What is running, and how each part ends: last started, first stopped. */
+/** The running parts; stopped in reverse order of their start. */
 class Running {
   readonly #parts: { readonly name: string; readonly stop: () => Promise<unknown> }[] = [];
   add(name: string, stop: () => Promise<unknown>): void {
@@ -58,33 +61,56 @@ class Running {
 }
 
 async function start(config: Config, log: Logger, running: Running): Promise<void> {
-  const store = await openStore({ databaseUrl: config.databaseUrl, dataDir: config.dataDir, onIdleError: (error) => log.warn({ err: error }, "database") });
+  const store = await openStore({
+    databaseUrl: config.databaseUrl,
+    dataDir: config.dataDir,
+    onIdleError: (error) => log.warn({ err: error }, "database"),
+  });
   running.add("store", () => store.close());
   const instance = new Instance({
     db: store.db,
     storeIsOurs: store.kind === "pglite",
+    lockOf: store.lockOf,
     onError: (error) => log.error({ err: error }, "the lease could not be renewed"),
   });
   await instance.start();
   running.add("instance", () => instance.stop());
-  const executor = new ExecutorClient(config.executorSocket);
-  running.add("executor client", () => executor.close());
+  const client = new ExecutorClient(config.executorSocket);
+  running.add("executor client", () => client.close());
+  const sharedCode = new SharedCodeStore(store.db, config.sharedCode);
+  const executor = new CodeSharingExecutor(client, sharedCode, (error) =>
+    log.warn({ err: error }, "code by CID could not be shared"),
+  );
   const metrics = new Metrics();
   const credits = await startCredits(config, log, store, instance.id);
   running.add("credits", () => credits.stop());
-  const chain = await openChain(chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }));
+  const chain = await openChain(
+    chainOptions(config, log, { store, instanceId: instance.id, executor, credits, metrics }),
+  );
   running.add("chain", () => chain.close());
   metrics.watchChain(chain);
+  metrics.watchEndpoints(chain);
   metrics.watchLedger(startAudit(log, store, running));
+  metrics.watchProcessor(() => credits.processorFigures());
   metrics.watchStore(() => store.pool());
   metrics.watchPool(async () => (await executor.call("info", {})).pool);
   running.add("housekeeping", startHousekeeping(config, store, log));
+  running.add("shared code", startTrimming(sharedCode, log));
 
-  const typedDataDomain = { name: domainName(config.serviceName), version: TYPED_DATA_VERSION, chainId: config.chainId } as const;
+  const typedDataDomain = {
+    name: domainName(config.serviceName),
+    version: TYPED_DATA_VERSION,
+    chainId: config.chainId,
+  } as const;
   const app = createApp({
     handlers: createHandlers(handlerDeps(config, log, { store, executor, credits, chain, metrics, typedDataDomain })),
     authentication: new Authentication({ chain, executor, typedDataDomain }),
-    limits: new RequestLimits(config.rateLimits, storeLimiter(store.db)),
+    limits: new RequestLimits(config.rateLimits, {
+      budgets: storeLimiter(store.db),
+      rates: fleetingLimiter(store.db),
+      instances: () => instance.peers,
+    }),
+    wasSubmitted: async (actId) => (await chain.submissionByIdempotencyKey(actId)) !== undefined,
     idempotency: new Idempotency(startIdempotencyStore(log, store, instance.id, running)),
     log,
     serviceName: config.serviceName,
@@ -95,7 +121,13 @@ async function start(config: Config, log: Logger, running: Running): Promise<voi
   running.add("metrics server", await listen(metrics.server(), config.host, config.metricsPort));
   running.add("API server", await listen(apiServer(app.callback()), config.host, config.port));
   log.info(
-    { host: config.host, port: config.port, metricsPort: config.metricsPort, chainId: String(config.chainId), store: store.kind },
+    {
+      host: config.host,
+      port: config.port,
+      metricsPort: config.metricsPort,
+      chainId: String(config.chainId),
+      store: store.kind,
+    },
     "the relayer is listening",
   );
 }
@@ -107,16 +139,23 @@ async function startCredits(config: Config, log: Logger, store: Store, instanceI
     db: store.db,
     instanceId,
     prices: config.prices,
-    signup: { cents: config.signup.creditCents, dailyCapCents: config.signup.dailyCapCents, everyAccount: !config.production },
-    payments: hasKeys ? { secretKey: new Secret(secretKey), publishableKey, webhookSecret: new Secret(webhookSecret), apiBase } : undefined,
+    signup: {
+      cents: config.signup.creditCents,
+      dailyCapCents: config.signup.dailyCapCents,
+      everyAccount: !config.production,
+    },
+    payments: hasKeys
+      ? { secretKey: new Secret(secretKey), publishableKey, webhookSecret: new Secret(webhookSecret), apiBase }
+      : undefined,
     deployment: `${config.chainId}:${config.contractAddress}`,
     onError: (error) => log.error({ err: error }, "credits"),
+    onProcessorWrong: (found) => log.error(found, "the ledger and the payment processor differ"),
   });
   await credits.start();
   return credits;
 }
 
-/** The running check of the books. What it finds wrong is for a human: nothing is mended by itself. */
+/** The continuous audit. It reports discrepancies for people to resolve and repairs nothing. */
 function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFigures {
   const audit = new Audit(db, (found) => log.error(found, "the books do not hold"));
   const work = new Repeating(
@@ -129,9 +168,10 @@ function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFi
   return () => audit.figures;
 }
 
-/** Ends of acts that could not be written down are tried again soon: whoever repeats such a request waits for that. */
+/** Retries storing the ends of operations at short intervals: repeated requests wait for it. */
 function startIdempotencyStore(log: Logger, { db }: Store, instanceId: string, running: Running): IdempotencyStore {
-  const onError = (error: unknown): void => log.warn({ err: error }, "the end of a request could not be kept; it is tried again");
+  const onError = (error: unknown): void =>
+    log.warn({ err: error }, "the end of a request could not be kept; it is tried again");
   const kept = createIdempotencyStore(db, instanceId, onError);
   const work = new Repeating(() => kept.catchUp(), CATCH_UP_MS, onError);
   work.start();
@@ -142,13 +182,17 @@ function startIdempotencyStore(log: Logger, { db }: Store, instanceId: string, r
 interface ChainNeeds {
   readonly store: Store;
   readonly instanceId: string;
-  readonly executor: ExecutorClient;
+  readonly executor: Executor;
   readonly credits: Credits;
   readonly metrics: Metrics;
 }
 
-/** The books move in the same database transactions as the submissions; neither room knows the other. */
-function chainOptions(config: Config, log: Logger, { store, instanceId, executor, credits, metrics }: ChainNeeds): ChainOptions {
+/** Credits change in the same database transactions as submissions; chain and credits do not depend on each other. */
+function chainOptions(
+  config: Config,
+  log: Logger,
+  { store, instanceId, executor, credits, metrics }: ChainNeeds,
+): ChainOptions {
   return {
     db: store.db,
     storeIsOurs: store.kind === "pglite",
@@ -162,6 +206,7 @@ function chainOptions(config: Config, log: Logger, { store, instanceId, executor
     payerCount: config.payerCount,
     confirmationsBeforeAnswer: config.confirmations,
     tuning: config.chainTuning,
+    onExchange: (facts) => metrics.countExchange(facts),
     hooks: {
       onBegin: (submissionIds, trx) => credits.bindWrites(submissionIds, trx),
       onOutcome: async (outcomes, trx) => {
@@ -175,14 +220,18 @@ function chainOptions(config: Config, log: Logger, { store, instanceId, executor
 
 interface HandlerNeeds {
   readonly store: Store;
-  readonly executor: ExecutorClient;
+  readonly executor: Executor;
   readonly credits: Credits;
   readonly chain: Chain;
   readonly metrics: Metrics;
   readonly typedDataDomain: HandlerDeps["typedDataDomain"];
 }
 
-function handlerDeps(config: Config, log: Logger, { store, executor, credits, chain, metrics, typedDataDomain }: HandlerNeeds): HandlerDeps {
+function handlerDeps(
+  config: Config,
+  log: Logger,
+  { store, executor, credits, chain, metrics, typedDataDomain }: HandlerNeeds,
+): HandlerDeps {
   const { serviceName, prices, rateLimits, evidenceDir, stripe } = config;
   const known = new KnownCids(store.db);
   return {
@@ -190,9 +239,10 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
     credits,
     executor,
     executorInfo: cachedInfo(executor),
-    // A list without a CID is a small loss; a write that has landed must not be answered as failed.
+    // A list without a CID is a small loss; a confirmed write must not be answered as failed.
     cids: {
-      remember: (cids) => known.remember(cids).catch((error: unknown) => log.warn({ err: error }, "CIDs were not remembered")),
+      remember: (cids) =>
+        known.remember(cids).catch((error: unknown) => log.warn({ err: error }, "CIDs were not remembered")),
       lookUp: (hashes) => known.lookUp(hashes),
     },
     cidOf: cidsBeside(),
@@ -203,15 +253,20 @@ function handlerDeps(config: Config, log: Logger, { store, executor, credits, ch
     prices,
     rateLimits,
     evidences: evidenceDir === undefined ? undefined : new EvidenceFolder(evidenceDir),
-    dashboard: openDashboard({ folder: join(__dirname, "..", "dashboard"), serviceName, cardForm: stripe.apiBase === undefined ? "stripe" : "double" }),
-    problems: async () => (drain.isOn ? ["The service is shutting down."] : readinessProblems({ chain, executor, db: store.db })),
+    dashboard: openDashboard({
+      folder: join(__dirname, "..", "dashboard"),
+      serviceName,
+      cardForm: stripe.apiBase === undefined ? "stripe" : "double",
+    }),
+    problems: async () =>
+      drain.isOn ? ["The service is shutting down."] : readinessProblems({ chain, executor, db: store.db }),
     description: buildOpenApi(serviceName, API_VERSION),
     viewer: openViewer(serviceName),
     docs: openDocs(serviceName),
   };
 }
 
-/** Kept requests and the limiter's windows end by themselves; their rows are dropped now and then. */
+/** Idempotent requests and rate windows expire on their own; their rows are deleted periodically. */
 function startHousekeeping({ detailDays, runRecordsDays }: Config, { db }: Store, log: Logger): () => Promise<void> {
   const work = new Repeating(
     () => dropOld(db, { detailDays, runRecordsDays }),
@@ -222,22 +277,41 @@ function startHousekeeping({ detailDays, runRecordsDays }: Config, { db }: Store
   return () => work.stop();
 }
 
-function apiServer(callback: Parameters<typeof createServer>[1]): Server {
-  // A request has this long to arrive: slow senders hold no connection for ever.
-  return createServer({ requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, noDelay: true }, callback);
+function startTrimming(sharedCode: SharedCodeStore, log: Logger): () => Promise<void> {
+  const work = new Repeating(
+    () => sharedCode.trim(),
+    TRIMMING_MS,
+    (error) => log.warn({ err: error }, "shared code could not be trimmed"),
+  );
+  work.start();
+  return () => work.stop();
 }
 
-/** Listens, or fails with a sentence; gives back how to drain. */
+function apiServer(callback: Parameters<typeof createServer>[1]): Server {
+  // Time limit for receiving a request, so that slow senders cannot hold connections indefinitely.
+  return createServer(
+    { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, noDelay: true },
+    callback,
+  );
+}
+
+/** Listens, or fails with a readable error; returns the function that drains the server. */
 function listen(server: Server, host: string, port: number): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(error.code === "EADDRINUSE" ? new Error(`Port ${port} on ${host} is taken by another process: choose another PORT or METRICS_PORT.`) : error);
+      reject(
+        error.code === "EADDRINUSE"
+          ? new Error(`Port ${port} on ${host} is taken by another process: choose another PORT or METRICS_PORT.`)
+          : error,
+      );
     });
     server.listen(port, host, () => resolve(() => close(server)));
   });
 }
 
-/** No new connections; requests under way may end, their connections are closed as they fall idle; what is left in the end is cut. */
+/**
+ * Refuses new connections, closes idle ones, lets current requests finish, and cuts what remains after the time limit.
+ */
 function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
@@ -253,7 +327,7 @@ function close(server: Server): Promise<void> {
 
 async function main(): Promise<void> {
   const config = loadConfig();
-  const log = createLogger({ level: config.logLevel });
+  const log = createLogger(config.logLevel, "relayer");
   const running = new Running();
   const stop = async (exitCode: number): Promise<void> => {
     await running.stop(log);
@@ -278,7 +352,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // Nothing is configured yet, the log included.
+  // Configuration failed, so there is no log yet.
   process.stderr.write(`${error instanceof ConfigError ? error.message : String(error)}\n`);
   process.exit(1);
 });

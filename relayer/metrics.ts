@@ -1,15 +1,18 @@
-/** Figures for Prometheus, on a port of their own. Nothing here names an account, a key or an address of a client. */
+/** Prometheus metrics, on a separate port. No label names an account, a key or a client address. */
 import { createServer, type Server } from "node:http";
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import type { ExchangeFacts } from "./chain/rpc/client";
 import type { Chain } from "./chain/types";
 import type { RequestFacts } from "./middleware/context";
 import type { RunFacts } from "./routes/deps";
 import type { AuditFigures } from "./credits/audit";
+import type { ProcessorFigures } from "./credits/payments/check";
 import type { PoolFigures } from "./store/pool";
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const WEI_PER_ETHER = 1e18;
 const SOURCE_DEADLINE_MS = 2_000;
+const ENDPOINT_DEADLINE_MS = 1_500;
 
 export class Metrics {
   readonly #registry = new Registry();
@@ -38,6 +41,13 @@ export class Metrics {
     buckets: SECONDS,
     registers: [this.#registry],
   });
+  readonly #rpcSeconds = new Histogram({
+    name: "relayer_rpc_seconds",
+    help: "Exchanges with each RPC endpoint, by its place in RPC_URLS: ok, or what counts against the endpoint",
+    labelNames: ["endpoint", "outcome"],
+    buckets: SECONDS,
+    registers: [this.#registry],
+  });
   readonly #sources: { readonly name: string; readonly read: () => Promise<void> }[] = [];
   readonly #sourceUp = this.#gauge("relayer_source_up", "1 while the source of these figures answers", ["source"]);
 
@@ -58,13 +68,36 @@ export class Metrics {
     this.#runSeconds.observe(seconds);
   }
 
-  /** Lanes, submissions and heads, read whenever somebody asks for metrics. */
+  countExchange({ endpoint, seconds, failure }: ExchangeFacts): void {
+    this.#rpcSeconds.observe({ endpoint, outcome: failure ?? "ok" }, seconds);
+  }
+
+  /** Lag of each endpoint behind the most advanced one; endpoints that do not answer have no value. */
+  watchEndpoints(chain: Pick<Chain, "endpointHeads">): void {
+    const up = this.#gauge("relayer_rpc_up", "1 while the endpoint says which block is its newest", ["endpoint"]);
+    const lag = this.#gauge("relayer_rpc_head_lag_blocks", "Blocks that the endpoint is behind the furthest one", [
+      "endpoint",
+    ]);
+    this.#watch("rpc", async () => {
+      const heads = await chain.endpointHeads(ENDPOINT_DEADLINE_MS);
+      const furthest = Math.max(...heads.map(({ head }) => head ?? 0));
+      lag.reset();
+      for (const { endpoint, head } of heads) {
+        up.set({ endpoint }, head === undefined ? 0 : 1);
+        if (head !== undefined) lag.set({ endpoint }, furthest - head);
+      }
+    });
+  }
+
+  /** Lanes, submissions and heads, read on every scrape. */
   watchChain(chain: Pick<Chain, "stats">): void {
     const lanes = {
       balance: this.#gauge("relayer_payer_balance_ether", "Gas money of each payer", ["payer"]),
       inFlight: this.#gauge("relayer_lane_in_flight", "Transactions under way per lane", ["payer"]),
       nonce: this.#gauge("relayer_lane_next_nonce", "Next nonce of each lane", ["payer"]),
-      usable: this.#gauge("relayer_lane_usable", "1 while the payer is registered, has gas and is not draining", ["payer"]),
+      usable: this.#gauge("relayer_lane_usable", "1 while the payer is registered, has gas and is not draining", [
+        "payer",
+      ]),
     };
     const open = this.#gauge("relayer_submissions_open", "Writes without an outcome, by state", ["state"]);
     const waiting = this.#gauge("relayer_writes_waiting", "Writes that wait for their account's turn");
@@ -88,20 +121,32 @@ export class Metrics {
     });
   }
 
-  /** Runs at work and in the queue. */
+  /** Busy and queued runs of the executor. */
   watchPool(pool: () => Promise<{ size: number; busy: number; queued: number }>): void {
-    const children = this.#gauge("relayer_executor_pool", "The executor's children, and runs waiting for one", ["state"]);
+    const children = this.#gauge("relayer_executor_pool", "The executor's children, and runs waiting for one", [
+      "state",
+    ]);
     this.#watch("executor", async () => {
       const { size, busy, queued } = await pool();
       showEach(children, "state", { size, busy, queued });
     });
   }
 
-  /** What is owed to accounts, how much of it is held, and whether the books hold: as of the last whole pass of the running check. */
+  /** Total balances, held credit and audit result, as of the last complete audit pass. */
   watchLedger(audit: () => AuditFigures): void {
-    const ledger = this.#gauge("relayer_ledger_cents", "Credit over all accounts, as of the last whole check of the books", ["kind"]);
-    const wrong = this.#gauge("relayer_ledger_wrong_accounts", "Accounts whose figures do not follow from their entries, in the last whole check");
-    const finished = this.#gauge("relayer_ledger_checked_timestamp_seconds", "When the last whole check of the books ended");
+    const ledger = this.#gauge(
+      "relayer_ledger_cents",
+      "Credit over all accounts, as of the last whole check of the books",
+      ["kind"],
+    );
+    const wrong = this.#gauge(
+      "relayer_ledger_wrong_accounts",
+      "Accounts whose figures do not follow from their entries, in the last whole check",
+    );
+    const finished = this.#gauge(
+      "relayer_ledger_checked_timestamp_seconds",
+      "When the last whole check of the books ended",
+    );
     this.#watch("ledger", async () => {
       const { balanceCents, reservedCents, wrong: accounts, finishedAt } = audit();
       showEach(ledger, "kind", { balance: balanceCents, reserved: reservedCents });
@@ -110,13 +155,48 @@ export class Metrics {
     });
   }
 
-  /** Connections of the store: in use, idle, and requests that wait for one. */
+  /** Receipts according to the payment processor and to the ledger, as of the last complete comparison. */
+  watchProcessor(check: () => ProcessorFigures | undefined): void {
+    const payments = this.#gauge(
+      "relayer_processor_cents",
+      "Payments that were received and not given back, as each side says",
+      ["side"],
+    );
+    const balance = this.#gauge(
+      "relayer_processor_balance_cents",
+      "Balance of the account at the payment processor, available and pending",
+    );
+    const wrong = this.#gauge(
+      "relayer_processor_wrong_payments",
+      "Payments on which ledger and processor differ, in the last whole comparison",
+    );
+    const finished = this.#gauge(
+      "relayer_processor_checked_timestamp_seconds",
+      "When the last whole comparison with the processor ended",
+    );
+    this.#watch("processor", async () => {
+      const figures = check();
+      if (figures?.finishedAt === undefined) return;
+      showEach(payments, "side", { processor: figures.processorCents, ledger: figures.ledgerCents });
+      balance.set(figures.balanceCents);
+      wrong.set(figures.wrong);
+      finished.set(figures.finishedAt.getTime() / 1000);
+    });
+  }
+
+  /** The store's connections: in use, idle, and requests waiting for one. */
   watchStore(pool: () => PoolFigures): void {
-    const connections = this.#gauge("relayer_store_connections", "Connections of the store, and statements waiting for one", ["state"]);
+    const connections = this.#gauge(
+      "relayer_store_connections",
+      "Connections of the store, and statements waiting for one",
+      ["state"],
+    );
     this.#watch("store", async () => showEach(connections, "state", { ...pool() }));
   }
 
-  /** The text Prometheus scrapes; figures that cannot be read at the moment stay as they were, and `relayer_source_up` says so. */
+  /**
+   * The text Prometheus scrapes; figures that cannot be read keep their last value, and `relayer_source_up` reports it.
+   */
   async text(): Promise<string> {
     await Promise.all(
       this.#sources.map(async ({ name, read }) => {
@@ -150,7 +230,7 @@ function showEach(gauge: Gauge, label: string, values: Readonly<Record<string, n
   for (const [name, value] of Object.entries(values)) gauge.set({ [label]: name }, value);
 }
 
-/** True when it was done in time. */
+/** True when `work` finished in time. */
 async function within(ms: number, work: Promise<void>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), ms)));

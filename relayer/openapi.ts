@@ -1,5 +1,13 @@
-/** The OpenAPI 3.1 document, built from the route table: every endpoint with an example and every error it may answer with. Source: specification §9. */
-import { OpenAPIRegistry, OpenApiGeneratorV31, type ResponseConfig, type RouteConfig } from "@asteasolutions/zod-to-openapi";
+/**
+ * Builds the OpenAPI 3.1 document from the route table: every endpoint with an example and every error it may return.
+ * Source: docs/conformance.md §9.
+ */
+import {
+  OpenAPIRegistry,
+  OpenApiGeneratorV31,
+  type ResponseConfig,
+  type RouteConfig,
+} from "@asteasolutions/zod-to-openapi";
 import { ERRORS, type ErrorCode } from "../protocol/errors";
 import {
   PROBLEM_TYPE,
@@ -15,6 +23,7 @@ import {
   type Route,
 } from "../protocol/http";
 import { WIRE_LIMITS } from "../protocol/limits";
+import { defined } from "../protocol/defined";
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
 
@@ -27,7 +36,12 @@ const SECURITY_SCHEMES = {
     name: "X-Identity-Token",
     description: "An OIDC ID token of an owner who signs in with an identity provider.",
   },
-  walletAuth: { type: "apiKey", in: "header", name: "X-Wallet-Auth", description: "Base64 of JSON {typed_data, signature}, primaryType BillingAuth." },
+  walletAuth: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Wallet-Auth",
+    description: "Base64 of JSON {typed_data, signature}, primaryType BillingAuth.",
+  },
 } as const;
 type Scheme = keyof typeof SECURITY_SCHEMES;
 
@@ -54,15 +68,19 @@ const PRICE_WORDS: Record<Price, string> = {
 
 export function buildOpenApi(serviceName: string, version: string): OpenApiDocument {
   const registry = new OpenAPIRegistry();
-  for (const [name, scheme] of Object.entries(SECURITY_SCHEMES)) registry.registerComponent("securitySchemes", name, scheme);
-  for (const code of Object.keys(ERRORS) as ErrorCode[]) registry.registerComponent("examples", code, { value: exampleProblem(code) });
-  for (const name of ROUTE_NAMES) endpointsOf(name, serviceName).forEach((endpoint, index) => registry.registerPath(pathOf(endpoint, index)));
+  for (const [name, scheme] of Object.entries(SECURITY_SCHEMES))
+    registry.registerComponent("securitySchemes", name, scheme);
+  for (const code of Object.keys(ERRORS) as ErrorCode[])
+    registry.registerComponent("examples", code, { value: exampleProblem(code) });
+  for (const name of ROUTE_NAMES)
+    endpointsOf(name, serviceName).forEach((endpoint, index) => registry.registerPath(pathOf(endpoint, index)));
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
     info: {
       title: `${serviceName} API`,
       version,
-      description: "Accounts, PKPs and actions. Errors are application/problem+json; every code is explained at /docs/errors.",
+      description:
+        "Accounts, PKPs and actions. Errors are application/problem+json; every code is explained at /docs/errors.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "/" }],
@@ -99,8 +117,7 @@ function requestOf(route: Route, method: Endpoint["method"]): NonNullable<RouteC
   const { params, query, body } = route.request;
   const content = { "application/json": { schema: body ?? problemSchema, example: route.example.body } };
   return {
-    ...(params === undefined ? {} : { params }),
-    ...(query === undefined ? {} : { query }),
+    ...defined({ params, query }),
     ...(body === undefined || method === "GET" ? {} : { body: { content, required: true } }),
   };
 }
@@ -110,14 +127,17 @@ function responsesOf(route: Route): Record<string, ResponseConfig> {
     "X-Request-Id": { schema: { type: "string" as const, format: "uuid" } },
     ...(route.paged ? { "X-Total-Count": { schema: { type: "integer" as const } } } : {}),
   };
-  const content = { [route.answers ?? "application/json"]: { schema: route.response, example: route.example.response } };
+  const content = {
+    [route.answers ?? "application/json"]: { schema: route.response, example: route.example.response },
+  };
   return { "200": { description: "Done.", headers, content }, ...problemsOf(route) };
 }
 
-/** One entry a status; its codes are listed with an example each. */
+/** One entry per status, listing its codes with an example each. */
 function problemsOf(route: Route): Record<string, ResponseConfig> {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of errorsOf(route)) byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
+  for (const code of errorsOf(route))
+    byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
   return Object.fromEntries([...byStatus].map(([status, codes]) => [String(status), problemResponse(codes)]));
 }
 
@@ -133,5 +153,14 @@ function exampleProblem(code: ErrorCode): Record<string, unknown> {
   const { title, status } = ERRORS[code];
   const detail = `${title}.`;
   const retryable = "retryable" in ERRORS[code];
-  return { type: problemType(code), title, status, detail, code, request_id: "6f1f6a0e-5b3c-4f0e-9a57-0d6d6e9a3f11", retryable, message: detail };
+  return {
+    type: problemType(code),
+    title,
+    status,
+    detail,
+    code,
+    request_id: "6f1f6a0e-5b3c-4f0e-9a57-0d6d6e9a3f11",
+    retryable,
+    message: detail,
+  };
 }

@@ -1,4 +1,4 @@
-/** The interactive viewer of the OpenAPI document: swagger-ui's own files, served by ourselves. */
+/** The interactive viewer of the OpenAPI document: swagger-ui's files, self-hosted. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { API_PREFIX } from "../protocol/http";
@@ -24,13 +24,16 @@ const START = `SwaggerUIBundle({ url: ${JSON.stringify(`${API_PREFIX}/openapi.js
 export function openViewer(serviceName: string): Viewer {
   const folder = dirname(require.resolve("swagger-ui-dist/package.json"));
   const files = new Map<string, ViewerFile>(
-    Object.entries(FILES).map(([name, contentType]) => [name, { contentType, content: readFileSync(join(folder, name)) }]),
+    Object.entries(FILES).map(([name, contentType]) => [
+      name,
+      { contentType, content: readFileSync(join(folder, name)) },
+    ]),
   );
   files.set(START_FILE, { contentType: "text/javascript; charset=utf-8", content: START });
   return { page: pageOf(serviceName), file: (name) => files.get(name) };
 }
 
-/** The service's name is letters and digits: nothing to escape. */
+/** The service name consists of letters and digits: nothing to escape. */
 function pageOf(serviceName: string): string {
   const at = `${API_PREFIX}/swagger-ui`;
   return `<!doctype html>

@@ -1,4 +1,5 @@
-/** The chain room put together. */
+/** Assembles the chain module. */
+import { Repeating } from "../background";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
@@ -17,8 +18,7 @@ import { wantPayers } from "./submissions/operations";
 import { Reads } from "./reads/reads";
 import { SubmissionRecords, viewOf } from "./submissions/records";
 import { OutcomeFeed } from "./submissions/outcomeFeed";
-import { Repeated } from "./repeated";
-import { RpcClient } from "./rpc/client";
+import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { IS_OPEN, type SubmissionState } from "./submissions/states";
 import { estimateAsOwner } from "./submissions/forwardSimulation";
@@ -26,18 +26,31 @@ import { Batcher } from "./submissions/batcher";
 import { Simulation } from "./submissions/simulation";
 import { Submitter } from "./submissions/submitter";
 import { AccountQueue } from "./submissions/accountQueue";
-import type { Chain, ChainStats, EventPage, NetworkFacts, OwnedAccount, Readiness, SubmissionId, SubmissionView, SubmitAnswer, SubmitRequest } from "./types";
+import type {
+  Chain,
+  ChainStats,
+  EventPage,
+  NetworkFacts,
+  OwnedAccount,
+  Readiness,
+  SubmissionId,
+  SubmissionView,
+  SubmitAnswer,
+  SubmitRequest,
+} from "./types";
 
-/** Longest the chain may be silent before `/ready` says so. */
+/** Seconds without any response from the chain after which `/ready` reports it. */
 const SILENT_SECONDS = 15;
-/** Longest a question about owners waits for the events of a write that was answered. */
+/** Maximum wait of an ownership query for the events of an answered write. */
 const FOLLOWED_WITHIN_MS = 5_000;
-/** What most writes take at most, with their margin. */
+/** Upper bound of the gas of most writes, margin included. */
 const USUAL_WRITE_GAS = 300_000n;
-/** `/ready` waits no longer than this for the price of gas. */
+/** Maximum wait of `/ready` for the gas price. */
 const PRICE_WITHIN_MS = 1_000;
 
-/** Starts the chain room. Neither chain nor executor need be up: what waits for them goes on when they are. */
+/**
+ * Starts the chain module. Neither chain nor executor need be up: work that depends on them continues once they are.
+ */
 export async function openChain(options: ChainOptions): Promise<Chain> {
   const chain = new ChainRoom(options, { ...CHAIN_TUNING, ...networkTuning(options.chainId), ...options.tuning });
   await chain.start();
@@ -59,14 +72,31 @@ class ChainRoom extends Reads implements Chain {
   readonly #follower: Follower;
   readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
-  readonly #work: readonly Repeated[];
+  readonly #work: readonly Repeating[];
 
   constructor(
     private readonly given: ChainOptions,
     tuning: ChainTuning,
   ) {
-    const { db, instanceId, executor, hooks, log, rpcUrls, chainId, contractAddress, confirmationsBeforeAnswer = 1, deploymentBlock = 0 } = given;
-    const rpc = new RpcClient({ urls: rpcUrls, chainId, timeoutMs: tuning.rpcTimeoutMs, deadlineMs: tuning.rpcDeadlineMs });
+    const {
+      db,
+      instanceId,
+      executor,
+      hooks,
+      log,
+      rpcUrls,
+      chainId,
+      contractAddress,
+      confirmationsBeforeAnswer = 1,
+      deploymentBlock = 0,
+    } = given;
+    const rpc = new RpcClient({
+      urls: rpcUrls,
+      chainId,
+      timeoutMs: tuning.rpcTimeoutMs,
+      deadlineMs: tuning.rpcDeadlineMs,
+      onExchange: given.onExchange,
+    });
     const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
@@ -75,13 +105,21 @@ class ChainRoom extends Reads implements Chain {
     this.#rpc = rpc;
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
-    this.#queue = new AccountQueue({ db, maxWaitingPerAccount: tuning.maxWaitingPerAccount, maxWaiting: tuning.maxWaiting });
+    this.#queue = new AccountQueue({
+      db,
+      maxWaitingPerAccount: tuning.maxWaitingPerAccount,
+      maxWaiting: tuning.maxWaiting,
+    });
     this.#records = new SubmissionRecords(db, instanceId, hooks);
     const outcomes = new OutcomeFeed();
     outcomes.subscribe((row) => lastWrites.note(row.block_number ?? 0));
-    // A nonce is held by a unit, and ends once.
+    // A nonce is held by a single transaction (a submission or a batch), so count a batch once.
     outcomes.subscribe(({ payer, batch_id }) => batch_id === null && this.#lanes.end(payer));
-    const fees = (this.#fees = new FeeOracle({ rpc, capWei: tuning.maxFeeCapWei, defaultTipWei: tuning.defaultTipWei }));
+    const fees = (this.#fees = new FeeOracle({
+      rpc,
+      capWei: tuning.maxFeeCapWei,
+      defaultTipWei: tuning.defaultTipWei,
+    }));
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
     this.#monitor = new TransactionMonitor({
       ...shared,
@@ -91,7 +129,16 @@ class ChainRoom extends Reads implements Chain {
     const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas: tuning.maxTransactionGas });
     const { maxTransactionGas } = tuning;
     const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
-    const batcher = new Batcher({ ...shared, rpc, minBlock, forwarder: () => this.forwarder(), ...making, monitor: this.#monitor, hooks, maxTransactionGas });
+    const batcher = new Batcher({
+      ...shared,
+      rpc,
+      minBlock,
+      forwarder: () => this.forwarder(),
+      ...making,
+      monitor: this.#monitor,
+      hooks,
+      maxTransactionGas,
+    });
     this.#submitter = new Submitter({ ...shared, ...making, batcher, confirmationsBeforeAnswer });
     this.#leases = new Leases(db, instanceId);
     this.#maintenance = new PayerMaintenance({
@@ -105,13 +152,31 @@ class ChainRoom extends Reads implements Chain {
       tuning,
       apiPayers: () => this.apiPayers(),
     });
-    this.#follower = new Follower({ db, rpc, contractAddress, deploymentBlock, finalityDepth: tuning.finalityDepth, log, onReorg: () => lastWrites.forget() });
+    this.#follower = new Follower({
+      db,
+      rpc,
+      contractAddress,
+      deploymentBlock,
+      finalityDepth: tuning.finalityDepth,
+      log,
+      onReorg: () => lastWrites.forget(),
+    });
     this.#events = new Events(db);
     this.#work = [
-      new Repeated("look after the lanes", tuning.maintainEveryMs, log, () => this.#underLease("keep_lanes", () => this.#maintenance.run())),
-      new Repeated("take up submissions", tuning.sweepEveryMs, log, () => this.#sweep()),
-      new Repeated("follow events", tuning.slowestPollMs, log, () => this.#underLease("follow_events", () => this.#follower.follow())),
+      this.#repeating("maintain the lanes", tuning.maintainEveryMs, () =>
+        this.#underLease("keep_lanes", () => this.#maintenance.run()),
+      ),
+      this.#repeating("take up submissions", tuning.sweepEveryMs, () => this.#sweep()),
+      this.#repeating("follow events", tuning.slowestPollMs, () =>
+        this.#underLease("follow_events", () => this.#follower.follow()),
+      ),
     ];
+  }
+
+  #repeating(name: string, everyMs: number, work: () => Promise<void>): Repeating {
+    return new Repeating(work, everyMs, (error) =>
+      this.given.log.warn({ err: error, work: name }, "background work failed; it is tried again"),
+    );
   }
 
   async start(): Promise<void> {
@@ -125,7 +190,11 @@ class ChainRoom extends Reads implements Chain {
   }
 
   async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
-    return estimateAsOwner(this.#rpc, await this.#lastWrite(), { from: owner, to: this.given.contractAddress, data: encodeWrite(write) });
+    return estimateAsOwner(this.#rpc, await this.#lastWrite(), {
+      from: owner,
+      to: this.given.contractAddress,
+      data: encodeWrite(write),
+    });
   }
 
   submit(request: SubmitRequest): Promise<SubmitAnswer> {
@@ -147,7 +216,10 @@ class ChainRoom extends Reads implements Chain {
     return this.#events.page(id, after, limit);
   }
 
-  /** From the followed events, once they are as far as the last answered write; each candidate is asked for its present owner. */
+  /**
+   * From the indexed events, once they include the last answered write; the present owner of each candidate is then
+   * read from the contract.
+   */
   async accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
     await this.#untilFollowed(await this.#lastWrite());
     const candidates = await this.#events.accountsEverOwnedBy(owner);
@@ -158,7 +230,13 @@ class ChainRoom extends Reads implements Chain {
   async #untilFollowed(block: number): Promise<void> {
     const deadline = Date.now() + FOLLOWED_WITHIN_MS;
     while ((await this.#events.followedBlock()) < block) {
-      if (Date.now() > deadline) throw new KeywrightError("chain_unavailable", "The newest events cannot be read at the moment.", {}, { retryAfterSeconds: 2 });
+      if (Date.now() > deadline)
+        throw new KeywrightError(
+          "chain_unavailable",
+          "The newest events cannot be read at the moment.",
+          {},
+          { retryAfterSeconds: 2 },
+        );
       await this.#underLease("follow_events", () => this.#follower.follow()).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -173,7 +251,7 @@ class ChainRoom extends Reads implements Chain {
     return { ready: problems.length === 0, problems };
   }
 
-  /** True while the price is not known: that the chain does not answer is a problem of its own. */
+  /** True while the price is unknown: an unresponsive chain is reported as a problem of its own. */
   async #canPayForWrites(): Promise<boolean> {
     const fees = await Promise.race([
       this.#fees.now().catch(() => undefined),
@@ -199,6 +277,10 @@ class ChainRoom extends Reads implements Chain {
       headAgeSeconds: this.#head.ageSeconds,
       followedBlock: await this.#events.followedBlock(),
     };
+  }
+
+  endpointHeads(withinMs: number): Promise<readonly EndpointHead[]> {
+    return this.#rpc.heads(withinMs);
   }
 
   async close(): Promise<void> {

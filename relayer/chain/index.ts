@@ -1,3 +1,3 @@
 export { openChain } from "./chain";
 export { parseSubmissionId } from "./submissions/records";
-export { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
+export { type ChainOptions, type ChainTuning } from "./settings";

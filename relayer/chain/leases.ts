@@ -1,4 +1,7 @@
-/** Work that one instance does for all: mending lanes, following events. Held by lease, taken over by compare-and-set when its holder's has run out. */
+/**
+ * Work that one instance does for all: maintaining lanes, following events. Assigned by lease; an expired lease is
+ * taken over by compare-and-set.
+ */
 import type { Db } from "../store/database";
 import { leaseExpired } from "../store/instance";
 
@@ -10,18 +13,28 @@ export class Leases {
     private readonly instanceId: string,
   ) {}
 
-  /** True while the lease is this instance's. */
+  /** Claims the lease; true while it is this instance's. */
   async claim(lease: LeaseName): Promise<boolean> {
     const { numUpdatedRows } = await this.db
       .updateTable("chain_duties")
       .set({ instance_id: this.instanceId })
       .where("name", "=", lease)
-      .where((eb) => eb.or([eb("instance_id", "is", null), eb("instance_id", "=", this.instanceId), leaseExpired("chain_duties.instance_id")]))
+      .where((eb) =>
+        eb.or([
+          eb("instance_id", "is", null),
+          eb("instance_id", "=", this.instanceId),
+          leaseExpired("chain_duties.instance_id"),
+        ]),
+      )
       .executeTakeFirst();
     return numUpdatedRows > 0n;
   }
 
   async release(): Promise<void> {
-    await this.db.updateTable("chain_duties").set({ instance_id: null }).where("instance_id", "=", this.instanceId).execute();
+    await this.db
+      .updateTable("chain_duties")
+      .set({ instance_id: null })
+      .where("instance_id", "=", this.instanceId)
+      .execute();
   }
 }

@@ -3,20 +3,22 @@ import type { Address } from "../../protocol/ids";
 import type { ChainTuning } from "./settings";
 import type { NetworkFacts } from "./types";
 
-/** What differs from chain to chain; an operator's settings go before these. */
-export type NetworkTuning = Partial<Pick<ChainTuning, "finalityDepth" | "maxFeeCapWei" | "defaultTipWei" | "stuckAfterMs">>;
+/** Per-network defaults; an operator's settings override them. */
+export type NetworkTuning = Partial<
+  Pick<ChainTuning, "finalityDepth" | "maxFeeCapWei" | "defaultTipWei" | "stuckAfterMs" | "nonceLostAfterMs">
+>;
 
 const GWEI = 10n ** 9n;
 
 const TUNING: Readonly<Record<string, NetworkTuning>> = {
-  // Blocks of 12 s: a transaction may well wait for a few.
-  "1": { stuckAfterMs: 60_000, finalityDepth: 64 },
-  "11155111": { stuckAfterMs: 60_000, finalityDepth: 64 },
-  // Blocks of 2 s, fees of a fraction of a gwei.
+  // 12 s blocks: a transaction may take several blocks, and nodes may lag a block apart that long.
+  "1": { stuckAfterMs: 60_000, nonceLostAfterMs: 30_000, finalityDepth: 64 },
+  "11155111": { stuckAfterMs: 60_000, nonceLostAfterMs: 30_000, finalityDepth: 64 },
+  // 2 s blocks, fees of a fraction of a gwei.
   "10": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },
   "8453": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },
   "84532": { stuckAfterMs: 15_000, finalityDepth: 150, maxFeeCapWei: 50n * GWEI, defaultTipWei: GWEI / 1_000n },
-  // Fees run to thousands of gwei at times; reorgs of dozens of blocks were seen.
+  // Fees reach thousands of gwei at times; reorgs of dozens of blocks have been observed.
   "137": { stuckAfterMs: 15_000, finalityDepth: 256, maxFeeCapWei: 10_000n * GWEI, defaultTipWei: 30n * GWEI },
   // Four blocks a second, and no tips.
   "42161": { stuckAfterMs: 15_000, finalityDepth: 240, maxFeeCapWei: 50n * GWEI, defaultTipWei: 0n },

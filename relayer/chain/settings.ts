@@ -1,50 +1,54 @@
-/** What the chain room is given, and the figures it works with. */
+/** Options and tuning of the chain module. */
 import type { Logger } from "pino";
 import type { Address } from "../../protocol/ids";
 import type { Db } from "../store/database";
+import type { ExchangeFacts } from "./rpc/client";
 import type { ExecutorPort, SubmissionHooks } from "./types";
 
 export interface ChainTuning {
-  /** Longest one exchange with an endpoint may take. */
+  /** Maximum duration of one exchange with an endpoint. */
   readonly rpcTimeoutMs: number;
-  /** Longest a read or simulation may take over all endpoints. */
+  /** Maximum duration of a read or simulation over all endpoints. */
   readonly rpcDeadlineMs: number;
-  /** Longest `submit` waits for an outcome before it answers `submission_pending`. */
+  /** Maximum time `submit` waits for an outcome before it answers `submission_pending`. */
   readonly answerWithinMs: number;
-  /** Heads are asked for this often at most, and at least. */
+  /** Shortest and longest interval between polls of the head. */
   readonly fastestPollMs: number;
   readonly slowestPollMs: number;
-  /** A sent transaction without a receipt is looked for this often. */
+  /** Interval at which a sent transaction's receipt is looked up. */
   readonly lookEveryMs: number;
-  /** A known transaction that is next in its lane and still not mined after this time gets higher fees. */
+  /** A known transaction that is next in its lane and not mined after this time is resent with higher fees. */
   readonly stuckAfterMs: number;
-  /** A nonce that every endpoint calls used, by nobody of ours, is believed to be so after this time. */
+  /** How long all endpoints must agree that a foreign transaction used a nonce of this service. */
   readonly nonceLostAfterMs: number;
-  /** A write nobody could sign for this long is given up. */
+  /** A write that could not be signed for this long is abandoned. */
   readonly unsignedForAtMostMs: number;
-  /** No fee per gas above this is ever offered, in wei. */
+  /** The highest fee per gas offered, in wei; twice that to abandon a nonce. */
   readonly maxFeeCapWei: bigint;
-  /** Transactions of a payer that may be on their way at once. */
+  /** Maximum number of a payer's pending transactions. */
   readonly maxInFlightPerLane: number;
-  /** Writes waiting for their account's turn, per account and in all; more are refused with `queue_full`. */
+  /** Writes waiting for their account's turn, per account and in total; further ones are refused with `queue_full`. */
   readonly maxWaitingPerAccount: number;
   readonly maxWaiting: number;
-  /** Lanes are looked after this often. */
+  /** Interval of lane maintenance. */
   readonly maintainEveryMs: number;
-  /** Submissions without a monitor are looked for this often. */
+  /** Interval of the search for submissions without a monitor. */
   readonly sweepEveryMs: number;
-  /** A tip that is offered where the endpoints name none, in wei per gas. */
+  /** The tip when no endpoint suggests one, in wei per gas. */
   readonly defaultTipWei: bigint;
-  /** No transaction is given more gas than this: what the protocol allows one (EIP-7825: 2^24). */
+  /** Gas limit of any transaction: the protocol's maximum (EIP-7825: 2^24). */
   readonly maxTransactionGas: bigint;
-  /** A payer below the first figure is topped up to the second, in wei. Both are raised to what `topUpGas` costs at present, and to what a write wants. */
+  /**
+   * A payer below the first amount is topped up to the second, in wei. Both are raised to the current cost of
+   * `topUpGas`, and to what a write requested.
+   */
   readonly topUpBelowWei: bigint;
   readonly topUpToWei: bigint;
-  /** So much gas a payer should be able to pay for at any time. */
+  /** Gas a payer should be able to pay for at any time. */
   readonly topUpGas: bigint;
-  /** The most one top-up moves: what the executor signs at most (its MAX_TOP_UP_WEI). */
+  /** Maximum amount of one top-up: the limit of what the executor signs (its MAX_TOP_UP_WEI). */
   readonly maxTopUpWei: bigint;
-  /** From this depth on a block is taken as final: `confirmed`. */
+  /** Depth from which a block is treated as final: `confirmed`. */
   readonly finalityDepth: number;
 }
 
@@ -59,7 +63,7 @@ export const CHAIN_TUNING: ChainTuning = {
   slowestPollMs: 1_000,
   lookEveryMs: 2_000,
   stuckAfterMs: 30_000,
-  nonceLostAfterMs: 120_000,
+  nonceLostAfterMs: 6_000,
   unsignedForAtMostMs: 600_000,
   maxFeeCapWei: 500n * GWEI,
   maxInFlightPerLane: 4,
@@ -78,9 +82,9 @@ export const CHAIN_TUNING: ChainTuning = {
 
 export interface ChainOptions {
   readonly db: Db;
-  /** No other relayer can be on this store: what this one knows of its own writes is all there is to know. Default false. */
+  /** No other relayer uses this store: its own writes are all there are. Default false. */
   readonly storeIsOurs?: boolean | undefined;
-  /** Of the store's `Instance`: what this process holds carries it. */
+  /** The id of the store's `Instance`; marks what this process holds. */
   readonly instanceId: string;
   readonly executor: ExecutorPort;
   readonly hooks: SubmissionHooks;
@@ -88,11 +92,13 @@ export interface ChainOptions {
   readonly rpcUrls: readonly string[];
   readonly chainId: bigint;
   readonly contractAddress: Address;
-  /** Block of the contract's deployment: where its events begin. Default 0. */
+  /** Block of the contract's deployment, where its events begin. Default 0. */
   readonly deploymentBlock?: number | undefined;
-  /** Lanes 1 to this many are used; the admin payer besides. */
+  /** Lanes 1 to this number are used, besides the admin payer. */
   readonly payerCount: number;
-  /** How deep a write has to be before it is answered; 1 = mined. */
+  /** Called for each exchange with an endpoint. */
+  readonly onExchange?: ((facts: ExchangeFacts) => void) | undefined;
+  /** Depth a write must reach before it is answered; 1 = mined. */
   readonly confirmationsBeforeAnswer?: number | undefined;
   readonly tuning?: Partial<ChainTuning> | undefined;
 }

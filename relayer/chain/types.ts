@@ -1,50 +1,41 @@
 /**
- * What the rest of the relayer knows of the chain: reads that see every answered write, and writes that land exactly once.
- * Source: specification §2 to §4; wire "Requests and answers"; house "Three walks".
+ * The interface of the chain module for the rest of the relayer: reads that see every answered write, and writes that
+ * are executed exactly once.
  */
 import type { Transaction } from "kysely";
-import type { Decision } from "../../protocol/decision";
 import type { SignedForwardRequest } from "../../protocol/forwardShape";
-import type { ContractWrite, Credential, ExecutorAnswer, ExecutorRequest, signedEnvelopeSchema } from "../../protocol/executor";
+import type {
+  ContractWrite,
+  Credential,
+  ExecutorAnswer,
+  ExecutorRequest,
+  signedEnvelopeSchema,
+} from "../../protocol/executor";
 import type { ErrorCode } from "../../protocol/errors";
+import type { Decision } from "../../protocol/decision";
+import type { KeyState } from "../../protocol/keyState";
 import type { AccountId, ActionHash, Address, DerivationPath, GroupId, Hash32, KeyId, PkpId } from "../../protocol/ids";
 import type { z } from "zod";
 import type { Act } from "../act";
 import type { Database } from "../store/database";
 import type { SubmissionState } from "./submissions/states";
 
-/** Facts of the network this relayer serves; fixed while it runs. */
+/** Constants of the network this relayer serves. */
 export interface NetworkFacts {
   readonly chainId: bigint;
   readonly chainName: string;
   readonly testnet: boolean;
-  /** Symbol of the coin gas is paid in. */
+  /** Symbol of the gas token. */
   readonly token: string;
   readonly contractAddress: Address;
   readonly keyNamespace: Hash32;
-}
-
-/** A key of any kind at the block of the answer. */
-export interface KeyState {
-  readonly keyId: KeyId;
-  readonly accountId: AccountId;
-  /** True for the account key; false for a usage key. */
-  readonly isAccountKey: boolean;
-  /** Set and not expired; for an account key: its account is managed. */
-  readonly live: boolean;
-  /** Of the account: true in API mode, false in ChainSecured mode. */
-  readonly managed: boolean;
-  /** Unix seconds; 0 = never. */
-  readonly expiresAtSeconds: bigint;
-  /** Spending cap over the key's life in US cents; 0 = none. */
-  readonly capCents: bigint;
 }
 
 export interface AccountView {
   readonly id: AccountId;
   readonly owner: Address;
   readonly managed: boolean;
-  /** Nothing but the owner acts. */
+  /** Only the owner can act. */
   readonly frozen: boolean;
   readonly name: string;
   readonly description: string;
@@ -56,7 +47,7 @@ export interface AccountView {
 
 export interface OwnedAccount {
   readonly id: AccountId;
-  /** Somebody gave it: the owner has neither made it nor signed for it. */
+  /** Transferred to the owner, who neither created it nor signed for it. */
   readonly byTransfer: boolean;
 }
 
@@ -102,7 +93,7 @@ export interface UsageKeyView {
   readonly executeInGroups: readonly bigint[];
 }
 
-/** Which items of a list: skip `offset`, then at most `limit` (1 to 1,000). */
+/** A slice of a list: skip `offset`, then at most `limit` items (1 to 1,000). */
 export interface PageRequest {
   readonly offset: number;
   readonly limit: number;
@@ -110,51 +101,63 @@ export interface PageRequest {
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** How many there are in all. */
+  /** Total number of items. */
   readonly total: number;
 }
 
-/** 128 random bits as 32 lower-case hex digits: knowing one is the right to look at its fate. */
+/** 128 random bits as 32 lower-case hex digits. A bearer capability: the id grants read access to the status. */
 export type SubmissionId = string & { readonly __submissionId: true };
 
-/** What a client asked for, on its way to the chain. */
+/** A client's write on its way to the chain. */
 export type SubmitRequest = SubmitCommon & (CredentialWrite | OwnersRequest);
 
-/** A write that a credential allows; the payer is its sender. */
+/** A write permitted by a credential; a payer is the sender. */
 export interface CredentialWrite {
-  /** Argument 0 of the write is the hash of this credential; the executor checks it. */
+  /** Argument 0 of the write is the hash of this credential, which the executor verifies. */
   readonly credential: Credential;
-  /** What to write; where that depends on what the contract holds, made when no earlier write of the account is under way any more. */
+  /**
+   * The write; a function if it depends on contract state, called once no earlier write of the account is in progress.
+   */
   readonly write: ContractWrite | (() => Promise<ContractWrite>);
   /** The new owner's signed envelope, for `convertToChainSecuredAccount` only. */
   readonly convert?: z.infer<typeof signedEnvelopeSchema>;
 }
 
-/** A call that the owner signed; it goes through the forwarder. Where its nonce is to be asked for, made when the account's turn has come. */
+/**
+ * A call signed by the owner, sent through the forwarder; a function if its nonce must be read first, called when the
+ * account's turn comes.
+ */
 export interface OwnersRequest {
+  /** The signer, whose forwarder nonce the request takes: requests of one signer are serialized. */
+  readonly signer: Address;
   readonly forward: SignedForwardRequest | (() => Promise<SignedForwardRequest>);
 }
 
 export interface SubmitCommon {
-  /** Whose write this is: writes of one account go one after another. For a new account: the id it will have. */
+  /** The account, whose writes are serialized. For a new account: its future id. */
   readonly accountId: AccountId;
-  /** The route's name (`add_group`): kept with the submission, shown by the operator's tools. */
+  /** The route's name (`add_group`): stored with the submission and shown by operator tools. */
   readonly kind: string;
+  /** Called before the write takes a place in its account's queue; throws when the caller may not have one. */
+  readonly admit?: () => Promise<void>;
   /**
-   * Called once after the simulation succeeded and before anything is signed. Throwing stops the write with nothing spent.
-   * What it reserves is bound, settled, released or abandoned through `SubmissionHooks`, whatever happens.
+   * Called once after a successful simulation and before anything is signed. If it throws, the write stops at no cost.
+   * The reservation is always bound, settled, released or abandoned through `SubmissionHooks`.
    */
   readonly reserve?: (submissionId: SubmissionId) => Promise<void>;
-  /** Already scoped by the caller (route, account). A second submit with the same one waits for the first's outcome instead of writing again. */
+  /**
+   * Already scoped by the caller (route, account). Another submit with the same key waits for the first one's outcome
+   * instead of writing again.
+   */
   readonly idempotencyKey?: string;
-  /** Told how far the write has come: whatever is thrown, its end says whether anything may have happened. */
+  /** Records how far the write got: whatever is thrown, it tells whether anything may have happened. */
   readonly act?: Pick<Act, "begins" | "cameToNothing" | "happened">;
   readonly requestId?: string;
-  /** How long to wait for the outcome before `submission_pending`; default: the chain's own. */
+  /** How long to wait for the outcome before `submission_pending`; defaults to the tuning's `answerWithinMs`. */
   readonly waitMs?: number;
 }
 
-/** What the receipt says, in the wire's words; only what the write made. */
+/** What the write created, from its receipt, in the API's terms. */
 export interface WriteResult {
   /** Decimal. */
   readonly group_id?: string;
@@ -168,18 +171,18 @@ export interface SubmitAnswer {
   readonly transactionHash: Hash32;
   readonly blockNumber: number;
   readonly result: WriteResult;
-  /** True when the idempotency key had been used: this is the outcome of the earlier write. */
+  /** True when the idempotency key was used before: this is the earlier write's outcome. */
   readonly replayed: boolean;
 }
 
-/** A failure as it is kept: the code and sentence the route would have answered with. */
+/** A stored failure: the code and detail of the route's error response. */
 export interface SubmissionFailure {
   readonly code: ErrorCode;
   readonly detail: string;
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** A submission as `GET /submissions/:id` may show it; never a secret. */
+/** A submission as `GET /submissions/:id` shows it; contains no secret. */
 export interface SubmissionView {
   readonly id: SubmissionId;
   readonly accountId: AccountId;
@@ -189,43 +192,46 @@ export interface SubmissionView {
   readonly blockNumber?: number;
   readonly result?: WriteResult;
   readonly error?: SubmissionFailure;
-  /** The transaction was mined, so that it cost gas: with an error this is a write that reverted when it was mined. */
+  /** The transaction was mined and cost gas; together with an error, the write reverted when mined. */
   readonly charged: boolean;
-  /** After a reorg changed the outcome (state `changed`): what had been answered before. */
+  /** With state `changed` (after a reorg): the outcome reported before. */
   readonly before?: { readonly result?: WriteResult; readonly error?: SubmissionFailure };
   readonly createdAt: Date;
 }
 
-/** How a submission ended, for the books. */
+/** How a submission ended, for credits. */
 export interface SubmissionOutcome {
   readonly submissionId: SubmissionId;
   readonly accountId: AccountId;
   readonly kind: string;
-  /** Mined, with or without success: it cost us gas, so what was reserved is settled; else it is released. */
+  /** Mined, successfully or not: it cost gas, so the reservation is settled; otherwise it is released. */
   readonly charged: boolean;
 }
 
-/** Given by main, so that books and submissions move in the same transactions. Called only for writes that came with a `reserve`; each once for all of a batch. */
+/**
+ * Provided by main, so that credits and submissions change in the same transactions. Called only for writes with a
+ * `reserve`; once for a whole batch.
+ */
 export interface SubmissionHooks {
-  /** In the transaction that writes the submissions down. Throwing stops the writes with nothing spent. */
+  /** In the transaction that stores the submissions. If it throws, the writes stop at no cost. */
   onBegin(submissionIds: readonly SubmissionId[], trx: Transaction<Database>): Promise<void>;
-  /** In the transaction that writes the outcomes: once per submission. Settles or releases. */
+  /** In the transaction that stores the outcomes, once per submission. Settles or releases. */
   onOutcome(outcomes: readonly SubmissionOutcome[], trx: Transaction<Database>): Promise<void>;
-  /** The write failed after `reserve` and before it was written down. */
+  /** The write failed after `reserve` and before it was stored. */
   onAbandon(submissionId: SubmissionId): Promise<void>;
 }
 
-/** One contract event of an account, as it stands on the present chain. */
+/** A contract event of an account, as on the canonical chain. */
 export interface AccountEvent {
-  /** Resumes after this event: opaque text; stays valid across restarts and reorgs. */
+  /** Resumes after this event: an opaque text, valid across restarts and reorgs. */
   readonly cursor: string;
   readonly name: string;
   readonly blockNumber: number;
   readonly transactionHash: Hash32;
   readonly logIndex: number;
   /**
-   * Arguments by name: uints as decimal strings, ids and hashes as 0x and 64 digits, addresses checksummed. After a reorg an event that is no longer
-   * on the chain is followed by an entry of the same name with `removed: true`.
+   * Arguments by name: uints as decimal strings, ids and hashes as 0x and 64 digits, addresses checksummed. After a
+   * reorg, an event that is no longer canonical is followed by an entry of the same name with `removed: true`.
    */
   readonly args: Readonly<Record<string, unknown>>;
   readonly removed: boolean;
@@ -233,7 +239,7 @@ export interface AccountEvent {
 
 export interface EventPage {
   readonly events: readonly AccountEvent[];
-  /** The cursor to ask with next; equals the given one when there is nothing new. */
+  /** The cursor for the next request; equals the given one when there is nothing new. */
   readonly next: string;
 }
 
@@ -244,14 +250,14 @@ export interface Readiness {
 }
 
 /**
- * The chain room. All reads answer from a block at or after the last write any relayer on this store has answered, and throw
- * `chain_unavailable` when no endpoint can. Ids that are not on chain give `undefined` where the type says so; else the contract's named error
- * (`unknown_account`, `unknown_group` …) is thrown as a KeywrightError.
+ * The chain module. All reads are served from a block at or after the last write answered by any relayer on this store,
+ * and throw `chain_unavailable` when no endpoint can serve them. Unknown ids yield `undefined` where the type says so;
+ * otherwise the contract's named error (`unknown_account`, `unknown_group` …) is thrown as a KeywrightError.
  */
 export interface Chain {
   readonly network: NetworkFacts;
 
-  /** The first of `ids` the contract has ever known (a key's text id before its decoded id). */
+  /** The first of `ids` that the contract has ever known (a key's text id before its decoded id). */
   key(ids: readonly KeyId[]): Promise<KeyState | undefined>;
   account(id: AccountId): Promise<AccountView | undefined>;
   group(id: AccountId, groupId: GroupId): Promise<GroupView>;
@@ -261,12 +267,14 @@ export interface Chain {
   pkps(id: AccountId, page: PageRequest): Promise<Page<PkpView>>;
   pkpsInGroup(id: AccountId, groupId: GroupId, page: PageRequest): Promise<Page<PkpView>>;
   usageKeys(id: AccountId, page: PageRequest): Promise<Page<UsageKeyView>>;
-  /** A set usage key, live or expired, of any account. */
+  /** A usage key of any account, live or expired. */
   usageKey(id: KeyId): Promise<UsageKeyView | undefined>;
   /** The PKP of a number (from 1). Throws `unknown_pkp_number`. */
   pkpByNumber(id: AccountId, number: bigint): Promise<PkpId>;
-  /** Why a run would be refused, as the contract's enum; allowed is true when it would not. `pkpId` absent asks for key and action only. */
+  /** Why the contract would refuse a run, if it would. Without `pkpId`, checks key and action only. */
   explainExecution(key: KeyId, action: ActionHash, pkpId?: PkpId): Promise<Decision>;
+  /** The block of the last answered write: the minimum block for contract reads made elsewhere. */
+  lastWrite(): Promise<number>;
   apiPayers(): Promise<readonly Address[]>;
   /** The zero address until one is set. */
   adminApiPayer(): Promise<Address>;
@@ -274,35 +282,46 @@ export interface Chain {
   forwarder(): Promise<Address>;
   /** The signer's next nonce at the forwarder. */
   forwarderNonce(signer: Address): Promise<bigint>;
-  /** Gas that the write would take as a call of `owner`. A revert throws the named error. */
+  /** Estimated gas of the write as a call of `owner`. A revert throws the named error. */
   estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint>;
 
   /**
-   * Accounts whose present owner is this address: its own first, then those somebody transferred to it, each oldest first. Knows of every write that any
-   * relayer on this store has answered.
+   * Accounts currently owned by this address: its own first, then those transferred to it, each oldest first. Includes
+   * every write that any relayer on this store has answered.
    */
   accountsOwnedBy(owner: Address): Promise<readonly OwnedAccount[]>;
 
-  /** Asks the contract whether the write would succeed now; a revert throws the named error. Nothing is signed or spent. */
+  /** Checks whether the write would succeed now; a revert throws the named error. Nothing is signed or spent. */
   simulate(write: ContractWrite): Promise<void>;
 
   /**
-   * Carries a write to the chain exactly once: waits for the account's turn, simulates, reserves, has it authorised and signed, sends it and waits.
-   * @throws KeywrightError the contract's named error (nothing spent); the same with `facts.charged: true` and `transaction_hash` when it reverted
-   * as mined; what `reserve` or the executor threw; `no_payer_available`, `queue_full`, `chain_unavailable` (nothing spent);
-   * `submission_pending` (504) with `facts.submission_id` when the outcome is not known in time: it is carried on in the background.
+   * Executes a write exactly once: waits for the account's turn, simulates, reserves credit, has it authorized and
+   * signed, sends it and waits.
+   * @throws KeywrightError the contract's named error (no cost); the same with `facts.charged: true` and
+   * `transaction_hash` when it reverted as mined; any error of `reserve` or the executor; `no_payer_available`,
+   * `queue_full`, `chain_unavailable` (no cost); `submission_pending` (504) with `facts.submission_id` when the outcome
+   * is not known in time: the write continues in the background.
    */
   submit(request: SubmitRequest): Promise<SubmitAnswer>;
   submission(id: SubmissionId): Promise<SubmissionView | undefined>;
   submissionByIdempotencyKey(key: string): Promise<SubmissionView | undefined>;
 
-  /** Events of one account after a cursor (from the beginning without one), at most `limit`. Throws `invalid_value` for a cursor that is none. */
+  /**
+   * Events of one account after a cursor (from the beginning without one), at most `limit`. Throws `invalid_value` for
+   * an invalid cursor.
+   */
   events(id: AccountId, after: string | undefined, limit: number): Promise<EventPage>;
 
   ready(): Promise<Readiness>;
-  /** Figures for the metrics and the operator's tools, from memory and the store; no call to the chain. */
+  /**
+   * The newest block of each RPC endpoint, by its index in the list (from 1); undefined for one that does not answer in
+   * time.
+   */
+  endpointHeads(withinMs: number): Promise<readonly { readonly endpoint: number; readonly head: number | undefined }[]>;
+
+  /** Figures for the metrics and the operator's tools, from memory and the store; does not call the chain. */
   stats(): Promise<ChainStats>;
-  /** Takes no new writes, hands open submissions to whoever comes next, stops every timer. */
+  /** Accepts no new writes, releases open submissions to other instances, stops every timer. */
   close(): Promise<void>;
 }
 
@@ -326,8 +345,13 @@ export interface ChainStats {
   readonly followedBlock: number;
 }
 
-/** What the chain needs of the executor; `relayer/executorClient.ts` is one. */
+/** What the chain needs of the executor; implemented by `relayer/executorClient.ts`. */
 export interface ExecutorPort {
-  call<C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>, context?: { requestId?: string; signal?: AbortSignal }): Promise<ExecutorAnswer<C>>;
+  call<C extends ExecutorWriteCall>(
+    name: C,
+    request: ExecutorRequest<C>,
+    context?: { requestId?: string; signal?: AbortSignal },
+  ): Promise<ExecutorAnswer<C>>;
 }
-export type ExecutorWriteCall = "authorizeWrites" | "signAsPayer" | "signForwards" | "signNoop" | "signTopUp" | "payers";
+export type ExecutorWriteCall =
+  "authorizeWrites" | "signAsPayer" | "signForwards" | "signNoop" | "signTopUp" | "payers";

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Db } from "../store/database";
 import type { Balance } from "./types";
@@ -19,32 +20,43 @@ export async function ensureKey(db: Db, keyId: KeyId): Promise<void> {
 }
 
 export async function readBalance(db: Db, accountId: AccountId): Promise<Balance> {
-  const row = await db.selectFrom("credit_accounts").select(["balance_cents", "reserved_cents"]).where("account_id", "=", accountId).executeTakeFirst();
+  const row = await db
+    .selectFrom("credit_accounts")
+    .select(["balance_cents", "reserved_cents"])
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
   return { balanceCents: row?.balance_cents ?? 0, reservedCents: row?.reserved_cents ?? 0 };
 }
 
 export async function readSpent(db: Db, keyIds: readonly KeyId[]): Promise<ReadonlyMap<KeyId, number>> {
   if (keyIds.length === 0) return new Map();
-  const rows = await db.selectFrom("key_spending").select(["key_id", "spent_cents"]).where("key_id", "in", keyIds).execute();
+  const rows = await db
+    .selectFrom("key_spending")
+    .select(["key_id", "spent_cents"])
+    .where("key_id", "in", keyIds)
+    .execute();
   const spent = new Map(rows.map((row) => [row.key_id, row.spent_cents]));
   return new Map(keyIds.map((keyId) => [keyId, spent.get(keyId) ?? 0]));
 }
 
-/** The payment processor is told the address that was given first. */
+/** The first address given is kept; it is the one passed to the payment processor. */
 export async function rememberEmail(db: Db, accountId: AccountId, email: string): Promise<void> {
   await ensureAccount(db, accountId);
-  await db.updateTable("credit_accounts").set({ email }).where("account_id", "=", accountId).where("email", "is", null).execute();
+  await db
+    .updateTable("credit_accounts")
+    .set({ email })
+    .where("account_id", "=", accountId)
+    .where("email", "is", null)
+    .execute();
 }
 
-/** Ids seen by this process, so that "make the row if there is none" costs one statement per process, not one per request. */
+/** Ids seen by this process, so that "insert if missing" costs one statement per process, not one per request. */
 export class SeenIds {
-  readonly #seen = new Set<string>();
-  constructor(private readonly most = 50_000) {}
+  readonly #seen = new LRUCache<string, true>({ max: 50_000 });
 
   async once(id: string, first: () => Promise<unknown>): Promise<void> {
-    if (this.#seen.has(id)) return;
+    if (this.#seen.get(id) !== undefined) return;
     await first();
-    if (this.#seen.size >= this.most) this.#seen.clear();
-    this.#seen.add(id);
+    this.#seen.set(id, true);
   }
 }

@@ -1,16 +1,20 @@
 /**
- * Goes through the books account by account, for ever, and compares what is kept with what it is made of. A piece at a time, so that it costs the same in every minute
- * however long the ledger is; the sums that metrics show are those of the last whole pass.
+ * Continuously audits the ledger, one page of accounts at a time: balances must equal the sum of their entries,
+ * reserved sums the held reservations. Paging keeps the load constant however long the ledger is; metrics show the sums
+ * of the last complete pass.
  */
 import { sql } from "kysely";
 import type { Db } from "../store/database";
 
 export interface AuditFigures {
-  /** Of the last whole pass. */
+  /** Of the last complete pass. */
   readonly accounts: number;
   readonly balanceCents: number;
   readonly reservedCents: number;
-  /** Accounts whose figures do not follow from their entries and reservations, or that were spent below zero; each is in the log. */
+  /**
+   * Accounts whose figures do not follow from their entries and reservations, or that were spent below zero; each is
+   * logged.
+   */
   readonly wrong: number;
   readonly finishedAt: Date | undefined;
 }
@@ -45,7 +49,7 @@ export class Audit {
     return this.#finished;
   }
 
-  /** The next accounts; after the last one the pass is finished and the next begins. */
+  /** Audits the next page of accounts; after the last page the pass is complete and the next one starts over. */
   async turn(): Promise<void> {
     const piece = await this.#look();
     for (const found of piece.wrong) this.onWrong(found);
@@ -63,7 +67,7 @@ export class Audit {
     this.#after = "";
   }
 
-  /** One statement, so that everything is seen as of one moment. */
+  /** One statement, so that all figures come from one snapshot. */
   async #look(): Promise<Piece> {
     const { rows } = await sql<Piece>`
       with piece as (
@@ -79,7 +83,9 @@ export class Audit {
         select piece.*, case
           when balance_cents <> coalesce(posted.cents, 0) then 'a balance is the sum of its entries'
           when reserved_cents <> coalesce(held.cents, 0) then 'what is reserved is what open reservations hold'
-          when balance_cents < 0 and not coalesce(may_owe, false) then 'nobody is below zero but through refunds, disputes and corrections'
+          when balance_cents < 0 and not coalesce(may_owe, false) and not exists (
+            select from credit_reservations late where late.account_id = piece.account_id and given_back and state = 'settled'
+          ) then 'nobody is below zero but through refunds, disputes, corrections and late settlements'
         end as rule
         from piece left join posted using (account_id) left join held using (account_id)
       )

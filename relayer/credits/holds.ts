@@ -1,8 +1,8 @@
 /**
- * Reserve, settle, release: one statement each, and that statement decides. Under any number of concurrent spenders the rows it locks are the account's,
- * then the key's, then its own reservation; so nobody can spend what another has reserved, and nobody waits for somebody who waits for him.
+ * Reserve, settle, release: one atomic statement each. Rows are locked in a fixed order (account, key, the reservation
+ * itself), so concurrent spenders can neither spend reserved credit nor deadlock.
  */
-import { sql } from "kysely";
+import { sql, type RawBuilder } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { Db } from "../store/database";
 import { leaseExpired } from "../store/instance";
@@ -15,14 +15,17 @@ export interface Hold extends Spender {
   readonly id: string;
   readonly kind: "write" | "run";
   readonly instanceId: string;
-  /** Less than this is not worth starting: the hold is refused. */
+  /** The hold is refused below this. */
   readonly leastCents: number;
-  /** As much of this as balance and cap allow, in whole steps. */
+  /** The hold takes as much of this as balance and cap allow, in whole steps. */
   readonly mostCents: number;
   readonly stepCents: number;
 }
 
-/** Cents held, or undefined when balance or cap do not allow `leastCents`. The account's row (and the key's) has to exist. */
+/**
+ * Returns the cents held, or undefined when balance or cap do not allow `leastCents`. The rows of account and key must
+ * exist.
+ */
 export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
   const { rows } = await sql<{ reserved_cents: number }>`
     with account as materialized (
@@ -47,30 +50,108 @@ export async function hold(db: Db, wanted: Hold): Promise<number | undefined> {
   return rows[0]?.reserved_cents;
 }
 
-const capOf = (spender: Spender): number | null => spender.capCents || null;
+/** What a write holds: all or nothing. */
+export type WriteHold = Spender & Pick<Hold, "id" | "instanceId"> & { readonly cents: number };
+
+/**
+ * Holds credit for writes of different accounts in one statement; each is granted or refused on its own. Returns the
+ * granted ids. All accounts are locked before any key, each ordered by id, so that two such statements cannot deadlock.
+ */
+export async function holdWrites(db: Db, holds: readonly WriteHold[]): Promise<ReadonlySet<string>> {
+  const wanted = JSON.stringify(
+    holds.map(({ id, accountId, keyId, cents, instanceId, ...spender }) => ({
+      id,
+      accountId,
+      keyId,
+      cents,
+      instanceId,
+      cap: capOf(spender),
+    })),
+  );
+  // Separate array parameters let the planner use index lookups instead of scanning all accounts.
+  const accountIds = holds.map(({ accountId }) => accountId);
+  const keyIds = holds.flatMap(({ keyId }) => (keyId === undefined ? [] : [keyId]));
+  const { rows } = await sql<{ id: string }>`
+    with wanted as (
+      select * from jsonb_to_recordset(${wanted}::jsonb) as w (id text, "accountId" text, "keyId" text, cents int8, "instanceId" text, cap int8)
+    ), account as materialized (
+      select account_id, balance_cents - reserved_cents as free from credit_accounts
+      where account_id = any(${accountIds}::text[]) order by account_id for update
+    ), key as materialized (
+      select key_id, spent_cents + reserved_cents as used from key_spending
+      where key_id = any(${keyIds}::text[]) and (select count(*) from account) > 0 order by key_id for update
+    ), granted as materialized (
+      select wanted.* from wanted join account on account_id = "accountId" left join key on key_id = "keyId" where least(free, cap - used) >= cents
+    ), account_held as (
+      update credit_accounts set reserved_cents = reserved_cents + granted.cents from granted
+      where account_id = any(${accountIds}::text[]) and account_id = granted."accountId" and balance_cents - reserved_cents >= granted.cents returning granted.*
+    ), key_held as (
+      update key_spending set reserved_cents = reserved_cents + account_held.cents from account_held
+      where key_id = any(${keyIds}::text[]) and key_id = account_held."keyId"
+    )
+    insert into credit_reservations (id, kind, account_id, key_id, reserved_cents, instance_id)
+    select id, 'write', "accountId", "keyId", cents, "instanceId" from account_held returning id`.execute(db);
+  return new Set(rows.map(({ id }) => id));
+}
+
+const capOf = (spender: Pick<Spender, "capCents">): number | null => spender.capCents || null;
 
 export interface Closing {
   readonly id: string;
   readonly state: Exclude<ReservationState, "held">;
-  /** What the act came to; more than was reserved is never taken. */
+  /** Cost of the operation; capped at the reserved amount. */
   readonly costCents: number;
-  /** `unbound`: only if it came to belong to no submission; `orphaned`: and if the instance that answers for it is gone. */
+  /**
+   * `unbound`: only if no submission is bound to it; `orphaned`: additionally only if the lease of its instance has
+   * expired.
+   */
   readonly only?: "unbound" | "orphaned";
-  /** Written down with it, also where there was nothing to reserve. */
+  /** Stored in the same statement, also where nothing was reserved. */
   readonly record?: RunRecord | undefined;
 }
 
-/** Closes a held reservation: posts its cost, gives the rest back. Returns the cost, or undefined when it was not held (any more). */
+/**
+ * Closes a held reservation: posts its cost, releases the rest. Returns the cost, or undefined when it was not held
+ * (any more).
+ */
 export async function close(db: Db, closing: Closing): Promise<number | undefined> {
   const unbound = closing.only === undefined ? sql`` : sql`and not bound`;
   const orphaned = closing.only === "orphaned" ? sql`and ${leaseExpired("instance_id")}` : sql``;
+  return posted(
+    db,
+    closing,
+    sql`update credit_reservations set state = ${closing.state}, cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now(),
+        given_back = ${closing.only === "orphaned"}::boolean
+      where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
+      returning id, kind, account_id, key_id, reserved_cents, cost_cents`,
+  );
+}
+
+/**
+ * Settles a reservation released because its instance was presumed dead although it was alive and completed the
+ * operation. Nothing is held for it any more, so the balance may go negative. Returns the cost, or undefined when the
+ * reservation is not in that state.
+ */
+export async function settleLate(db: Db, closing: Closing): Promise<number | undefined> {
+  return posted(
+    db,
+    closing,
+    sql`update credit_reservations set state = 'settled', cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now()
+      where id = ${closing.id} and state = 'released' and given_back
+      returning id, kind, account_id, key_id, 0::int8 as reserved_cents, cost_cents`,
+  );
+}
+
+/**
+ * Updates balance and key, and inserts ledger entry and record, for the reservation that `closed` closes and returns.
+ */
+async function posted(db: Db, closing: Closing, closed: RawBuilder<unknown>): Promise<number | undefined> {
   const { rows } = await sql<{ cost_cents: number }>`
     with closed as (
-      update credit_reservations set state = ${closing.state}, cost_cents = least(${closing.costCents}::int8, reserved_cents), closed_at = now()
-      where id = ${closing.id} and state = 'held' ${unbound} ${orphaned}
-      returning id, kind, account_id, key_id, reserved_cents, cost_cents
+      ${closed}
     ), account as (
-      update credit_accounts set balance_cents = balance_cents - closed.cost_cents, entries = entries + (closed.cost_cents > 0)::int, reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
+      update credit_accounts set balance_cents = balance_cents - closed.cost_cents, entries = entries + (closed.cost_cents > 0)::int,
+        reserved_cents = credit_accounts.reserved_cents - closed.reserved_cents
       from closed where credit_accounts.account_id = closed.account_id
       returning closed.id, closed.kind, closed.account_id, closed.key_id, closed.reserved_cents, closed.cost_cents
     ), key as (
@@ -84,7 +165,10 @@ export async function close(db: Db, closing: Closing): Promise<number | undefine
   return rows[0]?.cost_cents;
 }
 
-/** Closes the held reservations of several writes in one statement: those that were charged cost what they held. Accounts and keys may repeat. */
+/**
+ * Closes the held reservations of several writes in one statement; charged ones cost what they held. Accounts and keys
+ * may repeat.
+ */
 export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<void> {
   const wanted = JSON.stringify(ends.map(({ submissionId, charged }) => ({ id: submissionId, charged })));
   await sql`
@@ -95,12 +179,14 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
         cost_cents = case when ends.charged then reserved_cents else 0 end, closed_at = now()
       from ends where credit_reservations.id = ends.id and state = 'held'
       returning credit_reservations.id, kind, account_id, key_id, reserved_cents, cost_cents
+    ), locked as materialized (
+      select account_id from credit_accounts where account_id in (select account_id from closed) order by account_id for update
     ), account as (
       update credit_accounts set balance_cents = balance_cents - sums.cost, entries = credit_accounts.entries + sums.entries,
         reserved_cents = credit_accounts.reserved_cents - sums.held
       from (
         select account_id, sum(cost_cents)::int8 as cost, sum(reserved_cents)::int8 as held, count(*) filter (where cost_cents > 0) as entries
-        from closed group by account_id
+        from closed join locked using (account_id) group by account_id
       ) as sums
       where credit_accounts.account_id = sums.account_id
     ), key as (
@@ -109,18 +195,24 @@ export async function closeWrites(db: Db, ends: readonly WriteEnd[]): Promise<vo
       where key_spending.key_id = sums.key_id
     )
     insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, key_id)
-    select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from closed where cost_cents > 0`.execute(db);
+    select account_id, ${contraOf("run")}, -cost_cents, kind, id, kind || ':' || id, key_id from closed where cost_cents > 0`.execute(
+    db,
+  );
 }
 
-/** Why a hold was refused, in figures. */
-export async function shortage(db: Db, wanted: Hold): Promise<KeywrightError> {
+/** The error for a refused hold, with the amounts. */
+export async function shortage(db: Db, wanted: Spender & Pick<Hold, "leastCents">): Promise<KeywrightError> {
   const spent = await keyUse(db, wanted);
   if (spent !== undefined && capOf(wanted) !== null && (wanted.capCents ?? 0) - spent < wanted.leastCents) {
-    return new KeywrightError("key_cap_spent", "The key's spending cap is spent. Its owner can raise the cap, or use another key.", {
-      required_cents: wanted.leastCents,
-      cap_cents: wanted.capCents,
-      spent_cents: spent,
-    });
+    return new KeywrightError(
+      "key_cap_spent",
+      "The key's spending cap is spent. Its owner can raise the cap, or use another key.",
+      {
+        required_cents: wanted.leastCents,
+        cap_cents: wanted.capCents,
+        spent_cents: spent,
+      },
+    );
   }
   const account = await db
     .selectFrom("credit_accounts")
@@ -138,7 +230,7 @@ export async function shortage(db: Db, wanted: Hold): Promise<KeywrightError> {
   );
 }
 
-async function keyUse(db: Db, wanted: Hold): Promise<number | undefined> {
+async function keyUse(db: Db, wanted: Spender): Promise<number | undefined> {
   if (wanted.keyId === undefined) return undefined;
   const row = await db
     .selectFrom("key_spending")

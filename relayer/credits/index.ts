@@ -1,14 +1,15 @@
-/** Credits: an exact ledger under any concurrency and any crash. Source: specification §4 "Billing"; design "Credits". */
+/** Credits: a ledger that stays exact under concurrency and crashes. */
 import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { ensureAccount, ensureKey, readBalance, readSpent, rememberEmail, SeenIds } from "./accounts";
 import { Repeating } from "../background";
 import { readHistory } from "./ledger";
+import type { PaymentDiscrepancy, ProcessorCheck, ProcessorFigures } from "./payments/check";
 import { Payments, type PaymentKeys } from "./payments/index";
 import { paymentsUnavailable } from "./payments/processor";
 import { Reservations } from "./reservations";
-import { readRun, readRuns, readUsage } from "./runRecords";
+import { readRun, readRuns, readUsage, recordEnds } from "./runRecords";
 import { grantSignupCredit, type SignupCredit } from "./signup";
 import type {
   Balance,
@@ -35,21 +36,26 @@ export type * from "./types";
 
 export interface CreditsOptions {
   readonly db: Db;
-  /** This process among its peers (`Instance.id`). */
+  /** Identifies this process among its peers (`Instance.id`). */
   readonly instanceId: string;
   readonly prices: Prices;
   readonly signup: SignupCredit;
-  /** Absent: nothing can be bought, and what is metered is still refused without credit. */
+  /** Absent: no credit can be bought; metered operations still require credit. */
   readonly payments?: PaymentKeys | undefined;
-  /** Names this deployment (chain and contract) in the metadata of its payments. */
+  /** Identifies this deployment (chain and contract) in the metadata of its payments. */
   readonly deployment: string;
-  /** Told of failures of work in the background. */
+  /** Receives errors of background work. */
   readonly onError: (error: unknown) => void;
   readonly sweepMs?: number | undefined;
   readonly reconcileMs?: number | undefined;
+  /** Receives each payment on which the processor and the ledger differ. */
+  readonly onProcessorWrong?: ((found: PaymentDiscrepancy) => void) | undefined;
+  readonly checkMs?: number | undefined;
 }
 
 const SWEEP_MS = 5_000;
+const CHECK_MS = 30_000;
+const RECORD_MS = 1_000;
 const RECONCILE_MS = 10 * 60_000;
 
 export function createCredits(options: CreditsOptions): Credits {
@@ -63,6 +69,7 @@ class LedgerCredits implements Credits {
   readonly #accounts = new SeenIds();
   readonly #keys = new SeenIds();
   readonly #background: readonly Repeating[];
+  #check: ProcessorCheck | undefined;
 
   constructor(private readonly options: CreditsOptions) {
     const { db, payments, deployment, onError } = options;
@@ -71,12 +78,22 @@ class LedgerCredits implements Credits {
     this.#payments = payments && new Payments(db, payments, deployment);
     this.#background = [
       new Repeating(() => this.#reservations.sweep(), options.sweepMs ?? SWEEP_MS, onError),
-      ...(this.#payments === undefined ? [] : [this.#reconciling(this.#payments)]),
+      new Repeating(() => recordEnds(db), RECORD_MS, onError),
+      ...(this.#payments === undefined ? [] : [this.#reconciling(this.#payments), this.#checking(this.#payments)]),
     ];
   }
 
   #reconciling(payments: Payments): Repeating {
     return new Repeating(() => payments.reconcile(), this.options.reconcileMs ?? RECONCILE_MS, this.options.onError);
+  }
+
+  #checking(payments: Payments): Repeating {
+    const check = (this.#check = payments.check(this.options.onProcessorWrong ?? (() => undefined)));
+    return new Repeating(() => check.turn(), this.options.checkMs ?? CHECK_MS, this.options.onError);
+  }
+
+  processorFigures(): ProcessorFigures | undefined {
+    return this.#check?.figures;
   }
 
   async balance(accountId: AccountId): Promise<Balance> {
@@ -171,9 +188,14 @@ class LedgerCredits implements Credits {
     return this.#payments;
   }
 
-  /** The first time this process meets an account: its row, and where every account gets one its signup credit. */
+  /**
+   * On first sight of an account in this process: inserts its row and, where every account gets one, grants its signup
+   * credit.
+   */
   async #sight(accountId: AccountId): Promise<void> {
-    const first = this.options.signup.everyAccount ? () => this.grantSignupCredit(accountId) : () => ensureAccount(this.#db, accountId);
+    const first = this.options.signup.everyAccount
+      ? () => this.grantSignupCredit(accountId)
+      : () => ensureAccount(this.#db, accountId);
     await this.#accounts.once(accountId, first);
   }
 
@@ -188,5 +210,6 @@ class LedgerCredits implements Credits {
 
   async stop(): Promise<void> {
     await Promise.all(this.#background.map((work) => work.stop()));
+    await this.#reservations.stop();
   }
 }

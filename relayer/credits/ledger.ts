@@ -1,6 +1,6 @@
 /**
- * The ledger: append-only, one row per posting, each between an account and one book of the house. The account's balance is a row changed in the same
- * transaction, so the sum of an account's entries is its balance at any moment.
+ * The ledger: append-only, one row per posting, each between an account and one of the service's own books. The
+ * account's balance is updated in the same transaction, so it always equals the sum of the account's entries.
  */
 import { sql } from "kysely";
 import type { AccountId, KeyId } from "../../protocol/ids";
@@ -25,13 +25,16 @@ export interface Posting {
   /** Not zero; positive = credit to the account. */
   readonly amountCents: number;
   readonly reference: string;
-  /** The same act always has the same key, and posts once. */
+  /** The same operation always has the same key and posts once. */
   readonly postingKey: string;
 }
 
 export const contraOf = (kind: EntryKind): HouseBook => CONTRA[kind];
 
-/** Posts and moves the balance, unless this act has posted before. Returns whether it did. The account's row has to exist. */
+/**
+ * Posts and updates the balance, unless this posting key was used before. Returns whether it posted. The account's row
+ * must exist.
+ */
 export async function post(trx: Trx, posting: Posting): Promise<boolean> {
   const inserted = await trx
     .insertInto("ledger_entries")
@@ -57,20 +60,29 @@ export async function post(trx: Trx, posting: Posting): Promise<boolean> {
 }
 
 export async function readHistory(db: Db, accountId: AccountId, page: Page): Promise<History> {
-  const ofAccount = db.selectFrom("ledger_entries").where("account_id", "=", accountId);
-  const rows = await ofAccount
-    .select(["id", "kind", "amount_cents", "reference", "key_id", "created_at"])
+  const rows = await db
+    .selectFrom("ledger_entries as entry")
+    .leftJoin("payments", (join) =>
+      join.onRef("payments.intent_id", "=", "entry.reference").on("entry.contra", "=", "payments"),
+    )
+    .where("entry.account_id", "=", accountId)
+    .select(["id", "kind", "amount_cents", "reference", "key_id", "receipt_url", "entry.created_at"])
     .orderBy("id", "desc")
     .limit(page.size)
     .offset(page.number * page.size)
     .execute();
-  const account = await db.selectFrom("credit_accounts").select("entries").where("account_id", "=", accountId).executeTakeFirst();
+  const account = await db
+    .selectFrom("credit_accounts")
+    .select("entries")
+    .where("account_id", "=", accountId)
+    .executeTakeFirst();
   const entries = rows.map((row) => ({
     id: row.id,
     kind: row.kind,
     amountCents: row.amount_cents,
     reference: row.reference,
     keyId: (row.key_id ?? undefined) as KeyId | undefined,
+    receiptUrl: row.receipt_url ?? undefined,
     createdAt: row.created_at,
   }));
   return { entries, total: account?.entries ?? 0 };

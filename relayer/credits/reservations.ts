@@ -1,59 +1,62 @@
-/** Reservations belong to acts: a write's to its submission, a run's to the run. Source: design "Credits". */
+/** Reservations belong to operations: a write's to its submission, a run's to the run. */
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { KeywrightError } from "../../protocol/errors";
 import type { Prices } from "../../protocol/limits";
 import type { Db, Trx } from "../store/database";
 import { leaseExpired } from "../store/instance";
-import { close, closeWrites, hold, shortage, type Closing, type Hold } from "./holds";
+import { close, closeWrites, hold, settleLate, shortage, type Closing, type Hold } from "./holds";
+import { WriteHolds } from "./writeHolds";
 import type { WriteEnd, RunRecord, RunRequest, RunReservation, WriteReservation } from "./types";
 
 export interface ReservationsOptions {
   readonly db: Db;
   readonly instanceId: string;
   readonly prices: Prices;
-  /** Told when the end of a run could not be written down; it is tried again until it can. */
+  /** Called when the end of a run could not be stored; storing it is retried until it succeeds. */
   readonly onError: (error: unknown) => void;
 }
 
 const ORPHANS_PER_SWEEP = 200;
+const BETWEEN_TRIES_MS = 200;
 
 export class Reservations {
   /**
-   * What acts of this process hold or are about to hold, in cents. Whatever else this instance holds for no submission is a reservation whose answer was
-   * lost: nobody will ever close it, so the sweep gives it back.
+   * Cents held, or about to be held, by operations of this process. Any other unbound reservation of this instance is
+   * one whose response was lost: nothing else closes it, so the sweep releases it.
    */
   readonly #inUse = new Map<string, number>();
-  /** Ends of runs that are still to be written down. */
+  /** Ends of runs not yet stored. */
   readonly #unwritten = new Map<string, Closing>();
+  #isStopping = false;
 
-  constructor(private readonly options: ReservationsOptions) {}
+  readonly #writeHolds: WriteHolds;
+
+  constructor(private readonly options: ReservationsOptions) {
+    this.#writeHolds = new WriteHolds(options.db);
+  }
 
   async reserveWrite(reservation: WriteReservation): Promise<void> {
     const { submissionId, cents, evenWithoutCredit = false, ...spender } = reservation;
     if (cents === 0) return;
-    const wanted: Hold = {
-      ...spender,
-      id: submissionId,
-      kind: "write",
-      instanceId: this.options.instanceId,
-      leastCents: cents,
-      mostCents: cents,
-      stepCents: cents,
-    };
-    const held = await this.#hold(wanted);
-    if (held === undefined && !evenWithoutCredit) throw await shortage(this.options.db, wanted);
+    const wanted = { ...spender, id: submissionId, instanceId: this.options.instanceId, cents };
+    const held = await this.#track(submissionId, async () =>
+      (await this.#writeHolds.hold(wanted)) ? cents : undefined,
+    );
+    if (held === undefined && !evenWithoutCredit)
+      throw await shortage(this.options.db, { ...wanted, leastCents: cents });
   }
 
-  /** In use before the statement that holds it is sent, so that no sweep can take it for lost. */
-  async #hold(wanted: Hold): Promise<number | undefined> {
-    this.#inUse.set(wanted.id, 0);
+  /** Registered before the holding statement is sent, so that no sweep takes the reservation for lost. */
+  async #track(id: string, hold: () => Promise<number | undefined>): Promise<number | undefined> {
+    this.#inUse.set(id, 0);
     let held: number | undefined;
     try {
-      held = await hold(this.options.db, wanted);
+      held = await hold();
     } finally {
-      if (held === undefined) this.#inUse.delete(wanted.id);
-      else this.#inUse.set(wanted.id, held);
+      if (held === undefined) this.#inUse.delete(id);
+      else this.#inUse.set(id, held);
     }
     return held;
   }
@@ -81,13 +84,16 @@ export class Reservations {
     }
   }
 
-  /** If it was written down nevertheless (only the answer was lost) it keeps its reservation: its outcome settles it. */
+  /**
+   * If the submission was stored after all (only the response was lost), it keeps its reservation: its outcome settles
+   * it.
+   */
   async abandonWrite(submissionId: string): Promise<void> {
     this.#inUse.delete(submissionId);
     try {
       await close(this.options.db, { id: submissionId, state: "released", costCents: 0, only: "unbound" });
     } catch (error) {
-      // The sweep finds it.
+      // The sweep releases it.
       this.options.onError(error);
     }
   }
@@ -100,7 +106,7 @@ export class Reservations {
     await this.#endWrite(submissionId, "released", db);
   }
 
-  /** Settles those that cost something and releases the others, all in one statement. */
+  /** Settles the charged ones and releases the others, in one statement. */
   async endWrites(ends: readonly WriteEnd[], trx: Trx): Promise<void> {
     for (const { submissionId } of ends) this.#inUse.delete(submissionId);
     const [only] = ends;
@@ -128,7 +134,7 @@ export class Reservations {
       mostCents: startedSeconds(limitMs) * price,
       stepCents: price,
     };
-    const held = await this.#hold(wanted).catch((error: unknown) => {
+    const held = await this.#track(reservationId, () => hold(this.options.db, wanted)).catch((error: unknown) => {
       throw isTaken(error) ? runIsTaken() : error;
     });
     if (held === undefined) throw await shortage(this.options.db, wanted);
@@ -144,17 +150,46 @@ export class Reservations {
     await this.#endRun({ id: reservationId, state: "released", costCents: 0, record });
   }
 
-  /** The run is over and its answer must not be lost to a database that is away: then its end is written down later. */
+  /**
+   * A charged run is answered only once its charge is stored: otherwise a crash in between would make it free. While
+   * the store is unavailable the response waits. If this process is stopping, or nothing was charged, the end is stored
+   * later.
+   */
   async #endRun(closing: Closing): Promise<number> {
     const held = this.#inUse.get(closing.id);
-    try {
-      const cost = await close(this.options.db, closing);
-      this.#inUse.delete(closing.id);
-      return cost ?? (await this.#costOf(closing.id, this.options.db));
-    } catch (error) {
-      this.options.onError(error);
-      this.#unwritten.set(closing.id, closing);
-      return Math.min(held ?? 0, closing.costCents);
+    for (;;) {
+      try {
+        return await this.#writeEnd(closing);
+      } catch (error) {
+        this.options.onError(error);
+        if (closing.state === "settled" && !this.#isStopping && error instanceof KeywrightError && error.retryable) {
+          await sleep(BETWEEN_TRIES_MS);
+          continue;
+        }
+        this.#unwritten.set(closing.id, closing);
+        return Math.min(held ?? 0, closing.costCents);
+      }
+    }
+  }
+
+  async #writeEnd(closing: Closing): Promise<number> {
+    const { db } = this.options;
+    const cost =
+      (await close(db, closing)) ?? (closing.state === "settled" ? await settleLate(db, closing) : undefined);
+    this.#inUse.delete(closing.id);
+    return cost ?? (await this.#costOf(closing.id, db));
+  }
+
+  /** From now on no response waits for the store; pending ends are tried once more. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#writeEnds();
+  }
+
+  async #writeEnds(): Promise<void> {
+    for (const closing of [...this.#unwritten.values()]) {
+      await this.#writeEnd(closing);
+      this.#unwritten.delete(closing.id);
     }
   }
 
@@ -163,25 +198,33 @@ export class Reservations {
     return row?.cost_cents ?? 0;
   }
 
-  /** Writes down what could not be written before, and gives back what no living instance answers for. Returns how many orphans there were. */
+  /**
+   * Stores pending ends and releases reservations that no live instance is responsible for. Returns how many it
+   * released.
+   */
   async sweep(): Promise<number> {
-    for (const closing of [...this.#unwritten.values()]) {
-      await close(this.options.db, closing);
-      this.#unwritten.delete(closing.id);
-      this.#inUse.delete(closing.id);
-    }
+    await this.#writeEnds();
     return (await this.#releaseLost()) + (await this.#releaseOrphans());
   }
 
-  /** Held by this instance for no act of it. */
+  /** Reservations of this instance that no operation of this process holds. */
   async #releaseLost(): Promise<number> {
     const { db, instanceId } = this.options;
-    const mine = await db.selectFrom("credit_reservations").select("id").where(HELD).where("bound", "=", false).where("instance_id", "=", instanceId).execute();
+    const mine = await db
+      .selectFrom("credit_reservations")
+      .select("id")
+      .where(HELD)
+      .where("bound", "=", false)
+      .where("instance_id", "=", instanceId)
+      .execute();
     const lost = mine.filter(({ id }) => !this.#inUse.has(id)).slice(0, ORPHANS_PER_SWEEP);
     return this.#release(lost, "unbound");
   }
 
-  /** A run whose relayer died is free, and so is a write that never became a submission. A submission's reservation waits for its outcome. */
+  /**
+   * A run whose relayer died is free, as is a write that never became a submission. A submission's reservation waits
+   * for its outcome.
+   */
   async #releaseOrphans(): Promise<number> {
     const orphans = await this.options.db
       .selectFrom("credit_reservations")
@@ -195,20 +238,28 @@ export class Reservations {
   }
 
   async #release(reservations: readonly { readonly id: string }[], only: "unbound" | "orphaned"): Promise<number> {
-    const closings = reservations.map(({ id }) => close(this.options.db, { id, state: "released", costCents: 0, only }));
+    const closings = reservations.map(({ id }) =>
+      close(this.options.db, { id, state: "released", costCents: 0, only }),
+    );
     return (await Promise.all(closings)).filter((cost) => cost !== undefined).length;
   }
 }
 
-/** As a literal: only so can the database use the index of held reservations in a prepared statement. */
+/** A literal, so that a prepared statement can use the partial index of held reservations. */
 const HELD = sql<boolean>`state = 'held'`;
 
-const isTaken = (error: unknown): boolean => (error as { constraint?: unknown } | undefined)?.constraint === "credit_reservations_pkey";
+const isTaken = (error: unknown): boolean =>
+  (error as { constraint?: unknown } | undefined)?.constraint === "credit_reservations_pkey";
 
 const runIsTaken = (): KeywrightError =>
-  new KeywrightError("idempotency_in_progress", "A request with this Idempotency-Key is still running.", {}, { retryAfterSeconds: 1 });
+  new KeywrightError(
+    "idempotency_in_progress",
+    "A request with this Idempotency-Key is still running.",
+    {},
+    { retryAfterSeconds: 1 },
+  );
 
-/** A second that has begun counts whole; a run that was started has begun its first. */
+/** A started second is charged in full; every started run counts at least one. */
 function startedSeconds(durationMs: number): number {
   return Math.max(1, Math.ceil(durationMs / 1000));
 }

@@ -1,6 +1,8 @@
 /**
- * Records of runs: who ran what with which PKPs, how long it took, what it cost and how it ended. Written by the statement that closes the run's reservation,
- * so that the records and the ledger never differ; totals are kept beside them, so that no list counts its rows.
+ * Records of runs: who ran what with which PKPs, duration, cost and outcome. The statement that closes a run's
+ * reservation stores its end, so that records and ledger always agree. Ends become records in batches, with totals
+ * alongside so that no list counts its rows: a row in each index and total costs more than the rest of a run's
+ * accounting.
  */
 import { sql, type RawBuilder } from "kysely";
 import type { AccountId, Address, Cid, Hash32 } from "../../protocol/ids";
@@ -8,35 +10,63 @@ import type { Db } from "../store/database";
 import type { DayUsage, DaySpan, Page, RunFilter, RunRecord, RunView } from "./types";
 
 /**
- * Common table expressions that write the record of a run and its sums, to be added behind one called `account`, which gives `cost_cents` of what the run was
- * charged now (no row: nothing). They read it first, so that the account's row is locked before the rows of its sums. A run is recorded once.
+ * A common table expression that stores the end of a run. It follows one called `account`, whose `cost_cents` is what
+ * this statement charged (no row: nothing).
  */
 export function recordedBy(runId: string, record: RunRecord): RawBuilder<unknown> {
   const { accountId, keyId, actionHash, cid, outcome, requestId, durationMs, pkpsUsed, startedAt } = record;
   return sql`, recorded as (
-      insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at)
+      insert into run_ends (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at)
       select ${runId}, ${accountId}, ${keyId}, ${actionHash}, ${cid}, ${outcome}, ${requestId}, ${durationMs}::float8,
         coalesce((select cost_cents from account), 0), ${JSON.stringify(pkpsUsed)}::jsonb, ${startedAt}::timestamptz
+    )`;
+}
+
+/**
+ * Turns all stored ends into records and adds them to the totals. Every reader of records calls it first. If a run's
+ * end was stored more than once, the charged one counts; a run is recorded once.
+ */
+export async function recordEnds(db: Db): Promise<void> {
+  await sql`
+    with taken as (
+      delete from run_ends returning *
+    ), recorded as (
+      insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at)
+      select distinct on (run_id) run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at
+      from taken order by run_id, cost_cents desc, place
       on conflict (run_id) do nothing
       returning account_id, key_id, action_hash, outcome, cost_cents, duration_ms, started_at
     ), counted as (
       insert into run_counts (account_id, key_id, action_hash, outcome, runs)
-      select account_id, k, a, o, 1 from recorded, unnest(array['', key_id]) k, unnest(array['', action_hash]) a, unnest(array['', outcome]) o order by k, a, o
-      on conflict (account_id, key_id, action_hash, outcome) do update set runs = run_counts.runs + 1
+      select account_id, k, a, o, count(*) from recorded, unnest(array['', key_id]) k, unnest(array['', action_hash]) a, unnest(array['', outcome]) o
+      group by account_id, k, a, o order by account_id, k, a, o
+      on conflict (account_id, key_id, action_hash, outcome) do update set runs = run_counts.runs + excluded.runs
       returning 1
-    ), summed as (
-      insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
-      select account_id, (started_at at time zone 'UTC')::date, key_id, 1, (outcome <> 'succeeded')::int, cost_cents, duration_ms
-      from recorded where exists (select from counted)
-      on conflict (account_id, day, key_id) do update set runs = run_days.runs + 1, failed = run_days.failed + excluded.failed,
-        cost_cents = run_days.cost_cents + excluded.cost_cents, duration_ms = run_days.duration_ms + excluded.duration_ms
-    )`;
+    )
+    insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
+    select account_id, (started_at at time zone 'UTC')::date as day, key_id, count(*), count(*) filter (where outcome <> 'succeeded'), sum(cost_cents)::int8,
+      sum(duration_ms)
+    from recorded where exists (select from counted) group by account_id, 2, key_id order by account_id, 2, key_id
+    on conflict (account_id, day, key_id) do update set runs = run_days.runs + excluded.runs, failed = run_days.failed + excluded.failed,
+      cost_cents = run_days.cost_cents + excluded.cost_cents, duration_ms = run_days.duration_ms + excluded.duration_ms`.execute(
+    db,
+  );
 }
 
-const SHOWN = ["request_id", "key_id", "cid", "duration_ms", "cost_cents", "outcome", "pkps_used", "started_at"] as const;
+const SHOWN = [
+  "request_id",
+  "key_id",
+  "cid",
+  "duration_ms",
+  "cost_cents",
+  "outcome",
+  "pkps_used",
+  "started_at",
+] as const;
 
-/** A run by the name it was reserved under. */
+/** Finds a run by the id it was reserved under. */
 export async function readRun(db: Db, runId: string): Promise<{ run?: RunView } | undefined> {
+  await recordEnds(db);
   const row = await db.selectFrom("run_records").select(SHOWN).where("run_id", "=", runId).executeTakeFirst();
   if (row !== undefined) return { run: viewOf(row) };
   const reserved = await db.selectFrom("credit_reservations").select("id").where("id", "=", runId).executeTakeFirst();
@@ -44,7 +74,13 @@ export async function readRun(db: Db, runId: string): Promise<{ run?: RunView } 
 }
 
 /** Newest first. */
-export async function readRuns(db: Db, accountId: AccountId, filter: RunFilter, page: Page): Promise<{ runs: readonly RunView[]; total: number }> {
+export async function readRuns(
+  db: Db,
+  accountId: AccountId,
+  filter: RunFilter,
+  page: Page,
+): Promise<{ runs: readonly RunView[]; total: number }> {
+  await recordEnds(db);
   let matching = db.selectFrom("run_records").where("account_id", "=", accountId);
   if (filter.keyId !== undefined) matching = matching.where("key_id", "=", filter.keyId);
   if (filter.actionHash !== undefined) matching = matching.where("action_hash", "=", filter.actionHash);
@@ -90,20 +126,29 @@ const viewOf = (row: RunRow): RunView => ({
 });
 
 /** Newest day first. */
-export async function readUsage(db: Db, accountId: AccountId, { from, to }: DaySpan, page: Page): Promise<{ days: readonly DayUsage[]; total: number }> {
+export async function readUsage(
+  db: Db,
+  accountId: AccountId,
+  { from, to }: DaySpan,
+  page: Page,
+): Promise<{ days: readonly DayUsage[]; total: number }> {
+  await recordEnds(db);
   const { rows } = await sql<DayUsage & { total: number }>`
     select to_char(day, 'YYYY-MM-DD') as day, key_id as "keyId", runs, failed, cost_cents as "costCents", duration_ms as "durationMs"
     from run_days where account_id = ${accountId} and day between ${from}::date and ${to}::date
     order by run_days.day desc, key_id limit ${page.size} offset ${page.number * page.size}`.execute(db);
   const { rows: counted } = await sql<{ total: number }>`
-    select count(*) as total from run_days where account_id = ${accountId} and day between ${from}::date and ${to}::date`.execute(db);
+    select count(*) as total from run_days where account_id = ${accountId} and day between ${from}::date and ${to}::date`.execute(
+    db,
+  );
   return { days: rows, total: counted[0]?.total ?? 0 };
 }
 
 const RECORDS_PER_TURN = 1_000;
 
-/** Drops what is older, so many at a time that no statement takes long. */
+/** Deletes older records, in batches so that no statement takes long. */
 export async function dropOldRuns(db: Db, keptDays: number): Promise<void> {
+  await recordEnds(db);
   while ((await dropSome(db, keptDays)) === RECORDS_PER_TURN);
   await sql`delete from run_days where day < (now() at time zone 'UTC')::date - ${keptDays}::int`.execute(db);
 }

@@ -6,22 +6,31 @@ import { post } from "./ledger";
 
 export interface SignupCredit {
   readonly cents: number;
-  /** What all accounts together may be given per day (UTC, the database's clock); undefined = no bound, for development only. */
+  /** Daily cap over all accounts (UTC, the database's clock); undefined = no cap, for development only. */
   readonly dailyCapCents: number | undefined;
-  /** Also accounts that were made on chain, at first sight: on the development chain only, since anybody can make any number of them. */
+  /**
+   * Also grants it to accounts created on chain, on first sight: only for the development chain, since anyone can
+   * create any number of them.
+   */
   readonly everyAccount: boolean;
 }
 
-/** Any number: the advisory lock that makes the daily cap a matter of one transaction at a time. */
+/** An arbitrary number: the advisory lock that serializes grants under the daily cap. */
 const SIGNUP_LOCK = 7_315_001;
 
-/** Once per account id, whatever happens at the same time. Returns the cents granted by this call. */
+/** Once per account id, however many calls run concurrently. Returns the cents granted by this call. */
 export async function grantSignupCredit(db: Db, signup: SignupCredit, accountId: AccountId): Promise<number> {
   await ensureAccount(db, accountId);
   if (signup.cents === 0) return 0;
   return db.transaction().execute(async (trx) => {
     if (signup.dailyCapCents !== undefined && !(await fitsUnderCap(trx, signup.cents, signup.dailyCapCents))) return 0;
-    const posting = { accountId, kind: "signup_credit", amountCents: signup.cents, reference: accountId, postingKey: `signup:${accountId}` } as const;
+    const posting = {
+      accountId,
+      kind: "signup_credit",
+      amountCents: signup.cents,
+      reference: accountId,
+      postingKey: `signup:${accountId}`,
+    } as const;
     return (await post(trx, posting)) ? signup.cents : 0;
   });
 }

@@ -1,9 +1,11 @@
-/** Reading a body: type, size, UTF-8, JSON, depth. Source: wire "Requests and answers" (bodies), "Errors" (400, 413, 415). */
+/** Reads request bodies: type, size, UTF-8, JSON, depth. */
 import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
 import type { BodyKind } from "../../protocol/http";
 import { WIRE_LIMITS } from "../../protocol/limits";
+import { ThreadOf, builtThread } from "../../protocol/threadOf";
 import type { RelayerContext } from "./context";
+import { MOST_VALUES, parseJsonText, type ParsedJson } from "./jsonText";
 
 const LIMITS: Record<Exclude<BodyKind, "none">, number> = {
   json: WIRE_LIMITS.bodyBytes,
@@ -12,9 +14,10 @@ const LIMITS: Record<Exclude<BodyKind, "none">, number> = {
   signature: WIRE_LIMITS.signatureBodyBytes,
 };
 
-const hasBody = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "" || Number(ctx.get("Content-Length") || "0") > 0;
+const hasBody = (ctx: RelayerContext): boolean =>
+  ctx.get("Transfer-Encoding") !== "" || Number(ctx.get("Content-Length") || "0") > 0;
 
-/** 415 and 413 as far as the headers tell; called before anything is read. */
+/** Rejects with 415 or 413 by the headers alone, before the body is read. */
 export function requireAcceptableBody(ctx: RelayerContext, kind: BodyKind): void {
   if (kind === "none" || !hasBody(ctx)) return;
   const declared = Number(ctx.get("Content-Length") || "0");
@@ -24,13 +27,16 @@ export function requireAcceptableBody(ctx: RelayerContext, kind: BodyKind): void
 
 function requireJsonType(ctx: RelayerContext): void {
   const encoding = ctx.get("Content-Encoding").toLowerCase();
-  if (encoding !== "" && encoding !== "identity") throw new KeywrightError("unsupported_media_type", "Send the body without a Content-Encoding.");
-  if (!ctx.is("json", "+json")) throw new KeywrightError("unsupported_media_type", "Send the body as application/json.");
+  if (encoding !== "" && encoding !== "identity")
+    throw new KeywrightError("unsupported_media_type", "Send the body without a Content-Encoding.");
+  if (!ctx.is("json", "+json"))
+    throw new KeywrightError("unsupported_media_type", "Send the body as application/json.");
   const charset = ctx.request.charset.toLowerCase();
-  if (charset !== "" && charset !== "utf-8" && charset !== "utf8") throw new KeywrightError("unsupported_media_type", "JSON is sent in UTF-8.");
+  if (charset !== "" && charset !== "utf-8" && charset !== "utf8")
+    throw new KeywrightError("unsupported_media_type", "JSON is sent in UTF-8.");
 }
 
-/** Whether only reading can tell the size. */
+/** Whether the size is known only after reading. */
 const hasUnknownLength = (ctx: RelayerContext): boolean => ctx.get("Transfer-Encoding") !== "";
 
 export async function readBody(ctx: RelayerContext, kind: BodyKind): Promise<Buffer> {
@@ -44,33 +50,29 @@ export async function readBody(ctx: RelayerContext, kind: BodyKind): Promise<Buf
   }
 }
 
-const isRawBodyError = (error: unknown): error is Error & { type: string } => error instanceof Error && "type" in error && typeof error.type === "string";
+const isRawBodyError = (error: unknown): error is Error & { type: string } =>
+  error instanceof Error && "type" in error && typeof error.type === "string";
 
 const tooLarge = (limit: number): KeywrightError =>
   new KeywrightError("payload_too_large", `The body may have at most ${limit} bytes here.`, { limit_bytes: limit });
 
-/** The JSON value of a body; nothing at all counts as `{}`. */
-export function parseBody(bytes: Buffer): unknown {
-  if (bytes.length === 0) return {};
-  const value = parseJson(bytes);
-  if (depthExceeds(value, WIRE_LIMITS.jsonDepth)) throw new KeywrightError("invalid_value", `The body is nested deeper than ${WIRE_LIMITS.jsonDepth} levels.`);
-  return value;
+/** Bodies up to this size are parsed inline: faster than the round trip to a worker thread. */
+const INLINE_BYTES = 64 * 1024;
+const thread = new ThreadOf<Buffer, ParsedJson>(builtThread(__dirname, "jsonThread.js"));
+
+/**
+ * The JSON value of a body; an empty body counts as `{}`. Large bodies are parsed in a worker thread, off the serving
+ * thread.
+ */
+export async function parseBody(bytes: Buffer): Promise<unknown> {
+  const parsed = bytes.length <= INLINE_BYTES ? parseJsonText(bytes) : await thread.ask(bytes);
+  if ("value" in parsed) return parsed.value;
+  throw PROBLEMS[parsed.problem]();
 }
 
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-  } catch {
-    throw new KeywrightError("malformed_json", "The body is not JSON in UTF-8.");
-  }
-}
-
-/** Level by level: recursion would let the depth it looks for exhaust the stack. */
-function depthExceeds(value: unknown, limit: number): boolean {
-  let level: unknown[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > limit) return true;
-    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
-  }
-  return false;
-}
+const PROBLEMS: Record<Extract<ParsedJson, { problem: string }>["problem"], () => KeywrightError> = {
+  malformed: () => new KeywrightError("malformed_json", "The body is not JSON in UTF-8."),
+  too_deep: () =>
+    new KeywrightError("invalid_value", `The body is nested deeper than ${WIRE_LIMITS.jsonDepth} levels.`),
+  too_many_values: () => new KeywrightError("invalid_value", `The body holds more than ${MOST_VALUES} values.`),
+};

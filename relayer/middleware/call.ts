@@ -1,34 +1,41 @@
 /**
- * What a route's handler is given and gives back. A routes file exports one function of its dependencies that returns a handler per route of the table:
- * `export const groupRoutes = (deps): HandlersOf<"addGroup" | …> => ({ addGroup: async (call) => … })`. It knows no koa.
+ * What a route handler receives and returns. Handlers do not depend on Koa. A routes file exports one function of its
+ * dependencies that returns a handler per route:
+ * `export const groupRoutes = (deps): HandlersOf<"addGroup" | …> => ({ addGroup: async (call) => … })`.
  */
 import type { AnswerOf, PartOf, RouteName, RouteOf } from "../../protocol/http";
 import type { Act } from "../act";
 import type { Credential } from "../../protocol/executor";
+import type { KeyState } from "../../protocol/keyState";
 import type { AccountId, Address, ApiKey, Hash32, KeyId } from "../../protocol/ids";
 
-/** Who asks, and for which account. */
+/** The authenticated caller and the account it acts for. */
 export interface Caller {
   readonly accountId: AccountId;
-  /** The account key, an identity token's owner or a wallet: may do everything. */
+  /** The account key, an identity token's owner or a wallet: full rights. */
   readonly isOwner: boolean;
-  /** Argument 0 of a write: the account id for owners, the key's id for usage keys. Also names the caller in the audit log. */
+  /**
+   * Argument 0 of a write: the account id for owners, the key's id for usage keys. Also names the caller in the audit
+   * log.
+   */
   readonly actorId: Hash32;
   /** Of a usage key; absent for owners. */
   readonly keyId?: KeyId;
   /** The usage key's spending cap over its life in US cents; absent = none. */
   readonly capCents?: number;
-  /** What the executor verifies for itself; absent for a wallet (`X-Wallet-Auth`). */
+  /** The credential that the executor verifies itself; absent for a wallet (`X-Wallet-Auth`). */
   readonly credential?: Credential;
-  /** The key itself, for routes that ask about it. */
+  /** The key itself, for routes that look it up. */
   readonly key?: ApiKey;
   /** True in API mode; the mode decides whether management writes are possible at all. */
   readonly managed: boolean;
-  /** A former owner credential of an account that was converted or handed over: 403 everywhere but account_exists. */
+  /**
+   * A former owner credential of an account that was converted or handed over: 403 on every route but account_exists.
+   */
   readonly retired: boolean;
-  /** The wallet of an owner who showed an identity token: the executor signs for it. */
+  /** The wallet of an owner who signed in with an identity token: the executor signs for it. */
   readonly identityWallet?: Address;
-  /** Set when the caller proved a wallet. */
+  /** Set when the caller proved control of a wallet. */
   readonly wallet?: Address;
 }
 
@@ -37,25 +44,27 @@ export interface Call<N extends RouteName> {
   readonly params: PartOf<RouteOf<N>, "params">;
   readonly query: PartOf<RouteOf<N>, "query">;
   readonly body: PartOf<RouteOf<N>, "body">;
-  /** Present unless the route asks for no credential or an optional one. */
+  /** Present unless the route takes no credential or an optional one. */
   readonly caller: N extends AnonymousRoute ? Caller | undefined : Caller;
   /**
-   * Settles when the contract has confirmed the caller. A route that is anticipated (reads, runs) may ask before that, and must wait for it before it
-   * changes anything; for all others it is settled already.
+   * Settles once the contract has confirmed the caller. Anticipated routes (reads) start before that and must await it
+   * before changing anything; for all others it has settled already.
    */
   readonly confirmed: Promise<void>;
-  /** The verified key of `account_exists`, the token of `new_account`. */
+  /** For runs, whose caller is confirmed by the executor; until then `caller` is what the key was last known as. */
+  readonly deciding: N extends "runAction" ? Deciding : undefined;
+  /** The credentials as sent: the well-formed key of `account_exists`, the token of `new_account`. */
   readonly presented: Presented;
   readonly requestId: string;
-  /** Aborted when the client has gone or the request took too long. */
+  /** Aborted when the client disconnects or the deadline passes. */
   readonly signal: AbortSignal;
-  /** The act that the client's `Idempotency-Key` names: the same one in every retry. */
+  /** The operation named by the client's `Idempotency-Key`: the same for every retry. */
   readonly act: Act | undefined;
   /** The `Idempotency-Key` as the client sent it. */
   readonly attemptKey: string | undefined;
   /** The body byte for byte, on routes with a raw body. */
   readonly rawBody: Buffer;
-  /** For a request that mints without a credential: counts against the limits of such requests. Throws `rate_limited`. */
+  /** Counts a request that mints without a credential against the limits for those. Throws `rate_limited`. */
   countAsMint(): Promise<void>;
   header(name: string): string | undefined;
   setHeader(name: string, value: string): void;
@@ -63,7 +72,19 @@ export interface Call<N extends RouteName> {
   setTotal(total: number): void;
 }
 
-/** The credentials as sent, form checked, nothing asked of the chain yet. */
+/** How a run proceeds once its caller is known. */
+export interface Deciding {
+  /** Resolves the caller by asking the contract: for refusals that precede the executor's decision. */
+  identified(): Promise<Caller>;
+  /** Resolves the caller from the key state in the executor's decision. */
+  named(key: KeyState): Promise<Caller>;
+  /** Forgets the key: the executor does not know it. */
+  forget(): void;
+  /** Continues for this caller: idempotency, role check, then `work`. */
+  as(caller: Caller, work: (act: Act | undefined) => Promise<Answer<"runAction">>): Promise<Answer<"runAction">>;
+}
+
+/** The credentials as sent: well-formed, not yet checked against the chain. */
 export interface Presented {
   readonly key?: ApiKey;
   readonly identityToken?: string;
@@ -72,7 +93,9 @@ export interface Presented {
 }
 
 type AnonymousRoute = {
-  [N in RouteName]: RouteOf<N>["auth"] extends "none" | "identityOptional" | "wellFormedKey" | "optionalKey" | "stripe" ? N : never;
+  [N in RouteName]: RouteOf<N>["auth"] extends "none" | "identityOptional" | "wellFormedKey" | "optionalKey" | "stripe"
+    ? N
+    : never;
 }[RouteName];
 
 /** Bytes with their content type, for routes that do not answer JSON. */
@@ -83,7 +106,8 @@ export interface RawAnswer {
   readonly status?: number;
 }
 
-export type Answer<N extends RouteName> = RouteOf<N> extends { readonly answers: string } ? RawAnswer : AnswerOf<RouteOf<N>>;
+export type Answer<N extends RouteName> =
+  RouteOf<N> extends { readonly answers: string } ? RawAnswer : AnswerOf<RouteOf<N>>;
 export type Handler<N extends RouteName> = (call: Call<N>) => Promise<Answer<N>>;
 export type HandlersOf<N extends RouteName> = { readonly [K in N]: Handler<K> };
 export type Handlers = HandlersOf<RouteName>;

@@ -1,13 +1,14 @@
 /**
- * In development the card form has no Stripe.js: it talks to the double of the payment processor as Stripe.js talks to Stripe. It does so by way of this service, so that the
- * page needs no other origin. Never there in production, where the processor's address cannot be changed.
+ * In development the card form uses the double of the payment processor instead of Stripe.js. Requests are proxied
+ * through this service, so that the page needs no other origin. Never mounted in production, where the processor's
+ * address cannot be changed.
  */
 import { readBody } from "./body";
 import type { RelayerMiddleware } from "./context";
 import { KeywrightError } from "../../protocol/errors";
 
 const PREFIX = "/billing/double";
-/** What a browser may ask with a publishable key: about one intent, and for a payment method. */
+/** The requests a browser makes with a publishable key: one intent, and payment methods. */
 const FORWARDED = /^\/v1\/(payment_methods|payment_intents\/pi_[A-Za-z0-9]+(\/(confirm|authenticate))?)$/;
 
 export function cardDouble(apiBase: string): RelayerMiddleware {
@@ -16,7 +17,8 @@ export function cardDouble(apiBase: string): RelayerMiddleware {
     const path = ctx.path.startsWith(PREFIX) ? ctx.path.slice(PREFIX.length) : "";
     if (!FORWARDED.test(path) || !["GET", "POST"].includes(ctx.method)) return next();
     const authorization = ctx.get("Authorization");
-    if (!authorization.startsWith("Bearer pk_test_")) throw new KeywrightError("missing_credential", "The double takes a publishable test key here.");
+    if (!authorization.startsWith("Bearer pk_test_"))
+      throw new KeywrightError("missing_credential", "The double takes a publishable test key here.");
     const body = ctx.method === "GET" ? {} : { body: await readBody(ctx, "json") };
     const headers = { authorization, "content-type": "application/x-www-form-urlencoded" };
     const answer = await fetch(`${origin}${path}${ctx.search}`, { method: ctx.method, headers, ...body });

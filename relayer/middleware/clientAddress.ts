@@ -1,4 +1,7 @@
-/** Whom a rate limit counts: an IPv4 address, or the /64 of an IPv6 address (one customer usually holds a whole /64). */
+/**
+ * The unit that rate limits count: an IPv4 address, or the /64 of an IPv6 address (one customer usually holds a whole
+ * /64).
+ */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 
@@ -10,5 +13,6 @@ export function clientGroup(address: string): string {
   return `${Buffer.from(prefix).toString("hex")}/64`;
 }
 
-/** A name for the address in the store, which keeps no addresses. */
-export const hashedAddress = (address: string): string => createHash("sha256").update(clientGroup(address)).digest("hex");
+/** A hash standing for the address in the store, which keeps no addresses. */
+export const hashedAddress = (address: string): string =>
+  createHash("sha256").update(clientGroup(address)).digest("hex");

@@ -1,22 +1,23 @@
-/** Ids, timing and one access-log line for every request; the counters behind /metrics. */
+/** Request ids, timing, one access-log line per request, and the counters behind /metrics. */
 import { randomUUID } from "node:crypto";
 import type { Middleware, ParameterizedContext } from "koa";
 import type { RouteName } from "../../protocol/http";
-import type { Logger } from "../logger";
+import type { Logger } from "../../protocol/log";
+import { defined } from "../../protocol/defined";
 
 export interface RelayerState {
   requestId: string;
-  /** The route of the table, once known. */
+  /** The matched route, once known. */
   route?: RouteName;
   /** The account the caller acts for, once known. */
   accountId?: string;
-  /** The code of the error it was answered with. */
+  /** The error code of the response. */
   errorCode?: string;
 }
 export type RelayerContext = ParameterizedContext<RelayerState>;
 export type RelayerMiddleware = Middleware<RelayerState>;
 
-/** What is counted of an answered request. */
+/** What the metrics count of a response. */
 export interface RequestFacts {
   readonly route: string;
   readonly method: string;
@@ -26,7 +27,7 @@ export interface RequestFacts {
 
 const CORRELATION_ID = /^[\x20-\x7e]{1,128}$/;
 
-/** The first middleware: whatever happens after it, the answer carries an id and the log a line. */
+/** The outermost middleware: every response carries an id and every request is logged. */
 export function requestContext(log: Logger, onAnswered: (facts: RequestFacts) => void): RelayerMiddleware {
   return async (ctx, next) => {
     const started = process.hrtime.bigint();
@@ -40,17 +41,19 @@ export function requestContext(log: Logger, onAnswered: (facts: RequestFacts) =>
     const seconds = Number(process.hrtime.bigint() - started) / 1e9;
     const route = ctx.state.route ?? "none";
     const { method, status } = ctx;
-    // The answer goes out first.
+    // Respond first, log after.
     setImmediate(() => {
       onAnswered({ route, method, status, seconds });
-      log.info({ requestId: ctx.state.requestId, route, method, status, ms: Math.round(seconds * 1000), ...known(ctx) }, "answered");
+      log.info(
+        { requestId: ctx.state.requestId, route, method, status, ms: Math.round(seconds * 1000), ...known(ctx) },
+        "answered",
+      );
     });
   };
 }
 
 function known({ state }: RelayerContext): Record<string, string> {
   return {
-    ...(state.accountId === undefined ? {} : { account: state.accountId }),
-    ...(state.errorCode === undefined ? {} : { error: state.errorCode }),
+    ...defined({ account: state.accountId, error: state.errorCode }),
   };
 }

@@ -1,12 +1,23 @@
 /**
- * Who is asking. The form of a credential is checked here, before any hashing; whether it stands for an account is asked of the chain (and, for identity tokens,
- * of the executor). What it may do is decided by contract and executor. Source: specification §5; wire "Who is asking".
+ * Authenticates the caller. The format of a credential is checked before any hashing; the account behind it is looked
+ * up on chain (and, for identity tokens, by the executor). Authorization is up to contract and executor.
  */
 import type { AuthKind } from "../../protocol/http";
 import { KeywrightError } from "../../protocol/errors";
-import { decodedKeyIdOf, keyIdOf, packedAccountId, parseApiKey, parseHash32, type AccountId, type Address, type ApiKey, type KeyId } from "../../protocol/ids";
+import {
+  decodedKeyIdOf,
+  keyIdOf,
+  packedAccountId,
+  parseApiKey,
+  parseHash32,
+  type AccountId,
+  type Address,
+  type ApiKey,
+  type KeyId,
+} from "../../protocol/ids";
 import { verifyTypedData, type TypedDataDomain } from "../../protocol/typedData";
-import type { AccountView, Chain, KeyState } from "../chain/types";
+import type { KeyState } from "../../protocol/keyState";
+import type { AccountView, Chain } from "../chain/types";
 import type { Executor } from "../executorClient";
 import type { Caller, Presented } from "./call";
 import type { RelayerContext } from "./context";
@@ -17,21 +28,31 @@ export interface CredentialDeps {
   readonly typedDataDomain: TypedDataDomain;
 }
 
-const TAKES_KEY: ReadonlySet<AuthKind> = new Set(["wellFormedKey", "anyKey", "ownerKey", "accountKey", "keyOrWallet", "ownerOrWallet", "optionalKey"]);
+const TAKES_KEY: ReadonlySet<AuthKind> = new Set([
+  "wellFormedKey",
+  "anyKey",
+  "ownerKey",
+  "accountKey",
+  "keyOrWallet",
+  "ownerOrWallet",
+  "optionalKey",
+]);
 const TAKES_TOKEN: ReadonlySet<AuthKind> = new Set(["identityOptional", ...TAKES_KEY]);
 const TAKES_WALLET: ReadonlySet<AuthKind> = new Set(["keyOrWallet", "ownerOrWallet"]);
-/** Whatever was sent, the contract is not asked about it here. */
+/** Routes for which the contract is not asked here, whatever was sent. */
 const ASKS_NOTHING: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "wellFormedKey"]);
 const OPTIONAL: ReadonlySet<AuthKind> = new Set(["none", "stripe", "identityOptional", "optionalKey"]);
 
-/** The credentials a request carries, as far as this route looks at them: one at most, of the right form. */
+/** The credentials of a request that this route accepts: at most one, well-formed. */
 export function presentedCredentials(ctx: RelayerContext, auth: AuthKind): Presented {
   const key = TAKES_KEY.has(auth) ? keyHeader(ctx) : undefined;
   const identityToken = TAKES_TOKEN.has(auth) ? header(ctx, "X-Identity-Token") : undefined;
   const walletAuth = TAKES_WALLET.has(auth) ? header(ctx, "X-Wallet-Auth") : undefined;
   const given = [key, identityToken, walletAuth].filter((one) => one !== undefined).length;
-  if (given > 1) throw new KeywrightError("conflicting_credentials", "Send one of a key, X-Identity-Token and X-Wallet-Auth.");
-  if (given === 0 && !OPTIONAL.has(auth)) throw new KeywrightError("missing_credential", "Send a key as X-Api-Key or Authorization: Bearer.");
+  if (given > 1)
+    throw new KeywrightError("conflicting_credentials", "Send one of a key, X-Identity-Token and X-Wallet-Auth.");
+  if (given === 0 && !OPTIONAL.has(auth))
+    throw new KeywrightError("missing_credential", "Send a key as X-Api-Key or Authorization: Bearer.");
   return {
     ...(key === undefined ? {} : { key: requireKey(key) }),
     ...(identityToken === undefined ? {} : { identityToken, ...pickedAccount(ctx) }),
@@ -52,7 +73,8 @@ function keyHeader(ctx: RelayerContext): string | undefined {
 
 function requireKey(text: string): ApiKey {
   const key = parseApiKey(text);
-  if (key === undefined) throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters ending in =.");
+  if (key === undefined)
+    throw new KeywrightError("malformed_key", "A key is 32 bytes in standard base64: 44 characters ending in =.");
   return key;
 }
 
@@ -64,40 +86,65 @@ function pickedAccount(ctx: RelayerContext): { account?: AccountId } {
   return { account };
 }
 
-/** Keys remembered; the oldest goes when there are more. */
+/** Size of the key cache; the least recently stored entry is evicted. */
 const MOST_REMEMBERED = 10_000;
 
 export interface Identity {
-  /** The caller as the contract described this key the last time: a guess, good for nothing that `caller` has not confirmed. */
+  /**
+   * The caller as the contract last described this key: a guess that must not be relied on until `caller` confirms it.
+   */
   readonly remembered: Caller | undefined;
-  /** The caller there is; undefined where none is needed and none was sent. */
-  readonly caller: Promise<Caller | undefined>;
+  /** Looks the caller up, once; undefined where none is required and none was sent. */
+  caller(): Promise<Caller | undefined>;
+}
+
+/** A caller without its secret. */
+type Role = Omit<Caller, "key" | "credential">;
+
+const withKey = (role: Role, key: ApiKey): Caller => ({ ...role, key, credential: { type: "key", key } });
+
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined;
+  return () => (asked ??= ask());
 }
 
 export class Authentication {
-  readonly #remembered = new Map<KeyId, Omit<Caller, "key" | "credential">>();
+  readonly #remembered = new Map<KeyId, Role>();
 
   constructor(private readonly deps: CredentialDeps) {}
 
-  /** Nothing was sent, or a key that stood for somebody the last time. */
+  /** Nothing was sent, or a key that was valid the last time. */
   isFamiliar(auth: AuthKind, { key, identityToken, walletAuth }: Presented): boolean {
     if (auth === "none" || auth === "stripe") return true;
     if (key !== undefined) return this.#remembered.has(keyIdOf(key));
     return identityToken === undefined && walletAuth === undefined;
   }
 
-  /** Begins to ask who is behind a credential. */
+  /** Resolves the caller of a credential. */
   identify(auth: AuthKind, presented: Presented, requestId: string): Identity {
     const { key } = presented;
-    if (key === undefined || ASKS_NOTHING.has(auth)) return { remembered: undefined, caller: this.#callerOf(auth, presented, requestId) };
+    if (key === undefined || ASKS_NOTHING.has(auth))
+      return { remembered: undefined, caller: once(() => this.#callerOf(auth, presented, requestId)) };
     const keyId = keyIdOf(key);
     const role = this.#remembered.get(keyId);
-    return { remembered: role && { ...role, key, credential: { type: "key", key } }, caller: this.#byKey(key, keyId) };
+    return { remembered: role && withKey(role, key), caller: once(() => this.#byKey(key, keyId)) };
+  }
+
+  /** The caller behind a key whose state the executor has just returned. */
+  learn(key: ApiKey, state: KeyState): Caller {
+    const role = roleOf(state);
+    this.#remember(keyIdOf(key), role);
+    return withKey(role, key);
+  }
+
+  forget(key: ApiKey): void {
+    this.#remembered.delete(keyIdOf(key));
   }
 
   async #callerOf(auth: AuthKind, presented: Presented, requestId: string): Promise<Caller | undefined> {
     if (ASKS_NOTHING.has(auth)) return undefined;
-    if (presented.identityToken !== undefined) return this.#byToken(presented.identityToken, presented.account, requestId);
+    if (presented.identityToken !== undefined)
+      return this.#byToken(presented.identityToken, presented.account, requestId);
     if (presented.walletAuth !== undefined) return this.#byWallet(presented.walletAuth, presented.account);
     return undefined;
   }
@@ -106,42 +153,54 @@ export class Authentication {
     const state = await this.#stateOf(key, keyId);
     this.#remembered.delete(keyId);
     if (state === undefined) throw unknownKey();
-    if (!state.isAccountKey && !state.live) throw state.expiresAtSeconds > 0n ? new KeywrightError("key_expired", "This key has expired.") : unknownKey();
-    const role = roleOf(state);
-    this.#remember(keyId, role);
-    return { ...role, key, credential: { type: "key", key } };
+    if (!state.isAccountKey && !state.live)
+      throw state.expiresAtSeconds > 0n ? new KeywrightError("key_expired", "This key has expired.") : unknownKey();
+    return this.learn(key, state);
   }
 
-  /** A key of this service is known by its text; one known by its bytes is the exception. Nobody's keys cost one exchange. */
+  /**
+   * Keys made by this service are identified by the hash of their text; keys identified by their bytes are the
+   * exception. Unknown keys cost one round trip.
+   */
   async #stateOf(key: ApiKey, keyId: KeyId): Promise<KeyState | undefined> {
     const { chain } = this.deps;
     if (!this.#remembered.has(keyId)) return chain.key([keyId, decodedKeyIdOf(key)]);
     return (await chain.key([keyId])) ?? chain.key([decodedKeyIdOf(key)]);
   }
 
-  #remember(keyId: KeyId, role: Omit<Caller, "key" | "credential">): void {
+  #remember(keyId: KeyId, role: Role): void {
+    this.#remembered.delete(keyId);
     const [oldest] = this.#remembered.keys();
     if (oldest !== undefined && this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(oldest);
     this.#remembered.set(keyId, role);
   }
 
   /**
-   * The owner who signs in with an identity provider: of the account of the wallet's own id, or of one that was handed to the identity. Where that account is
-   * ChainSecured, the executor signs for the wallet.
+   * The owner signed in with an identity provider: owns the account of the wallet's own id, or one handed over to the
+   * identity. Where that account is ChainSecured, the executor signs for the wallet.
    */
   async #byToken(token: string, picked: AccountId | undefined, requestId: string): Promise<Caller> {
     const { walletAddress, accountId } = await this.deps.executor.call("ownerWallet", { token }, { requestId });
     const wallet = walletAddress as Address;
     const credential = { type: "identity", token } as const;
     const account = picked === undefined ? await this.#accountOfIdentity(wallet) : await this.#ownedBy(wallet, picked);
-    if (account !== undefined) return ownerOf(account.id, { managed: account.managed, retired: false, credential, identityWallet: wallet });
-    if (picked !== undefined) throw new KeywrightError("account_not_owned", "The identity does not own the account named in X-Account.");
+    if (account !== undefined)
+      return ownerOf(account.id, { managed: account.managed, retired: false, credential, identityWallet: wallet });
+    if (picked !== undefined)
+      throw new KeywrightError("account_not_owned", "The identity does not own the account named in X-Account.");
     const former = await this.deps.chain.account(accountId as AccountId);
-    if (former === undefined) throw new KeywrightError("account_not_found", "This identity has no account yet: POST /new_account with the token makes one.");
+    if (former === undefined)
+      throw new KeywrightError(
+        "account_not_found",
+        "This identity has no account yet: POST /new_account with the token makes one.",
+      );
     return ownerOf(former.id, { managed: former.managed, retired: true, credential });
   }
 
-  /** Of the identity's own id, else the only one it was handed. Nobody hands an account to an identity without its token. */
+  /**
+   * The account of the identity's own id, else the only one handed over to it: a handover to an identity requires its
+   * token.
+   */
   async #accountOfIdentity(wallet: Address): Promise<AccountView | undefined> {
     const own = await this.#ownedBy(wallet, packedAccountId(wallet));
     if (own !== undefined) return own;
@@ -153,7 +212,10 @@ export class Authentication {
     });
   }
 
-  /** Who owns what is asked of the contract itself: the followed events, which name the other accounts of a wallet, may be a block behind. */
+  /**
+   * Ownership is read from the contract itself: the indexed events, which list a wallet's other accounts, may lag a
+   * block.
+   */
   async #byWallet(encoded: string, picked: AccountId | undefined): Promise<Caller> {
     const wallet = this.#walletOf(encoded);
     const account = picked === undefined ? await this.#mainAccountOf(wallet) : await this.#ownedBy(wallet, picked);
@@ -163,8 +225,9 @@ export class Authentication {
   }
 
   /**
-   * The account of the wallet's own id, if it is its owner; else the one account it made or signed for. One that somebody gave it is never meant by itself, and
-   * of several the wallet has to say which: else it would pay into an account that others spend from.
+   * The account of the wallet's own id, if the wallet owns it; else the one account it created or signed for. An
+   * account transferred to the wallet is never the default, and one of several must be named: otherwise the wallet
+   * could pay into an account that others spend from.
    */
   async #mainAccountOf(wallet: Address): Promise<AccountView | undefined> {
     const own = await this.#ownedBy(wallet, packedAccountId(wallet));
@@ -173,9 +236,13 @@ export class Authentication {
     const [only, ...others] = owned;
     if (only === undefined) return undefined;
     if (others.length === 0 && !only.byTransfer) return this.#ownedBy(wallet, only.id);
-    throw new KeywrightError("account_not_named", "Name the account in X-Account: this wallet owns several, or was given the one it owns.", {
-      accounts: owned.map(({ id }) => id),
-    });
+    throw new KeywrightError(
+      "account_not_named",
+      "Name the account in X-Account: this wallet owns several, or was given the one it owns.",
+      {
+        accounts: owned.map(({ id }) => id),
+      },
+    );
   }
 
   async #ownedBy(wallet: Address, id: AccountId): Promise<AccountView | undefined> {
@@ -186,15 +253,24 @@ export class Authentication {
   #walletOf(encoded: string): Address {
     try {
       const { typed_data: typedData, signature } = decodeWalletAuth(encoded);
-      return verifyTypedData(typedData, signature, { primaryType: "BillingAuth", domain: this.deps.typedDataDomain, nowSeconds: Date.now() / 1000 });
+      return verifyTypedData(typedData, signature, {
+        primaryType: "BillingAuth",
+        domain: this.deps.typedDataDomain,
+        nowSeconds: Date.now() / 1000,
+      });
     } catch (error) {
       const why = error instanceof KeywrightError ? error.detail : "it must be base64 of JSON {typed_data, signature}.";
-      throw new KeywrightError("invalid_wallet_auth", `X-Wallet-Auth: ${why}`, error instanceof KeywrightError ? { reason: error.code } : {});
+      throw new KeywrightError(
+        "invalid_wallet_auth",
+        `X-Wallet-Auth: ${why}`,
+        error instanceof KeywrightError ? { reason: error.code } : {},
+      );
     }
   }
 }
 
-const unknownKey = (): KeywrightError => new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
+const unknownKey = (): KeywrightError =>
+  new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
 
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
@@ -205,7 +281,7 @@ function decodeWalletAuth(encoded: string): { typed_data?: unknown; signature?: 
   return value;
 }
 
-function roleOf(state: KeyState): Omit<Caller, "key" | "credential"> {
+function roleOf(state: KeyState): Role {
   const { accountId, managed, keyId, capCents } = state;
   if (state.isAccountKey) return ownerOf(accountId, { managed, retired: !state.live });
   return {
@@ -219,7 +295,10 @@ function roleOf(state: KeyState): Omit<Caller, "key" | "credential"> {
   };
 }
 
-const ownerOf = (accountId: AccountId, rest: Pick<Caller, "managed" | "retired" | "credential" | "wallet" | "identityWallet">): Caller => ({
+const ownerOf = (
+  accountId: AccountId,
+  rest: Pick<Caller, "managed" | "retired" | "credential" | "wallet" | "identityWallet">,
+): Caller => ({
   accountId,
   isOwner: true,
   actorId: accountId,

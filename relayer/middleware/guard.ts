@@ -1,6 +1,6 @@
 /**
- * One guard for what comes in and what goes out, both by the route table. A wrong shape is 422 and lists every failing field; impossible values are 400 with their code.
- * Source: wire "Errors".
+ * Validates requests and responses against the route table. A wrong shape is 422 and lists every failing field; invalid
+ * values are 400 with their code.
  */
 import type { z } from "zod";
 import { KeywrightError, isErrorCode, type ErrorCode } from "../../protocol/errors";
@@ -19,7 +19,7 @@ interface FieldError {
   readonly code: ErrorCode;
 }
 
-/** Checks all parts of a request at once, so that every failing field is named in one answer. */
+/** Validates all parts of a request together, so that one response names every failing field. */
 export function guardRequest(route: Route, given: GuardedRequest): GuardedRequest {
   const failures: FieldError[] = [];
   const check = (schema: z.ZodType | undefined, value: unknown, part: string, alwaysText: boolean): unknown => {
@@ -51,19 +51,28 @@ function refusal(failures: readonly FieldError[]): KeywrightError {
 function fieldErrors(issue: z.core.$ZodIssue, part: string, alwaysText: boolean): FieldError[] {
   const path = [part, ...issue.path.map(String)].filter((step) => step !== "");
   const facts = factsOf(issue, alwaysText);
-  if (issue.code !== "unrecognized_keys") return [{ field: path.join(".") || "body", message: issue.message, ...facts }];
-  return issue.keys.map((key) => ({ field: [...path, key].join("."), message: "is not a field of this request", ...facts }));
+  if (issue.code !== "unrecognized_keys")
+    return [{ field: path.join(".") || "body", message: issue.message, ...facts }];
+  return issue.keys.map((key) => ({
+    field: [...path, key].join("."),
+    message: "is not a field of this request",
+    ...facts,
+  }));
 }
 
-/** Query and path are text whatever is meant, so only a missing or repeated one has the wrong shape there. */
+/** Query and path are always text, so only a missing or repeated value counts as a wrong shape there. */
 function factsOf(issue: z.core.$ZodIssue, alwaysText: boolean): { shape: boolean; code: ErrorCode } {
   const facts = (issue.code === "custom" ? issue.params : undefined) as IssueFacts | undefined;
-  const shapeIssue = issue.code === "invalid_type" || issue.code === "unrecognized_keys" || issue.code === "invalid_union" || facts?.shape === true;
+  const shapeIssue =
+    issue.code === "invalid_type" ||
+    issue.code === "unrecognized_keys" ||
+    issue.code === "invalid_union" ||
+    facts?.shape === true;
   const code = facts?.code !== undefined && isErrorCode(facts.code) ? facts.code : "invalid_value";
   return { shape: shapeIssue && !(alwaysText && facts?.shape === true), code };
 }
 
-/** An answer of ours that does not fit its schema is a bug of ours: it never leaves the house. */
+/** A response that violates its own schema is a bug of this service and is never sent. */
 export function guardAnswer(route: Route, answer: unknown): void {
   const parsed = route.response.safeParse(answer);
   if (parsed.success) return;

@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key`: what was done is kept for a day and its answer given again; what came to nothing is forgotten; where it is not known (504, a crash, a lost
- * connection) the next request of the same name carries on under the same act, and gets the first one's outcome. Secrets are never stored.
- * Source: wire "Idempotency".
+ * `Idempotency-Key`: a completed operation is kept for a day and its response replayed; one without effect is
+ * forgotten; where the outcome is unknown (504, a crash, a lost connection) the next request with the same name resumes
+ * the same operation and gets the first one's outcome. Secrets are never stored.
  */
 import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
@@ -12,26 +12,44 @@ import { namedError } from "../errors";
 import type { IdempotencyStore, KeptAnswer, KeptEnd, Known, RequestName } from "../store/idempotency";
 import type { RelayerContext } from "./context";
 
-const sha256 = (data: string | Buffer): string => createHash("sha256").update(data).digest("hex");
+function sha256(...parts: readonly (string | Buffer)[]): string {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("hex");
+}
 
-/** The client's key for this request; undefined when none was sent or the route has no effect. */
+/** The client's idempotency key; undefined when none was sent or the route has no effect. */
 export function idempotencyKeyOf(ctx: RelayerContext, route: RouteName): string | undefined {
   if (!routeOf(route).effect || ctx.headers["idempotency-key"] === undefined) return undefined;
   const key = ctx.get("Idempotency-Key");
   if (key.length > 0 && key.length <= WIRE_LIMITS.idempotencyKeyChars) return key;
-  throw new KeywrightError("invalid_value", `Idempotency-Key: must have 1 to ${WIRE_LIMITS.idempotencyKeyChars} characters`);
+  throw new KeywrightError(
+    "invalid_value",
+    `Idempotency-Key: must have 1 to ${WIRE_LIMITS.idempotencyKeyChars} characters`,
+  );
 }
 
-/** `who`: account, key, or the hash of an address where nobody is known. The same request means the same bytes and path parameters. */
-export function requestName(route: RouteName, who: string, key: string, request: { params: unknown; body: Buffer }): RequestName {
-  const bodyHash = sha256(Buffer.concat([Buffer.from(`${JSON.stringify(request.params ?? {})}\n`), request.body]));
+/**
+ * `who`: account, key, or the hash of the address of an anonymous caller. Requests are the same when body bytes and
+ * path parameters are.
+ */
+export function requestName(
+  route: RouteName,
+  who: string,
+  key: string,
+  request: { params: unknown; body: Buffer },
+): RequestName {
+  const bodyHash = sha256(`${JSON.stringify(request.params ?? {})}\n`, request.body);
   return { scope: sha256(`${route}:${who}`), key, bodyHash };
 }
 
 export class Idempotency {
   constructor(private readonly store: IdempotencyStore) {}
 
-  /** Acts once for this name: gives the kept answer, or acts and keeps what came of it. A kept error is thrown again. */
+  /**
+   * Performs the operation once per name: replays the stored response, or performs it and stores the result. A stored
+   * error is thrown again.
+   */
   async once(route: RouteName, name: RequestName, work: (act: Act) => Promise<unknown>): Promise<unknown> {
     const begun = await this.store.begin(name);
     if (!begun.begun) return known(route, name, begun);
@@ -54,15 +72,21 @@ function endOf({ end }: Act, thrown: unknown): KeptEnd {
 }
 
 function known(route: RouteName, name: RequestName, { bodyHash, kept }: Known): unknown {
-  if (bodyHash !== name.bodyHash) throw new KeywrightError("idempotency_conflict", "This Idempotency-Key was used with another request.");
+  if (bodyHash !== name.bodyHash)
+    throw new KeywrightError("idempotency_conflict", "This Idempotency-Key was used with another request.");
   if (kept.state !== "done") {
-    throw new KeywrightError("idempotency_in_progress", "A request with this Idempotency-Key is still running.", {}, { retryAfterSeconds: 1 });
+    throw new KeywrightError(
+      "idempotency_in_progress",
+      "A request with this Idempotency-Key is still running.",
+      {},
+      { retryAfterSeconds: 1 },
+    );
   }
   if (route === "runAction") throw alreadyRan(kept.body as Record<string, unknown>);
   return replay(kept);
 }
 
-/** What may be kept of an answer: all but its secrets, and of a run only what it used. */
+/** What may be stored of a response: all but its secrets, and of a run only its usage. */
 function withoutSecrets(route: RouteName, answer: unknown): unknown {
   const members = answer as Record<string, unknown>;
   if (route === "runAction") return { has_error: members["has_error"], usage: members["usage"] };
@@ -73,11 +97,19 @@ function withoutSecrets(route: RouteName, answer: unknown): unknown {
 
 function replay(kept: Extract<KeptAnswer, { state: "done" }>): unknown {
   if (kept.status === 200) return kept.body;
-  const { code, detail, facts } = kept.body as { code: KeywrightError["code"]; detail: string; facts: Record<string, unknown> };
+  const { code, detail, facts } = kept.body as {
+    code: KeywrightError["code"];
+    detail: string;
+    facts: Record<string, unknown>;
+  };
   throw new KeywrightError(code, detail, { ...facts, replayed: true });
 }
 
-/** `facts`: what is known of that run. */
+/** `facts`: what is known of the earlier run. */
 export function alreadyRan(facts: Readonly<Record<string, unknown>>): KeywrightError {
-  return new KeywrightError("already_ran", "A run with this Idempotency-Key has been made; its answer was given once and is stored nowhere.", facts);
+  return new KeywrightError(
+    "already_ran",
+    "A run with this Idempotency-Key has been made; its answer was given once and is stored nowhere.",
+    facts,
+  );
 }

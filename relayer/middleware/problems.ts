@@ -1,6 +1,6 @@
-/** Whatever is thrown below becomes application/problem+json. Source: wire "Errors". */
+/** Maps every error to application/problem+json. */
 import { isOurBug, namedError, problemOf, retryAfterOf } from "../errors";
-import type { Logger } from "../logger";
+import type { Logger } from "../../protocol/log";
 import { PROBLEM_TYPE } from "../../protocol/http";
 import type { RelayerMiddleware } from "./context";
 
@@ -12,7 +12,7 @@ export function problems(log: Logger): RelayerMiddleware {
       const error = namedError(thrown);
       ctx.state.errorCode = error.code;
       const level = isOurBug(error) ? "error" : error.status >= 500 ? "warn" : "debug";
-      // A refusal's sentence may quote the client (a field's name, say): the log gets its code only.
+      // Log only the code of a refusal: its detail may quote the client (e.g. a field name).
       const cause = error.status >= 500 ? { err: thrown } : {};
       log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, error: error.code, ...cause }, "refused");
       const retryAfter = retryAfterOf(error);

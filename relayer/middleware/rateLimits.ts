@@ -1,48 +1,68 @@
 /**
- * Rate limits: mints by address and over all (in the store, so that several relayers share the budget), requests by key (in memory: one second is too short
- * to be worth a query). Source: wire "Development", "Errors"; design of chain "A14".
+ * Rate limits. Budgets and per-key limits apply to the whole service, however many relayers it has; per-address limits
+ * apply to each relayer, since capacity grows with their number.
  */
-import { RateLimiterMemory, RateLimiterRes, type RateLimiterAbstract } from "rate-limiter-flexible";
+import { RateLimiterRes, type RateLimiterAbstract } from "rate-limiter-flexible";
 import { KeywrightError } from "../../protocol/errors";
 import type { RateLimits } from "../../protocol/limits";
-import type { LimiterFactory } from "../store/rateLimits";
+import { memoryLimiter, type LimiterFactory } from "../store/rateLimits";
+import { SharedLimit } from "./sharedLimit";
 
 const MINUTE_SECONDS = 60;
 const DAY_SECONDS = 24 * 60 * 60;
 const ALL = "all";
 
-export const memoryLimiter: LimiterFactory = (name, points, duration) => new RateLimiterMemory({ keyPrefix: name, points, duration });
+/** Counters shared by the relayers on one store. */
+export interface Shared {
+  /** For windows of minutes and days. */
+  readonly budgets: LimiterFactory;
+  /** For windows of a second. */
+  readonly rates: LimiterFactory;
+  /** Relayers on this store, this one included. */
+  readonly instances: () => number;
+}
+
+const ALONE: Shared = { budgets: memoryLimiter, rates: memoryLimiter, instances: () => 1 };
 
 export class RequestLimits {
   readonly #mintsByAddress: RateLimiterAbstract;
   readonly #mintsOverall: RateLimiterAbstract;
-  readonly #byKey: RateLimiterAbstract;
+  readonly #byKey: SharedLimit;
   readonly #byAddress: RateLimiterAbstract;
   readonly #strangers: RateLimiterAbstract;
   readonly #heavy: RateLimiterAbstract;
   readonly #payments: RateLimiterAbstract;
 
-  constructor(limits: RateLimits, shared: LimiterFactory = memoryLimiter) {
-    this.#mintsByAddress = shared("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
-    this.#mintsOverall = shared("mints_overall", limits.mintsPerDay, DAY_SECONDS);
-    this.#byKey = memoryLimiter("requests_by_key", limits.keyRequestsPerSecond, 1);
+  constructor(limits: RateLimits, { budgets, rates, instances }: Shared = ALONE) {
+    this.#mintsByAddress = budgets("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
+    this.#mintsOverall = budgets("mints_overall", limits.mintsPerDay, DAY_SECONDS);
+    this.#byKey = new SharedLimit({
+      name: "requests_by_key",
+      points: limits.keyRequestsPerSecond,
+      seconds: 1,
+      store: rates,
+      instances,
+    });
     this.#byAddress = memoryLimiter("requests_by_address", limits.addressRequestsPerSecond, 1);
     this.#strangers = memoryLimiter("strangers_by_address", limits.strangersPerMinutePerAddress, MINUTE_SECONDS);
     this.#heavy = memoryLimiter("heavy_by_address", limits.heavyPerMinutePerAddress, MINUTE_SECONDS);
-    this.#payments = shared("payment_intents_by_account", limits.paymentIntentsPerMinute, MINUTE_SECONDS);
+    this.#payments = budgets("payment_intents_by_account", limits.paymentIntentsPerMinute, MINUTE_SECONDS);
   }
 
-  /** Every request, before anything is done for it. */
+  /** Every request, before any work is done for it. */
   request(clientGroup: string): Promise<void> {
     return consume(this.#byAddress, clientGroup, "Too many requests from this address.");
   }
 
-  /** A request that costs much and asks for no credential. */
+  /** An expensive request that requires no credential. */
   heavy(clientGroup: string): Promise<void> {
     return consume(this.#heavy, clientGroup, "Too many requests of this kind from this address.");
   }
 
-  /** A credential nobody here remembers, before anybody is asked about it. The answer takes it back: it was somebody's, or nobody could be asked. */
+  /**
+   * Counts a credential that this relayer has not cached, before it is looked up. The returned function refunds the
+   * point: the credential was valid, or could not be looked up.
+   */
   async stranger(clientGroup: string): Promise<() => void> {
     await consume(this.#strangers, clientGroup, "Too many credentials from this address were nobody's.");
     return () => void this.#strangers.reward(clientGroup);
@@ -56,7 +76,7 @@ export class RequestLimits {
     return consume(this.#mintsByAddress, clientGroup, "Too many accounts or keys were asked for from this address.");
   }
 
-  /** Counted after the request was found good, so that nonsense cannot use up everybody's budget. */
+  /** Counted after validation, so that invalid requests cannot use up the global budget. */
   mintAtAll(): Promise<void> {
     return consume(this.#mintsOverall, ALL, "The service's daily budget of new accounts and keys is used up.");
   }
@@ -66,7 +86,11 @@ export class RequestLimits {
   }
 }
 
-async function consume(limiter: RateLimiterAbstract, key: string, detail: string): Promise<void> {
+async function consume(
+  limiter: Pick<SharedLimit, "consume"> | RateLimiterAbstract,
+  key: string,
+  detail: string,
+): Promise<void> {
   try {
     await limiter.consume(key);
   } catch (refused) {

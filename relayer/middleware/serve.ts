@@ -1,6 +1,6 @@
 /**
- * One route of the table as koa middleware, with the checks in the order the wire promises: rate by address, type and size, credential, JSON, fields, rate by key,
- * idempotency, permission; then the handler. Source: wire "Order of checks".
+ * One route as Koa middleware. Checks run in the documented order: rate by address, type and size, credential, JSON,
+ * fields, rate by key, idempotency, permission; then the handler.
  */
 import { isDeepStrictEqual } from "node:util";
 import { routeOf, type Route, type RouteName } from "../../protocol/http";
@@ -8,7 +8,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { MAX_WALL_MS } from "../../protocol/limits";
 import type { Act } from "../act";
 import { parseBody, readBody, requireAcceptableBody } from "./body";
-import type { Answer, Call, Caller, Handler, Presented, RawAnswer } from "./call";
+import type { Answer, Call, Caller, Deciding, Handler, Presented, RawAnswer } from "./call";
 import { clientGroup, hashedAddress } from "./clientAddress";
 import type { RelayerContext, RelayerMiddleware } from "./context";
 import { presentedCredentials, type Authentication, type Identity } from "./credentials";
@@ -21,32 +21,43 @@ export interface ServeDeps {
   readonly authentication: Authentication;
   readonly limits: RequestLimits;
   readonly idempotency: Idempotency;
+  /** Whether an earlier attempt of this operation got as far as a submission. */
+  readonly wasSubmitted: (actId: string) => Promise<boolean>;
 }
 
-/** How long a request may take: a run its wall time and the queue, anything else the slowest write. */
+/** Maximum duration of a request: for a run its wall time plus queueing, otherwise the slowest write. */
 const REQUEST_DEADLINE_MS = 120_000;
 const RUN_DEADLINE_MS = MAX_WALL_MS + REQUEST_DEADLINE_MS;
 
-/** A request whose form is good, and who it is from. */
+/** A well-formed request and its caller. */
 interface Asked {
   readonly presented: Presented;
   readonly caller: Caller | undefined;
-  /** Set while `caller` is only remembered: what the contract says now. */
+  readonly identity: Identity;
+  /** Set while `caller` comes from the cache and the contract is being asked to confirm it. */
   readonly confirmation: Promise<Caller | undefined> | undefined;
   readonly rawBody: Buffer;
   readonly input: GuardedRequest;
 }
 
-export function serve<N extends RouteName>(name: N, handler: Handler<N>, deps: ServeDeps): RelayerMiddleware {
+/** @param asAlias transforms the response for the name under which the route was called */
+export function serve<N extends RouteName>(
+  name: N,
+  handler: Handler<N>,
+  deps: ServeDeps,
+  asAlias: (answer: unknown) => unknown = (answer) => answer,
+): RelayerMiddleware {
   const route = routeOf(name);
   return async (ctx) => {
     ctx.state.route = name;
     const asked = await ask(ctx, name, deps);
     if (route.mints) await deps.limits.mintAtAll();
-    const given = await withDeadline(ctx, name, (signal) => asConfirmed(asked, (sure) => act(ctx, name, sure, deps, handler, signal)));
+    const given = await withDeadline(ctx, name, (signal) =>
+      asConfirmed(asked, (sure) => act(ctx, name, sure, deps, handler, signal)),
+    );
     note(ctx, given.caller);
     ctx.set({ ...given.headers });
-    send(ctx, route, given.answer);
+    send(ctx, route, asAlias(given.answer));
   };
 }
 
@@ -56,18 +67,18 @@ async function ask(ctx: RelayerContext, name: RouteName, deps: ServeDeps): Promi
   requireAcceptableBody(ctx, route.body);
   const presented = presentedCredentials(ctx, route.auth);
   const identity = await identify(ctx, route, presented, deps);
-  const confirmation = identity.caller;
-  const remembered = isAnticipated(name, route) ? identity.remembered : undefined;
-  const caller = remembered ?? (await confirmation);
+  const remembered = isAnticipated(route) || isDecidedByExecutor(name) ? identity.remembered : undefined;
+  const confirmation = remembered !== undefined && isAnticipated(route) ? identity.caller() : undefined;
+  const caller = remembered ?? (await identity.caller());
   const rest = readRest(ctx, route, caller, deps);
-  if (remembered === undefined) return { presented, caller, confirmation: undefined, ...(await rest) };
-  // Whoever turns out not to be the caller hears that first, whatever else is wrong with the request.
-  confirmation.catch(() => undefined);
-  const read = await rest.catch((error: unknown) => confirmation.then(() => raise(error)));
-  return { presented, caller, confirmation, ...read };
+  if (remembered === undefined) return { presented, caller, identity, confirmation, ...(await rest) };
+  // An authentication error takes precedence over any other error in the request.
+  confirmation?.catch(() => undefined);
+  const read = await rest.catch((error: unknown) => identity.caller().then(() => raise(error)));
+  return { presented, caller, identity, confirmation, ...read };
 }
 
-/** What an address may ask for, before anything is done for it. */
+/** Per-address limits, before any work is done. */
 async function withinBudgets(ctx: RelayerContext, route: Route, limits: RequestLimits): Promise<void> {
   const address = clientGroup(ctx.ip);
   await limits.request(address);
@@ -75,7 +86,7 @@ async function withinBudgets(ctx: RelayerContext, route: Route, limits: RequestL
   if (route.mints) await limits.mintBy(address);
 }
 
-/** Codes of credentials that are nobody's. */
+/** Error codes of credentials that are not valid for any account. */
 const NOBODYS: ReadonlySet<string> = new Set([
   "unknown_key",
   "key_expired",
@@ -85,27 +96,51 @@ const NOBODYS: ReadonlySet<string> = new Set([
   "account_not_owned",
 ]);
 
-/** Asking who somebody is costs exchanges with chain and executor: for credentials that turn out to be nobody's each address has a budget of its own. */
-async function identify(ctx: RelayerContext, route: Route, presented: Presented, { authentication, limits }: ServeDeps): Promise<Identity> {
-  if (authentication.isFamiliar(route.auth, presented)) return authentication.identify(route.auth, presented, ctx.state.requestId);
+/**
+ * Looking a credential up costs round trips to chain and executor: each address has a separate budget for credentials
+ * that turn out to be invalid.
+ */
+async function identify(
+  ctx: RelayerContext,
+  route: Route,
+  presented: Presented,
+  { authentication, limits }: ServeDeps,
+): Promise<Identity> {
+  if (authentication.isFamiliar(route.auth, presented))
+    return authentication.identify(route.auth, presented, ctx.state.requestId);
   const takeBack = await limits.stranger(clientGroup(ctx.ip));
   const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
-  // `wellFormedKey` asks about the key in its handler, whose answer is no credential: it counts in any case.
+  // `wellFormedKey` routes look the key up in their handler, not through `identity`: it always counts.
   if (route.auth !== "wellFormedKey") {
-    identity.caller.then(takeBack, (error: unknown) => {
+    identity.caller().then(takeBack, (error: unknown) => {
       if (!(error instanceof KeywrightError) || !NOBODYS.has(error.code)) takeBack();
     });
   }
   return identity;
 }
 
-/** Asking and being told can go on at once where nothing is changed before the caller is confirmed. */
-const isAnticipated = (name: RouteName, { method }: Route): boolean => method === "GET" || name === "runAction";
+/** Reads may run while the caller is being confirmed, since they change nothing. */
+const isAnticipated = ({ method }: Route): boolean => method === "GET";
 
-async function readRest(ctx: RelayerContext, route: Route, caller: Caller | undefined, { limits }: ServeDeps): Promise<Pick<Asked, "rawBody" | "input">> {
+/**
+ * The executor's decision on a run identifies the caller: the relayer asks the contract only about keys it has not
+ * cached, before it reads their body.
+ */
+const isDecidedByExecutor = (name: RouteName): boolean => name === "runAction";
+
+async function readRest(
+  ctx: RelayerContext,
+  route: Route,
+  caller: Caller | undefined,
+  { limits }: ServeDeps,
+): Promise<Pick<Asked, "rawBody" | "input">> {
   note(ctx, caller);
   const rawBody = await readBody(ctx, route.body);
-  const input = guardRequest(route, { params: ctx["params"], query: ctx.query, body: route.body === "raw" ? undefined : parseBody(rawBody) });
+  const input = guardRequest(route, {
+    params: ctx["params"],
+    query: ctx.query,
+    body: route.body === "raw" ? undefined : await parseBody(rawBody),
+  });
   if (caller !== undefined) await limits.requestBy(caller.actorId);
   if (caller !== undefined && route.pays) await limits.payment(caller.accountId);
   return { rawBody, input };
@@ -125,8 +160,8 @@ interface Given {
 type Sure = Omit<Asked, "confirmation"> & { readonly confirmed: Promise<void> };
 
 /**
- * Where the caller is remembered, the work begins while the contract is asked who that is now. Its outcome counts only if the contract says the same; else
- * it is forgotten and the work is done for the caller there is, or refused.
+ * With a cached caller, the handler runs while the contract is asked to confirm the caller. The result counts only if
+ * both agree; otherwise it is discarded and the request is handled again for the actual caller, or refused.
  */
 async function asConfirmed(asked: Asked, work: (asked: Sure) => Promise<Given>): Promise<Given> {
   const { confirmation } = asked;
@@ -136,25 +171,89 @@ async function asConfirmed(asked: Asked, work: (asked: Sure) => Promise<Given>):
     if (!same) throw new Error("the caller is not who was remembered");
   });
   const early = work({ ...asked, confirmed });
-  // Both are looked at below, or not at all.
+  // Both are awaited below or deliberately ignored: no unhandled rejections.
   early.catch(() => undefined);
   confirmed.catch(() => undefined);
   return (await isSame) ? early : work({ ...asked, caller: await confirmation, confirmed: Promise.resolve() });
 }
 
-async function act<N extends RouteName>(ctx: RelayerContext, name: N, asked: Sure, deps: ServeDeps, handler: Handler<N>, signal: AbortSignal): Promise<Given> {
+async function act<N extends RouteName>(
+  ctx: RelayerContext,
+  name: N,
+  asked: Sure,
+  deps: ServeDeps,
+  handler: Handler<N>,
+  signal: AbortSignal,
+): Promise<Given> {
   const headers: Record<string, string> = {};
   const attemptKey = idempotencyKeyOf(ctx, name);
-  const run = async (one?: Act): Promise<Answer<N>> => {
-    permit(routeOf(name), asked.caller);
-    return handler(callOf(ctx, name, asked, headers, { signal, attemptKey, act: one, countAsMint: () => countAsMint(ctx, deps) }));
+  const call = (rest: Pick<Call<N>, "act" | "deciding">): Call<N> =>
+    callOf(ctx, name, asked, headers, { signal, attemptKey, countAsMint: () => countAsMint(ctx, deps), ...rest });
+  const request = { ctx, name, attemptKey, asked, deps };
+  if (!isDecidedByExecutor(name)) {
+    await (attemptKey === undefined ? undefined : asked.confirmed);
+    const perform = (one?: Act): Promise<Answer<N>> =>
+      handler(call({ act: one, deciding: undefined as Call<N>["deciding"] }));
+    return { caller: asked.caller, answer: await actOnce(request, asked.caller, perform), headers };
+  }
+  const deciding = decidingFor(request);
+  const answer = await handler(call({ act: undefined, deciding: deciding as Call<N>["deciding"] }));
+  return { caller: undefined, answer, headers };
+}
+
+interface Requested {
+  readonly ctx: RelayerContext;
+  readonly name: RouteName;
+  readonly attemptKey: string | undefined;
+  readonly asked: Sure;
+  readonly deps: ServeDeps;
+}
+
+/** Runs once the caller is certain: idempotency, role check, operation. */
+async function actOnce(
+  { ctx, name, attemptKey, asked, deps }: Requested,
+  caller: Caller | undefined,
+  work: (act?: Act) => Promise<unknown>,
+): Promise<unknown> {
+  const run = async (one?: Act): Promise<unknown> => {
+    // A submitted operation was permitted when it began. A confirmed conversion retires the very key that repeats the
+    // request, and the client must still learn its outcome.
+    if (one?.isRepeated !== true || !(await deps.wasSubmitted(one.id))) permit(routeOf(name), caller);
+    return work(one);
   };
-  const given = (answer: unknown): Given => ({ caller: asked.caller, answer, headers });
-  if (attemptKey === undefined || routeOf(name).idempotentByItself) return given(await run());
-  const who = asked.caller?.actorId ?? hashedAddress(ctx.ip);
-  const request = requestName(name, who, attemptKey, { params: ctx["params"], body: asked.rawBody });
-  await asked.confirmed;
-  return given(await deps.idempotency.once(name, request, run));
+  if (attemptKey === undefined || routeOf(name).idempotentByItself) return run();
+  const who = caller?.actorId ?? hashedAddress(ctx.ip);
+  return deps.idempotency.once(
+    name,
+    requestName(name, who, attemptKey, { params: ctx["params"], body: asked.rawBody }),
+    run,
+  );
+}
+
+function decidingFor(request: Requested): Deciding {
+  const { ctx, deps, asked } = request;
+  const { presented, identity } = asked;
+  const identified = async (): Promise<Caller> => {
+    const caller = await identity.caller();
+    if (caller === undefined) throw new KeywrightError("missing_credential", "A run takes a key or an identity token.");
+    return caller;
+  };
+  return {
+    identified,
+    named: async (key) => {
+      if (presented.key !== undefined) return deps.authentication.learn(presented.key, key);
+      const caller = await identified();
+      if (caller.accountId === key.accountId) return caller;
+      throw new KeywrightError("not_authorized", "Runs of an identity are decided for the account of its own wallet.");
+    },
+    forget: () => {
+      if (presented.key !== undefined) deps.authentication.forget(presented.key);
+    },
+    as: async (caller, work) => {
+      note(ctx, caller);
+      return (await actOnce(request, caller, work)) as Answer<"runAction">;
+    },
+  };
 }
 
 async function countAsMint(ctx: RelayerContext, { limits }: ServeDeps): Promise<void> {
@@ -167,7 +266,7 @@ function callOf<N extends RouteName>(
   route: N,
   { input, caller, presented, rawBody, confirmed }: Sure,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint">,
+  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint" | "deciding">,
 ): Call<N> {
   const call = {
     route,
@@ -185,8 +284,12 @@ function callOf<N extends RouteName>(
   return call as unknown as Call<N>;
 }
 
-/** Runs `work` until it ends or the deadline passes; the signal also tells it that the client has gone. */
-async function withDeadline<T>(ctx: RelayerContext, name: RouteName, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/** Runs `work` until it ends or the deadline passes; the signal also aborts when the client disconnects. */
+async function withDeadline<T>(
+  ctx: RelayerContext,
+  name: RouteName,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const gone = new AbortController();
   const deadlineMs = name === "runAction" ? RUN_DEADLINE_MS : REQUEST_DEADLINE_MS;
   const onClose = (): void => gone.abort();
@@ -195,7 +298,12 @@ async function withDeadline<T>(ctx: RelayerContext, name: RouteName, work: (sign
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       gone.abort();
-      reject(new KeywrightError("timed_out", "The service took too long; ask again with the same Idempotency-Key to learn what became of it."));
+      reject(
+        new KeywrightError(
+          "timed_out",
+          "The service took too long; ask again with the same Idempotency-Key to learn what became of it.",
+        ),
+      );
     }, deadlineMs);
   });
   try {

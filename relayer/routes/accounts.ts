@@ -1,6 +1,16 @@
-/** Accounts: made, looked at, converted, handed over. Source: specification §4 "Account and credentials", "ChainSecured endpoints". */
+/** Account routes: create, read, convert, hand over. */
 import { KeywrightError } from "../../protocol/errors";
-import { decodedKeyIdOf, keyIdOf, packedAccountId, ZERO_HASH, type AccountId, type ActionHash, type Address, type KeyId, type PkpId } from "../../protocol/ids";
+import {
+  decodedKeyIdOf,
+  keyIdOf,
+  packedAccountId,
+  ZERO_HASH,
+  type AccountId,
+  type ActionHash,
+  type Address,
+  type KeyId,
+  type PkpId,
+} from "../../protocol/ids";
 import type { Chain } from "../chain/types";
 import { verifyTypedData } from "../../protocol/typedData";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
@@ -8,18 +18,36 @@ import type { RouteDeps } from "./deps";
 import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
 
 type AccountRoute =
-  "newAccount" | "accountExists" | "account" | "updateAccount" | "freezeAccount" | "unfreezeAccount" | "transferOwnership" | "convertToChainSecuredAccount";
+  | "newAccount"
+  | "accountExists"
+  | "account"
+  | "updateAccount"
+  | "freezeAccount"
+  | "unfreezeAccount"
+  | "transferOwnership"
+  | "convertToChainSecuredAccount";
 
 export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<AccountRoute> {
   return {
-    newAccount: (call) => (call.presented.identityToken === undefined ? newAccountWithKey(deps, writes, call) : newAccountOfIdentity(deps, writes, call)),
+    newAccount: (call) =>
+      call.presented.identityToken === undefined
+        ? newAccountWithKey(deps, writes, call)
+        : newAccountOfIdentity(deps, writes, call),
     accountExists: (call) => accountExists(deps, call),
     account: (call) => account(deps, call),
 
-    updateAccount: async (call) => done(await writes.send(call, write("updateAccountMetadata", call.caller.accountId, call.body.name, call.body.description))),
+    updateAccount: async (call) =>
+      done(
+        await writes.send(
+          call,
+          write("updateAccountMetadata", call.caller.accountId, call.body.name, call.body.description),
+        ),
+      ),
 
-    freezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, true))),
-    unfreezeAccount: async (call) => done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, false))),
+    freezeAccount: async (call) =>
+      done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, true))),
+    unfreezeAccount: async (call) =>
+      done(await writes.send(call, write("setAccountFrozen", call.caller.accountId, false))),
 
     transferOwnership: async (call) => {
       const newOwner = await newOwnerOf(deps, call);
@@ -29,21 +57,34 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
     convertToChainSecuredAccount: async (call) => {
       const { new_admin_wallet_address: newOwner, ...envelope } = call.body;
       const nowSeconds = Date.now() / 1000;
-      const signer = verifyTypedData(envelope.typed_data, envelope.signature, { primaryType: "ConvertAccount", domain: deps.typedDataDomain, nowSeconds });
+      const signer = verifyTypedData(envelope.typed_data, envelope.signature, {
+        primaryType: "ConvertAccount",
+        domain: deps.typedDataDomain,
+        nowSeconds,
+      });
       if (signer !== newOwner)
-        throw new KeywrightError("signature_mismatch", `the envelope is signed by ${signer}, not by new_admin_wallet_address ${newOwner}.`);
+        throw new KeywrightError(
+          "signature_mismatch",
+          `the envelope is signed by ${signer}, not by new_admin_wallet_address ${newOwner}.`,
+        );
       const { accountId } = call.caller;
-      const written = await writes.send(call, write("convertToChainSecuredAccount", accountId, newOwner), { convert: envelope });
+      const written = await writes.send(call, write("convertToChainSecuredAccount", accountId, newOwner), {
+        convert: envelope,
+      });
       return { ...done(written), wallet_address: newOwner, api_key_hash: accountId };
     },
   };
 }
 
-/** The wallet that is to own the account. One whose key exists only in the TEE must be an identity that shows its token, else the account would be lost. */
+/**
+ * The new owner's wallet. A wallet whose key exists only in the TEE must belong to an identity that presents its token,
+ * otherwise nobody could act as the owner.
+ */
 async function newOwnerOf({ chain, executor }: RouteDeps, call: Call<"transferOwnership">): Promise<Address> {
   const { new_owner_address: named, new_owner_identity_token: token } = call.body;
   if (token === undefined) {
-    if (named === undefined) throw new KeywrightError("invalid_body", "body: give new_owner_address or new_owner_identity_token.");
+    if (named === undefined)
+      throw new KeywrightError("invalid_body", "body: give new_owner_address or new_owner_identity_token.");
     await requireOwnKey(chain, call.caller.accountId, named);
     return named;
   }
@@ -56,23 +97,37 @@ async function newOwnerOf({ chain, executor }: RouteDeps, call: Call<"transferOw
 
 async function requireOwnKey(chain: Chain, accountId: AccountId, wallet: Address): Promise<void> {
   const [first] = (await chain.events(packedAccountId(wallet), undefined, 1)).events;
-  // Only an identity has a managed account of its wallet's own id.
+  // Only identities have a managed account with their wallet's own id.
   if (first?.name === "AccountCreated" && first.args["managed"] === true) {
-    throw new KeywrightError("owner_needs_token", `${wallet} is the wallet of an identity: send new_owner_identity_token to show that it can sign in here.`);
+    throw new KeywrightError(
+      "owner_needs_token",
+      `${wallet} is the wallet of an identity: send new_owner_identity_token to show that it can sign in here.`,
+    );
   }
   if ((await chain.apiPayers()).includes(wallet))
     throw new KeywrightError("owner_needs_token", `${wallet} is an API payer of this service; nobody else can use it.`);
   if (await isPkpOf(chain, accountId, wallet)) {
-    throw new KeywrightError("owner_needs_token", `${wallet} is a PKP of this account: it signs for actions only, so nobody could ever act as the owner.`);
+    throw new KeywrightError(
+      "owner_needs_token",
+      `${wallet} is a PKP of this account: it signs for actions only, so nobody could ever act as the owner.`,
+    );
   }
 }
 
 async function isPkpOf(chain: Chain, accountId: AccountId, wallet: Address): Promise<boolean> {
-  const { derivationPath } = await chain.explainExecution(accountId as string as KeyId, ZERO_HASH as string as ActionHash, wallet as string as PkpId);
+  const { derivationPath } = await chain.explainExecution(
+    accountId as string as KeyId,
+    ZERO_HASH as string as ActionHash,
+    wallet as string as PkpId,
+  );
   return derivationPath !== undefined;
 }
 
-async function newAccountWithKey(deps: RouteDeps, writes: Writes, call: Call<"newAccount">): Promise<Answer<"newAccount">> {
+async function newAccountWithKey(
+  deps: RouteDeps,
+  writes: Writes,
+  call: Call<"newAccount">,
+): Promise<Answer<"newAccount">> {
   const { apiKey, apiKeyHash, walletAddress } = await deps.executor.call("mintAccountKey", attemptOf(call), call);
   const { account_name: name, account_description: description } = call.body;
   const author = { accountId: apiKeyHash as AccountId, credential: { type: "key" as const, key: apiKey } };
@@ -80,29 +135,52 @@ async function newAccountWithKey(deps: RouteDeps, writes: Writes, call: Call<"ne
   const written = await writes.sendAs(author, call, create, { pendingFacts: { api_key_hash: apiKeyHash } });
   const { api_key_hash = apiKeyHash, wallet_address = walletAddress } = written.result;
   await welcome(deps, call, api_key_hash as AccountId);
-  return { ...done(written), ...secretOnce("api_key", { secret: apiKey, hash: apiKeyHash }, written), wallet_address, api_key_hash };
+  return {
+    ...done(written),
+    ...secretOnce("api_key", { secret: apiKey, hash: apiKeyHash }, written),
+    wallet_address,
+    api_key_hash,
+  };
 }
 
-/** An owner who signs in with an identity provider: no key is made, the token stands for the account. */
-async function newAccountOfIdentity(deps: RouteDeps, writes: Writes, call: Call<"newAccount">): Promise<Answer<"newAccount">> {
+/** For an owner who signs in with an identity provider: no key is minted, the token represents the account. */
+async function newAccountOfIdentity(
+  deps: RouteDeps,
+  writes: Writes,
+  call: Call<"newAccount">,
+): Promise<Answer<"newAccount">> {
   const token = call.presented.identityToken ?? "";
   const { walletAddress, accountId } = await deps.executor.call("ownerWallet", { token }, call);
   const { account_name: name, account_description: description } = call.body;
   const author = { accountId: accountId as AccountId, credential: { type: "identity" as const, token } };
-  const written = await writes.sendAs(author, call, write("newAccount", accountId, true, name, description, walletAddress));
+  const written = await writes.sendAs(
+    author,
+    call,
+    write("newAccount", accountId, true, name, description, walletAddress),
+  );
   await welcome(deps, call, author.accountId);
   return { ...done(written), wallet_address: walletAddress, api_key_hash: accountId };
 }
 
-/** As `welcome`, for an account that its owner made himself. */
-export async function grantSignup({ credits, log }: RouteDeps, { requestId }: { readonly requestId: string }, accountId: AccountId): Promise<void> {
+/** Like `welcome`, for an account that its owner created on chain. */
+export async function grantSignup(
+  { credits, log }: RouteDeps,
+  { requestId }: { readonly requestId: string },
+  accountId: AccountId,
+): Promise<void> {
   await credits
     .grantSignupCredit(accountId)
-    .catch((error: unknown) => log.error({ err: error, requestId, account: accountId }, "signup credit of a new account was not kept"));
+    .catch((error: unknown) =>
+      log.error({ err: error, requestId, account: accountId }, "signup credit of a new account was not kept"),
+    );
 }
 
-/** The account exists whatever happens here: a failure is for the log, the caller must get the key. */
-async function welcome({ credits, log }: RouteDeps, { body, requestId }: Call<"newAccount">, accountId: AccountId): Promise<void> {
+/** Failures are only logged: the account exists, and the caller must receive the key. */
+async function welcome(
+  { credits, log }: RouteDeps,
+  { body, requestId }: Call<"newAccount">,
+  accountId: AccountId,
+): Promise<void> {
   try {
     await credits.grantSignupCredit(accountId);
     if (body.email !== undefined) await credits.rememberEmail(accountId, body.email);
@@ -123,6 +201,11 @@ async function account({ chain }: RouteDeps, call: Call<"account">): Promise<Ans
   const found = await chain.account(call.caller.accountId);
   if (found === undefined) throw new KeywrightError("unknown_account", "There is no such account.");
   const { id, name, description, managed, owner, frozen } = found;
-  const counts = { group_count: found.groupCount, wallet_count: found.pkpCount, action_count: found.actionCount, usage_api_key_count: found.usageKeyCount };
+  const counts = {
+    group_count: found.groupCount,
+    wallet_count: found.pkpCount,
+    action_count: found.actionCount,
+    usage_api_key_count: found.usageKeyCount,
+  };
   return { id, name, description, managed, owner, frozen, ...counts };
 }

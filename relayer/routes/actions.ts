@@ -1,4 +1,4 @@
-/** Actions: their metadata in an account, and the CID of code. Source: specification §2 "Action", §4 "Hash rule". */
+/** Action routes: metadata in an account, and the CID of code. */
 import { actionHashOf } from "../../protocol/ids";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
@@ -11,21 +11,30 @@ export function actionRoutes({ chain, cids, cidOf }: RouteDeps, writes: Writes):
   return {
     addAction: async (call) => {
       const { action_ipfs_cid: cid, name, description } = call.body;
-      const written = await writes.send(call, write("addAction", call.caller.accountId, name, description, actionHashOf(cid)));
+      const written = await writes.send(
+        call,
+        write("addAction", call.caller.accountId, name, description, actionHashOf(cid)),
+      );
       await cids.remember([cid]);
       return done(written);
     },
 
-    deleteAction: async (call) => done(await writes.send(call, write("removeAction", call.caller.accountId, call.body.hashed_cid))),
+    deleteAction: async (call) =>
+      done(await writes.send(call, write("removeAction", call.caller.accountId, call.body.hashed_cid))),
 
     updateActionMetadata: async (call) => {
       const { hashed_cid: hash, name, description } = call.body;
-      return done(await writes.send(call, write("updateActionMetadata", call.caller.accountId, hash, "0", name, description)));
+      return done(
+        await writes.send(call, write("updateActionMetadata", call.caller.accountId, hash, "0", name, description)),
+      );
     },
 
     listActions: async ({ caller, query, setTotal }) => {
       const page = pageOf(query);
-      const listed = query.group_id === undefined ? chain.actions(caller.accountId, page) : chain.actionsInGroup(caller.accountId, query.group_id, page);
+      const listed =
+        query.group_id === undefined
+          ? chain.actions(caller.accountId, page)
+          : chain.actionsInGroup(caller.accountId, query.group_id, page);
       const { items, total } = await listed;
       setTotal(total);
       const known = await cids.lookUp(items.map(({ hash }) => hash));

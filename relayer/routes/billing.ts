@@ -1,7 +1,8 @@
-/** Credit and payments over HTTP. Source: specification §4 "Billing"; wire "Billing routes under /core/v1/billing". */
+/** Billing routes: credit and payments. */
 import type { Credits, HistoryEntry } from "../credits/types";
 import type { HandlersOf } from "../middleware/call";
 import { storePageOf } from "./pages";
+import { defined } from "../../protocol/defined";
 
 type BillingRoute = "stripeConfig" | "balance" | "createPaymentIntent" | "confirmPayment" | "webhook" | "history";
 
@@ -15,7 +16,11 @@ export function billingRoutes({ credits }: { readonly credits: Credits }): Handl
     },
 
     createPaymentIntent: async ({ caller, body, attemptKey }) => {
-      const intent = await credits.createIntent({ accountId: caller.accountId, amountCents: body.amount_cents, attemptKey });
+      const intent = await credits.createIntent({
+        accountId: caller.accountId,
+        amountCents: body.amount_cents,
+        attemptKey,
+      });
       return { client_secret: intent.clientSecret, payment_intent_id: intent.paymentIntentId };
     },
 
@@ -43,12 +48,12 @@ function outEntry(entry: HistoryEntry): Awaited<ReturnType<HandlersOf<"history">
     kind: entry.kind,
     amount_cents: entry.amountCents,
     reference: entry.reference,
-    ...(entry.keyId === undefined ? {} : { api_key_hash: entry.keyId }),
+    ...defined({ api_key_hash: entry.keyId, receipt_url: entry.receiptUrl }),
     created_at: entry.createdAt.toISOString(),
   };
 }
 
-/** Cents as people read them: `$20.00`, `-$0.05`. */
+/** Cents for display: `$20.00`, `-$0.05`. */
 function dollars(cents: number): string {
   const absolute = Math.abs(cents);
   return `${cents < 0 ? "-" : ""}$${Math.floor(absolute / 100)}.${String(absolute % 100).padStart(2, "0")}`;

@@ -1,11 +1,17 @@
-/** What the service is: chain, payers, limits and prices. Source: specification §2 "Other records", §4, §8. */
+/** The service's configuration: chain, payers, limits and prices. */
 import { SHARED_LIMITS, WIRE_LIMITS } from "../../protocol/limits";
 import type { HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 
 type ConfigurationRoute = "getNodeChainConfig" | "getApiPayers" | "getAdminApiPayer" | "limits";
 
-export function configurationRoutes({ chain, executorInfo, prices, rateLimits, typedDataDomain }: RouteDeps): HandlersOf<ConfigurationRoute> {
+export function configurationRoutes({
+  chain,
+  executorInfo,
+  prices,
+  rateLimits,
+  typedDataDomain,
+}: RouteDeps): HandlersOf<ConfigurationRoute> {
   const { network } = chain;
   return {
     getNodeChainConfig: async () => ({
@@ -17,7 +23,11 @@ export function configurationRoutes({ chain, executorInfo, prices, rateLimits, t
       token: network.token,
       key_namespace: network.keyNamespace,
       forwarder_address: await chain.forwarder(),
-      typed_data_domain: { name: typedDataDomain.name, version: typedDataDomain.version, chainId: String(typedDataDomain.chainId) },
+      typed_data_domain: {
+        name: typedDataDomain.name,
+        version: typedDataDomain.version,
+        chainId: String(typedDataDomain.chainId),
+      },
     }),
 
     getApiPayers: async () => [...(await chain.apiPayers())],
@@ -25,7 +35,12 @@ export function configurationRoutes({ chain, executorInfo, prices, rateLimits, t
 
     limits: async () => {
       const { limits, privateKeysAllowed } = await executorInfo();
-      const inForce = { run: limits, shared: { ...SHARED_LIMITS }, request: { ...WIRE_LIMITS }, rate: { ...rateLimits } };
+      const inForce = {
+        run: limits,
+        shared: { ...SHARED_LIMITS },
+        request: { ...WIRE_LIMITS },
+        rate: { ...rateLimits },
+      };
       return { ...inForce, prices: { ...prices }, private_keys_allowed: privateKeysAllowed };
     },
   };

@@ -1,4 +1,4 @@
-/** What the routes are given. They know no store, no koa and no environment. */
+/** Dependencies of the routes, independent of store, Koa and environment. */
 import type { RunErrorCode } from "../../protocol/errors";
 import type { ExecutorAnswer } from "../../protocol/executor";
 import type { ActionHash, Cid } from "../../protocol/ids";
@@ -7,9 +7,9 @@ import type { TypedDataDomain } from "../../protocol/typedData";
 import type { Chain } from "../chain/types";
 import type { Credits } from "../credits/types";
 import type { Executor } from "../executorClient";
-import type { Logger } from "../logger";
+import type { Logger } from "../../protocol/log";
 
-/** CIDs seen so far, so that lists can show them beside their hash. */
+/** CIDs seen so far, so that lists can show them beside their hashes. */
 export interface CidBook {
   remember(cids: readonly Cid[]): Promise<void>;
   lookUp(hashes: readonly ActionHash[]): Promise<ReadonlyMap<ActionHash, Cid>>;
@@ -17,7 +17,7 @@ export interface CidBook {
 
 export type ExecutorInfo = ExecutorAnswer<"info">;
 
-/** What is counted of a run that the executor took on. */
+/** What the metrics count of a run that the executor accepted. */
 export interface RunFacts {
   /** The code of the run's error. */
   readonly error: RunErrorCode | undefined;
@@ -28,10 +28,10 @@ export interface RouteDeps {
   readonly chain: Chain;
   readonly credits: Credits;
   readonly executor: Executor;
-  /** The executor's own account of itself, at most a few seconds old. */
+  /** The executor's info, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
   readonly cids: CidBook;
-  /** The CID of code; large code is hashed beside the thread that serves everybody. Error: `queue_full`. */
+  /** The CID of code; large code is hashed in a worker thread. Error: `queue_full`. */
   readonly cidOf: (code: string) => Promise<Cid>;
   readonly onRan: (facts: RunFacts) => void;
   readonly log: Logger;

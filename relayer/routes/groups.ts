@@ -1,4 +1,4 @@
-/** Groups and their members. Source: specification §4 "Groups, wallets, actions". */
+/** Group routes: groups and their members. */
 import { actionHashOf } from "../../protocol/ids";
 import type { ContractWrite } from "../../protocol/executor";
 import { WIRE_LIMITS } from "../../protocol/limits";
@@ -26,14 +26,22 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
   const { chain, cids } = deps;
   return {
     addGroup: async (call) => {
-      const { group_name: name, group_description: description, cid_hashes_permitted: actions, pkp_ids_permitted: pkps } = call.body;
-      const { actorId, accountId } = call.caller;
-      const add = await writeWithPkps(chain, accountId, pkps, (pkpIds) => write("addGroup", actorId, name, description, actions, pkpIds));
+      const {
+        group_name: name,
+        group_description: description,
+        cid_hashes_permitted: actions,
+        pkp_ids_permitted: pkps,
+      } = call.body;
+      const { actorId } = call.caller;
+      const add = await writeWithPkps(chain, call.caller, pkps, (pkpIds) =>
+        write("addGroup", actorId, name, description, actions, pkpIds),
+      );
       const written = await writes.send(call, add);
       return { ...done(written), group_id: written.result.group_id ?? "" };
     },
 
-    removeGroup: async (call) => done(await writes.send(call, write("removeGroup", call.caller.actorId, String(call.body.group_id)))),
+    removeGroup: async (call) =>
+      done(await writes.send(call, write("removeGroup", call.caller.actorId, String(call.body.group_id)))),
     updateGroup: async (call) => done(await writes.send(call, () => groupUpdate(deps, call))),
     group: (call) => group(deps, call),
 
@@ -51,7 +59,10 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
 
     addActionToGroup: async (call) => {
       const { group_id: groupId, action_ipfs_cid: cid } = call.body;
-      const written = await writes.send(call, write("addActionToGroup", call.caller.actorId, String(groupId), actionHashOf(cid)));
+      const written = await writes.send(
+        call,
+        write("addActionToGroup", call.caller.actorId, String(groupId), actionHashOf(cid)),
+      );
       await cids.remember([cid]);
       return done(written);
     },
@@ -66,7 +77,15 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
 
     changeGroupActions: async (call) => {
       const { add, remove } = call.body;
-      const change = write("changeGroupMembers", call.caller.actorId, String(call.params.id), add.map(actionHashOf), remove.map(actionHashOf), [], []);
+      const change = write(
+        "changeGroupMembers",
+        call.caller.actorId,
+        String(call.params.id),
+        add.map(actionHashOf),
+        remove.map(actionHashOf),
+        [],
+        [],
+      );
       const written = await writes.send(call, change);
       await cids.remember(add);
       return done(written);
@@ -74,17 +93,31 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
 
     changeGroupPkps: async (call) => {
       const { add, remove } = call.body;
-      const { accountId, actorId } = call.caller;
-      const change = await writeWithPkps(chain, accountId, [...add, ...remove], (pkpIds) =>
-        write("changeGroupMembers", actorId, String(call.params.id), [], [], pkpIds.slice(0, add.length), pkpIds.slice(add.length)),
+      const { actorId } = call.caller;
+      const change = await writeWithPkps(chain, call.caller, [...add, ...remove], (pkpIds) =>
+        write(
+          "changeGroupMembers",
+          actorId,
+          String(call.params.id),
+          [],
+          [],
+          pkpIds.slice(0, add.length),
+          pkpIds.slice(add.length),
+        ),
       );
       return done(await writes.send(call, change));
     },
   };
 }
 
-function pkpWrite({ chain }: RouteDeps, { caller, body }: Call<"addPkpToGroup" | "removePkpFromGroup">, functionName: string): Promise<ContractWrite> {
-  return writeWithPkps(chain, caller.accountId, [body.pkp_id], ([pkpId]) => write(functionName, caller.actorId, String(body.group_id), pkpId ?? ""));
+function pkpWrite(
+  { chain }: RouteDeps,
+  { caller, body }: Call<"addPkpToGroup" | "removePkpFromGroup">,
+  functionName: string,
+): Promise<ContractWrite> {
+  return writeWithPkps(chain, caller, [body.pkp_id], ([pkpId]) =>
+    write(functionName, caller.actorId, String(body.group_id), pkpId ?? ""),
+  );
 }
 
 async function group({ chain }: RouteDeps, { caller, params }: Call<"group">): Promise<Answer<"group">> {

@@ -1,11 +1,12 @@
-/** What happened: contract events of an account, and the fate of a write. Source: specification §6; wire. */
+/** Contract events of an account, and the status of a write. */
 import type { z } from "zod";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountEvent, SubmissionId, SubmissionView } from "../chain/types";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import { defined } from "../../protocol/defined";
 
-/** Its client may have no credential yet: the answer that carries it may be the one that was lost. */
+/** Readable without a credential: the response that carried the new key may have been lost. */
 const OPEN_KIND = "new_account";
 type JsonMembers = Record<string, z.core.util.JSONType>;
 
@@ -27,8 +28,10 @@ function eventItem(event: AccountEvent): Answer<"events">["events"][number] {
 
 function visibleTo({ caller }: Call<"submission">, found: SubmissionView | undefined): SubmissionView {
   if (found?.kind === OPEN_KIND) return found;
-  if (caller === undefined) throw new KeywrightError("missing_credential", "Send a key of the account the write is for.");
-  if (found === undefined || found.accountId !== caller.accountId) throw new KeywrightError("submission_not_found", "The account has no such submission.");
+  if (caller === undefined)
+    throw new KeywrightError("missing_credential", "Send a key of the account the write is for.");
+  if (found === undefined || found.accountId !== caller.accountId)
+    throw new KeywrightError("submission_not_found", "The account has no such submission.");
   return found;
 }
 
@@ -38,14 +41,17 @@ function submissionItem(found: SubmissionView): Answer<"submission"> {
     id,
     kind,
     state,
-    ...(transactionHash === undefined ? {} : { transaction_hash: transactionHash }),
+    ...defined({ transaction_hash: transactionHash }),
     ...outcomeItem(found),
     charged,
     ...(before === undefined ? {} : { before: outcomeItem(before) }),
   };
 }
 
-function outcomeItem({ result, error }: Pick<SubmissionView, "result" | "error">): Pick<Answer<"submission">, "result" | "error"> {
+function outcomeItem({
+  result,
+  error,
+}: Pick<SubmissionView, "result" | "error">): Pick<Answer<"submission">, "result" | "error"> {
   return {
     ...(result === undefined ? {} : { result: { ...result } }),
     ...(error === undefined ? {} : { error: { ...error.facts, code: error.code, detail: error.detail } }),

@@ -1,4 +1,4 @@
-/** All handlers of the route table, from the parts that own them. */
+/** All route handlers, assembled. */
 import type { Handlers } from "../middleware/call";
 import { accountRoutes } from "./accounts";
 import { actionRoutes } from "./actions";
@@ -17,7 +17,6 @@ import { usageKeyRoutes } from "./usageKeys";
 import { walletRoutes } from "./wallets";
 import { Writes } from "./writes";
 
-export type { CidBook, ExecutorInfo, RouteDeps } from "./deps";
 export type HandlerDeps = RouteDeps & TransparencyDeps & ServiceDeps;
 
 export function createHandlers(deps: HandlerDeps): Handlers {

@@ -1,21 +1,22 @@
-/** Pages of lists, and the items several lists share. */
+/** Pagination, and items that several lists share. */
 import type { Answer } from "../middleware/call";
 import type { Page as PageQuery } from "../../protocol/http";
 import { ZERO_ADDRESS, ZERO_HASH, type ActionHash, type Cid } from "../../protocol/ids";
 import { opNames } from "../../protocol/pkpOps";
 import type { ActionView, PageRequest, PkpView } from "../chain/types";
 import type { Page as StorePage } from "../credits/types";
+import { defined } from "../../protocol/defined";
 
-/** A page so far out that its offset is no safe number is past the end of every list. */
+/** An offset above the safe integers is clamped: it is past the end of every list. */
 export function pageOf({ page_number: number, page_size: size }: PageQuery): PageRequest {
   const offset = number * BigInt(size);
   return { offset: offset > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(offset), limit: size };
 }
 
-/** No list of the store is this long; a page beyond it is empty like any other past the end. */
+/** No stored list is this long; later pages are empty like any page past the end. */
 const LAST_PAGE = 10n ** 12n;
 
-/** The same for lists that the store keeps. */
+/** The same for lists in the store. */
 export const storePageOf = ({ page_number: number, page_size: size }: PageQuery): StorePage => ({
   number: Number(number < LAST_PAGE ? number : LAST_PAGE),
   size,
@@ -41,5 +42,5 @@ export function actionItem(action: ActionView, cids: ReadonlyMap<ActionHash, Cid
   const { hash, description } = action;
   const cid = cids.get(hash);
   const name = hash === ZERO_HASH ? ANY : action.name;
-  return { id: hash, hashed_cid: hash, name, description, ...(cid === undefined ? {} : { action_ipfs_cid: cid }) };
+  return { id: hash, hashed_cid: hash, name, description, ...defined({ action_ipfs_cid: cid }) };
 }

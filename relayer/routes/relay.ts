@@ -1,4 +1,4 @@
-/** Calls that owners signed and the service sends, so that an owner needs no coin of the chain. */
+/** Relays calls signed by owners, so that an owner needs no gas. */
 import { KeywrightError } from "../../protocol/errors";
 import { checkForward, type ForwardDomain } from "../../protocol/forward";
 import { forwarderName } from "../../protocol/serviceName";
@@ -7,7 +7,7 @@ import type { RouteDeps } from "./deps";
 import { grantSignup } from "./accounts";
 import { done, type Writes } from "./writes";
 
-/** An account and what goes into it at once is free up to here; the rest comes afterwards, from its credit. */
+/** Gas limit of a free request that creates an account; further requests are paid from its credit. */
 const FREE_GAS = 1_500_000n;
 
 export function relayRoutes(deps: RouteDeps, writes: Writes): HandlersOf<"relay" | "relayNonce"> {
@@ -21,11 +21,18 @@ export function relayRoutes(deps: RouteDeps, writes: Writes): HandlersOf<"relay"
 }
 
 async function relay(deps: RouteDeps, writes: Writes, call: Call<"relay">): Promise<Answer<"relay">> {
-  const rules = { contractAddress: deps.chain.network.contractAddress, domain: await forwardDomain(deps), nowSeconds: Date.now() / 1000 };
+  const rules = {
+    contractAddress: deps.chain.network.contractAddress,
+    domain: await forwardDomain(deps),
+    nowSeconds: Date.now() / 1000,
+  };
   const forwarded = checkForward(call.body, rules);
   if (forwarded.createsAccount) {
     if (BigInt(call.body.gas) > FREE_GAS)
-      throw new KeywrightError("invalid_value", `A request that makes an account may use ${FREE_GAS} gas; send the rest afterwards.`);
+      throw new KeywrightError(
+        "invalid_value",
+        `A request that makes an account may use ${FREE_GAS} gas; send the rest afterwards.`,
+      );
     await call.countAsMint();
   }
   const answer = await writes.relay(call, forwarded, forwarded.createsAccount);
@@ -34,5 +41,10 @@ async function relay(deps: RouteDeps, writes: Writes, call: Call<"relay">): Prom
 }
 
 export async function forwardDomain({ chain, serviceName }: RouteDeps): Promise<ForwardDomain> {
-  return { name: forwarderName(serviceName), version: "1", chainId: BigInt(chain.network.chainId), verifyingContract: await chain.forwarder() };
+  return {
+    name: forwarderName(serviceName),
+    version: "1",
+    chainId: BigInt(chain.network.chainId),
+    verifyingContract: await chain.forwarder(),
+  };
 }

@@ -1,4 +1,4 @@
-/** What is kept of runs, for the account they belong to. Source: docs/api.md "Runs that were". */
+/** Run records, for the account they belong to. Source: docs/api.md "Runs that were". */
 import type { Answer, HandlersOf } from "../middleware/call";
 import type { DayUsage, RunView } from "../credits/types";
 import { actionHashOf } from "../../protocol/ids";
@@ -30,7 +30,16 @@ export function runRecordRoutes({ credits }: Pick<RouteDeps, "credits">): Handle
 
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-function runItem({ requestId, keyId, cid, durationMs, costCents, outcome, pkpsUsed, startedAt }: RunView): Answer<"listRuns">[number] {
+function runItem({
+  requestId,
+  keyId,
+  cid,
+  durationMs,
+  costCents,
+  outcome,
+  pkpsUsed,
+  startedAt,
+}: RunView): Answer<"listRuns">[number] {
   return {
     request_id: requestId,
     api_key_hash: keyId,
@@ -44,5 +53,12 @@ function runItem({ requestId, keyId, cid, durationMs, costCents, outcome, pkpsUs
 }
 
 function dayItem({ day, keyId, runs, failed, costCents, durationMs }: DayUsage): Answer<"usage">[number] {
-  return { day, api_key_hash: keyId, runs, failed, cost_cents: costCents, duration_ms: Math.round(durationMs * 1000) / 1000 };
+  return {
+    day,
+    api_key_hash: keyId,
+    runs,
+    failed,
+    cost_cents: costCents,
+    duration_ms: Math.round(durationMs * 1000) / 1000,
+  };
 }

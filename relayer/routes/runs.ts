@@ -1,81 +1,151 @@
 /**
- * Running an action: one question to the contract says permission and existence, credit is reserved, the executor (which has asked for itself meanwhile) runs,
- * the time used is settled. The run goes on when the client leaves, and is paid for. Source: specification §1 "Execution check"; house "Run an action".
+ * Runs actions: the executor asks the contract whether the run is permitted and names the account, credit is reserved,
+ * the executor runs the action, the time used is charged. A run continues and is charged even if the client
+ * disconnects.
  */
-import type { DenialReason } from "../../protocol/decision";
-import { KeywrightError, type ErrorCode } from "../../protocol/errors";
-import { ZERO_ADDRESS, actionHashOf, parseAddress, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
+import { KeywrightError } from "../../protocol/errors";
+import { ZERO_ADDRESS, actionHashOf, parseAddress, type Cid, type PkpId } from "../../protocol/ids";
 import type { ExecutorAnswer } from "../../protocol/executor";
+import type { PkpReference } from "../../protocol/http";
+import type { KeyState } from "../../protocol/keyState";
 import type { Act } from "../act";
-import type { RunRecord } from "../credits/types";
-import type { PreparedRun } from "../executorClient";
-import type { Answer, Call, HandlersOf } from "../middleware/call";
+import { DeniedRun, type AskedRun } from "../askedRun";
+import type { RunRecord, RunReservation } from "../credits/types";
+import type { Answer, Call, Deciding, HandlersOf } from "../middleware/call";
 import { alreadyRan } from "../middleware/idempotency";
 import type { RouteDeps } from "./deps";
 import { pkpAddress } from "./references";
+import { EarlyReservation, PermittedRuns, spenderOf, type RunText } from "./runReservation";
+import { defined } from "../../protocol/defined";
 
 type Run = Call<"runAction">;
 
 export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
+  const permitted = new PermittedRuns();
   return {
     runAction: async (call) => {
-      if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
-      const cid = call.body.action_ipfs_cid ?? call.body.ipfs_id ?? (await deps.cidOf(call.body.code ?? ""));
-      const pkpId = call.body.pkp_id === undefined ? undefined : await pkpAddress(deps.chain, call.caller.accountId, call.body.pkp_id);
-      const prepared = prepare(deps, call, pkpId);
+      const { deciding } = call;
+      const limitMs = await wantedMs(deps, call);
+      const name = permitted.nameOf(call.caller.actorId, whatOf(call));
+      // With an `Idempotency-Key`, reserve only under that operation's id, once it is known not to be done yet.
+      const early =
+        call.attemptKey === undefined && permitted.has(name)
+          ? EarlyReservation.begin(deps.credits, call.caller, limitMs)
+          : undefined;
       try {
-        await requirePermission(deps, call, cid, pkpId);
-        await call.confirmed;
-        return await paidRun(deps, call, prepared);
-      } catch (error) {
-        prepared.abandon();
-        throw error;
+        const { asked, key } = await permissionFor(deps, call).catch((error: unknown) => {
+          permitted.note(name, false);
+          return refuse(deciding, error);
+        });
+        permitted.note(name, true);
+        const run = { asked, early, limitMs };
+        const begun = deciding
+          .named(key)
+          .then((caller) => deciding.as(caller, (act) => paidRun(deps, { ...call, caller, act }, run)));
+        return await begun.finally(() => asked.abandon());
+      } finally {
+        await early?.end();
       }
     },
   };
 }
 
-/** An earlier request under this key was left without a known end: if it came as far as reserving credit, the action may have run, and is not run again. */
+async function permissionFor(deps: RouteDeps, call: Run): Promise<{ asked: AskedRun; key: KeyState }> {
+  const asked = await ask(deps, call);
+  try {
+    return { asked, key: await asked.permission };
+  } catch (error) {
+    asked.abandon();
+    throw error;
+  }
+}
+
+async function wantedMs({ executorInfo }: RouteDeps, { body }: Run): Promise<number> {
+  const { limits } = await executorInfo();
+  return Math.min(body.timeout_ms ?? Infinity, limits["wallMs"] ?? Infinity);
+}
+
+/** The subject of a permission, as text. */
+function whatOf({ body: { code, action_ipfs_cid, ipfs_id, pkp_id: pkp } }: Run): RunText {
+  const pkpText = pkp === undefined ? undefined : "address" in pkp ? pkp.address : String(pkp.number);
+  return { code, cid: action_ipfs_cid ?? ipfs_id, pkp: pkpText };
+}
+
+/**
+ * The executor decides on its input; the relayer adds what only it knows: the block of the last write, and the PKP
+ * behind a number.
+ */
+async function ask({ chain, executor }: RouteDeps, { caller, body, requestId, deciding }: Run): Promise<AskedRun> {
+  const { credential } = caller;
+  if (credential === undefined)
+    throw new KeywrightError("missing_credential", "A run takes a key or an identity token.");
+  const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
+  const pkpId = body.pkp_id === undefined ? {} : { pkpId: await pkpOf(chain, body.pkp_id, deciding) };
+  const notBefore = await chain.lastWrite();
+  return executor.askRun({ credential, ...code, params: body.js_params ?? "{}", ...pkpId, notBefore }, { requestId });
+}
+
+/** A PKP number is relative to the account, which therefore has to be confirmed first. */
+async function pkpOf(chain: RouteDeps["chain"], reference: PkpReference, { identified }: Deciding): Promise<PkpId> {
+  return "address" in reference ? reference.address : pkpAddress(chain, (await identified()).accountId, reference);
+}
+
+/**
+ * Orders refusals: an unknown key precedes all others; any other refusal is returned after authentication and the
+ * idempotency check. Failures of the service itself are not refusals.
+ */
+async function refuse(deciding: Deciding, error: unknown): Promise<never> {
+  if (!(error instanceof KeywrightError) || error.status >= 500) throw error;
+  if (error.status === 401) {
+    deciding.forget();
+    throw new KeywrightError(error.code, error.detail);
+  }
+  const caller = await (error instanceof DeniedRun ? deciding.named(error.key) : deciding.identified());
+  await deciding.as(caller, () => Promise.reject(error));
+  throw error;
+}
+
+/**
+ * An earlier request under this key ended with unknown outcome: if it got as far as reserving credit, the action may
+ * have run and is not run again.
+ */
 async function requireNotRun({ credits }: RouteDeps, act: Act): Promise<void> {
   const earlier = await credits.earlierRun(act.id);
   if (earlier === undefined) return;
   const { run } = earlier;
-  throw alreadyRan(run === undefined ? {} : { has_error: run.outcome !== "succeeded", usage: { duration_ms: run.durationMs, cost_cents: run.costCents } });
+  throw alreadyRan(
+    run === undefined
+      ? {}
+      : { has_error: run.outcome !== "succeeded", usage: { duration_ms: run.durationMs, cost_cents: run.costCents } },
+  );
 }
 
-async function requirePermission({ chain }: RouteDeps, { caller }: Run, cid: Cid, pkpId: PkpId | undefined): Promise<void> {
-  const { allowed, reason } = await chain.explainExecution(caller.actorId as KeyId, actionHashOf(cid), pkpId);
-  if (!allowed) throw denial(reason, cid);
+interface Wanted {
+  readonly asked: AskedRun;
+  readonly early: EarlyReservation | undefined;
+  readonly limitMs: number;
 }
 
-/** What failed, of key, group, action and PKP, and what to do about it. */
-function denial(reason: DenialReason, cid: Cid): KeywrightError {
-  const [code, failed, detail] = DENIALS[reason];
-  return new KeywrightError(code, detail, { failed, action_ipfs_cid: cid });
-}
-
-const DENIALS: Record<DenialReason, readonly [code: ErrorCode, failed: "key" | "group" | "action" | "pkp", detail: string]> = {
-  None: ["not_authorized", "key", "This run is not permitted."],
-  UnknownKey: ["unknown_key", "key", "This key is unknown here or has been revoked."],
-  KeyExpired: ["key_expired", "key", "This key has expired."],
-  AccountChainSecured: ["account_chain_secured", "key", "This key is no longer a credential of the account."],
-  AccountFrozen: ["account_frozen", "key", "The account's owner has frozen it: no key of it can act until the owner ends that."],
-  NoExecuteScope: ["no_execute_scope", "group", "The key may not execute in any group of the account: give it execute_in_groups."],
-  ActionNotPermitted: ["action_not_permitted", "action", "No group where the key executes lists this action: add its CID to one."],
-  UnknownPkp: ["pkp_not_permitted", "pkp", "The account has no such PKP."],
-  PkpNotPermitted: ["pkp_not_permitted", "pkp", "No group where the key executes lists both this action and this PKP."],
-};
-
-/** The reservation belongs to the run, not to the answer: whatever happens after the guest was started, it is settled. */
-async function paidRun(deps: RouteDeps, call: Run, prepared: PreparedRun): Promise<Answer<"runAction">> {
-  const { accountId, keyId, capCents } = call.caller;
-  const { limits } = await deps.executorInfo();
-  const wanted = Math.min(call.body.timeout_ms ?? Infinity, limits["wallMs"] ?? Infinity);
-  const { reservationId, limitMs } = await deps.credits.reserveRun({ accountId, keyId, capCents, limitMs: wanted, runId: call.act?.id });
+/**
+ * The reservation belongs to the run, not to the response: once the guest was started, it is settled whatever happens.
+ */
+async function paidRun(
+  deps: RouteDeps,
+  call: Run,
+  { asked, early, limitMs: wanted }: Wanted,
+): Promise<Answer<"runAction">> {
+  if (call.act?.isRepeated === true) await requireNotRun(deps, call.act);
+  const reserve = async (): Promise<RunReservation> => {
+    // Made for another spender or cap, it would hold the credit that this run needs.
+    await early?.end();
+    return deps.credits.reserveRun({ ...spenderOf(call.caller), limitMs: wanted, runId: call.act?.id });
+  };
+  const { reservationId, limitMs } = await (early?.takeFor(call.caller) ?? reserve());
   const startedAt = new Date();
-  const didNotBegin = call.act?.begins();
-  const ran = await prepared.start(limitMs).catch(async (error: unknown) => {
-    if (!prepared.mayHaveRun) didNotBegin?.();
+  call.act?.begins();
+  const ran = await asked.start(limitMs).catch(async (error: unknown) => {
+    // Every attempt reserves under the act's id, and only this one could: no other attempt has run or will.
+    if (!asked.mayHaveRun) call.act?.cameToNothing();
     await deps.credits.releaseRun(reservationId);
     throw error;
   });
@@ -84,19 +154,16 @@ async function paidRun(deps: RouteDeps, call: Run, prepared: PreparedRun): Promi
   return runAnswer(ran, costCents);
 }
 
-/** The executor asks the contract for itself, and does so meanwhile; nothing runs before it is told to start. */
-function prepare({ executor }: RouteDeps, { caller, body, requestId }: Run, pkpId: PkpId | undefined): PreparedRun {
-  if (caller.credential === undefined) throw new KeywrightError("missing_credential", "A run takes a key or an identity token.");
-  const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
-  const request = { credential: caller.credential, ...code, params: body.js_params ?? "{}", ...(pkpId === undefined ? {} : { pkpId }) };
-  return executor.prepareRun(request, { requestId });
-}
-
-/** Code that is found to be invalid within this time is free; what takes longer is work like any other. */
+/** Code found invalid within this time is free; longer parsing is charged. */
 const FREE_TO_PARSE_MS = 1_000;
 
-/** Free: faults of ours, and code that never began. */
-async function settle({ credits }: RouteDeps, reservationId: string, ran: ExecutorAnswer<"run">, record: RunRecord): Promise<number> {
+/** Free: faults of the service, and code that never started. */
+async function settle(
+  { credits }: RouteDeps,
+  reservationId: string,
+  ran: ExecutorAnswer<"run">,
+  record: RunRecord,
+): Promise<number> {
   const { faultIsOurs, error, usage } = ran;
   const neverBegan = error?.code === "invalid_code" && usage.durationMs <= FREE_TO_PARSE_MS;
   if (!faultIsOurs && !neverBegan) return credits.settleRun(reservationId, usage.durationMs, record);
@@ -104,7 +171,11 @@ async function settle({ credits }: RouteDeps, reservationId: string, ran: Execut
   return 0;
 }
 
-function recordOf({ caller, requestId }: Run, { cid, error, usage, pkpsUsed }: ExecutorAnswer<"run">, startedAt: Date): RunRecord {
+function recordOf(
+  { caller, requestId }: Run,
+  { cid, error, usage, pkpsUsed }: ExecutorAnswer<"run">,
+  startedAt: Date,
+): RunRecord {
   return {
     accountId: caller.accountId,
     keyId: caller.actorId,
@@ -118,7 +189,7 @@ function recordOf({ caller, requestId }: Run, { cid, error, usage, pkpsUsed }: E
   };
 }
 
-/** Milliseconds with three places, as every answer gives them. */
+/** Milliseconds to three decimal places, as in every response. */
 const thousandths = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 function runAnswer({ response, logs, error, usage }: ExecutorAnswer<"run">, costCents: number): Answer<"runAction"> {
@@ -126,7 +197,7 @@ function runAnswer({ response, logs, error, usage }: ExecutorAnswer<"run">, cost
     response: JSON.parse(response),
     logs,
     has_error: error !== undefined,
-    ...(error === undefined ? {} : { error }),
+    ...defined({ error }),
     usage: { duration_ms: thousandths(usage.durationMs), limit_ms: usage.limitMs, cost_cents: costCents },
   };
 }

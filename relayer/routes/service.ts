@@ -1,4 +1,4 @@
-/** The service itself: health, readiness, the dashboard, its description and the viewer of it. Source: specification §9; wire "Origin routes". */
+/** Routes of the service itself: health, readiness, dashboard, API description and its viewer, documentation. */
 import { KeywrightError } from "../../protocol/errors";
 import type { Dashboard } from "../dashboard";
 import type { Docs, DocsPage } from "../docs";
@@ -6,7 +6,7 @@ import type { HandlersOf } from "../middleware/call";
 import type { Viewer } from "../viewer";
 
 export interface ServiceDeps {
-  /** One sentence for each thing that is missing. */
+  /** One sentence per readiness problem. */
   readonly problems: () => Promise<readonly string[]>;
   readonly description: { readonly openapi: string };
   readonly viewer: Viewer;
@@ -15,12 +15,29 @@ export interface ServiceDeps {
 }
 
 const HTML = "text/html; charset=utf-8";
-/** A screen's address is behind the #: the server knows one page only. */
+/** The dashboard routes by fragment: the server knows one page only. */
 const CREDIT_SCREEN = "/#/credit";
 
-type ServiceRoute = "health" | "ready" | "home" | "billingPage" | "dashboardFile" | "docs" | "docsPage" | "llms" | "openapi" | "viewer" | "viewerFile";
+type ServiceRoute =
+  | "health"
+  | "ready"
+  | "home"
+  | "billingPage"
+  | "dashboardFile"
+  | "docs"
+  | "docsPage"
+  | "llms"
+  | "openapi"
+  | "viewer"
+  | "viewerFile";
 
-export function serviceRoutes({ problems, description, viewer, docs, dashboard }: ServiceDeps): HandlersOf<ServiceRoute> {
+export function serviceRoutes({
+  problems,
+  description,
+  viewer,
+  docs,
+  dashboard,
+}: ServiceDeps): HandlersOf<ServiceRoute> {
   return {
     health: async () => ({ status: "ok" }),
 
@@ -66,7 +83,11 @@ export function serviceRoutes({ problems, description, viewer, docs, dashboard }
   };
 }
 
-function docsPage(docs: Docs, name: string, setHeader: (name: string, value: string) => void): Pick<DocsPage, "contentType" | "content"> {
+function docsPage(
+  docs: Docs,
+  name: string,
+  setHeader: (name: string, value: string) => void,
+): Pick<DocsPage, "contentType" | "content"> {
   const page = docs.page(name);
   if (page === undefined) throw new KeywrightError("route_not_found", "The documentation has no such page.");
   for (const [header, value] of Object.entries(page.headers)) setHeader(header, value);

@@ -1,4 +1,4 @@
-/** Mints for ChainSecured accounts: the wallet's signature is the credential, nothing is written on chain. Source: specification §4, §5.6. */
+/** Mints for ChainSecured accounts: the wallet's signature is the credential; nothing is written on chain. */
 import { KeywrightError } from "../../protocol/errors";
 import { packedAccountId, type AccountId, type Address } from "../../protocol/ids";
 import type { PrimaryType } from "../../protocol/typedData";
@@ -10,10 +10,14 @@ import type { RouteDeps } from "./deps";
 type MintRoute = "createWalletWithSignature" | "addUsageApiKeyWithSignature";
 
 export function signatureRoutes({ chain, executor, typedDataDomain }: RouteDeps): HandlersOf<MintRoute> {
-  /** The envelope is checked here to learn the signer, and by the executor because it takes nothing on the relayer's word. */
+  /** Verified here to learn the signer, and again by the executor, which does not trust the relayer. */
   const checked = async ({ body }: Call<MintRoute>, primaryType: PrimaryType) => {
     const { typed_data, signature, api_key_hash: named } = body;
-    const signer = verifyTypedData(typed_data, signature, { primaryType, domain: typedDataDomain, nowSeconds: Date.now() / 1000 });
+    const signer = verifyTypedData(typed_data, signature, {
+      primaryType,
+      domain: typedDataDomain,
+      nowSeconds: Date.now() / 1000,
+    });
     return { typed_data, signature, accountId: named ?? (await accountToMintFor(chain, signer)) };
   };
   return {
@@ -25,20 +29,29 @@ export function signatureRoutes({ chain, executor, typedDataDomain }: RouteDeps)
     addUsageApiKeyWithSignature: async (call) => {
       const minted = await executor.call("mintUsageKeyWithSignature", await checked(call, "AddUsageApiKey"), call);
       const { usageApiKey, walletAddress, derivationPath, apiKeyHash } = minted;
-      return { usage_api_key: usageApiKey, wallet_address: walletAddress, derivation_path: derivationPath, api_key_hash: apiKeyHash };
+      return {
+        usage_api_key: usageApiKey,
+        wallet_address: walletAddress,
+        derivation_path: derivationPath,
+        api_key_hash: apiKeyHash,
+      };
     },
   };
 }
 
 /**
- * The account of the signing wallet's own id if the wallet owns it, else the only account the wallet owns (a converted or transferred one). A wallet that owns
- * none mints for the account it is about to make.
+ * The account of the signing wallet's own id if the wallet owns it, else the only account it owns (converted or
+ * transferred). A wallet without an account mints for the account it is about to create.
  * @throws KeywrightError `invalid_value` when it owns several and none has its own id.
  */
 async function accountToMintFor(chain: Chain, signer: Address): Promise<AccountId> {
   const own = packedAccountId(signer);
   if ((await chain.account(own))?.owner === signer) return own;
   const [first, ...others] = await chain.accountsOwnedBy(signer);
-  if (others.length > 0) throw new KeywrightError("invalid_value", `body.api_key_hash: ${signer} owns several accounts; name the one to mint for.`);
+  if (others.length > 0)
+    throw new KeywrightError(
+      "invalid_value",
+      `body.api_key_hash: ${signer} owns several accounts; name the one to mint for.`,
+    );
   return first?.id ?? own;
 }

@@ -1,6 +1,6 @@
 /**
- * What an outsider can check: the TEE's info, quotes, and the evidence of the TLS certificate. The executor makes info and quotes; the relayer only hands them on.
- * Source: specification §4 "Transparency endpoints"; design of trust.
+ * Publicly verifiable facts: TEE info, quotes, and evidence of the TLS certificate. Info and quotes come from the
+ * executor; the relayer only forwards them.
  */
 import { KeywrightError } from "../../protocol/errors";
 import type { TeeKind } from "../../protocol/attestation";
@@ -35,18 +35,26 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
   };
 }
 
-/** Evidence without a TEE would prove nothing: 503 then, as without a folder. The kind of TEE is asked for once and does not change while the service runs. */
+/**
+ * Without a TEE the evidence would prove nothing: 503, as without a folder. The kind of TEE is constant, so it is read
+ * once.
+ */
 function evidenceGate(executor: Executor, evidences: EvidenceFolder | undefined) {
   let known: TeeKind | undefined;
   return async ({ requestId, signal }: Pick<Call<"evidences">, "requestId" | "signal">): Promise<EvidenceFolder> => {
-    if (evidences === undefined) throw new KeywrightError("attestation_unavailable", "this deployment has no evidence files.");
+    if (evidences === undefined)
+      throw new KeywrightError("attestation_unavailable", "this deployment has no evidence files.");
     known ??= (await executor.call("info", {}, { requestId, signal })).tee;
-    if (known === "none") throw new KeywrightError("attestation_unavailable", "this deployment runs without a TEE; there is no evidence to show.");
+    if (known === "none")
+      throw new KeywrightError(
+        "attestation_unavailable",
+        "this deployment runs without a TEE; there is no evidence to show.",
+      );
     return evidences;
   };
 }
 
-/** The names consist of letters, digits, dots, dashes and underscores: nothing to escape. */
+/** Names contain only letters, digits, dots, dashes and underscores: nothing to escape. */
 function listingOf(names: readonly string[]): string {
   const lines = names.map((name) => `<a href="${name}">${name}</a>`);
   return `<!doctype html>\n<html><head><title>Index of /evidences/</title></head><body><h1>Index of /evidences/</h1><pre>\n${lines.join("\n")}\n</pre></body></html>\n`;

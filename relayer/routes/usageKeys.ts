@@ -1,15 +1,23 @@
-/** Usage keys: made, changed, revoked, listed. Source: specification §4 "Account and credentials". */
+/** Usage key routes: create, update, revoke, list. */
 import { KeywrightError } from "../../protocol/errors";
-import type { ContractWrite, SimpleWrite } from "../../protocol/executor";
+import type { ContractWrite } from "../../protocol/executor";
 import type { AccountId, KeyId } from "../../protocol/ids";
+import { NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate as updateCalls } from "../../protocol/updates";
 import type { UsageKeyView } from "../chain/types";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import { oneWrite } from "./groupUpdate";
 import { pageOf } from "./pages";
 import { usageKeyId } from "./references";
 import { attemptOf, done, secretOnce, write, type Writes } from "./writes";
 
-type UsageKeyRoute = "addUsageApiKey" | "updateUsageApiKey" | "updateUsageApiKeyMetadata" | "removeUsageApiKey" | "revokeAllUsageApiKeys" | "listApiKeys";
+type UsageKeyRoute =
+  | "addUsageApiKey"
+  | "updateUsageApiKey"
+  | "updateUsageApiKeyMetadata"
+  | "removeUsageApiKey"
+  | "revokeAllUsageApiKeys"
+  | "listApiKeys";
 type Permissions = Call<"addUsageApiKey">["body"];
 
 export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<UsageKeyRoute> {
@@ -33,7 +41,12 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
 
     updateUsageApiKeyMetadata: async (call) => {
       const keyId = await usageKeyId(chain, call.body.usage_api_key);
-      return done(await writes.send(call, write("updateUsageApiKeyMetadata", call.caller.accountId, keyId, call.body.name, call.body.description)));
+      return done(
+        await writes.send(
+          call,
+          write("updateUsageApiKeyMetadata", call.caller.accountId, keyId, call.body.name, call.body.description),
+        ),
+      );
     },
 
     removeUsageApiKey: async (call) => {
@@ -41,43 +54,46 @@ export function usageKeyRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Usag
       return done(await writes.send(call, write("removeUsageApiKey", call.caller.accountId, keyId)));
     },
 
-    revokeAllUsageApiKeys: async (call) => done(await writes.send(call, write("revokeAllUsageApiKeys", call.caller.accountId))),
+    revokeAllUsageApiKeys: async (call) =>
+      done(await writes.send(call, write("revokeAllUsageApiKeys", call.caller.accountId))),
 
     listApiKeys: (call) => listApiKeys(deps, call),
   };
 }
 
-/** How many keys are made before somebody who sets each of their ids first is told of. */
+/** Maximum number of keys minted while another account keeps claiming their ids first. */
 const MOST_MINTS = 4;
 
-/** A stranger has set the new key's id as a key of his own, having seen it on its way: the next key is another one. */
+/** Another account, having seen the new key's id in a pending transaction, claimed it: retry with a new key. */
 const isTaken = (error: unknown): boolean => error instanceof KeywrightError && error.code === "key_id_taken";
 
-async function addUsageApiKey({ executor }: RouteDeps, writes: Writes, call: Call<"addUsageApiKey">, attempt: number): Promise<Answer<"addUsageApiKey">> {
+async function addUsageApiKey(
+  { executor }: RouteDeps,
+  writes: Writes,
+  call: Call<"addUsageApiKey">,
+  attempt: number,
+): Promise<Answer<"addUsageApiKey">> {
   const minted = await executor.call("mintApiUsageKey", attemptOf(call, attempt), call);
   const keyId = minted.apiKeyHash as KeyId;
-  const set = setUsageApiKey(call.caller.accountId, keyId, call.body, NEVER_AND_NO_CAP);
+  const set = usageKeySet(call.caller.accountId, keyId, call.body, NEVER_AND_NO_CAP);
   const written = await writes.send(call, set, { pendingFacts: { api_key_hash: keyId }, attempt });
   const known = { wallet_address: minted.walletAddress, api_key_hash: written.result.api_key_hash ?? keyId };
-  return { ...done(written), ...secretOnce("usage_api_key", { secret: minted.usageApiKey, hash: keyId }, written), ...known };
+  return {
+    ...done(written),
+    ...secretOnce("usage_api_key", { secret: minted.usageApiKey, hash: keyId }, written),
+    ...known,
+  };
 }
 
-const NEVER_AND_NO_CAP = { expiresAtSeconds: 0n, capCents: 0n };
-
-function setUsageApiKey(accountId: AccountId, keyId: KeyId, body: Permissions, otherwise: Pick<UsageKeyView, "expiresAtSeconds" | "capCents">): SimpleWrite {
-  const expiration = body.expiration ?? otherwise.expiresAtSeconds;
-  const balance = body.balance ?? otherwise.capCents;
-  const flags = [body.can_create_groups, body.can_delete_groups, body.can_create_pkps];
-  const lists = [body.manage_ipfs_ids_in_groups, body.add_pkp_to_groups, body.remove_pkp_from_groups, body.execute_in_groups].map((list) => list.map(String));
-  return { functionName: "setUsageApiKey", args: [accountId, keyId, String(expiration), String(balance), body.name, body.description, ...flags, ...lists] };
-}
-
-/** What was left out keeps the value it has when the account's turn has come. */
-async function usageKeyUpdate(deps: RouteDeps, accountId: AccountId, keyId: KeyId, body: Permissions): Promise<ContractWrite> {
-  const present = await ownKey(deps, accountId, keyId);
-  // The first call reverts when the key has been removed meanwhile: an update never makes a key.
-  const mustExist = { functionName: "updateUsageApiKeyMetadata", args: [accountId, keyId, body.name, body.description] };
-  return { functionName: "multicall", calls: [mustExist, setUsageApiKey(accountId, keyId, body, present)] };
+/** Omitted fields keep the value they have when the account's turn comes. */
+async function usageKeyUpdate(
+  deps: RouteDeps,
+  accountId: AccountId,
+  keyId: KeyId,
+  body: Permissions,
+): Promise<ContractWrite> {
+  const { expiresAtSeconds: expiration, capCents: balance } = await ownKey(deps, accountId, keyId);
+  return oneWrite(updateCalls(accountId, keyId, body, { expiration, balance }));
 }
 
 async function ownKey({ chain }: RouteDeps, accountId: AccountId, keyId: KeyId): Promise<UsageKeyView> {
@@ -94,9 +110,12 @@ async function listApiKeys({ chain, credits }: RouteDeps, call: Call<"listApiKey
 }
 
 function usageKeyItem(key: UsageKeyView, spentCents: number): Answer<"listApiKeys">[number] {
-  const [manage, add, remove, execute] = [key.manageIpfsIdsInGroups, key.addPkpToGroups, key.removePkpFromGroups, key.executeInGroups].map((list) =>
-    list.map(String),
-  );
+  const [manage, add, remove, execute] = [
+    key.manageIpfsIdsInGroups,
+    key.addPkpToGroups,
+    key.removePkpFromGroups,
+    key.executeInGroups,
+  ].map((list) => list.map(String));
   return {
     id: key.id,
     api_key_hash: key.id,

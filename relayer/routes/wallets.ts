@@ -1,4 +1,4 @@
-/** PKPs: minted in the executor, registered on chain. Source: specification §2 "PKP (wallet)", §4. */
+/** PKP routes: minted in the executor, registered on chain. */
 import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite } from "../../protocol/executor";
 import { ZERO_HASH, type ActionHash, type KeyId } from "../../protocol/ids";
@@ -9,14 +9,22 @@ import { pageOf, walletItem } from "./pages";
 import { pkpAddress, writeWithPkps } from "./references";
 import { done, write, type Writes } from "./writes";
 
-type WalletRoute = "createWallet" | "updateWallet" | "setWalletOps" | "listWallets" | "listWalletsInGroup" | "publicKeys";
+type WalletRoute =
+  "createWallet" | "updateWallet" | "setWalletOps" | "listWallets" | "listWalletsInGroup" | "publicKeys";
 
 export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): HandlersOf<WalletRoute> {
   return {
     createWallet: async (call) => {
       const { accountId, actorId } = call.caller;
       const minted = await executor.call("mintPkp", { accountId }, call);
-      const register = write("registerWalletDerivation", actorId, minted.walletAddress, minted.derivationPath, call.body.name, call.body.description);
+      const register = write(
+        "registerWalletDerivation",
+        actorId,
+        minted.walletAddress,
+        minted.derivationPath,
+        call.body.name,
+        call.body.description,
+      );
       const written = await writes.send(call, register);
       const { wallet_address = minted.walletAddress, derivation_path = minted.derivationPath } = written.result;
       return { ...done(written), wallet_address, pkp_id: wallet_address, derivation_path };
@@ -26,7 +34,9 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
       const { pkp_id: pkp, name, description } = call.body;
       const { accountId } = call.caller;
       const update = (): Promise<ContractWrite> =>
-        writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("updatePkpMetadata", accountId, address, name, description));
+        writeWithPkps(chain, call.caller, [pkp], ([address = ""]) =>
+          write("updatePkpMetadata", accountId, address, name, description),
+        );
       return done(await writes.send(call, update));
     },
 
@@ -34,7 +44,9 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
       const { pkp_id: pkp, denied_ops: denied } = call.body;
       const { accountId } = call.caller;
       const set = (): Promise<ContractWrite> =>
-        writeWithPkps(chain, accountId, [pkp], ([address = ""]) => write("setPkpOps", accountId, address, String(opBits(denied))));
+        writeWithPkps(chain, call.caller, [pkp], ([address = ""]) =>
+          write("setPkpOps", accountId, address, String(opBits(denied))),
+        );
       return done(await writes.send(call, set));
     },
 
@@ -53,8 +65,12 @@ export function walletRoutes({ chain, executor }: RouteDeps, writes: Writes): Ha
     publicKeys: async (call) => {
       const { accountId, actorId } = call.caller;
       const pkpId = await pkpAddress(chain, accountId, call.query.pkp_id);
-      // Whatever the key may run: the answer names the path of a PKP of its account.
-      const { derivationPath } = await chain.explainExecution(actorId as KeyId, ZERO_HASH as string as ActionHash, pkpId);
+      // Independent of what the key may run: the decision includes the derivation path of any PKP of its account.
+      const { derivationPath } = await chain.explainExecution(
+        actorId as KeyId,
+        ZERO_HASH as string as ActionHash,
+        pkpId,
+      );
       if (derivationPath === undefined) throw new KeywrightError("unknown_pkp", `The account has no PKP ${pkpId}.`);
       return executor.call("publicKeys", { accountId, pkpId, derivationPath }, call);
     },

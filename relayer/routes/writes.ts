@@ -1,19 +1,20 @@
 /**
- * One way for every API-mode write: the credential, the price and the idempotency key of the call go with it to the chain room, which simulates, has the price
- * reserved, and answers when it is mined. What was reserved is settled or released there. Source: house "Three walks".
+ * The common path of API writes: passes credential, price and idempotency key to the chain module, which simulates,
+ * reserves the price, and answers once the write is mined. It also settles or releases the reservation.
  */
 import { createHash } from "node:crypto";
 import { KeywrightError } from "../../protocol/errors";
 import type { ContractWrite, Credential, WriteArgument } from "../../protocol/executor";
 import { routeOf, type RouteName } from "../../protocol/http";
-import type { AccountId } from "../../protocol/ids";
+import type { AccountId, Address } from "../../protocol/ids";
 import type { Act } from "../act";
 import type { CredentialWrite, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
 import { decodeForward, type Forwarded, type SignedForwardRequest } from "../../protocol/forward";
 import type { Call, Caller } from "../middleware/call";
 import type { RouteDeps } from "./deps";
+import { defined } from "../../protocol/defined";
 
-/** As much of a call as a write needs. */
+/** The part of a call that a write needs. */
 export interface WriteCall {
   readonly route: RouteName;
   readonly caller: Caller | undefined;
@@ -23,9 +24,12 @@ export interface WriteCall {
 
 export interface WriteOptions {
   readonly convert?: CredentialWrite["convert"];
-  /** Carried by the 504 of a minting route: what can be known of a secret nobody will see. */
+  /** Added to a minting route's 504: identifies the secret that will not be returned. */
   readonly pendingFacts?: Readonly<Record<string, unknown>>;
-  /** From 2 on where one request may make several writes, each only after the one before it failed: a repeated request meets them in the same order. */
+  /**
+   * From 2 on where a request may make several writes, each after the previous one failed: a repeated request makes
+   * them in the same order.
+   */
   readonly attempt?: number;
 }
 
@@ -33,15 +37,21 @@ const keyOf = (act: Act, { attempt = 1 }: WriteOptions): string => (attempt === 
 
 export const write = (functionName: string, ...args: WriteArgument[]): ContractWrite => ({ functionName, args });
 
-/** How long a request that the executor signed for an identity may take to be mined. */
+/** Seconds in which a request signed for an identity must be mined. */
 const FORWARD_SECONDS = 600;
 
 type Spender = Omit<Parameters<RouteDeps["credits"]["reserveWrite"]>[0], "submissionId" | "cents">;
 
-/** What an owner must be able to do without credit: ending a leaked key, stopping everything, leaving. */
-const EVEN_WITHOUT_CREDIT = new Set(["removeUsageApiKey", "revokeAllUsageApiKeys", "setAccountFrozen", "transferOwnership", "convertToChainSecuredAccount"]);
+/** What an owner must be able to do without credit: revoke a leaked key, freeze the account, leave. */
+const EVEN_WITHOUT_CREDIT = new Set([
+  "removeUsageApiKey",
+  "revokeAllUsageApiKeys",
+  "setAccountFrozen",
+  "transferOwnership",
+  "convertToChainSecuredAccount",
+]);
 
-/** `newAccount` writes for an account that does not exist yet; everything else for the caller's own. */
+/** `newAccount` writes for an account that does not exist yet; all others for the caller's own. */
 export interface Author {
   readonly accountId: AccountId;
   readonly credential: Credential;
@@ -50,12 +60,21 @@ export interface Author {
 export class Writes {
   constructor(private readonly deps: Pick<RouteDeps, "chain" | "credits" | "executor" | "prices" | "log">) {}
 
-  /** @throws what `Chain.submit` throws. */
-  async send(call: WriteCall, contractWrite: CredentialWrite["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
+  /** @throws the errors of `Chain.submit`. */
+  async send(
+    call: WriteCall,
+    contractWrite: CredentialWrite["write"],
+    options: WriteOptions = {},
+  ): Promise<SubmitAnswer> {
     return this.sendAs(authorOf(call), call, contractWrite, options);
   }
 
-  async sendAs(author: Author, call: WriteCall, contractWrite: CredentialWrite["write"], options: WriteOptions = {}): Promise<SubmitAnswer> {
+  async sendAs(
+    author: Author,
+    call: WriteCall,
+    contractWrite: CredentialWrite["write"],
+    options: WriteOptions = {},
+  ): Promise<SubmitAnswer> {
     let functionName = typeof contractWrite === "function" ? undefined : contractWrite.functionName;
     const inTurn = async (make: () => Promise<ContractWrite>): Promise<ContractWrite> => {
       const made = await make();
@@ -63,12 +82,13 @@ export class Writes {
       return made;
     };
     const making = typeof contractWrite === "function" ? () => inTurn(contractWrite) : contractWrite;
+    const signer = author.credential.type === "identity" ? signingWalletOf(call.caller) : undefined;
     const submitted = this.deps.chain.submit({
       ...this.#common(author.accountId, call, this.#spenderOf(call)),
-      ...(isOfIdentity(call.caller, author)
-        ? { forward: () => this.#signedByIdentity(author, call, making) }
-        : { credential: author.credential, write: making }),
-      ...(options.convert === undefined ? {} : { convert: options.convert }),
+      ...(signer === undefined
+        ? { credential: author.credential, write: making }
+        : { signer, forward: () => this.#signedByIdentity(author, signer, call, making) }),
+      ...defined({ convert: options.convert }),
       ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options) }),
     });
     const answer = await submitted.catch((error: unknown) => {
@@ -78,12 +98,20 @@ export class Writes {
     return answer;
   }
 
-  /** The write as a forward request of the identity's wallet, signed in the TEE. */
-  async #signedByIdentity({ credential }: Author, { caller, requestId }: WriteCall, making: CredentialWrite["write"]): Promise<SignedForwardRequest> {
+  /** Makes the write a forward request of the identity's wallet, signed in the TEE. */
+  async #signedByIdentity(
+    { credential }: Author,
+    signer: Address,
+    { requestId }: WriteCall,
+    making: CredentialWrite["write"],
+  ): Promise<SignedForwardRequest> {
     const { chain, executor } = this.deps;
-    if (credential.type !== "identity" || caller?.identityWallet === undefined) throw new TypeError("only an identity's write is signed for it");
+    if (credential.type !== "identity") throw new TypeError("only an identity's write is signed for it");
     const contractWrite = typeof making === "function" ? await making() : making;
-    const [estimate, nonce] = await Promise.all([chain.estimateAsOwner(contractWrite, caller.identityWallet), chain.forwarderNonce(caller.identityWallet)]);
+    const [estimate, nonce] = await Promise.all([
+      chain.estimateAsOwner(contractWrite, signer),
+      chain.forwarderNonce(signer),
+    ]);
     const asked = {
       token: credential.token,
       write: contractWrite,
@@ -94,11 +122,20 @@ export class Writes {
     return decodeForward((await executor.call("signForwardOfIdentity", asked, { requestId })).forward);
   }
 
-  /** A request that the owner signed, once: the same request sent again gets the first one's answer. `isFree` for what makes an account. */
-  async relay(call: WriteCall, { accountId, digest, request, calls }: Forwarded, isFree: boolean): Promise<SubmitAnswer> {
+  /**
+   * Relays a request signed by the owner, once: repeating it returns the first one's result. `isFree` if it creates an
+   * account.
+   */
+  async relay(
+    call: WriteCall,
+    { accountId, digest, request, calls }: Forwarded,
+    isFree: boolean,
+  ): Promise<SubmitAnswer> {
     const evenWithoutCredit = calls.every(({ functionName }) => EVEN_WITHOUT_CREDIT.has(functionName));
     const answer = await this.deps.chain.submit({
       ...this.#common(accountId, call, isFree ? undefined : { accountId, evenWithoutCredit }),
+      ...(isFree ? {} : { admit: () => this.#requireOwner(accountId, request.from) }),
+      signer: request.from,
       forward: request,
       idempotencyKey: `relay:${digest}`,
     });
@@ -106,20 +143,28 @@ export class Writes {
     return answer;
   }
 
+  /** Anyone can sign a request that names any account: a stranger's takes no place in the account's queue. */
+  async #requireOwner(accountId: AccountId, signer: Address): Promise<void> {
+    const account = await this.deps.chain.account(accountId);
+    if (account === undefined) throw new KeywrightError("unknown_account", `There is no account ${accountId}.`);
+    if (account.owner !== signer) throw new KeywrightError("not_authorized", `${signer} does not own the account.`);
+  }
+
   #common(accountId: AccountId, { route, requestId, act }: WriteCall, spender: Spender | undefined): SubmitCommon {
     const cents = this.deps.prices.managementWriteCents;
     const reserve =
-      spender === undefined || cents === 0 ? undefined : (submissionId: SubmissionId) => this.deps.credits.reserveWrite({ ...spender, cents, submissionId });
+      spender === undefined || cents === 0
+        ? undefined
+        : (submissionId: SubmissionId) => this.deps.credits.reserveWrite({ ...spender, cents, submissionId });
     return {
       accountId,
       kind: kindOf(route),
       requestId,
-      ...(act === undefined ? {} : { act }),
-      ...(reserve === undefined ? {} : { reserve }),
+      ...defined({ act, reserve }),
     };
   }
 
-  /** Who pays for the write: nobody when it costs nothing. */
+  /** The payer of the write's price; undefined if it is free. */
   #spenderOf({ route, caller }: WriteCall): Spender | undefined {
     const { price } = routeOf(route);
     if (price === "free" || caller === undefined) return undefined;
@@ -127,18 +172,35 @@ export class Writes {
     return { accountId, keyId, capCents, evenWithoutCredit: price === "writeIfFunded" };
   }
 
-  #audit(accountId: AccountId, { route, caller, requestId }: WriteCall, functionName: string | undefined, answer: SubmitAnswer): void {
+  #audit(
+    accountId: AccountId,
+    { route, caller, requestId }: WriteCall,
+    functionName: string | undefined,
+    answer: SubmitAnswer,
+  ): void {
     const actor = caller?.actorId ?? accountId;
-    this.deps.log.info({ audit: true, requestId, account: accountId, actor, kind: kindOf(route), functionName, transaction: answer.transactionHash }, "write");
+    this.deps.log.info(
+      {
+        audit: true,
+        requestId,
+        account: accountId,
+        actor,
+        kind: kindOf(route),
+        functionName,
+        transaction: answer.transactionHash,
+      },
+      "write",
+    );
   }
 }
 
-/** An identity's wallet owns the account itself; no payer may write in its stead. */
-const isOfIdentity = (caller: Caller | undefined, { credential }: Author): boolean =>
-  credential.type === "identity" && caller?.identityWallet !== undefined && !caller.managed;
+/** The identity's wallet if it owns the account itself, so that no payer may write for it. */
+export const signingWalletOf = (caller: Caller | undefined): Address | undefined =>
+  caller?.managed === false ? caller.identityWallet : undefined;
 
 function authorOf({ caller }: WriteCall): Author {
-  if (caller?.credential === undefined) throw new KeywrightError("missing_credential", "This write takes a key or an identity token.");
+  if (caller?.credential === undefined)
+    throw new KeywrightError("missing_credential", "This write takes a key or an identity token.");
   return { accountId: caller.accountId, credential: caller.credential };
 }
 
@@ -148,14 +210,28 @@ export const kindOf = (route: RouteName): string => route.replace(/[A-Z]/g, (let
 function withPendingFacts(error: unknown, facts: Readonly<Record<string, unknown>> | undefined): unknown {
   if (facts === undefined || !(error instanceof KeywrightError) || error.code !== "submission_pending") return error;
   const retryAfter = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
-  return new KeywrightError(error.code, error.detail, { ...error.facts, ...facts }, { cause: error.cause, ...retryAfter });
+  return new KeywrightError(
+    error.code,
+    error.detail,
+    { ...error.facts, ...facts },
+    { cause: error.cause, ...retryAfter },
+  );
 }
 
-/** What every write answers at least. */
-export const done = ({ transactionHash }: SubmitAnswer): { success: true; transaction_hash: string } => ({ success: true, transaction_hash: transactionHash });
+/** Members of every write's response. */
+export const done = ({ transactionHash }: SubmitAnswer): { success: true; transaction_hash: string } => ({
+  success: true,
+  transaction_hash: transactionHash,
+});
 
-/** Names the request a secret is made for. It covers the client's own key, which is nowhere kept for longer than a day: what is in the store later gives no secret back. */
-export function attemptOf({ act, attemptKey }: Pick<Call<"newAccount">, "act" | "attemptKey">, number = 1): { attempt?: string } {
+/**
+ * Identifies the request a secret is minted for. It includes the client's idempotency key, which is stored for at most
+ * a day: later the store's content cannot reproduce the secret.
+ */
+export function attemptOf(
+  { act, attemptKey }: Pick<Call<"newAccount">, "act" | "attemptKey">,
+  number = 1,
+): { attempt?: string } {
   if (act === undefined || attemptKey === undefined) return {};
   return {
     attempt: createHash("sha256")
@@ -164,7 +240,10 @@ export function attemptOf({ act, attemptKey }: Pick<Call<"newAccount">, "act" | 
   };
 }
 
-/** A secret is in the first answer only; where an earlier request's write is answered, it is the secret of that write or none. */
+/**
+ * A secret is returned only in the first response; when an earlier request's write is replayed, only if it is the
+ * secret of that write.
+ */
 export function secretOnce<K extends string>(
   name: K,
   { secret, hash }: { readonly secret: string; readonly hash: string },

@@ -1,4 +1,4 @@
-/** The one schema of the relayer: each area keeps its tables in tables/. */
+/** The relayer's schema, composed of the tables of each area (tables/). */
 import type { Kysely, Transaction } from "kysely";
 import type { ChainTables } from "./tables/chain";
 import type { CreditTables } from "./tables/credits";
@@ -8,6 +8,6 @@ import type { RunTables } from "./tables/runs";
 
 export interface Database extends InstanceTables, CreditTables, ChainTables, HttpTables, RunTables {}
 
-/** The whole database, or one transaction of it: what a function takes that may run inside its caller's transaction. */
+/** The database or a transaction: taken by functions that may run inside the caller's transaction. */
 export type Db = Kysely<Database>;
 export type Trx = Transaction<Database>;

@@ -1,22 +1,27 @@
 /**
- * One process per folder: the embedded database has no protection of its own, and two writers would destroy it. The holder listens on a socket inside
- * the folder; the kernel ends that with the process, however it dies, so a file left behind by a kill is known as such because nobody answers it.
+ * One process per folder: the embedded database has no protection of its own, and two writers would destroy it. The
+ * holder listens on a socket inside the folder; the kernel closes it when the process dies, so a stale socket file is
+ * recognised by the refused connection.
  */
 import { mkdir, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
 
-/** Takes the folder, made if need be, or throws a sentence that says who has it. Returns how to let go. */
+/**
+ * Locks the folder, creating it if missing; throws if another process holds it. Returns the function that releases the
+ * lock.
+ */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   await mkdir(folder, { recursive: true });
   const path = join(folder, "in-use.sock");
   const server = (await listen(path)) ?? (await listenAfter(path));
-  if (server === undefined) throw new Error(`The folder ${folder} is in use by another process: stop it, or choose another DATA_DIR.`);
+  if (server === undefined)
+    throw new Error(`The folder ${folder} is in use by another process: stop it, or choose another DATA_DIR.`);
   server.unref();
   return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-/** A second try where the first holder turns out to be dead. */
+/** Retries after removing the socket of a dead holder. */
 async function listenAfter(path: string): Promise<Server | undefined> {
   if (await answers(path)) return undefined;
   await unlink(path).catch(() => undefined);
@@ -26,7 +31,9 @@ async function listenAfter(path: string): Promise<Server | undefined> {
 function listen(path: string): Promise<Server | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.once("error", (error: NodeJS.ErrnoException) => (error.code === "EADDRINUSE" ? resolve(undefined) : reject(error)));
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      error.code === "EADDRINUSE" ? resolve(undefined) : reject(error),
+    );
     server.listen(path, () => resolve(server));
   });
 }

@@ -1,6 +1,7 @@
 /**
- * The kept requests in the store. One statement decides who begins: two relayers never act for the same name at once. What cannot be written down at the moment
- * (the end of an act whose answer was given, or a beginning whose own answer was lost) is written as soon as the store takes it again.
+ * Idempotent requests in the store. A single statement decides who may begin: two relayers never act for the same name
+ * at once. Writes that fail (the end of an answered operation, or a claim whose response was lost) are retried as soon
+ * as the store accepts them.
  */
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -8,15 +9,17 @@ import { WIRE_LIMITS } from "../../protocol/limits";
 import type { Db } from "./database";
 import { leaseExpired } from "./instance";
 
-/** What is kept of a request that is not the caller's to act on. `open`: it ended without a known end, and was another request. */
+/** State of a request that the caller must not perform. `open`: it was another request whose outcome is unknown. */
 export type KeptAnswer =
-  { readonly state: "running" } | { readonly state: "open" } | { readonly state: "done"; readonly status: number; readonly body: unknown };
+  | { readonly state: "running" }
+  | { readonly state: "open" }
+  | { readonly state: "done"; readonly status: number; readonly body: unknown };
 
-/** The caller is to act; what it does is to carry this id, so that it is done once. */
+/** The caller performs the operation under this id, so that it happens once. */
 export interface Begun {
   readonly begun: true;
   readonly attemptId: string;
-  /** An earlier request of this name ended without a known end. */
+  /** An earlier request of this name ended with an unknown outcome. */
   readonly isRepeated: boolean;
 }
 export interface Known {
@@ -25,15 +28,21 @@ export interface Known {
   readonly kept: KeptAnswer;
 }
 
-/** The end of an act as it is kept: `nothing` as if it had never been asked for; `unknown` to be taken up by the next request of this name. */
-export type KeptEnd = { readonly end: "nothing" } | { readonly end: "unknown" } | { readonly end: "done"; readonly status: number; readonly body: unknown };
+/**
+ * How an operation ended: `nothing` as if it had never been requested; `unknown` to be resumed by the next request of
+ * this name.
+ */
+export type KeptEnd =
+  | { readonly end: "nothing" }
+  | { readonly end: "unknown" }
+  | { readonly end: "done"; readonly status: number; readonly body: unknown };
 
 export interface IdempotencyStore {
-  /** Begins a request of this name, or takes up one that was left without a known end; else what is known of it. */
+  /** Claims a request of this name, or resumes one with an unknown outcome; otherwise returns what is known of it. */
   begin(name: RequestName): Promise<Begun | Known>;
-  /** To be called once for each beginning. Never rejects: what cannot be written now is written later. */
+  /** Call once per claim. Never rejects: a failed write is retried later. */
   end(name: RequestName, end: KeptEnd): Promise<void>;
-  /** Writes down what could not be written before; rejects when the store still fails. */
+  /** Retries failed writes; rejects while the store still fails. */
   catchUp(): Promise<void>;
 }
 
@@ -44,11 +53,15 @@ export interface RequestName {
   readonly bodyHash: string;
 }
 
-export function createIdempotencyStore(db: Db, instanceId: string, onError: (error: unknown) => void = () => undefined): IdempotencyStore {
+export function createIdempotencyStore(
+  db: Db,
+  instanceId: string,
+  onError: (error: unknown) => void = () => undefined,
+): IdempotencyStore {
   return new KeptRequests(db, instanceId, onError);
 }
 
-/** A beginning of this process. */
+/** A claim of this process. */
 interface Claim {
   readonly id: string;
   readonly bodyHash: string;
@@ -57,7 +70,10 @@ interface Claim {
 const EXPIRED = sql<boolean>`idempotent_requests.created_at < now() - ${sql.lit(WIRE_LIMITS.idempotencyHours)} * interval '1 hour'`;
 
 class KeptRequests implements IdempotencyStore {
-  /** Names this process acts for. Any other row of this instance that is still `running` is one whose beginning was not heard of. */
+  /**
+   * Names this process is acting for. Any other `running` row of this instance belongs to a claim whose response was
+   * lost.
+   */
   readonly #atWork = new Map<string, Claim>();
   readonly #unwritten = new Map<string, () => Promise<void>>();
 
@@ -87,9 +103,15 @@ class KeptRequests implements IdempotencyStore {
     }
   }
 
-  /** Makes the row, replaces one that is more than a day old, or takes over one nobody acts for. */
+  /** Inserts the row, replaces one older than a day, or takes over an abandoned one. */
   async #claim(name: RequestName, { id: claimId }: Claim): ReturnType<IdempotencyStore["begin"]> {
-    const values = { body_hash: name.bodyHash, state: "running" as const, instance_id: this.instanceId, attempt_id: claimId, claim_id: claimId };
+    const values = {
+      body_hash: name.bodyHash,
+      state: "running" as const,
+      instance_id: this.instanceId,
+      attempt_id: claimId,
+      claim_id: claimId,
+    };
     const made = await this.db
       .insertInto("idempotent_requests")
       .values({ scope: name.scope, key: name.key, ...values })
@@ -105,16 +127,20 @@ class KeptRequests implements IdempotencyStore {
     const taken = await this.#row(name, this.db.updateTable("idempotent_requests"))
       .set({ state: "running", instance_id: this.instanceId, claim_id: claimId })
       .where("body_hash", "=", name.bodyHash)
-      .where((where) => where.or([where("state", "=", "open"), where.and([where("state", "=", "running"), this.#nobodyActs()])]))
+      .where((where) =>
+        where.or([where("state", "=", "open"), where.and([where("state", "=", "running"), this.#nobodyActs()])]),
+      )
       .returning("attempt_id")
       .executeTakeFirst();
     if (taken !== undefined) return { begun: true, attemptId: taken.attempt_id, isRepeated: true };
     const row = await this.#row(name, this.db.selectFrom("idempotent_requests")).selectAll().executeTakeFirst();
-    // Forgotten between the two statements: it had no effect, so this one may begin.
-    return row === undefined ? this.#claim(name, { id: claimId, bodyHash: name.bodyHash }) : { begun: false, bodyHash: row.body_hash, kept: keptOf(row) };
+    // Deleted between the two statements: it had no effect, so this request may begin.
+    return row === undefined
+      ? this.#claim(name, { id: claimId, bodyHash: name.bodyHash })
+      : { begun: false, bodyHash: row.body_hash, kept: keptOf(row) };
   }
 
-  /** Its instance is gone; or it is this one, which acts for this name in no other call. */
+  /** The instance is gone; or it is this one, which acts for this name in no other call. */
   #nobodyActs() {
     return sql<boolean>`(idempotent_requests.instance_id = ${this.instanceId} or ${leaseExpired("idempotent_requests.instance_id")})`;
   }
@@ -150,7 +176,10 @@ class KeptRequests implements IdempotencyStore {
     else await this.db.updateTable("idempotent_requests").set(columnsOf(kept)).where(matches(claimed)).execute();
   }
 
-  /** Nobody has acted under this claim: a row it made goes, one it took over is left as it was found. */
+  /**
+   * Releases a claim nothing was done under: deletes the row if the claim inserted it, reopens it if the claim took it
+   * over.
+   */
   async #letGo(name: RequestName, { id }: Claim): Promise<void> {
     const claimed = { scope: name.scope, key: name.key, claim_id: id, state: "running" };
     await this.db
@@ -160,7 +189,10 @@ class KeptRequests implements IdempotencyStore {
     await this.db.updateTable("idempotent_requests").set({ state: "open" }).where(matches(claimed)).execute();
   }
 
-  #row<T extends { where(column: "scope" | "key", operator: "=", value: string): T }>({ scope, key }: RequestName, query: T): T {
+  #row<T extends { where(column: "scope" | "key", operator: "=", value: string): T }>(
+    { scope, key }: RequestName,
+    query: T,
+  ): T {
     return query.where("scope", "=", scope).where("key", "=", key);
   }
 }
@@ -174,13 +206,15 @@ const matches = (columns: Readonly<Record<string, string>>) =>
   )}`;
 
 const columnsOf = (kept: Exclude<KeptEnd, { end: "nothing" }>) =>
-  kept.end === "done" ? ({ state: "done", status: kept.status, answer: JSON.stringify(kept.body) } as const) : ({ state: "open" } as const);
+  kept.end === "done"
+    ? ({ state: "done", status: kept.status, answer: JSON.stringify(kept.body) } as const)
+    : ({ state: "open" } as const);
 
 function keptOf(row: { state: "running" | "open" | "done"; status: number | null; answer: unknown }): KeptAnswer {
   return row.state === "done" ? { state: "done", status: row.status ?? 200, body: row.answer } : { state: row.state };
 }
 
-/** Housekeeping: requests older than a day, whoever sent them. */
+/** Housekeeping: deletes all requests older than a day. */
 export async function dropExpiredRequests(db: Db): Promise<void> {
   await db.deleteFrom("idempotent_requests").where(EXPIRED).execute();
 }

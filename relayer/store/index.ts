@@ -1,6 +1,8 @@
 /**
- * The relayer's store: embedded PGlite for development, PostgreSQL beyond. One schema, one dialect, one set of migrations.
- * PGlite survives a kill of the process but does not fsync, so production takes PostgreSQL (relayer/config.ts refuses to start without).
+ * The relayer's store: embedded PGlite for development, PostgreSQL otherwise. One schema, one dialect, one set of
+ * migrations.
+ * PGlite survives a kill of the process but does not fsync, so production requires PostgreSQL (relayer/config.ts
+ * refuses to start without it).
  */
 import { Kysely, Migrator, PostgresDialect, sql, type PostgresPool } from "kysely";
 import type { Database } from "./database";
@@ -8,51 +10,76 @@ import { MIGRATIONS } from "./migrations/index";
 import { openPglitePool } from "./pglitePool";
 import type { MeasuredPool, PoolFigures } from "./pool";
 import { openPostgresPool } from "./postgresPool";
+import { SessionLock } from "./sessionLock";
 
 export interface StoreOptions {
   /** A PostgreSQL connection string; without it the embedded database is used. */
   readonly databaseUrl?: string | undefined;
-  /** Folder of the embedded database; without it everything is in memory and gone with the process. */
+  /** Folder of the embedded database; without it everything is in memory and lost with the process. */
   readonly dataDir?: string | undefined;
   readonly maxConnections?: number | undefined;
   readonly onIdleError?: ((error: Error) => void) | undefined;
-  /** `asItIs`: nothing is migrated, and a store that lacks something is refused; for tools beside the relayers. Default `upToDate`. */
+  /**
+   * `asItIs`: no migration, and a store with missing migrations is refused; for tools run beside the relayers. Default
+   * `upToDate`.
+   */
   readonly schema?: "upToDate" | "asItIs" | undefined;
-  /** Stands between the relayer and its connections: the seam at which tests make statements fail. */
+  /** Wraps the connection pool: tests use it to make statements fail. */
   readonly around?: ((pool: PostgresPool) => PostgresPool) | undefined;
 }
 
 export interface Store {
   readonly db: Kysely<Database>;
   readonly kind: "pglite" | "postgres";
+  /** A lock that ends with this process; absent on the embedded store, which only one process uses. */
+  readonly lockOf: ((name: string, onLost: () => void) => SessionLock) | undefined;
   pool(): PoolFigures;
   close(): Promise<void>;
 }
 
-/** Opens the store and brings its schema up to date. Several relayers may do so at once on one PostgreSQL. */
+/** Opens the store and migrates its schema. Several relayers may do so concurrently on one PostgreSQL. */
 export async function openStore(options: StoreOptions = {}): Promise<Store> {
   const { around = (pool: PostgresPool) => pool, schema = "upToDate" } = options;
   const pool = await openPool(options);
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: around(pool) }) });
   try {
     const missing = await missingMigrations(db);
-    if (missing.length > 0 && schema === "asItIs") throw new Error(`The store lacks ${missing.join(", ")}: start a relayer of this version first.`);
+    if (missing.length > 0 && schema === "asItIs")
+      throw new Error(`The store lacks ${missing.join(", ")}: start a relayer of this version first.`);
     if (missing.length > 0) await migrate(db);
   } catch (error) {
     await db.destroy();
     throw error;
   }
-  return { db, kind: options.databaseUrl === undefined ? "pglite" : "postgres", pool: () => pool.figures(), close: () => db.destroy() };
+  const { databaseUrl } = options;
+  const own = { db, pool: () => pool.figures(), close: () => db.destroy() };
+  if (databaseUrl === undefined) return { ...own, kind: "pglite", lockOf: undefined };
+  return { ...own, kind: "postgres", lockOf: (name, onLost) => new SessionLock(databaseUrl, name, onLost) };
 }
 
-async function openPool({ databaseUrl, dataDir, maxConnections = 20, onIdleError = () => undefined }: StoreOptions): Promise<MeasuredPool> {
-  return databaseUrl === undefined ? openPglitePool(dataDir) : openPostgresPool({ databaseUrl, maxConnections, onIdleError });
+async function openPool({
+  databaseUrl,
+  dataDir,
+  maxConnections = 20,
+  onIdleError = () => undefined,
+}: StoreOptions): Promise<MeasuredPool> {
+  return databaseUrl === undefined
+    ? openPglitePool(dataDir)
+    : openPostgresPool({ databaseUrl, maxConnections, onIdleError });
 }
 
-/** There may be more than ours: then a newer relayer has been here. Migrations only add, so this one works beside it and leaves the schema as it is. */
+/**
+ * The store may list further migrations, of a newer relayer. Migrations only add, so this version works beside it and
+ * leaves the schema as it is.
+ */
 async function missingMigrations(db: Kysely<Database>): Promise<readonly string[]> {
-  const { rows: tables } = await sql<{ there: boolean }>`select to_regclass('kysely_migration') is not null as there`.execute(db);
-  const { rows: done } = tables[0]?.there === true ? await sql<{ name: string }>`select name from kysely_migration`.execute(db) : { rows: [] };
+  const { rows: tables } = await sql<{
+    there: boolean;
+  }>`select to_regclass('kysely_migration') is not null as there`.execute(db);
+  const { rows: done } =
+    tables[0]?.there === true
+      ? await sql<{ name: string }>`select name from kysely_migration`.execute(db)
+      : { rows: [] };
   const executed = new Set(done.map(({ name }) => name));
   return Object.keys(MIGRATIONS).filter((name) => !executed.has(name));
 }

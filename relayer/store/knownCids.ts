@@ -1,4 +1,7 @@
-/** CIDs seen in authenticated writes, so that lists can show them beside their hash. They are public: the table is one for all accounts. */
+/**
+ * CIDs seen in authenticated writes, so that lists can show them beside their hash. They are public: all accounts share
+ * one table.
+ */
 import { actionHashOf, type ActionHash, type Cid } from "../../protocol/ids";
 import type { Db } from "./database";
 

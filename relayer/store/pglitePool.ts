@@ -1,7 +1,8 @@
 /**
- * The embedded database as a pool of one connection, in the shape Kysely's PostgreSQL dialect expects; so one dialect serves both stores.
- * A transaction holds the connection; everybody else waits in line. Waiting too long is an error rather than a hang: it is either
- * overload or a query outside the transaction that its own caller has open (use the transaction's handle there).
+ * The embedded database as a pool of one connection, in the shape Kysely's PostgreSQL dialect expects, so that one
+ * dialect serves both stores. A transaction holds the connection; other callers queue. Waiting too long is an error
+ * rather than a hang: either overload, or a query outside the transaction that its own caller has open (use the
+ * transaction's handle there).
  */
 import { join } from "node:path";
 import { PGlite, types } from "@electric-sql/pglite";
@@ -57,7 +58,12 @@ class WaitingLine {
       const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(enter), 1);
         reject(
-          new KeywrightError("database_unavailable", "The embedded database is too busy; the same request may succeed later.", {}, { retryAfterSeconds: 5 }),
+          new KeywrightError(
+            "database_unavailable",
+            "The embedded database is too busy; the same request may succeed later.",
+            {},
+            { retryAfterSeconds: 5 },
+          ),
         );
       }, LONGEST_WAIT_MS);
       const enter = (): void => {
@@ -68,7 +74,7 @@ class WaitingLine {
     });
   }
 
-  /** Hands the place straight to the next in line, so that no newcomer can slip in between. */
+  /** Hands the connection directly to the next in line, so that no later caller can overtake. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#busy = false;

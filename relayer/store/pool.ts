@@ -7,7 +7,7 @@ export interface PoolFigures {
   readonly waiting: number;
 }
 
-/** A pool that can say how busy it is. */
+/** A pool that reports its load. */
 export interface MeasuredPool extends PostgresPool {
   figures(): PoolFigures;
 }

@@ -1,11 +1,11 @@
 /**
- * Statements of the embedded database, prepared once by their text: afterwards a statement is one message there and back, without parsing and planning.
- * That is most of what a small statement costs there.
+ * Prepares the embedded database's statements once per text: later executions take one round trip without parsing and
+ * planning, which is most of what a small statement costs there.
  */
 import { protocol, type messages, type PGlite } from "@electric-sql/pglite";
 
 const { serialize } = protocol;
-/** More texts than the relayer has; the oldest goes when lists of many lengths make more. */
+/** More than the relayer's distinct statements; lists of varying lengths can exceed it, then the oldest is evicted. */
 const MOST_STATEMENTS = 400;
 
 interface Statement {
@@ -14,7 +14,7 @@ interface Statement {
   readonly columns: readonly { readonly name: string; readonly dataTypeID: number }[];
 }
 
-/** What `pg` answers, as far as Kysely reads it. */
+/** The part of a `pg` result that Kysely reads. */
 export interface QueryAnswer {
   readonly command: string;
   readonly rowCount: number;
@@ -52,7 +52,7 @@ export class PreparedStatements {
     await this.#send(serialize.close({ type: "S", name: oldest[1].name }));
   }
 
-  /** One trip; throws the database's error. */
+  /** One round trip; throws the database's error. */
   async #send(...parts: Uint8Array[]): Promise<messages.BackendMessage[]> {
     const answer = await this.lite.execProtocol(Buffer.concat([...parts, serialize.sync()]));
     return answer.messages;
@@ -65,13 +65,17 @@ export class PreparedStatements {
   }
 
   #answer({ columns }: Statement, answers: readonly messages.BackendMessage[]): QueryAnswer {
-    const rows = answers.filter((message): message is messages.DataRowMessage => message.name === "dataRow").map(({ fields }) => this.#row(columns, fields));
+    const rows = answers
+      .filter((message): message is messages.DataRowMessage => message.name === "dataRow")
+      .map(({ fields }) => this.#row(columns, fields));
     const words = find<messages.CommandCompleteMessage>(answers, "commandComplete")?.text.split(" ") ?? [];
     return { command: words[0] ?? "", rowCount: Number(words.at(-1)) || 0, rows };
   }
 
   #row(columns: Statement["columns"], fields: readonly (string | null)[]): Record<string, unknown> {
-    return Object.fromEntries(columns.map(({ name, dataTypeID }, index) => [name, this.#parsed(fields[index] ?? null, dataTypeID)]));
+    return Object.fromEntries(
+      columns.map(({ name, dataTypeID }, index) => [name, this.#parsed(fields[index] ?? null, dataTypeID)]),
+    );
   }
 
   #parsed(text: string | null, type: number): unknown {
@@ -80,6 +84,9 @@ export class PreparedStatements {
   }
 }
 
-function find<T extends messages.BackendMessage>(answers: readonly messages.BackendMessage[], name: T["name"]): T | undefined {
+function find<T extends messages.BackendMessage>(
+  answers: readonly messages.BackendMessage[],
+  name: T["name"],
+): T | undefined {
   return answers.find((message): message is T => message.name === name);
 }

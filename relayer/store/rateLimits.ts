@@ -1,6 +1,6 @@
 /** rate-limiter-flexible over the relayer's own store, so that several relayers share a budget. */
 import { CompiledQuery } from "kysely";
-import { RateLimiterPostgres, type RateLimiterAbstract } from "rate-limiter-flexible";
+import { RateLimiterMemory, RateLimiterPostgres, type RateLimiterAbstract } from "rate-limiter-flexible";
 import type { Db } from "./database";
 
 /** A limiter of `points` per `durationSeconds`. */
@@ -19,8 +19,27 @@ const clientOf = (db: Db) => ({
   },
 });
 
-export function storeLimiter(db: Db): LimiterFactory {
+export const memoryLimiter: LimiterFactory = (name, points, duration) =>
+  new RateLimiterMemory({ keyPrefix: name, points, duration });
+
+/** Budgets that must survive a database crash. */
+export const storeLimiter = (db: Db): LimiterFactory => limiterIn(db, "rate_limits");
+
+/** Windows of seconds, in an unlogged table: commits need no fsync, and a database crash resets the windows. */
+export const fleetingLimiter = (db: Db): LimiterFactory => limiterIn(db, "fleeting_rates");
+
+function limiterIn(db: Db, tableName: "rate_limits" | "fleeting_rates"): LimiterFactory {
   const storeClient = clientOf(db);
   return (keyPrefix, points, duration) =>
-    new RateLimiterPostgres({ storeClient, storeType: "client", tableName: "rate_limits", tableCreated: true, keyPrefix, points, duration });
+    // Over the limit, refuse from memory until the window ends.
+    new RateLimiterPostgres({
+      storeClient,
+      storeType: "client",
+      tableName,
+      tableCreated: true,
+      keyPrefix,
+      points,
+      duration,
+      inMemoryBlockOnConsumed: points + 1,
+    });
 }

@@ -1,6 +1,7 @@
 /**
- * What is dropped when it is old: bytes of writes that are final, reservations that are closed, instances that are gone. What accounting needs stays: every ledger
- * entry, and every submission with its kind, outcome and transaction. In small pieces, so that no statement holds anybody up.
+ * Deletes old data: bytes of final writes, closed reservations, dead instances. Accounting data stays: every ledger
+ * entry, and every submission with its kind, outcome and transaction. In small batches, so that no statement blocks
+ * others.
  */
 import { sql, type RawBuilder } from "kysely";
 import { dropOldRuns } from "../credits/runRecords";
@@ -30,7 +31,7 @@ async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>):
   }
 }
 
-/** Calldata, its tag and the signed transactions: only a write without a final outcome is ever sent again. */
+/** Calldata, tag and signed transactions: only writes without a final outcome are ever resent. */
 const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sql`
   with final as (
     select id, batch_id from submissions
@@ -43,9 +44,10 @@ const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sq
   )
   select count(*) as dropped from emptied`;
 
+/** Keeps late settlements: they explain why an account may be below zero. */
 const closedReservations = (days: number): RawBuilder<{ dropped: number }> => sql`
   with old as (
-    select id from credit_reservations where state <> 'held' and closed_at < now() - ${days} * interval '1 day'
+    select id from credit_reservations where state <> 'held' and not (given_back and state = 'settled') and closed_at < now() - ${days} * interval '1 day'
     order by closed_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), dropped as (
     delete from credit_reservations using old where credit_reservations.id = old.id returning credit_reservations.id

@@ -1,8 +1,9 @@
-/** How column values come out of both drivers, so that the rest of the relayer never asks which one it talks to. */
+/** Parses column values alike for both drivers, so that the rest of the relayer does not depend on the driver. */
 
 export function parseInt8(text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError(`int8 value ${text} is beyond 2^53; such a column has to be numeric`);
+  if (!Number.isSafeInteger(value))
+    throw new RangeError(`int8 value ${text} is beyond 2^53; such a column has to be numeric`);
   return value;
 }
 

@@ -1,10 +1,11 @@
 /**
- * Tries several calls of the contract one after another, as one `eth_call`, and gives for each whether it succeeded, the gas it took and what it reverted
- * with. It runs in place of the payer's (empty) code, so that the contract sees the payer as the sender; nothing of it is ever on chain.
+ * Simulates several contract calls in sequence with one `eth_call`, and returns success, gas used and revert data of
+ * each. It runs as a code override of the payer's (empty) account, so that the contract sees the payer as the sender;
+ * it is never deployed.
  */
 import { getBytes, toBeHex, zeroPadValue } from "ethers";
 
-/** The probe in Yul; `BATCH_PROBE` is what it compiles to. */
+/** The probe in Yul; `BATCH_PROBE` is its bytecode. */
 export const BATCH_PROBE_SOURCE = `object "BatchProbe" {
   code {
     let target := calldataload(0)
@@ -37,13 +38,13 @@ export const BATCH_PROBE =
   "0x6202000060003560205b368110601d575b6201ffff19830162020000f35b6210c8e05a10608357806020606092358281838195016000370101936000805a938180" +
   "88620f4240f1915a9003602082015281815260009115606e575b8160408201528160008483013e0101916009565b3d9150610400821115605a576104009150605a565b601056";
 
-/** Calls longer than this are tried alone: the probe's memory has room for no more. */
+/** Longer calls are simulated individually: the probe's memory layout has no space for them. */
 export const LONGEST_PROBED_BYTES = 0x1f000;
 
 export interface ProbedCall {
   readonly succeeded: boolean;
   readonly gas: bigint;
-  /** What it reverted with; empty for a success. */
+  /** Revert data; empty on success. */
   readonly reason: string;
 }
 
@@ -52,15 +53,23 @@ export function encodeProbe(contract: string, calls: readonly string[]): string 
   return zeroPadValue(contract, 32) + parts.join("");
 }
 
-/** One for each call that there was gas for, in order. @throws RangeError for what no probe can have answered. */
+/**
+ * One result per call, in order, as far as the gas sufficed. @throws RangeError if the data cannot be a probe's result.
+ */
 export function decodeProbe(data: string): readonly ProbedCall[] {
   const bytes = Buffer.from(getBytes(data));
   const found: ProbedCall[] = [];
   for (let at = 0; at < bytes.length;) {
-    const [success, gas, length] = [0, 32, 64].map((offset) => Number(BigInt(`0x${bytes.subarray(at + offset, at + offset + 32).toString("hex") || "0"}`)));
+    const [success, gas, length] = [0, 32, 64].map((offset) =>
+      Number(BigInt(`0x${bytes.subarray(at + offset, at + offset + 32).toString("hex") || "0"}`)),
+    );
     const end = at + 96 + (length ?? 0);
     if (!(end <= bytes.length)) throw new RangeError("the probe's answer ends early");
-    found.push({ succeeded: success === 1, gas: BigInt(gas ?? 0), reason: `0x${bytes.subarray(at + 96, end).toString("hex")}` });
+    found.push({
+      succeeded: success === 1,
+      gas: BigInt(gas ?? 0),
+      reason: `0x${bytes.subarray(at + 96, end).toString("hex")}`,
+    });
     at = end;
   }
   return found;

@@ -1,17 +1,22 @@
-/** The contract's words, both ways: calldata out; results, events and errors in. */
+/** The contract's ABI: encodes calldata; decodes results, events and errors. */
 import type { Interface } from "ethers";
 import { IAccountManager__factory } from "../../../typechain-types";
 import type { ContractWrite } from "../../../protocol/executor";
 
-/** By any name: writes come as data. */
+/** Untyped by function name: writes arrive as data. */
 export const CONTRACT: Interface = IAccountManager__factory.createInterface();
 
 export function encodeWrite(write: ContractWrite): string {
   if (!("calls" in write)) return CONTRACT.encodeFunctionData(write.functionName, write.args);
-  return CONTRACT.encodeFunctionData("multicall", [write.calls.map((call) => CONTRACT.encodeFunctionData(call.functionName, call.args))]);
+  return CONTRACT.encodeFunctionData("multicall", [
+    write.calls.map((call) => CONTRACT.encodeFunctionData(call.functionName, call.args)),
+  ]);
 }
 
-/** Calldata of one transaction for these calls: one as it is, several each for itself. */
+/**
+ * Calldata of one transaction for these calls: a single call as it is, several as `tryMulticall`, where each may fail
+ * on its own.
+ */
 export function encodeCalls(calls: readonly string[]): string {
   const [only] = calls;
   return calls.length === 1 && only !== undefined ? only : CONTRACT.encodeFunctionData("tryMulticall", [calls]);

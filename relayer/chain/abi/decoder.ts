@@ -1,25 +1,29 @@
 /**
- * Values in the contract's words, each read where it stands: a general coder takes several times what the node took for the answer. Names on chain are bytes that
- * nobody checked: what is no UTF-8 comes out as replacement characters. A test holds this against the general coder.
+ * Decodes ABI values in place: a general coder takes several times as long as the node needs for the response. Names on
+ * chain are unchecked bytes: invalid UTF-8 decodes to replacement characters. A test compares this with the general
+ * coder.
  */
 import { getAddress, type ParamType } from "ethers";
 import { NotTheContract } from "../../../protocol/decision";
 
 export const WORD = 32;
 
-/** How values of one type stand in the bytes. */
+/** How values of one type are laid out. */
 export interface Shape {
-  /** Bytes it takes in place; undefined when that depends on the value, which then stands behind an offset. */
+  /** Size in place in bytes; undefined for dynamic types, which are read through an offset. */
   readonly size: number | undefined;
   readonly read: (bytes: Buffer, at: number) => unknown;
 }
 export function shapeOf(type: ParamType): Shape {
-  if (type.baseType === "array" && type.arrayLength === -1 && type.arrayChildren !== null) return arrayOf(shapeOf(type.arrayChildren));
+  if (type.baseType === "array" && type.arrayLength === -1 && type.arrayChildren !== null)
+    return arrayOf(shapeOf(type.arrayChildren));
   if (type.components !== null) return structOf(type.components);
   if (type.baseType === "string") return { size: undefined, read: textAt };
-  if (type.baseType === "bytes") return { size: undefined, read: (bytes, at) => `0x${bytesAt(bytes, at).toString("hex")}` };
+  if (type.baseType === "bytes")
+    return { size: undefined, read: (bytes, at) => `0x${bytesAt(bytes, at).toString("hex")}` };
   if (type.baseType === "bool") return { size: WORD, read: (bytes, at) => smallAt(bytes, at) !== 0 };
-  if (type.baseType === "address") return { size: WORD, read: (bytes, at) => getAddress(`0x${sliceOf(bytes, at + 12, 20).toString("hex")}`) };
+  if (type.baseType === "address")
+    return { size: WORD, read: (bytes, at) => getAddress(`0x${sliceOf(bytes, at + 12, 20).toString("hex")}`) };
   if (type.baseType.startsWith("uint")) return { size: WORD, read: uintAt };
   throw new TypeError(`no view or event of the contract holds ${type.type}`);
 }
@@ -27,7 +31,10 @@ export function shapeOf(type: ParamType): Shape {
 function structOf(components: readonly ParamType[]): Shape {
   const names = components.map(({ name }) => name);
   const members = components.map(shapeOf);
-  const size = members.reduce<number | undefined>((total, member) => (total === undefined || member.size === undefined ? undefined : total + member.size), 0);
+  const size = members.reduce<number | undefined>(
+    (total, member) => (total === undefined || member.size === undefined ? undefined : total + member.size),
+    0,
+  );
   const read = (bytes: Buffer, at: number): Record<string, unknown> => {
     const values = readAll(members, bytes, at);
     const struct: Record<string, unknown> = {};
@@ -40,14 +47,14 @@ function structOf(components: readonly ParamType[]): Shape {
 function arrayOf(item: Shape): Shape {
   const read = (bytes: Buffer, at: number): unknown[] => {
     const count = lengthAt(bytes, at);
-    // Each item takes a word at least: a length that the bytes cannot hold is nothing to make room for.
+    // Each item takes at least a word: reject lengths beyond the payload before allocating.
     if (count > (bytes.length - at) / WORD) throw new NotTheContract();
     return readAll(new Array<Shape>(count).fill(item), bytes, at + WORD);
   };
   return { size: undefined, read };
 }
 
-/** Values side by side from `base` on; offsets count from there, too. */
+/** Consecutive values from `base` on; offsets are relative to it, too. */
 export function readAll(shapes: readonly Shape[], bytes: Buffer, base: number): unknown[] {
   const values: unknown[] = [];
   let at = base;
@@ -67,7 +74,7 @@ function uintAt(bytes: Buffer, at: number): bigint {
   return BigInt(smallAt(bytes, at) ?? `0x${sliceOf(bytes, at, WORD).toString("hex")}`);
 }
 
-/** The value of a word below 2^32, which most are; undefined for others. */
+/** The value of a word if below 2^32, the common case; else undefined. */
 function smallAt(bytes: Buffer, at: number): number | undefined {
   const low = at + WORD - 4;
   if (low + 4 > bytes.length) throw new NotTheContract();
@@ -75,7 +82,7 @@ function smallAt(bytes: Buffer, at: number): number | undefined {
   return bytes.readUInt32BE(low);
 }
 
-/** An offset or a length: what does not fit into the answer cannot be one. */
+/** An offset or a length; values beyond the payload are rejected. */
 function lengthAt(bytes: Buffer, at: number): number {
   const value = smallAt(bytes, at);
   if (value === undefined || value > bytes.length) throw new NotTheContract();

@@ -1,4 +1,4 @@
-/** Logs as events of the contract, by the types of its ABI. Signatures are hashed once, not for every log. */
+/** Decodes logs as events of the contract, by its ABI. Event signatures are hashed once, not per log. */
 import type { EventFragment, ParamType } from "ethers";
 import { NotTheContract } from "../../../protocol/decision";
 import { CONTRACT } from "./contract";
@@ -12,7 +12,7 @@ export interface RawLog {
 export interface DecodedLog {
   readonly name: string;
   readonly inputs: readonly ParamType[];
-  /** By the names of the inputs; texts that are no UTF-8 come out with replacement characters. */
+  /** Keyed by input name; invalid UTF-8 decodes to replacement characters. */
   readonly args: Readonly<Record<string, unknown>>;
 }
 
@@ -28,7 +28,7 @@ let events: ReadonlyMap<string, KnownEvent> | undefined;
 /** Topics of all events of the contract. */
 export const eventTopics = (): readonly string[] => [...known().keys()];
 
-/** Undefined for a log that is no event of the contract, or not as its ABI says. */
+/** Undefined for a log that is not an event of the contract, or does not match its ABI. */
 export function decodeLog({ topics, data }: RawLog): DecodedLog | undefined {
   const event = known().get(topics[0] ?? "");
   if (event === undefined || topics.length !== event.indexed.length + 1) return undefined;
@@ -53,7 +53,9 @@ function known(): ReadonlyMap<string, KnownEvent> {
     const inData = fragment.inputs.filter(({ indexed }) => indexed !== true);
     found.set(fragment.topicHash, {
       fragment,
-      indexed: fragment.inputs.filter(({ indexed }) => indexed === true).map((input) => ({ name: input.name, shape: shapeOf(input) })),
+      indexed: fragment.inputs
+        .filter(({ indexed }) => indexed === true)
+        .map((input) => ({ name: input.name, shape: shapeOf(input) })),
       names: inData.map(({ name }) => name),
       shapes: inData.map(shapeOf),
     });

@@ -1,4 +1,6 @@
-/** What a receipt says the write made, in the wire's words. Ids come from here and never from a simulation. */
+/**
+ * The result of a write, in the API's terms, from its receipt. Ids are taken from the receipt, never from a simulation.
+ */
 import { toBeHex } from "ethers";
 import { hash32FromUint, type Address, type DerivationPath, type Hash32 } from "../../../protocol/ids";
 import { decodeLog, type DecodedLog } from "./logs";
@@ -12,6 +14,8 @@ export interface ReceiptLog {
 
 export interface Receipt {
   readonly from: string;
+  /** Null for a contract creation, which this service never sends. */
+  readonly to: string | null;
   readonly transactionHash: string;
   readonly blockNumber: string;
   readonly blockHash: string;
@@ -37,7 +41,10 @@ function factsOf({ name, args }: DecodedLog): WriteResult {
     case "GroupAdded":
       return { group_id: String(args.groupId) };
     case "WalletDerivationRegistered":
-      return { wallet_address: args.pkpId as Address, derivation_path: toBeHex(args.derivationPath as bigint, 32) as DerivationPath };
+      return {
+        wallet_address: args.pkpId as Address,
+        derivation_path: toBeHex(args.derivationPath as bigint, 32) as DerivationPath,
+      };
     case "UsageApiKeySet":
       return { api_key_hash: hash32FromUint(args.keyId as bigint) };
     case "AccountCreated":
@@ -49,15 +56,19 @@ function factsOf({ name, args }: DecodedLog): WriteResult {
   }
 }
 
-/** Whose events are whose in a batch: every event of an account names it. */
-export const isOf = (accountId: string | null, { args }: DecodedLog): boolean => typeof args.id === "bigint" && hash32FromUint(args.id) === accountId;
+/** Attributes events to the submissions of a batch: every event of an account names its id. */
+export const isOf = (accountId: string | null, { args }: DecodedLog): boolean =>
+  typeof args.id === "bigint" && hash32FromUint(args.id) === accountId;
 
-/** Calls of a batch that failed, by their place, and what they reverted with. */
+/** Failed calls of a batch, by index, with their revert data. */
 export function failedCalls(events: readonly DecodedLog[]): ReadonlyMap<number, string> {
-  return new Map(events.filter(({ name }) => name === "CallFailed").map(({ args }) => [Number(args.index), String(args.reason)]));
+  return new Map(
+    events.filter(({ name }) => name === "CallFailed").map(({ args }) => [Number(args.index), String(args.reason)]),
+  );
 }
 
-export const sameResult = (a: WriteResult | undefined, b: WriteResult | undefined): boolean => canonical(a) === canonical(b);
+export const sameResult = (a: WriteResult | undefined, b: WriteResult | undefined): boolean =>
+  canonical(a) === canonical(b);
 
 function canonical(result: WriteResult | undefined): string {
   const entries: (readonly [string, Address | Hash32 | string])[] = Object.entries(result ?? {});

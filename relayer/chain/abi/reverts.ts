@@ -1,19 +1,40 @@
-/** A revert as the named error of the API. Source: house "Errors, end to end". */
+/** Maps reverts to the API's errors. */
 import { type ErrorDescription, toBeHex, zeroPadValue, type ParamType } from "ethers";
-import { codeOfSolidityError, ERRORS, isErrorCode, KeywrightError, type ErrorCode, type ErrorFacts } from "../../../protocol/errors";
+import {
+  codeOfSolidityError,
+  ERRORS,
+  isErrorCode,
+  KeywrightError,
+  type ErrorCode,
+  type ErrorFacts,
+} from "../../../protocol/errors";
 import { CONTRACT } from "./contract";
 import { RpcError } from "../../../protocol/rpc/errors";
 
 /** The contract's `Scope`, in its order. */
-const SCOPES = ["execute", "create_pkps", "create_groups", "delete_groups", "manage_actions", "add_pkp", "remove_pkp", "owner_only"] as const;
+const SCOPES = [
+  "execute",
+  "create_pkps",
+  "create_groups",
+  "delete_groups",
+  "manage_actions",
+  "add_pkp",
+  "remove_pkp",
+  "owner_only",
+] as const;
 const OWNER_ONLY = BigInt(SCOPES.indexOf("owner_only"));
 
-/** AccountQueue a refused call or estimate into the named error; what is no revert passes through. */
+/** Maps a refused call or estimate to its API error; other errors pass through. */
 export function namedError(error: unknown): unknown {
   if (!(error instanceof RpcError)) return error;
   if (error.failure === "reverted") return revertError(error.data, error);
   if (error.failure === "needs_too_much_gas") {
-    return new KeywrightError("invalid_value", "This write needs more gas than one block allows; split it into several.", {}, { cause: error });
+    return new KeywrightError(
+      "invalid_value",
+      "This write needs more gas than one block allows; split it into several.",
+      {},
+      { cause: error },
+    );
   }
   return error;
 }
@@ -22,7 +43,12 @@ export function revertError(data: string | undefined, cause?: unknown): Keywrigh
   const description = data === undefined || data === "0x" ? null : CONTRACT.parseError(data);
   const code = description === null ? undefined : apiCode(description);
   if (description === null || code === undefined) {
-    return new KeywrightError("internal_error", "The contract refused without a reason it declares.", {}, { cause: cause ?? new Error(`revert data ${data}`) });
+    return new KeywrightError(
+      "internal_error",
+      "The contract refused without a reason it declares.",
+      {},
+      { cause: cause ?? new Error(`revert data ${data}`) },
+    );
   }
   const facts = factsOf(description);
   return new KeywrightError(code, sentence(code, facts), facts, { cause });
@@ -35,9 +61,17 @@ function apiCode({ name, args }: ErrorDescription): ErrorCode | undefined {
 }
 
 function factsOf({ fragment, args }: ErrorDescription): ErrorFacts {
-  const entries = fragment.inputs.map((input, index): [string, unknown] => [wireName(input), wireValue(input, args[index])]);
-  // Who sent the transaction is the relayer's affair; group 0 in a scope that is account-wide says nothing.
-  return Object.fromEntries(entries.filter(([name, value]) => name !== "caller" && !(name === "group_id" && value === "0") && value !== "owner_only"));
+  const entries = fragment.inputs.map((input, index): [string, unknown] => [
+    wireName(input),
+    wireValue(input, args[index]),
+  ]);
+  // Omit the transaction's sender, an internal detail, and group 0 of account-wide scopes, which carries no
+  // information.
+  return Object.fromEntries(
+    entries.filter(
+      ([name, value]) => name !== "caller" && !(name === "group_id" && value === "0") && value !== "owner_only",
+    ),
+  );
 }
 
 const wireName = (input: ParamType): string => input.name.replace(/([A-Z])/g, "_$1").toLowerCase();

@@ -1,11 +1,11 @@
-/** What is asked of a view and what it returned, by the types of its ABI. */
+/** Encodes calls of views and decodes their results, by the ABI. */
 import { NotTheContract } from "../../../protocol/decision";
 import { CONTRACT } from "./contract";
 import { readAll, shapeOf, WORD, type Shape } from "./decoder";
 
 export type ViewArgument = bigint | number | string;
 
-/** Calldata of a view; all take numbers, hashes and addresses only. */
+/** Calldata of a view; views take only numbers, hashes and addresses. */
 export function encodeView(name: string, args: readonly ViewArgument[]): string {
   return (
     viewOf(name).selector +
@@ -19,12 +19,15 @@ export function encodeView(name: string, args: readonly ViewArgument[]): string 
   );
 }
 
-/** The return values in order; a struct as an object of its members. @throws NotTheContract for what no such view can have returned. */
+/**
+ * The return values in order; a struct as an object of its members. @throws NotTheContract for data that this view
+ * cannot have returned.
+ */
 export function decodeResult(name: string, data: unknown): readonly unknown[] {
   const { outputs } = viewOf(name);
   if (typeof data !== "string" || !data.startsWith("0x")) throw new NotTheContract();
   const bytes = Buffer.from(data.slice(2), "hex");
-  // What is no hex ends the bytes early.
+  // Invalid hex shortens the buffer.
   if (2 * bytes.length !== data.length - 2) throw new NotTheContract();
   return readAll(outputs, bytes, 0);
 }

@@ -1,6 +1,7 @@
 /**
- * Blocks and the contract's logs in them, read from nodes that need not be equally far. Near the head each block's logs are asked for by its hash and held
- * against the bloom in its header: an empty answer where the bloom promises a log is believed only when all receipts of the block bear it out.
+ * Reads blocks and the contract's logs from nodes that may be at different heights. Near the head, the logs of each
+ * block are queried by hash and checked against the bloom in its header: an empty result that contradicts the bloom is
+ * accepted only if all receipts of the block confirm it.
  */
 import type { Address } from "../../../protocol/ids";
 import { eventTopics } from "../abi/logs";
@@ -32,14 +33,14 @@ interface RpcReceipt {
 }
 
 const MOST_BLOCKS_AT_ONCE = 2_000;
-/** An empty answer that nothing bears out and nothing contradicts is believed after this time. */
+/** An empty result that can be neither confirmed nor refuted is accepted after this time. */
 const DOUBTED_FOR_MS = 15_000;
 
 export class BlockReader {
   readonly #bloom: BloomQuestion;
   /** Since when the logs of a block (by hash) are missing. */
   readonly #doubts = new Map<string, number>();
-  /** Halved when a node refuses a range of logs, doubled again when it answers. */
+  /** Reduced when a node refuses a range of logs, doubled when it answers. */
   #span = MOST_BLOCKS_AT_ONCE;
 
   constructor(
@@ -49,7 +50,7 @@ export class BlockReader {
     this.#bloom = new BloomQuestion(contract, eventTopics());
   }
 
-  /** How many old blocks are asked about at once. */
+  /** Number of old blocks per query. */
   get span(): number {
     return this.#span;
   }
@@ -58,13 +59,15 @@ export class BlockReader {
     return headerOf(await this.rpc.call<RpcHeader | null>("eth_getBlockByNumber", ["latest", false]));
   }
 
-  /** The block of a number on the present chain; undefined when no endpoint has it (yet). */
+  /** The canonical block of a number; undefined when no endpoint has it (yet). */
   async block(number: number): Promise<Header | undefined> {
     const isThere = (answer: RpcHeader | null): boolean => answer !== null;
-    return headerOf((await this.rpc.firstAccepted<RpcHeader | null>("eth_getBlockByNumber", [hex(number), false], isThere)) ?? null);
+    return headerOf(
+      (await this.rpc.firstAccepted<RpcHeader | null>("eth_getBlockByNumber", [hex(number), false], isThere)) ?? null,
+    );
   }
 
-  /** Blocks side by side from `from`, each the parent of the next, as far as they can be read. */
+  /** Consecutive linked blocks starting at `from`, as far as they can be read. */
   async chainOf(from: number, to: number): Promise<readonly Header[]> {
     const blocks = await Promise.all(Array.from({ length: to - from + 1 }, (_, index) => this.block(from + index)));
     const linked: Header[] = [];
@@ -76,18 +79,19 @@ export class BlockReader {
     return linked;
   }
 
-  /** All logs of the contract in a block; undefined when no endpoint's answer can be relied on yet. */
+  /** All logs of the contract in a block; undefined while no endpoint's response is reliable. */
   async logsOf(block: Header): Promise<readonly ChainLog[] | undefined> {
     const promised = this.#bloom.ask(block.logsBloom);
     if (promised === "no") return [];
     const isOfBlock = (logs: readonly ChainLog[]): boolean => logs.every(({ blockHash }) => blockHash === block.hash);
-    const isCredible = (logs: readonly ChainLog[]): boolean => isOfBlock(logs) && (promised === "unknown" || logs.length > 0);
+    const isCredible = (logs: readonly ChainLog[]): boolean =>
+      isOfBlock(logs) && (promised === "unknown" || logs.length > 0);
     const filter = { address: this.contract, blockHash: block.hash };
     const logs = await this.rpc.firstAccepted<readonly ChainLog[]>("eth_getLogs", [filter], isCredible);
     return logs ?? (promised === "yes" ? this.#logsInReceipts(block) : undefined);
   }
 
-  /** Logs of blocks that are final; undefined when the range has to be asked for in smaller parts. */
+  /** Logs of final blocks; undefined when the range must be split. */
   async logsOfRange(from: number, to: number): Promise<readonly ChainLog[] | undefined> {
     try {
       const filter = { address: this.contract, fromBlock: hex(from), toBlock: hex(to) };
@@ -101,16 +105,22 @@ export class BlockReader {
     }
   }
 
-  /** From receipts that make up the header's bloom, so that none is missing. */
+  /** Taken from receipts whose blooms make up the header's bloom, so that none is missing. */
   async #logsInReceipts(block: Header): Promise<readonly ChainLog[] | undefined> {
     const isWhole = (receipts: readonly RpcReceipt[] | null): boolean =>
       receipts !== null &&
       receipts.every(({ blockHash }) => blockHash === block.hash) &&
       unionOf(receipts.map(({ logsBloom }) => logsBloom)) === block.logsBloom;
-    const receipts = await this.rpc.firstAccepted<readonly RpcReceipt[] | null>("eth_getBlockReceipts", [block.hash], isWhole);
+    const receipts = await this.rpc.firstAccepted<readonly RpcReceipt[] | null>(
+      "eth_getBlockReceipts",
+      [block.hash],
+      isWhole,
+    );
     if (receipts === undefined || receipts === null) return this.#doubted(block);
     this.#doubts.delete(block.hash);
-    return receipts.flatMap(({ logs }) => logs.filter(({ address }) => address.toLowerCase() === this.contract.toLowerCase()));
+    return receipts.flatMap(({ logs }) =>
+      logs.filter(({ address }) => address.toLowerCase() === this.contract.toLowerCase()),
+    );
   }
 
   #doubted({ hash }: Header): readonly ChainLog[] | undefined {

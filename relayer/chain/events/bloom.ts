@@ -1,9 +1,9 @@
-/** The 2,048 bits in a block's header that say which addresses and topics its logs may hold: never wrong about an absence. */
+/** The 2,048-bit bloom filter in a block's header over addresses and topics of its logs: no false negatives. */
 import { keccak256 } from "ethers";
 
 const BYTES = 256;
 
-/** Places of a value's three bits: byte from the left, and bit in it. */
+/** Positions of a value's three bits: byte from the left, and bit within it. */
 function placesOf(value: string): readonly (readonly [number, number])[] {
   const hash = Buffer.from(keccak256(value).slice(2), "hex");
   return [0, 2, 4].map((at): [number, number] => {
@@ -12,7 +12,7 @@ function placesOf(value: string): readonly (readonly [number, number])[] {
   });
 }
 
-/** Asks blooms about one contract: its address, and any of the first topics its events have. */
+/** Tests blooms for one contract: its address, and any of its events' first topics. */
 export class BloomQuestion {
   readonly #address: readonly (readonly [number, number])[];
   readonly #topics: readonly (readonly (readonly [number, number])[])[];
@@ -22,11 +22,12 @@ export class BloomQuestion {
     this.#topics = topics.map(placesOf);
   }
 
-  /** `no`: there is no such log. `yes`: there most likely is one. `unknown`: the bloom is missing, or too full to tell. */
+  /** `no`: there is no such log. `yes`: there most likely is one. `unknown`: the bloom is missing or too full. */
   ask(bloom: string | undefined): "no" | "yes" | "unknown" {
     const bits = Buffer.from((bloom ?? "0x").slice(2), "hex");
     if (bits.length !== BYTES) return "unknown";
-    const has = (places: readonly (readonly [number, number])[]): boolean => places.every(([byte, bit]) => (((bits[byte] ?? 0) >> bit) & 1) === 1);
+    const has = (places: readonly (readonly [number, number])[]): boolean =>
+      places.every(([byte, bit]) => (((bits[byte] ?? 0) >> bit) & 1) === 1);
     if (!has(this.#address) || !this.#topics.some(has)) return "no";
     return isMoreThanHalfFull(bits) ? "unknown" : "yes";
   }
@@ -38,9 +39,10 @@ function isMoreThanHalfFull(bits: Buffer): boolean {
   return set > BYTES * 4;
 }
 
-/** All bits of several blooms, as hex. */
+/** Bitwise OR of several blooms, as hex. */
 export function unionOf(blooms: readonly string[]): string {
   const union = Buffer.alloc(BYTES);
-  for (const bloom of blooms) Buffer.from(bloom.slice(2), "hex").forEach((byte, index) => (union[index] = (union[index] ?? 0) | byte));
+  for (const bloom of blooms)
+    Buffer.from(bloom.slice(2), "hex").forEach((byte, index) => (union[index] = (union[index] ?? 0) | byte));
   return `0x${union.toString("hex")}`;
 }

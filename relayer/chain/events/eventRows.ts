@@ -1,4 +1,4 @@
-/** From a log of the contract to a row of events. */
+/** Converts a log of the contract to a row of events. */
 import { toBeHex, zeroPadValue, type ParamType } from "ethers";
 import type { Insertable } from "kysely";
 import { decodeLog } from "../abi/logs";
@@ -16,14 +16,14 @@ export interface ChainLog {
 
 type EventRow = Insertable<ChainEventsTable>;
 
-/** Which argument names the account's owner from this event on. */
+/** The argument that names the account's new owner. */
 const OWNER_ARGUMENT: Readonly<Record<string, string>> = {
   AccountCreated: "admin",
   AccountConvertedToChainSecured: "newAdmin",
   AccountOwnershipTransferred: "newOwner",
 };
 
-/** Undefined for a log that is no event of the interface. */
+/** Undefined for a log that is not an event of the interface. */
 export function eventRow(log: ChainLog): EventRow | undefined {
   const event = decodeLog(log);
   if (event === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Followed events as the API shows them, and what can be asked of them. Source: wire, operation "events". */
+/** Queries of indexed events, in the API's form. */
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
@@ -6,7 +6,7 @@ import type { Db } from "../../store/database";
 import type { EventPage, OwnedAccount } from "../types";
 
 const CURSOR = /^(0|[1-9][0-9]{0,15})$/;
-/** An owner of more accounts names the one that is meant; anybody can hand accounts to anybody. */
+/** Bounds the list, since anyone can transfer accounts to any address; owners of more accounts have to name one. */
 const MOST_CANDIDATES = 200;
 
 export class Events {
@@ -35,8 +35,8 @@ export class Events {
   }
 
   /**
-   * Accounts whose owner this address was made at some time: first those it made or took over by a conversion it signed, then those somebody gave it, each
-   * oldest first. So nobody can hide a wallet's own accounts behind gifts.
+   * Accounts this address has owned at some time: first those it created or took over by a conversion it signed, then
+   * those transferred to it, each oldest first. So gifts cannot crowd out a wallet's own accounts.
    */
   async accountsEverOwnedBy(owner: Address): Promise<readonly OwnedAccount[]> {
     const { rows } = await sql<{ id: AccountId; byTransfer: boolean }>`
@@ -46,15 +46,21 @@ export class Events {
     return rows;
   }
 
-  /** The newest block whose events are here; -1 before the first. */
+  /** The newest block whose events are stored; -1 before the first. */
   async followedBlock(): Promise<number> {
-    const newest = await this.db.selectFrom("followed_blocks").select("number").orderBy("number", "desc").limit(1).executeTakeFirst();
+    const newest = await this.db
+      .selectFrom("followed_blocks")
+      .select("number")
+      .orderBy("number", "desc")
+      .limit(1)
+      .executeTakeFirst();
     return newest?.number ?? -1;
   }
 }
 
 function parseCursor(after: string | undefined): number {
   if (after === undefined || after === "") return 0;
-  if (!CURSOR.test(after)) throw new KeywrightError("invalid_value", "after is not a cursor this service gave.", { field: "after" });
+  if (!CURSOR.test(after))
+    throw new KeywrightError("invalid_value", "after is not a cursor this service gave.", { field: "after" });
   return Number(after);
 }

@@ -1,6 +1,6 @@
 /**
- * Follows the contract's events block by block. The newest blocks' hashes are kept; when the one the follower stands at is no longer on the chain, it goes
- * back to the last common block, however deep that is, and reads on from there.
+ * Follows the contract's events block by block. The hashes of the newest blocks are kept; when the follower's block is
+ * no longer canonical, it returns to the last common block, however deep, and continues from there.
  */
 import { sql } from "kysely";
 import type { Logger } from "pino";
@@ -16,19 +16,19 @@ export interface FollowerOptions {
   readonly rpc: RpcClient;
   readonly contractAddress: Address;
   readonly deploymentBlock: number;
-  /** Blocks this deep are taken as final. */
+  /** Depth from which blocks are treated as final. */
   readonly finalityDepth: number;
   readonly log: Logger;
-  /** Told when a reorg has been written down. */
+  /** Called after a reorg has been stored. */
   readonly onReorg: () => void;
 }
 
-/** Blocks near the head are read one by one, this many in one go. */
+/** Near the head, blocks are read individually, up to this many per step. */
 const NEAR_AT_ONCE = 64;
-/** Old blocks are compared with the chain this many at a time. */
+/** Old blocks are compared with the chain in batches of this size. */
 const COMPARED_AT_ONCE = 64;
 
-/** Another instance moved the follower on in the meantime. */
+/** Another instance advanced the follower concurrently. */
 class Overtaken extends Error {
   override readonly name = "Overtaken";
 }
@@ -40,7 +40,7 @@ export class Follower {
     this.#reader = new BlockReader(options.rpc, options.contractAddress);
   }
 
-  /** Reads on to the present head. */
+  /** Reads up to the current head. */
   async follow(): Promise<void> {
     try {
       while (await this.#advance());
@@ -50,7 +50,7 @@ export class Follower {
     }
   }
 
-  /** True when there may be more to read. */
+  /** Returns true when there may be more to read. */
   async #advance(): Promise<boolean> {
     const { deploymentBlock, finalityDepth } = this.options;
     const at = await this.#position();
@@ -60,37 +60,54 @@ export class Follower {
     const from = at === undefined ? deploymentBlock : at.number + 1;
     if (head.number < from) return false;
     const final = head.number - finalityDepth;
-    return from <= final ? this.#readFinal(at, from, Math.min(final, from + this.#reader.span - 1)) : this.#readNear(at, from, head.number);
+    return from <= final
+      ? this.#readFinal(at, from, Math.min(final, from + this.#reader.span - 1))
+      : this.#readNear(at, from, head.number);
   }
 
   async #position(): Promise<Block | undefined> {
-    return this.options.db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1).executeTakeFirst();
+    return this.options.db
+      .selectFrom("followed_blocks")
+      .selectAll()
+      .orderBy("number", "desc")
+      .limit(1)
+      .executeTakeFirst();
   }
 
   async #isOnChain(block: Block, head: Block): Promise<boolean> {
     if (block.number === head.number) return block.hash === head.hash;
     const now = await this.#reader.block(block.number);
-    // A node that is behind does not have the block: that is no reorg, there is just nothing to do yet.
-    return now === undefined ? head.number < block.number && !(await this.#isShorterChain(head)) : now.hash === block.hash;
+    // A lagging node does not have the block: that is no reorg, there is nothing to do yet.
+    return now === undefined
+      ? head.number < block.number && !(await this.#isShorterChain(head))
+      : now.hash === block.hash;
   }
 
-  /** A head below where the follower stands is a reorg only if it is a block that was not seen there. */
+  /** A head below the follower's block is a reorg only if its hash differs from the one stored at that height. */
   async #isShorterChain(head: Block): Promise<boolean> {
-    const seen = await this.options.db.selectFrom("followed_blocks").select("hash").where("number", "=", head.number).executeTakeFirst();
+    const seen = await this.options.db
+      .selectFrom("followed_blocks")
+      .select("hash")
+      .where("number", "=", head.number)
+      .executeTakeFirst();
     return seen !== undefined && seen.hash !== head.hash;
   }
 
-  /** Old blocks, in one question. */
+  /** Reads old blocks with one query. */
   async #readFinal(at: Block | undefined, from: number, to: number): Promise<boolean> {
     const logs = await this.#reader.logsOfRange(from, to);
     const last = await this.#reader.block(to);
     if (last === undefined) return false;
-    const isTorn = logs?.some(({ blockNumber, blockHash }) => Number(blockNumber) === to && blockHash !== last.hash) === true;
+    const isTorn =
+      logs?.some(({ blockNumber, blockHash }) => Number(blockNumber) === to && blockHash !== last.hash) === true;
     if (logs !== undefined && !isTorn) await this.#keep(at, [last], logs);
     return true;
   }
 
-  /** Blocks that may still be taken back, each linked to the one before and with all of its logs; as far as they can be relied on. */
+  /**
+   * Reads blocks that may still be reorganized, each linked to its parent and with all its logs; as far as they are
+   * reliable.
+   */
   async #readNear(at: Block | undefined, from: number, to: number): Promise<boolean> {
     const blocks = await this.#reader.chainOf(from, Math.min(to, from + NEAR_AT_ONCE - 1));
     if (at !== undefined && blocks[0] !== undefined && blocks[0].parentHash !== at.hash) return false;
@@ -124,14 +141,19 @@ export class Follower {
     });
   }
 
-  /** The follower stands where it thought it did, and nobody else moves it until this transaction ends. */
+  /** Checks that the follower's position is unchanged, and locks it until this transaction ends. */
   async #moveFrom(trx: Trx, at: Block | undefined): Promise<void> {
     await sql`select pg_advisory_xact_lock(hashtext('chain_events'))`.execute(trx);
-    const now = await trx.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1).executeTakeFirst();
+    const now = await trx
+      .selectFrom("followed_blocks")
+      .selectAll()
+      .orderBy("number", "desc")
+      .limit(1)
+      .executeTakeFirst();
     if (now?.hash !== at?.hash) throw new Overtaken();
   }
 
-  /** Only blocks that may still be taken back are kept, and the one the follower stands at. */
+  /** Keeps only blocks that may still be reorganized, and the follower's position. */
   async #forgetFinal(trx: Trx, newest: number): Promise<void> {
     const final = newest - this.options.finalityDepth;
     await trx.deleteFrom("followed_blocks").where("number", "<", final).execute();
@@ -146,7 +168,10 @@ export class Follower {
   async #goBack(at: Block, head: Block): Promise<boolean> {
     const fork = await this.#lastCommonBlock(head);
     if (fork === undefined) return false;
-    this.options.log.warn({ from: at.number, to: fork.number }, "a reorg: events and submissions above the last common block are taken back");
+    this.options.log.warn(
+      { from: at.number, to: fork.number },
+      "a reorg: events and submissions above the last common block are taken back",
+    );
     await this.options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);
       await undoAbove(trx, fork);
@@ -156,15 +181,22 @@ export class Follower {
   }
 
   /**
-   * The newest block that was read and is still on the chain: among those whose hashes are kept, else among the blocks of events, else the one before the
-   * contract's. Undefined while the endpoints do not say.
+   * The newest block read that is still canonical: among those whose hashes are kept, else among the blocks of events,
+   * else the one before the contract's. Undefined while the endpoints do not answer.
    */
   async #lastCommonBlock(head: Block): Promise<Block | undefined> {
     const { db, deploymentBlock } = this.options;
     const kept = await db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").execute();
-    for (let known: readonly Block[] = kept; known.length > 0; known = await this.#blocksOfEventsBelow(known.at(-1)?.number ?? 0)) {
-      const now = await Promise.all(known.map(async (block) => (block.number > head.number ? undefined : await this.#reader.block(block.number))));
-      if (now.some((block, index) => block === undefined && (known[index]?.number ?? 0) <= head.number)) return undefined;
+    for (
+      let known: readonly Block[] = kept;
+      known.length > 0;
+      known = await this.#blocksOfEventsBelow(known.at(-1)?.number ?? 0)
+    ) {
+      const now = await Promise.all(
+        known.map(async (block) => (block.number > head.number ? undefined : await this.#reader.block(block.number))),
+      );
+      if (now.some((block, index) => block === undefined && (known[index]?.number ?? 0) <= head.number))
+        return undefined;
       const common = known.find(({ hash }, index) => now[index]?.hash === hash);
       if (common !== undefined) return common;
     }

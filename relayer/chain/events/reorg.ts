@@ -1,16 +1,20 @@
 /**
- * What a reorg does to the store. Events above the last common block are taken back by entries of their own; submissions whose block is not on the chain are
- * open again and brought to an outcome once more.
+ * Effects of a reorg on the store. Events above the last common block are retracted by additional rows; submissions
+ * whose block is no longer canonical are reopened and brought to an outcome again.
  */
 import { sql, type RawBuilder } from "kysely";
 import type { Db, Trx } from "../../store/database";
 import type { Block } from "./blockReader";
 
-/** Everything that was read above the fork is undone, and the fork is where the follower stands. */
+/** Undoes everything read above the fork and makes the fork the follower's position. */
 export async function undoAbove(trx: Trx, fork: Block): Promise<void> {
   await retractEvents(trx, fork.number);
   await reopenSettledAbove(trx, fork.number);
-  await trx.updateTable("account_turns").set({ last_block: fork.number }).where("last_block", ">", fork.number).execute();
+  await trx
+    .updateTable("account_turns")
+    .set({ last_block: fork.number })
+    .where("last_block", ">", fork.number)
+    .execute();
   await trx.deleteFrom("followed_blocks").where("number", ">=", fork.number).execute();
   await trx.insertInto("followed_blocks").values({ number: fork.number, hash: fork.hash }).execute();
 }
@@ -24,10 +28,15 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
     .where("retracted", "=", false)
     .returningAll()
     .execute();
-  // Taken back in the opposite order in which they happened.
+  // Retracted in reverse order.
   const entries = gone
     .sort((a, b) => b.cursor - a.cursor)
-    .map(({ cursor: _, args, ...event }) => ({ ...event, args: JSON.stringify(args), removed: true, retracted: false }));
+    .map(({ cursor: _, args, ...event }) => ({
+      ...event,
+      args: JSON.stringify(args),
+      removed: true,
+      retracted: false,
+    }));
   for (let start = 0; start < entries.length; start += 500)
     await trx
       .insertInto("chain_events")
@@ -36,8 +45,8 @@ async function retractEvents(trx: Trx, fork: number): Promise<void> {
 }
 
 /**
- * Submissions in blocks that had been read and are gone, also those that were taken as final; and whatever is older than the blocks whose hashes are kept,
- * where nothing else tells. One that is on the chain all the same finds its receipt again.
+ * Reopens submissions in blocks that were read and are no longer canonical, even final ones; and those older than the
+ * kept block hashes, for which there is no other evidence. One that is still on the chain finds its receipt again.
  */
 async function reopenSettledAbove(trx: Trx, fork: number): Promise<void> {
   await reopen(
@@ -49,8 +58,8 @@ async function reopenSettledAbove(trx: Trx, fork: number): Promise<void> {
 }
 
 /**
- * Submissions whose block is not on the chain although the follower has been there: a receipt may be quicker than the follower, and its outcome may be written
- * after the follower went on.
+ * Reopens submissions whose block is not canonical although the follower has passed it: a receipt may be ahead of the
+ * follower, and its outcome may be stored after the follower has moved on.
  */
 export async function reopenOrphans(db: Db): Promise<void> {
   await reopen(
@@ -61,7 +70,7 @@ export async function reopenOrphans(db: Db): Promise<void> {
   );
 }
 
-/** What had been answered is kept, so that another outcome is noticed; the first answer of all stays when the chain changes its mind twice. */
+/** Keeps the reported outcome, so that a different one is detected; after several reorgs the first one stays. */
 async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
   await sql`
     update submissions set

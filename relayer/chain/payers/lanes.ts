@@ -1,6 +1,6 @@
 /**
- * The payers as lanes: each has one row of nonces that all instances draw from under the row's lock. Which lane a write takes is decided from a snapshot
- * that is at most a second old; the nonce itself never comes from memory.
+ * The payers as lanes: each has one row with a nonce counter that all instances draw from under the row's lock. A lane
+ * is chosen from a snapshot at most a second old; the nonce itself never comes from memory.
  */
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
@@ -11,7 +11,7 @@ import { wantBalance } from "../submissions/operations";
 import type { LaneStats } from "../types";
 
 export interface Lane extends LaneStats {
-  /** A transaction of it has been on its way for long. */
+  /** Has a transaction that has been pending for long. */
   readonly isSlow: boolean;
   readonly draining: boolean;
   readonly registered: boolean;
@@ -31,18 +31,19 @@ export class Lanes {
   #lanes: readonly Lane[] = [];
   #readAt = 0;
   #reading: Promise<void> | undefined;
-  /** Places whose transactions are being made and have no row yet: no snapshot knows of them. */
+  /** Reserved slots whose transactions have no row yet: no snapshot counts them. */
   readonly #entered = new Map<number, number>();
-  /** Transactions that began on this instance since the snapshot, less what ended. */
+  /** Transactions this instance began since the snapshot, minus those that ended. */
   readonly #begun = new Map<number, number>();
-  /** Where the next search begins, so that lanes of equal load take queue. */
+  /** Rotates the start of the search, so that equally loaded lanes take turns. */
   #start = 0;
 
   constructor(private readonly options: LanesOptions) {}
 
   /**
-   * A place in a lane that can pay `costWei` and has room: in the least busy one. Waits for room, and for a top-up where the admin
-   * payer has enough for one, until `deadline` (ms of the epoch). `begin` or `leave` follows. Throws `no_payer_available`.
+   * Reserves a slot in the least busy lane that can pay `costWei` and has capacity. Waits for capacity, and for a
+   * top-up if the admin payer can afford one, until `deadline` (ms since the epoch). Follow with `begin` or `leave`.
+   * Throws `no_payer_available`.
    */
   async enter(costWei: bigint, deadline: number): Promise<Lane> {
     for (;;) {
@@ -53,7 +54,7 @@ export class Lanes {
     }
   }
 
-  /** Undefined when it is worth while to ask again in a moment. */
+  /** Undefined when a retry shortly may succeed. */
   async tryEnter(costWei: bigint): Promise<Lane | undefined> {
     const lane = this.#leastBusy((await this.#usable(costWei)).filter((each) => this.#hasRoom(each)));
     if (lane === undefined) this.#readAt = 0;
@@ -61,7 +62,7 @@ export class Lanes {
     return lane;
   }
 
-  /** Any lane whose address the contract knows, to simulate as. Throws `no_payer_available`. */
+  /** Any lane registered with the contract, to simulate as. Throws `no_payer_available`. */
   async anyRegistered(): Promise<Lane> {
     const find = (): Lane | undefined => this.#lanes.find(({ payer, registered }) => payer > 0 && registered);
     await this.#refresh(false);
@@ -69,20 +70,20 @@ export class Lanes {
     return find() ?? raise(noPayer("No API payer is registered with the contract."));
   }
 
-  /** Gives a place back: nothing was written down for it. */
+  /** Releases a slot: nothing was stored for it. */
   leave(payer: number): void {
     count(this.#entered, payer, -1);
   }
 
-  /** The transaction of a place is written down. */
+  /** The slot's transaction has been stored. */
   begin(payer: number): void {
     this.leave(payer);
     count(this.#begun, payer, 1);
   }
 
   /**
-   * A transaction of the lane has its outcome. One that began on another instance, or that ended before the snapshot, was never counted here: it must not make
-   * room for one too many.
+   * A transaction of the lane has its outcome. One begun on another instance, or ended before the snapshot, was never
+   * counted here and must not free a slot.
    */
   end(payer: number): void {
     if (this.#underWay(payer) > 0) count(this.#begun, payer, -1);
@@ -93,7 +94,7 @@ export class Lanes {
     return this.#lanes;
   }
 
-  /** A payer could pay so much at once. */
+  /** Whether some payer can pay this amount now. */
   async canPay(costWei: bigint): Promise<boolean> {
     await this.#refresh(false);
     return this.#lanes.some((lane) => lane.usable && lane.balanceWei >= costWei);
@@ -118,10 +119,13 @@ export class Lanes {
   #leastBusy(lanes: readonly Lane[]): Lane | undefined {
     this.#start += 1;
     const rotated = lanes.map((_, index) => lanes[(index + this.#start) % lanes.length] as Lane);
-    return rotated.reduce<Lane | undefined>((best, lane) => (best === undefined || this.#load(lane) < this.#load(best) ? lane : best), undefined);
+    return rotated.reduce<Lane | undefined>(
+      (best, lane) => (best === undefined || this.#load(lane) < this.#load(best) ? lane : best),
+      undefined,
+    );
   }
 
-  /** What waits behind a transaction that is slow to be mined would wait with it: such a lane takes nothing more. */
+  /** A transaction queued behind a slow one is delayed with it: a slow lane accepts nothing more. */
   #hasRoom(lane: Lane): boolean {
     const load = this.#load(lane);
     return load === 0 || (load < this.options.maxInFlight && !lane.isSlow);

@@ -1,6 +1,6 @@
 /**
- * Keeps the lanes in order, for all instances: which payers there are, whether the contract knows them, what gas they have, and that their nonces have
- * neither a gap nor a lead. Source: design "Submissions", "Payers".
+ * Maintains the lanes for all instances: the set of payers, their registration with the contract, their gas, and nonce
+ * counters without gaps or drift.
  */
 import { sql } from "kysely";
 import type { Logger } from "pino";
@@ -30,7 +30,7 @@ export interface PayerMaintenanceOptions {
 interface Observed {
   readonly payer: number;
   readonly nextNonce: number;
-  /** Transactions of this payer the chain has. */
+  /** The payer's transaction count on chain. */
   readonly chainNonce: number;
   readonly balanceWei: bigint;
   readonly draining: boolean;
@@ -42,7 +42,7 @@ interface TopUpFigures {
 }
 
 export class PayerMaintenance {
-  /** What looked wrong with a lane's nonces at the last look: mended only when it still does at the next. */
+  /** Nonce anomalies per lane at the last check: repaired only when the next check finds the same. */
   readonly #suspected = new Map<number, string>();
 
   constructor(private readonly options: PayerMaintenanceOptions) {}
@@ -57,13 +57,14 @@ export class PayerMaintenance {
     }
   }
 
-  /** Adds lanes that are missing, drains those beyond the wanted number. */
+  /** Adds missing lanes, drains those beyond the wanted number. */
   async #matchPool(): Promise<void> {
     const { db, executor } = this.options;
     const wanted = await wantedPayers(db);
     const lanes = await db.selectFrom("lanes").select(["payer", "draining"]).execute();
     const known = new Set(lanes.map(({ payer }) => payer));
-    if (!known.has(0) || known.size <= wanted) await this.#addLanes(await executor.call("payers", { count: wanted }), known);
+    if (!known.has(0) || known.size <= wanted)
+      await this.#addLanes(await executor.call("payers", { count: wanted }), known);
     const isOff = lanes.some(({ payer, draining }) => draining !== payer > wanted);
     if (isOff)
       await db
@@ -72,7 +73,10 @@ export class PayerMaintenance {
         .execute();
   }
 
-  async #addLanes({ adminPayer, payers }: { adminPayer: string; payers: string[] }, known: ReadonlySet<number>): Promise<void> {
+  async #addLanes(
+    { adminPayer, payers }: { adminPayer: string; payers: string[] },
+    known: ReadonlySet<number>,
+  ): Promise<void> {
     for (const [payer, address] of [adminPayer, ...payers].entries()) {
       if (known.has(payer)) continue;
       const next_nonce = Number(await this.options.rpc.call<string>("eth_getTransactionCount", [address, "latest"]));
@@ -97,7 +101,11 @@ export class PayerMaintenance {
         const balanceWei = BigInt(balance as string);
         await db
           .updateTable("lanes")
-          .set({ registered: registered.has(address as Address), balance_wei: balanceWei.toString(), observed_at: sql`now()` })
+          .set({
+            registered: registered.has(address as Address),
+            balance_wei: balanceWei.toString(),
+            observed_at: sql`now()`,
+          })
           .where("payer", "=", payer)
           .execute();
         return { payer, nextNonce, chainNonce: Number(count), balanceWei, draining };
@@ -106,8 +114,9 @@ export class PayerMaintenance {
   }
 
   /**
-   * Behind the chain: somebody else sent from this payer, or the store is an older copy; the counter is raised. Ahead of it with nonces that belong to no
-   * submission: the counter goes back over those at the top, others are filled. Each only when seen twice, since a node may be behind.
+   * Counter behind the chain: the payer was used elsewhere, or the store is an older copy; the counter is raised.
+   * Counter ahead, with nonces of no submission: it is lowered past those at the top, others are filled with no-ops.
+   * Only when seen twice, since a node may lag.
    */
   async #mendNonces(lane: Observed): Promise<void> {
     const held = await this.#heldNonces(lane);
@@ -119,13 +128,21 @@ export class PayerMaintenance {
       return;
     }
     this.#suspected.delete(lane.payer);
-    this.options.log.warn({ payer: lane.payer, nextNonce: lane.nextNonce, chainNonce: lane.chainNonce, gaps: gaps.length }, "a lane's nonces are mended");
+    this.options.log.warn(
+      { payer: lane.payer, nextNonce: lane.nextNonce, chainNonce: lane.chainNonce, gaps: gaps.length },
+      "a lane's nonces are mended",
+    );
     if (lane.chainNonce > lane.nextNonce) await this.#moveCounter(lane, lane.chainNonce);
     else await this.#closeGaps(lane, gaps);
   }
 
   async #heldNonces({ payer, chainNonce }: Observed): Promise<ReadonlySet<number | null>> {
-    const rows = await this.options.db.selectFrom("submissions").select("nonce").where("payer", "=", payer).where("nonce", ">=", chainNonce).execute();
+    const rows = await this.options.db
+      .selectFrom("submissions")
+      .select("nonce")
+      .where("payer", "=", payer)
+      .where("nonce", ">=", chainNonce)
+      .execute();
     return new Set(rows.map(({ nonce }) => nonce));
   }
 
@@ -145,10 +162,18 @@ export class PayerMaintenance {
   }
 
   async #moveCounter({ payer, nextNonce }: Observed, to: number): Promise<void> {
-    await this.options.db.updateTable("lanes").set({ next_nonce: to }).where("payer", "=", payer).where("next_nonce", "=", nextNonce).execute();
+    await this.options.db
+      .updateTable("lanes")
+      .set({ next_nonce: to })
+      .where("payer", "=", payer)
+      .where("next_nonce", "=", nextNonce)
+      .execute();
   }
 
-  /** What every payer should have, and what it is topped up to: the settings, or more where gas costs more or a write has asked for more. */
+  /**
+   * The minimum balance of payers and the top-up target: the settings, or more if gas is expensive or a write has
+   * requested more.
+   */
   async #figures(): Promise<TopUpFigures> {
     const { db, fees, tuning } = this.options;
     const { maxFeePerGas } = await fees.now();
@@ -163,10 +188,18 @@ export class PayerMaintenance {
     const admin = await db.selectFrom("lanes").select("balance_wei").where("payer", "=", 0).executeTakeFirst();
     const amountWei = smallest(toWei - balanceWei, tuning.maxTopUpWei);
     if (BigInt(admin?.balance_wei ?? 0) <= amountWei) {
-      log.error({ payer, balanceWei: balanceWei.toString(), wanted: amountWei.toString() }, "a payer runs out of gas and the admin payer cannot top it up");
+      log.error(
+        { payer, balanceWei: balanceWei.toString(), wanted: amountWei.toString() },
+        "a payer runs out of gas and the admin payer cannot top it up",
+      );
       return;
     }
-    const open = await db.selectFrom("submissions").select("id").where("to_payer", "=", payer).where(IS_OPEN).executeTakeFirst();
+    const open = await db
+      .selectFrom("submissions")
+      .select("id")
+      .where("to_payer", "=", payer)
+      .where(IS_OPEN)
+      .executeTakeFirst();
     const row = open === undefined ? await records.beginTopUp(payer, amountWei) : undefined;
     if (row !== undefined) monitor.watch(row);
   }

@@ -1,7 +1,7 @@
 /**
- * The block of the newest write that any relayer on this store has answered. Reads are served from there on, so a client sees its own write whichever
- * relayer it asks next. Where several relayers share the store it is asked each time (another may have written a moment ago), and questions of one tick share
- * one query; a relayer that has the store to itself knows by itself.
+ * The block of the newest write answered by any relayer on this store. Reads are served from that block or later, so a
+ * client sees its own write whichever relayer it asks next. Relayers sharing a store query it each time (another may
+ * just have written), one query per tick; a relayer alone on its store keeps the number in memory.
  */
 import type { Db } from "../../store/database";
 
@@ -18,12 +18,12 @@ export class LastWrites {
     return this.isAlone ? (this.#known ??= this.#ask()) : this.#askShared();
   }
 
-  /** A write of this relayer has ended in this block. */
+  /** A write of this relayer was mined in this block. */
   note(block: number): void {
     if (this.isAlone) this.#known = this.block().then((known) => Math.max(known, block));
   }
 
-  /** A reorg may have taken blocks back. */
+  /** Forgets the block: a reorg may have removed it. */
   forget(): void {
     this.#known = undefined;
   }
@@ -37,7 +37,12 @@ export class LastWrites {
   }
 
   async #ask(): Promise<number> {
-    const newest = await this.db.selectFrom("account_turns").select("last_block").orderBy("last_block", "desc").limit(1).executeTakeFirst();
+    const newest = await this.db
+      .selectFrom("account_turns")
+      .select("last_block")
+      .orderBy("last_block", "desc")
+      .limit(1)
+      .executeTakeFirst();
     return newest?.last_block ?? 0;
   }
 }

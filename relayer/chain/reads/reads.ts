@@ -12,11 +12,11 @@ import type {
   PkpInfoStructOutput as PkpInfo,
   UsageApiKeyInfoStructOutput as UsageApiKeyInfo,
 } from "../../../typechain-types/contracts/interfaces/IAccountManager";
-import { keyAnswer, keyQuestion } from "../abi/keyState";
+import { keyAnswer, keyQuestion, type KeyState } from "../../../protocol/keyState";
 import type { RpcCall } from "../../../protocol/rpc/endpoint";
 import { namedError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
-import type { AccountView, ActionView, Chain, GroupView, KeyState, Page, PageRequest, PkpView, UsageKeyView } from "../types";
+import type { AccountView, ActionView, Chain, GroupView, Page, PageRequest, PkpView, UsageKeyView } from "../types";
 import { decodeResult, encodeView, type ViewArgument } from "../abi/views";
 
 const USAGE_KEYS_PER_CALL = 200;
@@ -29,7 +29,7 @@ interface Question {
 export interface ReadsOptions {
   readonly rpc: RpcClient;
   readonly contractAddress: Address;
-  /** The block reads must not be older than. */
+  /** The minimum block for reads. */
   readonly minBlock: () => Promise<number>;
 }
 
@@ -47,6 +47,7 @@ type ReadMethods = Pick<
   | "usageKey"
   | "pkpByNumber"
   | "explainExecution"
+  | "lastWrite"
   | "apiPayers"
   | "adminApiPayer"
   | "forwarder"
@@ -72,7 +73,7 @@ export class Reads implements ReadMethods {
     return account;
   }
 
-  /** Several accounts at once; undefined where there is none. */
+  /** Several accounts at once; undefined for unknown ones. */
   async accounts(ids: readonly AccountId[]): Promise<readonly (AccountView | undefined)[]> {
     return Promise.all(
       ids.map(async (id) => {
@@ -107,10 +108,16 @@ export class Reads implements ReadMethods {
     return this.#page("listPkpsInGroup", [id, groupId], page, (item) => pkpView(item as PkpInfo));
   }
 
-  /** The contract gives 200 usage keys a call; larger pages are put together from calls at one block. */
+  /** The contract returns at most 200 usage keys per call; larger pages combine calls at one block. */
   async usageKeys(id: AccountId, { offset, limit }: PageRequest): Promise<Page<UsageKeyView>> {
-    const starts = Array.from({ length: Math.max(1, Math.ceil(limit / USAGE_KEYS_PER_CALL)) }, (_, index) => index * USAGE_KEYS_PER_CALL);
-    const questions = starts.map((start): Question => ({ name: "listUsageApiKeys", args: [id, offset + start, Math.min(USAGE_KEYS_PER_CALL, limit - start)] }));
+    const starts = Array.from(
+      { length: Math.max(1, Math.ceil(limit / USAGE_KEYS_PER_CALL)) },
+      (_, index) => index * USAGE_KEYS_PER_CALL,
+    );
+    const questions = starts.map((start): Question => ({
+      name: "listUsageApiKeys",
+      args: [id, offset + start, Math.min(USAGE_KEYS_PER_CALL, limit - start)],
+    }));
     const answers = await this.#askAll(questions);
     const items = answers.flatMap(([found]) => (found as UsageApiKeyInfo[]).map(usageKeyView));
     return { items, total: Number(answers[0]?.[1]) };
@@ -132,6 +139,11 @@ export class Reads implements ReadMethods {
     return ofTheContract(() => decodeDecision(answer));
   }
 
+  /** The block of the last answered write; decisions must not be based on an older one. */
+  lastWrite(): Promise<number> {
+    return this.options.minBlock();
+  }
+
   async apiPayers(): Promise<readonly Address[]> {
     const [payers] = await this.#ask("apiPayers", []);
     return [...(payers as Address[])];
@@ -142,7 +154,7 @@ export class Reads implements ReadMethods {
     return payer as Address;
   }
 
-  /** Never changes: asked once. */
+  /** Immutable: read once. */
   async forwarder(): Promise<Address> {
     this.#forwarder ??= (await this.#ask("trustedForwarder", []))[0] as Address;
     return this.#forwarder;
@@ -155,7 +167,12 @@ export class Reads implements ReadMethods {
     return BigInt(values[0] as string);
   }
 
-  async #page<T>(name: string, args: readonly ViewArgument[], page: PageRequest, view: (item: unknown) => T): Promise<Page<T>> {
+  async #page<T>(
+    name: string,
+    args: readonly ViewArgument[],
+    page: PageRequest,
+    view: (item: unknown) => T,
+  ): Promise<Page<T>> {
     const [items, total] = await this.#ask(name, [...args, page.offset, page.limit]);
     return { items: (items as unknown[]).map(view), total: Number(total) };
   }
@@ -170,10 +187,11 @@ export class Reads implements ReadMethods {
     return questions.map(({ name }, index) => ofTheContract(() => decodeResult(name, answers[index])));
   }
 
-  /** Calldata in, raw answers out, all from one block. */
+  /** Takes calldata, returns raw results, all from one block. */
   async #call(questions: readonly string[]): Promise<readonly unknown[]> {
     const { rpc, contractAddress, minBlock } = this.options;
-    const callsAt = (block: string): RpcCall[] => questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, block] }));
+    const callsAt = (block: string): RpcCall[] =>
+      questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, block] }));
     try {
       return (await rpc.callAt(await minBlock(), callsAt)).values;
     } catch (error) {
@@ -182,7 +200,8 @@ export class Reads implements ReadMethods {
   }
 }
 
-const noContract = (): KeywrightError => new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
+const noContract = (): KeywrightError =>
+  new KeywrightError("chain_unavailable", "There is no account contract at the configured address of this chain.");
 
 function ofTheContract<T>(read: () => T): T {
   try {

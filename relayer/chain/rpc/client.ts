@@ -1,19 +1,41 @@
 /**
- * The list of endpoints as one: fails over, keeps off an endpoint that gave no answer for a moment, and never counts a refusal that is about our
- * transaction against an endpoint. Reads may name a block they must not be older than.
+ * Treats the list of endpoints as one: fails over, briefly avoids endpoints that failed, and never blames an endpoint
+ * for refusing a transaction. Reads may require a minimum block.
  */
 import { KeywrightError } from "../../../protocol/errors";
 import { Endpoint, type RpcCall, type RpcResult } from "../../../protocol/rpc/endpoint";
-import { blamesEndpoint, isAboutTheCall, mayAnswerElsewhere, RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
+import {
+  blamesEndpoint,
+  isAboutTheCall,
+  mayAnswerElsewhere,
+  RpcError,
+  type RpcFailure,
+} from "../../../protocol/rpc/errors";
+
+/** One exchange with an endpoint, identified by its index in the list, since its URL may contain a key. */
+export interface ExchangeFacts {
+  /** From 1 on. */
+  readonly endpoint: number;
+  readonly seconds: number;
+  /** The endpoint's failure; undefined for a good response. */
+  readonly failure: RpcFailure | undefined;
+}
+
+export interface EndpointHead {
+  readonly endpoint: number;
+  /** Undefined when it does not answer. */
+  readonly head: number | undefined;
+}
 
 export interface RpcOptions {
-  /** An endpoint that serves another chain is never asked. */
+  /** Endpoints that serve another chain are not used. */
   readonly chainId: bigint;
   readonly urls: readonly string[];
-  /** Longest one exchange may take. */
+  /** Maximum duration of one exchange. */
   readonly timeoutMs: number;
-  /** Longest a call may take over all endpoints and tries. */
+  /** Maximum duration of a call over all endpoints and attempts. */
   readonly deadlineMs: number;
+  readonly onExchange?: ((facts: ExchangeFacts) => void) | undefined;
 }
 
 interface Member {
@@ -36,8 +58,14 @@ export class RpcClient {
 
   constructor(private readonly options: RpcOptions) {
     if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
-    this.#members = options.urls.map((url) => ({
-      endpoint: new Endpoint(url, { timeoutMs: options.timeoutMs, maxAnswerBytes: MAX_ANSWER_BYTES, maxBatch: MAX_BATCH }),
+    const { timeoutMs, onExchange = () => undefined } = options;
+    this.#members = options.urls.map((url, index) => ({
+      endpoint: new Endpoint(url, {
+        timeoutMs,
+        maxAnswerBytes: MAX_ANSWER_BYTES,
+        maxBatch: MAX_BATCH,
+        onExchange: (seconds, failure) => onExchange({ endpoint: index + 1, seconds, failure }),
+      }),
       failures: 0,
       blockedUntil: 0,
       head: 0,
@@ -45,15 +73,19 @@ export class RpcClient {
     }));
   }
 
-  /** Asks the endpoints in turn until one answers. Throws RpcError when the contract refuses, `chain_unavailable` when nobody could answer in time. */
+  /**
+   * Tries the endpoints in turn until one answers. Throws RpcError when the contract refuses, `chain_unavailable` when
+   * none answered in time.
+   */
   async call<T>(method: string, params: readonly unknown[]): Promise<T> {
     return this.#untilAnswered(async (member) => (await member.endpoint.call(method, params)) as T);
   }
 
   /**
-   * Several calls answered at one and the same block: the newest the endpoint knows of, and at least `minBlock`. Each call names that block, for an endpoint may be
-   * many nodes, of which any answers any call. Asks at the newest block known so far and once more if there is a newer one. With `once` each endpoint is asked in
-   * one round only, and the last refusal is thrown as it came.
+   * Several calls at one block: the newest the endpoint knows, and at least `minBlock`. Each call names that block,
+   * since an endpoint may consist of many nodes and any of them may answer. Asks at the newest block known so far, and
+   * again if there is a newer one. With `once`, there is a single round over the endpoints and the last error is thrown
+   * unchanged.
    */
   async callAt(
     minBlock: number,
@@ -63,33 +95,46 @@ export class RpcClient {
     return this.#untilAnswered(async (member) => {
       const guess = Math.max(minBlock, member.head);
       const first = await this.#atBlock(member, guess, callsAt);
-      if (first.newest < minBlock) throw new RpcError("stale", `the endpoint stands at block ${first.newest}, before ${minBlock}`);
-      if (first.newest <= guess && !first.answers.some(isStale)) return { values: first.answers.map(valueOf), blockNumber: guess };
+      if (first.newest < minBlock)
+        throw new RpcError("stale", `the endpoint stands at block ${first.newest}, before ${minBlock}`);
+      if (first.newest <= guess && !first.answers.some(isStale))
+        return { values: first.answers.map(valueOf), blockNumber: guess };
       const { answers } = await this.#atBlock(member, first.newest, callsAt);
       return { values: answers.map(valueOf), blockNumber: first.newest };
     }, once);
   }
 
-  async #atBlock(member: Member, block: number, callsAt: (block: string) => readonly RpcCall[]): Promise<{ newest: number; answers: readonly RpcResult[] }> {
+  async #atBlock(
+    member: Member,
+    block: number,
+    callsAt: (block: string) => readonly RpcCall[],
+  ): Promise<{ newest: number; answers: readonly RpcResult[] }> {
     const calls = callsAt(`0x${block.toString(16)}`);
-    const [head, ...answers] = await member.endpoint.callTogether([{ method: "eth_blockNumber", params: [] }, ...calls]);
+    const [head, ...answers] = await member.endpoint.callTogether([
+      { method: "eth_blockNumber", params: [] },
+      ...calls,
+    ]);
     const newest = Number(valueOf(head));
     member.head = newest;
     return { newest, answers };
   }
 
-  /** Calls about blocks up to `minHead`, long final: answered by an endpoint that says it has that block. */
+  /** Calls about final blocks up to `minHead`, answered by an endpoint that reports having that block. */
   async callBelow(minHead: number, calls: readonly RpcCall[]): Promise<readonly unknown[]> {
     return this.#untilAnswered(async (member) => {
-      const [head, ...answers] = await member.endpoint.callTogether([{ method: "eth_blockNumber", params: [] }, ...calls]);
+      const [head, ...answers] = await member.endpoint.callTogether([
+        { method: "eth_blockNumber", params: [] },
+        ...calls,
+      ]);
       if (Number(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint stands before block ${minHead}`);
       return answers.map(valueOf);
     });
   }
 
   /**
-   * Hands signed bytes to the endpoints in turn until one takes or knows them: undefined. Else the failure that says most: `transport` when an endpoint
-   * gave no answer, so that it may have them all the same; then whatever a node said about the transaction.
+   * Sends signed bytes to the endpoints in turn until one accepts or already knows them: undefined. Otherwise the most
+   * significant failure: `transport` if an endpoint did not answer, since it may have them; then what a node said about
+   * the transaction.
    */
   async broadcast(raw: string): Promise<RpcFailure | undefined> {
     const failures: RpcFailure[] = [];
@@ -103,16 +148,27 @@ export class RpcClient {
         failures.push(failure);
       }
     }
-    return failures.find((failure) => failure === "transport") ?? failures.find((failure) => !mayAnswerElsewhere(failure)) ?? failures[0];
+    return (
+      failures.find((failure) => failure === "transport") ??
+      failures.find((failure) => !mayAnswerElsewhere(failure)) ??
+      failures[0]
+    );
   }
 
-  /** Several calls in one exchange, each answered by any node. */
+  /** Several calls in one exchange, each answered by any node, without a minimum block. */
   async callTogether(calls: readonly RpcCall[]): Promise<readonly unknown[]> {
     return this.#untilAnswered(async (member) => (await member.endpoint.callTogether(calls)).map(valueOf));
   }
 
-  /** One round over the endpoints in turn until one gives an answer that `accepts` takes; undefined when none does. Refusals count as no answer. */
-  async firstAccepted<T>(method: string, params: readonly unknown[], accepts: (answer: T) => boolean): Promise<T | undefined> {
+  /**
+   * One round over the endpoints until `accepts` is true for a response; undefined if it never is. Errors count as no
+   * response.
+   */
+  async firstAccepted<T>(
+    method: string,
+    params: readonly unknown[],
+    accepts: (answer: T) => boolean,
+  ): Promise<T | undefined> {
     for (const member of this.#inOrder()) {
       try {
         const answer = (await this.#ask(member, (asked) => asked.endpoint.call(method, params))) as T;
@@ -124,7 +180,7 @@ export class RpcClient {
     return undefined;
   }
 
-  /** One round over all endpoints, good or bad, each asked once: for questions where one node's word is not enough. */
+  /** Asks every endpoint once, including blocked ones: for questions on which no single node is trusted. */
   async callEverywhere<T>(method: string, params: readonly unknown[]): Promise<readonly (T | RpcError)[]> {
     return Promise.all(
       this.#members.map(async (member) => {
@@ -133,6 +189,20 @@ export class RpcClient {
         } catch (error) {
           return asRpcError(error);
         }
+      }),
+    );
+  }
+
+  /** The newest block of each endpoint, including those unused while better ones answer. */
+  async heads(withinMs: number): Promise<readonly EndpointHead[]> {
+    return Promise.all(
+      this.#members.map(async (member, index): Promise<EndpointHead> => {
+        const asked = this.#ask(member, ({ endpoint }) => endpoint.call("eth_blockNumber", [])).then(
+          Number,
+          () => undefined,
+        );
+        const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), withinMs).unref());
+        return { endpoint: index + 1, head: await Promise.race([asked, late]) };
       }),
     );
   }
@@ -174,7 +244,8 @@ export class RpcClient {
 
   async #requireOurChain(member: Member): Promise<void> {
     const chainId = BigInt((await member.endpoint.call("eth_chainId", [])) as string);
-    if (chainId !== this.options.chainId) throw new RpcError("transport", `an endpoint serves chain ${chainId} instead of ${this.options.chainId}`);
+    if (chainId !== this.options.chainId)
+      throw new RpcError("transport", `an endpoint serves chain ${chainId} instead of ${this.options.chainId}`);
     member.servesOurChain = true;
   }
 
@@ -183,7 +254,7 @@ export class RpcClient {
     member.blockedUntil = Date.now() + Math.min(FIRST_PAUSE_MS * 2 ** (member.failures - 1), LONGEST_PAUSE_MS);
   }
 
-  /** Good endpoints in the configured order, then the blocked ones: a blocked endpoint is asked only when no good one could answer. */
+  /** Healthy endpoints in configured order, then blocked ones, which are asked only if no healthy one answered. */
   #inOrder(): readonly Member[] {
     const now = Date.now();
     const blocked = (member: Member): boolean => member.blockedUntil > now;
@@ -207,7 +278,9 @@ function valueOf(result: RpcResult | undefined): unknown {
 }
 
 function asRpcError(error: unknown): RpcError {
-  return error instanceof RpcError ? error : new RpcError("transport", error instanceof Error ? error.message : String(error));
+  return error instanceof RpcError
+    ? error
+    : new RpcError("transport", error instanceof Error ? error.message : String(error));
 }
 
 function chainUnavailable(cause: RpcError): KeywrightError {
@@ -217,8 +290,4 @@ function chainUnavailable(cause: RpcError): KeywrightError {
     {},
     { cause, retryAfterSeconds: 2 },
   );
-}
-
-export function failureOf(error: unknown): RpcFailure | undefined {
-  return error instanceof RpcError ? error.failure : undefined;
 }

@@ -1,4 +1,4 @@
-/** The chain's head, asked for several times per block; whoever waits for something on chain waits for the next head. */
+/** Polls the chain's head several times per block; waiting operations are woken by the next head. */
 import type { Logger } from "pino";
 import type { RpcClient } from "./client";
 
@@ -35,7 +35,7 @@ export class Head {
     this.#wake();
   }
 
-  /** 0 before the first answer. */
+  /** 0 before the first response. */
   get number(): number {
     return this.#number;
   }
@@ -73,16 +73,19 @@ export class Head {
     const now = Date.now();
     this.#answeredAt = now;
     if (number === this.#number) return;
-    if (this.#changedAt > 0 && number > this.#number) this.#blockMs = 0.7 * this.#blockMs + (0.3 * (now - this.#changedAt)) / (number - this.#number);
+    if (this.#changedAt > 0 && number > this.#number)
+      this.#blockMs = 0.7 * this.#blockMs + (0.3 * (now - this.#changedAt)) / (number - this.#number);
     this.#number = number;
     this.#changedAt = now;
     this.#wake();
   }
 
-  /** While somebody waits: several times per block. Else as seldom as allowed. */
+  /** Several polls per block while an operation waits, otherwise the slowest rate. */
   #pause(): number {
     const { fastestPollMs, slowestPollMs } = this.options;
-    return this.#waiting.size === 0 ? slowestPollMs : Math.min(slowestPollMs, Math.max(fastestPollMs, this.#blockMs / POLLS_PER_BLOCK));
+    return this.#waiting.size === 0
+      ? slowestPollMs
+      : Math.min(slowestPollMs, Math.max(fastestPollMs, this.#blockMs / POLLS_PER_BLOCK));
   }
 
   #schedule(ms: number): void {
@@ -90,9 +93,10 @@ export class Head {
     this.#timer = setTimeout(() => void this.#poll(), ms);
   }
 
-  /** The first to wait ends a long pause. */
+  /** The first waiter cuts a long pause short. */
   #hurry(): void {
-    if (this.#waiting.size === 0 && this.#timer !== undefined) this.#schedule(Math.min(this.options.fastestPollMs, this.#pause()));
+    if (this.#waiting.size === 0 && this.#timer !== undefined)
+      this.#schedule(Math.min(this.options.fastestPollMs, this.#pause()));
   }
 
   #wake(): void {

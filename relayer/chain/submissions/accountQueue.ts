@@ -1,16 +1,22 @@
 /**
- * The order of writes inside one account. Within this process: first come, first served. Between processes: the account's turn number in the store, raised
- * by each write, so that whoever was overtaken simulates again.
+ * Orders the writes of one account. Within this process: first come, first served. Between processes: the account's
+ * turn number in the store, incremented by each write, so that a write overtaken by another is simulated again.
  */
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
-import type { AccountId } from "../../../protocol/ids";
+import type { AccountId, Address } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import { IS_OPEN } from "./states";
 
 export interface Turn {
   readonly number: number;
 }
+
+/**
+ * What writes are serialized by: an account, and an owner signing forward requests, since these carry consecutive
+ * nonces.
+ */
+export type TurnKey = AccountId | Address;
 
 export interface AccountQueueOptions {
   readonly db: Db;
@@ -29,12 +35,14 @@ export class AccountQueue {
   }
 
   /**
-   * Waits until no earlier write of the account in this process is before this one. The caller gives the place back by calling the answer.
-   * Throws `queue_full`, or what `tooLate` gives at `deadline` (ms of the epoch).
+   * Waits for all earlier writes of the account in this process. The caller ends its turn by calling the returned
+   * function.
+   * Throws `queue_full`, or the error from `tooLate` at `deadline` (ms since the epoch).
    */
   async enter(accountId: AccountId, deadline: number, tooLate: () => KeywrightError): Promise<() => void> {
     const line = this.#tails.get(accountId) ?? { tail: Promise.resolve(), waiting: 0 };
-    if (line.waiting >= this.options.maxWaitingPerAccount || this.#waiting >= this.options.maxWaiting) throw queueFull();
+    if (line.waiting >= this.options.maxWaitingPerAccount || this.#waiting >= this.options.maxWaiting)
+      throw queueFull();
     const before = line.tail;
     let leave: () => void = () => undefined;
     line.tail = before.then(() => new Promise<void>((resolve) => (leave = resolve)));
@@ -46,7 +54,7 @@ export class AccountQueue {
     const done = (): void => {
       line.waiting -= 1;
       if (line.waiting === 0) this.#tails.delete(accountId);
-      // `leave` is set once the one before has left; until then this one's place passes on by itself.
+      // Released when the predecessor leaves; `leave` is set by then.
       void before.then(() => leave());
     };
     if (isMine) return done;
@@ -54,14 +62,15 @@ export class AccountQueue {
     throw tooLate();
   }
 
-  /** Turns of accounts of which no write is under way on any instance; the others are left out. */
-  async turnsOf(accountIds: readonly AccountId[]): Promise<ReadonlyMap<AccountId, Turn>> {
+  /** Turns of those accounts and signers that have no write in progress on any instance; others are omitted. */
+  async turnsOf<K extends TurnKey>(keys: readonly K[]): Promise<ReadonlyMap<K, Turn>> {
     const { db } = this.options;
-    const ids = [...accountIds];
+    const ids = [...keys];
     const { rows } = await sql<{ account_id: string; turn: number; busy: boolean }>`
-      select account_id, turn, exists (select from submissions where submissions.account_id = account_turns.account_id and ${IS_OPEN}) as busy
+      select account_id, turn, exists (select from submissions where submissions.account_id = account_turns.account_id and ${IS_OPEN})
+        or exists (select from submissions where signer = account_turns.account_id and ${IS_OPEN}) as busy
       from account_turns where account_id = any(${ids}::text[])`.execute(db);
-    const found = new Map(rows.map((row) => [row.account_id as AccountId, row]));
+    const found = new Map(rows.map((row) => [row.account_id as K, row]));
     const fresh = ids.filter((id) => !found.has(id));
     if (fresh.length > 0)
       await db
@@ -69,11 +78,11 @@ export class AccountQueue {
         .values(fresh.map((account_id) => ({ account_id })))
         .onConflict((conflict) => conflict.doNothing())
         .execute();
-    const turns = ids.map((id): [AccountId, Turn | undefined] => {
+    const turns = ids.map((id): [K, Turn | undefined] => {
       const row = found.get(id);
       return [id, row?.busy === true ? undefined : { number: row?.turn ?? 0 }];
     });
-    return new Map(turns.filter((entry): entry is [AccountId, Turn] => entry[1] !== undefined));
+    return new Map(turns.filter((entry): entry is [K, Turn] => entry[1] !== undefined));
   }
 }
 

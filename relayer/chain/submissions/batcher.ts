@@ -1,22 +1,24 @@
 /**
- * Puts writes into transactions. What waits when a lane is free goes together: each write is simulated, paid for and authorised by itself, and all that are left
- * share one nonce and one signature. An idle service waits for nothing; a write by itself is sent as it is.
+ * Combines writes into transactions. Writes waiting when a lane becomes free are batched: each is simulated, reserved
+ * and authorized individually, and those that remain share one nonce and one signature. An idle service does not wait;
+ * a single write is sent as it is.
  */
 import { isErrorCode, KeywrightError } from "../../../protocol/errors";
-import type { ContractWrite, ExecutorAnswer, ExecutorRequest, TaggedCall } from "../../../protocol/executor";
-import { encodeForward, type SignedForwardRequest } from "../../../protocol/forward";
+import type { ExecutorAnswer, ExecutorRequest, TaggedCall } from "../../../protocol/executor";
 import type { Address } from "../../../protocol/ids";
-import { encodeWrite } from "../abi/contract";
 import type { FeeOracle } from "../payers/fees";
 import { allBusy, type Lane, type Lanes } from "../payers/lanes";
 import type { ExecutorPort, SubmissionHooks, SubmissionId, SubmitRequest } from "../types";
 import type { RpcClient } from "../rpc/client";
 import type { AccountQueue, Turn } from "./accountQueue";
+import { bytesOf, contentOf, goTogether, isMadeInTurn, mayShare, signerOf, turnKeysOf, type Content } from "./content";
+import { limitOfForwards } from "./forwardGas";
 import { simulateForward } from "./forwardSimulation";
 import type { OutcomeFeed } from "./outcomeFeed";
 import { RepeatedKey, type Beginning, type SubmissionRecords, type SubmissionRow, type Unit } from "./records";
 import type { Simulation } from "./simulation";
 import type { TransactionMonitor } from "./transactionMonitor";
+import { defined } from "../../../protocol/defined";
 
 export interface BatcherOptions {
   readonly records: SubmissionRecords;
@@ -31,31 +33,32 @@ export interface BatcherOptions {
   readonly maxTransactionGas: bigint;
   readonly rpc: RpcClient;
   readonly forwarder: () => Promise<Address>;
-  /** The block reads must not be older than. */
+  /** The minimum block for reads. */
   readonly minBlock: () => Promise<number>;
 }
 
-/** A write on its way into a transaction. */
+/** A write waiting to be put into a transaction. */
 interface Waiting {
   readonly request: SubmitRequest;
   readonly id: SubmissionId;
-  /** Ms of the epoch. */
+  /** Ms since the epoch. */
   readonly deadline: number;
   readonly since: number;
-  /** It shares no transaction: too large, or several calls already. */
+  /** Must not share a transaction: too large, or itself a multicall. */
   alone: boolean;
   held: boolean;
   readonly resolve: (row: SubmissionRow) => void;
   readonly reject: (error: unknown) => void;
 }
 interface Made extends InTurn {
-  /** What a payer calls as itself, or what an owner signed. */
-  readonly content: { readonly write: ContractWrite } | { readonly forward: SignedForwardRequest };
+  readonly content: Content;
   readonly calldata: string;
 }
 interface InTurn {
   readonly waiting: Waiting;
   readonly turn: Turn;
+  /** Of the signer of a forward request. */
+  readonly signersTurn: Turn | undefined;
 }
 interface Tried extends Made {
   readonly gas: bigint;
@@ -65,16 +68,18 @@ interface Authorized extends Tried {
 }
 
 const MOST_TOGETHER = 32;
+/** Nodes accept no transaction above 128 KiB. */
+const MOST_BYTES_TOGETHER = 120_000;
 const GATHER_MS = 8;
 const BUSY_PAUSE_MS = 50;
 const BETWEEN_LOOKS_MS = 25;
-/** What a lane should be able to pay for before anything is known of a write. */
+/** Gas a lane must be able to pay for before a write's actual gas is known. */
 const USUAL_WRITE_GAS = 200_000n;
 
 export class Batcher {
   #waiting: Waiting[] = [];
   #isPumping = false;
-  /** Transactions of this instance that are being made or have no outcome yet, and when the last one had. */
+  /** Transactions of this instance being prepared or without an outcome, and when the last one ended. */
   #underWay = 0;
   #lastEnd = 0;
   #wakeUp: () => void = () => undefined;
@@ -85,10 +90,10 @@ export class Batcher {
     });
   }
 
-  /** The row of the write, once it has a nonce. Throws whatever stopped it, with nothing spent. */
+  /** The row of the write, once it has a nonce. Throws the reason if it fails before that, with nothing charged. */
   add(request: SubmitRequest, id: SubmissionId, deadline: number): Promise<SubmissionRow> {
     return new Promise((resolve, reject) => {
-      this.#enqueue({ request, id, deadline, since: Date.now(), alone: "forward" in request, held: false, resolve, reject });
+      this.#enqueue({ request, id, deadline, since: Date.now(), alone: false, held: false, resolve, reject });
     });
   }
 
@@ -112,7 +117,7 @@ export class Batcher {
     this.#isPumping = false;
   }
 
-  /** While others are under way, more will come within a moment. */
+  /** While other transactions are in progress, wait briefly for more writes. */
   async #gather(): Promise<void> {
     const now = Date.now();
     const isIdle = this.#underWay === 0 && now - this.#lastEnd > GATHER_MS;
@@ -127,7 +132,7 @@ export class Batcher {
     });
   }
 
-  /** Takes a lane, and what waits by then. */
+  /** Takes a lane and the writes waiting at that time. */
   async #next(): Promise<void> {
     try {
       const { maxFeePerGas } = await this.options.fees.now();
@@ -141,7 +146,7 @@ export class Batcher {
     }
   }
 
-  /** Those whose time is up are refused meanwhile. */
+  /** Waits briefly, then refuses writes past their deadline. */
   async #waitForRoom(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
     const now = Date.now();
@@ -156,7 +161,9 @@ export class Batcher {
 
   #take(): Waiting[] {
     const [first] = this.#waiting;
-    const taken = first?.alone === true ? [first] : this.#waiting.filter(({ alone }) => !alone).slice(0, MOST_TOGETHER);
+    if (first === undefined) return [];
+    const company = this.#waiting.filter(({ alone, request }) => !alone && goTogether(request, first.request));
+    const taken = first.alone ? [first] : company.slice(0, MOST_TOGETHER);
     const isTaken = new Set(taken);
     this.#waiting = this.#waiting.filter((waiting) => !isTaken.has(waiting));
     return taken;
@@ -183,12 +190,21 @@ export class Batcher {
     }
   }
 
-  /** Those whose accounts have no write under way on any instance; the others come back in a moment. */
+  /**
+   * Keeps the writes whose accounts and signers have no write in progress on any instance; the others are requeued
+   * shortly.
+   */
   async #inTurn(taken: readonly Waiting[], left: Set<Waiting>): Promise<readonly InTurn[]> {
-    const turns = await this.options.queue.turnsOf(taken.map(({ request }) => request.accountId));
+    const turns = new Map(await this.options.queue.turnsOf(taken.flatMap(({ request }) => turnKeysOf(request))));
     return taken.flatMap((waiting): InTurn[] => {
-      const turn = turns.get(waiting.request.accountId);
-      if (turn !== undefined) return [{ waiting, turn }];
+      const { request } = waiting;
+      const [turn, signersTurn] = turnKeysOf(request).map((key) => turns.get(key));
+      const signer = signerOf(request);
+      if (turn !== undefined && (signer === undefined || signersTurn !== undefined)) {
+        // The signer's next request needs the nonce after this one's.
+        if (signer !== undefined) turns.delete(signer);
+        return [{ waiting, turn, signersTurn }];
+      }
       left.delete(waiting);
       setTimeout(() => this.#again(waiting), BUSY_PAUSE_MS);
       return [];
@@ -200,23 +216,24 @@ export class Batcher {
     else void this.#refuse(waiting, busyAccount());
   }
 
-  /** The writes as calldata; one that depends on what the contract holds is made now. */
+  /** Encodes the writes; those that depend on contract state are made now. */
   async #make(inTurn: readonly InTurn[], left: Set<Waiting>): Promise<readonly Made[]> {
     const made = await this.#each(inTurn, left, async (item): Promise<Made> => {
       const content = await contentOf(item.waiting.request);
-      return { ...item, content, calldata: "write" in content ? encodeWrite(content.write) : encodeForward(content.forward) };
+      return { ...item, content, calldata: bytesOf(content) };
     });
     if (made.length === 1) return made;
-    for (const item of made) if (!mayShare(item)) this.#sendAlone(item, left);
-    return made.filter(mayShare);
+    for (const item of made) if (!mayShare(item.content)) this.#sendAlone(item, left);
+    return made.filter(({ content }) => mayShare(content));
   }
 
-  /** Gas of each write; one that would fail is refused by its name and goes no further. */
+  /** Estimates the gas of each write; one that would fail is refused with its named error. */
   async #simulate(made: readonly Made[], lane: Lane, left: Set<Waiting>): Promise<readonly Tried[]> {
     const { simulation } = this.options;
     const [only] = made;
-    if (made.length <= 1 || only === undefined) {
-      return this.#each(made, left, async (item): Promise<Tried> => ({ ...item, gas: await this.#gasAlone(item, lane) }));
+    if (made.length <= 1 || only === undefined || "forward" in only.content) {
+      const tried = await Promise.all(made.map((item) => this.#tryAlone(item, lane, left)));
+      return tried.filter((item) => item !== undefined);
     }
     const answers = await simulation.together(
       made.map(({ calldata }) => calldata),
@@ -234,21 +251,44 @@ export class Batcher {
     return found.filter((item) => item !== undefined);
   }
 
+  async #tryAlone(item: Made, lane: Lane, left: Set<Waiting>): Promise<Tried | undefined> {
+    try {
+      return { ...item, gas: await this.#gasAlone(item, lane) };
+    } catch (error) {
+      // Another request of the signer was mined meanwhile: make this one again, with the next nonce.
+      if (error instanceof KeywrightError && error.code === "forward_nonce_used" && isMadeInTurn(item.waiting.request))
+        return this.#later(item, left);
+      return this.#drop(item, left, error);
+    }
+  }
+
   #gasAlone({ content, calldata }: Made, lane: Lane): Promise<bigint> {
     const { simulation, rpc, forwarder, minBlock } = this.options;
     if ("write" in content) return simulation.alone(calldata, lane.address);
     return simulateForward(content.forward, { rpc, forwarder, minBlock, payer: lane.address });
   }
 
-  /** As many as one transaction may hold, and its gas limit. */
-  #bounded(tried: readonly Tried[], isAlone: boolean, left: Set<Waiting>): { readonly tried: readonly Tried[]; readonly gasLimit: bigint } {
+  /** Limits the batch to what one transaction may hold; returns its gas limit. */
+  #bounded(
+    tried: readonly Tried[],
+    isAlone: boolean,
+    left: Set<Waiting>,
+  ): { readonly tried: readonly Tried[]; readonly gasLimit: bigint } {
     const { simulation, maxTransactionGas } = this.options;
     const [only] = tried;
-    if (isAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
+    // The estimate of a forward request covers the very transaction it is sent in alone.
+    const goesAlone = isAlone || (tried.length === 1 && only !== undefined && "forward" in only.content);
+    if (goesAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
     let kept = tried;
-    while (kept.length > 1 && simulation.limitTogether(kept) > maxTransactionGas) kept = kept.slice(0, -1);
+    while (kept.length > 1 && (this.#limitTogether(kept) > maxTransactionGas || sizeOf(kept) > MOST_BYTES_TOGETHER))
+      kept = kept.slice(0, -1);
     for (const item of tried.slice(kept.length)) void this.#later(item, left);
-    return { tried: kept, gasLimit: simulation.limitTogether(kept) };
+    return { tried: kept, gasLimit: this.#limitTogether(kept) };
+  }
+
+  #limitTogether(tried: readonly Tried[]): bigint {
+    const forwards = tried.flatMap(({ content }) => ("forward" in content ? [content.forward] : []));
+    return forwards.length > 0 ? limitOfForwards(forwards) : this.options.simulation.limitTogether(tried);
   }
 
   async #laneThatPays(lane: Lane, gasLimit: bigint, tried: readonly Tried[]): Promise<Lane> {
@@ -268,14 +308,19 @@ export class Batcher {
     });
   }
 
-  /** The executor looks at each write with its own credential. A forward request carries its owner's permission itself. */
+  /** The executor authorizes each write by its own credential. A forward request is authorized by its signature. */
   async #authorize(tried: readonly Tried[], left: Set<Waiting>): Promise<readonly Authorized[]> {
     const [first] = tried;
     if (first === undefined) return [];
-    if ("forward" in first.content) return tried.map((item) => ({ ...item, call: { calldata: item.calldata, tag: null } }));
+    if ("forward" in first.content)
+      return tried.map((item) => ({ ...item, call: { calldata: item.calldata, tag: null } }));
     const requestId = tried[0]?.waiting.request.requestId;
     const writes = tried.map(writeToAuthorize);
-    const answer = await this.options.executor.call("authorizeWrites", { writes }, requestId === undefined ? {} : { requestId });
+    const answer = await this.options.executor.call(
+      "authorizeWrites",
+      { writes },
+      requestId === undefined ? {} : { requestId },
+    );
     return this.#each(
       tried.map((item, index) => ({ item, verdict: answer.writes[index], waiting: item.waiting })),
       left,
@@ -283,8 +328,13 @@ export class Batcher {
     );
   }
 
-  /** One nonce for all; undefined when none of them came in time for its turn, or the lane takes nothing any more. */
-  async #writeDown(lane: Lane, gasLimit: bigint, authorized: readonly Authorized[], left: Set<Waiting>): Promise<Unit | undefined> {
+  /** Stores the batch under one nonce; undefined when every write missed its turn or the lane is draining. */
+  async #writeDown(
+    lane: Lane,
+    gasLimit: bigint,
+    authorized: readonly Authorized[],
+    left: Set<Waiting>,
+  ): Promise<Unit | undefined> {
     const { records, monitor } = this.options;
     const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.act?.begins()]));
     const writes = authorized.map(beginningOf);
@@ -308,11 +358,12 @@ export class Batcher {
     return unit;
   }
 
-  /** Too late for its turn, unless its idempotency key has been used. */
+  /** Queues it again after a missed turn, unless its idempotency key was used meanwhile. */
   async #retry(waiting: Waiting): Promise<void> {
     const { idempotencyKey } = waiting.request;
     try {
-      if (idempotencyKey !== undefined && (await this.options.records.byIdempotencyKey(idempotencyKey)) !== undefined) throw new RepeatedKey();
+      if (idempotencyKey !== undefined && (await this.options.records.byIdempotencyKey(idempotencyKey)) !== undefined)
+        throw new RepeatedKey();
       this.#again(waiting);
     } catch (error) {
       await this.#refuse(waiting, error);
@@ -336,8 +387,12 @@ export class Batcher {
     return undefined;
   }
 
-  /** What fails for one write fails for that one. */
-  async #each<T extends { readonly waiting: Waiting }, R>(items: readonly T[], left: Set<Waiting>, work: (item: T) => Promise<R>): Promise<R[]> {
+  /** A failure concerns only the write it belongs to. */
+  async #each<T extends { readonly waiting: Waiting }, R>(
+    items: readonly T[],
+    left: Set<Waiting>,
+    work: (item: T) => Promise<R>,
+  ): Promise<R[]> {
     const done = await Promise.all(
       items.map(async (item): Promise<R | undefined> => {
         try {
@@ -352,37 +407,60 @@ export class Batcher {
     return done.filter((item): item is Awaited<R> & R => item !== undefined);
   }
 
-  /** What was held is given up. */
+  /** Releases the write's reservation and rejects it. */
   async #refuse({ request, id, held, reject }: Waiting, error: unknown): Promise<void> {
     if (held && request.reserve !== undefined) await this.options.hooks.onAbandon(id);
     reject(error);
   }
 }
 
-async function contentOf(request: SubmitRequest): Promise<Made["content"]> {
-  if ("forward" in request) return { forward: typeof request.forward === "function" ? await request.forward() : request.forward };
-  return { write: typeof request.write === "function" ? await request.write() : request.write };
+const sizeOf = (tried: readonly Tried[]): number => tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);
+
+function writeToAuthorize({
+  waiting: { request },
+  content,
+}: Tried): ExecutorRequest<"authorizeWrites">["writes"][number] {
+  if (!("credential" in request && "write" in content))
+    throw new TypeError("only a write with its credential is authorised");
+  return { credential: request.credential, write: content.write, ...defined({ convert: request.convert }) };
 }
 
-const mayShare = ({ content }: Made): boolean => "write" in content && !("calls" in content.write);
-
-function writeToAuthorize({ waiting: { request }, content }: Tried): ExecutorRequest<"authorizeWrites">["writes"][number] {
-  if (!("credential" in request && "write" in content)) throw new TypeError("only a write with its credential is authorised");
-  return { credential: request.credential, write: content.write, ...(request.convert === undefined ? {} : { convert: request.convert }) };
-}
-
-function beginningOf({ waiting: { request, id }, turn, call }: Authorized): Omit<Beginning, "payer" | "gasLimit"> {
+function beginningOf({
+  waiting: { request, id },
+  turn,
+  signersTurn,
+  call,
+}: Authorized): Omit<Beginning, "payer" | "gasLimit"> {
   const { accountId, kind, idempotencyKey, reserve, requestId } = request;
-  return { id, accountId, kind, turn: turn.number, calldata: call.calldata, tag: call.tag, idempotencyKey, billed: reserve !== undefined, requestId };
+  const address = signerOf(request);
+  const signer =
+    address === undefined || signersTurn === undefined ? {} : { signer: { address, turn: signersTurn.number } };
+  return {
+    id,
+    accountId,
+    kind,
+    turn: turn.number,
+    ...call,
+    ...signer,
+    idempotencyKey,
+    billed: reserve !== undefined,
+    requestId,
+  };
 }
 
-const unitOf = (row: SubmissionRow | undefined): Unit | undefined => (row === undefined ? undefined : { row, members: [] });
+const unitOf = (row: SubmissionRow | undefined): Unit | undefined =>
+  row === undefined ? undefined : { row, members: [] };
 
 function callIn(verdict: ExecutorAnswer<"authorizeWrites">["writes"][number] | undefined): TaggedCall {
-  if (verdict === undefined) throw new KeywrightError("executor_unavailable", "The executor left a write unanswered. Nothing was sent or charged.");
+  if (verdict === undefined)
+    throw new KeywrightError(
+      "executor_unavailable",
+      "The executor left a write unanswered. Nothing was sent or charged.",
+    );
   if (!("refused" in verdict)) return verdict;
   const { code, detail, facts, retryAfterSeconds } = verdict.refused;
-  if (!isErrorCode(code)) throw new KeywrightError("executor_unavailable", "The executor refused for a reason this service does not know.");
+  if (!isErrorCode(code))
+    throw new KeywrightError("executor_unavailable", "The executor refused for a reason this service does not know.");
   throw new KeywrightError(code, detail, facts ?? {}, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 }
 

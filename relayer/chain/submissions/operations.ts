@@ -1,11 +1,11 @@
-/** What an operator may change while relayers run: notes in the store that their instances act on within seconds. */
+/** Settings an operator may change at run time: stored values that all instances apply within seconds. */
 import { sql } from "kysely";
 import type { Db } from "../../store/database";
 import { IS_OPEN } from "./states";
 
 const WANTED_PAYERS = "wanted_payers";
 
-/** How many payers are wanted, for all instances. */
+/** Sets the wanted number of payers for all instances. */
 export async function wantPayers(db: Db, count: number): Promise<void> {
   const value = JSON.stringify(count);
   await db
@@ -16,15 +16,19 @@ export async function wantPayers(db: Db, count: number): Promise<void> {
 }
 
 export async function wantedPayers(db: Db): Promise<number> {
-  const setting = await db.selectFrom("chain_settings").select("value").where("name", "=", WANTED_PAYERS).executeTakeFirst();
+  const setting = await db
+    .selectFrom("chain_settings")
+    .select("value")
+    .where("name", "=", WANTED_PAYERS)
+    .executeTakeFirst();
   return Number(setting?.value ?? 0);
 }
 
 const WANTED_BALANCE = "wanted_balance";
-/** So long a balance is kept up that a write has asked for. */
+/** How long a balance requested by a write is maintained. */
 const WANTED_FOR_MS = 10 * 60_000;
 
-/** A write costs so much that no payer could pay it: whoever maintains the payers tops them up to more. */
+/** Requests a higher balance for a write that no payer could afford; payer maintenance tops up to it. */
 export async function wantBalance(db: Db, wei: bigint): Promise<void> {
   const value = JSON.stringify({ wei: wei.toString(), until: Date.now() + WANTED_FOR_MS });
   await sql`
@@ -35,14 +39,21 @@ export async function wantBalance(db: Db, wei: bigint): Promise<void> {
   );
 }
 
-/** Wei; 0 when no write has asked for more than payers usually have. */
+/** In wei; 0 when no write has requested more than the usual balance. */
 export async function wantedBalance(db: Db): Promise<bigint> {
-  const setting = await db.selectFrom("chain_settings").select("value").where("name", "=", WANTED_BALANCE).executeTakeFirst();
+  const setting = await db
+    .selectFrom("chain_settings")
+    .select("value")
+    .where("name", "=", WANTED_BALANCE)
+    .executeTakeFirst();
   const { wei = "0", until = 0 } = (setting?.value ?? {}) as { wei?: string; until?: number };
   return until > Date.now() ? BigInt(wei) : 0n;
 }
 
-/** Gives a submission up, and with it the batch it is in: whoever watches it fills the nonce with nothing. False when there is nothing to give up. */
+/**
+ * Abandons a submission, and the batch it is in: its monitor fills the nonce with a no-op. False when there is nothing
+ * to abandon.
+ */
 export async function cancelSubmission(db: Db, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("submissions")

@@ -1,4 +1,4 @@
-/** Tells whoever waits for it that a submission has an outcome. The transaction monitor publishes; nobody who listens is known to it. */
+/** Publishes outcomes of submissions, decoupling the transaction monitor from its listeners. */
 import type { SubmissionRow } from "./records";
 
 export type OutcomeListener = (row: SubmissionRow) => void;
@@ -6,7 +6,7 @@ export type OutcomeListener = (row: SubmissionRow) => void;
 export class OutcomeFeed {
   readonly #listeners: OutcomeListener[] = [];
 
-  /** Listeners stay for as long as the chain room. */
+  /** Listeners live as long as the chain module. */
   subscribe(listener: OutcomeListener): void {
     this.#listeners.push(listener);
   }

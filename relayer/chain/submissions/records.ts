@@ -1,23 +1,31 @@
 /**
- * Submissions in the store. Every change of state is one statement or transaction that names the state it starts from, so that two relayers, or one that
- * was thought dead, can never both make it.
+ * Submissions in the store. Every state change is one statement or transaction conditional on the state it starts from,
+ * so that two relayers, even one presumed dead, can never both make it.
  */
 import { randomBytes } from "node:crypto";
 import { sql, type Selectable } from "kysely";
-import type { AccountId, Hash32 } from "../../../protocol/ids";
+import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import { leaseExpired } from "../../store/instance";
 import type { KeptFailure, SubmissionAttemptsTable, SubmissionsTable } from "../../store/tables/chain";
 import { cancelSubmission } from "./operations";
 import { sameResult } from "../abi/receipts";
 import { hasOutcome, IS_OPEN } from "./states";
-import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionOutcome, SubmissionView, WriteResult } from "../types";
+import type {
+  SubmissionFailure,
+  SubmissionHooks,
+  SubmissionId,
+  SubmissionOutcome,
+  SubmissionView,
+  WriteResult,
+} from "../types";
 
 export type SubmissionRow = Selectable<SubmissionsTable>;
 export type AttemptRow = Selectable<SubmissionAttemptsTable>;
 
 export const newSubmissionId = (): SubmissionId => randomBytes(16).toString("hex") as SubmissionId;
-export const parseSubmissionId = (text: string): SubmissionId | undefined => (/^[0-9a-f]{32}$/.test(text) ? (text as SubmissionId) : undefined);
+export const parseSubmissionId = (text: string): SubmissionId | undefined =>
+  /^[0-9a-f]{32}$/.test(text) ? (text as SubmissionId) : undefined;
 
 export interface Beginning {
   readonly id: SubmissionId;
@@ -27,22 +35,24 @@ export interface Beginning {
   /** The turn at which the write was simulated. */
   readonly turn: number;
   readonly calldata: string;
-  /** Null for a forward request, which carries its own permission. */
+  /** Null for a forward request, which is authorized by its signature. */
   readonly tag: string | null;
+  /** Of a forward request: its signer, and the turn at which its nonce was read. */
+  readonly signer?: { readonly address: Address; readonly turn: number };
   readonly gasLimit: bigint;
   readonly idempotencyKey: string | undefined;
   readonly billed: boolean;
   readonly requestId: string | undefined;
 }
 
-/** Writes that share a transaction. */
+/** Writes, or forward requests, that share a transaction. */
 export interface BatchBeginning {
   readonly payer: number;
   readonly gasLimit: bigint;
   readonly writes: readonly Omit<Beginning, "payer" | "gasLimit">[];
 }
 
-/** What holds a nonce, and the submissions it carries: itself when it is a single one, none for fillers and top-ups. */
+/** The row that holds a nonce, and the batch members it carries; none for single submissions, fillers and top-ups. */
 export interface Unit {
   readonly row: SubmissionRow;
   readonly members: readonly SubmissionRow[];
@@ -54,22 +64,22 @@ export interface Outcome {
   readonly block?: { readonly number: number; readonly hash: string };
   readonly result?: WriteResult;
   readonly error?: SubmissionFailure;
-  /** It was mined, with or without success. */
+  /** It was mined, successfully or not. */
   readonly charged: boolean;
 }
 
-/** Another instance watches the submission now; whatever this one was about to do is the other's. */
+/** Another instance watches the submission now; this one must not continue. */
 export class LostSubmission extends Error {
   override readonly name = "LostSubmission";
 }
 
-/** Another write had used the idempotency key. */
+/** Another write has used the idempotency key. */
 export class RepeatedKey extends Error {
   override readonly name = "RepeatedKey";
 }
 
 const AT_A_TIME = 200;
-/** The kind of the rows of batches. */
+/** The `kind` of a batch's row. */
 export const BATCH = "batch";
 
 export class SubmissionRecords {
@@ -80,8 +90,8 @@ export class SubmissionRecords {
   ) {}
 
   /**
-   * Takes the lane's next nonce and writes the submission down, in one transaction. Undefined when another write of the account came first or the lane
-   * takes nothing any more: simulate again. Throws RepeatedKey.
+   * Takes the lane's next nonce and stores the submission, in one transaction. Undefined when another write of the
+   * account came first or the lane is draining: simulate again. Throws RepeatedKey.
    */
   async begin(beginning: Beginning): Promise<SubmissionRow | undefined> {
     try {
@@ -98,8 +108,9 @@ export class SubmissionRecords {
   }
 
   /**
-   * The same for several writes of different accounts: one nonce, one row for the batch, one for each write. Writes that are missing in the answer came too late
-   * for their turn, or their idempotency key had been used. Undefined when none is left, or the lane takes nothing any more.
+   * Like `begin` for writes of different accounts: one nonce, one row for the batch, one per write. Writes missing from
+   * the result missed their turn, or their idempotency key was used. Undefined when none is left, or the lane is
+   * draining.
    */
   async beginBatch(beginning: BatchBeginning): Promise<Unit | undefined> {
     const billed = new Set(beginning.writes.filter((write) => write.billed).map(({ id }) => id));
@@ -114,57 +125,91 @@ export class SubmissionRecords {
 
   async #takeBatchNonce(trx: Db | Trx, { payer, gasLimit, writes }: BatchBeginning): Promise<Unit | undefined> {
     const id = newSubmissionId();
-    const wanted = writes.map(({ idempotencyKey = null, requestId = null, ...write }, place) => ({ ...write, idempotencyKey, requestId, place }));
+    const wanted = writes.map(({ idempotencyKey = null, requestId = null, signer, ...write }, place) => ({
+      ...write,
+      idempotencyKey,
+      requestId,
+      signer: signer?.address ?? null,
+      signersTurn: signer?.turn ?? null,
+      place,
+    }));
     const { rows } = await sql<SubmissionRow>`
       with wanted as (
         select * from jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) as w (id text, "accountId" text, kind text, turn int8, calldata text, tag text,
-          "idempotencyKey" text, billed boolean, "requestId" text, place int4)
+          "idempotencyKey" text, billed boolean, "requestId" text, signer text, "signersTurn" int8, place int4)
+      ), keys as (
+        select "accountId" as key, turn from wanted where not exists (select from submissions where idempotency_key = wanted."idempotencyKey")
+        union all select signer, "signersTurn" from wanted where signer is not null
       ), turn as (
-        update account_turns set turn = account_turns.turn + 1, payer = ${payer} from wanted
-        where account_id = wanted."accountId" and account_turns.turn = wanted.turn
-          and not exists (select from submissions where account_id = wanted."accountId" and ${IS_OPEN})
-          and not exists (select from submissions where idempotency_key = wanted."idempotencyKey")
+        update account_turns set turn = account_turns.turn + 1, payer = ${payer} from keys
+        where account_id = keys.key and account_turns.turn = keys.turn
+          and not exists (select from submissions where account_id = keys.key and ${IS_OPEN})
+          and not exists (select from submissions where signer = keys.key and ${IS_OPEN})
         returning account_id
+      ), ready as (
+        select wanted.* from wanted
+        where "accountId" in (select account_id from turn) and (signer is null or signer in (select account_id from turn))
       ), lane as (
         update lanes set next_nonce = next_nonce + 1
-        where payer = ${payer} and not draining and exists (select from turn)
+        where payer = ${payer} and not draining and exists (select from ready)
         returning next_nonce - 1 as nonce
       ), batch as (
         insert into submissions (id, kind, state, payer, nonce, gas_limit, instance_id)
         select ${id}, 'batch', 'reserved', ${payer}::int4, nonce, ${gasLimit.toString()}::int8, ${this.instanceId} from lane returning *
       ), members as (
-        insert into submissions (id, account_id, kind, state, payer, batch_id, place, calldata, tag, idempotency_key, billed, request_id)
-        select wanted.id, wanted."accountId", wanted.kind, 'reserved', ${payer}::int4, ${id}, wanted.place, wanted.calldata, wanted.tag, wanted."idempotencyKey",
-          wanted.billed, wanted."requestId"
-        from wanted join turn on turn.account_id = wanted."accountId" cross join lane
+        insert into submissions (id, account_id, kind, state, payer, batch_id, place, calldata, tag, idempotency_key, billed, request_id, signer)
+        select ready.id, "accountId", kind, 'reserved', ${payer}::int4, ${id}, place, calldata, tag, "idempotencyKey", billed, "requestId", signer
+        from ready cross join lane
         returning *
       )
       select * from batch union all select * from members`.execute(trx);
     const [row] = rows.filter(({ kind }) => kind === BATCH);
-    return row === undefined ? undefined : { row, members: rows.filter(({ batch_id }) => batch_id === id).sort(byPlace) };
+    return row === undefined
+      ? undefined
+      : { row, members: rows.filter(({ batch_id }) => batch_id === id).sort(byPlace) };
   }
 
   async #takeNonce(trx: Db | Trx, beginning: Beginning): Promise<SubmissionRow | undefined> {
-    const { id, accountId, kind, payer, turn, calldata, tag, gasLimit, idempotencyKey = null, billed, requestId = null } = beginning;
+    const {
+      id,
+      accountId,
+      kind,
+      payer,
+      turn,
+      calldata,
+      tag,
+      gasLimit,
+      idempotencyKey = null,
+      billed,
+      requestId = null,
+      signer,
+    } = beginning;
+    const keys = [
+      { key: accountId, turn },
+      ...(signer === undefined ? [] : [{ key: signer.address, turn: signer.turn }]),
+    ];
     const { rows } = await sql<SubmissionRow>`
-      with turn as (
-        update account_turns set turn = turn + 1, payer = ${payer}
-        where account_id = ${accountId} and turn = ${turn}
-          and not exists (select from submissions where account_id = ${accountId} and ${IS_OPEN})
+      with keys as (
+        select * from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as k (key text, turn int8)
+      ), turn as (
+        update account_turns set turn = account_turns.turn + 1, payer = ${payer} from keys
+        where account_id = keys.key and account_turns.turn = keys.turn
+          and not exists (select from submissions where account_id = keys.key and ${IS_OPEN})
+          and not exists (select from submissions where signer = keys.key and ${IS_OPEN})
         returning 1
       ), lane as (
         update lanes set next_nonce = next_nonce + 1
-        where payer = ${payer} and not draining and exists (select from turn)
+        where payer = ${payer} and not draining and (select count(*) from turn) = ${keys.length}::int4
         returning next_nonce - 1 as nonce
       )
-      insert into submissions (id, account_id, kind, state, payer, nonce, calldata, tag, gas_limit, idempotency_key, billed, instance_id, request_id)
+      insert into submissions (id, account_id, kind, state, payer, nonce, calldata, tag, gas_limit, idempotency_key, billed, instance_id, request_id, signer)
       select ${id}, ${accountId}, ${kind}, 'reserved', ${payer}::int4, nonce, ${calldata}, ${tag}, ${gasLimit.toString()}::int8, ${idempotencyKey}, ${billed}::boolean,
-        ${this.instanceId}, ${requestId}
+        ${this.instanceId}, ${requestId}, ${signer?.address ?? null}
       from lane returning *`.execute(trx);
     return rows[0];
   }
 
-  /** Gas for a payer from the admin payer's lane; undefined while another top-up of it is under way. */
+  /** Begins a gas transfer to a payer on the admin payer's lane; undefined while another top-up of it is pending. */
   async beginTopUp(toPayer: number, amountWei: bigint): Promise<SubmissionRow | undefined> {
     const { rows } = await sql<SubmissionRow>`
       with lane as (
@@ -178,7 +223,7 @@ export class SubmissionRecords {
     return rows[0];
   }
 
-  /** Stores signed bytes before anybody may send them. Throws LostSubmission. */
+  /** Stores signed bytes before they are sent. Throws LostSubmission. */
   async addAttempt(row: SubmissionRow, attempt: Omit<AttemptRow, "created_at" | "submission_id">): Promise<AttemptRow> {
     const { rows } = await sql<AttemptRow>`
       with held as (
@@ -197,15 +242,22 @@ export class SubmissionRecords {
   }
 
   async attempts(id: string): Promise<AttemptRow[]> {
-    return this.db.selectFrom("submission_attempts").selectAll().where("submission_id", "=", id).orderBy("created_at").execute();
+    return this.db
+      .selectFrom("submission_attempts")
+      .selectAll()
+      .where("submission_id", "=", id)
+      .orderBy("created_at")
+      .execute();
   }
 
-  /** A node accepted it, or knows it. */
+  /** A node accepted or already knows the transaction. */
   async markSent(id: string): Promise<void> {
-    await sql`update submissions set state = 'sent', updated_at = now() where (id = ${id} or batch_id = ${id}) and state = 'signed'`.execute(this.db);
+    await sql`update submissions set state = 'sent', updated_at = now() where (id = ${id} or batch_id = ${id}) and state = 'signed'`.execute(
+      this.db,
+    );
   }
 
-  /** What the row of a batch carries, in order. */
+  /** The members of a batch, in order. */
   async members(batchId: string): Promise<SubmissionRow[]> {
     return this.db.selectFrom("submissions").selectAll().where("batch_id", "=", batchId).orderBy("place").execute();
   }
@@ -215,12 +267,13 @@ export class SubmissionRecords {
   }
 
   /**
-   * Writes the outcomes of a unit and of what it carries, frees the accounts' turns and tells the books, in one transaction. The first writer decides; the rows as
-   * they stand are returned. After a reorg an outcome other than the one answered makes it `changed`, and the books are not told twice.
+   * Stores the outcomes of a unit and its members, frees the accounts' turns and notifies credits, in one transaction.
+   * The first writer wins; the resulting rows are returned. After a reorg, an outcome different from the reported one
+   * becomes `changed`; credits are not notified again.
    */
   async end({ row, members }: Unit, outcomes: ReadonlyMap<string, Outcome>): Promise<Unit> {
     const all = [row, ...members];
-    // A single statement is a transaction by itself; the books need one around theirs, too.
+    // A single statement is its own transaction; notifying credits requires an explicit one.
     const ended = all.some(({ billed }) => billed)
       ? await this.db.transaction().execute(async (trx) => {
           const written = await this.#writeOutcomes(trx, all, outcomes);
@@ -237,7 +290,11 @@ export class SubmissionRecords {
     return { row: own, members: members.map((member) => byId.get(member.id) ?? member) };
   }
 
-  async #writeOutcomes(trx: Db | Trx, rows: readonly SubmissionRow[], outcomes: ReadonlyMap<string, Outcome>): Promise<SubmissionRow[]> {
+  async #writeOutcomes(
+    trx: Db | Trx,
+    rows: readonly SubmissionRow[],
+    outcomes: ReadonlyMap<string, Outcome>,
+  ): Promise<SubmissionRow[]> {
     const ends = rows.flatMap((row) => {
       const outcome = outcomes.get(row.id);
       return outcome === undefined ? [] : [endOf(row, outcome)];
@@ -260,7 +317,10 @@ export class SubmissionRecords {
     return ended;
   }
 
-  /** Another wrote its outcome, or a reorg came between: as it stands now, and once more if it is still open. */
+  /**
+   * Another instance stored the outcome, or a reorg intervened: returns the current unit, or tries again while it is
+   * open.
+   */
   async #overtaken(row: SubmissionRow, outcomes: ReadonlyMap<string, Outcome>): Promise<Unit> {
     const current = await this.unit(row.id);
     if (current === undefined) throw new LostSubmission();
@@ -273,9 +333,13 @@ export class SubmissionRecords {
   }
 
   /**
-   * Gives up a unit that was never signed: its nonce goes back if it is the lane's topmost, else a filler takes it over. Throws LostSubmission.
+   * Abandons a unit that was never signed: its nonce is returned if it is the lane's highest, otherwise a filler takes
+   * it over. Throws LostSubmission.
    */
-  async giveUpUnsigned({ row }: Unit, error: SubmissionFailure): Promise<{ readonly unit: Unit; readonly filler: SubmissionRow | undefined }> {
+  async giveUpUnsigned(
+    { row }: Unit,
+    error: SubmissionFailure,
+  ): Promise<{ readonly unit: Unit; readonly filler: SubmissionRow | undefined }> {
     return this.db.transaction().execute(async (trx) => {
       const { numUpdatedRows: given } = await trx
         .updateTable("lanes")
@@ -300,19 +364,28 @@ export class SubmissionRecords {
     });
   }
 
-  /** A submission of our own that only fills a nonce. */
+  /** A submission of the service itself that only fills a nonce. */
   insertFiller(trx: Db | Trx, payer: number, nonce: number): Promise<SubmissionRow | undefined> {
     return trx
       .insertInto("submissions")
-      .values({ id: newSubmissionId(), kind: "filler", state: "reserved", payer, nonce, gas_limit: 21_000, cancelled: true, instance_id: this.instanceId })
+      .values({
+        id: newSubmissionId(),
+        kind: "filler",
+        state: "reserved",
+        payer,
+        nonce,
+        gas_limit: 21_000,
+        cancelled: true,
+        instance_id: this.instanceId,
+      })
       .onConflict((conflict) => conflict.doNothing())
       .returningAll()
       .executeTakeFirst();
   }
 
   /**
-   * Open submissions that nobody watches, or whose monitor's lease has run out: from now on they are this instance's. Its own that it does not watch (the
-   * store failed between two steps) come back to it the same way.
+   * Takes over open submissions that are unwatched or whose monitor's lease expired, and this instance's own that it
+   * does not watch (because the store failed between two steps).
    */
   async takeOver(watchedIds: readonly string[]): Promise<SubmissionRow[]> {
     const orphans = this.db
@@ -332,10 +405,15 @@ export class SubmissionRecords {
       .limit(AT_A_TIME)
       .forUpdate()
       .skipLocked();
-    return this.db.updateTable("submissions").set({ instance_id: this.instanceId }).where("id", "in", orphans).returningAll().execute();
+    return this.db
+      .updateTable("submissions")
+      .set({ instance_id: this.instanceId })
+      .where("id", "in", orphans)
+      .returningAll()
+      .execute();
   }
 
-  /** Whoever comes next may take them up at once. */
+  /** Releases submissions, so that any instance may take them over at once. */
   async handBack(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
     await this.db
@@ -347,12 +425,26 @@ export class SubmissionRecords {
   }
 
   async payerAddress(payer: number): Promise<string> {
-    const lane = await this.db.selectFrom("lanes").select("address").where("payer", "=", payer).executeTakeFirstOrThrow();
+    const lane = await this.db
+      .selectFrom("lanes")
+      .select("address")
+      .where("payer", "=", payer)
+      .executeTakeFirstOrThrow();
     return lane.address;
   }
 
   async load(id: string): Promise<SubmissionRow | undefined> {
     return this.db.selectFrom("submissions").selectAll().where("id", "=", id).executeTakeFirst();
+  }
+
+  /** Those of the given submissions that have an outcome. */
+  ended(ids: readonly string[]): Promise<SubmissionRow[]> {
+    return this.db
+      .selectFrom("submissions")
+      .selectAll()
+      .where(sql<boolean>`id = any(${[...ids]}::text[])`)
+      .where(sql<boolean>`not ${IS_OPEN}`)
+      .execute();
   }
 
   async byIdempotencyKey(key: string): Promise<SubmissionRow | undefined> {
@@ -361,7 +453,9 @@ export class SubmissionRecords {
 
   async #tellBooks(trx: Trx, rows: readonly SubmissionRow[]): Promise<void> {
     const outcomes = rows.flatMap(({ id, account_id, kind, charged, billed }): SubmissionOutcome[] =>
-      billed && account_id !== null ? [{ submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged }] : [],
+      billed && account_id !== null
+        ? [{ submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged }]
+        : [],
     );
     if (outcomes.length > 0) await this.hooks.onOutcome(outcomes, trx);
   }
@@ -369,7 +463,7 @@ export class SubmissionRecords {
 
 const byPlace = (a: SubmissionRow, b: SubmissionRow): number => (a.place ?? 0) - (b.place ?? 0);
 
-/** How a row is to stand, for the one statement that writes all of a unit. */
+/** The values a row gets, for the one statement that writes a whole unit. */
 function endOf(row: SubmissionRow, { state, transactionHash, block, result, error, charged }: Outcome): object {
   return {
     id: row.id,
@@ -386,7 +480,10 @@ function endOf(row: SubmissionRow, { state, transactionHash, block, result, erro
 
 type Answered = NonNullable<SubmissionRow["before"]>;
 
-function isSameAnswer(before: Answered, now: { result?: WriteResult | undefined; error?: SubmissionFailure | undefined }): boolean {
+function isSameAnswer(
+  before: Answered,
+  now: { result?: WriteResult | undefined; error?: SubmissionFailure | undefined },
+): boolean {
   return before.error?.code === now.error?.code && sameResult(before.result as WriteResult | undefined, now.result);
 }
 
@@ -407,7 +504,14 @@ export function viewOf(row: SubmissionRow): SubmissionView {
 }
 
 function beforeOf({ result, error }: Answered): NonNullable<SubmissionView["before"]> {
-  return { ...(result === undefined ? {} : { result: result as WriteResult }), ...(error === undefined ? {} : { error: failureOfKept(error) }) };
+  return {
+    ...(result === undefined ? {} : { result: result as WriteResult }),
+    ...(error === undefined ? {} : { error: failureOfKept(error) }),
+  };
 }
 
-const failureOfKept = (kept: KeptFailure): SubmissionFailure => ({ code: kept.code as SubmissionFailure["code"], detail: kept.detail, facts: kept.facts });
+const failureOfKept = (kept: KeptFailure): SubmissionFailure => ({
+  code: kept.code as SubmissionFailure["code"],
+  detail: kept.detail,
+  facts: kept.facts,
+});

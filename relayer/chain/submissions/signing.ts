@@ -1,4 +1,4 @@
-/** Asks the executor for the signature that a submission needs next. */
+/** Has the executor sign the transaction that a submission needs next. */
 import type { ExecutorAnswer, TaggedCall } from "../../../protocol/executor";
 import type { Fees } from "../payers/fees";
 import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./records";
@@ -6,25 +6,50 @@ import type { ExecutorPort } from "../types";
 
 export type TransactionKind = AttemptRow["does"];
 
-/** Signs what the unit carries, or nothing at its nonce. Throws what the executor throws. */
-export async function sign(executor: ExecutorPort, unit: Unit, does: TransactionKind, fees: Fees): Promise<Omit<AttemptRow, "created_at" | "submission_id">> {
+/** Signs the unit's content, or a no-op at its nonce. Throws the executor's errors. */
+export async function sign(
+  executor: ExecutorPort,
+  unit: Unit,
+  does: TransactionKind,
+  fees: Fees,
+): Promise<Omit<AttemptRow, "created_at" | "submission_id">> {
   const { rawTransaction, hash } = await askFor(executor, unit, does, fees);
-  return { hash, does, raw: rawTransaction, max_fee: fees.maxFeePerGas.toString(), priority_fee: fees.maxPriorityFeePerGas.toString() };
+  return {
+    hash,
+    does,
+    raw: rawTransaction,
+    max_fee: fees.maxFeePerGas.toString(),
+    priority_fee: fees.maxPriorityFeePerGas.toString(),
+  };
 }
 
-function askFor(executor: ExecutorPort, { row, members }: Unit, does: TransactionKind, fees: Fees): Promise<ExecutorAnswer<"signAsPayer">> {
+function askFor(
+  executor: ExecutorPort,
+  { row, members }: Unit,
+  does: TransactionKind,
+  fees: Fees,
+): Promise<ExecutorAnswer<"signAsPayer">> {
   const { payer, nonce, gas_limit, to_payer, amount_wei } = row;
   if (nonce === null) throw new TypeError(`submission ${row.id} has no nonce`);
-  const offer = { maxFeePerGas: fees.maxFeePerGas.toString(), maxPriorityFeePerGas: fees.maxPriorityFeePerGas.toString(), nonce };
+  const offer = {
+    maxFeePerGas: fees.maxFeePerGas.toString(),
+    maxPriorityFeePerGas: fees.maxPriorityFeePerGas.toString(),
+    nonce,
+  };
   const context = row.request_id === null ? {} : { requestId: row.request_id };
   if (does === "nothing") return executor.call("signNoop", { ...offer, payer }, context);
-  if (to_payer !== null && amount_wei !== null) return executor.call("signTopUp", { ...offer, toPayer: to_payer, amountWei: amount_wei }, context);
+  if (to_payer !== null && amount_wei !== null)
+    return executor.call("signTopUp", { ...offer, toPayer: to_payer, amountWei: amount_wei }, context);
   const carried = row.kind === BATCH ? members : [row];
   if (carried.every(({ tag }) => tag === null)) {
     const forwards = carried.map(calldataOf);
     return executor.call("signForwards", { ...offer, payer, forwards, gasLimit: String(gas_limit) }, context);
   }
-  return executor.call("signAsPayer", { ...offer, payer, calls: carried.map(callOf), gasLimit: String(gas_limit) }, context);
+  return executor.call(
+    "signAsPayer",
+    { ...offer, payer, calls: carried.map(callOf), gasLimit: String(gas_limit) },
+    context,
+  );
 }
 
 function callOf(row: SubmissionRow): TaggedCall {

@@ -1,4 +1,6 @@
-/** Asks the contract, as a payer, whether writes would succeed and what gas they would take. Nothing is signed or spent. */
+/**
+ * Simulates writes with a payer as the sender: whether they would succeed and their gas. Nothing is signed or spent.
+ */
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import { mayAnswerElsewhere, RpcError } from "../../../protocol/rpc/errors";
@@ -9,41 +11,46 @@ import type { RpcClient } from "../rpc/client";
 export interface SimulationOptions {
   readonly rpc: RpcClient;
   readonly contractAddress: Address;
-  /** The block reads must not be older than. */
+  /** The minimum block for reads. */
   readonly minBlock: () => Promise<number>;
   readonly maxTransactionGas: bigint;
 }
 
-/** What a write would do: the gas it takes, or why it would fail. */
+/** Result of a simulation: the gas of the write, or why it would fail. */
 export type Simulated = { readonly gas: bigint } | { readonly refused: unknown };
 
-/** `tryMulticall` guarantees each call this much; a write that needs nearly as much goes alone. */
+/** Gas that `tryMulticall` guarantees each call; a write that needs nearly as much goes alone. */
 const CALL_GAS = 1_000_000n;
 const BEFORE_LAST_CALL = (CALL_GAS * 64n) / 63n + 30_000n;
 const TRANSACTION_GAS = 21_000n;
-/** What the loop, the copies and a failed call's event take. */
+/** Overhead per call: the loop, copies, and the event of a failed call. */
 const AROUND_CALL = 9_000n;
 const BYTE_GAS = 40n;
 
 export class Simulation {
-  /** Endpoints that know no state overrides are asked about each write by itself. */
+  /** False once an endpoint turned out not to support state overrides; writes are then simulated individually. */
   #probeWorks = true;
 
   constructor(private readonly options: SimulationOptions) {}
 
-  /** The gas one write takes in a transaction of its own, its fixed cost included. A revert throws the named error. */
+  /** The gas of one write in its own transaction, intrinsic cost included. A revert throws the named error. */
   async alone(calldata: string, from: Address): Promise<bigint> {
     const { rpc, contractAddress, minBlock } = this.options;
     const call = { from, to: contractAddress, data: calldata };
     try {
-      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_estimateGas", params: [call, block] }]);
+      const { values } = await rpc.callAt(await minBlock(), (block) => [
+        { method: "eth_estimateGas", params: [call, block] },
+      ]);
       return BigInt(values[0] as string);
     } catch (error) {
       throw ourPayerIsUnknown(error) ?? namedError(error);
     }
   }
 
-  /** Several writes in this order, each after the ones before it: one `eth_call`. Fewer answers than writes when the node's gas ended before. */
+  /**
+   * Simulates several writes in sequence, each on the state left by the previous ones, with one `eth_call`. Fewer
+   * results than writes when the node's gas limit was reached.
+   */
   async together(calls: readonly string[], from: Address): Promise<readonly Simulated[]> {
     const probed = this.#probeWorks ? await this.#probe(calls, from) : undefined;
     if (probed !== undefined) return probed.map(simulatedOf);
@@ -57,34 +64,44 @@ export class Simulation {
     );
   }
 
-  /** The gas limit of a transaction of one write, given its estimate: with a margin that ends where the protocol ends a transaction. */
+  /** The gas limit of a single write's transaction: its estimate plus a margin, capped at the protocol's maximum. */
   limitAlone(estimate: bigint): bigint {
     const { maxTransactionGas } = this.options;
     if (estimate > maxTransactionGas) {
-      throw new KeywrightError("invalid_value", "This write needs more gas than one transaction may use; split it into several.");
+      throw new KeywrightError(
+        "invalid_value",
+        "This write needs more gas than one transaction may use; split it into several.",
+      );
     }
     const limit = (estimate * 13n) / 10n + 20_000n;
     return limit < maxTransactionGas ? limit : maxTransactionGas;
   }
 
-  /** The gas limit of a batch: before each call there has to be what the contract guarantees it. */
+  /** The gas limit of a batch: every call must have the gas that the contract guarantees it. */
   limitTogether(calls: readonly { readonly calldata: string; readonly gas: bigint }[]): bigint {
-    const each = calls.reduce((sum, { calldata, gas }) => sum + (gas * 12n) / 10n + AROUND_CALL + BYTE_GAS * BigInt(calldata.length / 2 + 64), 0n);
+    const each = calls.reduce(
+      (sum, { calldata, gas }) => sum + (gas * 12n) / 10n + AROUND_CALL + BYTE_GAS * BigInt(calldata.length / 2 + 64),
+      0n,
+    );
     return TRANSACTION_GAS + each + BEFORE_LAST_CALL;
   }
 
-  /** True for a write that may share a transaction. */
+  /** Whether a write may share a transaction. */
   fitsIntoBatch(calldata: string, gas: bigint): boolean {
     return calldata.length / 2 < LONGEST_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS;
   }
 
-  /** Undefined where the node cannot do it. */
+  /** Undefined where the node does not support it. */
   async #probe(calls: readonly string[], from: Address): Promise<readonly ProbedCall[] | undefined> {
     const { rpc, contractAddress, minBlock } = this.options;
     const params = [{ from, to: from, data: encodeProbe(contractAddress, calls) }];
     const override = { [from]: { code: BATCH_PROBE } };
     try {
-      const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_call", params: [...params, block, override] }], { once: true });
+      const { values } = await rpc.callAt(
+        await minBlock(),
+        (block) => [{ method: "eth_call", params: [...params, block, override] }],
+        { once: true },
+      );
       const probed = decodeProbe(values[0] as string);
       if (probed.length > 0) return probed;
     } catch (error) {
@@ -102,7 +119,7 @@ function simulatedOf({ succeeded, gas, reason }: ProbedCall): Simulated {
   return { refused: ourPayerIsUnknown(error) ?? revertError(reason, error) };
 }
 
-/** `NotAuthorized` names the sender, and the sender is our payer: not the client's fault. */
+/** `NotAuthorized` is about the sender, which is a payer of this service: not the client's fault. */
 function ourPayerIsUnknown(error: unknown): KeywrightError | undefined {
   const named = namedError(error);
   if (!(named instanceof KeywrightError) || named.code !== "not_authorized") return undefined;

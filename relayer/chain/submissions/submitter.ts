@@ -1,4 +1,4 @@
-/** One write from the request to its outcome. Source: house "Add a group in API mode"; design "Submissions". */
+/** Takes one write from the request to its outcome. */
 import { KeywrightError } from "../../../protocol/errors";
 import type { Hash32 } from "../../../protocol/ids";
 import type { ContractWrite } from "../../../protocol/executor";
@@ -12,6 +12,7 @@ import type { SubmitAnswer, SubmitRequest } from "../types";
 import type { AccountQueue } from "./accountQueue";
 import { busyAccount, type Batcher } from "./batcher";
 import type { OutcomeFeed } from "./outcomeFeed";
+import { OutcomeWatch } from "./outcomeWatch";
 import { newSubmissionId, RepeatedKey, viewOf, type SubmissionRecords, type SubmissionRow } from "./records";
 import type { Simulation } from "./simulation";
 import { hasOutcome } from "./states";
@@ -29,39 +30,43 @@ export interface SubmitterOptions {
   readonly tuning: ChainTuning;
 }
 
-const BETWEEN_LOOKS_MS = 250;
-
 export class Submitter {
-  readonly #awaited = new Map<string, Set<(row: SubmissionRow) => void>>();
+  readonly #watch: OutcomeWatch;
   #stopping = false;
 
   constructor(private readonly options: SubmitterOptions) {
-    options.outcomes.subscribe((row) => {
-      for (const wake of this.#awaited.get(row.id) ?? []) wake(row);
-    });
+    this.#watch = new OutcomeWatch(options);
   }
 
   stop(): void {
     this.#stopping = true;
   }
 
-  /** Asks the contract, as a payer, whether the write would succeed. A revert throws the named error. */
+  /** Simulates the write with a payer as the sender. A revert throws the named error. */
   async simulate(write: ContractWrite): Promise<void> {
     const { simulation, lanes } = this.options;
     await simulation.alone(encodeWrite(write), (await lanes.anyRegistered()).address);
   }
 
   async submit(request: SubmitRequest): Promise<SubmitAnswer> {
-    if (this.#stopping) throw new KeywrightError("shutting_down", "The service is shutting down; nothing was sent or charged.", {}, { retryAfterSeconds: 5 });
+    if (this.#stopping)
+      throw new KeywrightError(
+        "shutting_down",
+        "The service is shutting down; nothing was sent or charged.",
+        {},
+        { retryAfterSeconds: 5 },
+      );
     const deadline = Date.now() + (request.waitMs ?? this.options.tuning.answerWithinMs);
     const earlier = await this.#earlier(request);
     if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
-    const leave = await this.options.queue.enter(request.accountId, deadline, busyAccount);
+    let leave = (): void => undefined;
     try {
+      await request.admit?.();
+      leave = await this.options.queue.enter(request.accountId, deadline, busyAccount);
       const row = await this.options.batcher.add(request, newSubmissionId(), deadline);
       return this.#answer(request, await this.#outcome(row, deadline), false);
     } catch (error) {
-      // The same forward request sent twice at once: the second finds its nonce used by the first.
+      // The same forward request sent twice concurrently: the second finds its nonce used by the first.
       const repeated = error instanceof RepeatedKey || "forward" in request ? await this.#earlier(request) : undefined;
       if (repeated === undefined) throw error;
       return this.#answer(request, await this.#outcome(repeated, deadline), true);
@@ -74,33 +79,17 @@ export class Submitter {
     return idempotencyKey === undefined ? undefined : this.options.records.byIdempotencyKey(idempotencyKey);
   }
 
-  /** The row with an outcome as deep as configured. Throws `submission_pending`. */
+  /** The row once it has an outcome at the configured depth. Throws `submission_pending`. */
   async #outcome(begun: SubmissionRow, deadline: number): Promise<SubmissionRow> {
-    for (let row = begun; ; row = (await this.options.records.load(row.id)) ?? row) {
-      if (hasOutcome(row.state) && (await this.#isDeepEnough(row, deadline))) return row;
-      if (Date.now() >= deadline) throw pending(row);
-      const ended = await this.#nextWord(row.id, deadline);
-      if (ended !== undefined && (await this.#isDeepEnough(ended, deadline))) return ended;
+    let row = begun;
+    while (!(hasOutcome(row.state) && (await this.#isDeepEnough(row, deadline)))) {
+      if (Date.now() >= deadline) throw pending((await this.options.records.load(row.id)) ?? row);
+      row = (await this.#watch.next(row.id, deadline)) ?? row;
     }
+    return row;
   }
 
-  /** What the monitor publishes, or undefined when it is time to look into the store (another instance may watch it). */
-  #nextWord(id: string, deadline: number): Promise<SubmissionRow | undefined> {
-    const listeners = this.#awaited.get(id) ?? new Set();
-    this.#awaited.set(id, listeners);
-    return new Promise((resolve) => {
-      const wake = (row?: SubmissionRow): void => {
-        clearTimeout(timer);
-        listeners.delete(wake);
-        if (listeners.size === 0) this.#awaited.delete(id);
-        resolve(row);
-      };
-      const timer = setTimeout(wake, Math.max(0, Math.min(BETWEEN_LOOKS_MS, deadline - Date.now())));
-      listeners.add(wake);
-    });
-  }
-
-  /** At the configured depth, and at that time still in the block it was seen in. */
+  /** Whether the block is at the configured depth and still contains the transaction. */
   async #isDeepEnough(row: SubmissionRow, deadline: number): Promise<boolean> {
     const { confirmationsBeforeAnswer, head, rpc } = this.options;
     if (row.block_number === null || confirmationsBeforeAnswer <= 1) return true;
@@ -119,12 +108,27 @@ export class Submitter {
       else act?.cameToNothing();
       throw new KeywrightError(error.code, error.detail, { ...error.facts, submission_id: id });
     }
-    if (transactionHash === undefined || blockNumber === undefined) throw new Error(`submission ${id} is ${state} without a transaction`);
-    return { submissionId: id, transactionHash: transactionHash as Hash32, blockNumber, result: result ?? {}, replayed };
+    if (transactionHash === undefined || blockNumber === undefined)
+      throw new Error(`submission ${id} is ${state} without a transaction`);
+    return {
+      submissionId: id,
+      transactionHash: transactionHash as Hash32,
+      blockNumber,
+      result: result ?? {},
+      replayed,
+    };
   }
 }
 
 function pending(row: SubmissionRow): KeywrightError {
-  const facts = { submission_id: row.id, ...(row.transaction_hash === null ? {} : { transaction_hash: row.transaction_hash }) };
-  return new KeywrightError("submission_pending", "The write is still under way; ask for its submission later.", facts, { retryAfterSeconds: 5 });
+  const facts = {
+    submission_id: row.id,
+    ...(row.transaction_hash === null ? {} : { transaction_hash: row.transaction_hash }),
+  };
+  return new KeywrightError(
+    "submission_pending",
+    "The write is still under way; ask for its submission later.",
+    facts,
+    { retryAfterSeconds: 5 },
+  );
 }

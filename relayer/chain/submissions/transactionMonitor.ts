@@ -1,13 +1,21 @@
 /**
- * Carries submissions from their nonce to their outcome. One loop per submission, each step safe to repeat: everything it knows is in the store, so any
- * instance can take the next step. All transactions of a submission have one nonce, so at most one of them can ever land.
+ * Takes submissions from their nonce to their outcome. One loop per submission with idempotent steps: all state is in
+ * the store, so any instance can take the next step. All transactions of a submission share one nonce, so at most one
+ * can be mined.
  */
 import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle, Fees } from "../payers/fees";
 import type { Head } from "../rpc/head";
-import { BATCH, LostSubmission, type AttemptRow, type SubmissionRecords, type SubmissionRow, type Unit } from "./records";
+import {
+  BATCH,
+  LostSubmission,
+  type AttemptRow,
+  type SubmissionRecords,
+  type SubmissionRow,
+  type Unit,
+} from "./records";
 import { lostOutcomes, outcomesOf } from "./outcomes";
 import type { OutcomeFeed } from "./outcomeFeed";
 import type { Receipt } from "../abi/receipts";
@@ -27,24 +35,24 @@ export interface TransactionMonitorOptions {
   readonly contractAddress: Address;
   readonly log: Logger;
   readonly tuning: ChainTuning;
-  /** Told of every submission whose outcome this instance has seen. */
+  /** Receives every submission whose outcome this instance has seen. */
   readonly outcomes: OutcomeFeed;
 }
 
-/** What a loop remembers between steps; losing it costs time, nothing else. */
+/** Per-loop state; losing it costs only time. */
 interface Monitored {
   row: SubmissionRow;
-  /** The submissions in it, where it is a batch. */
+  /** The members, if it is a batch. */
   members: readonly SubmissionRow[];
   attempts: AttemptRow[];
-  /** Hash of the attempt that was sent to a node last, and when. */
+  /** Hash and time of the last broadcast attempt. */
   sent: { readonly hash: string; readonly at: number } | undefined;
-  /** A node accepted it or knows it. */
+  /** A node accepted or knows the transaction. */
   isKnownToNode: boolean;
   lookedAt: number;
   misses: number;
   refusals: number;
-  /** Since when every endpoint says that the nonce is used and none of ours has a receipt. */
+  /** Since when every endpoint reports the nonce as used while no own attempt has a receipt. */
   nonceGoneSince: number | undefined;
 }
 
@@ -61,7 +69,7 @@ export class TransactionMonitor {
     return [...this.#watched.keys()];
   }
 
-  /** Takes the submission on, unless it is watched already. */
+  /** Watches the submission, unless it is watched already. */
   watch(row: SubmissionRow, members?: readonly SubmissionRow[]): void {
     if (this.#stopping || this.#watched.has(row.id)) return;
     this.#watched.set(
@@ -70,7 +78,7 @@ export class TransactionMonitor {
     );
   }
 
-  /** Stops between two steps and gives everything back. */
+  /** Stops between two steps and releases all submissions. */
   async stop(): Promise<void> {
     this.#stopping = true;
     const ids = this.watchedIds;
@@ -83,22 +91,37 @@ export class TransactionMonitor {
     try {
       const members = given ?? (row.kind === BATCH ? await this.options.records.members(row.id) : []);
       const attempts = wasNeverSigned(row.state) ? [] : await this.options.records.attempts(row.id);
-      const item: Monitored = { row, members, attempts, sent: undefined, isKnownToNode: false, lookedAt: 0, misses: 0, refusals: 0, nonceGoneSince: undefined };
-      while (!this.#stopping && !(await this.#stepSafely(item))) await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
+      const item: Monitored = {
+        row,
+        members,
+        attempts,
+        sent: undefined,
+        isKnownToNode: false,
+        lookedAt: 0,
+        misses: 0,
+        refusals: 0,
+        nonceGoneSince: undefined,
+      };
+      while (!this.#stopping && !(await this.#stepSafely(item)))
+        await head.next(Math.min(tuning.slowestPollMs, tuning.lookEveryMs));
     } catch (error) {
-      // The store failed, or another instance took over: the sweep brings the submission back to somebody.
-      if (!(error instanceof LostSubmission)) log.error({ err: error, submissionId: row.id }, "a submission was dropped; the sweep takes it up again");
+      // The store failed, or another instance took over: the sweep has the submission watched again.
+      if (!(error instanceof LostSubmission))
+        log.error({ err: error, submissionId: row.id }, "a submission was dropped; the sweep takes it up again");
       await this.options.records.handBack([row.id]).catch(() => undefined);
     }
   }
 
-  /** True when there is nothing more to do. */
+  /** True when nothing is left to do. */
   async #stepSafely(item: Monitored): Promise<boolean> {
     try {
       return await this.#step(item);
     } catch (error) {
       if (!isPassing(error)) throw error;
-      this.options.log.warn({ err: error, submissionId: item.row.id }, "a step of a submission failed; it is tried again");
+      this.options.log.warn(
+        { err: error, submissionId: item.row.id },
+        "a step of a submission failed; it is tried again",
+      );
       return false;
     }
   }
@@ -106,7 +129,7 @@ export class TransactionMonitor {
   async #step(item: Monitored): Promise<boolean> {
     if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return hasOutcome(item.row.state);
     if (item.sent === undefined) {
-      // Taken up from the store: it may be on its way, or even mined.
+      // Loaded from the store: it may be pending or already mined.
       if (item.row.state !== "signed" && (await this.#landed(item))) return true;
       await this.#broadcast(item);
     }
@@ -116,14 +139,15 @@ export class TransactionMonitor {
     return hasOutcome(item.row.state);
   }
 
-  /** Signs for the first time. False when that could not be done: later, or never. */
+  /** Signs for the first time. Throws when it may be retried; false when it is abandoned (fillers are tried again). */
   async #firstAttempt(item: Monitored): Promise<boolean> {
     try {
       await this.#attempt(item, item.row.cancelled ? "nothing" : "write", await this.options.fees.now());
       return true;
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
-      if (error.retryable && Date.now() - item.row.created_at.getTime() < this.options.tuning.unsignedForAtMostMs) throw error;
+      if (error.retryable && Date.now() - item.row.created_at.getTime() < this.options.tuning.unsignedForAtMostMs)
+        throw error;
       await this.#giveUpUnsigned(item, error);
       return false;
     }
@@ -132,7 +156,7 @@ export class TransactionMonitor {
   async #giveUpUnsigned(item: Monitored, { code, detail, facts }: KeywrightError): Promise<void> {
     const { records, log } = this.options;
     if (item.row.kind === "filler") {
-      // It has no other end than being mined.
+      // A filler can only end by being mined.
       log.error({ submissionId: item.row.id, code, detail }, "the executor declines to fill a nonce");
       return;
     }
@@ -141,7 +165,7 @@ export class TransactionMonitor {
     if (filler !== undefined) this.watch(filler);
   }
 
-  /** The unit as it stands in the store now. */
+  /** Takes over the unit as stored, and publishes its outcomes. */
   #ended(item: Monitored, { row, members }: Unit): void {
     item.row = row;
     item.members = members;
@@ -157,7 +181,7 @@ export class TransactionMonitor {
     if (wasNeverSigned(item.row.state)) item.row = { ...item.row, state: "signed" };
   }
 
-  /** Gives the newest attempt to a node. */
+  /** Broadcasts the newest attempt. */
   async #broadcast(item: Monitored): Promise<void> {
     const newest = item.attempts.at(-1);
     if (newest === undefined) return;
@@ -175,7 +199,7 @@ export class TransactionMonitor {
     item.isKnownToNode = true;
   }
 
-  /** Written down only for a transaction that has to wait for its block: one that is mined at once goes from signed to mined. */
+  /** Stored only for a transaction that waits for a block: one mined at once goes directly from signed to mined. */
   async #noteSent(item: Monitored): Promise<void> {
     if (!item.isKnownToNode || item.row.state !== "signed") return;
     item.row = { ...item.row, state: "sent" };
@@ -184,10 +208,13 @@ export class TransactionMonitor {
 
   async #refused(item: Monitored, attempt: AttemptRow, failure: RpcFailure): Promise<void> {
     const { log } = this.options;
-    log.info({ submissionId: item.row.id, failure, payer: item.row.payer, nonce: item.row.nonce }, "no node took a transaction");
+    log.info(
+      { submissionId: item.row.id, failure, payer: item.row.payer, nonce: item.row.nonce },
+      "no node took a transaction",
+    );
     switch (failure) {
       case "underpriced":
-        // No need to wait for a block: the next step up is sent at once.
+        // No need to wait for a block: send with higher fees at once.
         await this.#raiseFees(item, attempt);
         if (item.attempts.at(-1) !== attempt) await this.#broadcast(item);
         return;
@@ -198,21 +225,21 @@ export class TransactionMonitor {
         item.sent = undefined;
         return;
       case "nonce_too_high":
-        // A transaction before it is still on its way; it is sent over again with the next head.
+        // An earlier nonce is still pending: send again with the next head.
         item.sent = undefined;
         return;
       case "nonce_too_low":
       case "transport":
-        // One of ours may be mined or on its way, or the node is wrong: looked for once before it is sent again.
+        // An own attempt may be mined or pending, or the node is wrong: check once before sending again.
         item.misses = MISSES_BEFORE_SENDING_AGAIN - 1;
         return;
       default:
-        // Wait and send it again: no gas, pool full, a node that cannot tell.
+        // Wait and send again: insufficient funds, pool full, or an inconclusive error.
         item.misses = MISSES_BEFORE_SENDING_AGAIN;
     }
   }
 
-  /** Nobody takes the write and nobody will: its nonce is filled with nothing. */
+  /** Permanently rejected: send a no-op with its nonce. */
   async #giveUpSigned(item: Monitored): Promise<void> {
     if (item.row.cancelled || item.row.kind === "filler") return;
     await this.options.records.cancel(item.row.id);
@@ -220,7 +247,7 @@ export class TransactionMonitor {
     await this.#attemptAgain(item, "nothing", await this.options.fees.now());
   }
 
-  /** Asks for the receipts of all attempts; the one that has any decides. */
+  /** Looks for receipts of all attempts; the one that has a receipt determines the outcome. */
   async #landed(item: Monitored): Promise<boolean> {
     const { rpc, records, contractAddress } = this.options;
     for (const attempt of item.attempts) {
@@ -232,7 +259,9 @@ export class TransactionMonitor {
     return false;
   }
 
-  /** No receipt for a while: is it known, is it stuck, was it dropped, was it cancelled, is it still ours? */
+  /**
+   * No receipt for a while: checks whether it was cancelled, is still known, is stuck, was dropped, or lost its nonce.
+   */
   async #lookAfter(item: Monitored): Promise<void> {
     item.lookedAt = Date.now();
     await this.#reload(item);
@@ -248,21 +277,24 @@ export class TransactionMonitor {
   async #reload(item: Monitored): Promise<void> {
     const row = await this.options.records.load(item.row.id);
     if (row === undefined) throw new LostSubmission();
-    if (hasOutcome(row.state)) return this.#ended(item, (await this.options.records.unit(row.id)) ?? { row, members: [] });
+    if (hasOutcome(row.state))
+      return this.#ended(item, (await this.options.records.unit(row.id)) ?? { row, members: [] });
     if (row.instance_id !== item.row.instance_id) throw new LostSubmission();
     item.row = row;
   }
 
   async #isKnown(item: Monitored): Promise<boolean> {
     const { rpc } = this.options;
-    const found = await Promise.all(item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash])));
+    const found = await Promise.all(
+      item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash])),
+    );
     if (!found.some((transaction) => transaction !== null)) return false;
     item.misses = 0;
     this.#accepted(item);
     return true;
   }
 
-  /** Known, next in its lane and old: higher fees. What waits behind another transaction is not helped by fees. */
+  /** Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. */
   async #ifStuck(item: Monitored, newest: AttemptRow): Promise<void> {
     const { rpc, tuning } = this.options;
     if (item.sent === undefined || Date.now() - item.sent.at < tuning.stuckAfterMs) return;
@@ -278,7 +310,7 @@ export class TransactionMonitor {
     await this.#attemptAgain(item, "nothing", await this.options.fees.toReplace(feesOf(newest), true));
   }
 
-  /** Without fees (the cap is reached), or when the executor declines them, what is on its way stays on its way. */
+  /** Without fees (the cap is reached), or when the executor refuses, pending attempts stay as they are. */
   async #attemptAgain(item: Monitored, does: TransactionKind, fees: Fees | undefined): Promise<void> {
     if (fees === undefined) return;
     try {
@@ -289,12 +321,17 @@ export class TransactionMonitor {
     }
   }
 
-  /** Somebody else used the nonce: believed only when every endpoint says so, for long, and none has a receipt of ours. */
+  /**
+   * The nonce was used by a foreign transaction: concluded only when every endpoint has reported it for long enough and
+   * none has a receipt of an own attempt.
+   */
   async #nonceIsGone(item: Monitored): Promise<boolean> {
     const { rpc, records, tuning } = this.options;
     const nonce = item.row.nonce ?? 0;
     const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
-    const isGone = counts.every((count) => typeof count === "string" && Number(count) > nonce) && !(await this.#receiptAnywhere(item));
+    const isGone =
+      counts.every((count) => typeof count === "string" && Number(count) > nonce) &&
+      !(await this.#receiptAnywhere(item));
     if (!isGone) item.nonceGoneSince = undefined;
     else item.nonceGoneSince ??= Date.now();
     if (item.nonceGoneSince === undefined || Date.now() - item.nonceGoneSince < tuning.nonceLostAfterMs) return false;
@@ -303,7 +340,11 @@ export class TransactionMonitor {
   }
 
   async #receiptAnywhere(item: Monitored): Promise<boolean> {
-    const answers = await Promise.all(item.attempts.map(({ hash }) => this.options.rpc.callEverywhere<Receipt | null>("eth_getTransactionReceipt", [hash])));
+    const answers = await Promise.all(
+      item.attempts.map(({ hash }) =>
+        this.options.rpc.callEverywhere<Receipt | null>("eth_getTransactionReceipt", [hash]),
+      ),
+    );
     return answers.flat().some((answer) => answer !== null);
   }
 
@@ -312,9 +353,12 @@ export class TransactionMonitor {
   }
 }
 
-const feesOf = ({ max_fee, priority_fee }: AttemptRow): Fees => ({ maxFeePerGas: BigInt(max_fee), maxPriorityFeePerGas: BigInt(priority_fee) });
+const feesOf = ({ max_fee, priority_fee }: AttemptRow): Fees => ({
+  maxFeePerGas: BigInt(max_fee),
+  maxPriorityFeePerGas: BigInt(priority_fee),
+});
 
-/** Chain, executor or database were out of reach for a moment. */
+/** Chain, executor or database were temporarily unavailable. */
 function isPassing(error: unknown): boolean {
   return error instanceof RpcError || (error instanceof KeywrightError && error.retryable);
 }

@@ -1,16 +1,17 @@
 /**
- * The processor's events: verified where they come from outside, then applied. Reconciliation applies the same events again by the same function,
- * so what a webhook lost is found, and what it brought changes nothing.
+ * The processor's events: webhooks are verified, then applied. Reconciliation applies the same events again with the
+ * same function, so lost webhooks are made up for and repeated events change nothing.
  */
 import type Stripe from "stripe";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Db } from "../../store/database";
-import { creditIntent, recordClaim, recordRefunded } from "./books";
+import { creditIntent, recordClaim, recordReceipt, recordRefunded } from "./books";
 import { paidCents } from "./intents";
-import { accountOf, CURRENCY, idOf } from "./ours";
+import { accountOf, CURRENCY, idOf, receiptOf } from "./ours";
 
 export const EVENT_TYPES = [
   "payment_intent.succeeded",
+  "charge.succeeded",
   "charge.refunded",
   "refund.created",
   "refund.updated",
@@ -21,20 +22,32 @@ export const EVENT_TYPES = [
   "charge.dispute.closed",
 ] as const;
 
-/** The event, if the signature over the raw bytes is ours and not older than five minutes. */
-export function verifiedEvent(stripe: Stripe, rawBody: Buffer, signature: string | undefined, webhookSecret: string): Stripe.Event {
+/** Returns the event, if its signature over the raw bytes verifies and is at most five minutes old. */
+export function verifiedEvent(
+  stripe: Stripe,
+  rawBody: Buffer,
+  signature: string | undefined,
+  webhookSecret: string,
+): Stripe.Event {
   try {
     return stripe.webhooks.constructEvent(rawBody, signature ?? "", webhookSecret);
   } catch (error) {
-    throw new KeywrightError("invalid_webhook_signature", "The Stripe-Signature header does not fit this body, or is too old.", {}, { cause: error });
+    throw new KeywrightError(
+      "invalid_webhook_signature",
+      "The Stripe-Signature header does not fit this body, or is too old.",
+      {},
+      { cause: error },
+    );
   }
 }
 
-/** Moves the books to what the event says. Returns whether it was about a payment of ours. */
+/** Applies the event to the books. Returns whether it concerned a payment of this deployment. */
 export async function applyEvent(db: Db, deployment: string, event: Stripe.Event): Promise<boolean> {
   switch (event.type) {
     case "payment_intent.succeeded":
       return applySuccess(db, deployment, event.data.object);
+    case "charge.succeeded":
+      return applyCharge(db, deployment, event.data.object);
     case "charge.refunded":
       return applyRefunded(db, deployment, event.data.object);
     case "refund.created":
@@ -58,27 +71,64 @@ async function applySuccess(db: Db, deployment: string, intent: Stripe.PaymentIn
   return true;
 }
 
+/** Only the receipt is taken from the charge: the amount is credited by its intent. */
+async function applyCharge(db: Db, deployment: string, charge: Stripe.Charge): Promise<boolean> {
+  const intentId = idOf(charge.payment_intent);
+  if (intentId === undefined || accountOf(charge.metadata, deployment) === undefined) return false;
+  await keepReceipt(db, intentId, charge);
+  return true;
+}
+
+async function keepReceipt(db: Db, intentId: string, charge: Stripe.Charge): Promise<void> {
+  const receipt = receiptOf(charge);
+  if (receipt !== undefined) await recordReceipt(db, intentId, receipt);
+}
+
 async function applyRefunded(db: Db, deployment: string, charge: Stripe.Charge): Promise<boolean> {
   const intentId = idOf(charge.payment_intent);
   if (intentId === undefined || accountOf(charge.metadata, deployment) === undefined) return false;
+  await keepReceipt(db, intentId, charge);
   await recordRefunded(db, intentId, charge.amount_refunded);
   return true;
 }
 
-async function applyRefund(db: Db, { id, payment_intent: intent, amount, status }: Stripe.Refund, toldAt: number): Promise<boolean> {
+async function applyRefund(
+  db: Db,
+  { id, payment_intent: intent, amount, status }: Stripe.Refund,
+  toldAt: number,
+): Promise<boolean> {
   const intentId = idOf(intent);
   if (intentId === undefined) return false;
-  await recordClaim(db, { claimId: id, kind: "refund", intentId, amountCents: amount, withdrawn: status === "failed" || status === "canceled", toldAt });
+  await recordClaim(db, {
+    claimId: id,
+    kind: "refund",
+    intentId,
+    amountCents: amount,
+    withdrawn: status === "failed" || status === "canceled",
+    toldAt,
+  });
   return true;
 }
 
-/** An inquiry ("warning_…") has taken no money; it counts when it becomes a dispute. */
-async function applyDispute(db: Db, dispute: Stripe.Dispute, { type, created: toldAt }: Pick<Stripe.Event, "type" | "created">): Promise<boolean> {
+/** An inquiry ("warning_…") takes no money; it counts once it becomes a dispute. */
+async function applyDispute(
+  db: Db,
+  dispute: Stripe.Dispute,
+  { type, created: toldAt }: Pick<Stripe.Event, "type" | "created">,
+): Promise<boolean> {
   const intentId = idOf(dispute.payment_intent);
   if (intentId === undefined) return false;
-  const reinstated = type === "charge.dispute.funds_reinstated" || dispute.status === "won" || dispute.status === "warning_closed";
+  const reinstated =
+    type === "charge.dispute.funds_reinstated" || dispute.status === "won" || dispute.status === "warning_closed";
   const withdrawn = type === "charge.dispute.funds_withdrawn" || !dispute.status.startsWith("warning_");
   if (!reinstated && !withdrawn) return false;
-  await recordClaim(db, { claimId: dispute.id, kind: "dispute", intentId, amountCents: dispute.amount, withdrawn: reinstated, toldAt });
+  await recordClaim(db, {
+    claimId: dispute.id,
+    kind: "dispute",
+    intentId,
+    amountCents: dispute.amount,
+    withdrawn: reinstated,
+    toldAt,
+  });
   return true;
 }

@@ -1,7 +1,8 @@
-/** Everything that has to do with the payment processor, behind the few methods `Credits` offers. */
+/** Everything about the payment processor, behind the few methods `Credits` needs. */
 import type { AccountId } from "../../../protocol/ids";
 import type { Db } from "../../store/database";
 import type { Confirmation, Intent, IntentRequest, WebhookOutcome } from "../types";
+import { ProcessorCheck, type PaymentDiscrepancy } from "./check";
 import { applyEvent, verifiedEvent } from "./events";
 import { Intents } from "./intents";
 import { openProcessor, type PaymentKeys } from "./processor";
@@ -37,6 +38,19 @@ export class Payments {
   async handleWebhook(rawBody: Buffer, signature: string | undefined): Promise<WebhookOutcome> {
     const event = verifiedEvent(this.#stripe, rawBody, signature, this.keys.webhookSecret.reveal());
     return { handled: await applyEvent(this.db, this.deployment, event) };
+  }
+
+  /** The running comparison of the books with the processor. */
+  check(onWrong: (found: PaymentDiscrepancy) => void, graceSeconds?: number): ProcessorCheck {
+    const { db, deployment } = this;
+    return new ProcessorCheck({
+      db,
+      stripe: this.#stripe,
+      deployment,
+      reconcile: () => this.reconcile(),
+      onWrong,
+      graceSeconds,
+    });
   }
 
   reconcile(): Promise<number> {

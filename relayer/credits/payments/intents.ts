@@ -1,4 +1,4 @@
-/** Making and confirming payment intents. Source: specification §4 "Billing"; wire "Billing routes". */
+/** Creates and confirms payment intents. */
 import { createHash, randomUUID } from "node:crypto";
 import type Stripe from "stripe";
 import { KeywrightError } from "../../../protocol/errors";
@@ -7,15 +7,15 @@ import { WIRE_LIMITS } from "../../../protocol/limits";
 import type { Db } from "../../store/database";
 import { ensureAccount, readBalance } from "../accounts";
 import type { Confirmation, Intent, IntentRequest } from "../types";
-import { creditIntent } from "./books";
-import { accountOf, CURRENCY, metadataOf } from "./ours";
+import { creditIntent, recordReceipt } from "./books";
+import { accountOf, CURRENCY, metadataOf, receiptOf } from "./ours";
 import { ask, paymentsUnavailable } from "./processor";
 
 export class Intents {
   constructor(
     private readonly db: Db,
     private readonly stripe: Stripe,
-    /** Names this deployment among those that share an account at the processor. */
+    /** Identifies this deployment among those that share an account at the processor. */
     private readonly deployment: string,
   ) {}
 
@@ -28,8 +28,11 @@ export class Intents {
     return known ?? this.#createForAttempt({ accountId, amountCents, attemptKey }, earlier);
   }
 
-  /** `forgotten` is the intent an earlier press has made and the processor knows no longer. */
-  async #createForAttempt({ accountId, amountCents, attemptKey }: IntentRequest & { readonly attemptKey: string }, forgotten = ""): Promise<Intent> {
+  /** `forgotten` is the intent of an earlier attempt that the processor no longer knows. */
+  async #createForAttempt(
+    { accountId, amountCents, attemptKey }: IntentRequest & { readonly attemptKey: string },
+    forgotten = "",
+  ): Promise<Intent> {
     const intent = await this.#createAtProcessor(accountId, amountCents, `${attemptKey}:${forgotten}`);
     await this.db
       .updateTable("payment_attempts")
@@ -40,7 +43,7 @@ export class Intents {
     return intent;
   }
 
-  /** Undefined when the processor knows it no longer (a test account that was emptied). */
+  /** Undefined when the processor no longer knows it (e.g. a test account that was cleared). */
   async #retrieve(intentId: string): Promise<Intent | undefined> {
     const gone = notFound();
     try {
@@ -51,7 +54,7 @@ export class Intents {
     }
   }
 
-  /** Writes the attempt down before the processor hears of it; returns the intent an earlier press has made. */
+  /** Persists the attempt before calling the processor; returns the intent of an earlier attempt, if any. */
   async #beginAttempt(accountId: AccountId, amountCents: number, attemptKey: string): Promise<string | undefined> {
     await this.db
       .insertInto("payment_attempts")
@@ -65,7 +68,10 @@ export class Intents {
       .where("attempt_key", "=", attemptKey)
       .executeTakeFirstOrThrow();
     if (attempt.amount_cents !== amountCents) {
-      throw new KeywrightError("idempotency_conflict", `This Idempotency-Key was used for ${attempt.amount_cents} cents. Use a new one for another amount.`);
+      throw new KeywrightError(
+        "idempotency_conflict",
+        `This Idempotency-Key was used for ${attempt.amount_cents} cents. Use a new one for another amount.`,
+      );
     }
     return attempt.intent_id ?? undefined;
   }
@@ -92,11 +98,21 @@ export class Intents {
     return intentOf(await ask(() => this.stripe.paymentIntents.create(parameters, { idempotencyKey }), CUSTOMER_GONE));
   }
 
-  /** Made once, at the first intent: the idempotency key holds however many ask at once, our row holds for good. `gone` is replaced: the processor deleted it. */
+  /**
+   * Created once, with the first intent: the idempotency key covers concurrent calls, the database row everything
+   * later. `gone` is a customer deleted at the processor, to be replaced.
+   */
   async #customer(accountId: AccountId, gone?: string): Promise<string> {
-    const row = await this.db.selectFrom("credit_accounts").select(["customer_id", "email"]).where("account_id", "=", accountId).executeTakeFirstOrThrow();
+    const row = await this.db
+      .selectFrom("credit_accounts")
+      .select(["customer_id", "email"])
+      .where("account_id", "=", accountId)
+      .executeTakeFirstOrThrow();
     if (row.customer_id !== null && row.customer_id !== gone) return row.customer_id;
-    const parameters = { metadata: metadataOf(this.deployment, accountId), ...(row.email === null ? {} : { email: row.email }) };
+    const parameters = {
+      metadata: metadataOf(this.deployment, accountId),
+      ...(row.email === null ? {} : { email: row.email }),
+    };
     const idempotencyKey = digest(this.deployment, accountId, "customer", row.email ?? "", gone ?? "");
     const { id } = await ask(() => this.stripe.customers.create(parameters, { idempotencyKey }));
     await this.db
@@ -110,18 +126,43 @@ export class Intents {
 
   async confirm(accountId: AccountId, intentId: string): Promise<Confirmation> {
     if (!INTENT_ID.test(intentId)) throw notFound();
-    const known = await this.db.selectFrom("payments").select(["account_id", "credited_cents"]).where("intent_id", "=", intentId).executeTakeFirst();
+    const known = await this.db
+      .selectFrom("payments")
+      .select(["account_id", "credited_cents", "receipt_url"])
+      .where("intent_id", "=", intentId)
+      .executeTakeFirst();
     if (known !== undefined && known.credited_cents > 0) {
       if (known.account_id !== accountId) throw notFound();
+      if (known.receipt_url === null) await this.#lookForReceipt(intentId);
       return this.#confirmation(accountId, true);
     }
     const intent = await this.#retrieveOwn(accountId, intentId);
     const credited = await creditIntent(this.db, { intentId: intent.id, accountId, amountCents: paidCents(intent) });
+    await this.#keepReceipt(intent);
     return this.#confirmation(accountId, !credited);
   }
 
+  /**
+   * Looks the receipt up early, since the payer usually opens the history next. Failures do not matter: an event
+   * delivers the receipt too.
+   */
+  async #lookForReceipt(intentId: string): Promise<void> {
+    const intent = await this.stripe.paymentIntents
+      .retrieve(intentId, { expand: ["latest_charge"] }, IN_PASSING)
+      .catch(() => undefined);
+    if (intent !== undefined) await this.#keepReceipt(intent);
+  }
+
+  async #keepReceipt({ id, latest_charge: charge }: Stripe.PaymentIntent): Promise<void> {
+    const receipt = receiptOf(charge);
+    if (receipt !== undefined) await recordReceipt(this.db, id, receipt);
+  }
+
   async #retrieveOwn(accountId: AccountId, intentId: string): Promise<Stripe.PaymentIntent> {
-    const intent = await ask(() => this.stripe.paymentIntents.retrieve(intentId), notFound());
+    const intent = await ask(
+      () => this.stripe.paymentIntents.retrieve(intentId, { expand: ["latest_charge"] }),
+      notFound(),
+    );
     if (accountOf(intent.metadata, this.deployment) !== accountId) throw notFound();
     return intent;
   }
@@ -132,33 +173,48 @@ export class Intents {
   }
 }
 
-/** What a 404 means when an intent is made for a customer. */
-const CUSTOMER_GONE = paymentsUnavailable("The payment processor no longer knows this account's customer record; try again.");
+/** Stands for a 404 when creating an intent for a customer. */
+const CUSTOMER_GONE = paymentsUnavailable(
+  "The payment processor no longer knows this account's customer record; try again.",
+);
+
+const IN_PASSING: Stripe.RequestOptions = { timeout: 2_000, maxNetworkRetries: 0 };
 
 const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
 
 function checkAmount(amountCents: number): void {
   const { amountCentsMin: least, amountCentsMax: most } = WIRE_LIMITS;
   if (!Number.isSafeInteger(amountCents) || amountCents < least || amountCents > most) {
-    throw new KeywrightError("amount_out_of_range", `amount_cents must be a whole number from ${least} to ${most}.`, { min_cents: least, max_cents: most });
+    throw new KeywrightError("amount_out_of_range", `amount_cents must be a whole number from ${least} to ${most}.`, {
+      min_cents: least,
+      max_cents: most,
+    });
   }
 }
 
-/** What a succeeded intent has brought in, in our currency; amount and currency are the processor's word, never the client's. */
+/** The amount received for a succeeded intent. Amount and currency come from the processor, never from the client. */
 export function paidCents(intent: Stripe.PaymentIntent): number {
   if (intent.status !== "succeeded") {
-    throw new KeywrightError("payment_not_succeeded", `The payment is "${intent.status}". Complete it with its client secret, then confirm again.`, {
-      payment_status: intent.status,
-    });
+    throw new KeywrightError(
+      "payment_not_succeeded",
+      `The payment is "${intent.status}". Complete it with its client secret, then confirm again.`,
+      {
+        payment_status: intent.status,
+      },
+    );
   }
   if (intent.currency !== CURRENCY) {
-    throw new KeywrightError("payment_wrong_currency", `The payment is in ${intent.currency}; credit is bought in ${CURRENCY}. Nothing was credited.`);
+    throw new KeywrightError(
+      "payment_wrong_currency",
+      `The payment is in ${intent.currency}; credit is bought in ${CURRENCY}. Nothing was credited.`,
+    );
   }
   return intent.amount_received;
 }
 
 function intentOf(intent: Stripe.PaymentIntent): Intent {
-  if (intent.client_secret === null) throw paymentsUnavailable("The payment processor gave no client secret; try again.");
+  if (intent.client_secret === null)
+    throw paymentsUnavailable("The payment processor gave no client secret; try again.");
   return { paymentIntentId: intent.id, clientSecret: intent.client_secret };
 }
 
@@ -166,7 +222,7 @@ function notFound(): KeywrightError {
   return new KeywrightError("payment_intent_not_found", "This account has no such payment intent.");
 }
 
-/** A name for one act, of bounded length whatever the client wrote. */
+/** A hash naming one operation: bounded length whatever the client sent. */
 function digest(...parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }

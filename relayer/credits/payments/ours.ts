@@ -1,10 +1,14 @@
-/** Which payments are ours: those whose metadata, written by us when the intent was made, name this deployment and an account. */
+/**
+ * Recognises payments of this deployment: their metadata, set when the intent is created, names the deployment and an
+ * account.
+ */
 import type Stripe from "stripe";
 import { parseHash32, type AccountId } from "../../../protocol/ids";
 
 export const CURRENCY = "usd";
+const RECEIPT_CHARACTERS = 2_000;
 
-/** Several deployments may share one account at the processor: each credits its own intents only. */
+/** Several deployments may share one processor account: each credits only its own intents. */
 export function metadataOf(deployment: string, accountId: AccountId): Record<string, string> {
   return { deployment, account_id: accountId };
 }
@@ -12,6 +16,17 @@ export function metadataOf(deployment: string, accountId: AccountId): Record<str
 export function accountOf(metadata: Stripe.Metadata | null, deployment: string): AccountId | undefined {
   if (metadata?.deployment !== deployment || metadata.account_id === undefined) return undefined;
   return parseHash32(metadata.account_id) as AccountId | undefined;
+}
+
+const PROCESSOR = /^(?:[a-z0-9-]+\.)*stripe\.com$/;
+
+/** The receipt's URL if the charge has one: only https pages of the processor, since owners are sent there. */
+export function receiptOf(charge: string | Pick<Stripe.Charge, "receipt_url"> | null | undefined): string | undefined {
+  const text = typeof charge === "string" ? undefined : charge?.receipt_url;
+  if (typeof text !== "string" || text.length > RECEIPT_CHARACTERS || !URL.canParse(text)) return undefined;
+  const { protocol, hostname, port, username, password, href } = new URL(text);
+  const isPlain = protocol === "https:" && port === "" && username === "" && password === "";
+  return isPlain && PROCESSOR.test(hostname) ? href : undefined;
 }
 
 export function idOf(reference: string | { readonly id: string } | null | undefined): string | undefined {

@@ -1,6 +1,7 @@
 /**
- * The payment processor, seen through its own package with explicit time-outs and retries. Its errors come out under our names: whatever means
- * "not reachable, not sure" is `payments_unavailable`, since nothing is credited or lost by it (the event will come, or reconciliation finds it).
+ * The payment processor's client, with explicit time-outs and retries. Errors are mapped to this API's codes: anything
+ * unreachable or uncertain is `payments_unavailable`. Nothing is credited or lost by that: the event arrives later, or
+ * reconciliation finds it.
  */
 import Stripe from "stripe";
 import { KeywrightError } from "../../../protocol/errors";
@@ -10,7 +11,7 @@ export interface PaymentKeys {
   readonly secretKey: Secret;
   readonly publishableKey: string;
   readonly webhookSecret: Secret;
-  /** Another place that speaks the processor's HTTP (the development double); absent = the processor itself. */
+  /** Another server with the processor's HTTP API (the development double); absent = the processor itself. */
   readonly apiBase?: string | undefined;
 }
 
@@ -18,7 +19,12 @@ const TIMEOUT_MS = 10_000;
 const RETRIES = 2;
 
 export function openProcessor(keys: PaymentKeys): Stripe {
-  return new Stripe(keys.secretKey.reveal(), { timeout: TIMEOUT_MS, maxNetworkRetries: RETRIES, telemetry: false, ...addressOf(keys.apiBase) });
+  return new Stripe(keys.secretKey.reveal(), {
+    timeout: TIMEOUT_MS,
+    maxNetworkRetries: RETRIES,
+    telemetry: false,
+    ...addressOf(keys.apiBase),
+  });
 }
 
 function addressOf(apiBase: string | undefined): { host?: string; port?: string; protocol?: "http" | "https" } {
@@ -28,7 +34,7 @@ function addressOf(apiBase: string | undefined): { host?: string; port?: string;
   return { host: url.hostname, port: url.port || (protocol === "https" ? "443" : "80"), protocol };
 }
 
-/** Runs one call to the processor. `missing` is what a 404 means here. */
+/** Runs one call to the processor. `missing` is the error for a 404. */
 export async function ask<T>(call: () => Promise<T>, missing?: KeywrightError): Promise<T> {
   try {
     return await call();
@@ -39,11 +45,24 @@ export async function ask<T>(call: () => Promise<T>, missing?: KeywrightError): 
 
 function translated(error: unknown, missing: KeywrightError | undefined): unknown {
   if (error instanceof KeywrightError) return error;
-  if (missing !== undefined && error instanceof Stripe.errors.StripeInvalidRequestError && error.code === "resource_missing") return missing;
+  if (
+    missing !== undefined &&
+    error instanceof Stripe.errors.StripeInvalidRequestError &&
+    error.code === "resource_missing"
+  )
+    return missing;
   if (error instanceof Stripe.errors.StripeIdempotencyError) {
-    return new KeywrightError("idempotency_conflict", "This attempt was begun with other values. Start a new attempt.", {}, { cause: error });
+    return new KeywrightError(
+      "idempotency_conflict",
+      "This attempt was begun with other values. Start a new attempt.",
+      {},
+      { cause: error },
+    );
   }
-  return paymentsUnavailable("The payment processor did not answer. Nothing was charged or credited by this call; try again.", error);
+  return paymentsUnavailable(
+    "The payment processor did not answer. Nothing was charged or credited by this call; try again.",
+    error,
+  );
 }
 
 export function paymentsUnavailable(detail: string, cause?: unknown): KeywrightError {

@@ -1,6 +1,7 @@
 /**
- * Finds what no webhook brought: the processor keeps its events for 30 days, and those since the last complete look (less an hour, for clocks and
- * stragglers) are applied once more. Unlike a list of intents by date this also finds a payment made long after its intent, and refunds and disputes.
+ * Makes up for missed webhooks: the processor keeps events for 30 days, and those since the last complete run (minus an
+ * hour for clock skew and late events) are applied again. Unlike listing intents by date, this also finds payments made
+ * long after their intent, refunds and disputes.
  */
 import { sql } from "kysely";
 import type Stripe from "stripe";
@@ -18,7 +19,7 @@ export interface Reconciliation {
   readonly deployment: string;
 }
 
-/** Returns how many events about our payments were looked at. */
+/** Returns how many events about this deployment's payments were applied. */
 export async function reconcile({ db, stripe, deployment }: Reconciliation): Promise<number> {
   const startedAt = Math.floor(Date.now() / 1000);
   const since = (await readWatermark(db)) ?? startedAt - KEPT_SECONDS;
@@ -40,6 +41,10 @@ async function writeWatermark(db: Db, seconds: number): Promise<void> {
   await db
     .insertInto("credit_settings")
     .values({ name: WATERMARK, value: JSON.stringify(seconds) })
-    .onConflict((conflict) => conflict.column("name").doUpdateSet({ value: sql`to_jsonb(greatest((credit_settings.value)::int8, (excluded.value)::int8))` }))
+    .onConflict((conflict) =>
+      conflict
+        .column("name")
+        .doUpdateSet({ value: sql`to_jsonb(greatest((credit_settings.value)::int8, (excluded.value)::int8))` }),
+    )
     .execute();
 }

@@ -39,7 +39,7 @@ async function ledger(db: Kysely<unknown>): Promise<void> {
   await sql`create index ledger_entries_by_kind on ledger_entries (kind, created_at)`.execute(db);
   await sql`create function refuse_ledger_change() returns trigger language plpgsql as
     $$ begin raise exception 'the ledger is append-only: correct it with a further entry'; end $$`.execute(db);
-  // Both legs of every entry, for accountants: the totals of all books together are zero.
+  // Both legs of every entry: over all books the totals sum to zero.
   await sql`create view ledger_postings as
     select id as entry_id, account_id as book, amount_cents, created_at from ledger_entries
     union all select id, contra, -amount_cents, created_at from ledger_entries`.execute(db);
@@ -61,7 +61,9 @@ async function reservations(db: Kysely<unknown>): Promise<void> {
     created_at timestamptz not null default now(),
     closed_at timestamptz
   )`.execute(db);
-  await sql`create index credit_reservations_held on credit_reservations (instance_id) where state = 'held'`.execute(db);
+  await sql`create index credit_reservations_held on credit_reservations (instance_id) where state = 'held'`.execute(
+    db,
+  );
 }
 
 async function payments(db: Kysely<unknown>): Promise<void> {

@@ -62,9 +62,15 @@ async function submissions(db: Kysely<unknown>): Promise<void> {
     check (nonce is not null or state = 'failed')
   )`.execute(db);
   await sql`create unique index submissions_nonce on submissions (payer, nonce)`.execute(db);
-  await sql`create index submissions_open on submissions (account_id) where state in ('reserved', 'signed', 'sent')`.execute(db);
-  await sql`create index submissions_mined on submissions (block_number) where state not in ('reserved', 'signed', 'sent', 'confirmed')`.execute(db);
-  await sql`create unique index submissions_one_top_up on submissions (to_payer) where state in ('reserved', 'signed', 'sent')`.execute(db);
+  await sql`create index submissions_open on submissions (account_id) where state in ('reserved', 'signed', 'sent')`.execute(
+    db,
+  );
+  await sql`create index submissions_mined on submissions (block_number) where state not in ('reserved', 'signed', 'sent', 'confirmed')`.execute(
+    db,
+  );
+  await sql`create unique index submissions_one_top_up on submissions (to_payer) where state in ('reserved', 'signed', 'sent')`.execute(
+    db,
+  );
 }
 
 async function attempts(db: Kysely<unknown>): Promise<void> {

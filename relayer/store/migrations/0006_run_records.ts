@@ -14,13 +14,17 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     pkps_used jsonb not null,
     started_at timestamptz not null
   )`.execute(db);
-  // One index for the list and for each of its filters: a page is read from the index, however many runs there are.
+  // One index for the list and one per filter: pages are read from an index, however many runs there are.
   await sql`create index run_records_by_account on run_records (account_id, started_at desc, run_id)`.execute(db);
   await sql`create index run_records_by_key on run_records (account_id, key_id, started_at desc, run_id)`.execute(db);
-  await sql`create index run_records_by_action on run_records (account_id, action_hash, started_at desc, run_id)`.execute(db);
-  await sql`create index run_records_by_outcome on run_records (account_id, outcome, started_at desc, run_id)`.execute(db);
+  await sql`create index run_records_by_action on run_records (account_id, action_hash, started_at desc, run_id)`.execute(
+    db,
+  );
+  await sql`create index run_records_by_outcome on run_records (account_id, outcome, started_at desc, run_id)`.execute(
+    db,
+  );
   await sql`create index run_records_by_age on run_records (started_at)`.execute(db);
-  // How many records each combination of filters finds; the empty text stands for "any". No list ever counts its rows.
+  // Number of records per combination of filters; '' stands for "any". Lists never count rows.
   await sql`create table run_counts (
     account_id text not null,
     key_id text not null,

@@ -1,4 +1,4 @@
-/** All migrations in order. A migration that has been released is never changed; the next one corrects it. */
+/** All migrations in order. A released migration is never changed; a later one corrects it. */
 import type { Migration } from "kysely";
 import * as instances from "./0000_instances";
 import * as credits from "./0001_credits";
@@ -11,6 +11,12 @@ import * as idempotencyClaims from "./0007_idempotency_claims";
 import * as years from "./0008_years";
 import * as batches from "./0009_batches";
 import * as claimsInOrder from "./0010_claims_in_order";
+import * as sessionLocks from "./0011_session_locks";
+import * as lateSettlements from "./0012_late_settlements";
+import * as signers from "./0013_signers";
+import * as sharedCode from "./0014_shared_code";
+import * as runEnds from "./0015_run_ends";
+import * as receipts from "./0016_receipts";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -24,4 +30,10 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0008_years": years,
   "0009_batches": batches,
   "0010_claims_in_order": claimsInOrder,
+  "0011_session_locks": sessionLocks,
+  "0012_late_settlements": lateSettlements,
+  "0013_signers": signers,
+  "0014_shared_code": sharedCode,
+  "0015_run_ends": runEnds,
+  "0016_receipts": receipts,
 };

@@ -2,19 +2,19 @@ import type { Generated } from "kysely";
 import type { SubmissionState } from "../../chain/submissions/states";
 import type { Int8, Json, Timestamp } from "./types";
 
-/** A duty that one instance at a time has for all. */
+/** Tasks that one instance performs for all; the table keeps its original name. */
 export interface ChainDutiesTable {
   name: string;
   instance_id: string | null;
 }
 
-/** A payer: 0 is the admin payer, who only tops the others up. */
+/** A payer: 0 is the admin payer, which only tops up the others. */
 export interface LanesTable {
   payer: number;
   address: string;
-  /** The nonce the next submission takes; changed only by statements that name its old value or lock the row. */
+  /** The nonce of the next submission; changed only by statements that compare its old value or lock the row. */
   next_nonce: Int8;
-  /** Beyond the wanted number of payers: takes nothing new. */
+  /** Exceeds the wanted number of payers: accepts nothing new. */
   draining: Generated<boolean>;
   /** The contract lists it as an API payer. */
   registered: Generated<boolean>;
@@ -24,12 +24,13 @@ export interface LanesTable {
 }
 
 export interface AccountTurnsTable {
+  /** An account id, or the signer of forward requests, whose writes are serialized too. */
   account_id: string;
-  /** The lane the account sticks to. */
+  /** The lane the account is pinned to. */
   payer: number | null;
-  /** Raised by each write: whoever simulated before another's write must simulate again. */
+  /** Incremented by each write: a write simulated before another's must be simulated again. */
   turn: Generated<Int8>;
-  /** Block of the last write that had an outcome: reads are served from there on. */
+  /** Block of the last write with an outcome: reads are served from that block or later. */
   last_block: Generated<Int8>;
 }
 
@@ -41,29 +42,32 @@ export interface KeptFailure {
 
 export interface SubmissionsTable {
   id: string;
-  /** Null for our own: batches, fillers of a nonce, top-ups. */
+  /** Null for the service's own: batches, no-ops that fill a nonce, top-ups. */
   account_id: string | null;
   kind: string;
   state: SubmissionState;
   payer: number;
-  /** The row of the batch it travels in, which holds nonce and attempts for it; null where the row holds its own. */
+  /** The batch's row, which holds nonce and attempts; null where this row holds its own. */
   batch_id: Generated<string | null>;
-  /** Which call of the batch it is, from 0. */
+  /** Index of the call in its batch, from 0. */
   place: Generated<number | null>;
-  /** Null in a batch, and once it was given back. */
+  /** Null in a batch, and once the nonce was given back. */
   nonce: Int8 | null;
+  /** Calldata; a forward request as encoded by `encodeForward` where there is a signer. */
   calldata: string | null;
   tag: string | null;
+  /** The owner who signed it as a forward request. */
+  signer: Generated<string | null>;
   gas_limit: Int8 | null;
   /** Top-ups only. */
   to_payer: number | null;
   amount_wei: string | null;
   idempotency_key: string | null;
-  /** Came with a reservation, so that the books want to hear of it. */
+  /** Has a credit reservation, so credits must receive its outcome. */
   billed: Generated<boolean>;
-  /** To be given up: its nonce is filled with a transaction that does nothing. */
+  /** To be abandoned: a no-op fills its nonce. */
   cancelled: Generated<boolean>;
-  /** The instance that watches it; null = whoever comes first. */
+  /** The instance that watches it; null = any instance may take it. */
   instance_id: string | null;
   request_id: string | null;
   transaction_hash: string | null;
@@ -72,13 +76,13 @@ export interface SubmissionsTable {
   result: Json<Record<string, string>> | null;
   error: Json<KeptFailure> | null;
   charged: Generated<boolean>;
-  /** What had been answered before a reorg. */
+  /** The outcome reported before a reorg. */
   before: Json<{ result?: Record<string, string>; error?: KeptFailure }> | null;
   created_at: Timestamp;
   updated_at: Timestamp;
 }
 
-/** A signed transaction of a submission; all of one submission have its nonce, so that at most one of them can land. */
+/** A signed transaction of a submission; all attempts share its nonce, so that at most one can be mined. */
 export interface SubmissionAttemptsTable {
   hash: string;
   submission_id: string;
@@ -94,13 +98,13 @@ export interface ChainSettingsTable {
   value: Json<unknown>;
 }
 
-/** The newest blocks the follower has read; the newest one is where it stands. */
+/** The newest blocks the follower has read; the newest is its position. */
 export interface FollowedBlocksTable {
   number: Int8;
   hash: string;
 }
 
-/** Append-only: an event that a reorg took away is followed by the same with `removed`. */
+/** Append-only: an event undone by a reorg is followed by a copy with `removed`. */
 export interface ChainEventsTable {
   cursor: Generated<Int8>;
   /** Null for events of the contract itself. */
@@ -114,7 +118,7 @@ export interface ChainEventsTable {
   /** The owner the event names, if it names one. */
   owner: string | null;
   removed: Generated<boolean>;
-  /** A later entry takes this one back, so that it counts no more. */
+  /** A later row removes this event, so it no longer counts. */
   retracted: Generated<boolean>;
 }
 

@@ -1,14 +1,19 @@
 import type { Generated } from "kysely";
 import type { Int8, Json, Timestamp } from "./types";
 
-/** What an account has: a row changed in the same transaction as its ledger entries. Keyed by account id, so conversion and transfer move nothing. */
+/**
+ * An account's balance: a row changed in the same transaction as its ledger entries. Keyed by account id, so conversion
+ * and transfer move nothing.
+ */
 export interface CreditAccountsTable {
   account_id: string;
-  /** Sum of the account's ledger entries; below zero only through refunds and disputes. */
+  /**
+   * Sum of the account's ledger entries; below zero only through refunds, disputes, corrections and late settlements.
+   */
   balance_cents: Generated<Int8>;
-  /** How much of it is held by open reservations. */
+  /** The part of it held by open reservations. */
   reserved_cents: Generated<Int8>;
-  /** How many ledger entries it has: no list counts its rows. */
+  /** Number of ledger entries: lists never count rows. */
   entries: Generated<Int8>;
   /** Kept for the payment processor only; never on chain, never in logs. */
   email: string | null;
@@ -24,12 +29,12 @@ export interface KeySpendingTable {
 
 export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "reversal" | "correction" | "write" | "run";
 
-/** The house's side of every entry. */
+/** The service's side of every entry. */
 export type HouseBook = "promotions" | "payments" | "revenue" | "corrections";
 
 /**
- * The ledger, append-only (a trigger refuses UPDATE, DELETE and TRUNCATE). One row is both legs of a posting: `amount_cents` to the account
- * and the same amount out of the house's book, so that half a posting cannot exist.
+ * The ledger, append-only (a trigger refuses UPDATE, DELETE and TRUNCATE). One row is both legs of a posting:
+ * `amount_cents` to the account and the same amount out of the service's book, so that half a posting cannot exist.
  */
 export interface LedgerEntriesTable {
   id: Generated<Int8>;
@@ -40,7 +45,7 @@ export interface LedgerEntriesTable {
   kind: EntryKind;
   /** What the entry is for: submission id, run id, payment intent id. */
   reference: string;
-  /** Unique: the same act never posts twice. */
+  /** Unique: the same operation never posts twice. */
   posting_key: string;
   key_id: string | null;
   created_at: Timestamp;
@@ -48,53 +53,57 @@ export interface LedgerEntriesTable {
 
 export type ReservationState = "held" | "settled" | "released";
 
-/** Credit held for one act: a write (id = submission id) or a run. */
+/** Credit held for one operation: a write (id = submission id) or a run. */
 export interface CreditReservationsTable {
   id: string;
   kind: "write" | "run";
   account_id: string;
   key_id: string | null;
   reserved_cents: Int8;
-  /** What it came to; null while held. */
+  /** What it cost; null while held. */
   cost_cents: Int8 | null;
   state: Generated<ReservationState>;
-  /** The instance that answers for it, until a write's submission is written down. */
+  /** The instance responsible for it, until a write's submission is stored. */
   instance_id: string;
-  /** True once the submission exists: from then on its outcome decides, whichever instance sees it. */
+  /** True once the submission is stored: from then on its outcome decides, whichever instance sees it. */
   bound: Generated<boolean>;
+  /** Released because its instance was presumed dead. If that was alive, it still settles it. */
+  given_back: Generated<boolean>;
   created_at: Timestamp;
   closed_at: Timestamp | null;
 }
 
-/** One row per payment intent of ours that an event or a confirmation spoke of, in whatever order they came. */
+/** One row per payment intent of this deployment that an event or a confirmation mentioned, in any order. */
 export interface PaymentsTable {
   intent_id: string;
-  /** Known from the intent; null while only a refund has been heard of. */
+  /** Known from the intent; null while only a refund or a receipt has been reported. */
   account_id: string | null;
   /** Zero until the intent has succeeded and was credited, exactly once. */
   credited_cents: Generated<Int8>;
-  /** The largest cumulative sum the processor has told. */
+  /** The largest cumulative sum the processor has reported. */
   refunded_cents: Generated<Int8>;
-  /** What refunds and open disputes have taken back from the account so far. */
+  /** Total debited so far for refunds and open disputes. */
   debited_cents: Generated<Int8>;
-  /** How often `debited_cents` has moved; numbers the ledger entries. */
+  /** Number of changes of `debited_cents`; numbers the ledger entries. */
   adjustments: Generated<Int8>;
+  /** URL of the processor's receipt; null until reported. */
+  receipt_url: string | null;
   created_at: Timestamp;
 }
 
-/** The refunds and disputes of an intent one by one, so that their events may come in any order. */
+/** Each refund and dispute of an intent, so that their events may arrive in any order. */
 export interface PaymentClaimsTable {
   claim_id: string;
   kind: "refund" | "dispute";
   intent_id: string;
   amount_cents: Int8;
-  /** The refund failed, the dispute's money came back or was never taken; what was told last counts. */
+  /** The refund failed, or the dispute's money was returned or never taken; the newest report counts. */
   withdrawn: boolean;
   /** Unix seconds of the newest event about it. */
   told_at: Generated<Int8>;
 }
 
-/** Intents asked for under a client's attempt key: a second press of the button gives the first one's intent. */
+/** Intents requested under a client's attempt key: a repeated attempt gets the first one's intent. */
 export interface PaymentAttemptsTable {
   account_id: string;
   attempt_key: string;

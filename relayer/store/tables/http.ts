@@ -1,17 +1,20 @@
 import type { Json, Timestamp } from "./types";
 
-/** A request named by its sender, and what was answered; kept for a day. Never a secret, never a body. */
+/** A request named by its client, and its response; kept for a day. Never a secret, never a request body. */
 export interface IdempotentRequestsTable {
   /** Hash of route and account, key or address. */
   scope: string;
   key: string;
   body_hash: string;
-  /** running: an instance is at it · open: its outcome was not known when it was answered · done: `answer` is kept. */
+  /**
+   * running: an instance is processing it · open: its outcome was unknown when it was answered · done: `answer` is
+   * stored.
+   */
   state: "running" | "open" | "done";
   instance_id: string;
-  /** The name of the act itself: a retry of an act whose outcome is not known carries the same one. */
+  /** Id of the operation itself: retries of an operation with unknown outcome reuse it. */
   attempt_id: string;
-  /** The beginning or takeover that acts now; null in rows of older relayers. */
+  /** The current beginning or takeover; null in rows of older relayers. */
   claim_id: string | null;
   status: number | null;
   answer: Json<unknown> | null;
@@ -24,16 +27,17 @@ export interface KnownCidsTable {
   cid: string;
 }
 
-/** Points of the rate limiter's windows, shared by all relayers; its layout is rate-limiter-flexible's. */
+/** Points of the rate limiter's windows, shared by all relayers; in rate-limiter-flexible's layout. */
 export interface RateLimitsTable {
   key: string;
   points: number;
   expire: number | null;
 }
 
-/** Tables of the HTTP face: idempotent answers, known CIDs, rate limits. */
+/** Tables of the HTTP API: idempotent requests, known CIDs, rate limits. */
 export interface HttpTables {
   idempotent_requests: IdempotentRequestsTable;
   known_cids: KnownCidsTable;
   rate_limits: RateLimitsTable;
+  fleeting_rates: RateLimitsTable;
 }

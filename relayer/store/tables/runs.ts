@@ -1,8 +1,8 @@
 import type { Int8, Json, Timestamp } from "./types";
 
-/** What is kept of a run: never its parameters, logs or response. */
+/** What is stored of a run: never its parameters, logs or response. */
 export interface RunRecordsTable {
-  /** Of the run's reservation: a run is recorded once. */
+  /** The run's reservation: a run is recorded once. */
   run_id: string;
   account_id: string;
   /** The key that ran it; the account's own id for its owner. */
@@ -19,7 +19,7 @@ export interface RunRecordsTable {
   started_at: Timestamp;
 }
 
-/** How many records each combination of filters finds; the empty text stands for "any". */
+/** Number of records per combination of filters; the empty text stands for "any". */
 export interface RunCountsTable {
   account_id: string;
   key_id: string;
@@ -28,7 +28,7 @@ export interface RunCountsTable {
   runs: Int8;
 }
 
-/** Sums of a day (UTC) and a key. */
+/** Sums per day (UTC) and key. */
 export interface RunDaysTable {
   account_id: string;
   day: string;
@@ -39,7 +39,32 @@ export interface RunDaysTable {
   duration_ms: number;
 }
 
+/** Ends of runs that have not become records yet. */
+export interface RunEndsTable extends RunRecordsTable {
+  /** In insertion order. */
+  place: Int8;
+}
+
+/** Code by CID, available to the executors of all machines. */
+export interface SharedCodeTable {
+  cid: string;
+  code: Buffer;
+  bytes: Int8;
+  touched_at: Timestamp;
+}
+
+/** Accounts whose runs named the code, each with its last use (to the hour). */
+export interface SharedCodeUsesTable {
+  account_id: string;
+  cid: string;
+  bytes: Int8;
+  used_at: Timestamp;
+}
+
 export interface RunTables {
+  run_ends: RunEndsTable;
+  shared_code: SharedCodeTable;
+  shared_code_uses: SharedCodeUsesTable;
   run_records: RunRecordsTable;
   run_counts: RunCountsTable;
   run_days: RunDaysTable;

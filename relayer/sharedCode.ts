@@ -1,0 +1,97 @@
+/**
+ * Makes runs by CID work on every machine. Code sent with a run is stored for all relayers; if this machine's executor
+ * does not have the code of a run, it gets the stored copy before it looks outside. The executor recomputes the CID, so
+ * the store is trusted no more than a gateway.
+ */
+import { LRUCache } from "lru-cache";
+import { KeywrightError } from "../protocol/errors";
+import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../protocol/executor";
+import { parseCid } from "../protocol/cid";
+import type { AccountId, Cid } from "../protocol/ids";
+import type { AskedRun, RunQuestion } from "./askedRun";
+import type { CallContext, Executor } from "./executorClient";
+import type { SharedCodeStore } from "./store/sharedCode";
+
+type Outcome = ExecutorAnswer<"run">;
+
+/** A use is recorded at most once per this interval. */
+const NOTED_FOR_MS = 60 * 60_000;
+const MOST_NOTED = 50_000;
+
+export class CodeSharingExecutor implements Executor {
+  /** Accounts and CIDs whose use was recorded recently. */
+  readonly #noted = new LRUCache<string, true>({ max: MOST_NOTED, ttl: NOTED_FOR_MS });
+
+  constructor(
+    private readonly executor: Executor,
+    private readonly store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">,
+    private readonly onError: (error: unknown) => void,
+  ) {}
+
+  call<C extends ExecutorCall>(name: C, input: ExecutorRequest<C>, context?: CallContext): Promise<ExecutorAnswer<C>> {
+    return this.executor.call(name, input, context);
+  }
+
+  askRun(question: RunQuestion, context: CallContext = {}): AskedRun {
+    const ask = (changes: Partial<RunQuestion>): AskedRun => this.executor.askRun({ ...question, ...changes }, context);
+    const first = ask(question.code === undefined ? { keptOnly: true } : {});
+    let last = first;
+    const runAgain = (limitMs: number, changes: Partial<RunQuestion>): Promise<Outcome> => {
+      last = ask(changes);
+      return last.start(limitMs);
+    };
+    const start = async (limitMs: number): Promise<Outcome> => {
+      const outcome = await first.start(limitMs).catch((error: unknown) => {
+        const cid =
+          question.code === undefined && hasCode(error, "code_not_found") ? parseCid(question.cid ?? "") : undefined;
+        if (cid === undefined) throw error;
+        return this.#runNotKept(cid, (changes) => runAgain(limitMs, changes));
+      });
+      // Such runs may be free: they would fill the store for nothing.
+      if (outcome.faultIsOurs || outcome.error?.code === "invalid_code") return outcome;
+      const { accountId } = await first.permission;
+      await this.#note(accountId, outcome.cid as Cid, question.code);
+      return outcome;
+    };
+    return {
+      permission: first.permission,
+      start,
+      abandon: () => first.abandon(),
+      get mayHaveRun() {
+        return last.mayHaveRun;
+      },
+    };
+  }
+
+  /** Runs with the stored code if there is any, else with what the executor finds outside. */
+  async #runNotKept(cid: Cid, run: (changes: Partial<RunQuestion>) => Promise<Outcome>): Promise<Outcome> {
+    const kept = await this.store.read(cid).catch((error: unknown) => {
+      this.onError(error);
+      return undefined;
+    });
+    if (kept === undefined) return run({});
+    try {
+      return await run({ cid, code: kept.toString("utf8") });
+    } catch (error) {
+      if (!hasCode(error, "code_unavailable")) throw error;
+      // The stored bytes do not match this CID.
+      await this.store.drop(cid).catch(this.onError);
+      return run({});
+    }
+  }
+
+  /** A failed copy never fails the run. */
+  async #note(accountId: AccountId, cid: Cid, code: string | undefined): Promise<void> {
+    const name = `${accountId} ${cid}`;
+    if (this.#noted.has(name)) return;
+    try {
+      if (code === undefined) await this.store.use(accountId, cid);
+      else await this.store.keep(accountId, cid, Buffer.from(code, "utf8"));
+      this.#noted.set(name, true);
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+}
+
+const hasCode = (error: unknown, code: string): boolean => error instanceof KeywrightError && error.code === code;
