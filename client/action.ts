@@ -1,6 +1,6 @@
 /**
- * `keywright/action`: the types of what an action sees besides the web's own globals (those of `"lib": ["es2023", "webworker"]` that docs/actions.md lists).
- * In a tsconfig: `"types": ["keywright/action"]`.
+ * `keywright/action`: the types of what an action sees besides the web's own globals (those of `"lib": ["es2023",
+ * "webworker"]` that docs/actions.md lists). In a tsconfig: `"types": ["keywright/action"]`.
  */
 import type { ethers as Ethers } from "ethers";
 

@@ -1,6 +1,6 @@
 /**
  * The client of an account in API mode (and of a usage key in either mode): every operation of the HTTP interface.
- * Source: specification §4, §5; wire.
+ * Source: docs/conformance.md §4, §5.
  */
 import { ClientError } from "./errors";
 import { isKeyText } from "./fields";
@@ -11,14 +11,17 @@ import type { Input } from "./wire";
 export interface ClientOptions extends TransportOptions {
   /** Account key or usage key. Without one only the open operations answer. */
   readonly apiKey?: string;
-  /** For owners who sign in with an identity provider: the ID token, or a function that gets a fresh one for each call. */
+  /**
+   * For owners who sign in with an identity provider: the ID token, or a function that gets a fresh one for each call.
+   */
   readonly identityToken?: string | (() => string | Promise<string>);
 }
 
 export type Client = Operations;
 
 /**
- * @throws ClientError `invalid_argument` when a key or the address of the service cannot be one; the key is never part of the message.
+ * @throws ClientError `invalid_argument` when a key or the address of the service cannot be one; the key is never part
+ * of the message.
  */
 export function createClient(options: ClientOptions): Client {
   return clientOver(createTransport(options), credentialOf(options));
@@ -30,18 +33,22 @@ export function clientOver(transport: Transport, credential: Credential): Client
 }
 
 function credentialOf({ apiKey, identityToken }: ClientOptions): Credential {
-  if (apiKey !== undefined && identityToken !== undefined) throw new ClientError("invalid_argument", "Give apiKey or identityToken, not both.");
+  if (apiKey !== undefined && identityToken !== undefined)
+    throw new ClientError("invalid_argument", "Give apiKey or identityToken, not both.");
   if (apiKey !== undefined) {
-    if (!isKeyText(apiKey)) throw new ClientError("invalid_argument", "apiKey must be 44 characters of base64, as the service gave it.");
+    if (!isKeyText(apiKey))
+      throw new ClientError("invalid_argument", "apiKey must be 44 characters of base64, as the service gave it.");
     return () => ({ "x-api-key": apiKey });
   }
   if (identityToken === undefined) return () => ({});
-  return async () => ({ "x-identity-token": typeof identityToken === "string" ? identityToken : await identityToken() });
+  return async () => ({
+    "x-identity-token": typeof identityToken === "string" ? identityToken : await identityToken(),
+  });
 }
 
 const RUN_GRACE_MS = 30_000;
 
-/** A run that may take long is waited for as long as it may take. */
+/** Waits at least as long as the run's own time limit. */
 function patientWithRun(input: Input<"runAction">, options: CallOptions): CallOptions {
   if (options.timeoutMs !== undefined || input.timeout_ms === undefined) return options;
   return { ...options, timeoutMs: Number(input.timeout_ms) + RUN_GRACE_MS };
@@ -49,7 +56,7 @@ function patientWithRun(input: Input<"runAction">, options: CallOptions): CallOp
 
 export type NewAccount = Result<"newAccount"> & { readonly api_key: string };
 
-/** Makes an API-mode account and a client that holds its key. The key is in `account.api_key`, once: keep it. */
+/** Makes an API-mode account and a client that holds its key. `account.api_key` is shown only once: store it. */
 export async function createAccount(
   options: TransportOptions,
   account: Input<"newAccount">,
@@ -58,7 +65,8 @@ export async function createAccount(
   const transport = createTransport(options);
   const answer = await clientOver(transport, () => ({})).newAccount(account, callOptions);
   const { api_key } = answer;
-  if (api_key === undefined) throw new ClientError("unexpected_answer", "The service made an account and showed no key.");
+  if (api_key === undefined)
+    throw new ClientError("unexpected_answer", "The service made an account and showed no key.");
   return { account: { ...answer, api_key }, client: clientOver(transport, () => ({ "x-api-key": api_key })) };
 }
 

@@ -1,8 +1,17 @@
-// Bundles the SDK for browsers: one ES module with everything it needs, a second one for the CID of code, and one each for programs that bring ethers or viem.
+// Bundles the SDK for browsers: one ES module with everything it needs, a second one for the CID of code, and one each
+// for programs that bring ethers or viem.
 import { build } from "esbuild";
 import { join } from "node:path";
 
-const options = { bundle: true, platform: "browser", target: "es2022", format: "esm", minify: true, sourcemap: "linked", logLevel: "warning" };
+const options = {
+  bundle: true,
+  platform: "browser",
+  target: "es2022",
+  format: "esm",
+  minify: true,
+  sourcemap: "linked",
+  logLevel: "warning",
+};
 
 export default async function bundleForBrowsers({ root, outdir }) {
   const output = { absWorkingDir: root, outdir: join(outdir, "browser"), outExtension: { ".js": ".mjs" } };
@@ -18,14 +27,16 @@ export default async function bundleForBrowsers({ root, outdir }) {
   ]);
 }
 
-/** What a program that uses these entries brings itself. */
+/** Peer dependencies of these entries: not bundled. */
 export const PEERS = ["ethers", "viem", "viem/*"];
 
-/** The class of errors is the main entry's in every entry, so that `instanceof` holds. */
+/** Every entry uses the main entry's error class, so that `instanceof` works across entries. */
 export function sharedErrors(path) {
   return {
     name: "shared-errors",
     setup: ({ onResolve }) =>
-      void onResolve({ filter: /(^|\/)errors$/ }, ({ importer }) => (/[\\/]client[\\/]/.test(importer) ? { path, external: true } : undefined)),
+      void onResolve({ filter: /(^|\/)errors$/ }, ({ importer }) =>
+        /[\\/]client[\\/]/.test(importer) ? { path, external: true } : undefined,
+      ),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The client of a ChainSecured owner: mints by signature over HTTP, writes by transactions of the owner's wallet or multisig, reads from the chain itself,
- * billing by a signed header. Source: specification §3, §4 "ChainSecured endpoints", §5.6 to §5.8.
+ * The client of a ChainSecured owner: mints by signature over HTTP, writes by transactions of the owner's wallet or
+ * multisig, reads from the chain itself, billing by a signed header. Source: docs/conformance.md §3, §4, §5.
  */
 import type { Provider, Signer } from "ethers";
 import { keyIdOf, packedAccountId, parseAddress, type AccountId, type Address, type ApiKey } from "../protocol/ids";
@@ -15,9 +15,25 @@ import { operations, type Operations } from "./operations";
 import { contractReader, ownerReads, type OwnerReads } from "./reads";
 import { safeBatchFile, type OwnerTransaction, type SafeBatchFile, type SafeBatchMeta } from "./safe";
 import { createTransport, type CallOptions, type Transport, type TransportOptions } from "./transport";
-import { estimateWrite, sendWith, signEnvelope, tryWrite, walletErrorOf, type SendTransaction, type SendingOptions, type WriteEstimate } from "./wallet";
+import {
+  estimateWrite,
+  sendWith,
+  signEnvelope,
+  tryWrite,
+  walletErrorOf,
+  type SendTransaction,
+  type SendingOptions,
+  type WriteEstimate,
+} from "./wallet";
 import { createWalletAuth, type WalletAuth } from "./walletAuth";
-import { ownerWrites, type MintedUsageKey, type MintedWallet, type OwnerWrite, type OwnerWrites, type Sent } from "./writes";
+import {
+  ownerWrites,
+  type MintedUsageKey,
+  type MintedWallet,
+  type OwnerWrite,
+  type OwnerWrites,
+  type Sent,
+} from "./writes";
 import { ownerFlows, type OwnerFlows } from "./ownerFlows";
 
 export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
@@ -27,22 +43,30 @@ export interface ChainSecuredOptions extends TransportOptions, SendingOptions {
   readonly provider?: Provider;
   /** The account's owner, when it is not the signer: a Safe or another contract. */
   readonly owner?: string;
-  /** The account's id; default: that of the owner's own account. A converted or transferred account keeps the id it had: name it. */
+  /**
+   * The account's id; default: that of the owner's own account. A converted or transferred account keeps the id it had:
+   * name it.
+   */
   readonly accountId?: string;
-  /** How a transaction of the owner is sent when the owner is not the signer, for example through a Safe. Resolves when it is on chain. */
+  /**
+   * How a transaction of the owner is sent when the owner is not the signer, for example through a Safe. Resolves when
+   * it is on chain.
+   */
   readonly send?: SendTransaction;
   /**
-   * Who pays the gas: the wallet (default); the service, out of the account's credit, for which the owner only signs; or the service when the wallet has too
-   * little of the chain's coin.
+   * Who pays the gas: the wallet (default); the service, out of the account's credit, for which the owner only signs;
+   * or the service when the wallet has too little of the chain's coin.
    */
   readonly gas?: "wallet" | "service" | "wallet-or-service";
-  /** A wallet's header that is in use already, so that its user is not asked twice; default: one of its own. */
+  /** An existing wallet header to reuse, so that the user does not sign twice; default: a new one. */
   readonly walletAuth?: WalletAuth;
-  /** What you know of the deployment: a service that says otherwise is refused. */
+  /** The expected deployment; a service that reports another one is refused. */
   readonly expect?: { readonly contractAddress?: string; readonly chainId?: number | bigint };
 }
 
-type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (...args: infer Args) => Promise<OwnerWrite<infer Result>>
+type Prepared<Name extends keyof OwnerWrites> = OwnerWrites[Name] extends (
+  ...args: infer Args
+) => Promise<OwnerWrite<infer Result>>
   ? (...args: Args) => Promise<Sent<Result>>
   : never;
 
@@ -51,41 +75,46 @@ type SendingWrites = { readonly [Name in Exclude<keyof OwnerWrites, "batch">]: P
 const BILLING = ["balance", "createPaymentIntent", "confirmPayment", "history", "listRuns", "usage", "events"] as const;
 const OPEN = ["stripeConfig", "limits", "getNodeChainConfig", "getActionIpfsId"] as const;
 
-export interface ChainSecuredClient extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof OPEN)[number]> {
+export interface ChainSecuredClient
+  extends SendingWrites, OwnerReads, OwnerFlows, Operations<(typeof BILLING | typeof OPEN)[number]> {
   readonly accountId: AccountId;
   readonly owner: Address;
   readonly contractAddress: Address;
   readonly chainId: bigint;
-  /** What the service's typed data is signed under. */
+  /** The EIP-712 domain of the service's typed data. */
   readonly typedDataDomain: TypedDataDomain;
-  /** Every write, prepared and not sent: for multisigs, batches, hardware at another desk. */
+  /** Every write, prepared and not sent: for multisigs, batches and offline signers. */
   readonly prepare: OwnerWrites;
-  /** Tries a prepared write, sends it as the owner and waits for it. */
+  /** Simulates a prepared write, sends it as the owner and waits for it to be mined. */
   send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
-  /** Tries a prepared write without sending it; throws the contract's refusal under its name. */
+  /** Simulates a prepared write without sending it; throws the contract's revert under its error code. */
   check(write: OwnerWrite): Promise<void>;
-  /** What sending a prepared write would use. Throws the contract's refusal under its name. */
+  /** Estimates the gas of a prepared write. Throws the contract's revert under its error code. */
   estimate(write: OwnerWrite): Promise<WriteEstimate>;
-  /** A prepared write as any wallet or multisig takes it. */
+  /** A prepared write as a plain transaction for any wallet or multisig. */
   transaction(write: OwnerWrite): OwnerTransaction;
   /** Prepared writes as a file for Safe's Transaction Builder. */
   safeFile(writes: readonly OwnerWrite[], meta: SafeBatchMeta): SafeBatchFile;
-  /** First half of a PKP: a key exists, and belongs to nobody until `registerPkp` is on chain. */
+  /** First half of creating a PKP: the key exists but has no owner until `registerPkp` is on chain. */
   mintPkp(options?: CallOptions): Promise<MintedWallet>;
-  /** First half of a usage key: the secret (yours alone, shown once) and what it takes to attach it (no secret). It is nothing until `attachUsageKey` is on chain. */
+  /**
+   * First half of creating a usage key: the secret (shown once) and the public data that attaches it. The key grants
+   * nothing until `attachUsageKey` is on chain.
+   */
   mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
 }
 
 /**
  * Asks the service for its chain and contract, checks that the wallet is on that chain, and gives the owner's client.
- * @throws ClientError `wrong_chain`, `no_provider`, `invalid_argument`, or whatever kept the service from answering.
+ * @throws ClientError `wrong_chain`, `no_provider`, `invalid_argument`, or the error of the failed request.
  */
 export async function createChainSecuredClient(options: ChainSecuredOptions): Promise<ChainSecuredClient> {
   const transport = createTransport(options);
   const deployment = await deploymentOf(transport, options);
   const signerAddress = toAddress(await options.signer.getAddress(), "signer");
   const owner = options.owner === undefined ? signerAddress : toAddress(options.owner, "owner");
-  const accountId = options.accountId === undefined ? packedAccountId(owner) : toAccountId(options.accountId, "accountId");
+  const accountId =
+    options.accountId === undefined ? packedAccountId(owner) : toAccountId(options.accountId, "accountId");
   const walletAuth = options.walletAuth ?? createWalletAuth(options.signer, deployment.domain);
   return assemble({
     ...deployment,
@@ -103,7 +132,7 @@ interface Deployment {
   readonly contractAddress: Address;
   readonly chainId: bigint;
   readonly domain: TypedDataDomain;
-  /** Asked for only where the service is to pay the gas. */
+  /** Computed only where the service pays the gas. */
   readonly forwardDomain: () => ForwardDomain;
   readonly provider: Provider;
 }
@@ -115,19 +144,21 @@ interface Parts extends Deployment {
   readonly signerAddress: Address;
   readonly signer: Signer;
   readonly walletAuth: WalletAuth;
-  /** Undefined when the owner is somebody else and the caller gave no way to reach it. */
+  /** Undefined when the owner is not the signer and the caller passed no `send`. */
   readonly send: SendTransaction | undefined;
 }
 
 async function deploymentOf(transport: Transport, options: ChainSecuredOptions): Promise<Deployment> {
   const provider = options.provider ?? options.signer.provider;
-  if (provider === null) throw new ClientError("no_provider", "The signer has no provider: connect it to one, or give `provider`.");
+  if (provider === null)
+    throw new ClientError("no_provider", "The signer has no provider: connect it to one, or give `provider`.");
   const config = await operations(["getNodeChainConfig"], transport, () => ({})).getNodeChainConfig();
   const contractAddress = toAddress(config.contract_address, "contract_address");
   const chainId = BigInt(config.chain_id);
   const { contractAddress: known, chainId: knownChain } = options.expect ?? {};
   const wallets = (await provider.getNetwork()).chainId;
-  if (wallets !== chainId) throw new ClientError("wrong_chain", `The wallet is on chain ${wallets}, the service on chain ${chainId}.`);
+  if (wallets !== chainId)
+    throw new ClientError("wrong_chain", `The wallet is on chain ${wallets}, the service on chain ${chainId}.`);
   if (knownChain !== undefined && BigInt(knownChain) !== chainId)
     throw new ClientError("wrong_chain", `The service is on chain ${chainId}, not ${knownChain}.`);
   if (known !== undefined && parseAddress(known) !== contractAddress)
@@ -183,7 +214,9 @@ function assemble(parts: Parts): ChainSecuredClient {
   };
 }
 
-function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "estimate" | "transaction"> & { sender: () => SendTransaction } {
+function sending(
+  parts: Parts,
+): Pick<ChainSecuredClient, "send" | "check" | "estimate" | "transaction"> & { sender: () => SendTransaction } {
   const { contractAddress, accountId, owner, provider } = parts;
   const transaction = (write: OwnerWrite): OwnerTransaction => ({ to: contractAddress, value: "0", data: write.data });
   const check = (write: OwnerWrite): Promise<void> => tryWrite(provider, owner, transaction(write));
@@ -192,7 +225,9 @@ function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "est
   const send = async <Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>> => {
     const sendTransaction = sender();
     await check(write);
-    const receipt = await sendTransaction(transaction(write)).catch((cause: unknown) => Promise.reject(walletErrorOf(cause)));
+    const receipt = await sendTransaction(transaction(write)).catch((cause: unknown) =>
+      Promise.reject(walletErrorOf(cause)),
+    );
     const result = write.resultOf(new AccountEvents(receipt.logs, contractAddress, accountId));
     return { ...result, success: true, transaction_hash: receipt.hash, block_number: receipt.blockNumber };
   };
@@ -200,23 +235,40 @@ function sending(parts: Parts): Pick<ChainSecuredClient, "send" | "check" | "est
 }
 
 function notTheOwner(owner: Address): never {
-  throw new ClientError("not_the_owner", `The owner is ${owner}: give \`send\`, or export the prepared write with transaction() or safeFile().`);
+  throw new ClientError(
+    "not_the_owner",
+    `The owner is ${owner}: give \`send\`, or export the prepared write with transaction() or safeFile().`,
+  );
 }
 
 function sendingWrites(prepare: OwnerWrites, send: ChainSecuredClient["send"]): SendingWrites {
   const { batch: _batch, ...single } = prepare;
   const entries = Object.entries(single) as [string, (...args: unknown[]) => Promise<OwnerWrite>][];
-  return Object.fromEntries(entries.map(([name, write]) => [name, async (...args: unknown[]) => send(await write(...args))])) as unknown as SendingWrites;
+  return Object.fromEntries(
+    entries.map(([name, write]) => [name, async (...args: unknown[]) => send(await write(...args))]),
+  ) as unknown as SendingWrites;
 }
 
-function mintsOf({ transport, signer, domain, accountId }: Parts): Pick<ChainSecuredClient, "mintPkp" | "mintUsageKey"> {
+function mintsOf({
+  transport,
+  signer,
+  domain,
+  accountId,
+}: Parts): Pick<ChainSecuredClient, "mintPkp" | "mintUsageKey"> {
   const open = operations(["createWalletWithSignature", "addUsageApiKeyWithSignature"], transport, () => ({}));
-  const signed = async (primaryType: PrimaryType) => ({ ...(await signEnvelope(signer, primaryType, domain)), api_key_hash: accountId });
+  const signed = async (primaryType: PrimaryType) => ({
+    ...(await signEnvelope(signer, primaryType, domain)),
+    api_key_hash: accountId,
+  });
   return {
     mintPkp: async (options) => open.createWalletWithSignature(await signed("CreateWallet"), options),
     mintUsageKey: async (options) => {
-      const { usage_api_key, ...minted } = await open.addUsageApiKeyWithSignature(await signed("AddUsageApiKey"), options);
-      if (keyIdOf(usage_api_key as ApiKey) !== minted.api_key_hash) throw new ClientError("unexpected_answer", "The hash in the answer is not the key's.");
+      const { usage_api_key, ...minted } = await open.addUsageApiKeyWithSignature(
+        await signed("AddUsageApiKey"),
+        options,
+      );
+      if (keyIdOf(usage_api_key as ApiKey) !== minted.api_key_hash)
+        throw new ClientError("unexpected_answer", "The hash in the answer is not the key's.");
       return { usage_api_key, minted };
     },
   };
@@ -226,7 +278,9 @@ function mintsOf({ transport, signer, domain, accountId }: Parts): Pick<ChainSec
 function ownersHeaders({ walletAuth, accountId, owner, signerAddress }: Parts): () => Promise<Record<string, string>> {
   return async () => {
     if (owner !== signerAddress)
-      refuse("billing by wallet signature needs the owner's own signature; a multisig's account pays with a usage key: createClient({ apiKey }).");
+      refuse(
+        "billing by wallet signature needs the owner's own signature; a multisig's account pays with a usage key: createClient({ apiKey }).",
+      );
     return { "x-wallet-auth": await walletAuth(), "x-account": accountId };
   };
 }

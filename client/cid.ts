@@ -1,2 +1,5 @@
-/** The CID of code, computed here instead of asked for: an owner who lists an action need not take the service's word for its hash. Apart from the rest for its size. */
+/**
+ * Computes the CID of code locally, so that an owner who lists an action need not trust the service for its hash. A
+ * separate entry because of its size.
+ */
 export { cidOfCode } from "../protocol/cid";

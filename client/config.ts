@@ -1,4 +1,4 @@
-/** `keywright/config`: the shape of keywright.config.ts, what a project wants its account to be. */
+/** `keywright/config`: the shape of keywright.config.ts, the desired state of a project's account. */
 
 export interface ActionConfig {
   /** The action's TypeScript or JavaScript, from the project's folder. */
@@ -18,9 +18,9 @@ export interface KeyConfig {
   readonly description?: string;
   /** Names of groups above in which the key may run actions. */
   readonly execute?: readonly string[];
-  /** What the key may spend over its life, in US cents; 0 or absent = no cap. */
+  /** The key's lifetime spending cap in US cents; 0 or absent = no cap. */
   readonly balance?: number;
-  /** Unix seconds from which the key is dead; 0 or absent = never. */
+  /** Unix seconds at which the key expires; 0 or absent = never. */
   readonly expiration?: number;
 }
 
@@ -35,5 +35,5 @@ export interface ProjectConfig {
   readonly moduleOrigin?: string;
 }
 
-/** Gives the configuration its type. */
+/** Types the configuration. */
 export const defineConfig = (config: ProjectConfig): ProjectConfig => config;

@@ -1,4 +1,4 @@
-/** The contract as the SDK sees it: calldata, events and errors under the API's names. No transaction is sent here. */
+/** The contract's calldata, events and errors, under the API's names. Sends no transaction. */
 import { isCallException, type Log, type LogDescription } from "ethers";
 import { codeOfSolidityError, type ErrorCode } from "../protocol/errors";
 import type { AccountId, Address } from "../protocol/ids";
@@ -8,9 +8,10 @@ import { ClientError } from "./errors";
 
 export const contractInterface = IAccountManager__factory.createInterface();
 
-export const encodeMulticall = (calls: readonly string[]): string => contractInterface.encodeFunctionData("multicall", [[...calls]]);
+export const encodeMulticall = (calls: readonly string[]): string =>
+  contractInterface.encodeFunctionData("multicall", [[...calls]]);
 
-/** The events of one transaction that are about one account, taken in order by the writes that caused them. */
+/** One account's events of one transaction, consumed in order by the writes that caused them. */
 export class AccountEvents {
   readonly #events: LogDescription[];
 
@@ -22,31 +23,36 @@ export class AccountEvents {
       .filter((event) => typeof event.args[0] === "bigint" && hash32FromUint(event.args[0]) === account);
   }
 
-  /** The next event of this name; it is taken out. */
+  /** Removes and returns the next event of this name. */
   take(name: string): LogDescription | undefined {
     const at = this.#events.findIndex((event) => event.name === name);
     return at === -1 ? undefined : this.#events.splice(at, 1)[0];
   }
 }
 
-/** A revert of the contract under the API's code for it; undefined when the failure is none of the contract's. */
+/** Maps a contract revert to the API's error code; undefined when the failure is not a contract revert. */
 export function contractErrorOf(cause: unknown): ClientError | undefined {
   const data = revertDataOf(cause);
   const revert = data === undefined ? null : contractInterface.parseError(data);
   if (revert === null) return undefined;
   const args = revert.args.toArray().map(String).join(", ");
-  return new ClientError(codeOfSolidityError(revert.name) as ErrorCode, `The contract refuses: ${revert.name}(${args}).`, {
-    cause,
-    facts: { solidity_error: revert.name },
-  });
+  return new ClientError(
+    codeOfSolidityError(revert.name) as ErrorCode,
+    `The contract refuses: ${revert.name}(${args}).`,
+    {
+      cause,
+      facts: { solidity_error: revert.name },
+    },
+  );
 }
 
-/** Wallets and nodes put the revert's bytes in different places. */
+/** Finds the revert data, which wallets and nodes put in different places. */
 function revertDataOf(error: unknown): string | undefined {
   if (isCallException(error) && typeof error.data === "string") return error.data;
   for (const path of [["data"], ["info", "error", "data"], ["error", "data"], ["info", "error", "data", "data"]]) {
     const found = path.reduce<unknown>(
-      (value, name) => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined),
+      (value, name) =>
+        typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined,
       error,
     );
     if (typeof found === "string" && /^0x([0-9a-f]{2}){4,}$/i.test(found)) return found;

@@ -1,6 +1,7 @@
 /**
- * From API mode to ChainSecured in one call: the new owner's wallet signs, the service submits, and the owner's client for the same account comes back.
- * Source: specification §3, §4 "convert_to_chain_secured_account", §5.5.
+ * From API mode to ChainSecured in one call: the new owner's wallet signs, the service submits, and the owner's client
+ * for the same account comes back.
+ * Source: docs/conformance.md §3, §4, §5.
  */
 import { createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions } from "./chainSecured";
 import { clientOver } from "./api";
@@ -11,37 +12,45 @@ import { createTransport, type CallOptions } from "./transport";
 import { signEnvelope } from "./wallet";
 import { keyIdOf, parseAddress, type AccountId } from "../protocol/ids";
 
-export type ConvertProgress = { readonly step: "signed" } | { readonly step: "converted"; readonly transaction_hash: string };
+export type ConvertProgress =
+  { readonly step: "signed" } | { readonly step: "converted"; readonly transaction_hash: string };
 
 export interface ConvertOptions extends Omit<ChainSecuredOptions, "owner" | "accountId" | "send">, CallOptions {
-  /** The account key: a credential for the last time. */
+  /** The account key; it stops being a credential once converted. */
   readonly apiKey: string;
   readonly onProgress?: (progress: ConvertProgress) => void | Promise<void>;
 }
 
 export interface Converted {
-  /** Undefined when the account had been converted to this wallet before, for example by a call whose answer was lost. */
+  /**
+   * Undefined when the account had been converted to this wallet before, for example by a call whose answer was lost.
+   */
   readonly answer: Result<"convertToChainSecuredAccount"> | undefined;
   readonly owner: ChainSecuredClient;
 }
 
 /**
- * Makes `signer` the owner of the account whose key is given. One way. Taking it up again after a lost answer is safe: an account that is this wallet's
- * already is not converted again.
- * @throws ClientError `account_chain_secured` when the account is ChainSecured already and belongs to somebody else.
+ * Makes `signer` the owner of the account whose key is given. Irreversible. Safe to repeat after a lost answer: an
+ * account that this wallet owns already is not converted again.
+ * @throws ClientError `account_chain_secured` when the account is already ChainSecured with another owner.
  */
 export async function convertAccount({ apiKey, onProgress, ...options }: ConvertOptions): Promise<Converted> {
-  if (!isKeyText(apiKey)) throw new ClientError("invalid_argument", "apiKey must be 44 characters of base64, as the service gave it.");
+  if (!isKeyText(apiKey))
+    throw new ClientError("invalid_argument", "apiKey must be 44 characters of base64, as the service gave it.");
   const client = clientOver(createTransport(options), () => ({ "x-api-key": apiKey }));
   const owner = await createChainSecuredClient({ ...options, accountId: keyIdOf(apiKey) as string as AccountId });
   const envelope = await signEnvelope(options.signer, "ConvertAccount", owner.typedDataDomain);
   await onProgress?.({ step: "signed" });
   try {
-    const answer = await client.convertToChainSecuredAccount({ ...envelope, new_admin_wallet_address: owner.owner }, options);
+    const answer = await client.convertToChainSecuredAccount(
+      { ...envelope, new_admin_wallet_address: owner.owner },
+      options,
+    );
     await onProgress?.({ step: "converted", transaction_hash: answer.transaction_hash });
     return { answer, owner };
   } catch (error) {
-    if (error instanceof ClientError && error.code === "account_chain_secured" && (await isOwned(owner))) return { answer: undefined, owner };
+    if (error instanceof ClientError && error.code === "account_chain_secured" && (await isOwned(owner)))
+      return { answer: undefined, owner };
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What goes wrong for a caller of the SDK, always as one class with a stable code: the service's own codes (docs/errors.md), the contract's refusals under the
- * same names, and the few below that only a client can meet.
+ * The SDK's errors: one class with a stable code. Codes are the service's own (docs/errors.md), the contract's reverts
+ * under the same names, and the client-only ones below.
  */
 import type { ErrorCode } from "../protocol/errors";
 
@@ -8,15 +8,15 @@ import type { ErrorCode } from "../protocol/errors";
 export type ClientErrorCode =
   /** No answer arrived: refused, reset, name not found, blocked by the browser. */
   | "network_failed"
-  /** No answer within `timeoutMs`. With an idempotency key the act may still have happened. */
+  /** No answer within `timeoutMs`. A call with an idempotency key may still have taken effect. */
   | "client_timed_out"
   /** The caller's own AbortSignal fired. */
   | "aborted"
-  /** An answer that this service does not give: usually a proxy's page or a wrong `baseUrl`. */
+  /** The answer is not one of this service's: usually a proxy's page or a wrong `baseUrl`. */
   | "unexpected_answer"
-  /** The act happened, but the answer that carried the secret was lost on its way: revoke by `api_key_hash` and mint another. */
+  /** The call took effect, but the answer with the secret was lost: revoke by `api_key_hash` and mint another. */
   | "secret_lost"
-  /** An argument that cannot be sent; nothing was. */
+  /** An invalid argument; nothing was sent. */
   | "invalid_argument"
   /** Wallet and service are on different chains, or the service names another contract than the caller pinned. */
   | "wrong_chain"
@@ -42,7 +42,7 @@ export interface ClientErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The one error the SDK throws. `message` says what to fix; `code` is what programs should look at. */
+/** The one error the SDK throws. `message` says what to fix; programs should branch on `code`. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   readonly status: number | undefined;

@@ -1,4 +1,7 @@
-/** `keywright/ethers`: a PKP as a signer of ethers, to be used wherever a wallet is. Each signature is a run, checked here before it is given on. */
+/**
+ * `keywright/ethers`: a PKP as an ethers signer. Each signature is a run whose result is verified locally before it is
+ * returned.
+ */
 import {
   AbstractSigner,
   Transaction,
@@ -24,6 +27,7 @@ import {
 } from "ethers";
 import { ClientError } from "./errors";
 import { askPkp, notSigned, portable, textOf, typesOf, type PkpOptions, type SigningAction } from "./signer/pkp";
+import { defined } from "../protocol/defined";
 
 export type { ActionInstead, PkpOptions, SigningAction } from "./signer/pkp";
 export { STANDARD_ACTIONS, type StandardAction } from "./standardActions";
@@ -33,13 +37,13 @@ export interface KeywrightSignerOptions extends PkpOptions {
   readonly provider?: Provider | null;
 }
 
-/** @throws ClientError `invalid_argument` when `pkpId` is no address. */
+/** @throws ClientError `invalid_argument` when `pkpId` is not an address. */
 export function keywrightSigner(options: KeywrightSignerOptions): KeywrightSigner {
   return new KeywrightSigner(options);
 }
 
 export class KeywrightSigner extends AbstractSigner {
-  /** The PKP's address, which is the account's. */
+  /** The PKP's address, which is the signer's. */
   readonly address: string;
   readonly #options: PkpOptions;
 
@@ -65,17 +69,29 @@ export class KeywrightSigner extends AbstractSigner {
       : this.#signed("message", { message: text }, hashMessage(bytes));
   }
 
-  override async signTypedData(domain: TypedDataDomain, types: Record<string, TypedDataField[]>, value: Record<string, unknown>): Promise<string> {
+  override async signTypedData(
+    domain: TypedDataDomain,
+    types: Record<string, TypedDataField[]>,
+    value: Record<string, unknown>,
+  ): Promise<string> {
     const { primaryType } = TypedDataEncoder.from(types);
     const resolved = await TypedDataEncoder.resolveNames(domain, types, value, (name) => this.#resolveName(name));
-    const params = { domain: portable(resolved.domain), types: typesOf(types, primaryType), primaryType, message: portable(resolved.value) };
+    const params = {
+      domain: portable(resolved.domain),
+      types: typesOf(types, primaryType),
+      primaryType,
+      message: portable(resolved.value),
+    };
     return this.#signed("typedData", params, TypedDataEncoder.hash(resolved.domain, types, resolved.value));
   }
 
   override async signTransaction(request: TransactionRequest): Promise<string> {
     const transaction = Transaction.from(await this.#complete(request));
     if (transaction.chainId === 0n)
-      throw new ClientError("invalid_argument", "The transaction needs a chainId: without one its signature is good on every chain.");
+      throw new ClientError(
+        "invalid_argument",
+        "The transaction needs a chainId: without one its signature is good on every chain.",
+      );
     const raw = await askPkp(this.#options, "transaction", { transaction: fieldsOf(transaction) });
     transaction.signature = this.#signatureIn(raw);
     if (transaction.from !== this.address) throw notSigned("transaction");
@@ -84,8 +100,16 @@ export class KeywrightSigner extends AbstractSigner {
 
   override async authorize(request: AuthorizationRequest): Promise<Authorization> {
     const { address, chainId, nonce } = await this.populateAuthorization(request);
-    const authorization = { address: await resolveAddress(address, this.provider), chainId: BigInt(chainId ?? 0), nonce: BigInt(nonce ?? 0) };
-    const signature = await this.#signed("authorization", { authorization: portable(authorization) }, hashAuthorization(authorization));
+    const authorization = {
+      address: await resolveAddress(address, this.provider),
+      chainId: BigInt(chainId ?? 0),
+      nonce: BigInt(nonce ?? 0),
+    };
+    const signature = await this.#signed(
+      "authorization",
+      { authorization: portable(authorization) },
+      hashAuthorization(authorization),
+    );
     return { ...authorization, signature: Signature.from(signature) };
   }
 
@@ -107,8 +131,11 @@ export class KeywrightSigner extends AbstractSigner {
       from: from ? resolveAddress(from, this.provider) : undefined,
     });
     if (addresses.from !== undefined && getAddress(addresses.from) !== this.address)
-      throw new ClientError("invalid_argument", `The transaction is from ${addresses.from}, the signer is ${this.address}.`);
-    return { ...rest, ...(addresses.to === undefined ? {} : { to: addresses.to }) } as TransactionLike<string>;
+      throw new ClientError(
+        "invalid_argument",
+        `The transaction is from ${addresses.from}, the signer is ${this.address}.`,
+      );
+    return { ...rest, ...defined({ to: addresses.to }) } as TransactionLike<string>;
   }
 
   async #resolveName(name: string): Promise<string> {
@@ -146,7 +173,8 @@ function recovered(digest: string, signature: string): string | undefined {
 
 /** The fields the transaction's type has, as JSON. */
 function fieldsOf(transaction: Transaction): unknown {
-  const { type, to, nonce, gasLimit, gasPrice, maxPriorityFeePerGas, maxFeePerGas, data, value, chainId, accessList } = transaction;
+  const { type, to, nonce, gasLimit, gasPrice, maxPriorityFeePerGas, maxFeePerGas, data, value, chainId, accessList } =
+    transaction;
   const { maxFeePerBlobGas, blobVersionedHashes, authorizationList } = transaction;
   const fields = {
     type,
@@ -169,5 +197,11 @@ function fieldsOf(transaction: Transaction): unknown {
     nonce: at,
     signature: { r, s, yParity },
   }));
-  return portable(Object.fromEntries(Object.entries({ ...fields, authorizationList: lent }).filter(([, value]) => value !== null && value !== undefined)));
+  return portable(
+    Object.fromEntries(
+      Object.entries({ ...fields, authorizationList: lent }).filter(
+        ([, value]) => value !== null && value !== undefined,
+      ),
+    ),
+  );
 }

@@ -1,4 +1,4 @@
-/** What callers may write for ids, turned into what the contract takes. The same forms as over HTTP. Source: wire "Requests and answers". */
+/** Parses ids as callers may write them into the contract's types. Accepts the same forms as HTTP. */
 import {
   actionHashOf,
   keyIdOf,
@@ -23,27 +23,31 @@ const NUMERAL = /^(0|[1-9][0-9]{0,77}|0x[0-9a-fA-F]{1,64})$/;
 
 /** A whole number up to 64 bits: a JSON number up to 2^53−1, a bigint, or a decimal or 0x-hex string. */
 export function toU64(value: string | number | bigint, field: string): bigint {
-  if (typeof value === "number" && !Number.isSafeInteger(value)) refuse(`${field} must be a whole number of at most 2^53-1; give larger ones as strings.`);
+  if (typeof value === "number" && !Number.isSafeInteger(value))
+    refuse(`${field} must be a whole number of at most 2^53-1; give larger ones as strings.`);
   if (typeof value === "string" && !NUMERAL.test(value)) refuse(`${field} must be a decimal or 0x-hex number.`);
   const number = BigInt(value);
   return number < 0n || number > MAX_U64 ? refuse(`${field} must be 0 to 2^64-1.`) : number;
 }
 
-/** A group as the target of a call: never 0. */
+/** A group as the target of a call: never 0, the wildcard. */
 export function toGroupId(value: string | number | bigint): bigint {
   const id = toU64(value, "group_id");
   return id === 0n ? refuse("group_id 0 is a wildcard inside scope lists, never a group.") : id;
 }
 
 export function toAddress(value: unknown, field: string): Address {
-  return (typeof value === "string" ? parseAddress(value) : undefined) ?? refuse(`${field} must be an address: 0x and 40 hex digits.`);
+  return (
+    (typeof value === "string" ? parseAddress(value) : undefined) ??
+    refuse(`${field} must be an address: 0x and 40 hex digits.`)
+  );
 }
 
 export function toAccountId(value: string, field: string): AccountId {
   return (parseHash32(value) as AccountId | undefined) ?? refuse(`${field} must be 0x and 64 hex digits.`);
 }
 
-/** An action named by its hash; zero is "any action", which only groups know. */
+/** An action named by its hash; zero means "any action", which only groups use. */
 export function toActionHash(value: string, field: string): ActionHash {
   return (parseHash32(value) as ActionHash | undefined) ?? refuse(`${field} must be 0x and 64 hex digits.`);
 }
@@ -59,14 +63,16 @@ export const keyHashOf = (key: string): string => keyIdOf(key as ApiKey);
 
 const KEY_TEXT = /^[A-Za-z0-9+/]{43}=$/;
 
-/** A usage key named by itself or by its hash. What was given is never repeated in the error: it may be a key. */
+/** A usage key given as the key or its hash. The error never repeats the input, which may be a key. */
 export function toKeyId(value: string): KeyId {
   const hash = parseHash32(value);
   if (hash !== undefined && hash !== ZERO_HASH) return hash as KeyId;
-  return isKeyText(value) ? keyIdOf(value) : refuse("usage_api_key must be the key itself (44 characters of base64) or its 0x hash.");
+  return isKeyText(value)
+    ? keyIdOf(value)
+    : refuse("usage_api_key must be the key itself (44 characters of base64) or its 0x hash.");
 }
 
-/** The form of a key: 44 characters of standard base64. Whether it is live only the service and the contract know. */
+/** The form of a key: 44 characters of standard base64. Only the service and the contract know whether it is live. */
 export function isKeyText(value: string): value is ApiKey {
   return KEY_TEXT.test(value);
 }

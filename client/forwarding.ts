@@ -1,4 +1,7 @@
-/** Writes that the owner signs and the service sends: the wallet needs none of the chain's coin, the account's credit pays. */
+/**
+ * Writes that the owner signs and the service sends: the account's credit pays the gas, so the wallet needs no native
+ * coin.
+ */
 import { isError, type Provider, type Signer } from "ethers";
 import { FORWARD_TYPES, type ForwardDomain } from "../protocol/forwardShape";
 import type { Address } from "../protocol/ids";
@@ -7,7 +10,7 @@ import { operations } from "./operations";
 import type { Transport } from "./transport";
 import { walletErrorOf, type SendTransaction, type SendingOptions } from "./wallet";
 
-/** Long enough for a person to look at the request and for a busy chain. */
+/** Leaves time for a person to review the request and for a busy chain. */
 const DEADLINE_SECONDS = 900;
 
 export interface ForwardingParts extends SendingOptions {
@@ -30,7 +33,10 @@ export function sendByService({
   const { relay, relayNonce } = operations(["relay", "relayNonce"], transport, () => ({}));
   return async ({ to, data }) => {
     const from = (await signer.getAddress()) as Address;
-    const [{ nonce }, needed] = await Promise.all([relayNonce({ address: from }), provider.estimateGas({ from, to, data })]);
+    const [{ nonce }, needed] = await Promise.all([
+      relayNonce({ address: from }),
+      provider.estimateGas({ from, to, data }),
+    ]);
     const deadline = String(Math.floor(Date.now() / 1_000) + DEADLINE_SECONDS);
     const request = { from, to, value: "0", gas: String((needed * 13n) / 10n + 20_000n), nonce, deadline, data };
     const signature = await signer.signTypedData({ ...domain }, FORWARD_TYPES, request).catch((cause: unknown) => {
@@ -40,12 +46,14 @@ export function sendByService({
     onSent?.(hash, "service");
     const receipt = await provider.waitForTransaction(hash, confirmations, confirmationTimeoutMs);
     if (receipt === null)
-      throw new ClientError("transaction_failed", "The node gave no receipt of the service's transaction.", { facts: { transaction_hash: hash } });
+      throw new ClientError("transaction_failed", "The node gave no receipt of the service's transaction.", {
+        facts: { transaction_hash: hash },
+      });
     return receipt;
   };
 }
 
-/** From the wallet, and through the service when the wallet has too little coin. */
+/** Sends from the wallet, or through the service when the wallet's balance is too low for the gas. */
 export function sendByEither(byWallet: SendTransaction, byService: SendTransaction): SendTransaction {
   return (transaction) =>
     byWallet(transaction).catch((error: unknown) => {

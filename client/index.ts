@@ -1,4 +1,7 @@
-/** The SDK: `createClient` for API mode and usage keys, `createChainSecuredClient` for owners with a wallet or a multisig. docs/chain-secured.md walks through the latter. */
+/**
+ * The SDK: `createClient` for API mode and usage keys, `createChainSecuredClient` for owners with a wallet or a
+ * multisig. docs/chain-secured.md walks through the latter.
+ */
 export { createAccount, createClient, everyItem, type Client, type ClientOptions, type NewAccount } from "./api";
 export { createChainSecuredClient, type ChainSecuredClient, type ChainSecuredOptions } from "./chainSecured";
 export { convertAccount, type ConvertProgress } from "./convert";

@@ -1,6 +1,6 @@
 /**
- * Every operation of the route table as a typed method. The types come from the schemas themselves; at run time only the slim table of
- * routes.ts is needed, so no schema library reaches a browser.
+ * Every operation of the route table as a typed method. The types come from the schemas themselves; run time needs only
+ * the slim table of routes.ts, so no schema library reaches a browser.
  */
 import { ClientError } from "./errors";
 import { refuse } from "./fields";
@@ -16,7 +16,9 @@ export interface Page<One> {
   readonly total: number;
 }
 
-/** Members that only a replay lacks; and a replay without its secret is the error `secret_lost`. */
+/**
+ * Members missing only from replays. A replay without its secret throws `secret_lost`, so the results always have them.
+ */
 interface Secrets {
   addUsageApiKey: "usage_api_key";
   addUsageApiKeyWithSignature: "usage_api_key";
@@ -27,7 +29,9 @@ type Shown<Name extends OperationName> = Name extends keyof Secrets
   : Answer<Name>;
 
 /** The answer's body; lists come as a page. */
-export type Result<Name extends OperationName> = (typeof CLIENT_ROUTES)[Name] extends { readonly paged: true } ? Page<Item<Name>> : Shown<Name>;
+export type Result<Name extends OperationName> = (typeof CLIENT_ROUTES)[Name] extends { readonly paged: true }
+  ? Page<Item<Name>>
+  : Shown<Name>;
 
 type Operation<Name extends OperationName> =
   Record<never, never> extends Input<Name>
@@ -36,10 +40,14 @@ type Operation<Name extends OperationName> =
 
 export type Operations<Name extends OperationName = OperationName> = { readonly [K in Name]: Operation<K> };
 
-/** Headers that say who is asking, made for each call. */
+/** Authentication headers, made for each call. */
 export type Credential = () => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>;
 
-export function operations<Name extends OperationName>(names: readonly Name[], transport: Transport, credential: Credential): Operations<Name> {
+export function operations<Name extends OperationName>(
+  names: readonly Name[],
+  transport: Transport,
+  credential: Credential,
+): Operations<Name> {
   const methods = names.map((name) => [name, operation(CLIENT_ROUTES[name], transport, credential)]);
   return Object.fromEntries(methods) as Operations<Name>;
 }
@@ -56,7 +64,11 @@ function operation(route: ClientRoute, transport: Transport, credential: Credent
 
 function totalOf(headers: Headers): number {
   const total = headers.get("x-total-count");
-  if (total === null) throw new ClientError("unexpected_answer", "The list came without X-Total-Count: something on the way takes headers out.");
+  if (total === null)
+    throw new ClientError(
+      "unexpected_answer",
+      "The list came without X-Total-Count: something on the way takes headers out.",
+    );
   return Number(total);
 }
 
@@ -73,8 +85,10 @@ function httpCall(route: ClientRoute, input: unknown): HttpCall {
   return method === "GET" ? { method, path, query: rest, mutates } : { method, path, body: rest, mutates };
 }
 
-/** A value as one segment of a path: "." and ".." would be another path. */
+/** A value as one segment of a path: rejects "." and "..", which would change the path. */
 function pathSegment(name: string, value: unknown): string {
   const text = String(value ?? "");
-  return text === "" || text === "." || text === ".." ? refuse(`${name} is missing, or cannot be part of a path.`) : encodeURIComponent(text);
+  return text === "" || text === "." || text === ".."
+    ? refuse(`${name} is missing, or cannot be part of a path.`)
+    : encodeURIComponent(text);
 }

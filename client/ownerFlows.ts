@@ -1,16 +1,25 @@
 /**
- * The two things a ChainSecured owner does in two halves (mint over HTTP, then a transaction), each in one call. Every half can be taken up again on its own:
- * what a mint gave is plain data without the secret, and sending the second half twice changes nothing.
- * Source: specification §3; house, "Attach a usage key in ChainSecured mode".
+ * One-call versions of a ChainSecured owner's two-step operations (mint over HTTP, then a transaction). Each step can
+ * be resumed: a mint's result is plain data without the secret, and the second step is idempotent.
+ * Source: docs/conformance.md §3.
  */
 import { ClientError } from "./errors";
 import type { CallOptions } from "./transport";
-import type { MintedUsageKey, MintedWallet, NamedThing, OwnerWrite, OwnerWrites, Sent, UsageKeyPermissions } from "./writes";
+import type {
+  MintedUsageKey,
+  MintedWallet,
+  NamedThing,
+  OwnerWrite,
+  OwnerWrites,
+  Sent,
+  UsageKeyPermissions,
+} from "./writes";
+import { defined } from "../protocol/defined";
 
 export type Progress<Minted> =
-  /** The first half is done. `usage_api_key` comes with a usage key's: store it now, it is shown nowhere else. */
+  /** The mint is done. For a usage key, `usage_api_key` is the secret: store it now, it is shown only here. */
   | { readonly step: "minted"; readonly minted: Minted; readonly usage_api_key?: string }
-  /** The second half is tried and sent. */
+  /** The transaction is simulated and sent. */
   | { readonly step: "sending" }
   | { readonly step: "done"; readonly transaction_hash: string };
 
@@ -20,10 +29,19 @@ export interface FlowOptions<Minted> extends CallOptions {
 }
 
 export interface OwnerFlows {
-  /** Mints a PKP and registers it. When the second half fails, `error.facts.minted` is what `registerPkp` takes up. */
-  createPkp(strings?: Partial<NamedThing>, options?: FlowOptions<MintedWallet>): Promise<Sent<MintedWallet & { pkp_id: string }>>;
-  /** Mints a usage key and attaches it. A key whose id a stranger sets first is given up and another is made, a few times. When the second half fails, `error.facts.minted` is what `attachUsageKey` takes up; the secret came with the progress. */
-  createUsageKey(permissions: UsageKeyPermissions, options?: FlowOptions<MintedUsageKey>): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
+  /** Mints a PKP and registers it. When the second step fails, pass `error.facts.minted` to `registerPkp`. */
+  createPkp(
+    strings?: Partial<NamedThing>,
+    options?: FlowOptions<MintedWallet>,
+  ): Promise<Sent<MintedWallet & { pkp_id: string }>>;
+  /**
+   * Mints a usage key and attaches it. When a stranger front-runs the key's id, another key is made, a few times. When
+   * the second step fails, pass `error.facts.minted` to `attachUsageKey`; the secret was in the progress.
+   */
+  createUsageKey(
+    permissions: UsageKeyPermissions,
+    options?: FlowOptions<MintedUsageKey>,
+  ): Promise<Sent<MintedUsageKey & { usage_api_key: string }>>;
 }
 
 interface FlowParts {
@@ -32,7 +50,7 @@ interface FlowParts {
   mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
   send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
   check(write: OwnerWrite): Promise<void>;
-  /** Throws when there is no way to send: then nothing is minted in vain. */
+  /** Throws when there is no way to send, so that nothing is minted in vain. */
   sender(): unknown;
 }
 
@@ -52,7 +70,9 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
         const { usage_api_key, minted } = await mintUsageKey(options);
         if (mintsLeft > 0 && (await isTaken(check(await prepare.attachUsageKey(minted, permissions))))) continue;
         await onProgress?.({ step: "minted", minted, usage_api_key });
-        const sending = secondHalf(minted, onProgress, async () => send(await prepare.attachUsageKey(minted, permissions)));
+        const sending = secondHalf(minted, onProgress, async () =>
+          send(await prepare.attachUsageKey(minted, permissions)),
+        );
         if (mintsLeft > 0 && (await isTaken(sending))) continue;
         return { ...minted, ...(await sending), usage_api_key };
       }
@@ -60,10 +80,10 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
   };
 }
 
-/** How many keys are made before the caller is told that somebody sets each of their ids first. */
+/** How many keys are minted before giving up on being front-run. */
 const MOST_MINTS = 4;
 
-/** Has a stranger set the new key's id as a key of his own, having seen it on its way? Then the next key is another one. */
+/** Whether a stranger who saw the new key's id in flight registered it first; then mint another key. */
 async function isTaken(attempt: Promise<unknown>): Promise<boolean> {
   return attempt.then(
     () => false,
@@ -86,15 +106,13 @@ async function secondHalf<Minted, Result extends object>(
   }
 }
 
-/** The same error, with the first half in its facts. */
+/** The same error, with the mint's result in its facts. */
 function resumable(error: ClientError, minted: unknown): ClientError {
   const { code, message, status, requestId, retryable, retryAfterSeconds, facts, cause } = error;
   return new ClientError(code, message, {
     retryable,
     facts: { ...facts, minted },
     cause,
-    ...(status === undefined ? {} : { status }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...defined({ status, requestId, retryAfterSeconds }),
   });
 }

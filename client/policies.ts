@@ -1,6 +1,7 @@
 /**
- * `keywright/policies`: code that signs only what its parameters allow. Template and parameters become one text in one form, so that the same policy always has the
- * same CID, and a group that lists it says on chain what the PKP may sign. docs/policies.md says what a policy cannot know.
+ * `keywright/policies`: code that signs only what its parameters allow. Template and parameters are rendered
+ * canonically, so that the same policy always has the same CID, and a group that lists it shows on chain what the PKP
+ * may sign. Limits of policies: docs/policies.md.
  */
 import canonicalize from "canonicalize";
 import { z } from "zod";
@@ -14,11 +15,15 @@ const address = z
   .transform((text) => text.toLowerCase());
 /** A whole number as decimal text. */
 const amount = z
-  .union([z.int().nonnegative().transform(String), z.string().regex(/^(0|[1-9][0-9]{0,77})$/, "must be a whole number")])
+  .union([
+    z.int().nonnegative().transform(String),
+    z.string().regex(/^(0|[1-9][0-9]{0,77})$/, "must be a whole number"),
+  ])
   .refine((text) => BigInt(text) < 2n ** 256n, "is too large");
-const unique = <T extends z.ZodType<unknown, unknown>>(item: T) => z.array(item).transform((list) => [...new Set(list)].sort() as z.output<T>[]);
+const unique = <T extends z.ZodType<unknown, unknown>>(item: T) =>
+  z.array(item).transform((list) => [...new Set(list)].sort() as z.output<T>[]);
 
-/** At most 0.01 of a coin with 18 decimals, unless said otherwise. */
+/** Default: 0.01 of a coin with 18 decimals. */
 const DEFAULT_MAX_FEE = "10000000000000000";
 
 const shared = {
@@ -27,13 +32,17 @@ const shared = {
     .tuple([z.int().min(0).max(23), z.int().min(0).max(24)])
     .refine(([from, to]) => from !== to, "must be two different hours")
     .optional(),
-  /** So many of these must have signed what is to be signed. */
+  /** At least `threshold` of these must have signed the same content. */
   approvers: z
     .strictObject({ of: unique(address), threshold: z.int().min(1) })
     .refine(({ of, threshold }) => threshold <= of.length, "threshold is more than there are approvers")
     .optional(),
 };
-const transactions = { chain: amount.refine((text) => text !== "0", "must be the id of a chain"), maxFee: amount.default(DEFAULT_MAX_FEE), ...shared };
+const transactions = {
+  chain: amount.refine((text) => text !== "0", "must be the id of a chain"),
+  maxFee: amount.default(DEFAULT_MAX_FEE),
+  ...shared,
+};
 
 const text = z.string().refine((value) => value.isWellFormed(), "holds half a surrogate pair");
 const rule = z
@@ -49,16 +58,27 @@ const identifier = z
   .refine((name) => name !== "__proto__", "must be another name");
 const typeName = z.string().regex(/^[A-Za-z_$][A-Za-z0-9_$]*(\[\d*\])*$/, "must be a type");
 
-/** `transfer(address,uint256)`: plain types, in the form selectors are made from. */
-const signature = z.string().regex(/^[A-Za-z_$][A-Za-z0-9_$]*\(([a-z0-9[\],()]*)\)$/, "must be a function's signature, for example transfer(address,uint256)");
+/** `transfer(address,uint256)`: canonical types, as used for selectors. */
+const signature = z
+  .string()
+  .regex(
+    /^[A-Za-z_$][A-Za-z0-9_$]*\(([a-z0-9[\],()]*)\)$/,
+    "must be a function's signature, for example transfer(address,uint256)",
+  );
 
 export const POLICY_PARAMETERS = {
   /** Plain transfers: `to` these addresses, at most `max` wei each. */
-  "transfer-limits": z.strictObject({ ...transactions, to: unique(address).refine((list) => list.length > 0, "must name an address"), max: amount }),
+  "transfer-limits": z.strictObject({
+    ...transactions,
+    to: unique(address).refine((list) => list.length > 0, "must name an address"),
+    max: amount,
+  }),
   /** Calls of these functions of these contracts; a rule for each argument, {} for any value. */
   "contract-calls": z.strictObject({
     ...transactions,
-    calls: z.array(z.strictObject({ to: address, function: signature, args: z.array(rule), max: amount.default("0") })).min(1, "must name a function"),
+    calls: z
+      .array(z.strictObject({ to: address, function: signature, args: z.array(rule), max: amount.default("0") }))
+      .min(1, "must name a function"),
   }),
   /** Typed data of one type, for these domains; rules by the path of a field, array indexes left out. */
   "typed-data": z.strictObject({
@@ -95,12 +115,18 @@ export interface Policy {
   readonly cid: string;
 }
 
-/** @throws ClientError `invalid_argument` naming the parameter that is not acceptable. */
-export async function makePolicy<Template extends PolicyTemplate>(template: Template, given: PolicyParameters<Template>): Promise<Policy> {
+/** @throws ClientError `invalid_argument` naming the invalid parameter. */
+export async function makePolicy<Template extends PolicyTemplate>(
+  template: Template,
+  given: PolicyParameters<Template>,
+): Promise<Policy> {
   const parsed = POLICY_PARAMETERS[template].safeParse(given);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw new ClientError("invalid_argument", `${template}: ${issue?.path.join(".") ?? ""} ${issue?.message ?? "is wrong"}`);
+    throw new ClientError(
+      "invalid_argument",
+      `${template}: ${issue?.path.join(".") ?? ""} ${issue?.message ?? "is wrong"}`,
+    );
   }
   const parameters = JSON.parse(canonicalize(parsed.data) ?? "{}") as Record<string, unknown>;
   consistent(template, parameters);
@@ -108,12 +134,15 @@ export async function makePolicy<Template extends PolicyTemplate>(template: Temp
   return { template, parameters, code, cid: await cidOfCode(code) };
 }
 
-/** What no schema says: as many rules as arguments, types that are there. */
+/** Checks beyond the schema: one rule per argument, and types that exist. */
 function consistent(template: PolicyTemplate, parameters: Record<string, unknown>): void {
   if (template === "contract-calls") {
     for (const { function: called, args } of parameters["calls"] as { function: string; args: unknown[] }[])
       if (argumentsOf(called) !== args.length)
-        throw new ClientError("invalid_argument", `contract-calls: ${called} has ${argumentsOf(called)} arguments and ${args.length} rules.`);
+        throw new ClientError(
+          "invalid_argument",
+          `contract-calls: ${called} has ${argumentsOf(called)} arguments and ${args.length} rules.`,
+        );
   }
   if (template === "typed-data") {
     const types = parameters["types"] as Record<string, { name: string; type: string }[]>;
@@ -125,7 +154,7 @@ function consistent(template: PolicyTemplate, parameters: Record<string, unknown
   }
 }
 
-/** Commas outside inner brackets. */
+/** Counts arguments by the commas outside inner brackets. */
 function argumentsOf(called: string): number {
   const inner = called.slice(called.indexOf("(") + 1, -1);
   if (inner === "") return 0;
@@ -136,14 +165,18 @@ function argumentsOf(called: string): number {
   }, 1);
 }
 
-function leadsSomewhere(types: Record<string, { name: string; type: string }[]>, type: string, [name, ...rest]: string[]): boolean {
+function leadsSomewhere(
+  types: Record<string, { name: string; type: string }[]>,
+  type: string,
+  [name, ...rest]: string[],
+): boolean {
   const field = types[type]?.find((one) => one.name === name);
   if (field === undefined) return false;
   const inner = field.type.replace(/(\[\d*\])+$/, "");
   return rest.length === 0 ? types[inner] === undefined : leadsSomewhere(types, inner, rest);
 }
 
-/** Reads a policy's code: gives its template and parameters when it is one of these templates, unchanged. */
+/** Reads a policy's code: returns its template and parameters if it is one of these templates, unchanged. */
 export async function readPolicy(code: string): Promise<Policy | undefined> {
   const [, template, json] = /^\/\/ Keywright policy ([a-z-]+), version 1\nconst POLICY = (.*);\n/.exec(code) ?? [];
   if (template === undefined || json === undefined || !(template in POLICY_PARAMETERS)) return undefined;

@@ -1,6 +1,6 @@
 /**
- * An account as the chain shows it, in the shapes of the HTTP lists: a ChainSecured owner needs nobody's word and no key to read.
- * Two things the chain does not know are absent: what a key has spent, and the CID behind an action's hash.
+ * Reads an account from the chain, in the shapes of the HTTP lists: a ChainSecured owner needs no key and need not
+ * trust the service. Absent, since not on chain: what a key has spent, and the CID behind an action's hash.
  */
 import { hash32FromUint, ZERO_ADDRESS, type AccountId } from "../protocol/ids";
 import { opNames } from "../protocol/pkpOps";
@@ -13,7 +13,10 @@ import { walletErrorOf } from "./wallet";
 import type { Answer, Item, Query } from "./wire";
 
 type PageQuery = Query<"listGroups">;
-type ListedUsageKey = Omit<Item<"listApiKeys">, "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`>;
+type ListedUsageKey = Omit<
+  Item<"listApiKeys">,
+  "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
+>;
 type ListedAction = Omit<Item<"listActions">, "action_ipfs_cid">;
 
 export interface OwnerReads {
@@ -22,13 +25,13 @@ export interface OwnerReads {
   listActions(query?: Query<"listActions">): Promise<Page<ListedAction>>;
   listWallets(query?: PageQuery): Promise<Page<Item<"listWallets">>>;
   listWalletsInGroup(query: Query<"listWalletsInGroup">): Promise<Page<Item<"listWallets">>>;
-  /** At most 200 a page. */
+  /** At most 200 items per page. */
   listApiKeys(query?: PageQuery): Promise<Page<ListedUsageKey>>;
-  /** May this key run this action, with this PKP if one is named? `usage_api_key` is the key or its hash. */
+  /** Whether this key may run this action, with this PKP if one is given. `usage_api_key` is the key or its hash. */
   mayRun(question: { usage_api_key: string; hashed_cid: string; pkp_id?: string }): Promise<boolean>;
 }
 
-/** Asks the contract something; a refusal comes back under the API's code. */
+/** Reads from the contract; a revert is thrown under the API's code. */
 export type AskContract = <T>(question: (contract: IAccountManager) => Promise<T>) => Promise<T>;
 
 export function contractReader(contractAddress: string, provider: Provider): AskContract {
@@ -42,18 +45,26 @@ export function contractReader(contractAddress: string, provider: Provider): Ask
 export function ownerReads(accountId: AccountId, ask: AskContract): OwnerReads {
   return {
     account: async () => accountOf(await ask((contract) => contract.getAccount(accountId))),
-    listGroups: async (query) => pageOf(await ask((contract) => contract.listGroups(accountId, ...range(query))), groupItem),
+    listGroups: async (query) =>
+      pageOf(await ask((contract) => contract.listGroups(accountId, ...range(query))), groupItem),
     listActions: async (query = {}) => {
       const { group_id: group } = query;
       const page = await ask((contract) =>
-        group === undefined ? contract.listActions(accountId, ...range(query)) : contract.listActionsInGroup(accountId, toGroupId(group), ...range(query)),
+        group === undefined
+          ? contract.listActions(accountId, ...range(query))
+          : contract.listActionsInGroup(accountId, toGroupId(group), ...range(query)),
       );
       return pageOf(page, actionItem);
     },
-    listWallets: async (query) => pageOf(await ask((contract) => contract.listPkps(accountId, ...range(query))), walletItem),
+    listWallets: async (query) =>
+      pageOf(await ask((contract) => contract.listPkps(accountId, ...range(query))), walletItem),
     listWalletsInGroup: async (query) =>
-      pageOf(await ask((contract) => contract.listPkpsInGroup(accountId, toGroupId(query.group_id), ...range(query))), walletItem),
-    listApiKeys: async (query) => pageOf(await ask((contract) => contract.listUsageApiKeys(accountId, ...range(query))), usageKeyItem),
+      pageOf(
+        await ask((contract) => contract.listPkpsInGroup(accountId, toGroupId(query.group_id), ...range(query))),
+        walletItem,
+      ),
+    listApiKeys: async (query) =>
+      pageOf(await ask((contract) => contract.listUsageApiKeys(accountId, ...range(query))), usageKeyItem),
     mayRun: async ({ usage_api_key, hashed_cid, pkp_id }) => {
       const key = toKeyId(usage_api_key);
       const action = toActionHash(hashed_cid, "hashed_cid");
@@ -70,13 +81,18 @@ function range({ page_number = 0, page_size = PAGE_SIZE }: PageQuery = {}): [off
   return [BigInt(page_number) * BigInt(page_size), BigInt(page_size)];
 }
 
-function pageOf<From, One>([items, total]: { 0: readonly From[]; 1: bigint } & Iterable<unknown>, item: (found: From) => One): Page<One> {
+function pageOf<From, One>(
+  [items, total]: { 0: readonly From[]; 1: bigint } & Iterable<unknown>,
+  item: (found: From) => One,
+): Page<One> {
   return { items: (items as readonly From[]).map(item), total: Number(total) };
 }
 
 const ids = (list: readonly bigint[]): string[] => list.map(String);
 
-type Found<List extends "listGroups" | "listActions" | "listPkps" | "listUsageApiKeys"> = Awaited<ReturnType<IAccountManager[List]>>["items"][number];
+type Found<List extends "listGroups" | "listActions" | "listPkps" | "listUsageApiKeys"> = Awaited<
+  ReturnType<IAccountManager[List]>
+>["items"][number];
 
 function accountOf(found: Awaited<ReturnType<IAccountManager["getAccount"]>>): Answer<"account"> {
   return {
@@ -102,7 +118,14 @@ function actionItem({ actionHash, name, description }: Found<"listActions">): Li
   return { id: hash, hashed_cid: hash, name: actionHash === 0n ? "Any" : name, description };
 }
 
-function walletItem({ number, pkpId, derivationPath, name, description, deniedOps }: Found<"listPkps">): Item<"listWallets"> {
+function walletItem({
+  number,
+  pkpId,
+  derivationPath,
+  name,
+  description,
+  deniedOps,
+}: Found<"listPkps">): Item<"listWallets"> {
   const shown = pkpId === ZERO_ADDRESS ? "Any" : name;
   const registered = { derivation_path: hash32FromUint(derivationPath), denied_ops: opNames(deniedOps) };
   return { id: String(number), wallet_address: pkpId, pkp_id: pkpId, name: shown, description, ...registered };

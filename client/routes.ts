@@ -1,4 +1,7 @@
-/** Written from the route table (protocol/http) by KEYWRIGHT_UPDATE=1 npx mocha test/client/routes.test.ts; never by hand. */
+/**
+ * Written from the route table (protocol/http) by KEYWRIGHT_UPDATE=1 npx mocha test/client/routes.test.ts; never by
+ * hand.
+ */
 export interface ClientRoute {
   readonly method: "GET" | "POST";
   /** From the origin; parameters as `:name`. */

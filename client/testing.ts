@@ -14,7 +14,7 @@ export interface LocalRunResult<Response> {
 }
 
 export interface LocalAction<Params, Response> {
-  /** The throw-away PKP; it is `pkpId` among the parameters unless they name another. */
+  /** The throw-away PKP; passed as `pkpId` unless the parameters give another. */
   readonly pkpId: string;
   readonly cid: string;
   /** Rejects with ActionFailed when the action fails. */

@@ -1,28 +1,33 @@
 /**
- * One HTTP call after the other: time-outs, retries where they are safe, errors as typed codes. Knows no route. Works wherever `fetch` does.
- * Source: wire "Requests and answers", "Idempotency", "Errors".
+ * HTTP calls: time-outs, retries where they are safe, errors as typed codes. Independent of the routes. Works wherever
+ * `fetch` does.
  */
 import { ClientError } from "./errors";
 import { problemOf } from "./problem";
+import { parseJson } from "../protocol/json";
 
 export interface TransportOptions {
   /** Origin of the service, for example `https://keys.example`; the prefix `/core/v1` is added. */
   readonly baseUrl: string;
   /** How long one attempt may take. Default 90,000 ms (a run's own `timeout_ms` raises it for that run). */
   readonly timeoutMs?: number;
-  /** How often a call that may be repeated safely is repeated. Default 3. */
+  /** How often a safely repeatable call is retried. Default 3. */
   readonly retries?: number;
-  /** The longest pause before a retry; a longer `Retry-After` ends the call with the service's error. Default 20,000 ms. */
+  /**
+   * The longest pause before a retry; a longer `Retry-After` ends the call with the service's error. Default 20,000 ms.
+   */
   readonly maxRetryDelayMs?: number;
-  /** Instead of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
-/** What a caller may say about a single call. */
+/** Options of a single call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** Default: fresh for every logical call and the same for its retries. Give your own to repeat a call safely after a restart. */
+  /**
+   * Default: fresh for every logical call and the same for its retries. Set it to repeat a call safely after a restart.
+   */
   readonly idempotencyKey?: string;
   readonly correlationId?: string;
 }
@@ -68,15 +73,25 @@ interface Settings {
 
 function originOf(baseUrl: string): string {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== "" || url.search !== "" || url.hash !== "") {
-    throw new ClientError("invalid_argument", "baseUrl must be the service's http(s) origin, for example https://keys.example.");
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username !== "" ||
+    url.search !== "" ||
+    url.hash !== ""
+  ) {
+    throw new ClientError(
+      "invalid_argument",
+      "baseUrl must be the service's http(s) origin, for example https://keys.example.",
+    );
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
 /**
- * Every call here may be repeated: a GET has no effect, a mutation carries one idempotency key for all its attempts, and the other POSTs only compute.
- * What was refused for good is not: only errors the service calls retryable, and answers that never came.
+ * Every call is safe to repeat: a GET has no effect, a mutation carries one idempotency key for all its attempts, and
+ * the other POSTs only compute. Retried are errors the service marks retryable and missing answers; permanent refusals
+ * are not.
  */
 async function callWithRetries(settings: Settings, call: HttpCall, options: CallOptions): Promise<HttpAnswer> {
   const request = requestFor(settings, call, options);
@@ -92,7 +107,7 @@ async function callWithRetries(settings: Settings, call: HttpCall, options: Call
   }
 }
 
-/** Our own first attempt can still be running when the second arrives: then waiting is right, too. */
+/** This call's first attempt can still be running when a retry arrives: then wait as well. */
 function mayRetry(error: ClientError, attempt: number): boolean {
   return error.retryable || (error.code === "idempotency_in_progress" && attempt > 0);
 }
@@ -112,30 +127,39 @@ function requestFor(settings: Settings, call: HttpCall, options: CallOptions): {
     method: call.method,
     headers,
     body: call.body === undefined ? null : JSON.stringify(call.body),
-    // A redirect would hand the key to wherever it points.
+    // A redirect would send the key to its target.
     redirect: "error",
     credentials: "omit",
   };
   return { url: settings.origin + call.path + queryText(call.query), init };
 }
 
-/** Checked here, since fetch repeats in its error a value it cannot send, and the value may be a token. */
+/** Checked here, since fetch's error repeats an invalid value, and the value may be a token. */
 function requireHeaderText(headers: Readonly<Record<string, string>>): void {
   const bad = Object.keys(headers).find((name) => !/^[\x20-\x7e]*$/.test(headers[name] ?? ""));
-  if (bad !== undefined) throw new ClientError("invalid_argument", `The value for ${bad} holds characters that a header cannot.`);
+  if (bad !== undefined)
+    throw new ClientError("invalid_argument", `The value for ${bad} holds characters that a header cannot.`);
 }
 
 function queryText(query: HttpCall["query"]): string {
-  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]]));
+  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)] as [string, string]],
+  );
   return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs).toString()}`;
 }
 
-/** 128 random bits; not `crypto.randomUUID`, which browsers keep from pages served over plain http. */
+/** 128 random bits. Not `crypto.randomUUID`, which browsers withhold from pages served over plain http. */
 function randomToken(): string {
-  return Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, "0"),
+  ).join("");
 }
 
-async function callOnce(settings: Settings, request: { url: string; init: RequestInit }, options: CallOptions): Promise<HttpAnswer> {
+async function callOnce(
+  settings: Settings,
+  request: { url: string; init: RequestInit },
+  options: CallOptions,
+): Promise<HttpAnswer> {
   const deadline = AbortSignal.timeout(options.timeoutMs ?? settings.timeoutMs);
   const signal = options.signal === undefined ? deadline : AbortSignal.any([deadline, options.signal]);
   let response: Response;
@@ -151,7 +175,8 @@ async function callOnce(settings: Settings, request: { url: string; init: Reques
 
 function failureOf(cause: unknown, callers: AbortSignal | undefined, deadline: AbortSignal): ClientError {
   if (callers?.aborted === true) return new ClientError("aborted", "The call was aborted by its caller.", { cause });
-  if (deadline.aborted) return new ClientError("client_timed_out", "The service did not answer in time.", { cause, retryable: true });
+  if (deadline.aborted)
+    return new ClientError("client_timed_out", "The service did not answer in time.", { cause, retryable: true });
   return new ClientError("network_failed", "The service could not be reached.", { cause, retryable: true });
 }
 
@@ -159,33 +184,37 @@ function readAnswer(response: Response, text: string): HttpAnswer {
   const body = parseJson(text);
   if (!response.ok) throw problemOf(response, body);
   if (body === undefined) {
-    throw new ClientError("unexpected_answer", "The answer is not JSON: is baseUrl the service's origin?", { status: response.status });
+    throw new ClientError("unexpected_answer", "The answer is not JSON: is baseUrl the service's origin?", {
+      status: response.status,
+    });
   }
   requireSecret(body, response);
   return { body, headers: response.headers };
 }
 
-/** A replayed answer of a minting route comes without its secret: nobody has it any more, so the caller must not take it for a success. */
+/** A replayed answer of a minting route lacks its secret, which is lost: it must not count as a success. */
 function requireSecret(body: unknown, response: Response): void {
-  if (typeof body !== "object" || body === null || !("secret_returned_before" in body) || body.secret_returned_before !== true) return;
-  throw new ClientError("secret_lost", "The key was made, but the answer that carried it was lost. Revoke it by its api_key_hash and make another.", {
-    status: response.status,
-    facts: { ...body },
-    ...requestIdOf(response),
-  });
+  if (
+    typeof body !== "object" ||
+    body === null ||
+    !("secret_returned_before" in body) ||
+    body.secret_returned_before !== true
+  )
+    return;
+  throw new ClientError(
+    "secret_lost",
+    "The key was made, but the answer that carried it was lost. Revoke it by its api_key_hash and make another.",
+    {
+      status: response.status,
+      facts: { ...body },
+      ...requestIdOf(response),
+    },
+  );
 }
 
 export function requestIdOf(response: Response): { requestId?: string } {
   const requestId = response.headers.get("x-request-id");
   return requestId === null ? {} : { requestId };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 function pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {

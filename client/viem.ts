@@ -1,4 +1,7 @@
-/** `keywright/viem`: a PKP as an account of viem, to be used wherever a local account is. Each signature is a run, checked here before it is given on. */
+/**
+ * `keywright/viem`: a PKP as a viem local account. Each signature is a run whose result is verified locally before it
+ * is returned.
+ */
 import {
   getAddress,
   getTransactionType,
@@ -32,9 +35,10 @@ import { askPkp, notSigned, portable, textOf, typesOf, type PkpOptions, type Sig
 export type { ActionInstead, PkpOptions, SigningAction } from "./signer/pkp";
 export { STANDARD_ACTIONS, type StandardAction } from "./standardActions";
 
-/** @throws ClientError `invalid_argument` when `pkpId` is no address. */
+/** @throws ClientError `invalid_argument` when `pkpId` is not an address. */
 export function toKeywrightAccount(given: PkpOptions): LocalAccount {
-  if (!isAddress(given.pkpId, { strict: false })) throw new ClientError("invalid_argument", "pkpId must be the PKP's address: 0x and 40 hex digits.");
+  if (!isAddress(given.pkpId, { strict: false }))
+    throw new ClientError("invalid_argument", "pkpId must be the PKP's address: 0x and 40 hex digits.");
   const address = getAddress(given.pkpId);
   const options = { ...given, pkpId: address };
   const source: CustomSource = {
@@ -42,7 +46,8 @@ export function toKeywrightAccount(given: PkpOptions): LocalAccount {
     sign: ({ hash }) => signed(options, "digest", { digest: hash }, hash),
     signMessage: ({ message }) => signMessage(options, message),
     signTypedData: (definition) => signTypedData(options, definition as TypedDataDefinition),
-    signTransaction: (transaction, more) => signTransaction(options, transaction, (more?.serializer ?? serializeTransaction) as Serialize),
+    signTransaction: (transaction, more) =>
+      signTransaction(options, transaction, (more?.serializer ?? serializeTransaction) as Serialize),
     signAuthorization: (request) => signAuthorization(options, request),
   };
   return toAccount(source);
@@ -61,12 +66,19 @@ async function signMessage(options: Signing, message: SignableMessage): Promise<
   const bytes = bytesOf(message);
   const text = textOf(bytes);
   const hash = hashMessage({ raw: bytes });
-  return text === undefined ? signed(options, "messageBytes", { bytes: portable(bytes) }, hash) : signed(options, "message", { message: text }, hash);
+  return text === undefined
+    ? signed(options, "messageBytes", { bytes: portable(bytes) }, hash)
+    : signed(options, "message", { message: text }, hash);
 }
 
 async function signTypedData(options: Signing, definition: TypedDataDefinition): Promise<Hex> {
   const { domain = {}, types, primaryType, message } = definition as unknown as TypedDataParts;
-  const params = { domain: portable(domain), types: typesOf(types, primaryType), primaryType, message: portable(message) };
+  const params = {
+    domain: portable(domain),
+    types: typesOf(types, primaryType),
+    primaryType,
+    message: portable(message),
+  };
   return signed(options, "typedData", params, hashTypedData(definition));
 }
 
@@ -77,7 +89,11 @@ interface TypedDataParts {
   readonly message: object;
 }
 
-async function signTransaction(options: Signing, transaction: TransactionSerializable, serialize: Serialize): Promise<Hex> {
+async function signTransaction(
+  options: Signing,
+  transaction: TransactionSerializable,
+  serialize: Serialize,
+): Promise<Hex> {
   // The sidecars of blobs are sent along and not signed.
   const unsigned = await serialize(transaction.type === "eip4844" ? { ...transaction, sidecars: false } : transaction);
   const signature = signatureIn(await askPkp(options, "transaction", { transaction: fieldsOf(transaction) }));
@@ -85,9 +101,16 @@ async function signTransaction(options: Signing, transaction: TransactionSeriali
   return serialize(transaction, signature);
 }
 
-async function signAuthorization(options: Signing, { address, contractAddress, chainId, nonce }: AuthorizationRequest): Promise<SignAuthorizationReturnType> {
+async function signAuthorization(
+  options: Signing,
+  { address, contractAddress, chainId, nonce }: AuthorizationRequest,
+): Promise<SignAuthorizationReturnType> {
   const lent = { address: contractAddress ?? address, chainId, nonce };
-  const { r, s, yParity = 0 } = parseSignature(await signed(options, "authorization", { authorization: lent }, hashAuthorization(lent)));
+  const {
+    r,
+    s,
+    yParity = 0,
+  } = parseSignature(await signed(options, "authorization", { authorization: lent }, hashAuthorization(lent)));
   return { ...lent, r, s, yParity, v: BigInt(27 + yParity) };
 }
 
@@ -117,18 +140,40 @@ const padded = (value: Hex): Hex => `0x${value.slice(2).padStart(64, "0")}`;
 
 const TYPES: Readonly<Record<string, number>> = { legacy: 0, eip2930: 1, eip1559: 2, eip4844: 3, eip7702: 4 };
 
-/** viem's names as the action takes them. */
+/** Maps viem's field names to the action's. */
 function fieldsOf(transaction: TransactionSerializable): unknown {
-  const { chainId, nonce, gas, to, value, data, accessList, maxFeePerBlobGas, blobVersionedHashes, authorizationList } = transaction as AnyTransaction;
+  const { chainId, nonce, gas, to, value, data, accessList, maxFeePerBlobGas, blobVersionedHashes, authorizationList } =
+    transaction as AnyTransaction;
   const type = TYPES[getTransactionType(transaction)];
-  if (type === undefined) throw new ClientError("invalid_argument", `The transaction type ${String(transaction.type)} is not known here.`);
-  if (chainId === undefined) throw new ClientError("invalid_argument", "The transaction needs a chainId: without one its signature is good on every chain.");
+  if (type === undefined)
+    throw new ClientError("invalid_argument", `The transaction type ${String(transaction.type)} is not known here.`);
+  if (chainId === undefined)
+    throw new ClientError(
+      "invalid_argument",
+      "The transaction needs a chainId: without one its signature is good on every chain.",
+    );
   const { gasPrice, maxFeePerGas, maxPriorityFeePerGas } = transaction as AnyTransaction;
-  // A node that fills transactions in may give both kinds of price; only the type's own are signed.
+  // A node that fills transactions in may give both kinds of price; sign only those of the type.
   const price = type < 2 ? { gasPrice } : { maxFeePerGas, maxPriorityFeePerGas };
-  const fields = { type, chainId, nonce: nonce ?? 0, gasLimit: gas ?? 0, to, value, data, ...price, accessList, maxFeePerBlobGas, blobVersionedHashes };
+  const fields = {
+    type,
+    chainId,
+    nonce: nonce ?? 0,
+    gasLimit: gas ?? 0,
+    to,
+    value,
+    data,
+    ...price,
+    accessList,
+    maxFeePerBlobGas,
+    blobVersionedHashes,
+  };
   const lent = (authorizationList as readonly AnyTransaction[] | undefined)?.map(lentCode);
-  return portable(Object.fromEntries(Object.entries({ ...fields, authorizationList: lent }).filter(([, one]) => one !== null && one !== undefined)));
+  return portable(
+    Object.fromEntries(
+      Object.entries({ ...fields, authorizationList: lent }).filter(([, one]) => one !== null && one !== undefined),
+    ),
+  );
 }
 
 type AnyTransaction = Readonly<Record<string, unknown>>;

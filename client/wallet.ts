@@ -1,4 +1,4 @@
-/** The owner's wallet at work: typed data signed, transactions tried, sent and waited for. Any ethers signer will do. */
+/** The owner's wallet: signs typed data; simulates, sends and awaits transactions. Works with any ethers signer. */
 import { isError, type Provider, type Signer, type TransactionReceipt } from "ethers";
 import type { Address } from "../protocol/ids";
 import { buildTypedData, type PrimaryType, type TypedData, type TypedDataDomain } from "../protocol/typedDataShape";
@@ -6,14 +6,18 @@ import { contractErrorOf } from "./contract";
 import { ClientError } from "./errors";
 import type { OwnerTransaction } from "./safe";
 
-/** A typed-data envelope as the signature routes take it. */
+/** A typed-data envelope for the signature routes. */
 export interface SignedEnvelope {
   readonly typed_data: TypedData;
   readonly signature: string;
 }
 
 /** Signs the canonical envelope for one endpoint with the present time. */
-export async function signEnvelope(signer: Signer, primaryType: PrimaryType, domain: TypedDataDomain): Promise<SignedEnvelope> {
+export async function signEnvelope(
+  signer: Signer,
+  primaryType: PrimaryType,
+  domain: TypedDataDomain,
+): Promise<SignedEnvelope> {
   const address = (await signer.getAddress()) as Address;
   const typedData = buildTypedData(primaryType, domain, address, Math.floor(Date.now() / 1000));
   const fields = typedData.types[primaryType] ?? [];
@@ -25,23 +29,26 @@ export async function signEnvelope(signer: Signer, primaryType: PrimaryType, dom
   }
 }
 
-/** What is left of a transaction once it is on chain. */
+/** The used part of a mined transaction's receipt. */
 export type Receipt = Pick<TransactionReceipt, "hash" | "blockNumber" | "logs">;
 
 /** Sends one transaction as the account's owner and resolves when it is on chain. */
 export type SendTransaction = (transaction: OwnerTransaction) => Promise<Receipt>;
 
 export interface SendingOptions {
-  /** Blocks to wait for, the transaction's own included. Default 1. */
+  /** Confirmations to wait for, the transaction's own block included. Default 1. */
   readonly confirmations?: number;
   /** How long to wait for them. Default 180,000 ms. */
   readonly confirmationTimeoutMs?: number;
-  /** Told once a transaction has been sent, and who pays its gas. The wallet's own is not on chain yet by then. */
+  /** Called once a transaction has been sent, with the payer of its gas. The wallet's own is not mined yet by then. */
   readonly onSent?: (transactionHash: string, paidBy: "wallet" | "service") => void;
 }
 
 /** Sends from the signer's own wallet. */
-export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeoutMs = 180_000, onSent }: SendingOptions): SendTransaction {
+export function sendWith(
+  signer: Signer,
+  { confirmations = 1, confirmationTimeoutMs = 180_000, onSent }: SendingOptions,
+): SendTransaction {
   let lastMined: number | undefined;
   return async ({ to, data }) => {
     const sent = await nonceAfter(signer, lastMined)
@@ -50,35 +57,55 @@ export function sendWith(signer: Signer, { confirmations = 1, confirmationTimeou
         throw walletErrorOf(cause);
       });
     onSent?.(sent.hash, "wallet");
-    const receipt = await sent.wait(confirmations, confirmationTimeoutMs).catch((cause: unknown) => receiptAfter(cause, sent.hash));
-    if (receipt === null) throw new ClientError("transaction_failed", "The wallet's provider gave no receipt.", { facts: { transaction_hash: sent.hash } });
+    const receipt = await sent
+      .wait(confirmations, confirmationTimeoutMs)
+      .catch((cause: unknown) => receiptAfter(cause, sent.hash));
+    if (receipt === null)
+      throw new ClientError("transaction_failed", "The wallet's provider gave no receipt.", {
+        facts: { transaction_hash: sent.hash },
+      });
     lastMined = sent.nonce;
     return receipt;
   };
 }
 
-/** A provider may answer from memory, or from a node that is behind: a nonce that is known to be used is not taken again. Otherwise the choice is the wallet's. */
+/**
+ * A provider may answer from a cache or a lagging node: skip a nonce known to be used. Otherwise the wallet chooses.
+ */
 async function nonceAfter(signer: Signer, lastMined: number | undefined): Promise<{ nonce?: number }> {
   if (lastMined === undefined || (await signer.getNonce("pending")) > lastMined) return {};
   return { nonce: lastMined + 1 };
 }
 
-/** A transaction that the user sped up is the same write under another hash; anything else did not happen or is not known to have. */
+/**
+ * A transaction that the user sped up is the same write under another hash; any other error means failed or unknown.
+ */
 function receiptAfter(cause: unknown, hash: string): TransactionReceipt {
   const facts = { transaction_hash: hash };
   if (isError(cause, "TRANSACTION_REPLACED") && !cause.cancelled) return cause.receipt;
-  if (isError(cause, "TRANSACTION_REPLACED")) throw new ClientError("wallet_declined", "The transaction was cancelled in the wallet.", { cause, facts });
+  if (isError(cause, "TRANSACTION_REPLACED"))
+    throw new ClientError("wallet_declined", "The transaction was cancelled in the wallet.", { cause, facts });
   if (isError(cause, "TIMEOUT")) {
-    throw new ClientError("client_timed_out", "The transaction was sent and is not on chain yet: look for its hash before sending again.", {
+    throw new ClientError(
+      "client_timed_out",
+      "The transaction was sent and is not on chain yet: look for its hash before sending again.",
+      {
+        cause,
+        facts,
+        retryable: true,
+      },
+    );
+  }
+  throw (
+    contractErrorOf(cause) ??
+    new ClientError("transaction_failed", "The transaction reverted, or its receipt could not be read.", {
       cause,
       facts,
-      retryable: true,
-    });
-  }
-  throw contractErrorOf(cause) ?? new ClientError("transaction_failed", "The transaction reverted, or its receipt could not be read.", { cause, facts });
+    })
+  );
 }
 
-/** Tries a write without sending it: the contract's refusal comes back under its name, before anybody pays or signs. */
+/** Simulates a write: throws the contract's revert under its error code before anything is paid or signed. */
 export async function tryWrite(provider: Provider, owner: Address, { to, data }: OwnerTransaction): Promise<void> {
   await provider.call({ from: owner, to, data }).catch((cause: unknown) => {
     throw walletErrorOf(cause);
@@ -87,11 +114,15 @@ export async function tryWrite(provider: Provider, owner: Address, { to, data }:
 
 export interface WriteEstimate {
   readonly gas: bigint;
-  /** What the chain asks for one gas at the moment, in wei; undefined when the node does not say. */
+  /** The current gas price in wei; undefined when the node does not report one. */
   readonly priceWei: bigint | undefined;
 }
 
-export async function estimateWrite(provider: Provider, owner: Address, { to, data }: OwnerTransaction): Promise<WriteEstimate> {
+export async function estimateWrite(
+  provider: Provider,
+  owner: Address,
+  { to, data }: OwnerTransaction,
+): Promise<WriteEstimate> {
   try {
     const [gas, fees] = await Promise.all([provider.estimateGas({ from: owner, to, data }), provider.getFeeData()]);
     return { gas, priceWei: fees.gasPrice ?? fees.maxFeePerGas ?? undefined };
@@ -105,9 +136,12 @@ export function walletErrorOf(cause: unknown): ClientError {
   if (cause instanceof ClientError) return cause;
   const refusal = contractErrorOf(cause);
   if (refusal !== undefined) return refusal;
-  if (isError(cause, "ACTION_REJECTED")) return new ClientError("wallet_declined", "The wallet's user declined.", { cause });
+  if (isError(cause, "ACTION_REJECTED"))
+    return new ClientError("wallet_declined", "The wallet's user declined.", { cause });
   if (isError(cause, "INSUFFICIENT_FUNDS"))
-    return new ClientError("transaction_failed", "The wallet has too little of the chain's token to pay for gas.", { cause });
+    return new ClientError("transaction_failed", "The wallet has too little of the chain's token to pay for gas.", {
+      cause,
+    });
   if (isError(cause, "NETWORK_ERROR") || isError(cause, "SERVER_ERROR") || isError(cause, "TIMEOUT")) {
     return new ClientError("network_failed", "The wallet's node could not be reached.", { cause, retryable: true });
   }

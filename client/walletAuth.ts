@@ -1,4 +1,4 @@
-/** The header `X-Wallet-Auth`: who owns an account says so with the wallet. Source: specification §5.7. */
+/** The header `X-Wallet-Auth`: authenticates the owner by a wallet signature. Source: docs/conformance.md §5. */
 import { encodeBase64, toUtf8Bytes, type Signer } from "ethers";
 import type { TypedDataDomain } from "../protocol/typedDataShape";
 import { operations } from "./operations";
@@ -6,17 +6,19 @@ import { createTransport, type TransportOptions } from "./transport";
 import { signEnvelope } from "./wallet";
 import type { Answer } from "./wire";
 
-/** Well inside the 300 s in which the service takes an envelope. */
+/** Well inside the 300 s for which the service accepts an envelope. */
 const WALLET_AUTH_LIFE_MS = 200_000;
 
-/** Gives the header's value, signed again when it grows old. */
+/** Returns the header's value, signed again before it expires. */
 export type WalletAuth = () => Promise<string>;
 
 export function createWalletAuth(signer: Signer, domain: TypedDataDomain): WalletAuth {
   let signed: { readonly at: number; readonly header: Promise<string> } | undefined;
-  const sign = async (): Promise<string> => encodeBase64(toUtf8Bytes(JSON.stringify(await signEnvelope(signer, "BillingAuth", domain))));
+  const sign = async (): Promise<string> =>
+    encodeBase64(toUtf8Bytes(JSON.stringify(await signEnvelope(signer, "BillingAuth", domain))));
   return async () => {
-    if (signed === undefined || Date.now() - signed.at > WALLET_AUTH_LIFE_MS) signed = { at: Date.now(), header: sign() };
+    if (signed === undefined || Date.now() - signed.at > WALLET_AUTH_LIFE_MS)
+      signed = { at: Date.now(), header: sign() };
     try {
       return await signed.header;
     } catch (error) {
@@ -27,10 +29,16 @@ export function createWalletAuth(signer: Signer, domain: TypedDataDomain): Walle
 }
 
 /**
- * The account that a wallet owns; `accountId` says which, where it owns several or was given the one it owns.
- * @throws ClientError `account_not_found` when it owns none, `account_not_named` (with `facts.accounts`) when `accountId` is needed.
+ * The account that a wallet owns; `accountId` selects one, needed where it owns several or was transferred the one it
+ * owns.
+ * @throws ClientError `account_not_found` when it owns none, `account_not_named` (with `facts.accounts`) when
+ * `accountId` is needed.
  */
-export async function ownedAccount(options: TransportOptions, walletAuth: WalletAuth, accountId?: string): Promise<Answer<"account">> {
+export async function ownedAccount(
+  options: TransportOptions,
+  walletAuth: WalletAuth,
+  accountId?: string,
+): Promise<Answer<"account">> {
   const named: Record<string, string> = accountId === undefined ? {} : { "x-account": accountId };
   const credential = async (): Promise<Record<string, string>> => ({ "x-wallet-auth": await walletAuth(), ...named });
   return operations(["account"], createTransport(options), credential).account();

@@ -10,5 +10,6 @@ export type Answer<Name extends RouteName> = AnswerOf<RouteOf<Name>>;
 export type Item<Name extends RouteName> = Answer<Name> extends readonly (infer One)[] ? One : never;
 
 type Given<T> = T extends undefined ? unknown : T;
-/** Path parameters, query and body fields of an operation in one object; a body that is no object stands for itself. */
-export type Input<Name extends RouteName> = Body<Name> extends string ? Body<Name> : Given<Body<Name>> & Given<Query<Name>> & Given<Params<Name>>;
+/** Path parameters, query and body fields of an operation in one object; a body that is not an object is used as is. */
+export type Input<Name extends RouteName> =
+  Body<Name> extends string ? Body<Name> : Given<Body<Name>> & Given<Query<Name>> & Given<Params<Name>>;

@@ -1,9 +1,12 @@
 /**
- * Every write an owner can make, prepared and not sent: the same operations and fields as the HTTP interface in API mode, as calldata for the contract.
- * Source: specification §3, §4; the contract's interface.
+ * Every write an owner can make, prepared and not sent: the same operations and fields as the HTTP interface in API
+ * mode, as calldata for the contract.
+ * Source: docs/conformance.md §3, §4.
  */
-import { packedAccountId, type AccountId, type Address, type KeyId } from "../protocol/ids";
+import type { SimpleWrite } from "../protocol/executor";
+import { hash32FromUint, packedAccountId, type AccountId, type Address } from "../protocol/ids";
 import { opBits, PKP_OP_NAMES, type PkpOp } from "../protocol/pkpOps";
+import { groupUpdate, NEVER_AND_NO_CAP, usageKeySet, usageKeyUpdate, type UsageKeyFields } from "../protocol/updates";
 import { type AccountEvents, contractInterface as iface, encodeMulticall } from "./contract";
 import type { Body } from "./wire";
 import type { AskContract } from "./reads";
@@ -11,20 +14,24 @@ import { actionOfCid, refuse, toAccountId, toActionHash, toAddress, toGroupId, t
 
 type GroupTarget = { readonly id: string | number };
 
-/** One call of the contract by the owner: plain data until somebody sends it. */
+/** One call of the contract by the owner, not yet sent. */
 export interface OwnerWrite<Result extends object = object> {
   /** The contract's function; `multicall` for several. */
   readonly functionName: string;
   /** Calldata. */
   readonly data: string;
-  /** What the transaction made, told by its events; those are used up. */
+  /** Reads the write's result from the transaction's events, consuming them. */
   readonly resultOf: (events: AccountEvents) => Result;
 }
 
-/** What a write gave once it is on chain. */
-export type Sent<Result extends object = object> = Result & { readonly success: true; readonly transaction_hash: string; readonly block_number: number };
+/** A write's result once it is on chain. */
+export type Sent<Result extends object = object> = Result & {
+  readonly success: true;
+  readonly transaction_hash: string;
+  readonly block_number: number;
+};
 
-/** What a ChainSecured mint gave, without the secret: all it takes to attach it. Plain JSON, safe to store. */
+/** A ChainSecured mint's result without the secret, sufficient to attach it. Plain JSON, safe to store. */
 export interface MintedWallet {
   readonly wallet_address: string;
   readonly derivation_path: string;
@@ -38,7 +45,7 @@ export interface NamedThing {
   readonly description: string;
 }
 
-/** Whose writes these are, and where to look up what a write needs to know. */
+/** The account and owner of the writes, and how to read what they need from the chain. */
 export interface OwnerContext {
   readonly accountId: AccountId;
   readonly owner: Address;
@@ -59,49 +66,99 @@ export function ownerWrites(context: OwnerContext) {
   };
 }
 
-/** Calldata; values that no contract could be given are refused as arguments are, whoever wrote them. */
+/** Encodes calldata; values that cannot be encoded are refused as invalid arguments. */
 const encode: typeof iface.encodeFunctionData = (name: string, values?: readonly unknown[]) => {
   try {
     return iface.encodeFunctionData(name as never, values as never);
   } catch {
-    return refuse(`${name}: a field is missing or of the wrong type; names and descriptions are strings of whole characters.`);
+    return refuse(
+      `${name}: a field is missing or of the wrong type; names and descriptions are strings of whole characters.`,
+    );
   }
 };
 
 const nothing = (): object => ({});
 
 function ownerWrite(data: string): OwnerWrite;
-function ownerWrite<Result extends object>(data: string, resultOf: (events: AccountEvents) => Result): OwnerWrite<Result>;
+function ownerWrite<Result extends object>(
+  data: string,
+  resultOf: (events: AccountEvents) => Result,
+): OwnerWrite<Result>;
 function ownerWrite(data: string, resultOf: (events: AccountEvents) => object = nothing): OwnerWrite {
   return { functionName: iface.getFunction(data.slice(0, 10) as "addGroup")?.name ?? "multicall", data, resultOf };
 }
 
-type ResultsOf<Writes extends readonly OwnerWrite[]> = { readonly [I in keyof Writes]: Writes[I] extends OwnerWrite<infer Result> ? Result : never };
+/** Calls that both modes share, as one write. */
+function plainWrites(calls: readonly SimpleWrite[]): OwnerWrite {
+  const [first, ...rest] = calls.map(({ functionName, args }) =>
+    ownerWrite(encode(functionName as never, args as never)),
+  );
+  if (first === undefined) return refuse("there is nothing to write.");
+  return rest.length === 0 ? first : ownerWrite(batch([first, ...rest]).data);
+}
 
-/** Several writes as one: all of them happen, in this order, or none. */
-function batch<const Writes extends readonly OwnerWrite[]>(writes: Writes): OwnerWrite<{ readonly results: ResultsOf<Writes> }> {
+/** Page size when reading the members of a group's list to replace it. */
+const MEMBERS_AT_ONCE = 200n;
+
+async function everyPage(read: (offset: bigint) => Promise<string[]>): Promise<string[]> {
+  const found: string[] = [];
+  for (;;) {
+    const page = await read(BigInt(found.length));
+    found.push(...page);
+    if (page.length < Number(MEMBERS_AT_ONCE)) return found;
+  }
+}
+
+const lowerCase = (address: string): string => address.toLowerCase();
+
+type ResultsOf<Writes extends readonly OwnerWrite[]> = {
+  readonly [I in keyof Writes]: Writes[I] extends OwnerWrite<infer Result> ? Result : never;
+};
+
+/** Combines writes into one atomic multicall, in order. */
+function batch<const Writes extends readonly OwnerWrite[]>(
+  writes: Writes,
+): OwnerWrite<{ readonly results: ResultsOf<Writes> }> {
   if (writes.length === 0) refuse("a batch needs at least one write.");
-  const resultOf = (events: AccountEvents) => ({ results: writes.map((write) => write.resultOf(events)) as ResultsOf<Writes> });
+  const resultOf = (events: AccountEvents) => ({
+    results: writes.map((write) => write.resultOf(events)) as ResultsOf<Writes>,
+  });
   return ownerWrite(encodeMulticall(writes.map((write) => write.data)), resultOf);
 }
 
 function accountWrites({ accountId, owner }: OwnerContext) {
   return {
-    /** Makes the owner's own ChainSecured account. Its id is the packed keccak256 of the sending wallet: a client for another account refuses. */
-    createAccount: async ({ account_name, account_description }: { account_name: string; account_description: string }) => {
+    /**
+     * Makes the owner's own ChainSecured account. Its id is the packed keccak256 of the sending wallet: a client for
+     * another account refuses.
+     */
+    createAccount: async ({
+      account_name,
+      account_description,
+    }: {
+      account_name: string;
+      account_description: string;
+    }) => {
       const own = packedAccountId(owner);
-      if (accountId !== own) refuse(`this client is for the account ${accountId}; the owner's own would be ${own}: make a client without accountId.`);
+      if (accountId !== own)
+        refuse(
+          `this client is for the account ${accountId}; the owner's own would be ${own}: make a client without accountId.`,
+        );
       const data = encode("newChainSecuredAccount", [account_name, account_description]);
       return ownerWrite(data, () => ({ api_key_hash: own, wallet_address: owner }));
     },
 
-    updateAccount: async ({ name, description }: NamedThing) => ownerWrite(encode("updateAccountMetadata", [accountId, name, description])),
+    updateAccount: async ({ name, description }: NamedThing) =>
+      ownerWrite(encode("updateAccountMetadata", [accountId, name, description])),
 
-    /** Stops everything but the owner at once: no run of any key is allowed and no usage key writes. */
+    /** Immediately stops everything but the owner: no key runs and no usage key writes. */
     freezeAccount: async () => ownerWrite(encode("setAccountFrozen", [accountId, true])),
     unfreezeAccount: async () => ownerWrite(encode("setAccountFrozen", [accountId, false])),
 
-    /** Gives the account to another owner. The sender's rights end with this transaction; usage keys stay, unless `revokeAllUsageApiKeys` goes before it in a `batch`. */
+    /**
+     * Transfers the account to another owner. The sender's rights end with this transaction; usage keys stay, unless
+     * `revokeAllUsageApiKeys` precedes it in a `batch`.
+     */
     transferOwnership: async ({ new_owner_address }: Body<"transferOwnership">) =>
       ownerWrite(encode("transferOwnership", [accountId, toAddress(new_owner_address, "new_owner_address")])),
   };
@@ -109,15 +166,25 @@ function accountWrites({ accountId, owner }: OwnerContext) {
 
 function pkpWrites({ accountId, ask }: OwnerContext) {
   return {
-    /** The second half of a PKP: makes what `mintPkp` answered a PKP of the account. Repeating it changes nothing. */
+    /** The second half of creating a PKP: registers the result of `mintPkp` in the account. Idempotent. */
     registerPkp: async (minted: MintedWallet, { name = "", description = "" }: Partial<NamedThing> = {}) => {
       const wallet = toAddress(minted.wallet_address, "wallet_address");
-      const data = encode("registerWalletDerivation", [accountId, wallet, toAccountId(minted.derivation_path, "derivation_path"), name, description]);
-      return ownerWrite(data, () => ({ wallet_address: wallet, pkp_id: wallet, derivation_path: minted.derivation_path }));
+      const data = encode("registerWalletDerivation", [
+        accountId,
+        wallet,
+        toAccountId(minted.derivation_path, "derivation_path"),
+        name,
+        description,
+      ]);
+      return ownerWrite(data, () => ({
+        wallet_address: wallet,
+        pkp_id: wallet,
+        derivation_path: minted.derivation_path,
+      }));
     },
     updatePkp: async ({ pkp_id, name, description }: NamedThing & { pkp_id: string | number }) =>
       ownerWrite(encode("updatePkpMetadata", [accountId, await pkpAddress(ask, accountId, pkp_id), name, description])),
-    /** Replaces what no action may ask for with a PKP, whatever its groups list. */
+    /** Replaces the operations denied to every action with this PKP, whatever its groups allow. */
     setWalletOps: async ({ pkp_id, denied_ops }: Body<"setWalletOps">) =>
       ownerWrite(encode("setPkpOps", [accountId, await pkpAddress(ask, accountId, pkp_id), toOpBits(denied_ops)])),
   };
@@ -125,10 +192,12 @@ function pkpWrites({ accountId, ask }: OwnerContext) {
 
 const toOpBits = (names: readonly string[]): bigint => {
   const unknown = names.find((name) => !(PKP_OP_NAMES as string[]).includes(name));
-  return unknown === undefined ? opBits(names as PkpOp[]) : refuse(`denied_ops: there is no op ${unknown}; there are ${PKP_OP_NAMES.join(", ")}.`);
+  return unknown === undefined
+    ? opBits(names as PkpOp[])
+    : refuse(`denied_ops: there is no op ${unknown}; there are ${PKP_OP_NAMES.join(", ")}.`);
 };
 
-/** A PKP by its address, or by its number in the account, which the contract is asked for. */
+/** Resolves a PKP by its address, or by its number in the account, looked up on chain. */
 async function pkpAddress(ask: AskContract, account: AccountId, reference: string | number): Promise<Address> {
   if (typeof reference === "string" && /^0x[0-9a-fA-F]{40}$/.test(reference)) return toAddress(reference, "pkp_id");
   const number = toU64(reference, "pkp_id");
@@ -138,23 +207,63 @@ async function pkpAddress(ask: AskContract, account: AccountId, reference: strin
 }
 
 function groupWrites({ accountId, ask }: OwnerContext) {
-  const pkps = (references: readonly (string | number)[]) => Promise.all(references.map((one) => pkpAddress(ask, accountId, one)));
+  const pkps = (references: readonly (string | number)[]) =>
+    Promise.all(references.map((one) => pkpAddress(ask, accountId, one)));
   const actions = (hashes: readonly string[]) => hashes.map((hash) => toActionHash(hash, "cid_hashes_permitted"));
+  const actionsFrom = async (group: bigint, offset: bigint): Promise<string[]> =>
+    (await ask((contract) => contract.listActionsInGroup(accountId, group, offset, MEMBERS_AT_ONCE))).items.map(
+      ({ actionHash }) => hash32FromUint(actionHash),
+    );
+  const pkpsFrom = async (group: bigint, offset: bigint): Promise<string[]> =>
+    (await ask((contract) => contract.listPkpsInGroup(accountId, group, offset, MEMBERS_AT_ONCE))).items.map(
+      ({ pkpId }) => lowerCase(pkpId),
+    );
   return {
-    addGroup: async ({ group_name, group_description, cid_hashes_permitted = [], pkp_ids_permitted = [] }: Body<"addGroup">) => {
-      const data = encode("addGroup", [accountId, group_name, group_description, actions(cid_hashes_permitted), await pkps(pkp_ids_permitted)]);
+    addGroup: async ({
+      group_name,
+      group_description,
+      cid_hashes_permitted = [],
+      pkp_ids_permitted = [],
+    }: Body<"addGroup">) => {
+      const data = encode("addGroup", [
+        accountId,
+        group_name,
+        group_description,
+        actions(cid_hashes_permitted),
+        await pkps(pkp_ids_permitted),
+      ]);
       return ownerWrite(data, (events) => ({ group_id: String(events.take("GroupAdded")?.args["groupId"] ?? "") }));
     },
 
-    /** Sets the strings. A given list replaces that list; give both lists or none: one alone is for `changeGroupActions` or `changeGroupPkps`. */
-    updateGroup: async ({ group_id, name, description, cid_hashes_permitted: cids, pkp_ids_permitted: ids }: Body<"updateGroup">) => {
+    /** Sets name and description. A given list replaces that list; an omitted one stays unchanged. */
+    updateGroup: async ({
+      group_id,
+      name,
+      description,
+      cid_hashes_permitted: cids,
+      pkp_ids_permitted: ids,
+    }: Body<"updateGroup">) => {
       const group = toGroupId(group_id);
-      if (cids === undefined && ids === undefined) return ownerWrite(encode("updateGroupMetadata", [accountId, group, name, description]));
-      if (cids === undefined || ids === undefined) return refuse("give both cid_hashes_permitted and pkp_ids_permitted, or neither.");
-      return ownerWrite(encode("updateGroup", [accountId, group, name, description, actions(cids), await pkps(ids)]));
+      const hasBoth = cids !== undefined && ids !== undefined;
+      const present = (member: (offset: bigint) => Promise<string[]>) => (hasBoth ? [] : everyPage(member));
+      return plainWrites(
+        groupUpdate(
+          accountId,
+          group,
+          { name, description },
+          {
+            actions: cids && { wanted: actions(cids), present: await present((offset) => actionsFrom(group, offset)) },
+            pkps: ids && {
+              wanted: (await pkps(ids)).map(lowerCase),
+              present: await present((offset) => pkpsFrom(group, offset)),
+            },
+          },
+        ),
+      );
     },
 
-    removeGroup: async ({ group_id }: Body<"removeGroup">) => ownerWrite(encode("removeGroup", [accountId, toGroupId(group_id)])),
+    removeGroup: async ({ group_id }: Body<"removeGroup">) =>
+      ownerWrite(encode("removeGroup", [accountId, toGroupId(group_id)])),
   };
 }
 
@@ -166,7 +275,9 @@ function memberWrites({ accountId, ask }: OwnerContext) {
       ownerWrite(encode("addActionToGroup", [accountId, toGroupId(group_id), actionOfCid(action_ipfs_cid)])),
 
     removeActionFromGroup: async ({ group_id, hashed_cid }: Body<"removeActionFromGroup">) =>
-      ownerWrite(encode("removeActionFromGroup", [accountId, toGroupId(group_id), toActionHash(hashed_cid, "hashed_cid")])),
+      ownerWrite(
+        encode("removeActionFromGroup", [accountId, toGroupId(group_id), toActionHash(hashed_cid, "hashed_cid")]),
+      ),
 
     addPkpToGroup: async ({ group_id, pkp_id }: Body<"addPkpToGroup">) =>
       ownerWrite(encode("addPkpToGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
@@ -175,7 +286,9 @@ function memberWrites({ accountId, ask }: OwnerContext) {
       ownerWrite(encode("removePkpFromGroup", [accountId, toGroupId(group_id), await pkp(pkp_id)])),
 
     changeGroupActions: async ({ id, add = [], remove = [] }: GroupTarget & Body<"changeGroupActions">) =>
-      ownerWrite(encode("changeGroupMembers", [accountId, toGroupId(id), add.map(actionOfCid), remove.map(actionOfCid), [], []])),
+      ownerWrite(
+        encode("changeGroupMembers", [accountId, toGroupId(id), add.map(actionOfCid), remove.map(actionOfCid), [], []]),
+      ),
 
     changeGroupPkps: async ({ id, add, remove }: GroupTarget & Body<"changeGroupPkps">) =>
       ownerWrite(encode("changeGroupMembers", [accountId, toGroupId(id), [], [], await pkps(add), await pkps(remove)])),
@@ -187,10 +300,13 @@ function actionWrites({ accountId }: OwnerContext) {
     addAction: async ({ action_ipfs_cid, name, description }: Body<"addAction">) =>
       ownerWrite(encode("addAction", [accountId, name, description, actionOfCid(action_ipfs_cid)])),
 
-    deleteAction: async ({ hashed_cid }: Body<"deleteAction">) => ownerWrite(encode("removeAction", [accountId, toActionHash(hashed_cid, "hashed_cid")])),
+    deleteAction: async ({ hashed_cid }: Body<"deleteAction">) =>
+      ownerWrite(encode("removeAction", [accountId, toActionHash(hashed_cid, "hashed_cid")])),
 
     updateActionMetadata: async ({ hashed_cid, name, description }: Body<"updateActionMetadata">) =>
-      ownerWrite(encode("updateActionMetadata", [accountId, toActionHash(hashed_cid, "hashed_cid"), 0, name, description])),
+      ownerWrite(
+        encode("updateActionMetadata", [accountId, toActionHash(hashed_cid, "hashed_cid"), 0, name, description]),
+      ),
   };
 }
 
@@ -199,57 +315,66 @@ export type UsageKeyPermissions = Body<"addUsageApiKey">;
 function usageKeyWrites({ accountId, ask }: OwnerContext) {
   return {
     /**
-     * The second half of a usage key: one multicall that registers its wallet and then sets the key, so that both happen or neither. Repeating it changes nothing.
-     * The secret is not needed here.
+     * The second half of creating a usage key: one atomic multicall that registers its wallet and sets the key.
+     * Idempotent. Does not need the secret.
      */
     attachUsageKey: async (minted: MintedUsageKey, permissions: UsageKeyPermissions) => {
       const path = toAccountId(minted.derivation_path, "derivation_path");
       const wallet = toAddress(minted.wallet_address, "wallet_address");
       const keyId = toKeyId(minted.api_key_hash);
-      const register = encode("registerWalletDerivation", [accountId, wallet, path, permissions.name, permissions.description]);
-      const write = batch([ownerWrite(register), ownerWrite(setUsageApiKey(accountId, keyId, permissions, noTerms))]);
+      const register = encode("registerWalletDerivation", [
+        accountId,
+        wallet,
+        path,
+        permissions.name,
+        permissions.description,
+      ]);
+      const write = batch([
+        ownerWrite(register),
+        plainWrites([usageKeySet(accountId, keyId, checked(permissions), NEVER_AND_NO_CAP)]),
+      ]);
       return { ...write, resultOf: () => ({ wallet_address: wallet, api_key_hash: keyId }) };
     },
 
-    /** Replaces everything the key may do; an omitted `expiration` or `balance` stays as it is on chain. Never creates a key. */
+    /**
+     * Replaces everything the key may do; an omitted `expiration` or `balance` stays unchanged. Never creates a key.
+     */
     updateUsageApiKey: async ({ usage_api_key, ...permissions }: Body<"updateUsageApiKey">) => {
       const keyId = toKeyId(usage_api_key);
-      // The first call fails for a key that is not set: what the contract makes of the second is never a new key.
-      const mustBeSet = encode("updateUsageApiKeyMetadata", [accountId, keyId, permissions.name, permissions.description]);
       const present = await ask((contract) => contract.getUsageApiKey(keyId));
-      const { data } = batch([ownerWrite(mustBeSet), ownerWrite(setUsageApiKey(accountId, keyId, permissions, present))]);
-      return ownerWrite(data);
+      return plainWrites(usageKeyUpdate(accountId, keyId, checked(permissions), present));
     },
 
     updateUsageApiKeyMetadata: async ({ usage_api_key, name, description }: Body<"updateUsageApiKeyMetadata">) =>
       ownerWrite(encode("updateUsageApiKeyMetadata", [accountId, toKeyId(usage_api_key), name, description])),
 
-    /** Revokes every usage key of the account at once and for ever, at the same price however many there are. */
+    /** Revokes every usage key of the account immediately and permanently, at a constant cost. */
     revokeAllUsageApiKeys: async () => ownerWrite(encode("revokeAllUsageApiKeys", [accountId])),
 
-    /** Revokes the key at once and for ever. */
-    removeUsageApiKey: async ({ usage_api_key }: Body<"removeUsageApiKey">) => ownerWrite(encode("removeUsageApiKey", [accountId, toKeyId(usage_api_key)])),
+    /** Revokes the key immediately and permanently. */
+    removeUsageApiKey: async ({ usage_api_key }: Body<"removeUsageApiKey">) =>
+      ownerWrite(encode("removeUsageApiKey", [accountId, toKeyId(usage_api_key)])),
   };
 }
 
-const noTerms = { expiration: 0n, balance: 0n };
-
-function setUsageApiKey(account: AccountId, keyId: KeyId, permissions: UsageKeyPermissions, terms: typeof noTerms): string {
-  const { name, description, can_create_groups, can_delete_groups, can_create_pkps } = permissions;
+/** Validates every number of the permissions, so that errors name the field. */
+function checked(permissions: UsageKeyPermissions): UsageKeyFields {
+  const {
+    expiration,
+    balance,
+    manage_ipfs_ids_in_groups,
+    add_pkp_to_groups,
+    remove_pkp_from_groups,
+    execute_in_groups,
+  } = permissions;
   const groups = (list: readonly (string | number)[], field: string) => list.map((id) => toU64(id, field));
-  return encode("setUsageApiKey", [
-    account,
-    keyId,
-    permissions.expiration === undefined ? terms.expiration : toU64(permissions.expiration, "expiration"),
-    permissions.balance === undefined ? terms.balance : toU64(permissions.balance, "balance"),
-    name,
-    description,
-    can_create_groups,
-    can_delete_groups,
-    can_create_pkps,
-    groups(permissions.manage_ipfs_ids_in_groups, "manage_ipfs_ids_in_groups"),
-    groups(permissions.add_pkp_to_groups, "add_pkp_to_groups"),
-    groups(permissions.remove_pkp_from_groups, "remove_pkp_from_groups"),
-    groups(permissions.execute_in_groups, "execute_in_groups"),
-  ]);
+  return {
+    ...permissions,
+    expiration: expiration === undefined ? undefined : toU64(expiration, "expiration"),
+    balance: balance === undefined ? undefined : toU64(balance, "balance"),
+    manage_ipfs_ids_in_groups: groups(manage_ipfs_ids_in_groups, "manage_ipfs_ids_in_groups"),
+    add_pkp_to_groups: groups(add_pkp_to_groups, "add_pkp_to_groups"),
+    remove_pkp_from_groups: groups(remove_pkp_from_groups, "remove_pkp_from_groups"),
+    execute_in_groups: groups(execute_in_groups, "execute_in_groups"),
+  };
 }

@@ -1,5 +1,5 @@
-// The dashboard as static files under dist/dashboard: hashed names, and beside each text file its brotli and gzip forms, so that no request waits for a compressor.
-// Skipped when nothing it is made of has changed.
+// Builds the dashboard as static files under dist/dashboard with hashed names, and precompresses each text file with
+// brotli and gzip. Skipped when no input has changed.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 const SOURCES = ["dashboard", "client", "protocol", "typechain-types", "examples"];
 const STAMP = ".sources";
 
-/** One digest of every source file's name and text, of the locked packages and of the switches given. */
+/** One digest over every source file's name and text, the locked packages and the given options. */
 function digestOf(root) {
   const hash = createHash("sha256");
   const add = (path) => hash.update(`${path}\0`).update(readFileSync(join(root, path)));

@@ -8,6 +8,6 @@ declare module "*.svg" {
   export default url;
 }
 interface Window {
-  /** Read by the libraries that add styles to the page. */
+  /** Read by libraries that add styles to the page. */
   __webpack_nonce__?: string;
 }

@@ -2,12 +2,17 @@
 import react from "@vitejs/plugin-react";
 import { join } from "node:path";
 
-/** What the server replaces in every copy of the page it sends. */
+/** Placeholder that the server replaces with a nonce in every page it serves. */
 export const NONCE_PLACEHOLDER = "__NONCE__";
 
-/** The verifier is written for Node: what it takes from there is replaced, nothing else. */
+/** The verifier is written for Node: only the Node modules it uses are replaced. */
 function verifierInBrowser(root) {
-  const replaced = new Map(["quote", "signature", "http"].map((name) => [`./${name}`, join(root, "dashboard/screens/trust/browser", `${name}.ts`)]));
+  const replaced = new Map(
+    ["quote", "signature", "http"].map((name) => [
+      `./${name}`,
+      join(root, "dashboard/screens/trust/browser", `${name}.ts`),
+    ]),
+  );
   const crypto = join(root, "dashboard/screens/trust/browser/nodeCrypto.ts");
   const verifier = join(root, "client", "verify");
   return {
@@ -20,7 +25,7 @@ function verifierInBrowser(root) {
   };
 }
 
-/** Code the first screen does not need is a file of its own, loaded when its screen is opened. */
+/** Code that the first screen does not need is a separate chunk, loaded when its screen is opened. */
 export default function configuration({ root, outdir }) {
   return {
     configFile: false,
@@ -34,10 +39,12 @@ export default function configuration({ root, outdir }) {
       outDir: outdir,
       emptyOutDir: false,
       target: ["chrome123", "firefox128", "safari17.5"],
-      // Modules of ours do nothing by being loaded: what nobody uses of them is left out.
-      rolldownOptions: { treeshake: { moduleSideEffects: (id) => !/[\\/](client|protocol|typechain-types)[\\/][^\0]*\.ts$/.test(id) } },
+      // The project's modules have no side effects on load: unused exports are dropped.
+      rolldownOptions: {
+        treeshake: { moduleSideEffects: (id) => !/[\\/](client|protocol|typechain-types)[\\/][^\0]*\.ts$/.test(id) },
+      },
       modulePreload: { polyfill: false },
-      // Small files as data URLs would need a laxer policy for nothing.
+      // Inlined data URLs would need a laxer CSP without benefit.
       assetsInlineLimit: 0,
       reportCompressedSize: false,
       chunkSizeWarningLimit: 1000,

@@ -1,4 +1,4 @@
-/** A command made from the spec of an operation: arguments, options, and what was typed as the operation's fields. */
+/** Builds commands from operation specs: arguments, options, and their mapping to the operation's fields. */
 import { CommanderError, Option, type Command } from "commander";
 import { EXIT } from "./failure";
 import type { CommandSpec, Field } from "./spec";
@@ -6,7 +6,12 @@ import type { CommandSpec, Field } from "./spec";
 /** The command at its place below `parent`, with its arguments and options. */
 export function commandOf(parent: Command, spec: CommandSpec): Command {
   const [last = "", ...rest] = [...spec.words].reverse();
-  const group = rest.reverse().reduce((at, word) => at.commands.find((one) => one.name() === word) ?? at.command(word).description(nounText(word)), parent);
+  const group = rest
+    .reverse()
+    .reduce(
+      (at, word) => at.commands.find((one) => one.name() === word) ?? at.command(word).description(nounText(word)),
+      parent,
+    );
   const command = group.command(last).description(spec.summary);
   for (const field of spec.fields) addField(command, field);
   return command;
@@ -30,7 +35,12 @@ function addField(command: Command, { name, kind, positional, option, descriptio
     command.argument(`<${name}>`, description);
     return;
   }
-  const flags = { flag: `--${option}`, list: `--${option} <items>`, text: `--${option} <${kind}>`, json: `--${option} <json>` }[kind];
+  const flags = {
+    flag: `--${option}`,
+    list: `--${option} <items>`,
+    text: `--${option} <${kind}>`,
+    json: `--${option} <json>`,
+  }[kind];
   const made = new Option(flags, kind === "list" ? `${description} Separated by commas.` : description);
   if (kind === "list") made.argParser((text, before?: string[]) => [...(before ?? []), ...listOf(text)]);
   if (kind === "json") made.argParser((text) => jsonOf(text, option));
@@ -63,5 +73,9 @@ export function typedOf(spec: CommandSpec, given: readonly unknown[]): Record<st
       const value = options[camel(option)];
       return value === undefined ? [] : [[name, value] as const];
     });
-  return Object.fromEntries([...positional.map(({ name }, i) => [name, given[i]] as const), ...named, ["all", options["all"]]]);
+  return Object.fromEntries([
+    ...positional.map(({ name }, i) => [name, given[i]] as const),
+    ...named,
+    ["all", options["all"]],
+  ]);
 }

@@ -17,7 +17,7 @@ export function addCompletion(program: Command, { io }: Context): void {
     });
 }
 
-/** Words so far (joined by spaces) and what may follow. */
+/** The words so far (joined by spaces) and their possible continuations. */
 type Paths = readonly (readonly [words: string, next: readonly string[]])[];
 
 function pathsOf(command: Command, words: readonly string[] = []): Paths {
@@ -26,9 +26,10 @@ function pathsOf(command: Command, words: readonly string[] = []): Paths {
   return [[words.join(" "), next], ...command.commands.flatMap((one) => pathsOf(one, [...words, one.name()]))];
 }
 
-const cases = (paths: Paths): string => paths.map(([words, next]) => `    "${words}") next="${next.join(" ")}" ;;`).join("\n");
+const cases = (paths: Paths): string =>
+  paths.map(([words, next]) => `    "${words}") next="${next.join(" ")}" ;;`).join("\n");
 
-/** Options and their values are skipped, so that the words left name a command. */
+/** Skips options and their values, so that the remaining words name a command. */
 const bash = (paths: Paths): string => `_keywright() {
   local words="" word next="" at
   for ((at = 1; at < COMP_CWORD; at++)); do

@@ -1,4 +1,6 @@
-/** Where the command line finds the service and who is asking: flags, then the environment, then the file that `keywright login` writes. */
+/**
+ * Resolves the service and the credential: flags, then the environment, then the file that `keywright login` writes.
+ */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -7,7 +9,7 @@ import { WrongUse } from "./failure";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the program reads of its environment, and nothing else. */
+/** All environment variables that the program reads. */
 export const ENVIRONMENT = {
   KEYWRIGHT_URL: "origin of the service",
   KEYWRIGHT_API_KEY: "account key or usage key",
@@ -22,7 +24,12 @@ export const ENVIRONMENT = {
 export const processEnvironment = (): Environment => process.env;
 
 const keyProfile = z.strictObject({ url: z.string(), api_key: z.string() });
-const walletProfile = z.strictObject({ url: z.string(), wallet_file: z.string(), rpc_url: z.string(), account_id: z.string().optional() });
+const walletProfile = z.strictObject({
+  url: z.string(),
+  wallet_file: z.string(),
+  rpc_url: z.string(),
+  account_id: z.string().optional(),
+});
 const fileSchema = z.strictObject({ profiles: z.record(z.string(), z.union([keyProfile, walletProfile])) });
 
 export type WalletProfile = z.output<typeof walletProfile>;
@@ -33,7 +40,7 @@ export interface Asked {
   readonly profile?: string | undefined;
 }
 
-/** What the commands work with. Without a credential only the open operations answer. */
+/** Settings of the commands. Without a credential only the open operations work. */
 export interface Settings {
   readonly url: string;
   readonly apiKey?: string;
@@ -58,11 +65,20 @@ export function settingsOf(env: Environment, asked: Asked): Settings {
   if (env["KEYWRIGHT_API_KEY"]) return { url, apiKey: env["KEYWRIGHT_API_KEY"] };
   if (env["KEYWRIGHT_WALLET_FILE"]) {
     const rpc = env["KEYWRIGHT_RPC_URL"];
-    if (!rpc) throw new WrongUse("KEYWRIGHT_WALLET_FILE needs KEYWRIGHT_RPC_URL, an RPC endpoint of the service's chain.");
+    if (!rpc)
+      throw new WrongUse("KEYWRIGHT_WALLET_FILE needs KEYWRIGHT_RPC_URL, an RPC endpoint of the service's chain.");
     const account = env["KEYWRIGHT_ACCOUNT_ID"];
-    return { url, wallet: { wallet_file: env["KEYWRIGHT_WALLET_FILE"], rpc_url: rpc, password, ...(account ? { account_id: account } : {}) } };
+    return {
+      url,
+      wallet: {
+        wallet_file: env["KEYWRIGHT_WALLET_FILE"],
+        rpc_url: rpc,
+        password,
+        ...(account ? { account_id: account } : {}),
+      },
+    };
   }
-  // A key goes to the service it was stored for and to no other.
+  // Send a stored key only to the service it was stored for.
   if (stored === undefined || new URL(stored.url).origin !== originOf(url)) return { url };
   if ("api_key" in stored) return { url, apiKey: stored.api_key };
   const { url: _, ...wallet } = stored;
@@ -70,14 +86,17 @@ export function settingsOf(env: Environment, asked: Asked): Settings {
 }
 
 export function originOf(url: string): string {
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new WrongUse(`${url} is not the http(s) origin of a service.`);
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new WrongUse(`${url} is not the http(s) origin of a service.`);
   return new URL(url).origin;
 }
 
 export function readProfiles(file: string): Record<string, Profile> {
   if (!existsSync(file)) return {};
   if (process.platform !== "win32" && (statSync(file).mode & 0o077) !== 0)
-    throw new WrongUse(`${file} can be read by other users: chmod 600 it, and change the keys if others use this machine.`);
+    throw new WrongUse(
+      `${file} can be read by other users: chmod 600 it, and change the keys if others use this machine.`,
+    );
   try {
     return fileSchema.parse(JSON.parse(readFileSync(file, "utf8"))).profiles;
   } catch {
@@ -85,7 +104,10 @@ export function readProfiles(file: string): Record<string, Profile> {
   }
 }
 
-/** Written beside and renamed, so that a crash leaves the old file; readable by its owner alone from the first byte on. */
+/**
+ * Atomic: writes a temporary file and renames it, so that a crash leaves the old one. Created with mode 0600, so that
+ * the content is never readable by others.
+ */
 export function writeProfile(file: string, name: string, profile: Profile | undefined): void {
   const others = Object.entries(readProfiles(file)).filter(([known]) => known !== name);
   const profiles = Object.fromEntries(profile === undefined ? others : [...others, [name, profile]]);

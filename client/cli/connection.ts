@@ -1,5 +1,6 @@
 /**
- * Operations by name for whoever is logged in: with a key over HTTP, with a wallet as a ChainSecured owner. The same names and fields either way.
+ * Operations by name for the logged-in caller: with a key over HTTP, with a wallet as a ChainSecured owner. The same
+ * names and fields either way.
  */
 import { readFileSync } from "node:fs";
 import { JsonRpcProvider, Wallet, type Signer } from "ethers";
@@ -10,6 +11,7 @@ import type { OperationName } from "../operations";
 import type { Settings } from "./config";
 import { WrongUse } from "./failure";
 import type { Io } from "./io";
+import { defined } from "../../protocol/defined";
 
 export interface Connection {
   call(name: OperationName, input: unknown): Promise<unknown>;
@@ -24,7 +26,7 @@ const methodOf = (client: object, name: string): Method | undefined => {
 
 export async function connect(settings: Settings, io: Io): Promise<Connection> {
   if (settings.wallet !== undefined) return walletConnection(settings, await openWallet(settings.wallet, io));
-  const client = createClient({ baseUrl: settings.url, ...(settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }) });
+  const client = createClient({ baseUrl: settings.url, ...defined({ apiKey: settings.apiKey }) });
   return {
     call: (name, input) => {
       const method = methodOf(client, name);
@@ -35,7 +37,7 @@ export async function connect(settings: Settings, io: Io): Promise<Connection> {
   };
 }
 
-/** Where owners do in one call of the SDK what API mode does in one request. */
+/** Operations that are one request in API mode and one multi-step SDK call for owners. */
 const FLOWS: Partial<Record<OperationName, (client: ChainSecuredClient, input: never) => Promise<unknown>>> = {
   newAccount: (client, input) => client.createAccount(input),
   createWallet: (client, input) => client.createPkp(input),
@@ -43,30 +45,42 @@ const FLOWS: Partial<Record<OperationName, (client: ChainSecuredClient, input: n
 };
 
 async function walletConnection({ url, wallet }: Settings, signer: Signer): Promise<Connection> {
-  const owner = await createChainSecuredClient({ baseUrl: url, signer, ...(wallet?.account_id === undefined ? {} : { accountId: wallet.account_id }) });
+  const owner = await createChainSecuredClient({
+    baseUrl: url,
+    signer,
+    ...(wallet?.account_id === undefined ? {} : { accountId: wallet.account_id }),
+  });
   const open = createClient({ baseUrl: url });
   return {
     call: (name, input) => {
       const flow = FLOWS[name];
       if (flow !== undefined) return flow(owner, input as never);
       const method = methodOf(owner, name) ?? methodOf(open, name);
-      if (method === undefined) throw new ClientError("invalid_argument", `There is no operation ${name} for a wallet.`);
+      if (method === undefined)
+        throw new ClientError("invalid_argument", `There is no operation ${name} for a wallet.`);
       return method(input);
     },
     close: () => (signer.provider as JsonRpcProvider | null)?.destroy(),
   };
 }
 
-export async function openWallet({ wallet_file, rpc_url, password }: NonNullable<Settings["wallet"]>, io: Io): Promise<Signer> {
+export async function openWallet(
+  { wallet_file, rpc_url, password }: NonNullable<Settings["wallet"]>,
+  io: Io,
+): Promise<Signer> {
   const text = readWalletFile(wallet_file);
-  const provider = new JsonRpcProvider(rpc_url, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 500 });
+  const provider = new JsonRpcProvider(rpc_url, undefined, {
+    staticNetwork: true,
+    cacheTimeout: -1,
+    pollingInterval: 500,
+  });
   try {
     const wallet = await Wallet.fromEncryptedJson(text, password ?? (await io.secret("Password of the wallet: ")));
     return wallet.connect(provider);
   } catch (error) {
     provider.destroy();
     if (error instanceof WrongUse) throw error;
-    // What the library says may hold what was tried.
+    // The library's message may contain the attempted password.
     throw new WrongUse("The wallet could not be opened: wrong password, or no encrypted JSON wallet.");
   }
 }

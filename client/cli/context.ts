@@ -1,4 +1,4 @@
-/** What every command is given: the surroundings, and how to ask and answer. */
+/** The context passed to every command: I/O, options, requests and output. */
 import type { Connection } from "./connection";
 import type { Io } from "./io";
 
@@ -10,12 +10,11 @@ export interface GlobalOptions {
 
 export type Out = (value: unknown) => void;
 
-/** What every command is given: the surroundings, and how to ask and answer. */
 export interface Context {
   readonly io: Io;
   readonly options: () => GlobalOptions;
   /** Prints an answer: as JSON when asked for, readable otherwise. */
   readonly print: Out;
-  /** Asks with the login, and closes what was opened. */
+  /** Runs `use` with the login's connection and closes it afterwards. */
   readonly asking: <T>(what: string, use: (connection: Connection) => Promise<T>) => Promise<T>;
 }

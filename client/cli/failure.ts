@@ -1,14 +1,16 @@
 /** How the program ends: exit codes, and errors as people and programs read them. */
 import { ClientError } from "../errors";
 import { oneLine } from "./text";
+import { defined } from "../../protocol/defined";
 
 export const EXIT = { ok: 0, refused: 1, wrongUse: 2, unreachable: 3, actionFailed: 4 } as const;
-export const EXIT_TEXT = "Exit codes: 0 done, 1 refused, 2 wrong use, 3 not reached or worth trying again, 4 the action ran and failed";
+export const EXIT_TEXT =
+  "Exit codes: 0 done, 1 refused, 2 wrong use, 3 not reached or worth trying again, 4 the action ran and failed";
 
-/** The command line itself is wrong; nothing was asked of anybody. */
+/** The command line itself is wrong; no request was made. */
 export class WrongUse extends Error {}
 
-/** A command that says itself how it ends, its words printed already. */
+/** Thrown by a command that has printed its own output and sets its exit code. */
 export class Ended extends Error {
   constructor(readonly exitCode: number) {
     super(`ended with ${exitCode}`);
@@ -33,8 +35,7 @@ export function failureOf(error: unknown): Failure {
       exitCode,
       code,
       message,
-      ...(status === undefined ? {} : { status }),
-      ...(requestId === undefined ? {} : { request_id: requestId }),
+      ...defined({ status, request_id: requestId }),
       ...(Object.keys(facts).length === 0 ? {} : { facts }),
     };
   }
@@ -43,8 +44,14 @@ export function failureOf(error: unknown): Failure {
 
 /** For people: code, what to fix, and what support needs. */
 export function failureText({ code, message, request_id, facts }: Failure): string {
-  const more = Object.entries(facts ?? {}).map(([name, value]) => `  ${name}: ${oneLine(typeof value === "string" ? value : JSON.stringify(value))}`);
-  const lines = [`error ${code}: ${oneLine(message, 2_000)}`, ...more, ...(request_id === undefined ? [] : [`  request id: ${oneLine(request_id)}`])];
+  const more = Object.entries(facts ?? {}).map(
+    ([name, value]) => `  ${name}: ${oneLine(typeof value === "string" ? value : JSON.stringify(value))}`,
+  );
+  const lines = [
+    `error ${code}: ${oneLine(message, 2_000)}`,
+    ...more,
+    ...(request_id === undefined ? [] : [`  request id: ${oneLine(request_id)}`]),
+  ];
   return `${lines.join("\n")}\n`;
 }
 

@@ -1,4 +1,4 @@
-/** The program's surroundings, so that a test can be them. */
+/** The program's I/O, replaceable in tests. */
 import { createInterface } from "node:readline";
 import { processEnvironment, type Environment } from "./config";
 import { WrongUse } from "./failure";
@@ -6,14 +6,14 @@ import { WrongUse } from "./failure";
 export interface Io {
   readonly env: Environment;
   readonly cwd: string;
-  /** A person is watching: tables may be shortened, progress is shown. */
+  /** Interactive output: tables may be shortened, progress is shown. */
   readonly terminal: boolean;
   readonly columns: number;
   out(text: string): void;
   err(text: string): void;
-  /** One line that is not shown while it is typed; or, without a terminal, the first line of standard input. */
+  /** Reads one line without echo; without a terminal, the first line of standard input. */
   secret(question: string): Promise<string>;
-  /** True when a person agrees; false without one. */
+  /** True when the user agrees; false without a terminal. */
   confirm(question: string): Promise<boolean>;
 }
 
@@ -42,17 +42,22 @@ export function processIo(): Io {
 
 function firstLine(hidden: boolean): Promise<string> {
   return new Promise((resolve, reject) => {
-    const reader = createInterface({ input: process.stdin, ...(hidden ? { output: undefined, terminal: true } : { terminal: false }) });
+    const reader = createInterface({
+      input: process.stdin,
+      ...(hidden ? { output: undefined, terminal: true } : { terminal: false }),
+    });
     let line: string | undefined;
     reader.once("line", (text) => {
       line = text.trim();
       reader.close();
     });
-    reader.once("close", () => (line === undefined ? reject(new WrongUse("Nothing was given on standard input.")) : resolve(line)));
+    reader.once("close", () =>
+      line === undefined ? reject(new WrongUse("Nothing was given on standard input.")) : resolve(line),
+    );
   });
 }
 
-/** Says on standard error what is waited for, once that takes longer than a second. */
+/** Shows progress on standard error once the work takes longer than a second. */
 export async function withProgress<T>(io: Io, what: string, work: Promise<T>): Promise<T> {
   const startedAt = Date.now();
   const show = (): void => io.err(`\r… ${what}, ${Math.round((Date.now() - startedAt) / 1_000)} s`);

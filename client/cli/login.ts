@@ -1,14 +1,25 @@
-/** `keywright login` and `logout`: a key or a wallet file is tried, then kept in a file that only its owner reads. */
+/**
+ * `keywright login` and `logout`: checks a key or a wallet file, then stores it in a file readable only by its owner.
+ */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { createClient } from "../api";
 import { ClientError } from "../errors";
-import { DEFAULT_URL, credentialsFile, originOf, profileName, readProfiles, writeProfile, type Profile } from "./config";
+import {
+  DEFAULT_URL,
+  credentialsFile,
+  originOf,
+  profileName,
+  readProfiles,
+  writeProfile,
+  type Profile,
+} from "./config";
 import { connect } from "./connection";
 import { WrongUse } from "./failure";
 import { withProgress } from "./io";
 import type { Context } from "./context";
+import { defined } from "../../protocol/defined";
 
 interface LoginOptions {
   readonly wallet?: string;
@@ -19,7 +30,9 @@ interface LoginOptions {
 export function addLogin(program: Command, context: Context): void {
   program
     .command("login")
-    .description("keep a key (asked for, or the first line of standard input) or a wallet file for later commands, mode 0600")
+    .description(
+      "keep a key (asked for, or the first line of standard input) or a wallet file for later commands, mode 0600",
+    )
     .option("--wallet <file>", "an encrypted JSON wallet instead of a key: its owner's, in ChainSecured mode")
     .option("--rpc <url>", "RPC endpoint of the service's chain, with --wallet")
     .option("--account <id>", "the account's id when it is not the wallet's own")
@@ -57,12 +70,13 @@ async function keyLogin({ io }: Context, url: string): Promise<Profile> {
 }
 
 async function walletLogin({ io }: Context, url: string, { wallet, rpc, account }: LoginOptions): Promise<Profile> {
-  if (wallet === undefined || !existsSync(resolve(io.cwd, wallet))) throw new WrongUse(`There is no wallet file ${wallet ?? ""}.`);
+  if (wallet === undefined || !existsSync(resolve(io.cwd, wallet)))
+    throw new WrongUse(`There is no wallet file ${wallet ?? ""}.`);
   const rpc_url = rpc ?? io.env["KEYWRIGHT_RPC_URL"];
   if (rpc_url === undefined) throw new WrongUse("--wallet needs --rpc, an RPC endpoint of the service's chain.");
-  const profile = { url, wallet_file: resolve(io.cwd, wallet), rpc_url, ...(account === undefined ? {} : { account_id: account }) };
+  const profile = { url, wallet_file: resolve(io.cwd, wallet), rpc_url, ...defined({ account_id: account }) };
   const { url: _, ...rest } = profile;
-  // Opens it once, so that a wrong password or chain shows here.
+  // Connect once, so that a wrong password or chain fails here.
   (await connect({ url, wallet: { ...rest, password: io.env["KEYWRIGHT_WALLET_PASSWORD"] } }, io)).close();
   return profile;
 }

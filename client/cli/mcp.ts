@@ -1,93 +1,17 @@
-/**
- * `keywright mcp`: the service's operations as tools of the Model Context Protocol, on standard input and output. For agents: with a usage key and nothing stronger, and
- * without tools that change anything unless --allow-writes says so.
- */
-import { Server } from "@modelcontextprotocol/sdk/server/index.js";
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-import { CallToolRequestSchema, ListToolsRequestSchema, type CallToolResult, type Tool } from "@modelcontextprotocol/sdk/types.js";
+/** `keywright mcp`. The server and its libraries are loaded on demand, to keep the other commands fast to start. */
 import type { Command } from "commander";
-import { cidOfCode } from "../../protocol/cid";
-import { routeOf } from "../../protocol/http";
-import { keyIdOf, type ApiKey } from "../../protocol/ids";
-import { createClient } from "../api";
-import { ClientError } from "../errors";
-import { ALL_OPERATIONS, type OperationName } from "../operations";
-import { settingsOf } from "./config";
 import type { Context } from "./context";
-import { WrongUse, failureOf } from "./failure";
-import { inputSchema } from "./spec";
-
-/** Operations of owners, wallets and browsers, which no usage key can do. */
-const NOT_FOR_AGENTS: ReadonlySet<string> = new Set(["ownerKey", "accountKey", "ownerOrWallet", "identityOptional", "stripe"]);
-const WALLET_OPERATIONS: ReadonlySet<string> = new Set(["createWalletWithSignature", "addUsageApiKeyWithSignature", "createPaymentIntent", "confirmPayment"]);
+import type * as McpServer from "./mcpServer";
 
 export function addMcp(program: Command, context: Context): void {
   program
     .command("mcp")
-    .description("a Model Context Protocol server on standard input and output, with a usage key (KEYWRIGHT_API_KEY or a login)")
+    .description(
+      "a Model Context Protocol server on standard input and output, with a usage key (KEYWRIGHT_API_KEY or a login)",
+    )
     .option("--allow-writes", "also the tools that change or run something; without it everything is read-only")
-    .action(({ allowWrites }: { allowWrites?: boolean }) => serve(context, allowWrites === true));
-}
-
-/** The tools, by name: the operation's own, as it is called in the SDK. */
-export function agentTools(allowWrites: boolean): Tool[] {
-  return ALL_OPERATIONS.filter((name) => isForAgents(name) && (allowWrites || !routeOf(name).effect)).map((name) => {
-    const { summary, effect } = routeOf(name);
-    const inputs = name === "getActionIpfsId" ? CODE_INPUT : inputSchema(name);
-    return {
-      name,
-      description: summary,
-      inputSchema: inputs as Tool["inputSchema"],
-      annotations: { readOnlyHint: !effect, destructiveHint: effect, idempotentHint: !effect, openWorldHint: name === "runAction" },
-    };
-  });
-}
-
-const CODE_INPUT = {
-  type: "object",
-  properties: { code: { type: "string", description: "JavaScript source." } },
-  required: ["code"],
-  additionalProperties: false,
-};
-
-const isForAgents = (name: OperationName): boolean => !NOT_FOR_AGENTS.has(routeOf(name).auth) && !WALLET_OPERATIONS.has(name);
-
-async function serve(context: Context, allowWrites: boolean): Promise<void> {
-  const { url, apiKey, wallet } = settingsOf(context.io.env, context.options());
-  if (wallet !== undefined) throw new WrongUse("An agent gets a usage key, not an owner's wallet.");
-  if (apiKey === undefined) throw new WrongUse("Set KEYWRIGHT_API_KEY to a usage key made for the agent.");
-  const client = createClient({ baseUrl: url, apiKey });
-  await requireUsageKey(client, apiKey);
-  const tools = agentTools(allowWrites);
-  const server = new Server({ name: "keywright", version: "0.1.0" }, { capabilities: { tools: {} }, instructions: INSTRUCTIONS });
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
-  server.setRequestHandler(CallToolRequestSchema, ({ params }) => call(client, tools, params.name, params.arguments ?? {}));
-  const closed = new Promise<void>((done) => (server.onclose = done));
-  process.stdin.once("end", () => void server.close());
-  await server.connect(new StdioServerTransport());
-  await closed;
-}
-
-const INSTRUCTIONS =
-  "Keywright signs with keys (PKPs) that exist only inside a TEE, through actions: JavaScript named by its CID. Which action may use which PKP is decided by groups. Run one with runAction; an action that fails answers with has_error.";
-
-/** An account's key is its owner: with it an agent could give itself anything. The account's id is the hash of its key while it is managed; of a usage key it never is. */
-async function requireUsageKey(client: ReturnType<typeof createClient>, apiKey: string): Promise<void> {
-  const { id } = await client.account();
-  if (id === (keyIdOf(apiKey as ApiKey) as string))
-    throw new WrongUse("This is the account key. Make a usage key for the agent: keywright key create agent --execute-in-groups <id>.");
-}
-
-type Methods = Readonly<Record<string, ((input: unknown) => Promise<unknown>) | undefined>>;
-
-async function call(client: ReturnType<typeof createClient>, tools: readonly Tool[], name: string, input: Record<string, unknown>): Promise<CallToolResult> {
-  try {
-    const method = tools.some((tool) => tool.name === name) ? (client as unknown as Methods)[name] : undefined;
-    if (method === undefined) throw new ClientError("invalid_argument", `There is no tool ${name} here; tools that change something need --allow-writes.`);
-    const answer = name === "getActionIpfsId" ? await cidOfCode(String(input["code"])) : await method(input);
-    return { content: [{ type: "text", text: JSON.stringify(answer, null, 2) }] };
-  } catch (error) {
-    const { exitCode: _, ...told } = failureOf(error);
-    return { isError: true, content: [{ type: "text", text: JSON.stringify({ error: told }, null, 2) }] };
-  }
+    .action(async ({ allowWrites }: { allowWrites?: boolean }) => {
+      const { serveAgent } = require("./mcpServer") as typeof McpServer;
+      await serveAgent(context, allowWrites === true);
+    });
 }

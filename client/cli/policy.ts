@@ -1,11 +1,13 @@
-/** `keywright policy`: a policy's code and CID from its parameters, and what a file of code is a policy for. */
+/** `keywright policy`: makes a policy's code and CID from its parameters, and reads the policy from a file of code. */
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { InvalidArgumentError, type Command } from "commander";
-import { makePolicy, readPolicy, type Policy, type PolicyParameters, type PolicyTemplate } from "../policies";
+import type * as Policies from "../policies";
+import type { Policy, PolicyParameters, PolicyTemplate } from "../policies";
 import type { Context } from "./context";
 import { EXIT, Ended } from "./failure";
 import { paramsOf, readText } from "./run";
+import { defined } from "../../protocol/defined";
 
 interface Shared {
   readonly out?: string;
@@ -21,29 +23,36 @@ interface TransferOptions extends Shared {
 }
 
 export function addPolicy(program: Command, context: Context): void {
-  const policy = program.command("policy").description("code that signs only what its parameters allow: the CID is the policy");
+  const policy = program
+    .command("policy")
+    .description("code that signs only what its parameters allow: the CID is the policy");
   shared(policy.command("transfer-limits").description("plain transfers to the addresses listed, at most so much each"))
     .requiredOption("--chain <id>", "the chain")
     .requiredOption("--to <address...>", "who may be paid")
     .requiredOption("--max <wei>", "at most so much in one transaction")
     .option("--max-fee <wei>", "at most so much gas cost in one transaction; default: 0.01 of the coin")
     .action(({ chain, to, max, maxFee, ...more }: TransferOptions) =>
-      make(context, "transfer-limits", { chain, to, max, ...(maxFee === undefined ? {} : { maxFee }), ...sharedParameters(more) }, more),
+      make(context, "transfer-limits", { chain, to, max, ...defined({ maxFee }), ...sharedParameters(more) }, more),
     );
   for (const template of ["contract-calls", "typed-data"] as const) {
     policy
       .command(template)
-      .description(`${template === "contract-calls" ? "calls of the functions listed" : "typed data of one type"}; parameters as docs/policies.md shows them`)
+      .description(
+        `${template === "contract-calls" ? "calls of the functions listed" : "typed data of one type"}; parameters as docs/policies.md shows them`,
+      )
       .option("--params <json>", "the parameters")
       .option("--params-file <file>", "the same, from a file")
       .option("--out <file>", "where the code goes; default: standard output")
-      .action((options: { params?: string; paramsFile?: string; out?: string }) => make(context, template, paramsOf(context, options) as never, options));
+      .action((options: { params?: string; paramsFile?: string; out?: string }) =>
+        make(context, template, paramsOf(context, options) as never, options),
+      );
   }
   policy
     .command("show")
     .description("the parameters of a policy's code; exit code 1 when it is no unchanged policy of these templates")
     .argument("<file>")
     .action(async (file: string) => {
+      const { readPolicy } = require("../policies") as typeof Policies;
       const found = await readPolicy(readText(context, file));
       if (found === undefined) {
         context.io.err(`${file} is no unchanged policy of these templates.\n`);
@@ -68,7 +77,11 @@ function hoursOf(text: string): [number, number] {
 }
 
 function sharedParameters({ hours, approvers, threshold }: Shared): object {
-  const all = { hours, approvers: approvers === undefined ? undefined : { of: approvers, threshold: Number(threshold ?? approvers.length) } };
+  const all = {
+    hours,
+    approvers:
+      approvers === undefined ? undefined : { of: approvers, threshold: Number(threshold ?? approvers.length) },
+  };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
@@ -79,6 +92,7 @@ async function make<Template extends PolicyTemplate>(
   { out }: { out?: string },
 ): Promise<void> {
   const { io, options, print } = context;
+  const { makePolicy } = require("../policies") as typeof Policies;
   const policy: Policy = await makePolicy(template, parameters);
   if (out !== undefined) writeFileSync(resolve(io.cwd, out), policy.code);
   if (options().json === true) print(policy);

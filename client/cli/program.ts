@@ -1,4 +1,7 @@
-/** The command line `keywright`: commands of the route table, and the few that are more than a request. docs/cli.md is its page. */
+/**
+ * The command line `keywright`: commands made from the route table, and the few that do more than one request.
+ * Documented in docs/cli.md.
+ */
 import { Command, CommanderError } from "commander";
 import { everyItem } from "../api";
 import type { Page } from "../operations";
@@ -27,7 +30,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     return EXIT.ok;
   } catch (error) {
     if (error instanceof Ended) return error.exitCode;
-    // Commander has said what is wrong.
+    // Commander has printed the error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.wrongUse;
     const failure = failureOf(error);
     io.err(program.opts<GlobalOptions>().json === true ? failureJson(failure) : failureText(failure));
@@ -62,7 +65,12 @@ function contextOf(program: Command, io: Io): Context {
   return {
     io,
     options,
-    print: (value) => io.out(options().json === true ? `${JSON.stringify(value, null, 2)}\n` : readable(value, io.terminal ? io.columns : undefined)),
+    print: (value) =>
+      io.out(
+        options().json === true
+          ? `${JSON.stringify(value, null, 2)}\n`
+          : readable(value, io.terminal ? io.columns : undefined),
+      ),
     asking: async (what, use) => {
       const connection = await connect(settingsOf(io.env, options()), io);
       try {
@@ -92,7 +100,8 @@ function addOperations(program: Command, context: Context): void {
 function printAnswer({ print, options, io }: Context, spec: CommandSpec, answer: unknown): void {
   if (options().json === true || !spec.paged) {
     print(answer);
-    for (const name of spec.secrets) if (options().json !== true && hasMember(answer, name)) io.err(`Keep ${name}: it is shown this once.\n`);
+    for (const name of spec.secrets)
+      if (options().json !== true && hasMember(answer, name)) io.err(`Keep ${name}: it is shown this once.\n`);
     return;
   }
   const { items, total } = answer as Page<unknown>;
@@ -100,9 +109,14 @@ function printAnswer({ print, options, io }: Context, spec: CommandSpec, answer:
   if (items.length < total) io.err(`${items.length} of ${total}; --all shows every one.\n`);
 }
 
-const hasMember = (answer: unknown, name: string): boolean => typeof answer === "object" && answer !== null && name in answer;
+const hasMember = (answer: unknown, name: string): boolean =>
+  typeof answer === "object" && answer !== null && name in answer;
 
-async function wholeList(connection: Connection, spec: CommandSpec, input: Record<string, unknown>): Promise<Page<unknown>> {
+async function wholeList(
+  connection: Connection,
+  spec: CommandSpec,
+  input: Record<string, unknown>,
+): Promise<Page<unknown>> {
   const items: unknown[] = [];
   const list = (query: object): Promise<Page<unknown>> => connection.call(spec.name, query) as Promise<Page<unknown>>;
   for await (const item of everyItem(list, input)) items.push(item);

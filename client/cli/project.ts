@@ -14,6 +14,7 @@ import type { Context } from "./context";
 import { EXIT, Ended, WrongUse } from "./failure";
 import { paramsOf } from "./run";
 import { lines, oneLine } from "./text";
+import { defined } from "../../protocol/defined";
 
 export const SECRETS_FILE = "keywright.secrets.json";
 
@@ -81,15 +82,21 @@ function init({ io, print }: Context, where: string): void {
   print({ folder, files: Object.keys(files), next: "npm install, then npx keywright dev sign" });
 }
 
-/** What a new project installs: of the tools the versions this program is tested with. */
-const VERSIONS = { keywright: "^0.1.0", ethers: "^6.17.0", isolatedVm: "^7.0.1", esbuild: "^0.28.2", typescript: "^5.9.3", mocha: "^10.8.2" };
+/** Versions that a new project installs; the tools' are those this program is tested with. */
+const VERSIONS = {
+  keywright: "^0.1.0",
+  ethers: "^6.17.0",
+  isolatedVm: "^7.0.1",
+  esbuild: "^0.28.2",
+  typescript: "^5.9.3",
+  mocha: "^10.8.2",
+};
 
 async function dev(context: Context, action: string, given: DevOptions): Promise<void> {
   const project = await projectHere(context);
   const params = paramsOf(context, given);
   const sandbox = await startSandbox(project.folder, {
-    ...(given.seed === undefined ? {} : { seed: given.seed }),
-    ...(given.allowHost === undefined ? {} : { allowHosts: given.allowHost }),
+    ...defined({ seed: given.seed, allowHosts: given.allowHost }),
   });
   try {
     if (given.once !== true) return await watch(context, project, action, params, sandbox);
@@ -104,14 +111,24 @@ async function dev(context: Context, action: string, given: DevOptions): Promise
   }
 }
 
-/** Until the program is ended: each build that succeeds is run, one at a time. */
-async function watch(context: Context, project: Project, action: string, params: Record<string, unknown>, sandbox: LocalSandbox): Promise<void> {
+/** Rebuilds on changes and runs each successful build, one at a time, until the program is stopped. */
+async function watch(
+  context: Context,
+  project: Project,
+  action: string,
+  params: Record<string, unknown>,
+  sandbox: LocalSandbox,
+): Promise<void> {
   const { io } = context;
   const lock = readLock(project);
   let running: Promise<void> = Promise.resolve();
   const plugin = {
     name: "run",
-    setup: ({ onEnd }: { onEnd: (end: (result: { errors: { text: string }[]; outputFiles?: { text: string }[] }) => void) => void }) =>
+    setup: ({
+      onEnd,
+    }: {
+      onEnd: (end: (result: { errors: { text: string }[]; outputFiles?: { text: string }[] }) => void) => void;
+    }) =>
       onEnd(({ errors, outputFiles }) => {
         for (const { text } of errors) io.err(`error: ${oneLine(text)}\n`);
         const code = outputFiles?.[0]?.text;
@@ -130,9 +147,15 @@ async function watch(context: Context, project: Project, action: string, params:
   await running;
 }
 
-function show({ io, options }: Context, { response, logs, error, durationMs, cid, recorded }: LocalOutcome, { pkpId, level }: LocalSandbox): void {
+function show(
+  { io, options }: Context,
+  { response, logs, error, durationMs, cid, recorded }: LocalOutcome,
+  { pkpId, level }: LocalSandbox,
+): void {
   if (options().json === true) {
-    io.out(`${JSON.stringify({ response: JSON.parse(response) as unknown, logs, error, recorded, cid, pkp_id: pkpId, duration_ms: durationMs })}\n`);
+    io.out(
+      `${JSON.stringify({ response: JSON.parse(response) as unknown, logs, error, recorded, cid, pkp_id: pkpId, duration_ms: durationMs })}\n`,
+    );
     return;
   }
   io.out(
@@ -142,14 +165,18 @@ function show({ io, options }: Context, { response, logs, error, durationMs, cid
   );
   if (logs !== "") io.out(lines(logs.endsWith("\n") ? logs : `${logs}\n`));
   for (const one of recorded) {
-    const what = one.kind === "op" ? `${one.name} ${JSON.stringify(one.args)}` : `${one.method} ${one.url} ${one.status ?? ""}`;
+    const what =
+      one.kind === "op" ? `${one.name} ${JSON.stringify(one.args)}` : `${one.method} ${one.url} ${one.status ?? ""}`;
     io.out(`  ${one.kind.padEnd(5)} ${oneLine(what)}${one.error === undefined ? "" : ` — ${oneLine(one.error)}`}\n`);
   }
   io.out(`  ${cid}, PKP ${pkpId} (throw-away), ${durationMs.toFixed(1)} ms\n`);
   if (level.level !== "full") io.out(`  this machine's sandbox is not fully isolated: ${level.missing.join("; ")}\n`);
 }
 
-/** Tests are TypeScript: each is bundled by the project's own esbuild, its packages left as they are, and handed to the project's own mocha. */
+/**
+ * Bundles each TypeScript test with the project's own esbuild (packages stay external) and runs it with the project's
+ * own mocha.
+ */
 async function test(context: Context, args: readonly string[]): Promise<void> {
   const { folder, esbuild } = await projectHere(context);
   const entryPoints = testFiles(folder);
@@ -193,7 +220,10 @@ function mocha({ io }: Context, cwd: string, args: readonly string[]): Promise<n
     throw new WrongUse("This needs mocha: npm install --save-dev mocha");
   }
   return new Promise((done) => {
-    const child = spawn(process.execPath, ["--enable-source-maps", program, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(process.execPath, ["--enable-source-maps", program, ...args], {
+      cwd,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     child.stdout.on("data", (chunk: Buffer) => io.out(chunk.toString()));
     child.stderr.on("data", (chunk: Buffer) => io.err(chunk.toString()));
     child.once("close", (code) => done(code ?? 1));
@@ -206,9 +236,14 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
   await context.asking("deploying", async (connection: Connection) => {
     const plan = await planDeployment(connection, project, built);
     const texts = plan.steps.map(({ mark, text }) => `${mark} ${text}`);
-    if (context.options().json !== true) context.io.out(texts.length === 0 ? "Nothing to do.\n" : `${texts.join("\n")}\n`);
-    const agreed = plan.steps.length > 0 && dryRun !== true && (yes === true || (await context.io.confirm(`Do ${plan.steps.length} things?`)));
-    if (plan.steps.length > 0 && dryRun !== true && !agreed) throw new WrongUse("Nothing was done: say --yes, or answer y.");
+    if (context.options().json !== true)
+      context.io.out(texts.length === 0 ? "Nothing to do.\n" : `${texts.join("\n")}\n`);
+    const agreed =
+      plan.steps.length > 0 &&
+      dryRun !== true &&
+      (yes === true || (await context.io.confirm(`Do ${plan.steps.length} things?`)));
+    if (plan.steps.length > 0 && dryRun !== true && !agreed)
+      throw new WrongUse("Nothing was done: say --yes, or answer y.");
     if (agreed) await carryOut(context, project, plan);
     const { pkps, groups } = plan.made;
     if (context.options().json === true)
@@ -222,7 +257,7 @@ async function deploy(context: Context, { yes, dryRun }: { yes?: boolean; dryRun
   });
 }
 
-/** One step after the other; a key's secret is on disk before the next one begins. */
+/** Runs the steps in sequence; a key's secret is written to disk before the next step starts. */
 async function carryOut({ io }: Context, { folder }: Project, { steps, made }: Plan): Promise<void> {
   const file = join(folder, SECRETS_FILE);
   let kept = 0;

@@ -2,12 +2,13 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { cidOfCode } from "../../protocol/cid";
+import type * as Cid from "../../protocol/cid";
 import { parseCid } from "../../protocol/cidText";
 import type { Result } from "../operations";
 import { EXIT, Ended, WrongUse } from "./failure";
 import type { Context } from "./context";
 import { lines, oneLine } from "./text";
+import { defined } from "../../protocol/defined";
 
 interface RunOptions {
   readonly params?: string;
@@ -31,6 +32,7 @@ export function addRun(program: Command, context: Context): void {
     .description("the CID of a file of code, computed here")
     .argument("<file>")
     .action(async (file: string) => {
+      const { cidOfCode } = require("../../protocol/cid") as typeof Cid;
       const cid = await cidOfCode(readText(context, file));
       context.print(context.options().json === true ? { cid } : cid);
     });
@@ -49,10 +51,11 @@ async function run(context: Context, named: string, options: RunOptions): Promis
   const input = {
     ...(cid === undefined ? { code: readText(context, named) } : { action_ipfs_cid: cid }),
     js_params: paramsOf(context, options),
-    ...(options.pkp === undefined ? {} : { pkp_id: options.pkp }),
-    ...(options.timeout === undefined ? {} : { timeout_ms: options.timeout }),
+    ...defined({ pkp_id: options.pkp, timeout_ms: options.timeout }),
   };
-  const answer = (await context.asking("running", (connection) => connection.call("runAction", input))) as Result<"runAction">;
+  const answer = (await context.asking("running", (connection) =>
+    connection.call("runAction", input),
+  )) as Result<"runAction">;
   if (context.options().json === true) context.print(answer);
   else printRun(context, answer);
   if (answer.has_error) throw new Ended(EXIT.actionFailed);
@@ -66,14 +69,18 @@ export function paramsOf(context: Pick<Context, "io">, { params, paramsFile }: R
   } catch {
     throw new WrongUse("The parameters are not JSON.");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new WrongUse("The parameters must be a JSON object.");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new WrongUse("The parameters must be a JSON object.");
   return value as Record<string, unknown>;
 }
 
-/** The response alone on standard output, so that it can be piped; the rest beside it. */
+/** Prints only the response on standard output, so that it can be piped; everything else on standard error. */
 function printRun({ io }: Context, { response, logs, error, usage }: Result<"runAction">): void {
   if (logs !== "") io.err(lines(logs.endsWith("\n") ? logs : `${logs}\n`));
-  if (error !== undefined) io.err(`error ${error.code}: ${oneLine(error.message, 2_000)}\n${error.stack === undefined ? "" : `${lines(error.stack)}\n`}`);
+  if (error !== undefined)
+    io.err(
+      `error ${error.code}: ${oneLine(error.message, 2_000)}\n${error.stack === undefined ? "" : `${lines(error.stack)}\n`}`,
+    );
   else io.out(`${JSON.stringify(response, null, 2)}\n`);
   io.err(`${usage.duration_ms} ms, ${usage.cost_cents} cent\n`);
 }

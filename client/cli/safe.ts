@@ -1,4 +1,7 @@
-/** `keywright safe`: the owner's writes as a file for Safe's Transaction Builder instead of transactions. Several with the same file become one batch. */
+/**
+ * `keywright safe`: the owner's writes as a file for Safe's Transaction Builder instead of transactions. Several with
+ * the same file become one batch.
+ */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
@@ -13,6 +16,7 @@ import { withProgress } from "./io";
 import { commandOf, typedOf } from "./commands";
 import type { Context } from "./context";
 import { commandSpecs, inputOf, type CommandSpec } from "./spec";
+import { defined } from "../../protocol/defined";
 
 interface SafeOptions {
   readonly safe: string;
@@ -22,10 +26,12 @@ interface SafeOptions {
   readonly title: string;
 }
 
-/** Operations whose write is prepared from the same fields. Those that mint keep what was minted in the answer. */
-const PREPARED: Readonly<Partial<Record<OperationName, keyof ChainSecuredClient["prepare"]>>> = { newAccount: "createAccount" };
+/** Operations whose write is prepared from the same fields. Minting ones return what was minted. */
+const PREPARED: Readonly<Partial<Record<OperationName, keyof ChainSecuredClient["prepare"]>>> = {
+  newAccount: "createAccount",
+};
 const MINTING: readonly OperationName[] = ["createWallet", "addUsageApiKey"];
-/** Nothing a contract's owner does by transaction. */
+/** Operations that are not transactions of an owner. */
 const NOT_WRITES: ReadonlySet<OperationName> = new Set<OperationName>([
   "createPaymentIntent",
   "confirmPayment",
@@ -37,7 +43,9 @@ const NOT_WRITES: ReadonlySet<OperationName> = new Set<OperationName>([
 export function addSafe(program: Command, context: Context): void {
   const safe = program
     .command("safe")
-    .description("write a file for a Safe's Transaction Builder instead of sending; a file that exists grows by the call")
+    .description(
+      "write a file for a Safe's Transaction Builder instead of sending; a file that exists grows by the call",
+    )
     .requiredOption("--safe <address>", "the Safe that owns the account")
     .requiredOption("--out <file>", "the batch file")
     .option("--rpc <url>", "RPC endpoint of the service's chain (KEYWRIGHT_RPC_URL)")
@@ -51,24 +59,32 @@ export function addSafe(program: Command, context: Context): void {
   }
 }
 
-async function writeFile(context: Context, options: SafeOptions, spec: CommandSpec, input: Record<string, unknown>): Promise<void> {
+async function writeFile(
+  context: Context,
+  options: SafeOptions,
+  spec: CommandSpec,
+  input: Record<string, unknown>,
+): Promise<void> {
   const { io, print } = context;
   const rpc = options.rpc ?? io.env["KEYWRIGHT_RPC_URL"];
   if (rpc === undefined) throw new WrongUse("--rpc is needed: an RPC endpoint of the service's chain.");
   const provider = new JsonRpcProvider(rpc, undefined, { staticNetwork: true });
   try {
-    // Signs what mints ask for; owns nothing.
+    // Signs the mints' typed data; owns nothing.
     const signer = Wallet.createRandom(provider);
     const given = {
       baseUrl: settingsOf(io.env, context.options()).url,
       signer,
       owner: options.safe,
-      ...(options.account === undefined ? {} : { accountId: options.account }),
+      ...defined({ accountId: options.account }),
     };
     const made = await withProgress(
       io,
       "preparing",
-      createChainSecuredClient(given).then(async (client) => ({ client, ...(await prepare(client, spec.name, input)) })),
+      createChainSecuredClient(given).then(async (client) => ({
+        client,
+        ...(await prepare(client, spec.name, input)),
+      })),
     );
     const file = resolve(io.cwd, options.out);
     const batch = joined(file, made.client.safeFile([made.write], { name: options.title }));
@@ -79,14 +95,24 @@ async function writeFile(context: Context, options: SafeOptions, spec: CommandSp
   }
 }
 
-async function prepare(client: ChainSecuredClient, name: OperationName, input: Record<string, unknown>): Promise<{ write: OwnerWrite; minted?: object }> {
+async function prepare(
+  client: ChainSecuredClient,
+  name: OperationName,
+  input: Record<string, unknown>,
+): Promise<{ write: OwnerWrite; minted?: object }> {
   if (MINTING.includes(name)) return prepareMinted(client, name, input);
-  const method = (client.prepare as unknown as Record<string, ((input: unknown) => Promise<OwnerWrite>) | undefined>)[PREPARED[name] ?? name];
+  const method = (client.prepare as unknown as Record<string, ((input: unknown) => Promise<OwnerWrite>) | undefined>)[
+    PREPARED[name] ?? name
+  ];
   if (method === undefined) throw new WrongUse(`${name} is no transaction of an owner.`);
   return { write: await method(input) };
 }
 
-async function prepareMinted(client: ChainSecuredClient, name: OperationName, input: Record<string, unknown>): Promise<{ write: OwnerWrite; minted: object }> {
+async function prepareMinted(
+  client: ChainSecuredClient,
+  name: OperationName,
+  input: Record<string, unknown>,
+): Promise<{ write: OwnerWrite; minted: object }> {
   if (name === "createWallet") {
     const minted = await client.mintPkp();
     return { write: await client.prepare.registerPkp(minted, input), minted };
@@ -95,7 +121,7 @@ async function prepareMinted(client: ChainSecuredClient, name: OperationName, in
   return { write: await client.prepare.attachUsageKey(minted, input as never), minted: { usage_api_key, ...minted } };
 }
 
-/** One batch for one Safe on one chain; anything else in the file is refused rather than overwritten. */
+/** One batch for one Safe on one chain; any other file content is refused rather than overwritten. */
 function joined(file: string, fresh: SafeBatchFile): SafeBatchFile {
   if (!existsSync(file)) return fresh;
   let old: SafeBatchFile;
@@ -104,7 +130,10 @@ function joined(file: string, fresh: SafeBatchFile): SafeBatchFile {
   } catch {
     throw new WrongUse(`${file} is not a batch file; name another.`);
   }
-  const same = Array.isArray(old.transactions) && old.chainId === fresh.chainId && old.meta.createdFromSafeAddress === fresh.meta.createdFromSafeAddress;
+  const same =
+    Array.isArray(old.transactions) &&
+    old.chainId === fresh.chainId &&
+    old.meta.createdFromSafeAddress === fresh.meta.createdFromSafeAddress;
   if (!same) throw new WrongUse(`${file} is not a batch of this Safe on this chain; name another.`);
   return { ...old, transactions: [...old.transactions, ...fresh.transactions] };
 }

@@ -1,6 +1,7 @@
 /**
- * The commands, made from the route table: every operation of the HTTP interface has one, with the fields of its schemas as arguments and options. A route
- * that has no words of its own here is `keywright api <its-name>`, so that none can be missing.
+ * The commands, made from the route table: every operation of the HTTP interface has one, with the fields of its
+ * schemas as arguments and options. A route without an entry in WORDS becomes `keywright api <its-name>`, so that none
+ * is missing.
  */
 import { z } from "zod";
 import { routeOf } from "../../protocol/http";
@@ -20,7 +21,7 @@ export interface Field {
   readonly option: string;
 }
 
-/** The part of JSON Schema that is looked at here; the rest is handed on as it is. */
+/** The part of JSON Schema used here; the rest is passed on unchanged. */
 export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -40,13 +41,13 @@ export interface CommandSpec {
   readonly effect: boolean;
   readonly paged: boolean;
   readonly tag: string;
-  /** Who may ask, as in the route table. */
+  /** The required authentication, as in the route table. */
   readonly auth: string;
   /** Members of the answer that are shown once. */
   readonly secrets: readonly string[];
 }
 
-/** Words people know the operations by. */
+/** Command words of the common operations. */
 const WORDS: Readonly<Record<string, string>> = {
   newAccount: "account create",
   account: "account show",
@@ -101,10 +102,11 @@ const WORDS: Readonly<Record<string, string>> = {
   attestation: "service attestation",
 };
 
-/** Commands with more to them than their fields: `run` and `cid` take files. */
+/** Commands defined by hand: `run` and `cid` take files. */
 const BY_HAND: ReadonlySet<string> = new Set(["runAction", "getActionIpfsId"]);
 
-const kebab = (name: string): string => name.replace(/_/g, "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+const kebab = (name: string): string =>
+  name.replace(/_/g, "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 export function commandSpecs(): CommandSpec[] {
   return ALL_OPERATIONS.filter((name) => !BY_HAND.has(name)).map(specOf);
@@ -124,7 +126,12 @@ export function inputSchema(name: OperationName): JsonSchema {
   const { params, query, body } = routeOf(name).request;
   const parts = [params, query, body].flatMap((part) => (part === undefined ? [] : [jsonSchemaOf(part)]));
   const properties = Object.assign({}, ...parts.map((part) => part.properties ?? {})) as Record<string, JsonSchema>;
-  return { type: "object", properties, required: parts.flatMap((part) => part.required ?? []), additionalProperties: false };
+  return {
+    type: "object",
+    properties,
+    required: parts.flatMap((part) => part.required ?? []),
+    additionalProperties: false,
+  };
 }
 
 function jsonSchemaOf(schema: z.ZodType): JsonSchema {
@@ -132,7 +139,7 @@ function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   return tidy(rest) as JsonSchema;
 }
 
-/** Where a schema names its types, what it was made of inside says nothing more. */
+/** Drops `anyOf` where the schema states its types: it adds nothing. */
 function tidy(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(tidy);
   if (typeof value !== "object" || value === null) return value;
@@ -149,7 +156,7 @@ function fieldsOf(schema: JsonSchema, words: readonly string[]): Field[] {
     return {
       name,
       kind,
-      // A description may be long and is often empty; everything else that is needed is told by its place.
+      // Required texts are positional, except descriptions, which may be long and are often empty.
       positional: required.has(name) && kind === "text" && !isText,
       required: required.has(name),
       description: part.description ?? "",
@@ -170,8 +177,14 @@ function kindOf({ type }: JsonSchema): FieldKind {
   return types.includes("string") || types.includes("integer") || types.includes("number") ? "text" : "json";
 }
 
-/** What was typed, as the operation takes it: flags not given are false, lists empty, descriptions the empty text where the wire asks for them. */
-export function inputOf({ fields }: Pick<CommandSpec, "fields">, typed: Readonly<Record<string, unknown>>): Record<string, unknown> {
+/**
+ * Converts parsed options to the operation's input: absent flags are false, absent lists empty, and absent required
+ * descriptions the empty string.
+ */
+export function inputOf(
+  { fields }: Pick<CommandSpec, "fields">,
+  typed: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
   return Object.fromEntries(
     fields.flatMap(({ name, kind, required }) => {
       const value = typed[name];

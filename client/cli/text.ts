@@ -1,4 +1,7 @@
-/** Values as people read them: tables, fields below each other. What a service or a chain answered cannot steer the terminal. */
+/**
+ * Human-readable output: tables and field lists. Strips control characters, so that a service or a chain cannot control
+ * the terminal.
+ */
 
 /** One line without control characters, cut at `most`. */
 export function oneLine(value: string, most = 400): string {
@@ -13,7 +16,8 @@ export const lines = (value: string): string =>
     .map((line) => line.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " "))
     .join("\n");
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function cell(value: unknown): string {
   if (value === undefined || value === null || value === "") return "-";
@@ -22,7 +26,10 @@ function cell(value: unknown): string {
   return isRecord(value) ? oneLine(JSON.stringify(value)) : String(value);
 }
 
-/** Rows as a table; columns that repeat another one are left out, and hashes are shortened when `width` is too small for them. */
+/**
+ * Rows as a table; columns that repeat another one are left out, and hashes are shortened when `width` is too small for
+ * them.
+ */
 export function table(rows: readonly Record<string, unknown>[], width = Infinity): string {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const columns = names.map((name) => ({ name, cells: rows.map((row) => cell(row[name])) }));
@@ -33,7 +40,8 @@ export function table(rows: readonly Record<string, unknown>[], width = Infinity
     seen.add(text);
     return isNew;
   });
-  const widthOf = (all: typeof columns): number => all.reduce((sum, { name, cells }) => sum + 2 + Math.max(name.length, ...cells.map((one) => one.length)), 0);
+  const widthOf = (all: typeof columns): number =>
+    all.reduce((sum, { name, cells }) => sum + 2 + Math.max(name.length, ...cells.map((one) => one.length)), 0);
   const shown = widthOf(told) <= width ? told : told.map(({ name, cells }) => ({ name, cells: cells.map(shortened) }));
   const widths = shown.map(({ name, cells }) => Math.max(name.length, ...cells.map((one) => one.length)));
   const line = (cells: readonly string[]): string =>
@@ -45,17 +53,24 @@ export function table(rows: readonly Record<string, unknown>[], width = Infinity
   return `${[line(shown.map(({ name }) => name.toUpperCase())), ...body].join("\n")}\n`;
 }
 
-const shortened = (value: string): string => value.replace(/0x[0-9a-fA-F]{40,}/g, (hex) => `${hex.slice(0, 8)}…${hex.slice(-6)}`);
+const shortened = (value: string): string =>
+  value.replace(/0x[0-9a-fA-F]{40,}/g, (hex) => `${hex.slice(0, 8)}…${hex.slice(-6)}`);
 
 function fields(record: Record<string, unknown>): string {
   const entries = Object.entries(record);
   const width = Math.max(0, ...entries.map(([name]) => name.length));
-  return entries.map(([name, value]) => `${name.padEnd(width)}  ${isRecord(value) ? JSON.stringify(value) : cell(value)}\n`).join("");
+  return entries
+    .map(([name, value]) => `${name.padEnd(width)}  ${isRecord(value) ? JSON.stringify(value) : cell(value)}\n`)
+    .join("");
 }
 
-/** Any answer, for people. */
+/** Formats any answer for people. */
 export function readable(value: unknown, width?: number): string {
   if (Array.isArray(value))
-    return value.every(isRecord) && value.length > 0 ? table(value, width) : value.length === 0 ? "(none)\n" : `${value.map(cell).join("\n")}\n`;
+    return value.every(isRecord) && value.length > 0
+      ? table(value, width)
+      : value.length === 0
+        ? "(none)\n"
+        : `${value.map(cell).join("\n")}\n`;
   return isRecord(value) ? fields(value) : `${cell(value)}\n`;
 }

@@ -1,13 +1,21 @@
-/** `keywright verify`: what `keywright/verify` checks, as a table. */
+/**
+ * `keywright verify`: prints the checks of `keywright/verify` as a table. The verifier's libraries are loaded on
+ * demand, to keep the other commands fast to start.
+ */
 import type { Command } from "commander";
-import { EXIT_CODES, verifyService, type Outcome, type Report, type StepStatus, type VerifyOptions } from "../verify";
+import type * as Verify from "../verify";
+import { EXIT_CODES, type Outcome, type Report, type StepStatus } from "../verify/types";
 import { settingsOf } from "./config";
 import { Ended, WrongUse } from "./failure";
 import { withProgress } from "./io";
 import type { Context } from "./context";
 import { readText } from "./run";
 
-const WORDS: Readonly<Record<StepStatus, string>> = { passed: "✓ passed", failed: "✗ FAILED", not_checked: "– not checked" };
+const WORDS: Readonly<Record<StepStatus, string>> = {
+  passed: "✓ passed",
+  failed: "✗ FAILED",
+  not_checked: "– not checked",
+};
 const VERDICTS: Readonly<Record<Outcome, string>> = {
   verified: "VERIFIED: every step passed.",
   failed: "FAILED: do not trust this service before every failed step is explained.",
@@ -46,7 +54,8 @@ export function addVerify(program: Command, context: Context): void {
 
 async function verify(context: Context, given: string | undefined, options: Options): Promise<void> {
   const url = given ?? settingsOf(context.io.env, context.options()).url;
-  const json = (file: string | undefined): unknown => (file === undefined ? undefined : parse(file, readText(context, file)));
+  const json = (file: string | undefined): unknown =>
+    file === undefined ? undefined : parse(file, readText(context, file));
   const all = {
     rpcUrl: options.rpc,
     allowlist: options.allowlist,
@@ -56,7 +65,10 @@ async function verify(context: Context, given: string | undefined, options: Opti
     acceptTcb: options.acceptTcb,
     ca: options.ca === undefined ? undefined : readText(context, options.ca),
   };
-  const set = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as VerifyOptions;
+  const set = Object.fromEntries(
+    Object.entries(all).filter(([, value]) => value !== undefined),
+  ) as Verify.VerifyOptions;
+  const { verifyService } = require("../verify") as typeof Verify;
   const report = await withProgress(context.io, `verifying ${url}`, verifyService(url, set)).catch(asWrongUse);
   if (context.options().json === true) context.print(report);
   else context.io.out(textOf(report));
@@ -75,9 +87,11 @@ function parse(file: string, text: string): unknown {
   }
 }
 
-function textOf({ baseUrl, tee, steps, notes, outcome }: Report): string {
+function textOf({ baseUrl, tee, steps, notes, warnings, outcome }: Report): string {
   const width = Math.max(...steps.map(({ title }) => title.length));
-  const rows = steps.map(({ status, title, detail }) => `${WORDS[status].padEnd(13)}  ${title.padEnd(width)}  ${detail}`);
+  const rows = steps.map(
+    ({ status, title, detail }) => `${WORDS[status].padEnd(13)}  ${title.padEnd(width)}  ${detail}`,
+  );
   const judged = notes.length === 0 ? [] : ["", "Attested, for you to judge:", ...notes.map((note) => `  ${note}`)];
-  return `${[`${baseUrl} (tee: ${tee})`, "", ...rows, ...judged, "", VERDICTS[outcome]].join("\n")}\n`;
+  return `${[`${baseUrl} (tee: ${tee})`, "", ...rows, ...judged, ...warnings.flatMap((warning) => ["", `WARNING: ${warning}`]), "", VERDICTS[outcome]].join("\n")}\n`;
 }

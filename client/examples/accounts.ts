@@ -1,4 +1,7 @@
-/** The snippets of docs/sdk.md about PKPs as accounts of ethers and viem: test/e2e/documentation.test.ts runs them. Programs import from `keywright/ethers` and `keywright/viem`. */
+/**
+ * The snippets of docs/sdk.md about PKPs as accounts of ethers and viem: test/e2e/documentation.test.ts runs them.
+ * Programs import from `keywright/ethers` and `keywright/viem`.
+ */
 import type { Provider } from "ethers";
 import { createWalletClient, http, type Chain, type Hex } from "viem";
 import type { Client } from "..";
@@ -7,7 +10,11 @@ import { toKeywrightAccount } from "../viem";
 
 export async function permit(client: Client, pkpId: string): Promise<string> {
   // snippet: permit
-  const { group_id } = await client.addGroup({ group_name: "wallet", group_description: "", pkp_ids_permitted: [pkpId] });
+  const { group_id } = await client.addGroup({
+    group_name: "wallet",
+    group_description: "",
+    pkp_ids_permitted: [pkpId],
+  });
   const { message, typedData, transaction } = STANDARD_ACTIONS;
   await client.changeGroupActions({ id: group_id, add: [message.cid, typedData.cid, transaction.cid], remove: [] });
   // end

@@ -3,15 +3,26 @@ import { ClientError, createAccount, createClient, everyItem } from "..";
 
 const CODE = `async function main({ name }) { return "hello " + name; }`;
 
-export async function apiMode(baseUrl: string, store: (name: string, value: string) => Promise<void>, pause: (seconds: number) => Promise<void>) {
+export async function apiMode(
+  baseUrl: string,
+  store: (name: string, value: string) => Promise<void>,
+  pause: (seconds: number) => Promise<void>,
+) {
   // snippet: account
-  const { account, client } = await createAccount({ baseUrl }, { account_name: "Acme", account_description: "Treasury" });
+  const { account, client } = await createAccount(
+    { baseUrl },
+    { account_name: "Acme", account_description: "Treasury" },
+  );
   await store("account-key", account.api_key); // shown once
   // end
 
   // snippet: manage
   const { wallet_address } = await client.createWallet({ name: "treasury" });
-  const { group_id } = await client.addGroup({ group_name: "greeters", group_description: "", pkp_ids_permitted: [wallet_address] });
+  const { group_id } = await client.addGroup({
+    group_name: "greeters",
+    group_description: "",
+    pkp_ids_permitted: [wallet_address],
+  });
   await client.addActionToGroup({ group_id, action_ipfs_cid: await client.getActionIpfsId(CODE) });
   // end
 
@@ -23,12 +34,20 @@ export async function apiMode(baseUrl: string, store: (name: string, value: stri
 
   // snippet: lists
   const { items, total } = await client.listGroups({ page_size: 10 });
-  for await (const wallet of everyItem(client.listWalletsInGroup, { group_id })) await store(wallet.name, wallet.wallet_address);
+  for await (const wallet of everyItem(client.listWalletsInGroup, { group_id }))
+    await store(wallet.name, wallet.wallet_address);
   // end
 
   // snippet: keys
   const { keys } = await client.publicKeys({ pkp_id: wallet_address });
   for (const { curve, public_key } of keys) await store(curve, public_key);
+  // end
+
+  // snippet: stop
+  await client.freezeAccount();
+  await client.setWalletOps({ pkp_id: wallet_address, denied_ops: ["getPrivateKey"] });
+  await client.revokeAllUsageApiKeys();
+  await client.unfreezeAccount();
   // end
 
   // snippet: errors

@@ -1,11 +1,21 @@
-/** The snippets of docs/chain-secured.md for an owner that is a Safe, in one piece: test/e2e/documentation.test.ts runs it and compares it with the page. */
+/**
+ * The snippets of docs/chain-secured.md for an owner that is a Safe, in one piece: test/e2e/documentation.test.ts runs
+ * it and compares it with the page.
+ */
 import { Wallet, type Provider } from "ethers";
 import { createChainSecuredClient, createClient, type SafeBatchFile, type UsageKeyPermissions } from "..";
 
-/** Whatever brings a file to the Safe's signers and resolves when it is executed. */
+/** Delivers a file to the Safe's signers and resolves once it is executed. */
 type Execute = (file: SafeBatchFile) => Promise<unknown>;
 
-export async function ownerIsSafe(baseUrl: string, provider: Provider, safe: string, cid: string, permissions: UsageKeyPermissions, executed: Execute) {
+export async function ownerIsSafe(
+  baseUrl: string,
+  provider: Provider,
+  safe: string,
+  cid: string,
+  permissions: UsageKeyPermissions,
+  executed: Execute,
+) {
   // snippet: connect
   const delegate = Wallet.createRandom(provider); // signs the mints; owns nothing and needs no gas
   const owner = await createChainSecuredClient({ baseUrl, signer: delegate, owner: safe });

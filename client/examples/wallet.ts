@@ -1,4 +1,7 @@
-/** The snippets of docs/chain-secured.md for an owner with a wallet, in one piece: test/e2e/documentation.test.ts runs it and compares it with the page. */
+/**
+ * The snippets of docs/chain-secured.md for an owner with a wallet, in one piece: test/e2e/documentation.test.ts runs
+ * it and compares it with the page.
+ */
 import { Wallet, verifyMessage, type Provider, type Signer } from "ethers";
 import { convertAccount, createChainSecuredClient, createClient, everyItem, type UsageKeyPermissions } from "..";
 import { cidOfCode } from "../cid";
@@ -9,7 +12,7 @@ const ACTION = `async function main({ pkpId, message }) {
 }`;
 // end
 
-/** An owner whose wallet never holds the chain's coin. */
+/** An owner whose wallet never holds the native coin. */
 export async function ownerWithoutCoin(baseUrl: string, provider: Provider, privateKey: string) {
   // snippet: gas
   const signer = new Wallet(privateKey, provider); // empty, and stays so
@@ -20,7 +23,12 @@ export async function ownerWithoutCoin(baseUrl: string, provider: Provider, priv
   return { owner, pkp };
 }
 
-export async function ownerWithWallet(baseUrl: string, provider: Provider, privateKey: string, store: (name: string, value: string) => Promise<void>) {
+export async function ownerWithWallet(
+  baseUrl: string,
+  provider: Provider,
+  privateKey: string,
+  store: (name: string, value: string) => Promise<void>,
+) {
   // snippet: connect
   const signer = new Wallet(privateKey, provider);
   const owner = await createChainSecuredClient({ baseUrl, signer });
@@ -60,7 +68,8 @@ export async function ownerWithWallet(baseUrl: string, provider: Provider, priva
     {
       onProgress: async (progress) => {
         // The secret, before anything is sent: whatever happens next, you have it.
-        if (progress.step === "minted" && progress.usage_api_key !== undefined) await store("payout-bot", progress.usage_api_key);
+        if (progress.step === "minted" && progress.usage_api_key !== undefined)
+          await store("payout-bot", progress.usage_api_key);
       },
     },
   );
@@ -78,7 +87,8 @@ export async function ownerWithWallet(baseUrl: string, provider: Provider, priva
   const keyNames: string[] = [];
   for await (const key of everyItem(owner.listApiKeys)) keyNames.push(key.name);
   const [action] = (await owner.listActions({ group_id })).items;
-  const may = action && (await owner.mayRun({ usage_api_key: api_key_hash, hashed_cid: action.hashed_cid, pkp_id: pkp.pkp_id }));
+  const may =
+    action && (await owner.mayRun({ usage_api_key: api_key_hash, hashed_cid: action.hashed_cid, pkp_id: pkp.pkp_id }));
   // end
 
   // snippet: credit
@@ -88,6 +98,13 @@ export async function ownerWithWallet(baseUrl: string, provider: Provider, priva
 
   // snippet: revoke
   await owner.removeUsageApiKey({ usage_api_key: api_key_hash });
+  // end
+
+  // snippet: stop
+  await owner.freezeAccount(); // nothing runs and no key writes; you still do
+  await owner.setWalletOps({ pkp_id: pkp.pkp_id, denied_ops: ["getPrivateKey"] }); // no action may ask for it, whatever its group lists
+  await owner.revokeAllUsageApiKeys(); // every key at once, for ever
+  await owner.unfreezeAccount();
   // end
   return { owner, name, ownerAddress, managed, keyNames, may, balance_display, client_secret, usage_api_key };
 }

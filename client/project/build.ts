@@ -1,18 +1,20 @@
 /**
- * One file of JavaScript from an action in TypeScript and what it imports. The same sources give the same bytes, and so the same CID, on every machine: no paths, no
- * comments, no names made up by chance. Modules that are imported by address are fetched once, and their hashes are written down and asked for from then on.
+ * Bundles an action in TypeScript and its imports into one JavaScript file. Reproducible: the same sources give the
+ * same bytes, and so the same CID, on every machine (no paths, comments or random names). Modules imported by URL are
+ * fetched once; their hashes are locked and checked from then on.
  */
+import type * as Cid from "../../protocol/cid";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import type { BuildOptions, Plugin } from "esbuild";
-import { cidOfCode } from "../../protocol/cid";
 import { WrongUse } from "../cli/failure";
 import { actionFile, type Project } from "./project";
+import { defined } from "../../protocol/defined";
 
 export interface Built {
   readonly action: string;
-  /** From the project's folder. */
+  /** Relative to the project's folder. */
   readonly file: string;
   readonly code: string;
   readonly cid: string;
@@ -39,6 +41,7 @@ export async function buildAction(project: Project, action: string, lock: Lock):
   });
   const code = outputFiles[0]?.text ?? "";
   const file = [project.config.outDir, `${action}.js`].join("/");
+  const { cidOfCode } = require("../../protocol/cid") as typeof Cid;
   return { action, file, code, cid: await cidOfCode(code), bytes: Buffer.byteLength(code) };
 }
 
@@ -55,12 +58,12 @@ export function options(project: Project, action: string, lock: Lock): BuildOpti
     bundle: true,
     format: "iife",
     globalName: GLOBAL_NAME,
-    // The sandbox calls what is named main.
+    // The sandbox calls `main`.
     footer: { js: `async function main(params){return ${GLOBAL_NAME}.run(params)}` },
     platform: "browser",
     target: "es2022",
     charset: "utf8",
-    // Takes the comments, which name paths; names stay readable.
+    // Removes comments, which contain paths; names stay readable.
     minifyWhitespace: true,
     legalComments: "none",
     sourcemap: false,
@@ -73,7 +76,7 @@ export function options(project: Project, action: string, lock: Lock): BuildOpti
   };
 }
 
-/** The sandbox has ethers 6 as a global: an import of it costs no bytes. */
+/** Maps imports of ethers to the sandbox's global (version 6), so that they add no bytes. */
 const ethersOfTheSandbox: Plugin = {
   name: "ethers-of-the-sandbox",
   setup({ onResolve, onLoad }) {
@@ -86,7 +89,7 @@ const ethersOfTheSandbox: Plugin = {
 };
 
 export interface Lock {
-  /** Of the bundler: another one may give other bytes. */
+  /** The bundler's version: another one may give different bytes. */
   esbuild: string;
   /** SHA-384 in base64 by address, imports of imports included. */
   readonly modules: Record<string, string>;
@@ -105,10 +108,14 @@ export function writeLock({ folder }: Project, lock: Lock): void {
   writeFileSync(join(folder, LOCK_FILE), `${JSON.stringify({ esbuild: lock.esbuild, modules }, null, 2)}\n`);
 }
 
-const PINNED = /^((?:@[a-z0-9-~][a-z0-9-._~]*\/)?[a-z0-9-~][a-z0-9-._~]*@\d+\.\d+\.\d+[^#]*)(?:#(sha384-[A-Za-z0-9+/]{64}))?$/;
+const PINNED =
+  /^((?:@[a-z0-9-~][a-z0-9-._~]*\/)?[a-z0-9-~][a-z0-9-._~]*@\d+\.\d+\.\d+[^#]*)(?:#(sha384-[A-Za-z0-9+/]{64}))?$/;
 const MAX_MODULE_BYTES = 5 * 2 ** 20;
 
-/** `name@1.2.3[/path][#sha384-…]`, as actions may import at run time, bundled instead; and whatever such a module imports from the same origin. */
+/**
+ * `name@1.2.3[/path][#sha384-…]`, run-time import specifiers, bundled instead, with the imports of such modules from
+ * the same origin.
+ */
 function pinnedModules({ config }: Project, lock: Lock): Plugin {
   const origin = config.moduleOrigin.endsWith("/") ? config.moduleOrigin : `${config.moduleOrigin}/`;
   return {
@@ -117,11 +124,12 @@ function pinnedModules({ config }: Project, lock: Lock): Plugin {
       onResolve({ filter: PINNED }, ({ path }) => {
         const [, named = "", integrity] = PINNED.exec(path) ?? [];
         const whole = /@\d+\.\d+\.\d+[^/]*$/.test(named) ? `${named}/+esm` : named;
-        return { path: new URL(whole, origin).href, namespace: "pinned", ...(integrity === undefined ? {} : { pluginData: integrity }) };
+        return { path: new URL(whole, origin).href, namespace: "pinned", ...defined({ pluginData: integrity }) };
       });
       onResolve({ filter: /.*/, namespace: "pinned" }, ({ path, importer }) => {
         const url = new URL(path, importer);
-        if (url.origin !== new URL(origin).origin) return { errors: [{ text: `${importer} imports ${path}, which is not below ${origin}` }] };
+        if (url.origin !== new URL(origin).origin)
+          return { errors: [{ text: `${importer} imports ${path}, which is not below ${origin}` }] };
         return { path: url.href, namespace: "pinned" };
       });
       onLoad({ filter: /.*/, namespace: "pinned" }, async ({ path, pluginData }) => ({
@@ -139,7 +147,8 @@ async function fetchPinned(url: string, integrity: string | undefined, lock: Loc
   if (bytes.length > MAX_MODULE_BYTES) throw new Error(`${url} is larger than ${MAX_MODULE_BYTES} bytes`);
   const actual = `sha384-${createHash("sha384").update(bytes).digest("base64")}`;
   for (const expected of [integrity, lock.modules[url]])
-    if (expected !== undefined && expected !== actual) throw new Error(`${url} has the hash ${actual}, not ${expected}: it is not what it was`);
+    if (expected !== undefined && expected !== actual)
+      throw new Error(`${url} has the hash ${actual}, not ${expected}: it is not what it was`);
   lock.modules[url] = actual;
   return bytes.toString("utf8");
 }

@@ -1,4 +1,7 @@
-/** What an account lacks of a project's configuration, and doing it. Things are known by their names; what the configuration does not name is left alone. */
+/**
+ * Plans and applies a project's configuration to an account. Items are matched by name; anything the configuration does
+ * not name is left unchanged.
+ */
 import { actionHashOf, type Cid } from "../../protocol/ids";
 import { parseCid } from "../../protocol/cidText";
 import { everyItem } from "../api";
@@ -14,7 +17,7 @@ export interface Step {
   readonly run: (made: Made) => Promise<void>;
 }
 
-/** What steps before made, by name, and what must be kept. */
+/** Results of earlier steps by name, and the secrets to store. */
 export interface Made {
   readonly pkps: Map<string, string>;
   readonly groups: Map<string, string>;
@@ -28,7 +31,12 @@ interface Named {
 }
 type Wallet = Named & { readonly wallet_address: string };
 type Group = Named & { readonly id: string; readonly cid_hashes: readonly string[]; readonly pkps: readonly string[] };
-type Key = Named & { readonly api_key_hash: string; readonly execute_in_groups: readonly string[]; readonly expiration: string; readonly balance: string };
+type Key = Named & {
+  readonly api_key_hash: string;
+  readonly execute_in_groups: readonly string[];
+  readonly expiration: string;
+  readonly balance: string;
+};
 type Action = Named & { readonly hashed_cid: string };
 
 interface State {
@@ -43,7 +51,7 @@ export interface Plan {
   readonly made: Made;
 }
 
-/** Reads the account and says what is to be done, in an order in which it can be done. */
+/** Reads the account and returns the missing steps in dependency order. */
 export async function planDeployment(connection: Connection, project: Project, built: readonly Built[]): Promise<Plan> {
   const state = await readState(connection, new Set(Object.keys(project.config.groups)));
   const made: Made = {
@@ -65,7 +73,8 @@ interface Parts {
 async function readState(connection: Connection, groupsWanted: ReadonlySet<string>): Promise<State> {
   const list = async <One>(name: OperationName, query: object = {}): Promise<One[]> => {
     const items: One[] = [];
-    for await (const item of everyItem((page) => connection.call(name, page) as Promise<Page<One>>, query)) items.push(item);
+    for await (const item of everyItem((page) => connection.call(name, page) as Promise<Page<One>>, query))
+      items.push(item);
     return items;
   };
   const groups = (await list<Named & { id: string }>("listGroups")).filter(({ name }) => groupsWanted.has(name));
@@ -73,12 +82,19 @@ async function readState(connection: Connection, groupsWanted: ReadonlySet<strin
     groups.map(async (group) => ({
       ...group,
       cid_hashes: (await list<Action>("listActions", { group_id: group.id })).map(({ hashed_cid }) => hashed_cid),
-      pkps: (await list<Wallet>("listWalletsInGroup", { group_id: group.id })).map(({ wallet_address }) => wallet_address),
+      pkps: (await list<Wallet>("listWalletsInGroup", { group_id: group.id })).map(
+        ({ wallet_address }) => wallet_address,
+      ),
     })),
   );
   const twice = whole.find(({ name }, i) => whole.findIndex((other) => other.name === name) !== i);
   if (twice !== undefined) throw new WrongUse(`The account has two groups named ${twice.name}: rename one.`);
-  return { groups: whole, wallets: await list<Wallet>("listWallets"), keys: await list<Key>("listApiKeys"), actions: await list<Action>("listActions") };
+  return {
+    groups: whole,
+    wallets: await list<Wallet>("listWallets"),
+    keys: await list<Key>("listApiKeys"),
+    actions: await list<Action>("listActions"),
+  };
 }
 
 function actionSteps({ call, project, built, state }: Parts): Step[] {
@@ -96,7 +112,13 @@ function actionSteps({ call, project, built, state }: Parts): Step[] {
     }
     if (known.name === action && known.description === description) return [];
     const rename = { hashed_cid: known.hashed_cid, name: action, description };
-    return [{ mark: "~", text: `action ${action}: name and description`, run: async () => void (await call("updateActionMetadata", rename)) }];
+    return [
+      {
+        mark: "~",
+        text: `action ${action}: name and description`,
+        run: async () => void (await call("updateActionMetadata", rename)),
+      },
+    ];
   });
 }
 
@@ -114,12 +136,18 @@ function pkpSteps({ call, project, state }: Parts): Step[] {
 function groupSteps({ call, project, built, state }: Parts): Step[] {
   return Object.entries(project.config.groups).flatMap(([name, { description = "", actions, pkps }]): Step[] => {
     const known = state.groups.find((one) => one.name === name);
-    const cids = actions.map((one) => built.find(({ action }) => action === one)?.cid ?? parseCid(one) ?? noAction(name, one));
+    const cids = actions.map(
+      (one) => built.find(({ action }) => action === one)?.cid ?? parseCid(one) ?? noAction(name, one),
+    );
     const create: Step = {
       mark: "+",
       text: `group ${name}`,
       run: async (made) =>
-        void made.groups.set(name, ((await call("addGroup", { group_name: name, group_description: description })) as { group_id: string }).group_id),
+        void made.groups.set(
+          name,
+          ((await call("addGroup", { group_name: name, group_description: description })) as { group_id: string })
+            .group_id,
+        ),
     };
     const group_id = (made: Made): string => made.groups.get(name) ?? "";
     const wanted = new Set(cids.map((cid) => actionHashOf(cid as Cid) as string));
@@ -130,7 +158,8 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
         return {
           mark: "+",
           text: `group ${name}: action ${label}`,
-          run: async (made) => void (await call("addActionToGroup", { group_id: group_id(made), action_ipfs_cid: cid })),
+          run: async (made) =>
+            void (await call("addActionToGroup", { group_id: group_id(made), action_ipfs_cid: cid })),
         };
       });
     const dropped = (known?.cid_hashes ?? [])
@@ -142,7 +171,12 @@ function groupSteps({ call, project, built, state }: Parts): Step[] {
           run: async (made) => void (await call("removeActionFromGroup", { group_id: group_id(made), hashed_cid })),
         };
       });
-    return [...(known === undefined ? [create] : []), ...added, ...dropped, ...memberSteps({ call, state, name, pkps, known, group_id })];
+    return [
+      ...(known === undefined ? [create] : []),
+      ...added,
+      ...dropped,
+      ...memberSteps({ call, state, name, pkps, known, group_id }),
+    ];
   });
 }
 
@@ -155,7 +189,8 @@ function memberSteps(parts: {
   group_id: (made: Made) => string;
 }): Step[] {
   const { call, state, name, pkps, known, group_id } = parts;
-  const addressOf = (pkp: string): string | undefined => (pkp.startsWith("0x") ? pkp : state.wallets.find((one) => one.name === pkp)?.wallet_address);
+  const addressOf = (pkp: string): string | undefined =>
+    pkp.startsWith("0x") ? pkp : state.wallets.find((one) => one.name === pkp)?.wallet_address;
   const same = (a: string | undefined, b: string): boolean => a?.toLowerCase() === b.toLowerCase();
   const added = pkps
     .filter((pkp) => !(known?.pkps ?? []).some((address) => same(addressOf(pkp), address)))
@@ -177,34 +212,43 @@ function memberSteps(parts: {
 }
 
 function keySteps({ call, project, state }: Parts): Step[] {
-  return Object.entries(project.config.keys).flatMap(([name, { description = "", execute, balance = 0, expiration = 0 }]): Step[] => {
-    const known = state.keys.find((one) => one.name === name);
-    const fields = (made: Made): object => ({
-      name,
-      description,
-      can_create_groups: false,
-      can_delete_groups: false,
-      can_create_pkps: false,
-      manage_ipfs_ids_in_groups: [],
-      add_pkp_to_groups: [],
-      remove_pkp_from_groups: [],
-      execute_in_groups: execute.map((group) => made.groups.get(group) ?? ""),
-      balance,
-      expiration,
-    });
-    if (known === undefined) {
-      const run = async (made: Made): Promise<void> => {
-        const { usage_api_key } = (await call("addUsageApiKey", fields(made))) as { usage_api_key: string };
-        made.secrets[name] = usage_api_key;
-      };
-      return [{ mark: "+", text: `key ${name}`, run }];
-    }
-    const ids = execute.map((group) => state.groups.find((one) => one.name === group)?.id ?? "new");
-    const sameGroups = [...ids].sort().join() === [...known.execute_in_groups].sort().join();
-    if (sameGroups && known.description === description && Number(known.balance) === balance && Number(known.expiration) === expiration) return [];
-    const run = async (made: Made): Promise<void> => void (await call("updateUsageApiKey", { usage_api_key: known.api_key_hash, ...fields(made) }));
-    return [{ mark: "~", text: `key ${name}: what it may do`, run }];
-  });
+  return Object.entries(project.config.keys).flatMap(
+    ([name, { description = "", execute, balance = 0, expiration = 0 }]): Step[] => {
+      const known = state.keys.find((one) => one.name === name);
+      const fields = (made: Made): object => ({
+        name,
+        description,
+        can_create_groups: false,
+        can_delete_groups: false,
+        can_create_pkps: false,
+        manage_ipfs_ids_in_groups: [],
+        add_pkp_to_groups: [],
+        remove_pkp_from_groups: [],
+        execute_in_groups: execute.map((group) => made.groups.get(group) ?? ""),
+        balance,
+        expiration,
+      });
+      if (known === undefined) {
+        const run = async (made: Made): Promise<void> => {
+          const { usage_api_key } = (await call("addUsageApiKey", fields(made))) as { usage_api_key: string };
+          made.secrets[name] = usage_api_key;
+        };
+        return [{ mark: "+", text: `key ${name}`, run }];
+      }
+      const ids = execute.map((group) => state.groups.find((one) => one.name === group)?.id ?? "new");
+      const sameGroups = [...ids].sort().join() === [...known.execute_in_groups].sort().join();
+      if (
+        sameGroups &&
+        known.description === description &&
+        Number(known.balance) === balance &&
+        Number(known.expiration) === expiration
+      )
+        return [];
+      const run = async (made: Made): Promise<void> =>
+        void (await call("updateUsageApiKey", { usage_api_key: known.api_key_hash, ...fields(made) }));
+      return [{ mark: "~", text: `key ${name}: what it may do`, run }];
+    },
+  );
 }
 
 function noAction(group: string, action: string): never {

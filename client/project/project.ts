@@ -1,4 +1,4 @@
-/** A project of actions on disk: its folder, its configuration, the tools it brings. */
+/** A project of actions on disk: its folder, its configuration and its own tools. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -16,7 +16,14 @@ const schema = z.strictObject({
   actions: z.record(name, z.strictObject({ file: z.string(), description: z.string().optional() })),
   pkps: z.record(name, z.strictObject({ description: z.string().optional() })).default({}),
   groups: z
-    .record(name, z.strictObject({ description: z.string().optional(), actions: z.array(z.string()).default([]), pkps: z.array(z.string()).default([]) }))
+    .record(
+      name,
+      z.strictObject({
+        description: z.string().optional(),
+        actions: z.array(z.string()).default([]),
+        pkps: z.array(z.string()).default([]),
+      }),
+    )
     .default({}),
   keys: z
     .record(
@@ -39,7 +46,7 @@ export interface Project {
   readonly esbuild: typeof Esbuild;
 }
 
-/** @throws WrongUse when there is no configuration, or it is not one, or the project lacks esbuild. */
+/** @throws WrongUse when there is no configuration, when it is invalid, or when the project lacks esbuild. */
 export async function openProject(folder: string): Promise<Project> {
   const file = join(folder, CONFIG_FILE);
   if (!existsSync(file)) throw new WrongUse(`There is no ${CONFIG_FILE} here: keywright init makes a project.`);
@@ -50,7 +57,7 @@ export async function openProject(folder: string): Promise<Project> {
   throw new WrongUse(`${CONFIG_FILE}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is not a configuration"}`);
 }
 
-/** A package the project itself brings. */
+/** A package from the project's own dependencies. */
 export function projectTool<T>(folder: string, tool: string): T {
   try {
     return createRequire(join(folder, "package.json"))(tool) as T;
@@ -59,7 +66,7 @@ export function projectTool<T>(folder: string, tool: string): T {
   }
 }
 
-/** Bundled first, since it is TypeScript and may import; packages stay what they are. */
+/** Bundles the configuration first, since it is TypeScript and may import; packages stay external. */
 async function loadConfig(esbuild: typeof Esbuild, folder: string, file: string): Promise<unknown> {
   const temporary = mkdtempSync(join(folder, ".keywright-"));
   try {
@@ -77,13 +84,15 @@ async function loadConfig(esbuild: typeof Esbuild, folder: string, file: string)
     writeFileSync(outfile, outputFiles[0]?.contents ?? "");
     return ((await import(pathToFileURL(outfile).href)) as { default?: ProjectConfig }).default;
   } catch (error) {
-    throw new WrongUse(`${CONFIG_FILE} cannot be read: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)}`);
+    throw new WrongUse(
+      `${CONFIG_FILE} cannot be read: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)}`,
+    );
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
 }
 
-/** Names lead somewhere. */
+/** Checks that every referenced name is defined. */
 function checked(config: Project["config"]): Project["config"] {
   for (const [group, { actions, pkps }] of Object.entries(config.groups)) {
     for (const action of actions)
@@ -95,13 +104,17 @@ function checked(config: Project["config"]): Project["config"] {
   }
   for (const [key, { execute }] of Object.entries(config.keys))
     for (const group of execute)
-      if (!(group in config.groups)) throw new WrongUse(`${CONFIG_FILE}: the key ${key} names the group ${group}, which is not there.`);
+      if (!(group in config.groups))
+        throw new WrongUse(`${CONFIG_FILE}: the key ${key} names the group ${group}, which is not there.`);
   return config;
 }
 
 export function actionFile({ folder, config }: Project, action: string): string {
   const found = config.actions[action];
-  if (found === undefined) throw new WrongUse(`There is no action ${action} in ${CONFIG_FILE}; there are: ${Object.keys(config.actions).join(", ")}.`);
+  if (found === undefined)
+    throw new WrongUse(
+      `There is no action ${action} in ${CONFIG_FILE}; there are: ${Object.keys(config.actions).join(", ")}.`,
+    );
   const file = resolve(folder, found.file);
   if (!existsSync(file)) throw new WrongUse(`${found.file}, the file of the action ${action}, is not there.`);
   return file;

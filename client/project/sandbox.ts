@@ -1,16 +1,28 @@
 /**
- * The real sandbox on this machine: the executor's own, with a throw-away PKP. The package carries it in `sandbox/`, and the project brings isolated-vm, which is
- * native and which nobody who only calls the service should have to install.
+ * Runs the executor's real sandbox locally, with a throw-away PKP. The package ships it in `sandbox/`; the project
+ * installs isolated-vm, a native module that callers of the service do not need.
  */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { WrongUse } from "../cli/failure";
 
-/** What a run asked of its surroundings, in order. */
+/** The run's ops and fetches, in order. */
 export type Recorded =
-  | { readonly kind: "op"; readonly name: string; readonly args: unknown; readonly ok: boolean; readonly error?: string }
-  | { readonly kind: "fetch"; readonly method: string; readonly url: string; readonly status?: number; readonly error?: string };
+  | {
+      readonly kind: "op";
+      readonly name: string;
+      readonly args: unknown;
+      readonly ok: boolean;
+      readonly error?: string;
+    }
+  | {
+      readonly kind: "fetch";
+      readonly method: string;
+      readonly url: string;
+      readonly status?: number;
+      readonly error?: string;
+    };
 
 export interface LocalOutcome {
   /** JSON text. */
@@ -36,8 +48,13 @@ export interface LocalSandboxOptions {
 
 type Start = (options: LocalSandboxOptions) => Promise<LocalSandbox>;
 
-/** Beside the program in the package, and where a build of this repository puts it. */
-const PLACES = ["../sandbox/localRun.js", "sandbox/localRun.js", "../../scripts/action/localRun.js", "../../dist/scripts/action/localRun.js"];
+/** In the package beside the program, and in a build of this repository. */
+const PLACES = [
+  "../sandbox/localRun.js",
+  "sandbox/localRun.js",
+  "../../scripts/action/localRun.js",
+  "../../dist/scripts/action/localRun.js",
+];
 
 export async function startSandbox(folder: string, options: LocalSandboxOptions = {}): Promise<LocalSandbox> {
   const place = PLACES.map((path) => join(__dirname, path)).find(existsSync);

@@ -4,7 +4,13 @@ export function newProject(
   name: string,
   versions: Readonly<Record<"keywright" | "ethers" | "isolatedVm" | "esbuild" | "typescript" | "mocha", string>>,
 ): Record<string, string> {
-  const scripts = { build: "keywright build", dev: "keywright dev sign", test: "keywright test", deploy: "keywright deploy", types: "tsc --noEmit" };
+  const scripts = {
+    build: "keywright build",
+    dev: "keywright dev sign",
+    test: "keywright test",
+    deploy: "keywright deploy",
+    types: "tsc --noEmit",
+  };
   const devDependencies = {
     "@types/mocha": "^10.0.10",
     "@types/node": "^24.0.0",

@@ -1,13 +1,20 @@
-/** A PKP that signs by runs of the standard actions, or of actions put in their place. What comes back is text: whoever asked checks that the PKP signed what was meant. */
+/**
+ * Signs with a PKP by running the standard actions, or actions that replace them. The response is untrusted text: the
+ * caller verifies that the PKP signed the intended content.
+ */
 import { ClientError } from "../errors";
 import type { Operations } from "../operations";
 import { STANDARD_ACTIONS, type StandardAction } from "../standardActions";
 import type { Input } from "../wire";
+import { defined } from "../../protocol/defined";
 
-/** What signs: the standard actions that give signatures. */
+/** The standard actions that return signatures. */
 export type SigningAction = Exclude<StandardAction, "encrypt" | "decrypt">;
 
-/** Code that takes the parameters of the standard action it stands for and answers as it does, for example a policy's; and parameters it takes besides. */
+/**
+ * Code that replaces a standard action, with the same parameters and response, for example a policy's; and its
+ * additional parameters.
+ */
 export interface ActionInstead {
   readonly code: string;
   readonly params?: Readonly<Record<string, unknown>> | (() => Promise<Readonly<Record<string, unknown>>>);
@@ -18,15 +25,15 @@ export interface PkpOptions {
   readonly client: Pick<Operations, "runAction">;
   /** The PKP's address. */
   readonly pkpId: string;
-  /** Code of your own instead of a standard action. */
+  /** Code that replaces a standard action. */
   readonly actions?: Readonly<Partial<Record<SigningAction, ActionInstead>>>;
   /** How long a run may take, in milliseconds; default: the service's limit. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Runs the action and gives its response.
- * @throws ClientError `signing_failed` with the action's own error in `facts`; or whatever the service refused the run with.
+ * Runs the action and returns its response.
+ * @throws ClientError `signing_failed` with the action's own error in `facts`; or the service's error for the run.
  */
 export async function askPkp(
   { client, pkpId, actions, timeoutMs }: PkpOptions,
@@ -40,31 +47,38 @@ export async function askPkp(
     code: instead?.code ?? STANDARD_ACTIONS[name].code,
     js_params,
     pkp_id: pkpId,
-    ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs }),
+    ...defined({ timeout_ms: timeoutMs }),
   });
   if (run.has_error) {
     const { code, message } = run.error ?? { code: "threw", message: "the action failed" };
-    throw new ClientError("signing_failed", `The action did not sign: ${message}`, { facts: { run_error: code, action: name } });
+    throw new ClientError("signing_failed", `The action did not sign: ${message}`, {
+      facts: { run_error: code, action: name },
+    });
   }
   if (typeof run.response !== "string" || !/^0x[0-9a-fA-F]+$/.test(run.response)) throw notSigned(name);
   return run.response as `0x${string}`;
 }
 
-/** The answer is no signature of this PKP over what was asked. */
+/** The answer is not this PKP's signature over the requested content. */
 export function notSigned(name: SigningAction): ClientError {
-  return new ClientError("unexpected_answer", "What came back is not the PKP's signature over what was to be signed.", { facts: { action: name } });
+  return new ClientError("unexpected_answer", "What came back is not the PKP's signature over what was to be signed.", {
+    facts: { action: name },
+  });
 }
 
-/** Values as JSON carries them: numbers of any size as decimal text, bytes as hex. */
+/** Makes values JSON-safe: bigints as decimal text, bytes as hex. */
 export function portable(value: unknown): unknown {
   if (typeof value === "bigint") return value.toString();
-  if (value instanceof Uint8Array) return `0x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  if (value instanceof Uint8Array)
+    return `0x${Array.from(value, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   if (Array.isArray(value)) return value.map(portable);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).flatMap(([name, part]) => (part === undefined ? [] : [[name, portable(part)]])));
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, part]) => (part === undefined ? [] : [[name, portable(part)]])),
+  );
 }
 
-/** Bytes that are the UTF-8 of a text are signed as that text, which needs less of a permission than bytes do. */
+/** Decodes bytes that are valid UTF-8: signing text needs a narrower permission than signing bytes. */
 export function textOf(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -79,7 +93,7 @@ interface TypeField {
 }
 type Types = Readonly<Record<string, readonly TypeField[]>>;
 
-/** The types that `primaryType` is made of, and no others: some programs hand over more, and what is not reached is not signed. */
+/** Only the types reachable from `primaryType`: some programs pass more, and unreachable types are not signed. */
 export function typesOf(types: Types, primaryType: string): Record<string, TypeField[]> {
   const reached = new Map<string, TypeField[]>();
   const open = [primaryType];

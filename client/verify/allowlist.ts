@@ -1,7 +1,6 @@
-/** Asks the allow-list contract the question dstack's KMS asks before it gives an application its keys. */
+/** Queries the allow-list contract as dstack's KMS does before it releases an application's keys. */
 import { Interface } from "ethers";
-import { z } from "zod";
-import { Unavailable } from "./material";
+import { ethCall } from "./rpc";
 import { Malformed } from "./types";
 
 const AUTHORITY = new Interface([
@@ -9,7 +8,7 @@ const AUTHORITY = new Interface([
 ]);
 const ZERO32 = `0x${"00".repeat(32)}`;
 
-/** From the verified event log, save the device, which the log does not name. */
+/** From the verified event log, except the device, which the log does not name. */
 export interface BootFacts {
   readonly appId: Buffer;
   readonly composeHash: Buffer;
@@ -17,9 +16,15 @@ export interface BootFacts {
   readonly deviceId?: string;
 }
 
-/** Throws Malformed when the contract says no, Unavailable when it cannot be asked. */
-export async function askAllowlist(rpcUrl: string, contract: string, facts: BootFacts, timeoutMs: number): Promise<void> {
-  const answer = await call(rpcUrl, contract, AUTHORITY.encodeFunctionData("isAppAllowed", [bootInfoOf(facts)]), timeoutMs);
+/** Throws Malformed when the contract denies, Unavailable when it cannot be queried. */
+export async function askAllowlist(
+  rpcUrl: string,
+  contract: string,
+  facts: BootFacts,
+  timeoutMs: number,
+): Promise<void> {
+  const data = AUTHORITY.encodeFunctionData("isAppAllowed", [bootInfoOf(facts)]);
+  const answer = await ethCall({ rpcUrl, timeoutMs, chain: "the allow-list's chain" }, contract, data);
   if (answer === "0x") throw new Malformed(`there is no allow-list contract at ${contract} on this chain`);
   let allowed: unknown, reason: unknown;
   try {
@@ -27,7 +32,8 @@ export async function askAllowlist(rpcUrl: string, contract: string, facts: Boot
   } catch {
     throw new Malformed(`the contract at ${contract} is no allow-list`);
   }
-  if (allowed !== true) throw new Malformed(`the contract does not allow this compose hash: ${String(reason) || "no reason given"}`);
+  if (allowed !== true)
+    throw new Malformed(`the contract does not allow this compose hash: ${String(reason) || "no reason given"}`);
 }
 
 function bootInfoOf({ appId, composeHash, instanceId, deviceId }: BootFacts): object {
@@ -44,23 +50,4 @@ function bootInfoOf({ appId, composeHash, instanceId, deviceId }: BootFacts): ob
     tcbStatus: "",
     advisoryIds: [],
   };
-}
-
-const answerSchema = z.object({ result: z.string().optional(), error: z.object({ code: z.number(), message: z.string() }).optional() });
-const REVERTED = 3;
-
-async function call(rpcUrl: string, to: string, data: string, timeoutMs: number): Promise<string> {
-  const { result, error } = await post(rpcUrl, { jsonrpc: "2.0", id: 1, method: "eth_call", params: [{ to, data }, "latest"] }, timeoutMs);
-  if (result !== undefined) return result;
-  if (error !== undefined && (error.code === REVERTED || /revert/i.test(error.message))) throw new Malformed(`the contract at ${to} refuses the question`);
-  throw new Unavailable(`the allow-list's chain could not be asked: ${error?.message ?? "its RPC endpoint gave no answer"}`);
-}
-
-async function post(rpcUrl: string, body: object, timeoutMs: number): Promise<z.infer<typeof answerSchema>> {
-  try {
-    const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: AbortSignal.timeout(timeoutMs) };
-    return answerSchema.parse(await (await fetch(rpcUrl, init)).json());
-  } catch {
-    throw new Unavailable("the allow-list's chain could not be asked: its RPC endpoint gave no usable answer");
-  }
 }

@@ -1,7 +1,13 @@
-/** The event log: parsed within bounds, replayed into registers, and only then believed. */
+/** The event log: parsed within bounds, and trusted only after its replay matches the registers. */
 import { z } from "zod";
-import { replayRegister, RUNTIME_EVENT_TYPE, RUNTIME_REGISTER, runtimeEventDigest, runtimeEventDigestJson } from "../../protocol/attestation";
-import { Malformed } from "./types";
+import {
+  replayRegister,
+  RUNTIME_EVENT_TYPE,
+  RUNTIME_REGISTER,
+  runtimeEventDigest,
+  runtimeEventDigestJson,
+} from "../../protocol/attestation";
+import { jsonOf, Malformed } from "./types";
 
 export const MAX_LOG_CHARS = 4 * 1024 * 1024;
 export const MAX_EVENTS = 4096;
@@ -29,18 +35,12 @@ export type LogEvent = z.infer<typeof eventSchema>;
 export function parseEventLog(log: unknown): LogEvent[] {
   if (typeof log !== "string") throw new Malformed("the event log is not a string");
   if (log.length > MAX_LOG_CHARS) throw new Malformed(`the event log is longer than ${MAX_LOG_CHARS} characters`);
-  const parsed = logSchema.safeParse(jsonOf(log));
+  const parsed = logSchema.safeParse(jsonOf(log, "the event log"));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  throw new Malformed(`the event log has the wrong form at ${issue?.path.join(".") || "its top"}: ${issue?.message ?? "unknown reason"}`);
-}
-
-function jsonOf(log: string): unknown {
-  try {
-    return JSON.parse(log);
-  } catch {
-    throw new Malformed("the event log is not JSON");
-  }
+  throw new Malformed(
+    `the event log has the wrong form at ${issue?.path.join(".") || "its top"}: ${issue?.message ?? "unknown reason"}`,
+  );
 }
 
 /** A run-time event of register 3 whose digest covers its name and payload. */
@@ -50,9 +50,9 @@ export interface RuntimeEvent {
 }
 
 export interface ReplayedLog {
-  /** Registers 0 to 3 as the log explains them; undefined where the log has no event for one. */
+  /** Registers 0 to 3 as replayed from the log; undefined where the log has no event for one. */
   readonly registers: readonly (Buffer | undefined)[];
-  /** In order; their payloads are what the digests say. */
+  /** In order; their payloads match their digests. */
   readonly runtimeEvents: readonly RuntimeEvent[];
 }
 
@@ -60,18 +60,30 @@ type DigestForm = (name: string, payload: Buffer) => Buffer;
 const FORMS: readonly DigestForm[] = [runtimeEventDigest, runtimeEventDigestJson];
 
 /**
- * Replays a log against the registers of a quote. The digest of a run-time event is always computed here from its name and payload, in whichever of the two
- * forms explains register 3; a digest the log states beside it must be the same. Throws Malformed with the register that does not come out.
+ * Replays a log against the registers of a quote. The digest of a run-time event is always computed here from its name
+ * and payload, in whichever of the two forms yields register 3; a digest stated in the log must equal it. Throws
+ * Malformed naming the register that does not match.
  */
 export function replayAgainst(log: readonly LogEvent[], quoted: readonly Buffer[]): ReplayedLog {
   const replays = FORMS.map((form) => replay(log, form));
   const found = replays.find(({ registers }) => same(registers[RUNTIME_REGISTER], quoted[RUNTIME_REGISTER]));
-  if (found === undefined) throw new Malformed(`register ${RUNTIME_REGISTER} of the quote is not what the event log adds up to`);
-  const wrong = found.registers.findIndex((register, index) => register !== undefined && !same(register, quoted[index]));
+  if (found === undefined)
+    throw new Malformed(`register ${RUNTIME_REGISTER} of the quote is not what the event log adds up to`);
+  const wrong = found.registers.findIndex(
+    (register, index) => register !== undefined && !same(register, quoted[index]),
+  );
   if (wrong >= 0) throw new Malformed(`register ${wrong} of the quote is not what the event log adds up to`);
-  const missaid = found.events.find(({ event, digest }) => event.digest !== "" && event.digest.toLowerCase() !== digest.toString("hex"));
-  if (missaid !== undefined) throw new Malformed(`the digest beside the event "${missaid.event.event}" is not the digest of its contents`);
-  return { registers: found.registers, runtimeEvents: found.events.filter(isRuntime).map(({ event }) => ({ name: event.event, payload: payloadOf(event) })) };
+  const missaid = found.events.find(
+    ({ event, digest }) => event.digest !== "" && event.digest.toLowerCase() !== digest.toString("hex"),
+  );
+  if (missaid !== undefined)
+    throw new Malformed(`the digest beside the event "${missaid.event.event}" is not the digest of its contents`);
+  return {
+    registers: found.registers,
+    runtimeEvents: found.events
+      .filter(isRuntime)
+      .map(({ event }) => ({ name: event.event, payload: payloadOf(event) })),
+  };
 }
 
 interface Digested {
@@ -83,7 +95,7 @@ function replay(log: readonly LogEvent[], form: DigestForm): { registers: (Buffe
   const events = log.map((event) => ({ event, digest: digestOf(event, form) }));
   const registers = Array.from({ length: REGISTERS }, (_, imr) => {
     const digests = events.filter(({ event }) => event.imr === imr).map(({ digest }) => digest);
-    // Register 3 is always the log's to explain: without an event it must be zero.
+    // Register 3 must always match the log: without an event it must be zero.
     return digests.length === 0 && imr !== RUNTIME_REGISTER ? undefined : replayRegister(digests);
   });
   return { registers, events };
@@ -93,15 +105,21 @@ function digestOf(event: LogEvent, form: DigestForm): Buffer {
   return isRuntimeEvent(event) ? form(event.event, payloadOf(event)) : Buffer.from(event.digest, "hex");
 }
 
-const isRuntimeEvent = (event: LogEvent): boolean => event.imr === RUNTIME_REGISTER && event.event_type === RUNTIME_EVENT_TYPE;
+const isRuntimeEvent = (event: LogEvent): boolean =>
+  event.imr === RUNTIME_REGISTER && event.event_type === RUNTIME_EVENT_TYPE;
 const isRuntime = ({ event }: Digested): boolean => isRuntimeEvent(event);
 const payloadOf = (event: LogEvent): Buffer => Buffer.from(event.event_payload, "hex");
-const same = (one: Buffer | undefined, other: Buffer | undefined): boolean => one !== undefined && other !== undefined && one.equals(other);
+const same = (one: Buffer | undefined, other: Buffer | undefined): boolean =>
+  one !== undefined && other !== undefined && one.equals(other);
 
-/** The payload of the one event of this name. An application can add events of any name after boot, so a second one makes the log worthless. */
+/**
+ * The payload of the one event of this name. An application can add events of any name after boot, so a duplicate is
+ * ambiguous and rejected.
+ */
 export function theOnly(events: readonly RuntimeEvent[], name: string): Buffer {
   const found = events.filter((event) => event.name === name);
   const [event] = found;
-  if (event === undefined || found.length > 1) throw new Malformed(`the event log has ${found.length} events "${name}", not one`);
+  if (event === undefined || found.length > 1)
+    throw new Malformed(`the event log has ${found.length} events "${name}", not one`);
   return event.payload;
 }

@@ -1,7 +1,10 @@
-/** Parsers of the evidence files: checksums, certificates, the ACME account and the listing. Bounded, and they throw nothing but Malformed. */
+/**
+ * Parsers of the evidence files: checksums, certificates, the ACME account and the listing. Bounded; they throw only
+ * Malformed.
+ */
 import { X509Certificate } from "node:crypto";
 import { z } from "zod";
-import { Malformed } from "./types";
+import { jsonOf, Malformed } from "./types";
 
 export const MAX_EVIDENCE_BYTES = 1024 * 1024;
 const MAX_LINES = 1000;
@@ -19,7 +22,8 @@ export function parseChecksums(bytes: Buffer): Map<string, string> {
   const sums = new Map<string, string>();
   for (const line of lines) {
     const [, sum, name] = CHECKSUM_LINE.exec(line) ?? [];
-    if (sum === undefined || name === undefined) throw new Malformed("sha256sum.txt has a line that is not a SHA-256, two spaces and a file name");
+    if (sum === undefined || name === undefined)
+      throw new Malformed("sha256sum.txt has a line that is not a SHA-256, two spaces and a file name");
     if (sums.has(name)) throw new Malformed(`sha256sum.txt names ${name} twice`);
     sums.set(name, sum.toLowerCase());
   }
@@ -29,7 +33,8 @@ export function parseChecksums(bytes: Buffer): Map<string, string> {
 /** The leaf (first) certificate of a PEM file, in DER. */
 export function leafOf(bytes: Buffer, name: string): Buffer {
   const blocks = [...textOf(bytes, name).matchAll(PEM_BLOCK)];
-  if (blocks.length === 0 || blocks.length > MAX_CERTIFICATES) throw new Malformed(`${name} has ${blocks.length} certificates`);
+  if (blocks.length === 0 || blocks.length > MAX_CERTIFICATES)
+    throw new Malformed(`${name} has ${blocks.length} certificates`);
   try {
     return new X509Certificate(Buffer.from(blocks[0]?.[1] ?? "", "base64")).raw;
   } catch {
@@ -46,7 +51,7 @@ const accountSchema = z.object({ uri: z.url().max(2048).optional(), account_uri:
 
 /** The certificate authority's account: `uri` or `account_uri`. */
 export function acmeAccountOf(bytes: Buffer): string {
-  const parsed = accountSchema.safeParse(jsonOf(bytes, "acme-account.json"));
+  const parsed = accountSchema.safeParse(jsonOf(textOf(bytes, "acme-account.json"), "acme-account.json"));
   const uri = parsed.success ? (parsed.data.uri ?? parsed.data.account_uri) : undefined;
   if (uri === undefined) throw new Malformed("acme-account.json names no account (uri or account_uri)");
   return uri;
@@ -55,20 +60,14 @@ export function acmeAccountOf(bytes: Buffer): string {
 const quoteFileSchema = z.object({ quote: z.string(), event_log: z.string().optional() });
 
 export function quoteFileOf(bytes: Buffer): { quote: string; event_log?: string } {
-  const parsed = quoteFileSchema.safeParse(jsonOf(bytes, "quote.json"));
+  const parsed = quoteFileSchema.safeParse(jsonOf(textOf(bytes, "quote.json"), "quote.json"));
   if (!parsed.success) throw new Malformed("quote.json has no quote");
-  return parsed.data.event_log === undefined ? { quote: parsed.data.quote } : { quote: parsed.data.quote, event_log: parsed.data.event_log };
+  return parsed.data.event_log === undefined
+    ? { quote: parsed.data.quote }
+    : { quote: parsed.data.quote, event_log: parsed.data.event_log };
 }
 
 function textOf(bytes: Buffer, name: string): string {
   if (bytes.length > MAX_EVIDENCE_BYTES) throw new Malformed(`${name} is larger than ${MAX_EVIDENCE_BYTES} bytes`);
   return bytes.toString("utf8");
-}
-
-function jsonOf(bytes: Buffer, name: string): unknown {
-  try {
-    return JSON.parse(textOf(bytes, name));
-  } catch (error) {
-    throw error instanceof Malformed ? error : new Malformed(`${name} is not JSON`);
-  }
 }

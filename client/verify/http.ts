@@ -1,7 +1,8 @@
-/** One bounded GET, which also says what certificate the other side of this very connection presented. */
+/** One bounded GET that also returns the certificate presented on the same connection. */
 import * as http from "node:http";
 import * as https from "node:https";
 import type { TLSSocket } from "node:tls";
+import { defined } from "../../protocol/defined";
 
 export interface GetOptions {
   readonly maxBytes: number;
@@ -17,7 +18,7 @@ export interface Got {
   readonly leaf?: Buffer;
 }
 
-/** Follows no redirect. Throws Error with a sentence that says what went wrong. */
+/** Follows no redirect. Throws Error with a readable reason. */
 export function get(url: URL, { maxBytes, timeoutMs, ca }: GetOptions): Promise<Got> {
   return new Promise((resolve, reject) => {
     const fail = (reason: string): void => {
@@ -26,7 +27,11 @@ export function get(url: URL, { maxBytes, timeoutMs, ca }: GetOptions): Promise<
       reject(new Error(`${url.pathname}: ${reason}`));
     };
     const deadline = setTimeout(() => fail(`no answer within ${timeoutMs} ms`), timeoutMs);
-    const options = { agent: false, headers: { accept: "application/json, text/plain, */*" }, ...(ca === undefined ? {} : { ca }) } as const;
+    const options = {
+      agent: false,
+      headers: { accept: "application/json, text/plain, */*" },
+      ...defined({ ca }),
+    } as const;
     const request = (url.protocol === "https:" ? https : http).request(url, options, (response) => {
       const chunks: Buffer[] = [];
       let size = 0;
@@ -40,7 +45,7 @@ export function get(url: URL, { maxBytes, timeoutMs, ca }: GetOptions): Promise<
       response.on("end", () => {
         clearTimeout(deadline);
         if (!response.complete) return fail("the answer was cut off");
-        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks), ...(leaf === undefined ? {} : { leaf }) });
+        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks), ...defined({ leaf }) });
       });
     });
     request.on("error", (error) => fail(error.message));

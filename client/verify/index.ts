@@ -1,28 +1,45 @@
 /**
  * Verifies a running service from outside: what code runs, that it runs in a TEE, and that this connection ends there.
- * The same as `npm run verify -- <base url>`. For Node. What each step proves and does not: docs/verify.md.
+ * The same as `npm run verify -- <base url>`. For Node. What each step proves: docs/verify.md.
  */
 import { randomBytes } from "node:crypto";
 import { collect, type Material } from "./material";
+import { payerDelayOf, type PayerDelay } from "./payerDelay";
 import { collateralSchema, type Collateral } from "./signature";
 import { runSteps, type Measurements } from "./steps";
 import { clean, EXIT_CODES, type Outcome, type Report, type Step } from "./types";
+import { defined } from "../../protocol/defined";
 
-export { STEPS, STEP_IDS, EXIT_CODES, type Outcome, type Report, type Step, type StepId, type StepStatus } from "./types";
+export {
+  STEPS,
+  STEP_IDS,
+  EXIT_CODES,
+  type Outcome,
+  type Report,
+  type Step,
+  type StepId,
+  type StepStatus,
+} from "./types";
 export { arePublicKeysAttested } from "./publicKeys";
 export { type Collateral } from "./signature";
 export { type Measurements } from "./steps";
 
 export interface VerifyOptions {
-  /** An RPC endpoint of your own for the chain of the allow-list contract. Without it the allow-list is not checked. */
+  /**
+   * A trusted RPC endpoint for the chain of the allow-list contract. Without it neither that nor the payer delay is
+   * checked.
+   */
   readonly rpcUrl?: string;
   /** Address of the allow-list contract; default: the measured application id. */
   readonly allowlist?: string;
-  /** What the machine image must measure to. Without it the image is not checked. */
+  /** Expected measurements of the machine image. Without it the image is not checked. */
   readonly measurements?: Measurements;
-  /** Service of the compose file → digest (`sha256:…`) just built from the source. Without it the images' contents are not checked. */
+  /**
+   * Service of the compose file → digest (`sha256:…`) just built from the source. Without it the images' contents are
+   * not checked.
+   */
   readonly builtImages?: Readonly<Record<string, string>>;
-  /** Intel's collateral, when it is not to be fetched: an object as `getCollateral` of @phala/dcap-qvl gives it. */
+  /** Intel's collateral instead of fetching it: an object as returned by `getCollateral` of @phala/dcap-qvl. */
   readonly collateral?: unknown;
   /** Where to fetch collateral; default: the library's public service. */
   readonly pccsUrl?: string;
@@ -30,7 +47,10 @@ export interface VerifyOptions {
   readonly acceptTcb?: readonly string[];
   /** PEM of certificate authorities to trust for TLS instead of the system's. */
   readonly ca?: string;
-  /** DER of a root to trust instead of Intel's: for tests. A simulated service stays simulated whatever signs its quotes. */
+  /**
+   * DER of a root to trust instead of Intel's: for tests. The outcome of a simulated service is `simulated` under any
+   * root.
+   */
   readonly trustedRoot?: Buffer;
   /** 16 to 32 bytes; default: 32 random ones. */
   readonly nonce?: Buffer;
@@ -43,8 +63,8 @@ export interface VerifyOptions {
 const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
- * Fetches what the service shows and checks it. Whatever the service answers ends in a report.
- * @throws RangeError for a base URL that is no http(s) URL, a nonce of another length, or collateral or measurements of another shape.
+ * Fetches the service's evidence and checks it. Every answer of the service yields a report.
+ * @throws RangeError for a base URL that is not http(s), or an invalid nonce length, collateral or measurements.
  */
 export async function verifyService(baseUrl: string, options: VerifyOptions = {}): Promise<Report> {
   const url = baseOf(baseUrl);
@@ -53,29 +73,33 @@ export async function verifyService(baseUrl: string, options: VerifyOptions = {}
   const collateral = options.collateral === undefined ? undefined : collateralOf(options.collateral);
   if (options.measurements !== undefined) requireMeasurements(options.measurements);
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const material = await collect(url, { nonce, timeoutMs, ...(options.ca === undefined ? {} : { ca: options.ca }) });
+  const material = await collect(url, { nonce, timeoutMs, ...defined({ ca: options.ca }) });
   const { collateral: _, ...rest } = options;
   const nowSeconds = options.nowSeconds ?? Math.floor(Date.now() / 1000);
-  const steps = await runSteps(material, { ...rest, ...(collateral === undefined ? {} : { collateral }), nonce, timeoutMs, nowSeconds });
+  const steps = await runSteps(material, { ...rest, ...defined({ collateral }), nonce, timeoutMs, nowSeconds });
   const tee = teeOf(material);
   const outcome = outcomeOf(tee, steps);
-  return { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], notes: notesOf(material, steps) };
+  const judged = await judgedOf(material, steps, () => payerDelayOf(material, options.rpcUrl, timeoutMs));
+  return { baseUrl: url.origin, tee, steps, outcome, exitCode: EXIT_CODES[outcome], ...judged };
 }
 
 function baseOf(text: string): URL {
-  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) throw new RangeError(`"${clean(text)}" is not an http(s) URL`);
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw new RangeError(`"${clean(text)}" is not an http(s) URL`);
   return new URL(new URL(text).origin);
 }
 
 function collateralOf(value: unknown): Collateral {
   const parsed = collateralSchema.safeParse(value);
-  if (!parsed.success) throw new RangeError(`the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`);
+  if (!parsed.success)
+    throw new RangeError(`the collateral has the wrong form at ${parsed.error.issues[0]?.path.join(".") || "its top"}`);
   return parsed.data;
 }
 
 function requireMeasurements(measurements: Measurements): void {
   for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
-    if (!/^[0-9a-fA-F]{96}$/.test(measurements[name])) throw new RangeError(`the measurement ${name} must be 48 bytes of hex`);
+    if (!/^[0-9a-fA-F]{96}$/.test(measurements[name]))
+      throw new RangeError(`the measurement ${name} must be 48 bytes of hex`);
   }
 }
 
@@ -88,21 +112,32 @@ function teeOf(material: Material): Report["tee"] {
   }
 }
 
-/** A failure outweighs everything; then what the service says of itself; success is what remains when every step passed. */
+/** A failed step decides first, then the service's own `tee` claim; verified only when every step passed. */
 function outcomeOf(tee: Report["tee"], steps: readonly Step[]): Outcome {
   if (steps.some(({ status }) => status === "failed")) return "failed";
   if (tee === "simulated") return "simulated";
   return tee === "dstack" && steps.every(({ status }) => status === "passed") ? "verified" : "incomplete";
 }
 
-/** From the attested config document only. */
-function notesOf(material: Material, steps: readonly Step[]): string[] {
-  if (steps.find(({ id }) => id === "config")?.status !== "passed") return [];
+/** Empty unless the config document, which names the contract, is attested. */
+async function judgedOf(
+  material: Material,
+  steps: readonly Step[],
+  delayOf: () => Promise<PayerDelay>,
+): Promise<Pick<Report, "notes" | "warnings">> {
+  if (steps.find(({ id }) => id === "config")?.status !== "passed") return { notes: [], warnings: [] };
+  const delay = await delayOf();
+  return { notes: notesOf(material, delay), warnings: delay.warning === undefined ? [] : [delay.warning] };
+}
+
+/** Notes from the attested config document and the contract it names. */
+function notesOf(material: Material, { note }: PayerDelay): string[] {
   const { sandbox, rpc, features } = material.info().config as Record<string, Record<string, unknown> | undefined>;
   const shown = (value: unknown): string => clean(JSON.stringify(value) ?? "not stated");
   return [
     `sandbox level: ${shown(sandbox?.level)}; barriers missing: ${shown(sandbox?.missing)}`,
     `chain read from ${shown(rpc?.hosts)}, of which ${shown(rpc?.quorum)} must agree; oldest head accepted: ${shown(rpc?.max_head_age_seconds)} s (0 = not checked)`,
     `feature switches: ${shown(features)}`,
+    ...(note === undefined ? [] : [note]),
   ];
 }

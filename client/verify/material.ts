@@ -1,20 +1,24 @@
-/** Everything a verification looks at, fetched once. What could not be had is remembered with its reason and hurts only the steps that need it. */
+/**
+ * All inputs of a verification, fetched once. A failed fetch is kept with its reason and affects only the steps that
+ * need it.
+ */
 import { z } from "zod";
 import { parseAddress, parseHash32, type Address, type Hash32 } from "../../protocol/ids";
 import { API_PREFIX } from "../../protocol/http/route";
 import { certificateFiles, MAX_EVIDENCE_BYTES, parseChecksums } from "./files";
 import { get, type Got } from "./http";
 import { Malformed } from "./types";
+import { defined } from "../../protocol/defined";
 
 const MIB = 1024 * 1024;
 const MAX_FILES = 32;
 
-/** The service did not give this: the steps that need it are not checked. */
+/** Not provided by the service: the steps that need it are not checked. */
 export class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
 
-/** Gives the value, or throws why it cannot: Malformed or Unavailable. */
+/** Returns the value, or throws Malformed or Unavailable. */
 export type Lazy<T> = () => T;
 
 const hex = z.string().regex(/^([0-9a-fA-F]{2})*$/);
@@ -57,10 +61,10 @@ export interface Material {
   readonly host: string;
   readonly info: Lazy<Info>;
   readonly attestation: Lazy<Attestation>;
-  /** The leaf of the connection that gave the attestation. */
+  /** The leaf certificate of the connection that delivered the attestation. */
   readonly leaf: Lazy<Buffer>;
   readonly chainConfig: Lazy<ChainConfig>;
-  /** What the service says it allows and charges. */
+  /** The service's stated limits and prices. */
   readonly limits: Lazy<Limits>;
   /** `sha256sum.txt`, byte for byte. */
   readonly checksums: Lazy<Buffer>;
@@ -77,7 +81,7 @@ export interface CollectOptions {
 
 export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOptions): Promise<Material> {
   const fetched = (path: string, maxBytes = MAX_EVIDENCE_BYTES): Promise<Lazy<Got>> =>
-    outcomeOf(get(new URL(path, baseUrl), { maxBytes, timeoutMs, ...(ca === undefined ? {} : { ca }) }), path);
+    outcomeOf(get(new URL(path, baseUrl), { maxBytes, timeoutMs, ...defined({ ca }) }), path);
   const [info, attestation, chainConfig, limits, checksums, quoteFile] = await Promise.all([
     fetched("/info", 8 * MIB),
     fetched(`/attestation?nonce=${nonce.toString("hex")}`, 8 * MIB),
@@ -101,7 +105,10 @@ export async function collect(baseUrl: URL, { nonce, timeoutMs, ca }: CollectOpt
   };
 }
 
-async function filesOf(checksums: Lazy<Got>, fetched: (name: string) => Promise<Lazy<Got>>): Promise<Material["files"]> {
+async function filesOf(
+  checksums: Lazy<Got>,
+  fetched: (name: string) => Promise<Lazy<Got>>,
+): Promise<Material["files"]> {
   const names = lazily(() => [...parseChecksums(checksums().body).keys()]);
   let list: string[];
   try {
@@ -118,7 +125,7 @@ async function filesOf(checksums: Lazy<Got>, fetched: (name: string) => Promise<
   return () => bodies;
 }
 
-/** The certificates in evidence, the one of the host first. */
+/** The certificate files in the evidence, the host's own first. */
 export function certificatesOf(material: Material): string[] {
   const own = `cert-${material.host}.pem`;
   return certificateFiles(material.files().keys()).sort((one, other) => Number(other === own) - Number(one === own));
@@ -143,10 +150,12 @@ function shaped<T>(schema: z.ZodType<T>, { body }: Got, name: string): T {
   }
   const parsed = schema.safeParse(value);
   const issue = parsed.error?.issues[0];
-  return parsed.success ? parsed.data : malformed(`${name} has the wrong form at ${issue?.path.join(".") || "its top"}`);
+  return parsed.success
+    ? parsed.data
+    : malformed(`${name} has the wrong form at ${issue?.path.join(".") || "its top"}`);
 }
 
-/** Computes once; a failure is kept, too. */
+/** Computes once; caches a failure as well. */
 export function lazily<T>(compute: () => T): Lazy<T> {
   let kept: Lazy<T> | undefined;
   return () => (kept ??= settle(compute))();

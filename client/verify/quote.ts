@@ -1,4 +1,4 @@
-/** Reads a TDX quote's own bytes: nothing is taken from JSON beside it. */
+/** Reads a TDX quote from its own bytes; accompanying JSON is ignored. */
 import { Quote, type TDReport10 } from "@phala/dcap-qvl";
 import { Malformed } from "./types";
 

@@ -1,7 +1,8 @@
 /**
- * The signature chain of a quote: Intel's root, the platform's certificate, the quoting enclave, the quote; and how up to date the platform is.
- * The library (@phala/dcap-qvl 0.3.9) does not authenticate revocation lists, ignores one it cannot read, and does not ask whether an issuing certificate may
- * issue; so that is done here first. The signer of the TDX module is asked for here, too.
+ * The signature chain of a quote: Intel's root, the platform's certificate, the quoting enclave, the quote; and how up
+ * to date the platform is. The library (@phala/dcap-qvl 0.3.9) does not authenticate revocation lists, ignores one it
+ * cannot read, and does not check that an issuing certificate may issue; so this is done here first. The signer of the
+ * TDX module is checked here, too.
  */
 import "reflect-metadata";
 import { X509Certificate } from "node:crypto";
@@ -33,20 +34,20 @@ export const collateralSchema = z.object({
   qe_identity_signature: bytes,
   pck_certificate_chain: text.nullish(),
 });
-/** What Intel publishes for verifying a quote, in the field names of the library; binary fields as hex or byte arrays. */
+/** Intel's collateral for verifying a quote, in the library's field names; binary fields as hex or byte arrays. */
 export type Collateral = z.infer<typeof collateralSchema>;
 
-/** The collateral could not be had: the signature is then not checked, which is not the same as wrong. */
+/** The collateral could not be fetched: the signature counts as not checked, not as wrong. */
 export class NoCollateral extends Error {
   override readonly name = "NoCollateral";
 }
 
 export interface SignatureOptions {
-  /** Handed in, for example from a file; otherwise fetched from `pccsUrl`. */
+  /** Given by the caller, for example from a file; otherwise fetched from `pccsUrl`. */
   readonly collateral?: Collateral;
-  /** A provisioning certificate caching service; nothing it says is believed without Intel's signature. */
+  /** A provisioning certificate caching service; nothing from it is trusted without Intel's signature. */
   readonly pccsUrl?: string;
-  /** DER of another root than Intel's. A quote under it proves what the holder of that root wants to prove. */
+  /** DER of a root to trust instead of Intel's. Its holder can forge any quote. */
   readonly trustedRoot?: Buffer;
   /** TCB states to accept besides UpToDate. */
   readonly acceptTcb?: readonly string[];
@@ -54,17 +55,24 @@ export interface SignatureOptions {
   readonly timeoutMs: number;
 }
 
-/** @returns the platform's TCB status, which is accepted. @throws Malformed when the quote is not genuine or not acceptable, NoCollateral. */
+/**
+ * @returns the platform's TCB status, which is accepted. @throws Malformed when the quote is not genuine or not
+ * acceptable, NoCollateral.
+ */
 export async function verifySignature(quote: QuoteFacts, options: SignatureOptions): Promise<string> {
   const given = options.collateral ?? (await fetchCollateral(quote.bytes, options));
   const collateral = { ...given, pck_certificate_chain: given.pck_certificate_chain || chainIn(quote.bytes) };
   const root = options.trustedRoot ?? constants.TRUSTED_ROOT_CA_DER;
   await authenticate(collateral, root, options.nowSeconds);
-  if (!isZero(quote.mrSignerSeam) || !isZero(quote.seamAttributes)) throw new Malformed("the TDX module is not Intel's own");
-  const report = tryVerify(() => QuoteVerifier.newWithRootCa(root).verify(quote.bytes, collateral as never, options.nowSeconds));
+  if (!isZero(quote.mrSignerSeam) || !isZero(quote.seamAttributes))
+    throw new Malformed("the TDX module is not Intel's own");
+  const report = tryVerify(() =>
+    QuoteVerifier.newWithRootCa(root).verify(quote.bytes, collateral as never, options.nowSeconds),
+  );
   const accepted = ["UpToDate", ...(options.acceptTcb ?? [])];
   const advisories = report.advisory_ids.length === 0 ? "" : ` (${report.advisory_ids.join(", ")})`;
-  if (!accepted.includes(report.status)) throw new Malformed(`genuine, but the platform's TCB is ${report.status}${advisories}`);
+  if (!accepted.includes(report.status))
+    throw new Malformed(`genuine, but the platform's TCB is ${report.status}${advisories}`);
   return `${report.status}${advisories}`;
 }
 
@@ -76,21 +84,33 @@ function chainIn(quote: Buffer): string {
 async function fetchCollateral(quote: Buffer, { pccsUrl, timeoutMs }: SignatureOptions): Promise<Collateral> {
   const deadline = new AbortController();
   const late = new Promise<never>((_, reject) => {
-    const timer = setTimeout(() => reject(new NoCollateral(`the collateral service did not answer within ${timeoutMs} ms`)), timeoutMs);
+    const timer = setTimeout(
+      () => reject(new NoCollateral(`the collateral service did not answer within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
     deadline.signal.addEventListener("abort", () => clearTimeout(timer));
   });
   try {
     return collateralSchema.parse(await Promise.race([getCollateral(pccsUrl ?? PHALA_PCCS_URL, quote), late]));
   } catch (error) {
     if (error instanceof NoCollateral) throw error;
-    throw new NoCollateral(`the collateral could not be fetched (${error instanceof Error ? error.message : "unknown reason"})`);
+    throw new NoCollateral(
+      `the collateral could not be fetched (${error instanceof Error ? error.message : "unknown reason"})`,
+    );
   } finally {
     deadline.abort();
   }
 }
 
-/** Revocation lists signed by whom they must be and in force; every issuing certificate allowed to issue, up to the root. */
-async function authenticate(collateral: Collateral & { pck_certificate_chain: string }, root: Buffer, nowSeconds: number): Promise<void> {
+/**
+ * Checks that revocation lists are correctly signed and in force, and that every issuing certificate up to the root may
+ * issue.
+ */
+async function authenticate(
+  collateral: Collateral & { pck_certificate_chain: string },
+  root: Buffer,
+  nowSeconds: number,
+): Promise<void> {
   const crlIssuer = authorityOf(collateral.pck_crl_issuer_chain, root, "the PCK revocation list");
   await checkCrl(collateral.root_ca_crl, new X509Certificate(root), nowSeconds, "the root's revocation list");
   await checkCrl(collateral.pck_crl, crlIssuer, nowSeconds, "the PCK revocation list");
@@ -99,7 +119,7 @@ async function authenticate(collateral: Collateral & { pck_certificate_chain: st
   issuersOf(collateral.pck_certificate_chain, root, "the platform's certificate");
 }
 
-/** The first certificate of a chain that must be an authority itself. */
+/** The first certificate of a chain, which must itself be an authority. */
 function authorityOf(chain: string, root: Buffer, what: string): X509Certificate {
   const [first] = chainUnder(chain, root, what);
   if (first === undefined || !first.ca) throw new Malformed(`${what} is not signed by a certificate authority`);
@@ -108,7 +128,8 @@ function authorityOf(chain: string, root: Buffer, what: string): X509Certificate
 
 function issuersOf(chain: string, root: Buffer, what: string): void {
   const [, ...issuers] = chainUnder(chain, root, what);
-  if (issuers.some((issuer) => !issuer.ca)) throw new Malformed(`the chain of ${what} contains an issuer that may not issue`);
+  if (issuers.some((issuer) => !issuer.ca))
+    throw new Malformed(`the chain of ${what} contains an issuer that may not issue`);
 }
 
 /** A PEM chain, each certificate issued by the next and the last by the root. */
@@ -120,7 +141,8 @@ function chainUnder(chain: string, rootDer: Buffer, what: string): X509Certifica
   } catch {
     throw new Malformed(`the chain of ${what} cannot be read`);
   }
-  if (certificates.length === 0 || certificates.length > 8) throw new Malformed(`the chain of ${what} has ${certificates.length} certificates`);
+  if (certificates.length === 0 || certificates.length > 8)
+    throw new Malformed(`the chain of ${what} has ${certificates.length} certificates`);
   const broken = certificates.some((certificate, index) => {
     const issuer = certificates[index + 1] ?? root;
     return !certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey);
@@ -129,13 +151,23 @@ function chainUnder(chain: string, rootDer: Buffer, what: string): X509Certifica
   return certificates;
 }
 
-async function checkCrl(list: string | number[], issuer: X509Certificate, nowSeconds: number, what: string): Promise<void> {
-  const crl = tryRead(() => new x509.X509Crl(typeof list === "string" ? Buffer.from(list, "hex") : Buffer.from(list)), what);
+async function checkCrl(
+  list: string | number[],
+  issuer: X509Certificate,
+  nowSeconds: number,
+  what: string,
+): Promise<void> {
+  const crl = tryRead(
+    () => new x509.X509Crl(typeof list === "string" ? Buffer.from(list, "hex") : Buffer.from(list)),
+    what,
+  );
   const signer = new x509.X509Certificate(issuer.raw);
-  const genuine = crl.issuer === signer.subject && (await crl.verify({ publicKey: signer.publicKey }).catch(() => false));
+  const genuine =
+    crl.issuer === signer.subject && (await crl.verify({ publicKey: signer.publicKey }).catch(() => false));
   if (!genuine) throw new Malformed(`${what} is not signed by ${issuer.subject.replace(/\n/g, ", ")}`);
   const now = new Date(nowSeconds * 1000);
-  if (crl.thisUpdate > now || crl.nextUpdate === undefined || crl.nextUpdate < now) throw new Malformed(`${what} is not in force`);
+  if (crl.thisUpdate > now || crl.nextUpdate === undefined || crl.nextUpdate < now)
+    throw new Malformed(`${what} is not in force`);
 }
 
 function tryRead<T>(read: () => T, what: string): T {

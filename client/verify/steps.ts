@@ -1,4 +1,7 @@
-/** The steps of a verification. Each looks at one thing; what it needs from another step's subject it takes as given or says it could not check. */
+/**
+ * The steps of a verification. Each checks one subject; it takes other steps' subjects as given, or reports that it
+ * could not check.
+ */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { composeHash, configDigest, NO_LEAF, reportDataOf } from "../../protocol/attestation";
@@ -11,11 +14,22 @@ import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
 import { certificatesOf, lazily, Unavailable, type Lazy, type Material } from "./material";
 import { readQuote, type QuoteFacts } from "./quote";
 import { NoCollateral, verifySignature, type SignatureOptions } from "./signature";
-import { failed, Malformed, notChecked, passed, STEP_IDS, STEPS, type Step, type StepId, type StepResult } from "./types";
+import {
+  failed,
+  Malformed,
+  notChecked,
+  passed,
+  STEP_IDS,
+  STEPS,
+  type Step,
+  type StepId,
+  type StepResult,
+} from "./types";
+import { defined } from "../../protocol/defined";
 
 export interface StepOptions extends SignatureOptions {
   readonly nonce: Buffer;
-  /** An RPC endpoint of the chain the allow-list lives on, trusted by whoever verifies. */
+  /** An RPC endpoint of the allow-list's chain, trusted by the verifying user. */
   readonly rpcUrl?: string;
   /** The allow-list contract; by default the application id, which in dstack is its address. */
   readonly allowlist?: string;
@@ -24,7 +38,7 @@ export interface StepOptions extends SignatureOptions {
   readonly builtImages?: Readonly<Record<string, string>>;
 }
 
-/** What firmware, kernel and root file system of a machine image measure to: hex of 48 bytes each. */
+/** Measurements of a machine image's firmware, kernel and root file system: hex of 48 bytes each. */
 export interface Measurements {
   readonly mrtd: string;
   readonly rtmr0: string;
@@ -32,12 +46,12 @@ export interface Measurements {
   readonly rtmr2: string;
 }
 
-/** Shared subjects of the steps, read once. */
+/** Inputs shared by the steps, read once. */
 interface Subjects {
   readonly material: Material;
   readonly options: StepOptions;
   readonly quote: Lazy<QuoteFacts>;
-  /** The digests beside the nonce that the report data is said to cover. */
+  /** The digests that, beside the nonce, the report data should cover. */
   readonly bound: Lazy<{ config: Buffer; leaf: Buffer }>;
   /** Throws unless the quote covers the nonce and the two digests. */
   readonly fresh: Lazy<void>;
@@ -76,7 +90,7 @@ async function resultOf(check: () => string | Promise<string>): Promise<StepResu
   } catch (error) {
     if (error instanceof Malformed) return failed(error.message);
     if (error instanceof Unavailable || error instanceof NoCollateral) return notChecked(error.message);
-    // An error nobody foresaw is no proof of anything: it counts as a failure of the step.
+    // An unexpected error counts as a failure of the step.
     return failed(`the check itself failed: ${error instanceof Error ? error.message : "unknown reason"}`);
   }
 }
@@ -88,9 +102,12 @@ function subjectsOf(material: Material, options: StepOptions): Subjects {
   const fresh = lazily(() => {
     const { config, leaf } = bound();
     const expected = reportDataOf(options.nonce, leaf, config);
-    if (!quote().reportData.equals(expected)) throw new Malformed("the quote does not cover the nonce sent: it was not made for this question");
+    if (!quote().reportData.equals(expected))
+      throw new Malformed("the quote does not cover the nonce sent: it was not made for this question");
   });
-  const log = lazily(() => replayAgainst(parseEventLog(attestation().event_log), needed(quote, "the quote cannot be read").rtmrs));
+  const log = lazily(() =>
+    replayAgainst(parseEventLog(attestation().event_log), needed(quote, "the quote cannot be read").rtmrs),
+  );
   const appCompose = lazily(() => {
     const text = info().tcb_info?.app_compose;
     if (text === undefined) throw new Unavailable("/info shows no app_compose");
@@ -99,15 +116,16 @@ function subjectsOf(material: Material, options: StepOptions): Subjects {
   return { material, options, quote, bound, fresh, log, appCompose };
 }
 
-/** As the service states them; they count for nothing until the report data confirms them. Without a statement: what we would expect. */
+/** As stated by the service, untrusted until the report data confirms them; computed locally when not stated. */
 function boundDigests({ info, attestation, leaf, secure }: Material): { config: Buffer; leaf: Buffer } {
   const stated = attestation();
-  const config = stated.config_sha256 === undefined ? configDigest(info().config) : Buffer.from(stated.config_sha256, "hex");
+  const config =
+    stated.config_sha256 === undefined ? configDigest(info().config) : Buffer.from(stated.config_sha256, "hex");
   if (stated.tls_leaf_sha256 !== undefined) return { config, leaf: Buffer.from(stated.tls_leaf_sha256, "hex") };
   return { config, leaf: secure ? sha256(leaf()) : NO_LEAF };
 }
 
-/** Another step answers for this subject: if it is wrong there, it is not checked here. */
+/** This subject is another step's to verify: where it is invalid, this step is not checked. */
 function needed<T>(subject: Lazy<T>, otherwise: string): T {
   try {
     return subject();
@@ -125,14 +143,20 @@ async function checkSignature({ material, options, quote }: Subjects): Promise<s
   return `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the root handed in"}, TCB ${await verifySignature(facts, options)}`;
 }
 
-/** Register 3 is written by the guest's own system: its log is worth what that system is worth. */
+/** Register 3 is written by the guest's own system, so its log is only as trustworthy as the machine image. */
 function checkMachineImage({ options, quote }: Subjects): string {
   const { mrtd, rtmrs } = needed(quote, "the quote cannot be read");
   const quoted = { mrtd, rtmr0: rtmrs[0], rtmr1: rtmrs[1], rtmr2: rtmrs[2] };
   const { measurements } = options;
-  if (measurements === undefined) throw new Unavailable(`no measurements given to compare with (--measurements); MRTD ${mrtd.toString("hex").slice(0, 16)}…`);
-  const wrong = (Object.keys(quoted) as (keyof Measurements)[]).find((name) => quoted[name].toString("hex") !== measurements[name].toLowerCase());
-  if (wrong !== undefined) throw new Malformed(`${wrong.toUpperCase()} of the quote is not that of the expected machine image`);
+  if (measurements === undefined)
+    throw new Unavailable(
+      `no measurements given to compare with (--measurements); MRTD ${mrtd.toString("hex").slice(0, 16)}…`,
+    );
+  const wrong = (Object.keys(quoted) as (keyof Measurements)[]).find(
+    (name) => quoted[name].toString("hex") !== measurements[name].toLowerCase(),
+  );
+  if (wrong !== undefined)
+    throw new Malformed(`${wrong.toUpperCase()} of the quote is not that of the expected machine image`);
   return "MRTD and registers 0 to 2 are those of the expected machine image";
 }
 
@@ -145,7 +169,8 @@ function checkFreshness({ quote, fresh }: Subjects): string {
 function checkConfig({ material, bound, fresh }: Subjects): string {
   needed(fresh, "the quote covers no config document for this nonce");
   const { config } = material.info();
-  if (!configDigest(config).equals(bound().config)) throw new Malformed("the config document of /info is not the one the quote covers");
+  if (!configDigest(config).equals(bound().config))
+    throw new Malformed("the config document of /info is not the one the quote covers");
   const chain = material.chainConfig();
   if (config.contract_address !== chain.contract_address || config.chain_id !== chain.chain_id) {
     throw new Malformed("the contract or chain of get_node_chain_config is not the attested one");
@@ -167,22 +192,27 @@ function checkComposeHash({ material, log, appCompose }: Subjects): string {
   if (composeHash(appCompose()) !== measured) throw new Malformed("app_compose of /info is not what was measured");
   const { compose_hash, app_id } = material.info();
   if (compose_hash?.toLowerCase() !== measured) throw new Malformed("compose_hash of /info is not the measured one");
-  if (app_id?.toLowerCase() !== theOnly(runtimeEvents, "app-id").toString("hex")) throw new Malformed("app_id of /info is not the measured one");
+  if (app_id?.toLowerCase() !== theOnly(runtimeEvents, "app-id").toString("hex"))
+    throw new Malformed("app_id of /info is not the measured one");
   return measured;
 }
 
 async function checkAllowlist({ material, options, log }: Subjects): Promise<string> {
   const { runtimeEvents } = needed(log, "the event log does not replay");
-  if (options.rpcUrl === undefined) throw new Unavailable("no RPC endpoint given to ask the allow-list contract (--rpc)");
-  const [appId, hash, instanceId] = ["app-id", "compose-hash", "instance-id"].map((name) => theOnly(runtimeEvents, name)) as [Buffer, Buffer, Buffer];
-  if (appId.length !== 20 || hash.length !== 32 || instanceId.length !== 20) throw new Malformed("app-id, compose-hash or instance-id has the wrong length");
+  if (options.rpcUrl === undefined)
+    throw new Unavailable("no RPC endpoint given to ask the allow-list contract (--rpc)");
+  const [appId, hash, instanceId] = ["app-id", "compose-hash", "instance-id"].map((name) =>
+    theOnly(runtimeEvents, name),
+  ) as [Buffer, Buffer, Buffer];
+  if (appId.length !== 20 || hash.length !== 32 || instanceId.length !== 20)
+    throw new Malformed("app-id, compose-hash or instance-id has the wrong length");
   const contract = parseAddress(options.allowlist ?? `0x${appId.toString("hex")}`);
   if (contract === undefined) throw new Malformed("the allow-list's address is no address");
   const { device_id } = material.info();
   await askAllowlist(
     options.rpcUrl,
     contract,
-    { appId, composeHash: hash, instanceId, ...(device_id === undefined ? {} : { deviceId: device_id }) },
+    { appId, composeHash: hash, instanceId, ...defined({ deviceId: device_id }) },
     options.timeoutMs,
   );
   return `allowed by ${contract}`;
@@ -192,7 +222,7 @@ function checkImages({ appCompose }: Subjects): string {
   return `${pinnedImages(appCompose()).size} images, each named by digest`;
 }
 
-/** Source → digest → compose hash → quote: what was just built from the source is what the measured compose file names. */
+/** Source → digest → compose hash → quote: the measured compose file names the images just built from the source. */
 function checkImageContents({ appCompose, log, options }: Subjects): string {
   const { builtImages } = options;
   if (builtImages === undefined) throw new Unavailable("nothing was built to compare with (--source <folder>)");
@@ -205,7 +235,8 @@ function checkImageContents({ appCompose, log, options }: Subjects): string {
   for (const [name, digest] of Object.entries(builtImages)) {
     const image = images.get(name);
     if (image === undefined) throw new Malformed(`the compose file has no service "${name}", which the source builds`);
-    if (!image.endsWith(`@${digest}`)) throw new Malformed(`the service "${name}" runs ${image.slice(-71)}, but the source builds ${digest}`);
+    if (!image.endsWith(`@${digest}`))
+      throw new Malformed(`the service "${name}" runs ${image.slice(-71)}, but the source builds ${digest}`);
   }
   const others = [...images.keys()].filter((name) => !(name in builtImages));
   const rest = others.length === 0 ? "" : `; not of this source: ${others.join(", ")}`;
@@ -216,19 +247,28 @@ async function checkEvidenceQuote({ material, options, quote, log }: Subjects): 
   const file = quoteFileOf(material.quoteFile());
   const evidence = readQuote(file.quote);
   const covered = evidence.reportData.subarray(0, 32);
-  if (!covered.equals(sha256(material.checksums()))) throw new Malformed("the quote of quote.json does not cover sha256sum.txt");
+  if (!covered.equals(sha256(material.checksums())))
+    throw new Malformed("the quote of quote.json does not cover sha256sum.txt");
   const live = needed(quote, "the quote of /attestation cannot be read");
-  if (!measuresTheSame(evidence, live)) throw new Malformed("quote.json was made by another machine image than the one answering");
-  if (!evidence.rtmrs[3].equals(live.rtmrs[3])) sameApplication(file.event_log, evidence, needed(log, "the event log does not replay"));
-  if (material.info().tee === "simulated" && options.trustedRoot === undefined) return "covers sha256sum.txt (SIMULATED: nobody vouches for it)";
+  if (!measuresTheSame(evidence, live))
+    throw new Malformed("quote.json was made by another machine image than the one answering");
+  if (!evidence.rtmrs[3].equals(live.rtmrs[3]))
+    sameApplication(file.event_log, evidence, needed(log, "the event log does not replay"));
+  if (material.info().tee === "simulated" && options.trustedRoot === undefined)
+    return "covers sha256sum.txt (SIMULATED: nobody vouches for it)";
   return `covers sha256sum.txt, TCB ${await verifySignature(evidence, options)}`;
 }
 
 function measuresTheSame(one: QuoteFacts, other: QuoteFacts): boolean {
-  return one.mrtd.equals(other.mrtd) && [0, 1, 2].every((index) => one.rtmrs[index]?.equals(other.rtmrs[index] ?? Buffer.alloc(0)));
+  return (
+    one.mrtd.equals(other.mrtd) &&
+    [0, 1, 2].every((index) => one.rtmrs[index]?.equals(other.rtmrs[index] ?? Buffer.alloc(0)))
+  );
 }
 
-/** Register 3 moves on when the application adds events; then the evidence's own log must name the same application and code. */
+/**
+ * Register 3 changes when the application adds events, so compare the application and code in the evidence's own log.
+ */
 function sameApplication(eventLog: string | undefined, evidence: QuoteFacts, live: ReplayedLog): void {
   const own = replayAgainst(parseEventLog(eventLog ?? "[]"), evidence.rtmrs);
   for (const name of ["app-id", "compose-hash"]) {
@@ -241,7 +281,8 @@ function checkEvidenceFiles({ material }: Subjects): string {
   const sums = parseChecksums(material.checksums());
   const files = material.files();
   for (const [name, sum] of sums) {
-    if (sha256(files.get(name)?.() ?? Buffer.alloc(0)).toString("hex") !== sum) throw new Malformed(`${name} does not have the checksum of sha256sum.txt`);
+    if (sha256(files.get(name)?.() ?? Buffer.alloc(0)).toString("hex") !== sum)
+      throw new Malformed(`${name} does not have the checksum of sha256sum.txt`);
   }
   const certificates = certificatesOf(material);
   if (certificates.length === 0) throw new Malformed("sha256sum.txt names no certificate (cert-<domain>.pem)");
@@ -255,10 +296,16 @@ function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
   if (!material.secure) throw new Unavailable("plain HTTP has no certificate: anybody on the way could have answered");
   needed(fresh, "the quote covers no certificate for this nonce");
   const leaf = sha256(material.leaf());
-  if (bound().leaf.equals(NO_LEAF)) throw new Malformed("the quote covers no certificate: the TLS end may be outside the TEE");
-  if (!bound().leaf.equals(leaf)) throw new Malformed("the certificate of this connection is not the one the quote covers: something stands in between");
+  if (bound().leaf.equals(NO_LEAF))
+    throw new Malformed("the quote covers no certificate: the TLS end may be outside the TEE");
+  if (!bound().leaf.equals(leaf))
+    throw new Malformed(
+      "the certificate of this connection is not the one the quote covers: something stands in between",
+    );
   const files = needed(material.files, "sha256sum.txt cannot be read");
-  const known = certificatesOf(material).some((name) => sha256(leafOf(files.get(name)?.() ?? Buffer.alloc(0), name)).equals(leaf));
+  const known = certificatesOf(material).some((name) =>
+    sha256(leafOf(files.get(name)?.() ?? Buffer.alloc(0), name)).equals(leaf),
+  );
   if (!known) throw new Malformed("the certificate of this connection is not among the evidence files");
   return `SHA-256 ${leaf.toString("hex")}`;
 }
@@ -267,7 +314,8 @@ function checkKeyNamespace({ material }: Subjects): string {
   const { chain_id, contract_address, key_namespace } = material.chainConfig();
   const computed = keyNamespaceOf(BigInt(chain_id), contract_address);
   if (computed !== key_namespace) throw new Malformed("key_namespace is not that of the stated chain and contract");
-  if (material.info().config.key_namespace !== computed) throw new Malformed("the attested key namespace is not that of the stated chain and contract");
+  if (material.info().config.key_namespace !== computed)
+    throw new Malformed("the attested key namespace is not that of the stated chain and contract");
   return computed;
 }
 

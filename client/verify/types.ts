@@ -1,6 +1,7 @@
-/** What a verification looks at, step by step, and what it found. Source: design of trust, "verify". */
+/** The steps of a verification and their results. */
+import { parseJson } from "../../protocol/json";
 
-/** Steps in the order they are shown. Each can fail alone. */
+/** Steps in display order. Each can fail on its own. */
 export const STEPS = {
   signature: "Quote signature and TCB",
   machineImage: "Machine image",
@@ -24,7 +25,10 @@ export type StepStatus = "passed" | "failed" | "not_checked";
 
 export interface StepResult {
   readonly status: StepStatus;
-  /** One sentence: what was found, or what is wrong. Text from the service in it is cut and cleaned of control characters. */
+  /**
+   * One sentence: what was found, or what is wrong. Text from the service is truncated and stripped of control
+   * characters.
+   */
   readonly detail: string;
 }
 
@@ -34,36 +38,45 @@ export interface Step extends StepResult {
 }
 
 /**
- * `verified` every step passed · `failed` at least one failed · `simulated` none failed, but the service says itself that its quotes are made up ·
- * `incomplete` none failed, and some could not be checked.
+ * `verified` every step passed · `failed` at least one failed · `simulated` none failed, but the service states that
+ * its quotes are simulated · `incomplete` none failed, and some could not be checked.
  */
 export type Outcome = "verified" | "failed" | "simulated" | "incomplete";
 export const EXIT_CODES: Readonly<Record<Outcome, number>> = { verified: 0, failed: 1, simulated: 2, incomplete: 3 };
 
 export interface Report {
   readonly baseUrl: string;
-  /** What the service says of itself; nothing but `dstack` can be verified. */
+  /** The service's own claim; only `dstack` can be verified. */
   readonly tee: "dstack" | "simulated" | "none" | "unknown";
   readonly steps: readonly Step[];
   readonly outcome: Outcome;
   readonly exitCode: number;
-  /** Attested facts a user may want to judge: sandbox level, RPC hosts, ACME account, … */
+  /** Attested facts for the user to judge: sandbox level, RPC hosts, ACME account, … */
   readonly notes: readonly string[];
+  /** Important although nothing failed: new payers that take effect immediately. */
+  readonly warnings: readonly string[];
 }
 
 export const passed = (detail: string): StepResult => ({ status: "passed", detail: clean(detail) });
 export const failed = (detail: string): StepResult => ({ status: "failed", detail: clean(detail) });
 export const notChecked = (detail: string): StepResult => ({ status: "not_checked", detail: clean(detail) });
 
-/** Something the service sent has not the form it must have. The message says which and why. */
+/** Data from the service is malformed. The message says which and why. */
 export class Malformed extends Error {
   override readonly name = "Malformed";
 }
 
 const MAX_DETAIL = 400;
 
-/** Text of the service is shown to a person at a terminal: no control characters, no flood. */
+/** Makes text from the service safe for a terminal: no control characters, bounded length. */
 export function clean(text: string): string {
   const plain = text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ");
   return plain.length > MAX_DETAIL ? `${plain.slice(0, MAX_DETAIL)}…` : plain;
+}
+
+/** Parses JSON; throws Malformed naming the input. */
+export function jsonOf(text: string, name: string): unknown {
+  const value = parseJson(text);
+  if (value === undefined) throw new Malformed(`${name} is not JSON`);
+  return value;
 }

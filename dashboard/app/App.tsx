@@ -6,13 +6,17 @@ import { SessionProvider, useSessions } from "../session/context";
 import { SignIn } from "../screens/signIn/SignIn";
 import { Screens } from "./router";
 
-/** Reading again is cheap and safe; the SDK has tried a few times already when a query fails. */
+/** Refetching is cheap and safe; no query retries, since the SDK has already retried. */
 const QUERY_DEFAULTS = { queries: { retry: false, staleTime: 5_000, refetchOnReconnect: true } } as const;
 
 export function App(): ReactNode {
   const onError = useRef<(error: unknown) => void>(() => undefined);
   const queries = useMemo(
-    () => new QueryClient({ defaultOptions: QUERY_DEFAULTS, queryCache: new QueryCache({ onError: (error) => onError.current(error) }) }),
+    () =>
+      new QueryClient({
+        defaultOptions: QUERY_DEFAULTS,
+        queryCache: new QueryCache({ onError: (error) => onError.current(error) }),
+      }),
     [],
   );
   return (
@@ -26,7 +30,7 @@ export function App(): ReactNode {
   );
 }
 
-/** A key that stops being one while it is in use ends the session, with the reason. */
+/** Ends the session, with the reason, when its key stops being valid. */
 function Doorkeeper({ onError }: { readonly onError: React.RefObject<(error: unknown) => void> }): ReactNode {
   const { session, end } = useSessions();
   onError.current = (error) => {
@@ -40,5 +44,6 @@ function Doorkeeper({ onError }: { readonly onError: React.RefObject<(error: unk
 const FAREWELLS: Readonly<Record<string, string>> = {
   unknown_key: "This key has been revoked. You have been signed out.",
   key_expired: "This key has expired. You have been signed out.",
-  account_chain_secured: "This account is ChainSecured now and its account key has ended. Sign in with the owner's wallet.",
+  account_chain_secured:
+    "This account is ChainSecured now and its account key has ended. Sign in with the owner's wallet.",
 };

@@ -2,7 +2,7 @@ import { Component, type ReactNode } from "react";
 import { Notice } from "../parts/bits";
 import { wordsOf } from "../parts/failures";
 
-/** A screen that fails to draw, or whose file cannot be loaded, leaves the others alone. */
+/** Contains the failure of a screen that does not render or load; the others keep working. */
 export class ScreenBoundary extends Component<{ readonly children: ReactNode }, { readonly error?: unknown }> {
   override state: { readonly error?: unknown } = {};
 
@@ -13,6 +13,10 @@ export class ScreenBoundary extends Component<{ readonly children: ReactNode }, 
   override render(): ReactNode {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
-    return <Notice kind="bad">This screen could not be shown. {wordsOf(error)} Choose another, or load the page again.</Notice>;
+    return (
+      <Notice kind="bad">
+        This screen could not be shown. {wordsOf(error)} Choose another, or load the page again.
+      </Notice>
+    );
   }
 }

@@ -32,7 +32,11 @@ export function Shell(): ReactNode {
   useTitle(path);
   return (
     <>
-      <a className="button skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
+      <a
+        className="button skip"
+        href="#main"
+        onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}
+      >
         Skip to the content
       </a>
       <div className="shell">
@@ -83,7 +87,12 @@ function Sidebar({ open, onChosen }: { readonly open: boolean; readonly onChosen
         <ul>
           {SCREENS.map(([to, name, image]) => (
             <li key={to}>
-              <Link to={to} activeOptions={{ exact: to === "/" }} activeProps={{ "aria-current": "page" }} onClick={onChosen}>
+              <Link
+                to={to}
+                activeOptions={{ exact: to === "/" }}
+                activeProps={{ "aria-current": "page" }}
+                onClick={onChosen}
+              >
                 <Icon name={image} />
                 {name}
               </Link>
@@ -122,25 +131,36 @@ function Who(): ReactNode {
   );
 }
 
-/** Said on every screen, so that nobody takes a machine on a desk for a TEE. */
+/** Shown on every screen, so that a simulated TEE is not mistaken for a real one. */
 function SimulatedStrip(): ReactNode {
   const { data } = useQuery({ queryKey: ["info"], queryFn: () => openClient.info(), staleTime: Infinity });
   if (data === undefined || data.tee === "dstack") return null;
   return (
     <div className="simulated">
-      {data.tee === "simulated" ? "Simulated TEE: for development. Keys here are not protected by hardware." : "This service runs without a TEE."}
+      {data.tee === "simulated"
+        ? "Simulated TEE: for development. Keys here are not protected by hardware."
+        : "This service runs without a TEE."}
     </div>
   );
 }
 
 function ConnectionNotice(): ReactNode {
-  const { error, refetch, isFetching } = useAccount();
+  const session = useSession();
+  const { error, refetch } = useAccount();
   if (error === null) return null;
+  const again = async (): Promise<void> => {
+    if (session.kind === "wallet") await session.wallet.ready();
+    await refetch();
+  };
+  const why =
+    session.kind === "wallet"
+      ? "Your wallet does not reach the chain, or is on another network."
+      : "The service cannot be reached.";
   return (
     <Notice kind="bad">
       <div className="row-between">
-        <span>The service cannot be reached. What you see may be old.</span>
-        <Button size="small" busy={isFetching} onPress={() => refetch()}>
+        <span>{why} What you see may be old.</span>
+        <Button size="small" onPress={again}>
           Try again
         </Button>
       </div>

@@ -1,3 +1,6 @@
-/** The nonce of this copy of the page. Libraries that add a style sheet while the page runs must carry it, or the browser refuses it. */
+/**
+ * The CSP nonce of this page load. Style sheets that libraries add at run time must carry it, or the browser refuses
+ * them.
+ */
 export const styleNonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
 window.__webpack_nonce__ = styleNonce;

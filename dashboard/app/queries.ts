@@ -1,5 +1,14 @@
-/** What the screens read. Keys under "signed" cost a wallet's owner a signature when it has grown old, so they are read on demand only. */
-import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
+/**
+ * The screens' queries. Keys under "signed" need a fresh signature of a wallet's owner once the last one expired, so
+ * they are read on demand only.
+ */
+import {
+  useInfiniteQuery,
+  useQueries,
+  useQuery,
+  type InvalidateQueryFilters,
+  type QueryClient,
+} from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import type { Answer, Client, Page } from "../../client";
 import { openClient, useSession } from "../session/context";
@@ -9,13 +18,22 @@ type ItemOf<Name extends "listGroups" | "listActions" | "listWallets" | "listApi
 export type Group = ItemOf<"listGroups">;
 export type Action = ItemOf<"listActions">;
 export type Pkp = ItemOf<"listWallets">;
-/** What a key has spent the chain does not know: absent when a wallet reads. */
-export type UsageKey = Omit<ItemOf<"listApiKeys">, "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`> & {
+/** A key's spending is not on chain: absent when a wallet reads. */
+export type UsageKey = Omit<
+  ItemOf<"listApiKeys">,
+  "spent_cents" | `can_${"manage_ipfs_ids_in" | "add_pkp_to" | "remove_pkp_from" | "execute_in"}_groups`
+> & {
   readonly spent_cents?: number;
 };
 
+/** Refetches the page's queries. Cancels a read in flight, which may have been answered before the change. */
+export async function readAgain(queries: QueryClient, filters: InvalidateQueryFilters): Promise<void> {
+  await queries.cancelQueries(filters);
+  await queries.invalidateQueries(filters);
+}
+
 type PageQuery = { page_number: number; page_size: number };
-/** A list as far as it has arrived. */
+/** The loaded part of a list. */
 export interface Listed<Item> {
   readonly items: readonly Item[];
   readonly total: number;
@@ -30,7 +48,7 @@ export const readerOf = (session: Session) => (session.kind === "key" ? session.
 const PAGE = 1_000;
 const CHAIN_PAGE = 200;
 
-/** All pages of a list, one after the other; the first shows while the rest arrives. */
+/** Loads all pages of a list in sequence; the first shows while the rest load. */
 function useList<Item>(name: string, read: (query: PageQuery) => Promise<Page<Item>>): Listed<Item> {
   const size = useSession().kind === "key" ? PAGE : CHAIN_PAGE;
   const { data, hasNextPage, isFetchingNextPage, fetchNextPage, isLoading, error } = useInfiniteQuery({
@@ -48,7 +66,12 @@ function useList<Item>(name: string, read: (query: PageQuery) => Promise<Page<It
 
 export function useAccount() {
   const session = useSession();
-  return useQuery({ queryKey: ["account"], queryFn: () => readerOf(session).account(), initialData: session.account, refetchInterval: 15_000 });
+  return useQuery({
+    queryKey: ["account"],
+    queryFn: () => readerOf(session).account(),
+    initialData: session.account,
+    refetchInterval: 15_000,
+  });
 }
 
 export function useGroups(): Listed<Group> {
@@ -74,15 +97,28 @@ export interface Members {
 }
 
 function membersQuery(session: Session, groupId: string) {
+  const reader = readerOf(session);
+  const size = session.kind === "key" ? PAGE : CHAIN_PAGE;
   return {
     queryKey: ["members", groupId],
     queryFn: async (): Promise<Members> => {
-      const query = { group_id: groupId, page_size: session.kind === "key" ? PAGE : CHAIN_PAGE };
-      const reader = readerOf(session);
-      const [pkps, actions] = await Promise.all([reader.listWalletsInGroup(query), reader.listActions(query)]);
-      return { pkps: pkps.items, actions: actions.items };
+      const [pkps, actions] = await Promise.all([
+        everyPage(size, (page) => reader.listWalletsInGroup({ group_id: groupId, ...page })),
+        everyPage(size, (page) => reader.listActions({ group_id: groupId, ...page })),
+      ]);
+      return { pkps, actions };
     },
   };
+}
+
+/** Loads every page: permissions cannot be determined from part of a list. */
+async function everyPage<Item>(size: number, read: (query: PageQuery) => Promise<Page<Item>>): Promise<Item[]> {
+  const all: Item[] = [];
+  for (let page = 0; ; page += 1) {
+    const { items } = await read({ page_number: page, page_size: size });
+    all.push(...items);
+    if (items.length < size) return all;
+  }
 }
 
 export function useMembers(groupId: string) {
@@ -90,30 +126,33 @@ export function useMembers(groupId: string) {
   return useQuery(membersQuery(session, groupId));
 }
 
-/** Members of every group; undefined for those that have not arrived. */
+/** Members of every group; undefined for those not loaded yet. */
 export function useAllMembers(groups: readonly Group[]): ReadonlyMap<string, Members> {
   const session = useSession();
   return useQueries({
     queries: groups.map(({ id }) => membersQuery(session, id)),
-    combine: (results) => new Map(results.flatMap(({ data }, at) => (data === undefined ? [] : [[groups[at]?.id ?? "", data] as const]))),
+    combine: (results) =>
+      new Map(results.flatMap(({ data }, at) => (data === undefined ? [] : [[groups[at]?.id ?? "", data] as const]))),
   });
 }
 
 export const useGroupNames = (groups: readonly Group[]): ReadonlyMap<string, string> =>
   useMemo(() => new Map(groups.map(({ id, name }) => [id, name || `group ${id}`])), [groups]);
 
-/** What the service itself keeps of an account, beside the chain. */
+/** An account's records kept by the service, not on chain. */
 export type Records = Pick<Client, "balance" | "history" | "listRuns" | "usage" | "events">;
 
-/** Read with a key at any time; a wallet signs, so then once and on demand. */
+/** With a key, read at any time; with a wallet, which must sign, once and on demand. */
 export function useSigned<T>(name: string, read: (client: Records) => Promise<T>) {
   const session = useSession();
   const reader = session.kind === "key" ? session.client : session.owner;
   const enabled = session.kind === "key" || !session.wallet.forSafe;
-  const signed = session.kind === "wallet" ? { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false } : {};
+  const signed =
+    session.kind === "wallet" ? { staleTime: Infinity, refetchOnWindowFocus: false, refetchOnReconnect: false } : {};
   return useQuery({ queryKey: ["signed", name], queryFn: () => read(reader), enabled, ...signed });
 }
 
 export const useBalance = () => useSigned("balance", (client) => client.balance());
 
-export const useLimits = () => useQuery({ queryKey: ["limits"], queryFn: () => openClient.limits(), staleTime: 60_000 });
+export const useLimits = () =>
+  useQuery({ queryKey: ["limits"], queryFn: () => openClient.limits(), staleTime: 60_000 });

@@ -1,15 +1,23 @@
-import { createHashHistory, createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from "@tanstack/react-router";
+import {
+  createHashHistory,
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  RouterProvider,
+} from "@tanstack/react-router";
 import { useMemo, type ReactNode } from "react";
 import { ChangesProvider } from "../changes/ChangesProvider";
 import { Overview } from "../screens/overview/Overview";
 import { Missing, Shell } from "./Shell";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
-const at = <const Path extends string>(path: Path, component: () => ReactNode) => createRoute({ getParentRoute: () => root, path, component });
+const at = <const Path extends string>(path: Path, component: () => ReactNode) =>
+  createRoute({ getParentRoute: () => root, path, component });
 const later = <Name extends string>(load: () => Promise<Record<Name, () => ReactNode>>, name: Name) =>
   lazyRouteComponent(load, name) as unknown as () => ReactNode;
 
-/** Each screen but the first is loaded when it is opened. Where one is stands behind the # of the address, so the server knows one page only. */
+/** Each screen but the first is loaded when opened. Hash routing, so that the server serves one page only. */
 const routeTree = root.addChildren([
   at("/", Overview),
   at(
@@ -58,7 +66,8 @@ const routeTree = root.addChildren([
   ),
 ]);
 
-const routerOf = () => createRouter({ routeTree, history: createHashHistory(), defaultPreload: "intent", scrollRestoration: true });
+const routerOf = () =>
+  createRouter({ routeTree, history: createHashHistory(), defaultPreload: "intent", scrollRestoration: true });
 
 declare module "@tanstack/react-router" {
   interface Register {

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says. The choice is a matter of this browser, so it is kept there. */
+/** Light, dark, or the system's setting. The choice is stored in this browser. */
 export type Theme = "system" | "light" | "dark";
 const PLACE = "theme";
 

@@ -1,6 +1,10 @@
-/** Makes changes happen. In API mode at once; for a ChainSecured owner after a review, alone or collected into one transaction or one file. */
+/**
+ * Performs changes. In API mode immediately; for a ChainSecured owner after a review, singly or collected into one
+ * transaction or one file.
+ */
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useMemo, useRef, useState, type ReactNode } from "react";
+import { readAgain } from "../app/queries";
 import { ClientError } from "../../client";
 import { useMessages } from "../parts/Messages";
 import { useSession } from "../session/context";
@@ -36,7 +40,9 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   const perform = useCallback(
     <R extends object>(change: Change<R>): Promise<Outcome<R>> => {
       if (session.kind === "key") return viaApi(change);
-      return new Promise((resolve) => setAsked({ change: change as unknown as Change, answer: resolve as Asked["answer"] }));
+      return new Promise((resolve) =>
+        setAsked({ change: change as unknown as Change, answer: resolve as Asked["answer"] }),
+      );
     },
     [session, viaApi],
   );
@@ -74,7 +80,10 @@ export function ChangesProvider({ children }: { readonly children: ReactNode }):
   );
 }
 
-/** An attempt keeps its name until its end is known, so that pressing again after a lost answer does nothing twice. */
+/**
+ * An attempt keeps its idempotency key until its outcome is known, so that retrying after a lost answer does nothing
+ * twice.
+ */
 function useApi(session: Session): <R extends object>(change: Change<R>) => Promise<Outcome<R>> {
   const refresh = useRefresh(session);
   const queries = useQueryClient();
@@ -94,8 +103,9 @@ function useApi(session: Session): <R extends object>(change: Change<R>) => Prom
         return { state: "done", result };
       } catch (error) {
         if (!(error instanceof ClientError) || !error.retryable) attempts.current.delete(name);
-        // A key that is none any more ends the session: the account's own query finds that out.
-        if (error instanceof ClientError && [401, 403].includes(error.status ?? 0)) void queries.invalidateQueries({ queryKey: ["account"] });
+        // Refetch the account: its query ends the session if the key is no longer valid.
+        if (error instanceof ClientError && [401, 403].includes(error.status ?? 0))
+          void queries.invalidateQueries({ queryKey: ["account"] });
         throw error;
       }
     },
@@ -103,11 +113,11 @@ function useApi(session: Session): <R extends object>(change: Change<R>) => Prom
   );
 }
 
-/** What is on the page is read again; what a wallet would have to sign for is not. */
+/** Refetches the page's queries, except those that a wallet would have to sign for. */
 function useRefresh(session: Session): () => Promise<void> {
   const queries = useQueryClient();
   return useCallback(
-    () => queries.invalidateQueries({ predicate: ({ queryKey }) => session.kind === "key" || queryKey[0] !== "signed" }),
+    () => readAgain(queries, { predicate: ({ queryKey }) => session.kind === "key" || queryKey[0] !== "signed" }),
     [queries, session.kind],
   );
 }

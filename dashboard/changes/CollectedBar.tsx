@@ -1,4 +1,7 @@
-/** The changes collected so far: sent as one transaction with one signature, or saved as one file for a multisig's signers. */
+/**
+ * The changes collected so far: sent as one transaction with one signature, or saved as one file for a multisig's
+ * signers.
+ */
 import { useState, type ReactNode } from "react";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
@@ -39,7 +42,12 @@ export function CollectedBar({ session, collected, onRemove, onClear, onSent }: 
           </Button>
         )}
       </div>
-      <Dialog open={open === "list"} onClose={() => setOpen(undefined)} title="Collected changes" about="Nothing of this has happened yet.">
+      <Dialog
+        open={open === "list"}
+        onClose={() => setOpen(undefined)}
+        title="Collected changes"
+        about="Nothing of this has happened yet."
+      >
         <ol className="stack-s">
           {collected.map(({ id, title }) => (
             <li key={id} className="row-between">
@@ -72,7 +80,7 @@ export function CollectedBar({ session, collected, onRemove, onClear, onSent }: 
   );
 }
 
-/** All of them happen, in this order, or none. */
+/** Combines the collected changes into one atomic change, in order. */
 function together(collected: readonly Collected[]): Change {
   return {
     title: `${plural(collected.length, "change")} in one transaction`,

@@ -1,4 +1,6 @@
-/** What a ChainSecured owner sees before signing: what will be sent, in words; then how it goes until it is in a block. */
+/**
+ * A ChainSecured owner's review before signing: what will be sent, in words; then the progress until it is in a block.
+ */
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { OwnerWrite } from "../../client";
 import { Button } from "../parts/Button";
@@ -22,7 +24,7 @@ interface Props {
   readonly session: WalletSession;
   readonly change: Change;
   readonly onOutcome: (outcome: Outcome<object>) => void;
-  /** Absent where there is nothing to collect into. */
+  /** Absent where changes cannot be collected. */
   readonly onCollect?: (write: OwnerWrite) => void;
 }
 
@@ -43,7 +45,9 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
       />
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
       {phase.at === "first" && <First change={change} onCancel={cancel} onGo={prepare} />}
-      {phase.at === "preparing" && <Spinner label={change.signedFirst === undefined ? "Asking the chain" : "Waiting for your wallet"} />}
+      {phase.at === "preparing" && (
+        <Spinner label={change.signedFirst === undefined ? "Asking the chain" : "Waiting for your wallet"} />
+      )}
       {phase.at === "review" && (
         <Ready
           cost={phase.cost}
@@ -65,7 +69,7 @@ interface FirstProps {
   readonly onGo: () => Promise<void>;
 }
 
-/** What the wallet signs before there is anything to send; or, when preparing has failed, another try. */
+/** The signature needed before there is anything to send; or a retry when preparing has failed. */
 function First({ change, onCancel, onGo }: FirstProps): ReactNode {
   return (
     <>
@@ -118,6 +122,7 @@ function useReview(session: WalletSession, change: Change, onOutcome: Props["onO
     setFailure(undefined);
     setPhase({ at: "preparing" });
     try {
+      await session.wallet.ready();
       const prepared = await change.viaChain(session.owner);
       setPhase({ at: "review", prepared, cost: await sending.cost(prepared.write) });
     } catch (error) {
@@ -129,6 +134,7 @@ function useReview(session: WalletSession, change: Change, onOutcome: Props["onO
     setFailure(undefined);
     setPhase({ at: "wallet", prepared });
     try {
+      await session.wallet.ready();
       const sent = await sending.send(prepared.write, (hash) => setPhase({ at: "chain", hash }));
       say(`Done: ${change.title}, in block ${sent.block_number}.`);
       onOutcome({ state: "done", result: sent });
@@ -168,8 +174,19 @@ function Summary({ session, change, functionName }: SummaryProps): ReactNode {
         ...(functionName === undefined ? [] : [["Function", <code key="f">{functionName}</code>] as const]),
         ...change.words,
         ["Account", account.name === "" ? <Id key="a" value={account.id} what="account id" /> : account.name],
-        ["Sent to", <Id key="c" value={owner.contractAddress} what="contract" href={explorerOf(config, "address", owner.contractAddress)} />],
-        ["Sent from", <Id key="o" value={owner.owner} what="owner" href={explorerOf(config, "address", owner.owner)} />],
+        [
+          "Sent to",
+          <Id
+            key="c"
+            value={owner.contractAddress}
+            what="contract"
+            href={explorerOf(config, "address", owner.contractAddress)}
+          />,
+        ],
+        [
+          "Sent from",
+          <Id key="o" value={owner.owner} what="owner" href={explorerOf(config, "address", owner.owner)} />,
+        ],
       ]}
     />
   );

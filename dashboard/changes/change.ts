@@ -1,10 +1,10 @@
 import type { CallOptions, ChainSecuredClient, Client, OwnerWrite } from "../../client";
 
-/** A change of the account, in words and in both ways it can be made. Nothing has happened until it is performed. */
+/** A change of the account, described in words, for both modes. Has no effect until performed. */
 export interface Change<R extends object = object> {
   /** What it does, as an imperative sentence without a full stop. */
   readonly title: string;
-  /** Its arguments, as people say them. */
+  /** Its arguments, human-readable. */
   readonly words: readonly (readonly [label: string, value: string])[];
   /** API mode: the service submits it. */
   readonly viaApi: (client: Client, options: CallOptions) => Promise<R>;
@@ -16,14 +16,16 @@ export interface Change<R extends object = object> {
 
 export interface Prepared<R extends object> {
   readonly write: OwnerWrite<R>;
-  /** What is known before it is on chain: a secret that is shown once. */
+  /** The result known before it is on chain: a secret that is shown once. */
   readonly early?: Partial<R>;
 }
 
 export type Outcome<R extends object> =
-  { readonly state: "done"; readonly result: R } | { readonly state: "collected"; readonly early: Partial<R> } | { readonly state: "cancelled" };
+  | { readonly state: "done"; readonly result: R }
+  | { readonly state: "collected"; readonly early: Partial<R> }
+  | { readonly state: "cancelled" };
 
-/** A change that is waiting to be sent together with others. */
+/** A change waiting to be sent with others. */
 export interface Collected {
   readonly id: number;
   readonly title: string;

@@ -9,12 +9,20 @@ import { scopeSentences, type GroupNames } from "./scopes";
 type Shared = keyof ChainSecuredClient["prepare"] & keyof Client;
 type Words = Change["words"];
 
-function shared<Name extends Shared>(name: Name, input: Parameters<Client[Name]>[0], title: string, words: Words): Change {
+function shared<Name extends Shared>(
+  name: Name,
+  input: Parameters<Client[Name]>[0],
+  title: string,
+  words: Words,
+): Change {
   return {
     title,
     words,
-    viaApi: (client, options) => (client[name] as (input: unknown, options: unknown) => Promise<object>)(input, options),
-    viaChain: async ({ prepare }) => ({ write: await (prepare[name] as (input: unknown) => Promise<OwnerWrite>)(input) }),
+    viaApi: (client, options) =>
+      (client[name] as (input: unknown, options: unknown) => Promise<object>)(input, options),
+    viaChain: async ({ prepare }) => ({
+      write: await (prepare[name] as (input: unknown) => Promise<OwnerWrite>)(input),
+    }),
   };
 }
 
@@ -22,7 +30,10 @@ interface Strings {
   readonly name: string;
   readonly description: string;
 }
-const strings = ({ name, description }: Strings): Words => [["Name", name], ...(description === "" ? [] : [["Description", description] as const])];
+const strings = ({ name, description }: Strings): Words => [
+  ["Name", name],
+  ...(description === "" ? [] : [["Description", description] as const]),
+];
 
 export interface MadePkp {
   readonly wallet_address: string;
@@ -43,7 +54,12 @@ export interface MadeGroup {
   readonly group_id: string;
 }
 export function createGroup(fields: Strings, pkps: readonly string[], actions: readonly string[]): Change<MadeGroup> {
-  const body = { group_name: fields.name, group_description: fields.description, pkp_ids_permitted: [...pkps], cid_hashes_permitted: [...actions] };
+  const body = {
+    group_name: fields.name,
+    group_description: fields.description,
+    pkp_ids_permitted: [...pkps],
+    cid_hashes_permitted: [...actions],
+  };
   return {
     title: `Create the group ${quoted(fields.name, "without a name")}`,
     words: [...strings(fields), ["PKPs", names(pkps)], ["Actions", names(actions)]],
@@ -60,7 +76,7 @@ export const renameGroup = (id: string, name: string, fields: Strings): Change =
 export const removeGroup = (id: string, name: string): Change =>
   shared("removeGroup", { group_id: id }, `Remove the group ${quoted(name, id)}`, [["Group", id]]);
 
-/** One transaction for all PKPs that come and go. */
+/** One transaction for all PKPs added and removed. */
 export const changeGroupPkps = (id: string, name: string, add: readonly string[], remove: readonly string[]): Change =>
   shared("changeGroupPkps", { id, add: [...add], remove: [...remove] }, `Change the PKPs of ${quoted(name, id)}`, [
     ["Add", names(add)],
@@ -68,22 +84,39 @@ export const changeGroupPkps = (id: string, name: string, add: readonly string[]
   ]);
 
 export const addActionToGroup = (id: string, name: string, cid: string): Change =>
-  shared("addActionToGroup", { group_id: id, action_ipfs_cid: cid }, `List an action in ${quoted(name, id)}`, [["Action", cid]]);
+  shared("addActionToGroup", { group_id: id, action_ipfs_cid: cid }, `List an action in ${quoted(name, id)}`, [
+    ["Action", cid],
+  ]);
 
 export const removeActionFromGroup = (id: string, name: string, hash: string, action: string): Change =>
-  shared("removeActionFromGroup", { group_id: id, hashed_cid: hash }, `Take ${action} out of ${quoted(name, id)}`, [["Action", hash]]);
+  shared("removeActionFromGroup", { group_id: id, hashed_cid: hash }, `Take ${action} out of ${quoted(name, id)}`, [
+    ["Action", hash],
+  ]);
 
 export const removePkpFromGroup = (id: string, name: string, pkp: string): Change =>
   shared("removePkpFromGroup", { group_id: id, pkp_id: pkp }, `Take a PKP out of ${quoted(name, id)}`, [["PKP", pkp]]);
 
 export const addAction = (cid: string, fields: Strings): Change =>
-  shared("addAction", { action_ipfs_cid: cid, ...fields }, `Add the action ${quoted(fields.name, short(cid))}`, [...strings(fields), ["Code", cid]]);
+  shared("addAction", { action_ipfs_cid: cid, ...fields }, `Add the action ${quoted(fields.name, short(cid))}`, [
+    ...strings(fields),
+    ["Code", cid],
+  ]);
 
 export const renameAction = (hash: string, name: string, fields: Strings): Change =>
-  shared("updateActionMetadata", { hashed_cid: hash, ...fields }, `Rename the action ${quoted(name, short(hash))}`, strings(fields));
+  shared(
+    "updateActionMetadata",
+    { hashed_cid: hash, ...fields },
+    `Rename the action ${quoted(name, short(hash))}`,
+    strings(fields),
+  );
 
 export const removeAction = (hash: string, name: string): Change =>
-  shared("deleteAction", { hashed_cid: hash }, `Remove the action ${quoted(name, short(hash))} from the account and every group`, [["Action", hash]]);
+  shared(
+    "deleteAction",
+    { hashed_cid: hash },
+    `Remove the action ${quoted(name, short(hash))} from the account and every group`,
+    [["Action", hash]],
+  );
 
 export interface MadeKey {
   readonly usage_api_key: string;
@@ -109,18 +142,26 @@ export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNa
 }
 
 export const updateUsageKey = (hash: string, permissions: Body<"addUsageApiKey">, groups: GroupNames): Change =>
-  shared("updateUsageApiKey", { usage_api_key: hash, ...permissions }, `Change what ${quoted(permissions.name, "the key")} may do`, [
-    ["Name", permissions.name],
-    ["May", scopeSentences(permissions, groups).join(" ")],
-  ]);
+  shared(
+    "updateUsageApiKey",
+    { usage_api_key: hash, ...permissions },
+    `Change what ${quoted(permissions.name, "the key")} may do`,
+    [
+      ["Name", permissions.name],
+      ["May", scopeSentences(permissions, groups).join(" ")],
+    ],
+  );
 
 export const revokeKey = (hash: string, name: string): Change =>
-  shared("removeUsageApiKey", { usage_api_key: hash }, `Revoke the usage key ${quoted(name, short(hash))}`, [["Key", hash]]);
+  shared("removeUsageApiKey", { usage_api_key: hash }, `Revoke the usage key ${quoted(name, short(hash))}`, [
+    ["Key", hash],
+  ]);
 
 export const transferOwnership = (to: string): Change =>
   shared("transferOwnership", { new_owner_address: to }, "Hand the account to another owner", [["New owner", to]]);
 
-export const renameAccount = (fields: Strings): Change => shared("updateAccount", fields, "Rename the account", strings(fields));
+export const renameAccount = (fields: Strings): Change =>
+  shared("updateAccount", fields, "Rename the account", strings(fields));
 
 export const renamePkp = (address: string, name: string, fields: Strings): Change => ({
   title: `Rename the PKP ${quoted(name, short(address))}`,
@@ -129,15 +170,22 @@ export const renamePkp = (address: string, name: string, fields: Strings): Chang
   viaChain: async ({ prepare }) => ({ write: await prepare.updatePkp({ pkp_id: address, ...fields }) }),
 });
 
-/** Every key at once, in one write however many there are. */
+/** Revokes every key in one write. */
 export const revokeAll = (keys: readonly { readonly id: string; readonly name: string }[]): Change =>
-  shared("revokeAllUsageApiKeys", {}, `Revoke ${plural(keys.length, "usage key")}`, [["Keys", keys.map(({ name, id }) => name || short(id)).join(", ")]]);
+  shared("revokeAllUsageApiKeys", {}, `Revoke ${plural(keys.length, "usage key")}`, [
+    ["Keys", keys.map(({ name, id }) => name || short(id)).join(", ")],
+  ]);
 
-export const freezeAccount = (): Change => shared("freezeAccount", {}, "Freeze the account", [["Stops", "every run, and every change by usage keys"]]);
+export const freezeAccount = (): Change =>
+  shared("freezeAccount", {}, "Freeze the account", [["Stops", "every run, and every change by usage keys"]]);
 
-export const unfreezeAccount = (): Change => shared("unfreezeAccount", {}, "Unfreeze the account", [["Allows again", "what each key may do"]]);
+export const unfreezeAccount = (): Change =>
+  shared("unfreezeAccount", {}, "Unfreeze the account", [["Allows again", "what each key may do"]]);
 
 export const setPkpOps = (address: string, name: string, denied: readonly PkpOp[]): Change =>
-  shared("setWalletOps", { pkp_id: address, denied_ops: [...denied] }, `Change what ${quoted(name, short(address))} may be asked for`, [
-    ["Never allowed", denied.length === 0 ? "nothing" : denied.join(", ")],
-  ]);
+  shared(
+    "setWalletOps",
+    { pkp_id: address, denied_ops: [...denied] },
+    `Change what ${quoted(name, short(address))} may be asked for`,
+    [["Never allowed", denied.length === 0 ? "nothing" : denied.join(", ")]],
+  );

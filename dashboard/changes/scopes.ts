@@ -1,10 +1,10 @@
-/** What a usage key may do, in plain sentences. */
+/** A usage key's permissions in plain sentences. */
 import type { UsageKeyPermissions } from "../../client";
 import { day, dollars, listed } from "../parts/text";
 
 export type GroupNames = ReadonlyMap<string, string>;
 
-/** The four lists of groups, in the order people think of them. */
+/** The four lists of groups, in display order. */
 export const SCOPE_LISTS = [
   ["execute_in_groups", "run actions"],
   ["manage_ipfs_ids_in_groups", "add and remove actions"],
@@ -13,7 +13,7 @@ export const SCOPE_LISTS = [
 ] as const;
 export type ScopeList = (typeof SCOPE_LISTS)[number][0];
 
-/** What it may create or delete in the account, apart from any group. */
+/** Permissions to create or delete in the account, independent of groups. */
 export const SCOPE_FLAGS = [
   ["can_create_pkps", "create PKPs"],
   ["can_create_groups", "create groups"],
@@ -23,7 +23,9 @@ export const SCOPE_FLAGS = [
 type Scopes = Pick<UsageKeyPermissions, ScopeList | (typeof SCOPE_FLAGS)[number][0] | "expiration" | "balance">;
 
 export function scopeSentences(scopes: Scopes, groups: GroupNames): string[] {
-  const perGroup = SCOPE_LISTS.flatMap(([list, what]) => (scopes[list].length === 0 ? [] : [`${capital(what)} ${inGroups(scopes[list], groups)}.`]));
+  const perGroup = SCOPE_LISTS.flatMap(([list, what]) =>
+    scopes[list].length === 0 ? [] : [`${capital(what)} ${inGroups(scopes[list], groups)}.`],
+  );
   const flags = SCOPE_FLAGS.filter(([flag]) => scopes[flag]).map(([, what]) => what);
   const all = [...perGroup, ...(flags.length === 0 ? [] : [`${capital(listed(flags))}.`])];
   const able = all.length === 0 ? ["Nothing but look at the account and its credit."] : all;

@@ -1,6 +1,6 @@
 /**
- * How a ChainSecured owner's change gets onto the chain. One object is one way: signed by the wallet, which pays the gas if it can and else leaves it to the
- * service, or as a file for a multisig's signers.
+ * How a ChainSecured owner's change gets on chain: signed by the wallet, with the gas paid by the wallet or, if it
+ * cannot, by the service; or as a file for a multisig's signers.
  */
 import { formatEther } from "ethers";
 import type { ChainSecuredClient, OwnerWrite, Sent } from "../../client";
@@ -11,16 +11,17 @@ export interface Sending {
   readonly kind: "now" | "file";
   /** Who pays, in a sentence. */
   cost(write: OwnerWrite): Promise<string>;
-  /** Sends it and waits for its block; `onSent` hears the transaction's hash before that. */
+  /** Sends it and waits for its block; calls `onSent` with the transaction's hash before that. */
   send<Result extends object>(write: OwnerWrite<Result>, onSent: (hash: string) => void): Promise<Sent<Result>>;
 }
 
 let listener: ((hash: string) => void) | undefined;
 
-/** Handed to the owner's client once; tells whoever is waiting at the moment. */
+/** Passed to the owner's client once; forwards to the current listener. */
 export const onTransactionSent = (hash: string): void => listener?.(hash);
 
-export const sendingOf = ({ owner, wallet, config }: WalletSession): Sending => (wallet.forSafe ? asFile : fromWallet(owner, wallet, config.token));
+export const sendingOf = ({ owner, wallet, config }: WalletSession): Sending =>
+  wallet.forSafe ? asFile : fromWallet(owner, wallet, config.token);
 
 function fromWallet(owner: ChainSecuredClient, wallet: ConnectedWallet, token: string): Sending {
   return {
@@ -46,7 +47,8 @@ function fromWallet(owner: ChainSecuredClient, wallet: ConnectedWallet, token: s
 const asFile: Sending = {
   kind: "file",
   cost: async () => "The multisig pays the network fee when it executes the file.",
-  send: () => Promise.reject(new Error("This account belongs to a multisig: collect the changes and hand its signers the file.")),
+  send: () =>
+    Promise.reject(new Error("This account belongs to a multisig: collect the changes and hand its signers the file.")),
 };
 
 function readable(wei: bigint): string {

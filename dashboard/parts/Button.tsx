@@ -5,14 +5,23 @@ import { wordsOf } from "./failures";
 interface Props extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onClick"> {
   readonly look?: "primary" | "danger" | "danger solid" | "quiet" | "plain";
   readonly size?: "small";
-  /** While a promise of an earlier press is pending, further presses do nothing. A failure is told in a message. */
+  /** While the promise of an earlier press is pending, further presses do nothing. A failure is shown in a message. */
   readonly onPress?: () => unknown;
   readonly busy?: boolean;
   readonly children: ReactNode;
 }
 
-/** A button that cannot be pressed twice for one thing. It stays focusable while it is busy, so that the keyboard's place is not lost. */
-export function Button({ look = "plain", size, onPress, busy = false, children, className = "", disabled = false, ...rest }: Props): ReactNode {
+/** A button that ignores presses while busy. It stays focusable, so that the keyboard focus is not lost. */
+export function Button({
+  look = "plain",
+  size,
+  onPress,
+  busy = false,
+  children,
+  className = "",
+  disabled = false,
+  ...rest
+}: Props): ReactNode {
   const [pending, setPending] = useState(false);
   const running = useRef(false);
   const say = useMessages();

@@ -1,39 +1,44 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState, type ReactNode } from "react";
+import { plural } from "./text";
 
 export interface Column<Row> {
   readonly title: string;
   /** As in grid-template-columns. */
   readonly width: string;
   readonly cell: (row: Row) => ReactNode;
-  /** What the column sorts by; without it, it does not sort. */
+  /** The sort value; without it the column is not sortable. */
   readonly by?: (row: Row) => string | number;
   readonly end?: boolean;
 }
 
 interface Props<Row> {
   readonly label: string;
+  /** The rows' name in singular and plural: "key", "keys". */
+  readonly unit: readonly [one: string, many: string];
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly idOf: (row: Row) => string;
-  /** What a search looks through; without it there is no search. */
+  /** The searched text; without it there is no search. */
   readonly textOf?: (row: Row) => string;
-  /** How many there are in all, when not all of them have arrived. */
+  /** The total number, when not all rows are loaded. */
   readonly total?: number;
   readonly tools?: ReactNode;
 }
 
-/** Fewer rows than this are simply there; more are drawn as they come into view. */
+/** Fewer rows than this are all rendered; more are virtualized. */
 const VIRTUAL_FROM = 60;
 const ROW_PX = 53;
 
-/** A table of any length that can be searched and sorted. A phone shows each row as a block. */
-export function DataTable<Row>({ label, rows, columns, idOf, textOf, total, tools }: Props<Row>): ReactNode {
+/** A searchable, sortable table of any length. On a phone each row is a block. */
+export function DataTable<Row>({ label, unit, rows, columns, idOf, textOf, total, tools }: Props<Row>): ReactNode {
   const [search, setSearch] = useState("");
   const [sort, setSort] = useState<{ readonly column: number; readonly down: boolean }>();
-  const shown = useMemo(() => sorted(found(rows, search, textOf), columns, sort), [rows, search, textOf, columns, sort]);
+  const shown = useMemo(
+    () => sorted(found(rows, search, textOf), columns, sort),
+    [rows, search, textOf, columns, sort],
+  );
   const template = columns.map(({ width }) => width).join(" ");
-  const missing = total !== undefined && total > rows.length ? ` of ${total.toLocaleString("en-US")}` : "";
   return (
     <div className="stack-s">
       {(textOf !== undefined || tools !== undefined) && (
@@ -49,16 +54,26 @@ export function DataTable<Row>({ label, rows, columns, idOf, textOf, total, tool
             />
           )}
           <span className="soft small number" role="status">
-            {shown.length.toLocaleString("en-US")}
-            {missing}
+            {counted(shown.length, search === "" ? (total ?? rows.length) : rows.length, unit)}
           </span>
           {tools}
         </div>
       )}
-      <div className="table" role="table" aria-label={label} aria-rowcount={shown.length + 1} style={{ "--columns": template } as React.CSSProperties}>
+      <div
+        className="table"
+        role="table"
+        aria-label={label}
+        aria-rowcount={shown.length + 1}
+        style={{ "--columns": template } as React.CSSProperties}
+      >
         <div className="tr head" role="row" aria-rowindex={1}>
           {columns.map((column, at) => (
-            <HeadCell key={column.title} column={column} sort={sort?.column === at ? sort.down : undefined} onSort={() => setSort(next(sort, at))} />
+            <HeadCell
+              key={column.title}
+              column={column}
+              sort={sort?.column === at ? sort.down : undefined}
+              onSort={() => setSort(next(sort, at))}
+            />
           ))}
         </div>
         <Rows shown={shown} columns={columns} idOf={idOf} label={label} />
@@ -67,12 +82,33 @@ export function DataTable<Row>({ label, rows, columns, idOf, textOf, total, tool
   );
 }
 
-const next = (sort: { column: number; down: boolean } | undefined, column: number) => ({ column, down: sort?.column === column && !sort.down });
+/** `3 keys`, `1 of 3 keys`. */
+function counted(shown: number, of: number, [one, many]: readonly [string, string]): string {
+  const all = plural(of, one, many);
+  return shown === of ? all : `${shown.toLocaleString("en-US")} of ${all}`;
+}
 
-function HeadCell<Row>({ column, sort, onSort }: { column: Column<Row>; sort: boolean | undefined; onSort: () => void }): ReactNode {
+const next = (sort: { column: number; down: boolean } | undefined, column: number) => ({
+  column,
+  down: sort?.column === column && !sort.down,
+});
+
+function HeadCell<Row>({
+  column,
+  sort,
+  onSort,
+}: {
+  column: Column<Row>;
+  sort: boolean | undefined;
+  onSort: () => void;
+}): ReactNode {
   const order = sort === undefined ? undefined : sort ? "descending" : "ascending";
   return (
-    <div className={`th ${column.end ? "end" : ""}`} role="columnheader" aria-sort={column.by === undefined ? undefined : (order ?? "none")}>
+    <div
+      className={`th ${column.end ? "end" : ""}`}
+      role="columnheader"
+      aria-sort={column.by === undefined ? undefined : (order ?? "none")}
+    >
       {column.by === undefined ? (
         column.title || <span className="hidden-visually">Actions</span>
       ) : (
@@ -90,7 +126,11 @@ function found<Row>(rows: readonly Row[], search: string, textOf: ((row: Row) =>
   return words === "" || textOf === undefined ? rows : rows.filter((row) => textOf(row).toLowerCase().includes(words));
 }
 
-function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sort: { column: number; down: boolean } | undefined): readonly Row[] {
+function sorted<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  sort: { column: number; down: boolean } | undefined,
+): readonly Row[] {
   const by = sort === undefined ? undefined : columns[sort.column]?.by;
   if (by === undefined || sort === undefined) return rows;
   const sign = sort.down ? -1 : 1;
@@ -98,7 +138,9 @@ function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sort
 }
 
 function compared(one: string | number, other: string | number): number {
-  return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), undefined, { numeric: true });
+  return typeof one === "number" && typeof other === "number"
+    ? one - other
+    : String(one).localeCompare(String(other), undefined, { numeric: true });
 }
 
 interface RowsProps<Row> {
@@ -121,7 +163,12 @@ function Rows<Row>(props: RowsProps<Row>): ReactNode {
 
 function VirtualRows<Row>({ shown, columns, idOf, label }: RowsProps<Row>): ReactNode {
   const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({ count: shown.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 12 });
+  const virtual = useVirtualizer({
+    count: shown.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+  });
   const items = virtual.getVirtualItems();
   return (
     <div className="rows" ref={scroller} tabIndex={0} role="rowgroup" aria-label={`${label}, scrollable`}>
@@ -129,7 +176,9 @@ function VirtualRows<Row>({ shown, columns, idOf, label }: RowsProps<Row>): Reac
         <div style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }} role="presentation">
           {items.map(({ index }) => {
             const row = shown[index];
-            return row === undefined ? null : <TableRow key={idOf(row)} row={row} at={index} columns={columns} measure={virtual.measureElement} />;
+            return row === undefined ? null : (
+              <TableRow key={idOf(row)} row={row} at={index} columns={columns} measure={virtual.measureElement} />
+            );
           })}
         </div>
       </div>

@@ -11,12 +11,12 @@ interface Props {
   readonly title: string;
   readonly about?: ReactNode;
   readonly wide?: boolean;
-  /** False where leaving would lose something that is shown once. */
+  /** False where closing would lose something that is shown once. */
   readonly closable?: boolean;
   readonly children: ReactNode;
 }
 
-/** A dialog that keeps the focus, makes what is behind it inert and closes on Escape. */
+/** A modal dialog that traps the focus, makes the background inert and closes on Escape. */
 export function Dialog({ open, onClose, title, about, wide = false, closable = true, children }: Props): ReactNode {
   const before = useRef<Element | null>(null);
   const keep = (event: Event): void => void (closable || event.preventDefault());
@@ -61,15 +61,29 @@ interface FormProps extends Omit<Props, "closable"> {
   readonly submit: string;
   readonly danger?: boolean;
   readonly ready?: boolean;
-  /** Closes when it resolves, unless with false; a failure is shown and what was typed stays. */
+  /** Closes when it resolves, unless with false; a failure is shown and the input is kept. */
   readonly onSubmit: () => Promise<unknown>;
 }
 
-/** A dialog around one form with one button that does it. */
-export function FormDialog({ submit, danger = false, ready = true, onSubmit, onClose, children, ...dialog }: FormProps): ReactNode {
+/** A dialog with one form and one submit button. */
+export function FormDialog({
+  submit,
+  danger = false,
+  ready = true,
+  onSubmit,
+  onClose,
+  children,
+  ...dialog
+}: FormProps): ReactNode {
   return (
     <Dialog {...dialog} onClose={onClose}>
-      <Form submit={submit} danger={danger} ready={ready} onCancel={onClose} onSubmit={async () => void ((await onSubmit()) !== false && onClose())}>
+      <Form
+        submit={submit}
+        danger={danger}
+        ready={ready}
+        onCancel={onClose}
+        onSubmit={async () => void ((await onSubmit()) !== false && onClose())}
+      >
         {children}
       </Form>
     </Dialog>
@@ -85,12 +99,19 @@ interface InnerFormProps {
   readonly children: ReactNode;
 }
 
-export function Form({ submit, danger = false, ready = true, onCancel, onSubmit, children }: InnerFormProps): ReactNode {
+export function Form({
+  submit,
+  danger = false,
+  ready = true,
+  onCancel,
+  onSubmit,
+  children,
+}: InnerFormProps): ReactNode {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<string>();
   const send = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
-    // A form in a dialog of a form is no part of the outer one.
+    // A form in a nested dialog must not submit the outer one.
     event.stopPropagation();
     if (busy || !ready) return;
     setBusy(true);

@@ -23,9 +23,21 @@ export function TextField({ label, value, onChange, hint, lines, code = false, .
     <div className="field">
       <label htmlFor={id}>{label}</label>
       {lines === undefined ? (
-        <input type="text" autoComplete="off" {...rest} {...shared} onChange={(event) => onChange(event.target.value)} />
+        <input
+          type="text"
+          autoComplete="off"
+          {...rest}
+          {...shared}
+          onChange={(event) => onChange(event.target.value)}
+        />
       ) : (
-        <textarea {...shared} rows={lines} required={rest.required} placeholder={rest.placeholder} onChange={(event) => onChange(event.target.value)} />
+        <textarea
+          {...shared}
+          rows={lines}
+          required={rest.required}
+          placeholder={rest.placeholder}
+          onChange={(event) => onChange(event.target.value)}
+        />
       )}
       {hint !== undefined && (
         <span className="hint" id={`${id}-hint`}>
@@ -36,15 +48,30 @@ export function TextField({ label, value, onChange, hint, lines, code = false, .
   );
 }
 
-/** Name and description, as everything here has them. */
+/** Name and description, common to all items. */
 export interface Strings {
   readonly name: string;
   readonly description: string;
 }
-export function StringsFields({ value, onChange, placeholder }: { value: Strings; onChange: (value: Strings) => void; placeholder?: string }): ReactNode {
+export function StringsFields({
+  value,
+  onChange,
+  placeholder,
+}: {
+  value: Strings;
+  onChange: (value: Strings) => void;
+  placeholder?: string;
+}): ReactNode {
   return (
     <>
-      <TextField label="Name" value={value.name} required maxLength={128} placeholder={placeholder} onChange={(name) => onChange({ ...value, name })} />
+      <TextField
+        label="Name"
+        value={value.name}
+        required
+        maxLength={128}
+        placeholder={placeholder}
+        onChange={(name) => onChange({ ...value, name })}
+      />
       <TextField
         label="Description"
         value={value.description}
@@ -144,12 +171,12 @@ interface PickerProps {
   readonly options: readonly Option[];
   readonly chosen: readonly string[];
   readonly onChange: (chosen: readonly string[]) => void;
-  /** Said when there is nothing to pick from. */
+  /** Shown when there is nothing to pick from. */
   readonly empty: string;
 }
 const SHOWN = 200;
 
-/** Several of a list, found by typing, chosen by ticking; nobody has to know an id. */
+/** Selects several items of a list by search and checkboxes, so that no id has to be typed. */
 export function Picker({ legend, options, chosen, onChange, empty }: PickerProps): ReactNode {
   const [search, setSearch] = useState("");
   const set = useMemo(() => new Set(chosen), [chosen]);
@@ -186,5 +213,7 @@ export function Picker({ legend, options, chosen, onChange, empty }: PickerProps
 
 function matching(options: readonly Option[], search: string): readonly Option[] {
   const words = search.trim().toLowerCase();
-  return words === "" ? options : options.filter(({ id, label, hint }) => `${id} ${label} ${hint ?? ""}`.toLowerCase().includes(words));
+  return words === ""
+    ? options
+    : options.filter(({ id, label, hint }) => `${id} ${label} ${hint ?? ""}`.toLowerCase().includes(words));
 }

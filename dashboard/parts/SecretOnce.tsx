@@ -6,14 +6,14 @@ import { saveFile } from "./text";
 
 interface Props {
   readonly secret: string;
-  /** What it is, for labels: "API key". */
+  /** The secret's name in labels: "API key". */
   readonly what: string;
-  /** The name of the file it can be saved as. */
+  /** The file name for saving it. */
   readonly file: string;
   readonly onKept: () => void;
 }
 
-/** A secret that is shown once: one goes on only after saying that it is kept. */
+/** A secret that is shown once: continuing requires confirming that it is stored. */
 export function SecretOnce({ secret, what, file, onKept }: Props): ReactNode {
   const [kept, setKept] = useState(false);
   return (

@@ -1,8 +1,14 @@
 import { useState, type ReactNode } from "react";
 import { Icon } from "./icons";
-import { short } from "./text";
+import { exactly, moment, short } from "./text";
 
-export function Notice({ kind = "plain", children }: { readonly kind?: "plain" | "good" | "bad" | "warn"; readonly children: ReactNode }): ReactNode {
+export function Notice({
+  kind = "plain",
+  children,
+}: {
+  readonly kind?: "plain" | "good" | "bad" | "warn";
+  readonly children: ReactNode;
+}): ReactNode {
   return (
     <div className={`notice ${kind}`} role={kind === "bad" ? "alert" : undefined}>
       <div className="grow">{children}</div>
@@ -10,7 +16,13 @@ export function Notice({ kind = "plain", children }: { readonly kind?: "plain" |
   );
 }
 
-export function Badge({ kind = "plain", children }: { readonly kind?: "plain" | "good" | "bad" | "warn"; readonly children: ReactNode }): ReactNode {
+export function Badge({
+  kind = "plain",
+  children,
+}: {
+  readonly kind?: "plain" | "good" | "bad" | "warn";
+  readonly children: ReactNode;
+}): ReactNode {
   return <span className={`badge ${kind}`}>{children}</span>;
 }
 
@@ -32,7 +44,15 @@ export function Spinner({ label = "Loading" }: { readonly label?: string }): Rea
   );
 }
 
-export function PageHead({ title, about, children }: { readonly title: ReactNode; readonly about?: ReactNode; readonly children?: ReactNode }): ReactNode {
+export function PageHead({
+  title,
+  about,
+  children,
+}: {
+  readonly title: ReactNode;
+  readonly about?: ReactNode;
+  readonly children?: ReactNode;
+}): ReactNode {
   return (
     <header className="page-head">
       <div className="grow">
@@ -44,7 +64,11 @@ export function PageHead({ title, about, children }: { readonly title: ReactNode
   );
 }
 
-export function Facts({ items }: { readonly items: readonly (readonly [label: string, value: ReactNode])[] }): ReactNode {
+export function Facts({
+  items,
+}: {
+  readonly items: readonly (readonly [label: string, value: ReactNode])[];
+}): ReactNode {
   return (
     <dl className="facts">
       {items.map(([label, value]) => (
@@ -63,7 +87,15 @@ function FactRow({ label, value }: { readonly label: string; readonly value: Rea
   );
 }
 
-export function Figure({ label, value, hint }: { readonly label: string; readonly value: ReactNode; readonly hint?: ReactNode }): ReactNode {
+export function Figure({
+  label,
+  value,
+  hint,
+}: {
+  readonly label: string;
+  readonly value: ReactNode;
+  readonly hint?: ReactNode;
+}): ReactNode {
   return (
     <div className="figure">
       <span className="soft small">{label}</span>
@@ -73,7 +105,17 @@ export function Figure({ label, value, hint }: { readonly label: string; readonl
   );
 }
 
-/** Puts a text into the clipboard; a tick says that it worked. */
+/** A human-readable time; exact to the second, with time zone, in the tooltip. */
+export function When({ at }: { readonly at: number | string }): ReactNode {
+  const time = new Date(at);
+  return (
+    <time dateTime={time.toISOString()} title={exactly(time)}>
+      {moment(time)}
+    </time>
+  );
+}
+
+/** Copies a text to the clipboard; a tick confirms success. */
 export function CopyButton({ text, what }: { readonly text: string; readonly what: string }): ReactNode {
   const [done, setDone] = useState(false);
   const copy = async (): Promise<void> => {
@@ -84,22 +126,43 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
     setTimeout(() => setDone(false), 2_000);
   };
   return (
-    <button type="button" className="icon-button" aria-label={done ? "Copied" : `Copy ${what}`} onClick={() => void copy()}>
+    <button
+      type="button"
+      className="icon-button"
+      aria-label={done ? "Copied" : `Copy ${what}`}
+      onClick={() => void copy()}
+    >
       <Icon name={done ? "done" : "copy"} />
     </button>
   );
 }
 
-/** A long id: its ends, the whole of it for the pointer and the clipboard, and a link where there is something to see. */
-export function Id({ value, what, href, whole = false }: { value: string; what: string; href?: string | undefined; whole?: boolean }): ReactNode {
+/** A long id, shortened; in full in the tooltip and the clipboard, with a link where there is a target. */
+export function Id({
+  value,
+  what,
+  href,
+  whole = false,
+}: {
+  value: string;
+  what: string;
+  href?: string | undefined;
+  whole?: boolean;
+}): ReactNode {
   return (
     <span className="copyable">
-      <span className="text code" title={value}>
+      <span className={`text code ${whole ? "whole" : ""}`} title={value}>
         {whole ? value : short(value)}
       </span>
       <CopyButton text={value} what={what} />
       {href !== undefined && (
-        <a className="icon-button" href={href} target="_blank" rel="noreferrer" aria-label={`Show ${what} in the explorer`}>
+        <a
+          className="icon-button"
+          href={href}
+          target="_blank"
+          rel="noreferrer"
+          aria-label={`Show ${what} in the explorer`}
+        >
           <Icon name="out" />
         </a>
       )}

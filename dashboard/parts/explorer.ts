@@ -1,4 +1,4 @@
-/** Block explorers of the chains people use; other chains have none here. */
+/** Block explorers of common chains; other chains have none here. */
 const EXPLORERS: Readonly<Record<number, string>> = {
   1: "https://etherscan.io",
   10: "https://optimistic.etherscan.io",
@@ -10,7 +10,11 @@ const EXPLORERS: Readonly<Record<number, string>> = {
   11155111: "https://sepolia.etherscan.io",
 };
 
-export function explorerOf({ chain_id: chainId }: { readonly chain_id: number }, kind: "address" | "tx", id: string): string | undefined {
+export function explorerOf(
+  { chain_id: chainId }: { readonly chain_id: number },
+  kind: "address" | "tx",
+  id: string,
+): string | undefined {
   const origin = EXPLORERS[chainId];
   return origin === undefined ? undefined : `${origin}/${kind}/${id}`;
 }

@@ -1,6 +1,6 @@
 import { ClientError } from "../../client";
 
-/** Sentences for what people meet most; everything else speaks for itself in the service's own words. */
+/** Sentences for the most common errors; all others show the service's own message. */
 const SENTENCES: Readonly<Record<string, string>> = {
   network_failed: "The service could not be reached. Nothing is done twice: try again when the connection is back.",
   client_timed_out: "There was no answer in time. Trying again does nothing twice.",
@@ -10,7 +10,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   invalid_argument: "",
 };
 
-/** A failure in words for whoever is in front of the page. */
+/** A human-readable error message. */
 export function wordsOf(error: unknown): string {
   if (error instanceof ClientError) return SENTENCES[error.code] || error.message;
   if (error instanceof Error && error.message !== "") return error.message;

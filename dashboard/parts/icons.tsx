@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** Outlines on a grid of 24, drawn in the colour of the text around them. */
+/** Outlines on a grid of 24, drawn in the surrounding text's colour. */
 const PATHS = {
   overview: "M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-4H4zM14 8h6V4h-6z",
   pkps: "M15.5 8.5a5 5 0 1 0-4 4.9L13 12h2v-2h2l1.5-1.5M8.6 8.6h.01M13.4 13.4 20 20M17.5 17.5 16 19",
@@ -24,7 +24,15 @@ export type IconName = keyof typeof PATHS;
 
 export function Icon({ name }: { readonly name: IconName }): ReactNode {
   return (
-    <svg viewBox="0 0 24 24" fill="none" stroke="currentColor" strokeWidth="1.7" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true">
+    <svg
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.7"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+    >
       <path d={PATHS[name]} />
     </svg>
   );

@@ -1,22 +1,31 @@
-/** Numbers, times and ids as people read them. */
+/** Human-readable numbers, times and ids. */
 
-export const short = (id: string): string => (id.length > 20 ? `${id.slice(0, id.startsWith("0x") ? 8 : 6)}…${id.slice(-6)}` : id);
+export const short = (id: string): string =>
+  id.length > 20 ? `${id.slice(0, id.startsWith("0x") ? 8 : 6)}…${id.slice(-6)}` : id;
 
-/** US cents as dollars: $20.00, -$0.05. */
+/** US cents as dollars: $20.00, −$0.05. */
 export function dollars(cents: number): string {
   const absolute = Math.abs(cents);
   const whole = Math.floor(absolute / 100).toLocaleString("en-US");
-  return `${cents < 0 ? "-" : ""}$${whole}.${String(Math.round(absolute % 100)).padStart(2, "0")}`;
+  return `${cents < 0 ? "−" : ""}$${whole}.${String(Math.round(absolute % 100)).padStart(2, "0")}`;
 }
 
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const TIME = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" } as const;
+const THIS_YEAR = new Intl.DateTimeFormat(undefined, TIME);
+const ANOTHER_YEAR = new Intl.DateTimeFormat(undefined, { ...TIME, year: "numeric" });
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
 export const day = (at: Date | string | number): string => DATE.format(new Date(at));
-export const moment = (at: Date | string | number): string => MOMENT.format(new Date(at));
+/** To the minute, in the reader's time zone; with the year if it is not the current one. */
+export const moment = (at: Date): string =>
+  (at.getFullYear() === new Date().getFullYear() ? THIS_YEAR : ANOTHER_YEAR).format(at);
+/** To the second, with the time zone. */
+export const exactly = (at: Date): string => EXACT.format(at);
 
 /** `1 action`, `3 actions`. */
-export const plural = (count: number, one: string, many = `${one}s`): string => `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${count.toLocaleString("en-US")} ${count === 1 ? one : many}`;
 
 /** `a`, `a and b`, `a, b and c`. */
 export function listed(items: readonly string[]): string {

@@ -7,7 +7,7 @@ import type { ChainConfig, KeySession, KnownKey, Session } from "./types";
 
 interface Sessions {
   readonly session: Session | undefined;
-  /** Why the last session ended, when it did not end by itself. */
+  /** Why the last session ended, when the user did not end it. */
   readonly farewell: string | undefined;
   readonly begin: (session: Session) => void;
   readonly end: (why?: string) => void;
@@ -24,7 +24,7 @@ export function useSessions(): Sessions {
   return sessions;
 }
 
-/** The session; only for what is shown while somebody is signed in. */
+/** The session; only for components shown while signed in. */
 export function useSession(): Session {
   const { session } = useSessions();
   if (session === undefined) throw new Error("nobody is signed in");
@@ -54,25 +54,35 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
     },
     [queries],
   );
-  const addKey = useCallback((key: KnownKey) => setKeys((now) => [...now.filter(({ hash }) => hash !== key.hash), key]), []);
-  const value = useMemo(() => ({ session, farewell, begin, end, keys, addKey }), [session, farewell, begin, end, keys, addKey]);
+  const addKey = useCallback(
+    (key: KnownKey) => setKeys((now) => [...now.filter(({ hash }) => hash !== key.hash), key]),
+    [],
+  );
+  const value = useMemo(
+    () => ({ session, farewell, begin, end, keys, addKey }),
+    [session, farewell, begin, end, keys, addKey],
+  );
   return <Context value={value}>{children}</Context>;
 }
 
-/** The service, asked without a credential. */
+/** A client without a credential. */
 export const openClient = createClient({ baseUrl: location.origin });
 
-/** @throws ClientError when the key is none, or is not live. */
+/** @throws ClientError when the key is malformed or not live. */
 export async function signInWithKey(text: string, remember: boolean): Promise<KeySession> {
   const key = text.trim();
-  if (!isKeyText(key)) throw new ClientError("malformed_key", "This is no API key: a key has 44 characters and ends with =.");
+  if (!isKeyText(key))
+    throw new ClientError("malformed_key", "This is no API key: a key has 44 characters and ends with =.");
   const client = createClient({ baseUrl: location.origin, apiKey: key });
   const [account, config] = await Promise.all([client.account(), openClient.getNodeChainConfig()]);
   if (remember) rememberKey(key);
   return keySession(key, { account, config });
 }
 
-export function keySession(key: string, { account, config }: { account: KeySession["account"]; config: ChainConfig }): KeySession {
+export function keySession(
+  key: string,
+  { account, config }: { account: KeySession["account"]; config: ChainConfig },
+): KeySession {
   const client = createClient({ baseUrl: location.origin, apiKey: key });
   return { kind: "key", account, config, client, key, isOwner: account.managed && keyHashOf(key) === account.id };
 }

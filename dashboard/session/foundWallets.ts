@@ -7,5 +7,5 @@ const store = createStore();
 /** Every wallet that has announced itself to this page (EIP-6963). */
 export const useWallets = (): readonly FoundWallet[] => useSyncExternalStore(store.subscribe, store.getProviders);
 
-/** What it takes to use one is loaded when one is used. */
+/** The wallet code, loaded on first use. */
 export const walletTools = () => import("./wallets");

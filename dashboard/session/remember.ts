@@ -1,4 +1,7 @@
-/** "Remember in this tab": the key in sessionStorage, which ends with the tab. Off unless ticked; nothing else is ever stored. */
+/**
+ * "Remember in this tab": the key in sessionStorage, which ends with the tab. Off unless ticked; nothing else is ever
+ * stored.
+ */
 const PLACE = "key";
 
 export function rememberedKey(): string | undefined {

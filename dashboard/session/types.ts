@@ -4,7 +4,7 @@ import type { Answer, ChainSecuredClient, Client } from "../../client";
 export type Account = Answer<"account">;
 export type ChainConfig = Answer<"getNodeChainConfig">;
 
-/** A key that this tab knows: the one signed in with, or a usage key made here. In memory only. */
+/** A key known to this tab: the one used to sign in, or a usage key made here. In memory only. */
 export interface KnownKey {
   readonly name: string;
   readonly hash: string;
@@ -18,11 +18,11 @@ export interface KeySession {
   readonly config: ChainConfig;
   readonly client: Client;
   readonly key: string;
-  /** The account's own key, which may do everything. */
+  /** True for the account's own key, which may do everything. */
   readonly isOwner: boolean;
 }
 
-/** Signed in with the wallet that owns a ChainSecured account, or preparing for the multisig that does. */
+/** Signed in with the wallet that owns a ChainSecured account, or preparing changes for the multisig that does. */
 export interface WalletSession {
   readonly kind: "wallet";
   readonly account: Account;
@@ -39,14 +39,19 @@ export interface ConnectedWallet {
   readonly address: string;
   /** True when the account belongs to a multisig: its changes are made as a file for its signers. */
   readonly forSafe: boolean;
-  /** What the wallet holds of the chain's coin, in wei. */
+  /** The wallet's native coin balance, in wei. */
   readonly balance: () => Promise<bigint>;
+  /**
+   * Resolves when the wallet is on the service's chain with the account signed in with; otherwise asks its user to
+   * switch back.
+   */
+  readonly ready: () => Promise<void>;
 }
 
-/** A wallet as it announces itself (EIP-6963). */
+/** A wallet announced by EIP-6963. */
 export type FoundWallet = EIP6963ProviderDetail;
 
-/** A wallet that has shown an account to this page. */
+/** A wallet connected to this page with an account. */
 export interface Connection {
   readonly detail: FoundWallet;
   readonly address: string;

@@ -1,7 +1,16 @@
-/** Browser wallets: connected, put on the service's chain, and made the owner's client. */
+/** Browser wallets: connects them, switches them to the service's chain, and makes the owner's client. */
 import { BrowserProvider, getAddress, type JsonRpcSigner } from "ethers";
-import { ClientError, convertAccount, createChainSecuredClient, createWalletAuth, ownedAccount, type ChainSecuredClient, type WalletAuth } from "../../client";
+import {
+  ClientError,
+  convertAccount,
+  createChainSecuredClient,
+  createWalletAuth,
+  ownedAccount,
+  type ChainSecuredClient,
+  type WalletAuth,
+} from "../../client";
 import { onTransactionSent } from "../changes/sending";
+import { short } from "../parts/text";
 import type { ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
 
 const REFUSED = 4001;
@@ -10,7 +19,8 @@ const UNKNOWN_CHAIN = 4902;
 function asked<T>(work: Promise<T>): Promise<T> {
   return work.catch((cause: unknown) => {
     const { code, message } = cause as { code?: number; message?: string };
-    if (code === REFUSED) throw new ClientError("wallet_declined", "You declined in your wallet. Nothing was sent.", { cause });
+    if (code === REFUSED)
+      throw new ClientError("wallet_declined", "You declined in your wallet. Nothing was sent.", { cause });
     throw new ClientError("transaction_failed", `The wallet answered: ${message ?? "nothing"}`, { cause });
   });
 }
@@ -25,7 +35,7 @@ export async function chainOf({ detail }: Connection): Promise<bigint> {
   return BigInt(await asked(detail.provider.request({ method: "eth_chainId" })));
 }
 
-/** Asks the wallet to change to the service's chain. */
+/** Asks the wallet to switch to the service's chain. */
 export async function switchChain({ detail }: Connection, config: ChainConfig): Promise<void> {
   const chainId = `0x${config.chain_id.toString(16)}` as const;
   try {
@@ -39,28 +49,52 @@ export async function switchChain({ detail }: Connection, config: ChainConfig): 
 }
 
 const signerOf = ({ detail, address }: Connection): Promise<JsonRpcSigner> =>
-  new BrowserProvider(detail.provider as ConstructorParameters<typeof BrowserProvider>[0], "any", { cacheTimeout: -1, pollingInterval: 1_000 }).getSigner(
-    address,
-  );
+  new BrowserProvider(detail.provider as ConstructorParameters<typeof BrowserProvider>[0], "any", {
+    cacheTimeout: -1,
+    pollingInterval: 1_000,
+  }).getSigner(address);
 
-/** A wallet that holds no coin only signs; the service sends for it. */
-async function ownersClient(signer: JsonRpcSigner, accountId: string | undefined, walletAuth: WalletAuth, owner?: string): Promise<ChainSecuredClient> {
+/** A wallet without native coin only signs; the service sends for it. */
+async function ownersClient(
+  signer: JsonRpcSigner,
+  accountId: string | undefined,
+  walletAuth: WalletAuth,
+  owner?: string,
+): Promise<ChainSecuredClient> {
   const gas = (await signer.provider.getBalance(signer.address)) === 0n ? "service" : "wallet-or-service";
   const named = { ...(accountId === undefined ? {} : { accountId }), ...(owner === undefined ? {} : { owner }) };
-  return createChainSecuredClient({ baseUrl: location.origin, signer, walletAuth, gas, onSent: onTransactionSent, ...named });
+  return createChainSecuredClient({
+    baseUrl: location.origin,
+    signer,
+    walletAuth,
+    gas,
+    onSent: onTransactionSent,
+    ...named,
+  });
 }
 
 const authOf = (signer: JsonRpcSigner, { typed_data_domain: { name, chainId } }: ChainConfig): WalletAuth =>
   createWalletAuth(signer, { name, version: "1", chainId: BigInt(chainId) });
 
-/** The session of whoever owns an account with this wallet; undefined when it owns none yet. One signature, which costs nothing. */
-export async function signInWithWallet(connection: Connection, config: ChainConfig, accountId?: string): Promise<WalletSession | undefined> {
+/** The session of this wallet's account; undefined when it owns none yet. One signature, without cost. */
+export async function signInWithWallet(
+  connection: Connection,
+  config: ChainConfig,
+  accountId?: string,
+): Promise<WalletSession | undefined> {
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
   try {
     const account = await ownedAccount({ baseUrl: location.origin }, walletAuth, accountId);
     const owner = await ownersClient(signer, account.id, walletAuth);
-    return { kind: "wallet", account, config, owner, wallet: walletOf(connection, signer, false), isOwner: true };
+    return {
+      kind: "wallet",
+      account,
+      config,
+      owner,
+      wallet: walletOf(connection, config, signer, false),
+      isOwner: true,
+    };
   } catch (error) {
     if (error instanceof ClientError && error.code === "account_not_found") return undefined;
     throw error;
@@ -73,25 +107,57 @@ export async function clientWithoutAccount(connection: Connection, config: Chain
   return ownersClient(signer, undefined, authOf(signer, config));
 }
 
-/** For an account that a multisig owns: everything can be read and prepared, and nothing sent. */
-export async function prepareForSafe(connection: Connection, config: ChainConfig, safe: string, accountId?: string): Promise<WalletSession> {
+/** For an account that a multisig owns: reads and prepares everything, sends nothing. */
+export async function prepareForSafe(
+  connection: Connection,
+  config: ChainConfig,
+  safe: string,
+  accountId?: string,
+): Promise<WalletSession> {
   const signer = await signerOf(connection);
   const owner = await ownersClient(signer, accountId, authOf(signer, config), safe);
   const account = await owner.account();
-  return { kind: "wallet", account, config, owner, wallet: walletOf(connection, signer, true), isOwner: true };
+  return { kind: "wallet", account, config, owner, wallet: walletOf(connection, config, signer, true), isOwner: true };
 }
 
-const walletOf = ({ detail, address }: Connection, signer: JsonRpcSigner, forSafe: boolean): ConnectedWallet => ({
-  name: detail.info.name,
-  address,
-  forSafe,
-  balance: () => signer.provider.getBalance(address),
-});
+function walletOf(
+  connection: Connection,
+  config: ChainConfig,
+  signer: JsonRpcSigner,
+  forSafe: boolean,
+): ConnectedWallet {
+  const { detail, address } = connection;
+  const balance = (): Promise<bigint> => signer.provider.getBalance(address);
+  const ready = async (): Promise<void> => {
+    if ((await chainOf(connection)) !== BigInt(config.chain_id)) await switchChain(connection, config);
+    const accounts = await asked(detail.provider.request({ method: "eth_accounts" }));
+    if (!accounts.some((account) => getAddress(account) === address))
+      throw new Error(`${detail.info.name} has another account open. Choose ${short(address)} there, then try again.`);
+  };
+  return { name: detail.info.name, address, forSafe, balance, ready };
+}
 
-/** Makes this wallet the owner of the account whose key is given, for ever, and signs in with it. */
-export async function convertWithWallet(connection: Connection, config: ChainConfig, apiKey: string): Promise<WalletSession> {
+/** Makes this wallet the owner of the account whose key is given, permanently, and signs in with it. */
+export async function convertWithWallet(
+  connection: Connection,
+  config: ChainConfig,
+  apiKey: string,
+): Promise<WalletSession> {
   const signer = await signerOf(connection);
   const walletAuth = authOf(signer, config);
-  const { owner } = await convertAccount({ baseUrl: location.origin, apiKey, signer, walletAuth, onSent: onTransactionSent });
-  return { kind: "wallet", account: await owner.account(), config, owner, wallet: walletOf(connection, signer, false), isOwner: true };
+  const { owner } = await convertAccount({
+    baseUrl: location.origin,
+    apiKey,
+    signer,
+    walletAuth,
+    onSent: onTransactionSent,
+  });
+  return {
+    kind: "wallet",
+    account: await owner.account(),
+    config,
+    owner,
+    wallet: walletOf(connection, config, signer, false),
+    isOwner: true,
+  };
 }

@@ -70,8 +70,19 @@ function AccountFacts({ account }: { readonly account: AccountItem }): ReactNode
           ["Description", account.description || "–"],
           ["Mode", <Badge key="m">{account.managed ? "API mode" : "ChainSecured"}</Badge>],
           ["Account id", <Id key="i" value={account.id} what="account id" />],
-          ["Owner", <Id key="o" whole value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />],
-          ["Contract", <Id key="c" value={config.contract_address} what="contract" href={explorerOf(config, "address", config.contract_address)} />],
+          [
+            "Owner",
+            <Id key="o" whole value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />,
+          ],
+          [
+            "Contract",
+            <Id
+              key="c"
+              value={config.contract_address}
+              what="contract"
+              href={explorerOf(config, "address", config.contract_address)}
+            />,
+          ],
         ]}
       />
     </section>

@@ -14,14 +14,22 @@ type Step =
   | { readonly at: "chain"; readonly connection: Connection; readonly chain: bigint }
   | { readonly at: "confirm"; readonly connection: Connection };
 
-/** Wallet first, then what ends, then one signature; the service sends the conversion and pays for it. */
-export function Convert({ session, onClose }: { readonly session: KeySession; readonly onClose: () => void }): ReactNode {
+/** Steps: connect a wallet, review what ends, sign once; the service sends the conversion and pays for it. */
+export function Convert({
+  session,
+  onClose,
+}: {
+  readonly session: KeySession;
+  readonly onClose: () => void;
+}): ReactNode {
   const found = useWallets();
   const [step, setStep] = useState<Step>({ at: "wallet" });
   const [failure, setFailure] = useState<string>();
   const ready = async (connection: Connection): Promise<void> => {
     const chain = await (await walletTools()).chainOf(connection);
-    setStep(chain === BigInt(session.config.chain_id) ? { at: "confirm", connection } : { at: "chain", connection, chain });
+    setStep(
+      chain === BigInt(session.config.chain_id) ? { at: "confirm", connection } : { at: "chain", connection, chain },
+    );
   };
   const choose = async (detail: FoundWallet): Promise<void> => {
     setFailure(undefined);
@@ -33,13 +41,21 @@ export function Convert({ session, onClose }: { readonly session: KeySession; re
   };
   if (step.at === "wallet") {
     return (
-      <Dialog open onClose={onClose} title="Convert to ChainSecured" about="Step 1 of 2: choose the wallet that will own the account.">
+      <Dialog
+        open
+        onClose={onClose}
+        title="Convert to ChainSecured"
+        about="Step 1 of 2: choose the wallet that will own the account."
+      >
         {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
         <WalletList found={found} onChoose={(detail) => void choose(detail)} />
       </Dialog>
     );
   }
-  if (step.at === "chain") return <OtherChain {...step} config={session.config} onClose={onClose} onSwitched={() => void ready(step.connection)} />;
+  if (step.at === "chain")
+    return (
+      <OtherChain {...step} config={session.config} onClose={onClose} onSwitched={() => void ready(step.connection)} />
+    );
   return <Confirm session={session} connection={step.connection} onClose={onClose} />;
 }
 

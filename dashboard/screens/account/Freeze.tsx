@@ -6,7 +6,7 @@ import { FormDialog } from "../../parts/Dialog";
 import type { Account } from "../../session/types";
 import { Task } from "./Task";
 
-/** The emergency stop, and its end. */
+/** The emergency stop and its release. */
 export function Freeze({ account }: { readonly account: Account }): ReactNode {
   const { perform } = useChanges();
   const [asking, setAsking] = useState(false);

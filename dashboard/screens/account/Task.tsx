@@ -1,7 +1,15 @@
 import type { ReactNode } from "react";
 
-/** One thing that can be done to the account as a whole, with what it means. */
-export function Task({ title, about, children }: { readonly title: string; readonly about: ReactNode; readonly children?: ReactNode }): ReactNode {
+/** One operation on the whole account, with its explanation. */
+export function Task({
+  title,
+  about,
+  children,
+}: {
+  readonly title: string;
+  readonly about: ReactNode;
+  readonly children?: ReactNode;
+}): ReactNode {
   return (
     <section className="card task" aria-label={title}>
       <div className="grow stack-s">

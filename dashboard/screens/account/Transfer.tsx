@@ -55,6 +55,9 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
         onChange={setEnding}
         hint="Read them from where the address comes from, not from above."
       />
+      {problem === undefined && ending.trim().length >= 6 && !matches && (
+        <Notice kind="bad">These are not the last six characters of that address.</Notice>
+      )}
       <Check label="I understand that only the new owner can undo this" checked={understood} onChange={setUnderstood} />
     </FormDialog>
   );
@@ -84,7 +87,8 @@ export function Ends({ managed }: { readonly managed: boolean }): ReactNode {
 }
 
 function problemOf(text: string, owner: string): string | undefined {
-  if (!isAddress(text)) return "This is no address: 0x and 40 hex digits, with a right checksum if it has capital letters.";
+  if (!isAddress(text))
+    return "This is no address: 0x and 40 hex digits, with a right checksum if it has capital letters.";
   if (/^0x0{40}$/.test(text)) return "The zero address belongs to nobody: the account would be lost.";
   if (getAddress(text) === owner) return "This is the present owner.";
   return undefined;

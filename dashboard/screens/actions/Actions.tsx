@@ -21,7 +21,10 @@ export function Actions(): ReactNode {
   const close = (): void => setOpen(undefined);
   return (
     <>
-      <PageHead title="Actions" about="JavaScript that the service runs next to your keys. An action is named by its code: changed code is another action.">
+      <PageHead
+        title="Actions"
+        about="JavaScript that the service runs next to your keys. An action is named by its code: changed code is another action."
+      >
         <Button look="primary" onPress={() => setOpen({ what: "add" })}>
           Add action
         </Button>
@@ -36,11 +39,14 @@ export function Actions(): ReactNode {
       {items.length > 0 && (
         <DataTable
           label="Actions"
+          unit={["action", "actions"]}
           rows={items}
           total={total}
           columns={columns}
           idOf={({ id }) => id}
-          textOf={({ name, description, hashed_cid, action_ipfs_cid }) => `${name} ${description} ${hashed_cid} ${action_ipfs_cid ?? ""}`}
+          textOf={({ name, description, hashed_cid, action_ipfs_cid }) =>
+            `${name} ${description} ${hashed_cid} ${action_ipfs_cid ?? ""}`
+          }
         />
       )}
       {open?.what === "add" && <AddAction onClose={close} />}
@@ -54,13 +60,16 @@ const columnsOf = (onOpen: (open: Open) => void): readonly Column<Action>[] => [
   {
     title: "Name",
     width: "minmax(9rem, 1fr)",
-    cell: ({ name, hashed_cid }) => <span className="name">{hashed_cid === ANY_ACTION ? "Any" : name || "Without a name"}</span>,
+    cell: ({ name, hashed_cid }) => (
+      <span className="name">{hashed_cid === ANY_ACTION ? "Any" : name || "Without a name"}</span>
+    ),
     by: ({ name }) => name,
   },
   {
     title: "Code",
     width: "minmax(11rem, 1fr)",
-    cell: ({ action_ipfs_cid: cid, hashed_cid }) => (cid === undefined ? <Id value={hashed_cid} what="hash of the CID" /> : <Id value={cid} what="CID" />),
+    cell: ({ action_ipfs_cid: cid, hashed_cid }) =>
+      cid === undefined ? <Id value={hashed_cid} what="hash of the CID" /> : <Id value={cid} what="CID" />,
   },
   {
     title: "Description",
@@ -99,7 +108,9 @@ function Rename({ action, onClose }: Props): ReactNode {
       onClose={onClose}
       title="Rename the action"
       submit="Save"
-      onSubmit={async () => (await perform(renameAction(action.hashed_cid, action.name, { name, description }))).state !== "cancelled"}
+      onSubmit={async () =>
+        (await perform(renameAction(action.hashed_cid, action.name, { name, description }))).state !== "cancelled"
+      }
     >
       <StringsFields value={{ name, description }} onChange={setStrings} />
     </FormDialog>

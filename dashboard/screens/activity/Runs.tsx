@@ -1,13 +1,13 @@
 import { useMemo, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
-import { useActions, usePkps, useSigned, useUsageKeys } from "../../app/queries";
+import { useSigned } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Badge, CopyButton, Empty, Notice, Spinner } from "../../parts/bits";
+import { Badge, CopyButton, Empty, Notice, Spinner, When } from "../../parts/bits";
 import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
-import { dollars, duration, moment, short } from "../../parts/text";
-import { useSession } from "../../session/context";
+import { dollars, duration } from "../../parts/text";
+import { useNames, type Names } from "./names";
 
 type Run = Answer<"listRuns">[number];
 const PAGE = 100;
@@ -18,26 +18,46 @@ export function Runs(): ReactNode {
   const [page, setPage] = useState(0);
   const names = useNames();
   const { data, error, isLoading } = useSigned(`runs-${key}-${outcome}-${page}`, (client) =>
-    client.listRuns({ page_number: page, page_size: PAGE, ...(key === "" ? {} : { api_key_hash: key }), ...(outcome === "" ? {} : { outcome }) }),
+    client.listRuns({
+      page_number: page,
+      page_size: PAGE,
+      ...(key === "" ? {} : { api_key_hash: key }),
+      ...(outcome === "" ? {} : { outcome }),
+    }),
   );
   const columns = useMemo(() => columnsOf(names), [names]);
   const isFiltered = key !== "" || outcome !== "";
   return (
     <section className="stack" aria-label="Runs">
       <div className="filters">
-        <Select label="Key" value={key} options={[["", "All keys"], ...names.keyOptions]} onChange={(next) => (setKey(next), setPage(0))} />
-        <Select label="Outcome" value={outcome} options={OUTCOMES} onChange={(next) => (setOutcome(next as typeof outcome), setPage(0))} />
+        <Select
+          label="Key"
+          value={key}
+          options={[["", "All keys"], ...names.keyOptions]}
+          onChange={(next) => (setKey(next), setPage(0))}
+        />
+        <Select
+          label="Outcome"
+          value={outcome}
+          options={OUTCOMES}
+          onChange={(next) => (setOutcome(next as typeof outcome), setPage(0))}
+        />
       </div>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
       {isLoading && <Spinner />}
       {data?.total === 0 && (
         <Empty title={isFiltered ? "No such runs" : "No runs yet"}>
-          <p>{isFiltered ? "Nothing fits these filters." : "Run an action in the Runner, or from your program, and it appears here."}</p>
+          <p>
+            {isFiltered
+              ? "Nothing fits these filters."
+              : "Run an action in the Runner, or from your program, and it appears here."}
+          </p>
         </Empty>
       )}
       {data !== undefined && data.total > 0 && (
         <DataTable
           label="Runs"
+          unit={["run", "runs"]}
           rows={data.items}
           total={data.total}
           columns={columns}
@@ -63,50 +83,37 @@ const OUTCOMES = [
   ["permission_denied", "Not permitted"],
 ] as const;
 
-interface Names {
-  readonly keyOptions: readonly (readonly [string, string])[];
-  key(hash: string): string;
-  action(cid: string): string;
-  pkp(address: string): string;
-}
-
-/** What people called the things that runs name by hashes and addresses. */
-function useNames(): Names {
-  const { account } = useSession();
-  const keys = useUsageKeys().items;
-  const actions = useActions().items;
-  const pkps = usePkps().items;
-  return useMemo(() => {
-    const byHash = new Map([[account.id, account.managed ? "The account key" : "The owner"], ...keys.map(({ id, name }) => [id, name || short(id)] as const)]);
-    const byCid = new Map(actions.map(({ action_ipfs_cid: cid = "", name }) => [cid, name]));
-    const byAddress = new Map(pkps.map(({ wallet_address, name }) => [wallet_address, name]));
-    return {
-      keyOptions: [...byHash],
-      key: (hash) => byHash.get(hash) ?? short(hash),
-      action: (cid) => byCid.get(cid) || short(cid),
-      pkp: (address) => byAddress.get(address) || short(address),
-    };
-  }, [account, keys, actions, pkps]);
-}
-
 const columnsOf = (names: Names): readonly Column<Run>[] => [
-  { title: "When", width: "minmax(0, 1.1fr)", cell: ({ started_at }) => moment(started_at * 1000), by: ({ started_at }) => started_at },
+  {
+    title: "When",
+    width: "minmax(0, 1.1fr)",
+    cell: ({ started_at }) => <When at={started_at * 1000} />,
+    by: ({ started_at }) => started_at,
+  },
   {
     title: "Action",
     width: "minmax(0, 1.1fr)",
     cell: ({ action_ipfs_cid: cid }) => <span title={cid}>{names.action(cid)}</span>,
     by: ({ action_ipfs_cid }) => names.action(action_ipfs_cid),
   },
-  { title: "Key", width: "minmax(0, 1fr)", cell: ({ api_key_hash }) => names.key(api_key_hash), by: ({ api_key_hash }) => names.key(api_key_hash) },
+  {
+    title: "Key",
+    width: "minmax(0, 1fr)",
+    cell: ({ api_key_hash }) => names.key(api_key_hash),
+    by: ({ api_key_hash }) => names.key(api_key_hash),
+  },
   {
     title: "PKPs used",
     width: "minmax(0, 1fr)",
-    cell: ({ pkps_used }) => (pkps_used.length === 0 ? <span className="soft">none</span> : pkps_used.map(names.pkp).join(", ")),
+    cell: ({ pkps_used }) =>
+      pkps_used.length === 0 ? <span className="soft">none</span> : pkps_used.map(names.pkp).join(", "),
   },
   {
     title: "Outcome",
     width: "minmax(0, 1fr)",
-    cell: ({ outcome }) => <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcome.replaceAll("_", " ")}</Badge>,
+    cell: ({ outcome }) => (
+      <Badge kind={outcome === "succeeded" ? "good" : "bad"}>{outcome.replaceAll("_", " ")}</Badge>
+    ),
     by: ({ outcome }) => outcome,
   },
   {
@@ -123,5 +130,10 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
     cell: ({ cost_cents }) => <span className="number">{dollars(cost_cents)}</span>,
     by: ({ cost_cents }) => cost_cents,
   },
-  { title: "Request", width: "4rem", end: true, cell: ({ request_id }) => <CopyButton text={request_id} what="request id" /> },
+  {
+    title: "Request",
+    width: "4rem",
+    end: true,
+    cell: ({ request_id }) => <CopyButton text={request_id} what="request id" />,
+  },
 ];

@@ -27,7 +27,10 @@ interface Props {
 export function AddFunds({ account, payments, onClose, onPaid }: Props): ReactNode {
   const [amount, setAmount] = useState<Amount>("2000");
   const [other, setOther] = useState("");
-  const { data: publishableKey, error } = useQuery({ queryKey: ["stripe"], queryFn: async () => (await openClient.stripeConfig()).publishable_key });
+  const { data: publishableKey, error } = useQuery({
+    queryKey: ["stripe"],
+    queryFn: async () => (await openClient.stripeConfig()).publishable_key,
+  });
   const { fields, pay, question } = useCard(publishableKey);
   return (
     <>
@@ -38,10 +41,20 @@ export function AddFunds({ account, payments, onClose, onPaid }: Props): ReactNo
         about="Credit pays for runs and changes. It does not expire."
         submit="Add funds"
         ready={publishableKey !== undefined}
-        onSubmit={async () => onPaid(await addFunds(account, payments, amount === "other" ? centsOf(other) : Number(amount), pay))}
+        onSubmit={async () =>
+          onPaid(await addFunds(account, payments, amount === "other" ? centsOf(other) : Number(amount), pay))
+        }
       >
         <Choices legend="Amount" value={amount} options={AMOUNTS} onChange={setAmount} />
-        {amount === "other" && <TextField label="Other amount in dollars" inputMode="decimal" value={other} onChange={setOther} placeholder="5.00 or more" />}
+        {amount === "other" && (
+          <TextField
+            label="Other amount in dollars"
+            inputMode="decimal"
+            value={other}
+            onChange={setOther}
+            placeholder="5.00 or more"
+          />
+        )}
         {error !== null && <Notice kind="bad">Payments are not available at the moment. Try again later.</Notice>}
         {fields}
       </FormDialog>
@@ -50,12 +63,14 @@ export function AddFunds({ account, payments, onClose, onPaid }: Props): ReactNo
   );
 }
 
-/** The card's fields and what pays with them: the processor's own, or the double's. */
+/** The card's fields and payment function: the processor's own, or the double's. */
 function useCard(publishableKey: string | undefined) {
   const double = useDoubleCard();
   const stripe = useStripeCard(publishableKey);
   const pay = (clientSecret: string): Promise<void> =>
-    usesDouble ? payWithDouble(publishableKey ?? "", double.card, clientSecret, double.askPayer) : stripe.pay(clientSecret);
+    usesDouble
+      ? payWithDouble(publishableKey ?? "", double.card, clientSecret, double.askPayer)
+      : stripe.pay(clientSecret);
   return { pay, fields: usesDouble ? double.fields : stripe.fields, question: usesDouble ? double.question : null };
 }
 
@@ -98,15 +113,38 @@ function useDoubleCard() {
   const fields = (
     <fieldset className="stack">
       <legend className="soft small">A test card: no money moves here. Try 4242 4242 4242 4242, 12 / 34, 123.</legend>
-      <TextField label="Card number" inputMode="numeric" required value={card.number} onChange={(number) => setCard({ ...card, number })} />
+      <TextField
+        label="Card number"
+        inputMode="numeric"
+        required
+        value={card.number}
+        onChange={(number) => setCard({ ...card, number })}
+      />
       <div className="two">
-        <TextField label="Expires" required placeholder="12 / 34" value={card.expiry} onChange={(expiry) => setCard({ ...card, expiry })} />
-        <TextField label="CVC" inputMode="numeric" required value={card.cvc} onChange={(cvc) => setCard({ ...card, cvc })} />
+        <TextField
+          label="Expires"
+          required
+          placeholder="12 / 34"
+          value={card.expiry}
+          onChange={(expiry) => setCard({ ...card, expiry })}
+        />
+        <TextField
+          label="CVC"
+          inputMode="numeric"
+          required
+          value={card.cvc}
+          onChange={(cvc) => setCard({ ...card, cvc })}
+        />
       </div>
     </fieldset>
   );
   const dialog = question !== undefined && (
-    <Dialog open onClose={() => answer(false)} title="Your bank asks" about="Is it you who pays? This is a test: choose the answer.">
+    <Dialog
+      open
+      onClose={() => answer(false)}
+      title="Your bank asks"
+      about="Is it you who pays? This is a test: choose the answer."
+    >
       <div className="dialog-foot">
         <Button onPress={() => answer(false)}>Fail authentication</Button>
         <Button look="primary" onPress={() => answer(true)}>

@@ -1,12 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
-import { useLimits, useSigned, useBalance, useUsageKeys, readerOf } from "../../app/queries";
+import { readAgain, useLimits, useSigned, useBalance, useUsageKeys, readerOf } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Figure, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../parts/bits";
 import { codeOf, wordsOf } from "../../parts/failures";
-import { dollars, moment, short } from "../../parts/text";
+import { dollars, short } from "../../parts/text";
 import { useSession } from "../../session/context";
 import { AddFunds } from "./AddFunds";
 import { resumePayment } from "./payment";
@@ -20,7 +20,7 @@ export function Credit(): ReactNode {
   const [notice, setNotice] = useState<string>();
   const reader = readerOf(session);
   const balance = useBalance();
-  const refresh = (): Promise<void> => queries.invalidateQueries({ queryKey: ["signed"] });
+  const refresh = (): Promise<void> => readAgain(queries, { queryKey: ["signed"] });
   useResumed(session.account.id, reader, (sentence) => {
     setNotice(sentence);
     void refresh();
@@ -35,7 +35,11 @@ export function Credit(): ReactNode {
           </Button>
         )}
       </PageHead>
-      {!canPay && <Notice>A multisig's account pays with a usage key: sign in with one to see the credit and to add funds.</Notice>}
+      {!canPay && (
+        <Notice>
+          A multisig's account pays with a usage key: sign in with one to see the credit and to add funds.
+        </Notice>
+      )}
       {notice !== undefined && <Notice kind="good">{notice}</Notice>}
       <section className="card figures" aria-label="Balance and prices">
         <Figure
@@ -97,7 +101,12 @@ const KINDS: Readonly<Record<Entry["kind"], string>> = {
 };
 
 const COLUMNS: readonly Column<Entry>[] = [
-  { title: "When", width: "minmax(10rem, 1fr)", cell: ({ created_at }) => moment(created_at), by: ({ created_at }) => created_at },
+  {
+    title: "When",
+    width: "minmax(10rem, 1fr)",
+    cell: ({ created_at }) => <When at={created_at} />,
+    by: ({ created_at }) => created_at,
+  },
   { title: "What", width: "minmax(8rem, 1fr)", cell: ({ kind }) => KINDS[kind], by: ({ kind }) => KINDS[kind] },
   { title: "Reference", width: "minmax(8rem, 2fr)", cell: (entry) => <Reference entry={entry} /> },
   {
@@ -110,17 +119,17 @@ const COLUMNS: readonly Column<Entry>[] = [
 ];
 
 function Reference({ entry }: { readonly entry: Entry }): ReactNode {
-  const receipt = (entry as { readonly receipt_url?: string }).receipt_url;
-  if (receipt !== undefined) {
-    return (
-      <a href={receipt} target="_blank" rel="noreferrer">
-        Receipt
-      </a>
-    );
-  }
+  const { reference, receipt_url: receipt } = entry;
   return (
-    <span className="code soft" title={entry.reference}>
-      {short(entry.reference)}
+    <span className="row">
+      <span className="code soft" title={reference}>
+        {short(reference)}
+      </span>
+      {receipt !== undefined && (
+        <a href={receipt} target="_blank" rel="noopener noreferrer">
+          Receipt<span className="hidden-visually"> (opens in a new tab)</span>
+        </a>
+      )}
     </span>
   );
 }
@@ -129,11 +138,17 @@ const PAGE = 50;
 
 function History(): ReactNode {
   const [page, setPage] = useState(0);
-  const { data, error } = useSigned(`history-${page}`, (client) => client.history({ page_number: page, page_size: PAGE }));
+  const { data, error } = useSigned(`history-${page}`, (client) =>
+    client.history({ page_number: page, page_size: PAGE }),
+  );
   return (
     <section className="stack" aria-label="History">
       <h2>History</h2>
-      {error !== null && <Notice>{codeOf(error) === "owner_only" ? "The history is shown to the account's owner only." : wordsOf(error)}</Notice>}
+      {error !== null && (
+        <Notice>
+          {codeOf(error) === "owner_only" ? "The history is shown to the account's owner only." : wordsOf(error)}
+        </Notice>
+      )}
       {data === undefined && error === null && <Spinner />}
       {data?.total === 0 && (
         <Empty title="No entries yet">
@@ -141,7 +156,15 @@ function History(): ReactNode {
         </Empty>
       )}
       {data !== undefined && data.total > 0 && (
-        <DataTable label="History" rows={data.items} columns={COLUMNS} idOf={({ id }) => id} textOf={(entry) => `${KINDS[entry.kind]} ${entry.reference}`} />
+        <DataTable
+          label="History"
+          unit={["entry", "entries"]}
+          rows={data.items}
+          total={data.total}
+          columns={COLUMNS}
+          idOf={({ id }) => id}
+          textOf={(entry) => `${KINDS[entry.kind]} ${entry.reference}`}
+        />
       )}
       {data !== undefined && data.total > PAGE && (
         <div className="row">
@@ -155,7 +178,9 @@ function History(): ReactNode {
 
 function SpendingByKey(): ReactNode {
   const { items } = useUsageKeys();
-  const spending = items.filter(({ spent_cents }) => (spent_cents ?? 0) > 0).sort((one, other) => (other.spent_cents ?? 0) - (one.spent_cents ?? 0));
+  const spending = items
+    .filter(({ spent_cents }) => (spent_cents ?? 0) > 0)
+    .sort((one, other) => (other.spent_cents ?? 0) - (one.spent_cents ?? 0));
   if (spending.length === 0) return null;
   return (
     <section className="stack" aria-label="Spending by key">

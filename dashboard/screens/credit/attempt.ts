@@ -1,6 +1,7 @@
 /**
- * One press of "Add funds", remembered until it has ended: after a reload, a crash of the tab or a time-out the same attempt goes on, so that a second press
- * makes no second payment. It holds no secret: the key it carries only names the attempt. It belongs to one account.
+ * One attempt to add funds, stored until it ends: after a reload, a crash of the tab or a time-out the same attempt
+ * resumes, so that a second press makes no second payment. It holds no secret: its key is only an idempotency key. It
+ * belongs to one account.
  */
 export interface Attempt {
   readonly account: string;

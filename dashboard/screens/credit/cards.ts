@@ -1,4 +1,7 @@
-/** Paying an intent with a card: through Stripe.js, or in development through a form of our own that talks to the double as Stripe.js talks to Stripe. */
+/**
+ * Paying an intent with a card: through Stripe.js, or in development through a form that talks to the double as
+ * Stripe.js does to Stripe.
+ */
 
 export interface Card {
   readonly number: string;
@@ -6,7 +9,7 @@ export interface Card {
   readonly cvc: string;
 }
 
-/** The bank's question to the payer, in development: did it say yes? */
+/** Development: asks in place of the payer's bank; true if the payer approves. */
 export type AskPayer = () => Promise<boolean>;
 
 interface IntentState {
@@ -38,7 +41,7 @@ const declined = (message: string | undefined): Error => new Error(message ?? "T
 const STRIPE_SCRIPT = "https://js.stripe.com/endive/stripe.js";
 let loading: Promise<void> | undefined;
 
-/** The processor's own script, which keeps card numbers away from this page; loaded when a card is asked for. */
+/** The processor's own script, which keeps card numbers away from this page; loaded on demand. */
 export async function loadStripe(publishableKey: string): Promise<StripeJs> {
   loading ??= new Promise<void>((resolve, reject) => {
     const script = Object.assign(document.createElement("script"), { src: STRIPE_SCRIPT, onload: () => resolve() });
@@ -60,7 +63,12 @@ export async function payWithStripe(stripe: StripeJs, card: StripeCard, clientSe
   if (error !== undefined || paid?.status !== "succeeded") throw declined(error?.message);
 }
 
-export async function payWithDouble(publishableKey: string, card: Card, clientSecret: string, askPayer: AskPayer): Promise<void> {
+export async function payWithDouble(
+  publishableKey: string,
+  card: Card,
+  clientSecret: string,
+  askPayer: AskPayer,
+): Promise<void> {
   const ask = doubleAt(publishableKey);
   const intent = `/v1/payment_intents/${clientSecret.split("_secret_")[0]}`;
   const secret = { client_secret: clientSecret };
@@ -68,11 +76,16 @@ export async function payWithDouble(publishableKey: string, card: Card, clientSe
   if (status === "succeeded") return;
   const method = await ask("POST", "/v1/payment_methods", { type: "card", ...cardFields(card) });
   const confirmed = await ask("POST", `${intent}/confirm`, { ...secret, payment_method: method.id ?? "" });
-  if (confirmed.status === "requires_action") await ask("POST", `${intent}/authenticate`, { ...secret, outcome: (await askPayer()) ? "pass" : "fail" });
+  if (confirmed.status === "requires_action")
+    await ask("POST", `${intent}/authenticate`, { ...secret, outcome: (await askPayer()) ? "pass" : "fail" });
 }
 
 function doubleAt(publishableKey: string) {
-  return async (method: string, path: string, form?: Record<string, string>): Promise<IntentState & { id?: string }> => {
+  return async (
+    method: string,
+    path: string,
+    form?: Record<string, string>,
+  ): Promise<IntentState & { id?: string }> => {
     const body = form === undefined ? {} : { body: new URLSearchParams(form) };
     const answer = await fetch(`/billing/double${path}`, {
       method,

@@ -1,4 +1,4 @@
-/** A payment from the first press to the credit, taken up again where it stopped. */
+/** A payment from start to credit, resumable where it stopped. */
 import { ClientError, type Client } from "../../../client";
 import { codeOf, wordsOf } from "../../parts/failures";
 import { dollars } from "../../parts/text";
@@ -8,7 +8,7 @@ export type Payments = Pick<Client, "createPaymentIntent" | "confirmPayment">;
 
 const CENTS_MIN = 500;
 
-/** @throws Error in words when this is no amount that can be paid. */
+/** @throws Error with a readable message when the amount is invalid. */
 export function centsOf(typed: string): number {
   const [, whole = "", part = ""] = /^(\d{1,6})(?:[.,](\d{2}))?$/.exec(typed.trim()) ?? [];
   const cents = Number(whole) * 100 + Number(part);
@@ -16,10 +16,17 @@ export function centsOf(typed: string): number {
   return cents;
 }
 
-/** Pays and credits; resolves with a sentence. `pay` has the card charged. */
-export async function addFunds(account: string, payments: Payments, amountCents: number, pay: (clientSecret: string) => Promise<void>): Promise<string> {
+/** Pays and credits; resolves with a message. `pay` charges the card. */
+export async function addFunds(
+  account: string,
+  payments: Payments,
+  amountCents: number,
+  pay: (clientSecret: string) => Promise<void>,
+): Promise<string> {
   const attempt = attemptFor(account, amountCents);
-  const intent = await payments.createPaymentIntent({ amount_cents: amountCents }, { idempotencyKey: attempt.key }).catch(carryOn);
+  const intent = await payments
+    .createPaymentIntent({ amount_cents: amountCents }, { idempotencyKey: attempt.key })
+    .catch(carryOn);
   remember({ ...attempt, paymentIntentId: intent.payment_intent_id });
   await pay(intent.client_secret);
   await credit(payments, intent.payment_intent_id);
@@ -28,20 +35,26 @@ export async function addFunds(account: string, payments: Payments, amountCents:
 }
 
 function carryOn(error: unknown): never {
-  if (error instanceof ClientError && error.retryable) throw new Error("There was no answer. Nothing is paid twice: press again to carry on where it stopped.");
+  if (error instanceof ClientError && error.retryable)
+    throw new Error("There was no answer. Nothing is paid twice: press again to carry on where it stopped.");
   throw error;
 }
 
-/** The card is charged by now, so a failure here must not sound like one of the payment. */
+/** The card is already charged, so a failure here must not read like a failed payment. */
 async function credit(payments: Payments, paymentIntentId: string): Promise<void> {
   try {
     await payments.confirmPayment({ payment_intent_id: paymentIntentId });
   } catch (error) {
-    throw new Error(`Your card was charged, and the credit will arrive by itself within minutes. You need not pay again. (${wordsOf(error)})`);
+    throw new Error(
+      `Your card was charged, and the credit will arrive by itself within minutes. You need not pay again. (${wordsOf(error)})`,
+    );
   }
 }
 
-/** A payment that had succeeded when the page went away is credited now; one that had not can be gone on with. Resolves with what to tell, if anything. */
+/**
+ * Credits a payment that succeeded before the page was closed; an unfinished one can be continued. Resolves with a
+ * message, if any.
+ */
 export async function resumePayment(account: string, payments: Payments): Promise<string | undefined> {
   const open = openAttempt(account);
   if (open?.paymentIntentId === undefined) return undefined;

@@ -1,8 +1,25 @@
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
-import { useAccount, useActions, useGroups, useMembers, usePkps, useUsageKeys, type Action, type Group as GroupItem, type Members } from "../../app/queries";
+import {
+  useAccount,
+  useActions,
+  useGroups,
+  useMembers,
+  usePkps,
+  useUsageKeys,
+  type Action,
+  type Group as GroupItem,
+  type Members,
+} from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
-import { addActionToGroup, changeGroupPkps, removeActionFromGroup, removeGroup, removePkpFromGroup, renameGroup } from "../../changes/operations";
+import {
+  addActionToGroup,
+  changeGroupPkps,
+  removeActionFromGroup,
+  removeGroup,
+  removePkpFromGroup,
+  renameGroup,
+} from "../../changes/operations";
 import { Button } from "../../parts/Button";
 import { FormDialog } from "../../parts/Dialog";
 import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/bits";
@@ -31,12 +48,20 @@ export function Group(): ReactNode {
         </Button>
       </PageHead>
       {error !== null && <Notice kind="bad">{wordsOf(error)}</Notice>}
-      {members === undefined ? error === null && <Spinner /> : <Matrix group={group} members={members} onOpen={setOpen} />}
+      {members === undefined ? (
+        error === null && <Spinner />
+      ) : (
+        <Matrix group={group} members={members} onOpen={setOpen} />
+      )}
       <WhoMayRun groupId={id} />
       {open === "rename" && <Rename group={group} onClose={() => setOpen(undefined)} />}
       {open === "remove" && <Remove group={group} onClose={() => setOpen(undefined)} />}
-      {open === "pkps" && members !== undefined && <EditPkps group={group} members={members} onClose={() => setOpen(undefined)} />}
-      {open === "action" && members !== undefined && <ListAction group={group} members={members} onClose={() => setOpen(undefined)} />}
+      {open === "pkps" && members !== undefined && (
+        <EditPkps group={group} members={members} onClose={() => setOpen(undefined)} />
+      )}
+      {open === "action" && members !== undefined && (
+        <ListAction group={group} members={members} onClose={() => setOpen(undefined)} />
+      )}
     </>
   );
 }
@@ -61,7 +86,9 @@ interface Parts {
 function Matrix({ group, members, onOpen }: Parts & { readonly onOpen: (open: Open) => void }): ReactNode {
   const { perform } = useChanges();
   const { pkps, actions } = members;
-  const isWide = pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) || actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION);
+  const isWide =
+    pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) ||
+    actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION);
   const dropPkp = (address: string): Promise<unknown> => perform(removePkpFromGroup(group.id, group.name, address));
   return (
     <section className="stack" aria-label="What may use what">
@@ -78,8 +105,8 @@ function Matrix({ group, members, onOpen }: Parts & { readonly onOpen: (open: Op
       </div>
       {isWide && (
         <Notice kind="warn">
-          This group lists anything: any {actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION) ? "code" : "PKP"}. Whoever may run in it is limited by
-          nothing else.
+          This group lists anything: any {actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION) ? "code" : "PKP"}.
+          Whoever may run in it is limited by nothing else.
         </Notice>
       )}
       {pkps.length + actions.length === 0 ? (
@@ -95,13 +122,9 @@ function Matrix({ group, members, onOpen }: Parts & { readonly onOpen: (open: Op
                 {pkps.map((pkp) => (
                   <th scope="col" key={pkp.wallet_address}>
                     <span className="name">{pkp.name || short(pkp.wallet_address)}</span>
-                    <Button
-                      size="small"
-                      look="quiet"
-                      aria-label={`Take ${pkp.name || short(pkp.wallet_address)} out of the group`}
-                      onPress={() => dropPkp(pkp.wallet_address)}
-                    >
+                    <Button size="small" look="quiet" onPress={() => dropPkp(pkp.wallet_address)}>
                       Remove
+                      <span className="hidden-visually"> {pkp.name || short(pkp.wallet_address)} from the group</span>
                     </Button>
                   </th>
                 ))}
@@ -125,21 +148,31 @@ function Matrix({ group, members, onOpen }: Parts & { readonly onOpen: (open: Op
   );
 }
 
-function MatrixRow({ action, group, columns }: { readonly action: Action; readonly group: GroupItem; readonly columns: number }): ReactNode {
+function MatrixRow({
+  action,
+  group,
+  columns,
+}: {
+  readonly action: Action;
+  readonly group: GroupItem;
+  readonly columns: number;
+}): ReactNode {
   const { perform } = useChanges();
-  const name = action.hashed_cid === ANY_ACTION ? "Any code" : action.name || short(action.action_ipfs_cid ?? action.hashed_cid);
+  const name =
+    action.hashed_cid === ANY_ACTION ? "Any code" : action.name || short(action.action_ipfs_cid ?? action.hashed_cid);
   return (
     <tr>
       <th scope="row">
         <span className="name">{name}</span>
-        <div className="code small soft">{short(action.action_ipfs_cid ?? action.hashed_cid)}</div>
+        {action.hashed_cid !== ANY_ACTION && (
+          <div className="code small soft">{short(action.action_ipfs_cid ?? action.hashed_cid)}</div>
+        )}
         <Button
           size="small"
           look="quiet"
-          aria-label={`Take ${name} out of the group`}
           onPress={() => perform(removeActionFromGroup(group.id, group.name, action.hashed_cid, name))}
         >
-          Remove
+          Remove<span className="hidden-visually"> {name} from the group</span>
         </Button>
       </th>
       {Array.from({ length: columns }, (_, at) => (
@@ -183,7 +216,9 @@ function Rename({ group, onClose }: { readonly group: GroupItem; readonly onClos
       onClose={onClose}
       title="Rename the group"
       submit="Save"
-      onSubmit={async () => (await perform(renameGroup(group.id, group.name, { name, description }))).state !== "cancelled"}
+      onSubmit={async () =>
+        (await perform(renameGroup(group.id, group.name, { name, description }))).state !== "cancelled"
+      }
     >
       <StringsFields value={strings} onChange={setStrings} />
     </FormDialog>
@@ -229,7 +264,13 @@ function EditPkps({ group, members, onClose }: Parts & { readonly onClose: () =>
       ready={add.length + remove.length > 0}
       onSubmit={async () => (await perform(changeGroupPkps(group.id, group.name, add, remove))).state !== "cancelled"}
     >
-      <Picker legend="PKPs" options={pkpOptions(items)} chosen={chosen} onChange={setChosen} empty="There are no PKPs yet." />
+      <Picker
+        legend="PKPs"
+        options={pkpOptions(items)}
+        chosen={chosen}
+        onChange={setChosen}
+        empty="There are no PKPs yet."
+      />
     </FormDialog>
   );
 }
@@ -238,7 +279,9 @@ function ListAction({ group, members, onClose }: Parts & { readonly onClose: () 
   const { perform } = useChanges();
   const { items } = useActions();
   const listed = new Set(members.actions.map(({ hashed_cid }) => hashed_cid));
-  const known = items.filter(({ hashed_cid, action_ipfs_cid }) => !listed.has(hashed_cid) && action_ipfs_cid !== undefined);
+  const known = items.filter(
+    ({ hashed_cid, action_ipfs_cid }) => !listed.has(hashed_cid) && action_ipfs_cid !== undefined,
+  );
   const [cid, setCid] = useState("");
   return (
     <FormDialog

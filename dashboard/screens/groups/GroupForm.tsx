@@ -6,14 +6,19 @@ import { FormDialog } from "../../parts/Dialog";
 import { Picker, StringsFields, type Option, type Strings } from "../../parts/Field";
 import { short } from "../../parts/text";
 
-export const pkpOptions = (pkps: readonly Pkp[]): Option[] => pkps.map(({ wallet_address: id, name }) => ({ id, label: name || short(id), hint: short(id) }));
+export const pkpOptions = (pkps: readonly Pkp[]): Option[] =>
+  pkps.map(({ wallet_address: id, name }) => ({ id, label: name || short(id), hint: short(id) }));
 export const actionOptions = (actions: readonly Action[]): Option[] =>
-  actions.map(({ hashed_cid: id, name, action_ipfs_cid: cid }) => ({ id, label: name || short(cid ?? id), hint: short(cid ?? id) }));
+  actions.map(({ hashed_cid: id, name, action_ipfs_cid: cid }) => ({
+    id,
+    label: name || short(cid ?? id),
+    hint: short(cid ?? id),
+  }));
 
 interface Props {
   readonly onClose: () => void;
   readonly onMade?: (id: string) => void;
-  /** Ticked from the start. */
+  /** Initially selected. */
   readonly pkps?: readonly string[];
   readonly actions?: readonly string[];
 }
@@ -39,7 +44,13 @@ export function GroupForm({ onClose, onMade, pkps: firstPkps = [], actions: firs
       }}
     >
       <StringsFields value={strings} onChange={setStrings} placeholder="Payouts" />
-      <Picker legend="PKPs" options={pkpOptions(allPkps.items)} chosen={pkps} onChange={setPkps} empty="There are no PKPs yet. You can list some later." />
+      <Picker
+        legend="PKPs"
+        options={pkpOptions(allPkps.items)}
+        chosen={pkps}
+        onChange={setPkps}
+        empty="There are no PKPs yet. You can list some later."
+      />
       <Picker
         legend="Actions"
         options={actionOptions(allActions.items)}

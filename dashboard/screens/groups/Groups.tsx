@@ -15,7 +15,10 @@ export function Groups(): ReactNode {
   const columns = useMemo(() => columnsOf(keys), [keys]);
   return (
     <>
-      <PageHead title="Groups" about="Each group lets certain actions use certain PKPs. A key runs only in the groups you name for it.">
+      <PageHead
+        title="Groups"
+        about="Each group lets certain actions use certain PKPs. A key runs only in the groups you name for it."
+      >
         <Button look="primary" onPress={() => setCreating(true)}>
           Create group
         </Button>
@@ -30,6 +33,7 @@ export function Groups(): ReactNode {
       {items.length > 0 && (
         <DataTable
           label="Groups"
+          unit={["group", "groups"]}
           rows={items}
           total={total}
           columns={columns}
@@ -66,7 +70,13 @@ const columnsOf = (keys: readonly UsageKey[]): readonly Column<Group>[] => [
     cell: ({ action_count }) => <span className="number">{action_count}</span>,
     by: ({ action_count }) => action_count,
   },
-  { title: "PKPs", width: "4rem", end: true, cell: ({ pkp_count }) => <span className="number">{pkp_count}</span>, by: ({ pkp_count }) => pkp_count },
+  {
+    title: "PKPs",
+    width: "4rem",
+    end: true,
+    cell: ({ pkp_count }) => <span className="number">{pkp_count}</span>,
+    by: ({ pkp_count }) => pkp_count,
+  },
   {
     title: "Keys",
     width: "4rem",

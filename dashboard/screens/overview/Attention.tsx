@@ -1,7 +1,15 @@
-/** What the owner should look at, most urgent first; nothing when all is well. */
+/** Items that need the owner's attention, most urgent first; empty when there are none. */
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { useAccount, useAllMembers, useGroups, useUsageKeys, type Group, type Members, type UsageKey } from "../../app/queries";
+import {
+  useAccount,
+  useAllMembers,
+  useGroups,
+  useUsageKeys,
+  type Group,
+  type Members,
+  type UsageKey,
+} from "../../app/queries";
 import { Notice } from "../../parts/bits";
 import { day, dollars, listed, quoted } from "../../parts/text";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
@@ -17,7 +25,12 @@ interface Point {
   readonly link: string;
 }
 
-const FROZEN: Point = { kind: "bad", text: "The account is frozen: no key can run anything.", to: "/account", link: "Look at it" };
+const FROZEN: Point = {
+  kind: "bad",
+  text: "The account is frozen: no key can run anything.",
+  to: "/account",
+  link: "Look at it",
+};
 
 export function Attention({ balanceCents }: { readonly balanceCents: number | undefined }): ReactNode {
   const { data: account } = useAccount();
@@ -53,18 +66,23 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
 
 function aboutNoGroup(groups: number, pkps: number): Point[] {
   if (groups > 0 || pkps === 0) return [];
-  return [{ kind: "warn", text: "There is no group yet, so nothing can use your PKPs.", to: "/groups", link: "Make a group" }];
+  return [
+    { kind: "warn", text: "There is no group yet, so nothing can use your PKPs.", to: "/groups", link: "Make a group" },
+  ];
 }
 
 function aboutCredit(cents: number | undefined): Point[] {
   if (cents === undefined || cents >= LITTLE_CENTS) return [];
-  const text = cents <= 0 ? "There is no credit left: runs and changes are refused." : `Only ${dollars(cents)} of credit is left.`;
+  const text =
+    cents <= 0 ? "There is no credit left: runs and changes are refused." : `Only ${dollars(cents)} of credit is left.`;
   return [{ kind: cents <= 0 ? "bad" : "warn", text, to: "/credit", link: "Add credit" }];
 }
 
 function aboutKeys(keys: readonly UsageKey[]): Point[] {
   const expired = keys.filter((key) => !isLive(key));
-  const soon = keys.filter((key) => isLive(key) && key.expiration !== "0" && Number(key.expiration) < Date.now() / 1000 + SOON_SECONDS);
+  const soon = keys.filter(
+    (key) => isLive(key) && key.expiration !== "0" && Number(key.expiration) < Date.now() / 1000 + SOON_SECONDS,
+  );
   const first = soon[0];
   return [
     ...(first === undefined
@@ -79,17 +97,28 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
         ]),
     ...(expired.length === 0
       ? []
-      : [{ kind: "warn", text: `${named(expired)} can no longer be used: expired.`, to: "/usage-keys", link: "Clear them up" } as const]),
+      : [
+          {
+            kind: "warn",
+            text: `${named(expired)} can no longer be used: expired.`,
+            to: "/usage-keys",
+            link: "Clear them up",
+          } as const,
+        ]),
   ];
 }
 
 const named = (keys: readonly UsageKey[]): string =>
-  listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) + (keys.length > 3 ? " and others" : "");
+  listed(keys.slice(0, 3).map(({ name }) => quoted(name, "a key without a name"))) +
+  (keys.length > 3 ? " and others" : "");
 
 function aboutGroups(groups: readonly Group[], members: ReadonlyMap<string, Members>): Point[] {
   const wide = groups.filter(({ id }) => {
     const { pkps = [], actions = [] } = members.get(id) ?? {};
-    return pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) || actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION);
+    return (
+      pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) ||
+      actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION)
+    );
   });
   return wide.map(({ id, name }) => ({
     kind: "warn",

@@ -5,23 +5,27 @@ import { useEffect, useRef, type ReactNode } from "react";
 export interface ChartProps {
   readonly days: readonly string[];
   readonly values: readonly number[];
-  /** What is shown, for those who do not see it. */
+  /** Text alternative for screen readers. */
   readonly label: string;
   readonly format: (value: number) => string;
+  /** Called with the day under the pointer. */
+  readonly onPoint: (at: number | undefined) => void;
 }
 
 const HEIGHT = 150;
+/** Seconds. */
+const HALF_A_DAY = 43_200;
 
-/** Bars by day. Drawn again when the colours change, since a canvas knows no style sheet. */
-export function Chart({ days, values, label, format }: ChartProps): ReactNode {
+/** Bars by day. Redrawn when the colours change, since a canvas does not follow style sheets. */
+export function Chart({ days, values, label, format, onPoint }: ChartProps): ReactNode {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
-    let plot = draw(element, days, values, format);
+    let plot = draw(element, { days, values, format, onPoint });
     const again = (): void => {
       plot.destroy();
-      plot = draw(element, days, values, format);
+      plot = draw(element, { days, values, format, onPoint });
     };
     const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
     const recoloured = new MutationObserver(again);
@@ -35,27 +39,38 @@ export function Chart({ days, values, label, format }: ChartProps): ReactNode {
       dark.removeEventListener("change", again);
       plot.destroy();
     };
-  }, [days, values, format]);
+  }, [days, values, format, onPoint]);
   return <div className="chart" ref={place} role="img" aria-label={label} />;
 }
 
-function draw(element: HTMLElement, days: readonly string[], values: readonly number[], format: ChartProps["format"]): uPlot {
+function draw(element: HTMLElement, { days, values, format, onPoint }: Omit<ChartProps, "label">): uPlot {
   const colour = colourOf(element);
   const times = days.map((day) => Date.parse(`${day}T00:00:00Z`) / 1000);
-  const axis = { stroke: colour("--ink-soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui", gap: 6 };
+  const axis = {
+    stroke: colour("--ink-soft"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+    font: "12px system-ui",
+    gap: 6,
+  };
   return new uPlot(
     {
       width: element.clientWidth,
       height: HEIGHT,
       legend: { show: false },
-      cursor: { show: false },
+      cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+      hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] },
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-      scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 1)] } },
+      // Room for the whole of the first and of the last bar.
+      scales: {
+        x: { range: (_plot, first, last) => [first - HALF_A_DAY, last + HALF_A_DAY] },
+        y: { range: (_plot, _least, most) => [0, Math.max(most, 1)] },
+      },
       axes: [
         {
           ...axis,
           grid: { show: false },
-          values: (_plot, at) => at.map((one) => new Date(one * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })),
+          values: (_plot, at) => at.map((one) => dayName(new Date(one * 1000))),
           space: 70,
           size: 28,
         },
@@ -77,7 +92,11 @@ function draw(element: HTMLElement, days: readonly string[], values: readonly nu
   );
 }
 
-/** A token as the browser computes it here and now: light-dark() is resolved by an element that wears the colour. */
+/** Usage days are UTC days. */
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+const dayName = (at: Date): string => DAY.format(at);
+
+/** The computed value of a colour token: light-dark() is resolved only on an element that uses the colour. */
 function colourOf(element: HTMLElement) {
   return (token: string): string => {
     const probe = document.createElement("span");

@@ -1,4 +1,4 @@
-/** From nothing to a signature by a PKP, each step done in place. */
+/** Guides a new account to its first signature by a PKP, each step in place. */
 import { useState, type ReactNode } from "react";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
@@ -28,7 +28,13 @@ const STEPS = [
   ["Run it", "Sign a message with the PKP, and check who signed.", "Run", undefined],
 ] as const satisfies readonly (readonly [string, string, string, Open])[];
 
-export function FirstSignature({ hasRun, onHide }: { readonly hasRun: boolean; readonly onHide: () => void }): ReactNode {
+export function FirstSignature({
+  hasRun,
+  onHide,
+}: {
+  readonly hasRun: boolean;
+  readonly onHide: () => void;
+}): ReactNode {
   const [open, setOpen] = useState<Open>();
   const [signed, setSigned] = useState<Signed>();
   const pkps = usePkps().items;
@@ -36,16 +42,27 @@ export function FirstSignature({ hasRun, onHide }: { readonly hasRun: boolean; r
   const groups = useGroups().items;
   const keys = useUsageKeys().items;
   const runKeys = useRunKeys();
-  const done = [pkps.length > 0, actions.length > 0, groups.length > 0, keys.length > 0, signed !== undefined || hasRun];
+  const done = [
+    pkps.length > 0,
+    actions.length > 0,
+    groups.length > 0,
+    keys.length > 0,
+    signed !== undefined || hasRun,
+  ];
   const current = done.indexOf(false);
   const [pkp] = pkps;
   const [action] = actions;
 
   const run = async (): Promise<void> => {
-    // The newest usage key made here, as a program would; the account's own key when there is none in this tab.
+    // The newest usage key made here, as a program would use; else the account's own key.
     const key = runKeys.at(-1);
-    if (key === undefined || pkp === undefined) throw new Error("Open the Runner and give it the usage key you stored.");
-    const { answer } = await runOnce(key.key, SIGN_EXAMPLE.code, JSON.stringify({ pkpId: pkp.wallet_address, message: MESSAGE }));
+    if (key === undefined || pkp === undefined)
+      throw new Error("Open the Runner and give it the usage key you stored.");
+    const { answer } = await runOnce(
+      key.key,
+      SIGN_EXAMPLE.code,
+      JSON.stringify({ pkpId: pkp.wallet_address, message: MESSAGE }),
+    );
     if (answer.has_error) throw new Error(answer.error?.message ?? "The action failed.");
     const { signature } = answer.response as { signature: string };
     const { verifyMessage } = await import("./recover");
@@ -62,7 +79,11 @@ export function FirstSignature({ hasRun, onHide }: { readonly hasRun: boolean; r
       </div>
       <ol className="steps">
         {STEPS.map(([title, about, button, target], at) => (
-          <li key={title} className={done[at] ? "done" : at === current ? "current" : ""} aria-current={at === current ? "step" : undefined}>
+          <li
+            key={title}
+            className={done[at] ? "done" : at === current ? "current" : ""}
+            aria-current={at === current ? "step" : undefined}
+          >
             <span className="mark" aria-hidden="true">
               {done[at] ? <Icon name="done" /> : at + 1}
             </span>
@@ -85,7 +106,11 @@ export function FirstSignature({ hasRun, onHide }: { readonly hasRun: boolean; r
       {open === "pkp" && <CreatePkp onClose={close} />}
       {open === "action" && <AddAction onClose={close} code={SIGN_EXAMPLE.code} name={SIGN_EXAMPLE.name} />}
       {open === "group" && (
-        <GroupForm onClose={close} pkps={pkp === undefined ? [] : [pkp.wallet_address]} actions={action === undefined ? [] : [action.hashed_cid]} />
+        <GroupForm
+          onClose={close}
+          pkps={pkp === undefined ? [] : [pkp.wallet_address]}
+          actions={action === undefined ? [] : [action.hashed_cid]}
+        />
       )}
       {open === "key" && <UsageKeyForm onClose={close} groups={groups[0] === undefined ? [] : [groups[0].id]} />}
     </section>
@@ -99,7 +124,8 @@ function SignedNotice({ signed, expected }: { readonly signed: Signed; readonly 
       <div className="stack-s" role="status">
         <strong>{isOurs ? "Your PKP signed." : "The signature is not the PKP's."}</strong>
         <span>
-          This browser recovered the signer of “{MESSAGE}” from the signature: <Id value={signed.signer} what="signer" />
+          This browser recovered the signer of “{MESSAGE}” from the signature:{" "}
+          <Id value={signed.signer} what="signer" />
         </span>
         <span className="row">
           Signature <Id value={signed.signature} what="signature" />

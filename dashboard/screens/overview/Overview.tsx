@@ -19,7 +19,9 @@ export function Overview(): ReactNode {
   const [isHidden, setHidden] = useState(hidden);
   const days = useMemo(() => daysOf(usage.data?.items ?? [], DAYS), [usage.data]);
   const runs = days.reduce((sum, day) => sum + day.runs, 0);
-  const [wasNew] = useState(() => account.wallet_count === 0 || account.group_count === 0 || account.usage_api_key_count === 0);
+  const [wasNew] = useState(
+    () => account.wallet_count === 0 || account.group_count === 0 || account.usage_api_key_count === 0,
+  );
   const isNew = wasNew || account.wallet_count === 0 || account.group_count === 0;
   return (
     <>
@@ -38,20 +40,29 @@ export function Overview(): ReactNode {
         <Count label="Usage keys" count={account.usage_api_key_count} />
       </section>
       <section className="charts" aria-label="The last 30 days">
-        <DayChart title="Runs by day" total={plural(runs, "run")} days={days} of="runs" loading={usage.isLoading} format={whole} />
+        <DayChart
+          title="Runs by day"
+          total={plural(runs, "run")}
+          days={days}
+          of="runs"
+          loading={usage.isLoading}
+          format={whole}
+        />
         <DayChart
           title="Spending by day"
           total={dollars(days.reduce((sum, { cents }) => sum + cents, 0))}
           days={days}
           of="cents"
           loading={usage.isLoading}
-          format={dollars}
+          format={wholeCents}
         />
       </section>
     </>
   );
 }
 
+/** Axis ticks between whole numbers get no label. */
+const wholeCents = (value: number): string => (Number.isInteger(value) ? dollars(value) : "");
 const whole = (value: number): string => (Number.isInteger(value) ? value.toLocaleString("en-US") : "");
 
 const Count = ({ label, count }: { readonly label: string; readonly count: number }): ReactNode => (
@@ -70,17 +81,25 @@ interface DayChartProps {
 function DayChart({ title, total, days, of, loading, format }: DayChartProps): ReactNode {
   const names = useMemo(() => days.map(({ day }) => day), [days]);
   const values = useMemo(() => days.map((day) => day[of]), [days, of]);
+  const [at, setAt] = useState<number>();
+  const pointed = at === undefined ? undefined : days[at];
   return (
     <figure className="card stack-s">
       <figcaption className="row-between">
         <h2>{title}</h2>
-        <span className="soft number">{total}</span>
+        <span className="soft number">{pointed === undefined ? total : `${pointed.day}: ${format(pointed[of])}`}</span>
       </figcaption>
       {loading ? (
         <Spinner />
       ) : (
         <Suspense fallback={<div className="chart" />}>
-          <Chart days={names} values={values} label={`${title} over the last ${DAYS} days: ${total} in all`} format={format} />
+          <Chart
+            days={names}
+            values={values}
+            label={`${title} over the last ${DAYS} days: ${total} in all`}
+            format={format}
+            onPoint={setAt}
+          />
         </Suspense>
       )}
     </figure>

@@ -1,4 +1,4 @@
-/** Usage by day, with the days nothing happened on. */
+/** Usage by day, including days without usage. */
 export interface Day {
   readonly day: string;
   readonly runs: number;
@@ -8,8 +8,14 @@ export interface Day {
 
 const DAY_MS = 86_400_000;
 
-export function daysOf(items: readonly { day: string; runs: number; failed: number; cost_cents: number }[], count: number, now = Date.now()): Day[] {
-  const days = Array.from({ length: count }, (_, back) => new Date(now - (count - 1 - back) * DAY_MS).toISOString().slice(0, 10));
+export function daysOf(
+  items: readonly { day: string; runs: number; failed: number; cost_cents: number }[],
+  count: number,
+  now = Date.now(),
+): Day[] {
+  const days = Array.from({ length: count }, (_, back) =>
+    new Date(now - (count - 1 - back) * DAY_MS).toISOString().slice(0, 10),
+  );
   return days.map((day) => {
     const found = items.filter((item) => item.day === day);
     const sum = (of: "runs" | "failed" | "cost_cents"): number => found.reduce((total, item) => total + item[of], 0);

@@ -4,7 +4,13 @@ import { createPkp } from "../../changes/operations";
 import { FormDialog } from "../../parts/Dialog";
 import { StringsFields, type Strings } from "../../parts/Field";
 
-export function CreatePkp({ onClose, onMade }: { readonly onClose: () => void; readonly onMade?: (address: string) => void }): ReactNode {
+export function CreatePkp({
+  onClose,
+  onMade,
+}: {
+  readonly onClose: () => void;
+  readonly onMade?: (address: string) => void;
+}): ReactNode {
   const { perform } = useChanges();
   const [strings, setStrings] = useState<Strings>({ name: "", description: "" });
   return (

@@ -38,8 +38,12 @@ export function Pkp(): ReactNode {
       <section className="card">
         <Facts
           items={[
-            ["Address", <Id key="a" whole value={address} what="address" href={explorerOf(config, "address", address)} />],
+            [
+              "Address",
+              <Id key="a" whole value={address} what="address" href={explorerOf(config, "address", address)} />,
+            ],
             ["Number", pkp.id],
+            ["Listed in", <ListedIn key="l" address={address} />],
             ["Derivation path", <Id key="d" value={pkp.derivation_path} what="derivation path" />],
           ]}
         />
@@ -48,6 +52,25 @@ export function Pkp(): ReactNode {
       <PkpOps pkp={pkp} />
       {renaming && <RenamePkp pkp={pkp} onClose={() => setRenaming(false)} />}
     </>
+  );
+}
+
+/** The groups that name it, or list any PKP. */
+function ListedIn({ address }: { readonly address: string }): ReactNode {
+  const { items } = useGroups();
+  const members = useAllMembers(items);
+  const groups = groupsListing(address, items, members);
+  if (groups.length === 0) return <span className="soft">{members.size < items.length ? "…" : "no group"}</span>;
+  return (
+    <ul className="row" aria-label="Groups that list it">
+      {groups.map(({ id, name }) => (
+        <li key={id}>
+          <Link to="/groups/$group" params={{ group: id }}>
+            {name || `Group ${id}`}
+          </Link>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -76,7 +99,9 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
       )}
       {uses.length > 0 && <UsesTable uses={uses} />}
       {uses.some(({ action }) => action.hashed_cid === ANY_ACTION) && (
-        <Notice kind="warn">A group here lists any action: whoever may run in it can sign whatever they like with this PKP.</Notice>
+        <Notice kind="warn">
+          A group here lists any action: whoever may run in it can sign whatever they like with this PKP.
+        </Notice>
       )}
     </section>
   );
@@ -97,8 +122,12 @@ function UsesTable({ uses }: { readonly uses: readonly Use[] }): ReactNode {
           {uses.map(({ group, action, who }) => (
             <tr key={`${group.id}-${action.hashed_cid}`}>
               <td>
-                <span className="name">{action.hashed_cid === ANY_ACTION ? "Any code at all" : action.name || "Without a name"}</span>
-                <div className="small soft code">{short(action.action_ipfs_cid ?? action.hashed_cid)}</div>
+                <span className="name">
+                  {action.hashed_cid === ANY_ACTION ? "Any code at all" : action.name || "Without a name"}
+                </span>
+                {action.hashed_cid !== ANY_ACTION && (
+                  <div className="small soft code">{short(action.action_ipfs_cid ?? action.hashed_cid)}</div>
+                )}
               </td>
               <td>
                 <Link to="/groups/$group" params={{ group: group.id }}>

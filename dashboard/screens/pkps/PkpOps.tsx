@@ -22,7 +22,7 @@ const MEANINGS: Readonly<Record<PkpOp, string>> = {
   signP256: "Sign with P-256",
 };
 
-/** What the PKP may be asked for, below every group and all code. */
+/** The operations allowed with the PKP, whatever groups and code allow. */
 export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
   const { isOwner } = useSession();
   const [editing, setEditing] = useState(false);
@@ -37,7 +37,9 @@ export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
           </Button>
         )}
       </div>
-      <p className="soft">This holds whatever the groups list: code that asks for something denied here is refused inside the TEE.</p>
+      <p className="soft">
+        This holds whatever the groups list: code that asks for something denied here is refused inside the TEE.
+      </p>
       <ul className="row">
         {PKP_OP_NAMES.map((op) => (
           <li key={op}>
@@ -55,8 +57,11 @@ export function PkpOps({ pkp }: { readonly pkp: Pkp }): ReactNode {
 
 function EditOps({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
-  const [denied, setDenied] = useState<readonly PkpOp[]>(() => PKP_OP_NAMES.filter((op) => pkp.denied_ops.includes(op)));
-  const allow = (op: PkpOp, on: boolean): void => setDenied(PKP_OP_NAMES.filter((one) => (one === op ? !on : denied.includes(one))));
+  const [denied, setDenied] = useState<readonly PkpOp[]>(() =>
+    PKP_OP_NAMES.filter((op) => pkp.denied_ops.includes(op)),
+  );
+  const allow = (op: PkpOp, on: boolean): void =>
+    setDenied(PKP_OP_NAMES.filter((one) => (one === op ? !on : denied.includes(one))));
   return (
     <FormDialog
       open
@@ -68,7 +73,13 @@ function EditOps({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => 
       <fieldset className="stack-s">
         <legend className="label">Allowed</legend>
         {PKP_OP_NAMES.map((op) => (
-          <Check key={op} label={MEANINGS[op]} hint={op} checked={!denied.includes(op)} onChange={(on) => allow(op, on)} />
+          <Check
+            key={op}
+            label={MEANINGS[op]}
+            hint={op}
+            checked={!denied.includes(op)}
+            onChange={(on) => allow(op, on)}
+          />
         ))}
       </fieldset>
     </FormDialog>

@@ -16,7 +16,10 @@ export function Pkps(): ReactNode {
   const columns = useMemo(() => columnsOf(config.chain_id), [config.chain_id]);
   return (
     <>
-      <PageHead title="PKPs" about="Key pairs of your account. Nobody can see their private keys; your actions can sign with them.">
+      <PageHead
+        title="PKPs"
+        about="Key pairs of your account. Nobody can see their private keys; your actions can sign with them."
+      >
         <Button look="primary" onPress={() => setCreating(true)}>
           Create PKP
         </Button>
@@ -25,12 +28,15 @@ export function Pkps(): ReactNode {
       {isLoading && <Spinner />}
       {!isLoading && error === null && items.length === 0 && (
         <Empty title="No PKPs yet">
-          <p>A PKP is a wallet without a private key to guard. Make one, then say in a group which code may sign with it.</p>
+          <p>
+            A PKP is a wallet without a private key to guard. Make one, then say in a group which code may sign with it.
+          </p>
         </Empty>
       )}
       {items.length > 0 && (
         <DataTable
           label="PKPs"
+          unit={["PKP", "PKPs"]}
           rows={items}
           total={total}
           columns={columns}
@@ -57,7 +63,9 @@ const columnsOf = (chainId: number): readonly Column<Pkp>[] => [
   {
     title: "Address",
     width: "minmax(11rem, 1fr)",
-    cell: ({ wallet_address: address }) => <Id value={address} what="address" href={explorerOf({ chain_id: chainId }, "address", address)} />,
+    cell: ({ wallet_address: address }) => (
+      <Id value={address} what="address" href={explorerOf({ chain_id: chainId }, "address", address)} />
+    ),
     by: ({ wallet_address }) => wallet_address,
   },
   {
@@ -66,5 +74,11 @@ const columnsOf = (chainId: number): readonly Column<Pkp>[] => [
     cell: ({ description }) => <span className="soft">{description}</span>,
     by: ({ description }) => description,
   },
-  { title: "Number", width: "5rem", end: true, cell: ({ id }) => <span className="number">{id}</span>, by: ({ id }) => Number(id) },
+  {
+    title: "Number",
+    width: "5rem",
+    end: true,
+    cell: ({ id }) => <span className="number">{id}</span>,
+    by: ({ id }) => Number(id),
+  },
 ];

@@ -14,7 +14,9 @@ export function RenamePkp({ pkp, onClose }: { readonly pkp: Pkp; readonly onClos
       onClose={onClose}
       title="Rename the PKP"
       submit="Save"
-      onSubmit={async () => (await perform(renamePkp(pkp.wallet_address, pkp.name, { name, description }))).state !== "cancelled"}
+      onSubmit={async () =>
+        (await perform(renamePkp(pkp.wallet_address, pkp.name, { name, description }))).state !== "cancelled"
+      }
     >
       <StringsFields value={{ name, description }} onChange={setStrings} />
     </FormDialog>

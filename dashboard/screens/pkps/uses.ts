@@ -1,4 +1,7 @@
-/** Who can use a PKP: every pair of a key and an action for which some group lists the action and the PKP, and lets the key run. */
+/**
+ * Who can use a PKP: every pair of a key and an action for which some group lists the action and the PKP, and in which
+ * the key may run.
+ */
 import type { Action, Group, Members, UsageKey } from "../../app/queries";
 
 export const ANY_PKP = `0x${"0".repeat(40)}`;
@@ -16,17 +19,25 @@ export interface User {
   readonly key?: UsageKey;
 }
 
-export const isLive = ({ expiration }: UsageKey, nowSeconds = Date.now() / 1000): boolean => expiration === "0" || Number(expiration) > nowSeconds;
+export const isLive = ({ expiration }: UsageKey, nowSeconds = Date.now() / 1000): boolean =>
+  expiration === "0" || Number(expiration) > nowSeconds;
 
-export const runsIn = (key: UsageKey, groupId: string): boolean => key.execute_in_groups.some((id) => id === "0" || id === groupId);
+export const runsIn = (key: UsageKey, groupId: string): boolean =>
+  key.execute_in_groups.some((id) => id === "0" || id === groupId);
 
 /** Live keys that may run in this group. */
 export function usersOf(groupId: string, keys: readonly UsageKey[], accountKey: User | undefined): User[] {
-  const able = keys.filter((key) => isLive(key) && runsIn(key, groupId)).map((key) => ({ id: key.id, name: key.name || "a key without a name", key }));
+  const able = keys
+    .filter((key) => isLive(key) && runsIn(key, groupId))
+    .map((key) => ({ id: key.id, name: key.name || "a key without a name", key }));
   return accountKey === undefined ? able : [accountKey, ...able];
 }
 
-export function groupsListing(address: string, groups: readonly Group[], members: ReadonlyMap<string, Members>): Group[] {
+export function groupsListing(
+  address: string,
+  groups: readonly Group[],
+  members: ReadonlyMap<string, Members>,
+): Group[] {
   const lists = (pkps: Members["pkps"]): boolean =>
     pkps.some(({ wallet_address: listed }) => listed === ANY_PKP || listed.toLowerCase() === address.toLowerCase());
   return groups.filter(({ id }) => lists(members.get(id)?.pkps ?? []));
@@ -40,6 +51,10 @@ export function usesOf(
   accountKey: User | undefined,
 ): Use[] {
   return groupsListing(address, groups, members).flatMap((group) =>
-    (members.get(group.id)?.actions ?? []).map((action) => ({ group, action, who: usersOf(group.id, keys, accountKey) })),
+    (members.get(group.id)?.actions ?? []).map((action) => ({
+      group,
+      action,
+      who: usersOf(group.id, keys, accountKey),
+    })),
   );
 }

@@ -1,4 +1,11 @@
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+  type CompletionContext,
+  type CompletionResult,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { javascript, javascriptLanguage } from "@codemirror/lang-javascript";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
@@ -18,7 +25,7 @@ interface Props {
   readonly onChange: (value: string) => void;
 }
 
-/** A code editor that Tab leaves as it leaves any field. */
+/** A code editor in which Tab moves the focus, as in any field. */
 export function Editor({ label, language, value, onChange }: Props): ReactNode {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
@@ -28,8 +35,13 @@ export function Editor({ label, language, value, onChange }: Props): ReactNode {
 
   useEffect(() => {
     if (place.current === null) return;
-    const listening = EditorView.updateListener.of((update) => update.docChanged && changed.current(update.state.doc.toString()));
-    const state = EditorState.create({ doc: first.current, extensions: [...shared(label), listening, language === "json" ? forJson : forJavascript] });
+    const listening = EditorView.updateListener.of(
+      (update) => update.docChanged && changed.current(update.state.doc.toString()),
+    );
+    const state = EditorState.create({
+      doc: first.current,
+      extensions: [...shared(label), listening, language === "json" ? forJson : forJavascript],
+    });
     view.current = new EditorView({ state, parent: place.current });
     return () => view.current?.destroy();
   }, [label, language]);
@@ -52,7 +64,12 @@ const option =
 
 function complete(context: CompletionContext): CompletionResult | null {
   const member = context.matchBefore(/\b(Actions|LitActions)\.\w*$/);
-  if (member !== null) return { from: member.from + member.text.indexOf(".") + 1, options: ABILITIES.map(option("function")), validFor: /^\w*$/ };
+  if (member !== null)
+    return {
+      from: member.from + member.text.indexOf(".") + 1,
+      options: ABILITIES.map(option("function")),
+      validFor: /^\w*$/,
+    };
   const word = context.matchBefore(/\b\w+$/);
   if (word === null && !context.explicit) return null;
   return { from: word?.from ?? context.pos, options: GLOBALS.map(option("variable")), validFor: /^\w*$/ };
@@ -73,32 +90,50 @@ const look = EditorView.theme({
   ".cm-content": { caretColor: "var(--ink)", padding: "var(--space-3) 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": { backgroundColor: "transparent", color: "var(--ink-soft)", border: "0" },
-  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--accent-soft)" },
-  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--ink)", border: "1px solid var(--line)", borderRadius: "var(--radius-s)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    background: "var(--accent-soft)",
+  },
+  ".cm-tooltip": {
+    backgroundColor: "var(--raised)",
+    color: "var(--ink)",
+    border: "1px solid var(--line)",
+    borderRadius: "var(--radius-s)",
+  },
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
   ".cm-completionDetail": { color: "var(--ink-soft)" },
 });
 
 /**
- * Text put in over other text is taken as one change of the document. Left to the browser, it would carry the old text's colours along as style attributes, which the
- * page's policy refuses. The document's selection says what is replaced: the editor's own may lag behind it.
+ * Applies replacing selected text as one document change. The browser's default would copy the old text's colours as
+ * style attributes, which the page's CSP refuses. Uses the document's selection: the editor's own may lag behind it.
  */
 const replacedAsOneChange = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
     const selection = document.getSelection();
-    if (event.inputType !== "insertText" || event.data === null || event.isComposing || selection?.type !== "Range") return false;
+    if (event.inputType !== "insertText" || event.data === null || event.isComposing || selection?.type !== "Range")
+      return false;
     const range = selection.getRangeAt(0);
     event.preventDefault();
-    replace(view, view.posAtDOM(range.startContainer, range.startOffset), view.posAtDOM(range.endContainer, range.endOffset), event.data);
+    replace(
+      view,
+      view.posAtDOM(range.startContainer, range.startOffset),
+      view.posAtDOM(range.endContainer, range.endOffset),
+      event.data,
+    );
     return true;
   },
 });
 
-/** Input handlers come first, as they do for typed text: one of them puts a typed bracket around a selection. */
+/** Runs input handlers first, as for typed text: one of them wraps a selection in a typed bracket. */
 function replace(view: EditorView, from: number, to: number, text: string): void {
   const insert = view.state.toText(text);
   const change = (): Transaction =>
-    view.state.update({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input.type", scrollIntoView: true });
+    view.state.update({
+      changes: { from, to, insert },
+      selection: { anchor: from + insert.length },
+      userEvent: "input.type",
+      scrollIntoView: true,
+    });
   const handled = view.state.facet(EditorView.inputHandler).some((handler) => handler(view, from, to, text, change));
   if (!handled) view.dispatch(change());
 }

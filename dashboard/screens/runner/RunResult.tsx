@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useGroups } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { addActionToGroup } from "../../changes/operations";
@@ -15,12 +15,18 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
   const { answer, cid } = ran;
   const [open, setOpen] = useState<"group" | "name">();
   const { error, usage } = answer;
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => void place.current?.scrollIntoView({ block: "nearest" }), [ran]);
   return (
-    <section className="card stack fade-in" aria-label="Result">
+    <section className="card stack fade-in result" aria-label="Result" ref={place}>
       <div className="row-between">
         <div className="row">
           <h2>Result</h2>
-          {answer.has_error ? <Badge kind="bad">{error?.code.replaceAll("_", " ") ?? "failed"}</Badge> : <Badge kind="good">succeeded</Badge>}
+          {answer.has_error ? (
+            <Badge kind="bad">{error?.code.replaceAll("_", " ") ?? "failed"}</Badge>
+          ) : (
+            <Badge kind="good">succeeded</Badge>
+          )}
         </div>
         <div className="row">
           <Button size="small" onPress={() => setOpen("name")}>
@@ -31,7 +37,12 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
           </Button>
         </div>
       </div>
-      {answer.has_error && <CodeBlock what="Error" text={[error?.message, error?.stack].filter((part) => part !== undefined).join("\n\n")} />}
+      {answer.has_error && (
+        <CodeBlock
+          what="Error"
+          text={[error?.message, error?.stack].filter((part) => part !== undefined).join("\n\n")}
+        />
+      )}
       <CodeBlock what="Response" text={JSON.stringify(answer.response, null, 2)} />
       {answer.logs !== "" && <CodeBlock what="Logs" text={answer.logs} />}
       <Facts
@@ -67,7 +78,7 @@ function Elsewhere({ ran: { code, params } }: { readonly ran: Ran }): ReactNode 
   );
 }
 
-function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
+export function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
   const { items } = useGroups();
   const [group, setGroup] = useState(items[0]?.id ?? "");
@@ -85,7 +96,12 @@ function AddToGroup({ cid, onClose }: { readonly cid: string; readonly onClose: 
       {items.length === 0 ? (
         <p>There are no groups yet.</p>
       ) : (
-        <Select label="Group" value={group} options={items.map(({ id, name: label }) => [id, label || `Group ${id}`] as const)} onChange={setGroup} />
+        <Select
+          label="Group"
+          value={group}
+          options={items.map(({ id, name: label }) => [id, label || `Group ${id}`] as const)}
+          onChange={setGroup}
+        />
       )}
     </FormDialog>
   );

@@ -1,16 +1,17 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
-import { usePkps } from "../../app/queries";
+import { readAgain, usePkps } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { Notice, PageHead } from "../../parts/bits";
 import { codeOf, wordsOf } from "../../parts/failures";
 import { Select, TextField } from "../../parts/Field";
 import { short } from "../../parts/text";
 import { useSession } from "../../session/context";
+import { cidOf } from "../actions/AddAction";
 import { draftOf, keepDraft, type Draft } from "./draft";
 import { Editor } from "./Editor";
 import { EXAMPLES } from "./examples";
-import { RunResult } from "./RunResult";
+import { AddToGroup, RunResult } from "./RunResult";
 import { paramsOf, runOnce, useRunKeys, type Ran } from "./run";
 
 const ANOTHER = "another";
@@ -41,11 +42,15 @@ export function Runner(): ReactNode {
       setFailure(error);
     }
     const isFree = session.kind === "key";
-    if (isFree) await queries.invalidateQueries({ predicate: ({ queryKey }) => ["signed", "list"].includes(String(queryKey[0])) });
+    if (isFree)
+      await readAgain(queries, { predicate: ({ queryKey }) => ["signed", "list"].includes(String(queryKey[0])) });
   };
   return (
     <>
-      <PageHead title="Runner" about="Write an action, run it, see what it answers. A run costs as much here as anywhere.">
+      <PageHead
+        title="Runner"
+        about="Write an action, run it, see what it answers. A run costs as much here as anywhere."
+      >
         <Examples onOpen={change} />
       </PageHead>
       <div className="runner">
@@ -73,23 +78,43 @@ export function Runner(): ReactNode {
             options={[...keys.map(({ hash, name }) => [hash, name || short(hash)] as const), [ANOTHER, "Another key"]]}
             onChange={setChosen}
           />
-          {chosen === ANOTHER && <TextField label="Usage key" type="password" code value={typed} onChange={setTyped} hint="Stays in the memory of this tab." />}
+          {chosen === ANOTHER && (
+            <TextField
+              label="Usage key"
+              type="password"
+              code
+              value={typed}
+              onChange={setTyped}
+              hint="Stays in the memory of this tab."
+            />
+          )}
           <Button look="primary" onPress={run}>
             Run
           </Button>
         </section>
       </div>
-      {failure !== undefined && <RunRefused failure={failure} />}
+      {failure !== undefined && <RunRefused failure={failure} code={draft.code} />}
       {ran !== undefined && <RunResult ran={ran} />}
     </>
   );
 }
 
-function RunRefused({ failure }: { readonly failure: unknown }): ReactNode {
+function RunRefused({ failure, code }: { readonly failure: unknown; readonly code: string }): ReactNode {
+  const [cid, setCid] = useState<string>();
   const denied = ["no_execute_scope", "action_not_permitted", "pkp_not_permitted"].includes(codeOf(failure));
   return (
     <Notice kind="bad">
-      {wordsOf(failure)} {denied && "List the action in a group where this key may run; you can do it below once it has run, or under Groups."}
+      <div className="row-between">
+        <span>
+          {wordsOf(failure)} {denied && "List the action in a group where this key may run."}
+        </span>
+        {denied && (
+          <Button size="small" onPress={async () => setCid(await cidOf(code))}>
+            Add this action to a group
+          </Button>
+        )}
+      </div>
+      {cid !== undefined && <AddToGroup cid={cid} onClose={() => setCid(undefined)} />}
     </Notice>
   );
 }
@@ -112,8 +137,14 @@ function Examples({ onOpen }: { readonly onOpen: (draft: Draft) => void }): Reac
   );
 }
 
-/** Writes a PKP's address into the parameters, so that nobody has to copy one. */
-function PkpInto({ params, onChange }: { readonly params: string; readonly onChange: (params: string) => void }): ReactNode {
+/** Inserts a PKP's address into the parameters. */
+function PkpInto({
+  params,
+  onChange,
+}: {
+  readonly params: string;
+  readonly onChange: (params: string) => void;
+}): ReactNode {
   const { items } = usePkps();
   const put = (pkpId: string): void => {
     try {

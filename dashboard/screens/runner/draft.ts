@@ -1,4 +1,6 @@
-/** What is in the editor, kept while the tab is open, so that a look at another screen loses nothing. Never stored. */
+/**
+ * The editor's content, kept in memory while the tab is open, so that switching screens loses nothing. Never stored.
+ */
 import { EXAMPLES } from "./examples";
 
 export interface Draft {

@@ -1,9 +1,9 @@
-/** The repository's own examples, as they are; each with parameters to begin with. */
+/** The repository's own examples, unchanged, each with initial parameters. */
 import encryptSecret from "../../../examples/encrypt-secret.js?raw";
 import gateOnFetch from "../../../examples/gate-on-fetch.js?raw";
 import hello from "../../../examples/hello.js?raw";
 import identity from "../../../examples/action-identity.js?raw";
-import priceOracle from "../../../examples/price-oracle.js?raw";
+import priceOracle from "../../../examples/price-oracle/oracle.js?raw";
 import readContract from "../../../examples/read-contract.js?raw";
 import signMessage from "../../../examples/sign-message.js?raw";
 import signTransaction from "../../../examples/sign-transaction.js?raw";
@@ -13,20 +13,45 @@ export interface Example {
   readonly name: string;
   readonly code: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** Its parameters name a PKP. */
+  /** Whether its parameters name a PKP. */
   readonly pkp: boolean;
 }
 
-export const SIGN_EXAMPLE: Example = { name: "Sign a message", code: signMessage, params: { message: "hello" }, pkp: true };
+export const SIGN_EXAMPLE: Example = {
+  name: "Sign a message",
+  code: signMessage,
+  params: { message: "hello" },
+  pkp: true,
+};
 
 export const EXAMPLES: readonly Example[] = [
   { name: "Hello", code: hello, params: { name: "world" }, pkp: false },
   SIGN_EXAMPLE,
   { name: "Sign typed data", code: signTypedData, params: { amount: "1000000000000000000" }, pkp: true },
-  { name: "Sign a transaction", code: signTransaction, params: { to: "0x000000000000000000000000000000000000dEaD", valueWei: "1000000000000000" }, pkp: true },
+  {
+    name: "Sign a transaction",
+    code: signTransaction,
+    params: { to: "0x000000000000000000000000000000000000dEaD", valueWei: "1000000000000000" },
+    pkp: true,
+  },
   { name: "Keep a secret", code: encryptSecret, params: { secret: "only for this PKP" }, pkp: true },
   { name: "Prove which code spoke", code: identity, params: { statement: "the sky is blue" }, pkp: false },
-  { name: "Sign while a value allows it", code: gateOnFetch, params: { url: "https://example.com/value.json", atLeast: 10, message: "ok" }, pkp: true },
-  { name: "Price oracle", code: priceOracle, params: { pair: "ETH/USD", urls: ["https://example.com/a.json", "https://example.com/b.json"] }, pkp: true },
-  { name: "Read a contract", code: readContract, params: { rpcUrl: "https://example.com/rpc", token: "0x…", holder: "0x…" }, pkp: true },
+  {
+    name: "Sign while a value allows it",
+    code: gateOnFetch,
+    params: { url: "https://example.com/value.json", atLeast: 10, message: "ok" },
+    pkp: true,
+  },
+  {
+    name: "Price oracle",
+    code: priceOracle,
+    params: { pair: "ETH/USD", urls: ["https://example.com/a.json", "https://example.com/b.json"] },
+    pkp: true,
+  },
+  {
+    name: "Read a contract",
+    code: readContract,
+    params: { rpcUrl: "https://example.com/rpc", token: "0x…", holder: "0x…" },
+    pkp: true,
+  },
 ];

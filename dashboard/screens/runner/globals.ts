@@ -1,4 +1,4 @@
-/** What running actions find beside the language itself, for the editor's completion. docs/actions.md tells more. */
+/** The globals of actions beyond the language, for the editor's completion. Details: docs/actions.md. */
 export interface Ability {
   readonly name: string;
   readonly detail: string;

@@ -11,16 +11,20 @@ export interface Ran {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** The keys this tab can run with: the one signed in with first, then those made here. */
+/** The keys this tab can run with: first the one used to sign in, then those made here. */
 export function useRunKeys(): readonly KnownKey[] {
   const session = useSession();
   const { keys } = useSessions();
   if (session.kind === "wallet") return keys;
-  const own = { key: session.key, hash: session.account.id, name: session.isOwner ? "The account key" : "The key you signed in with" };
+  const own = {
+    key: session.key,
+    hash: session.account.id,
+    name: session.isOwner ? "The account key" : "The key you signed in with",
+  };
   return [own, ...keys.filter(({ key }) => key !== session.key)];
 }
 
-/** @throws Error in words when the text is no JSON object. */
+/** @throws Error with a readable message when the text is not a JSON object. */
 export function paramsOf(text: string): Record<string, unknown> {
   let value: unknown;
   try {

@@ -1,9 +1,13 @@
-/** The same run from elsewhere. The key is never written into the text: it stays a variable. */
+/** Snippets for the same run from other clients. The key is never inserted: it stays a variable. */
 const indented = (text: string): string => text.replaceAll("\n", "\n  ");
 
 export function curlOf(origin: string, code: string, params: unknown): string {
   const body = JSON.stringify({ code, js_params: params }, null, 2).replaceAll("'", `'\\''`);
-  return [`curl -sS ${origin}/core/v1/run_action \\`, `  -H "X-Api-Key: $KEY" -H "Content-Type: application/json" \\`, `  -d '${body}'`].join("\n");
+  return [
+    `curl -sS ${origin}/core/v1/run_action \\`,
+    `  -H "X-Api-Key: $KEY" -H "Content-Type: application/json" \\`,
+    `  -d '${body}'`,
+  ].join("\n");
 }
 
 export function sdkOf(origin: string, code: string, params: unknown): string {

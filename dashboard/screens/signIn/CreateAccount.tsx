@@ -16,11 +16,20 @@ const MODES = [
 ] as const;
 const ABOUT: Readonly<Record<Mode, string>> = {
   api: "The service keeps the account for you and pays the network fees. You get one API key. You can hand the account to a wallet later.",
-  wallet: "ChainSecured: only your wallet can change the account, not even the operator can. Your wallet pays the network fees.",
+  wallet:
+    "ChainSecured: only your wallet can change the account, not even the operator can. Your wallet pays the network fees, or your credit does where it holds no coin.",
 };
 
-/** Makes an account of either mode. The key of an API-mode account is shown once, and kept before anything else happens. */
-export function CreateAccount({ mode: first, onClose }: { readonly mode: Mode; readonly onClose: () => void }): ReactNode {
+/**
+ * Makes an account of either mode. The key of an API-mode account is shown once and must be stored before continuing.
+ */
+export function CreateAccount({
+  mode: first,
+  onClose,
+}: {
+  readonly mode: Mode;
+  readonly onClose: () => void;
+}): ReactNode {
   const { begin } = useSessions();
   const [mode, setMode] = useState<Mode>(first);
   const [strings, setStrings] = useState<Strings>({ name: "", description: "" });
@@ -29,7 +38,11 @@ export function CreateAccount({ mode: first, onClose }: { readonly mode: Mode; r
   const [withWallet, setWithWallet] = useState(false);
 
   const makeWithKey = async (): Promise<void> => {
-    const body = { account_name: strings.name, account_description: strings.description, ...(email === "" ? {} : { email }) };
+    const body = {
+      account_name: strings.name,
+      account_description: strings.description,
+      ...(email === "" ? {} : { email }),
+    };
     const { account } = await createAccount({ baseUrl: location.origin }, body);
     const client = createClient({ baseUrl: location.origin, apiKey: account.api_key });
     const [shown, config] = await Promise.all([client.account(), openClient.getNodeChainConfig()]);
@@ -45,7 +58,12 @@ export function CreateAccount({ mode: first, onClose }: { readonly mode: Mode; r
         title="Keep your API key"
         about="This key is your account: whoever has it can do everything. It is shown once and nobody can recover it."
       >
-        <SecretOnce secret={made.key} what="API key" file={`${made.account.name || "account"}-key.txt`} onKept={() => begin(made)} />
+        <SecretOnce
+          secret={made.key}
+          what="API key"
+          file={`${made.account.name || "account"}-key.txt`}
+          onKept={() => begin(made)}
+        />
       </Dialog>
     );
   }
@@ -66,15 +84,33 @@ export function CreateAccount({ mode: first, onClose }: { readonly mode: Mode; r
       <p className="soft small">{ABOUT[mode]}</p>
       <StringsFields value={strings} onChange={setStrings} placeholder="Acme" />
       {mode === "api" && (
-        <TextField label="Email" type="email" value={email} onChange={setEmail} placeholder="Optional" hint="For payment receipts. Never on the blockchain." />
+        <TextField
+          label="Email"
+          type="email"
+          value={email}
+          onChange={setEmail}
+          placeholder="Optional"
+          hint="For payment receipts. Never on the blockchain."
+        />
       )}
     </FormDialog>
   );
 }
 
-type WalletStep = { readonly connection: Connection; readonly chain: bigint; readonly client?: ChainSecuredClient; readonly gas?: string };
+type WalletStep = {
+  readonly connection: Connection;
+  readonly chain: bigint;
+  readonly client?: ChainSecuredClient;
+  readonly gas?: string;
+};
 
-function CreateWithWallet({ strings, onClose }: { readonly strings: Strings; readonly onClose: () => void }): ReactNode {
+function CreateWithWallet({
+  strings,
+  onClose,
+}: {
+  readonly strings: Strings;
+  readonly onClose: () => void;
+}): ReactNode {
   const { begin } = useSessions();
   const found = useWallets();
   const [step, setStep] = useState<WalletStep>();
@@ -108,7 +144,15 @@ function CreateWithWallet({ strings, onClose }: { readonly strings: Strings; rea
   }
   const { client, connection } = step;
   if (client === undefined)
-    return <OtherChain connection={connection} config={config} chain={step.chain} onClose={onClose} onSwitched={() => void ready(connection)} />;
+    return (
+      <OtherChain
+        connection={connection}
+        config={config}
+        chain={step.chain}
+        onClose={onClose}
+        onSwitched={() => void ready(connection)}
+      />
+    );
   return (
     <FormDialog
       open
@@ -131,8 +175,8 @@ function CreateWithWallet({ strings, onClose }: { readonly strings: Strings; rea
         ]}
       />
       <p>
-        Your wallet pays the network fee: {step.gas} gas, or the service does where the wallet holds no coin. Then it signs once more, free of charge, to sign
-        in.
+        Your wallet pays the network fee: {step.gas} gas, or the service does where the wallet holds no coin. Then it
+        signs once more, free of charge, to sign in.
       </p>
     </FormDialog>
   );

@@ -11,7 +11,7 @@ import { WalletSignIn } from "./WalletSignIn";
 
 const SERVICE = document.title;
 
-/** Whoever comes in: with a key, with a wallet, or new. */
+/** Sign-in with a key or a wallet, or a new account. */
 export function SignIn(): ReactNode {
   const { farewell } = useSessions();
   const [creating, setCreating] = useState<"api" | "wallet">();
@@ -24,7 +24,10 @@ export function SignIn(): ReactNode {
           {SERVICE}
         </div>
         <h1>Keys that only your code can use.</h1>
-        <p>Create key pairs that live inside protected hardware, write the code that may use them, and decide who may run it.</p>
+        <p>
+          Create key pairs that live inside protected hardware, write the code that may use them, and decide who may run
+          it.
+        </p>
         <ol className="points">
           <li>No private key to store, copy or lose.</li>
           <li>Every permission is written on a public blockchain.</li>
@@ -70,12 +73,17 @@ function KeySignIn(): ReactNode {
         onChange={setKey}
         hint="Your account key or a usage key. It stays in the memory of this tab."
       />
-      <Check label="Remember in this tab" hint="Survives a reload, and ends when the tab is closed." checked={remember} onChange={setRemember} />
+      <Check
+        label="Remember in this tab"
+        hint="Survives a reload, and ends when the tab is closed."
+        checked={remember}
+        onChange={setRemember}
+      />
     </Form>
   );
 }
 
-/** A remembered key signs in by itself after a reload; one that is no longer good is forgotten. */
+/** A remembered key signs in automatically after a reload; an invalid one is forgotten. */
 function useRememberedKey(): boolean {
   const { begin, end, farewell } = useSessions();
   const [key] = useState(rememberedKey);

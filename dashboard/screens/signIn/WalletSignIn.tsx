@@ -14,13 +14,24 @@ type Step =
   | { readonly at: "idle" }
   | { readonly at: "choose"; readonly for: Purpose }
   | { readonly at: "busy" }
-  | { readonly at: "otherChain"; readonly connection: Connection; readonly config: ChainConfig; readonly chain: bigint; readonly for: Purpose }
+  | {
+      readonly at: "otherChain";
+      readonly connection: Connection;
+      readonly config: ChainConfig;
+      readonly chain: bigint;
+      readonly for: Purpose;
+    }
   | { readonly at: "noAccount" }
-  | { readonly at: "which"; readonly connection: Connection; readonly config: ChainConfig; readonly accounts: readonly string[] }
+  | {
+      readonly at: "which";
+      readonly connection: Connection;
+      readonly config: ChainConfig;
+      readonly accounts: readonly string[];
+    }
   | { readonly at: "safe"; readonly connection: Connection; readonly config: ChainConfig };
 type Purpose = "own" | "safe";
 
-/** From a wallet to a session: choose it, connect, be on the right chain, sign once. */
+/** Wallet sign-in: choose the wallet, connect, switch to the right chain, sign once. */
 export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): ReactNode {
   const { begin } = useSessions();
   const found = useWallets();
@@ -43,7 +54,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
     if (purpose === "safe") return { at: "safe", connection, config };
     return signIn(connection, config);
   };
-  /** A wallet that owns several accounts, or was given the one it owns, says which it means. */
+  /** A wallet that owns several accounts, or one transferred to it, must name the account. */
   const signIn = async (connection: Connection, config: ChainConfig, accountId?: string): Promise<Step> => {
     try {
       const session = await (await walletTools()).signInWithWallet(connection, config, accountId);
@@ -51,13 +62,16 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
       begin(session);
       return { at: "idle" };
     } catch (error) {
-      const accounts = error instanceof ClientError && error.code === "account_not_named" ? error.facts["accounts"] : undefined;
+      const accounts =
+        error instanceof ClientError && error.code === "account_not_named" ? error.facts["accounts"] : undefined;
       if (!Array.isArray(accounts)) throw error;
       return { at: "which", connection, config, accounts: accounts.map(String) };
     }
   };
   const connect = (detail: FoundWallet, purpose: Purpose): Promise<void> =>
-    attempt(async () => enter(await (await walletTools()).connectWallet(detail), await openClient.getNodeChainConfig(), purpose));
+    attempt(async () =>
+      enter(await (await walletTools()).connectWallet(detail), await openClient.getNodeChainConfig(), purpose),
+    );
   const start = (purpose: Purpose): unknown => {
     const [only, ...others] = found;
     if (only !== undefined && others.length === 0) return connect(only, purpose);
@@ -81,10 +95,17 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
         My account belongs to a Safe
       </Button>
       <Dialog open={step.at === "choose"} onClose={() => setStep({ at: "idle" })} title="Choose a wallet">
+        {found.length === 0 && (
+          <p>You need no wallet to begin: create an account with an API key, and hand it to a wallet later.</p>
+        )}
         <WalletList found={found} onChoose={(detail) => connect(detail, step.at === "choose" ? step.for : "own")} />
       </Dialog>
       {step.at === "otherChain" && (
-        <OtherChain {...step} onClose={() => setStep({ at: "idle" })} onSwitched={() => attempt(() => enter(step.connection, step.config, step.for))} />
+        <OtherChain
+          {...step}
+          onClose={() => setStep({ at: "idle" })}
+          onSwitched={() => attempt(() => enter(step.connection, step.config, step.for))}
+        />
       )}
       {step.at === "which" && (
         <Dialog
@@ -109,15 +130,19 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
   );
 }
 
-export function WalletList({ found, onChoose }: { readonly found: readonly FoundWallet[]; readonly onChoose: (detail: FoundWallet) => void }): ReactNode {
-  if (found.length === 0) {
+export function WalletList({
+  found,
+  onChoose,
+}: {
+  readonly found: readonly FoundWallet[];
+  readonly onChoose: (detail: FoundWallet) => void;
+}): ReactNode {
+  if (found.length === 0)
     return (
       <p>
-        No wallet was found in this browser. Install one, for example a browser extension, and load this page again. To start without a wallet, create an
-        account.
+        No wallet was found in this browser. Install one, for example a browser extension, and load this page again.
       </p>
     );
-  }
   return (
     <ul className="stack-s">
       {found.map((detail) => (
@@ -178,11 +203,22 @@ function SafeSignIn({
       about="You prepare the changes here and save them as one file. The Safe's signers load it in the Transaction Builder, sign it and execute it."
       submit="Continue"
       onSubmit={async () =>
-        begin(await (await walletTools()).prepareForSafe(connection, config, safe.trim(), account.trim() === "" ? undefined : account.trim()))
+        begin(
+          await (
+            await walletTools()
+          ).prepareForSafe(connection, config, safe.trim(), account.trim() === "" ? undefined : account.trim()),
+        )
       }
     >
       <TextField label="Safe address" code required value={safe} onChange={setSafe} placeholder="0x…" />
-      <TextField label="Account id" code value={account} onChange={setAccount} placeholder="0x…" hint="Only for an account that was handed over to the Safe." />
+      <TextField
+        label="Account id"
+        code
+        value={account}
+        onChange={setAccount}
+        placeholder="0x…"
+        hint="Only for an account that was handed over to the Safe."
+      />
     </FormDialog>
   );
 }

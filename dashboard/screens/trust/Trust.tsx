@@ -12,7 +12,10 @@ export function Trust(): ReactNode {
   const info = useQuery({ queryKey: ["info"], queryFn: () => openClient.info(), staleTime: Infinity });
   return (
     <>
-      <PageHead title="Trust" about="You need not believe this service. What it says about itself can be checked, and this is where to begin." />
+      <PageHead
+        title="Trust"
+        about="You need not believe this service. What it says about itself can be checked, and this is where to begin."
+      />
       {info.data !== undefined && <Tee tee={info.data.tee} />}
       {info.error !== null && <Notice kind="bad">{wordsOf(info.error)}</Notice>}
       <Stated info={info.data} />
@@ -32,7 +35,10 @@ function Tee({ tee }: { readonly tee: "dstack" | "simulated" | "none" }): ReactN
   }
   const [word, about] =
     tee === "simulated"
-      ? ["SIMULATED", "The TEE of this service is made up, for development. Its quotes are signed by nobody. Do not keep anything of value here."]
+      ? [
+          "SIMULATED",
+          "The TEE of this service is made up, for development. Its quotes are signed by nobody. Do not keep anything of value here.",
+        ]
       : ["NO TEE", "This service runs without a TEE. Whoever runs the machine can read the keys."];
   return (
     <div className="card large-warning" role="note">
@@ -45,7 +51,11 @@ function Tee({ tee }: { readonly tee: "dstack" | "simulated" | "none" }): ReactN
 function Stated({ info }: { readonly info: Awaited<ReturnType<typeof openClient.info>> | undefined }): ReactNode {
   const { config } = useSession();
   const { data: account } = useAccount();
-  const { data: payers } = useQuery({ queryKey: ["payers"], queryFn: () => openClient.getApiPayers(), staleTime: 60_000 });
+  const { data: payers } = useQuery({
+    queryKey: ["payers"],
+    queryFn: () => openClient.getApiPayers(),
+    staleTime: 60_000,
+  });
   const { data: limits } = useLimits();
   return (
     <section className="card stack" aria-label="What the service states">
@@ -53,17 +63,43 @@ function Stated({ info }: { readonly info: Awaited<ReturnType<typeof openClient.
       <Facts
         items={[
           ["Chain", `${config.chain_name} (${config.chain_id})${config.testnet ? ", a test network" : ""}`],
-          ["Account contract", <Id key="c" value={config.contract_address} what="contract" href={explorerOf(config, "address", config.contract_address)} />],
-          ["Your account's owner", <Id key="o" value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />],
+          [
+            "Account contract",
+            <Id
+              key="c"
+              value={config.contract_address}
+              what="contract"
+              href={explorerOf(config, "address", config.contract_address)}
+            />,
+          ],
+          [
+            "Your account's owner",
+            <Id key="o" value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />,
+          ],
           [
             "Who can change your account",
-            account.managed ? "The service, on the word of your account key (API mode)" : "Your wallet or multisig only (ChainSecured)",
+            account.managed
+              ? "The service, on the word of your account key (API mode)"
+              : "Your wallet or multisig only (ChainSecured)",
           ],
           ["Addresses that write for API-mode accounts", payers === undefined ? "…" : String(payers.length)],
-          ["Application", info?.app_id === undefined ? "not stated" : <Id key="a" value={info.app_id} what="application id" />],
-          ["Compose hash", info?.compose_hash === undefined ? "not stated" : <Id key="h" value={info.compose_hash} what="compose hash" />],
+          [
+            "Application",
+            info?.app_id === undefined ? "not stated" : <Id key="a" value={info.app_id} what="application id" />,
+          ],
+          [
+            "Compose hash",
+            info?.compose_hash === undefined ? (
+              "not stated"
+            ) : (
+              <Id key="h" value={info.compose_hash} what="compose hash" />
+            ),
+          ],
           ["Key namespace", <Id key="n" value={config.key_namespace} what="key namespace" />],
-          ["Actions may read private keys", limits === undefined ? "…" : limits.private_keys_allowed ? "yes, where a group allows the action" : "no"],
+          [
+            "Actions may read private keys",
+            limits === undefined ? "…" : limits.private_keys_allowed ? "yes, where a group allows the action" : "no",
+          ],
         ]}
       />
     </section>
@@ -95,8 +131,8 @@ function Checks(): ReactNode {
         <Button onPress={check}>{steps === undefined ? "Check now" : "Check again"}</Button>
       </div>
       <p className="soft">
-        A fresh random number is sent; the answer is taken apart here and every hash is computed again. This page came from the service, so treat what it finds
-        as a first look.
+        A fresh random number is sent; the answer is taken apart here and every hash is computed again. This page came
+        from the service, so treat what it finds as a first look.
       </p>
       {failure !== undefined && <Notice kind="bad">{failure}</Notice>}
       {steps !== undefined && (
@@ -123,8 +159,9 @@ function Yourself(): ReactNode {
     <section className="card stack" aria-label="Check it yourself">
       <h2>Check all of it yourself</h2>
       <p>
-        What a page cannot check, a program on your own machine can: the signature chain up to the processor's maker, the machine image, the allow-list contract
-        on chain {config.chain_id}, that the images are what this source builds, and that this very connection ends inside the TEE.
+        What a page cannot check, a program on your own machine can: the signature chain up to the processor's maker,
+        the machine image, the allow-list contract on chain {config.chain_id}, that the images are what this source
+        builds, and that this very connection ends inside the TEE.
       </p>
       <CodeBlock what="Command" text={command} />
     </section>

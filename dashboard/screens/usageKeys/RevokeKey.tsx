@@ -6,7 +6,7 @@ import { Button } from "../../parts/Button";
 import { FormDialog } from "../../parts/Dialog";
 import { quoted } from "../../parts/text";
 
-/** The button and the question behind it. */
+/** The button and its confirmation. */
 export function RevokeKey({ usageKey }: { readonly usageKey: UsageKey }): ReactNode {
   const { perform } = useChanges();
   const [asking, setAsking] = useState(false);

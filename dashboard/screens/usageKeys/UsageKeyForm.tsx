@@ -13,9 +13,9 @@ import { useSessions } from "../../session/context";
 interface Props {
   readonly onClose: () => void;
   readonly onMade?: (hash: string) => void;
-  /** Changed when given; else a new one is made. */
+  /** The key to change; without it a new one is made. */
   readonly usageKey?: UsageKey;
-  /** Groups ticked from the start. */
+  /** Initially selected groups. */
   readonly groups?: readonly string[];
   readonly name?: string;
 }
@@ -35,7 +35,9 @@ export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = 
   const [made, setMade] = useState<Made>();
 
   const submit = async (): Promise<boolean> => {
-    if (usageKey !== undefined) return (await perform(updateUsageKey(usageKey.id, scopes, names))).state !== "cancelled";
+    if (scopes.balance === NO_SUM) throw new Error(`The spending cap is no sum. ${CAP_HINT}`);
+    if (usageKey !== undefined)
+      return (await perform(updateUsageKey(usageKey.id, scopes, names))).state !== "cancelled";
     const outcome = await perform(createUsageKey(scopes, names));
     if (outcome.state === "cancelled") return false;
     const { usage_api_key: key, api_key_hash: hash } = outcome.state === "done" ? outcome.result : outcome.early;
@@ -72,7 +74,11 @@ export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = 
       submit={usageKey === undefined ? "Create usage key" : "Save"}
       onSubmit={submit}
     >
-      <StringsFields value={scopes} onChange={({ name: label, description }) => setScopes({ ...scopes, name: label, description })} placeholder="Payout bot" />
+      <StringsFields
+        value={scopes}
+        onChange={({ name: label, description }) => setScopes({ ...scopes, name: label, description })}
+        placeholder="Payout bot"
+      />
       <ScopeFields scopes={scopes} groups={groups} onChange={setScopes} />
       <Terms scopes={scopes} onChange={setScopes} />
       <Notice kind="good">
@@ -107,7 +113,10 @@ function blank(name: string, groups: readonly string[]): Scopes {
 
 function scopesOf(key: UsageKey): Scopes {
   const { name, description, can_create_groups, can_delete_groups, can_create_pkps, expiration, balance } = key;
-  const lists = Object.fromEntries(SCOPE_LISTS.map(([list]) => [list, [...key[list]]])) as Pick<Scopes, (typeof SCOPE_LISTS)[number][0]>;
+  const lists = Object.fromEntries(SCOPE_LISTS.map(([list]) => [list, [...key[list]]])) as Pick<
+    Scopes,
+    (typeof SCOPE_LISTS)[number][0]
+  >;
   return { name, description, can_create_groups, can_delete_groups, can_create_pkps, ...lists, expiration, balance };
 }
 
@@ -119,7 +128,10 @@ interface FieldsProps {
 const EVERY_GROUP: Option = { id: "0", label: "Every group", hint: "Also those made later" };
 
 function ScopeFields({ scopes, groups, onChange }: FieldsProps & { readonly groups: readonly Group[] }): ReactNode {
-  const options = [EVERY_GROUP, ...groups.map(({ id, name }) => ({ id, label: name || `Group ${id}`, hint: `Group ${id}` }))];
+  const options = [
+    EVERY_GROUP,
+    ...groups.map(({ id, name }) => ({ id, label: name || `Group ${id}`, hint: `Group ${id}` })),
+  ];
   const [run, ...manage] = SCOPE_LISTS;
   const picker = ([list, what]: (typeof SCOPE_LISTS)[number]): ReactNode => (
     <Picker
@@ -141,7 +153,12 @@ function ScopeFields({ scopes, groups, onChange }: FieldsProps & { readonly grou
           <fieldset className="stack-s">
             <legend className="label">In the whole account</legend>
             {SCOPE_FLAGS.map(([flag, what]) => (
-              <Check key={flag} label={`May ${what}`} checked={scopes[flag]} onChange={(on) => onChange({ ...scopes, [flag]: on })} />
+              <Check
+                key={flag}
+                label={`May ${what}`}
+                checked={scopes[flag]}
+                onChange={(on) => onChange({ ...scopes, [flag]: on })}
+              />
             ))}
           </fieldset>
         </div>
@@ -150,8 +167,9 @@ function ScopeFields({ scopes, groups, onChange }: FieldsProps & { readonly grou
   );
 }
 
-/** "Every group" says it all: beside it no other is named. */
-const onlyEvery = (chosen: readonly string[]): string[] => (chosen.at(-1) === "0" ? ["0"] : chosen.filter((id) => id !== "0"));
+/** "Every group" excludes any other selection. */
+const onlyEvery = (chosen: readonly string[]): string[] =>
+  chosen.at(-1) === "0" ? ["0"] : chosen.filter((id) => id !== "0");
 
 const DAYS = [
   ["0", "Never"],
@@ -164,31 +182,62 @@ const DAYS = [
 
 function Terms({ scopes, onChange }: FieldsProps): ReactNode {
   const [choice, setChoice] = useState(scopes.expiration === "0" ? "0" : "date");
+  const [cap, setCap] = useState(() => capText(scopes.balance));
   const choose = (next: string): void => {
     setChoice(next);
-    if (next !== "date") onChange({ ...scopes, expiration: next === "0" ? "0" : String(Math.floor(Date.now() / 1000) + Number(next) * 86_400) });
+    if (next !== "date")
+      onChange({
+        ...scopes,
+        expiration: next === "0" ? "0" : String(Math.floor(Date.now() / 1000) + Number(next) * 86_400),
+      });
   };
   return (
     <div className="two">
       <div className="stack-s">
         <Select label="Expires" value={choice} options={DAYS} onChange={choose} />
         {choice === "date" && (
-          <TextField label="Last day" type="date" value={dateOf(scopes.expiration)} onChange={(date) => onChange({ ...scopes, expiration: endOfDay(date) })} />
+          <TextField
+            label="Last day"
+            type="date"
+            required
+            min={dateOf(String(Math.floor(Date.now() / 1000)))}
+            value={dateOf(scopes.expiration)}
+            onChange={(date) => onChange({ ...scopes, expiration: endOfDay(date) })}
+          />
         )}
       </div>
       <TextField
         label="Spending cap in dollars"
         inputMode="decimal"
         placeholder="No cap"
-        value={capText(scopes.balance)}
-        onChange={(text) => onChange({ ...scopes, balance: capCents(text) })}
-        hint={Number(scopes.balance) === 0 ? "Over the key's whole life." : `At most ${(Number(scopes.balance) / 100).toFixed(2)} dollars over its life.`}
+        value={cap}
+        onChange={(text) => {
+          setCap(text);
+          onChange({ ...scopes, balance: capCents(text) ?? NO_SUM });
+        }}
+        hint={scopes.balance === NO_SUM ? CAP_HINT : "Over the key's whole life."}
       />
     </div>
   );
 }
 
-const dateOf = (expiration: string): string => (expiration === "0" ? "" : new Date(Number(expiration) * 1000).toISOString().slice(0, 10));
-const endOfDay = (date: string): string => (date === "" ? "0" : String(Math.floor(Date.parse(`${date}T23:59:59Z`) / 1000)));
-const capText = (balance: string): string => (balance === "0" ? "" : String(Number(balance) / 100));
-const capCents = (text: string): string => String(Math.max(0, Math.round(Number(text.replace(",", ".")) * 100)) || 0);
+/** Days are in the user's time zone: a key whose last day is the 5th expires at the end of the 5th there. */
+function dateOf(expiration: string): string {
+  if (expiration === "0") return "";
+  const at = new Date(Number(expiration) * 1000);
+  return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+}
+const endOfDay = (date: string): string =>
+  date === "" ? "0" : String(Math.floor(new Date(`${date}T23:59:59`).getTime() / 1000));
+
+/** Stands for an unreadable amount, with which nothing is made. */
+const NO_SUM = "";
+const CAP_HINT = "A sum like 25 or 2.50; empty for no cap.";
+const capText = (balance: string): string =>
+  balance === "0" ? "" : (Number(balance) / 100).toFixed(2).replace(/\.00$/, "");
+
+function capCents(text: string): string | undefined {
+  const sum = text.trim().replace(/^\$/, "").replace(",", ".");
+  if (sum === "") return "0";
+  return /^\d{1,10}(\.\d{1,2})?$/.test(sum) && Number(sum) > 0 ? String(Math.round(Number(sum) * 100)) : undefined;
+}

@@ -21,7 +21,10 @@ export function UsageKeys(): ReactNode {
   const columns = useMemo(() => columnsOf(names, (editing) => setOpen({ editing })), [names]);
   return (
     <>
-      <PageHead title="Usage keys" about="Give each program a key of its own that may do what it needs and nothing else. Keep the account itself to yourself.">
+      <PageHead
+        title="Usage keys"
+        about="Give each program a key of its own that may do what it needs and nothing else. Keep the account itself to yourself."
+      >
         {items.length > 0 && <RevokeAll keys={items} />}
         <Button look="primary" onPress={() => setOpen("create")}>
           Create usage key
@@ -37,6 +40,7 @@ export function UsageKeys(): ReactNode {
       {items.length > 0 && (
         <DataTable
           label="Usage keys"
+          unit={["key", "keys"]}
           rows={items}
           total={total}
           columns={columns}
@@ -52,7 +56,7 @@ export function UsageKeys(): ReactNode {
 
 const SOON_SECONDS = 7 * 86_400;
 
-/** How long a key has, said when that is little. */
+/** A key's expiry, with a warning when it is near. */
 export function Expiry({ usageKey }: { readonly usageKey: UsageKey }): ReactNode {
   const at = Number(usageKey.expiration);
   if (at === 0) return <span className="soft">never</span>;
@@ -78,10 +82,25 @@ const columnsOf = (names: GroupNames, onEdit: (key: UsageKey) => void): readonly
   {
     title: "May",
     width: "minmax(12rem, 2fr)",
-    cell: (key) => <span className="small">{scopeSentences({ ...key, expiration: "0", balance: "0" } as never, names).join(" ")}</span>,
+    cell: (key) => (
+      <span className="small">
+        {scopeSentences({ ...key, expiration: "0", balance: "0" } as never, names).join(" ")}
+      </span>
+    ),
   },
-  { title: "Expires", width: "8rem", cell: (key) => <Expiry usageKey={key} />, by: ({ expiration }) => (expiration === "0" ? Infinity : Number(expiration)) },
-  { title: "Spent", width: "8rem", end: true, cell: (key) => <Spent usageKey={key} />, by: ({ spent_cents }) => spent_cents ?? 0 },
+  {
+    title: "Expires",
+    width: "8rem",
+    cell: (key) => <Expiry usageKey={key} />,
+    by: ({ expiration }) => (expiration === "0" ? Infinity : Number(expiration)),
+  },
+  {
+    title: "Spent",
+    width: "8rem",
+    end: true,
+    cell: (key) => <Spent usageKey={key} />,
+    by: ({ spent_cents }) => spent_cents ?? 0,
+  },
   {
     title: "",
     width: "10rem",
@@ -99,7 +118,8 @@ const columnsOf = (names: GroupNames, onEdit: (key: UsageKey) => void): readonly
 
 function Spent({ usageKey: { spent_cents: spent, balance } }: { readonly usageKey: UsageKey }): ReactNode {
   const cap = balance === "0" ? "" : ` of ${dollars(Number(balance))}`;
-  if (spent === undefined) return <span className="soft number">{cap === "" ? "–" : `cap ${dollars(Number(balance))}`}</span>;
+  if (spent === undefined)
+    return <span className="soft number">{cap === "" ? "–" : `cap ${dollars(Number(balance))}`}</span>;
   return (
     <span className="number">
       {dollars(spent)}

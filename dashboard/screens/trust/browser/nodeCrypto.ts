@@ -1,4 +1,4 @@
-/** As much of Node's crypto module as the verifier uses, for browsers. */
+/** The part of Node's crypto module that the verifier uses, for browsers. */
 import { sha256, sha384, sha512 } from "@noble/hashes/sha2";
 import { Buffer } from "buffer";
 
@@ -25,7 +25,7 @@ export const createHash = (algorithm: keyof typeof ALGORITHMS): Hash => new Hash
 
 const DER_SEQUENCE = 0x30;
 
-/** The verifier asks a certificate for its own bytes only. */
+/** The verifier uses only a certificate's raw bytes. */
 export class X509Certificate {
   constructor(readonly raw: Buffer) {
     if (raw[0] !== DER_SEQUENCE) throw new Error("no DER sequence");

@@ -1,4 +1,7 @@
-/** The signature chain of a quote is checked by the verifier on one's own machine: a page that the service itself has sent could say anything about it. */
+/**
+ * The signature chain of a quote is checked only by the verifier on the user's own machine: a page served by the
+ * service could claim anything.
+ */
 import { z } from "zod";
 
 export const collateralSchema = z.never();

@@ -1,0 +1,126 @@
+/**
+ * The server of `keywright mcp`: the service's operations as Model Context Protocol tools over standard input and
+ * output. For agents: accepts a usage key and nothing stronger, and offers tools with effects only under
+ * --allow-writes.
+ */
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import {
+  CallToolRequestSchema,
+  ListToolsRequestSchema,
+  type CallToolResult,
+  type Tool,
+} from "@modelcontextprotocol/sdk/types.js";
+import { cidOfCode } from "../../protocol/cid";
+import { routeOf } from "../../protocol/http";
+import { keyIdOf, type ApiKey } from "../../protocol/ids";
+import { createClient } from "../api";
+import { ClientError } from "../errors";
+import { ALL_OPERATIONS, type OperationName } from "../operations";
+import { settingsOf } from "./config";
+import type { Context } from "./context";
+import { WrongUse, failureOf } from "./failure";
+import { inputSchema } from "./spec";
+
+/** Authentication kinds of owners, wallets and browsers, which a usage key cannot satisfy. */
+const NOT_FOR_AGENTS: ReadonlySet<string> = new Set([
+  "ownerKey",
+  "accountKey",
+  "ownerOrWallet",
+  "identityOptional",
+  "stripe",
+]);
+const WALLET_OPERATIONS: ReadonlySet<string> = new Set([
+  "createWalletWithSignature",
+  "addUsageApiKeyWithSignature",
+  "createPaymentIntent",
+  "confirmPayment",
+]);
+
+/** The tools, named as the operations are in the SDK. */
+export function agentTools(allowWrites: boolean): Tool[] {
+  return ALL_OPERATIONS.filter((name) => isForAgents(name) && (allowWrites || !routeOf(name).effect)).map((name) => {
+    const { summary, effect } = routeOf(name);
+    const inputs = name === "getActionIpfsId" ? CODE_INPUT : inputSchema(name);
+    return {
+      name,
+      description: summary,
+      inputSchema: inputs as Tool["inputSchema"],
+      annotations: {
+        readOnlyHint: !effect,
+        destructiveHint: effect,
+        idempotentHint: !effect,
+        openWorldHint: name === "runAction",
+      },
+    };
+  });
+}
+
+const CODE_INPUT = {
+  type: "object",
+  properties: { code: { type: "string", description: "JavaScript source." } },
+  required: ["code"],
+  additionalProperties: false,
+};
+
+const isForAgents = (name: OperationName): boolean =>
+  !NOT_FOR_AGENTS.has(routeOf(name).auth) && !WALLET_OPERATIONS.has(name);
+
+export async function serveAgent(context: Context, allowWrites: boolean): Promise<void> {
+  const { url, apiKey, wallet } = settingsOf(context.io.env, context.options());
+  if (wallet !== undefined) throw new WrongUse("An agent gets a usage key, not an owner's wallet.");
+  if (apiKey === undefined) throw new WrongUse("Set KEYWRIGHT_API_KEY to a usage key made for the agent.");
+  const client = createClient({ baseUrl: url, apiKey });
+  await requireUsageKey(client, apiKey);
+  const tools = agentTools(allowWrites);
+  const server = new Server(
+    { name: "keywright", version: "0.1.0" },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+  );
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
+  server.setRequestHandler(CallToolRequestSchema, ({ params }) =>
+    call(client, tools, params.name, params.arguments ?? {}),
+  );
+  const closed = new Promise<void>((done) => (server.onclose = done));
+  process.stdin.once("end", () => void server.close());
+  await server.connect(new StdioServerTransport());
+  await closed;
+}
+
+const INSTRUCTIONS =
+  "Keywright signs with keys (PKPs) that exist only inside a TEE, through actions: JavaScript named by its CID. Which action may use which PKP is decided by groups. Run one with runAction; an action that fails answers with has_error.";
+
+/**
+ * Rejects the account key, with which an agent could grant itself anything. A managed account's id is the hash of its
+ * account key; a usage key's hash never equals it.
+ */
+async function requireUsageKey(client: ReturnType<typeof createClient>, apiKey: string): Promise<void> {
+  const { id } = await client.account();
+  if (id === (keyIdOf(apiKey as ApiKey) as string))
+    throw new WrongUse(
+      "This is the account key. Make a usage key for the agent: keywright key create agent --execute-in-groups <id>.",
+    );
+}
+
+type Methods = Readonly<Record<string, ((input: unknown) => Promise<unknown>) | undefined>>;
+
+async function call(
+  client: ReturnType<typeof createClient>,
+  tools: readonly Tool[],
+  name: string,
+  input: Record<string, unknown>,
+): Promise<CallToolResult> {
+  try {
+    const method = tools.some((tool) => tool.name === name) ? (client as unknown as Methods)[name] : undefined;
+    if (method === undefined)
+      throw new ClientError(
+        "invalid_argument",
+        `There is no tool ${name} here; tools that change something need --allow-writes.`,
+      );
+    const answer = name === "getActionIpfsId" ? await cidOfCode(String(input["code"])) : await method(input);
+    return { content: [{ type: "text", text: JSON.stringify(answer, null, 2) }] };
+  } catch (error) {
+    const { exitCode: _, ...told } = failureOf(error);
+    return { isError: true, content: [{ type: "text", text: JSON.stringify({ error: told }, null, 2) }] };
+  }
+}

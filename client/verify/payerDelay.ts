@@ -1,0 +1,46 @@
+/** The delay before a new API payer takes effect, in which users can leave: fixed in the contract at deployment. */
+import { Interface } from "ethers";
+import type { Material } from "./material";
+import { Unavailable } from "./material";
+import { chainIdOf, ethCall, type Endpoint } from "./rpc";
+import { clean, Malformed } from "./types";
+
+const CONTRACT = new Interface(["function payerDelaySeconds() view returns (uint256)"]);
+
+export interface PayerDelay {
+  readonly note?: string;
+  readonly warning?: string;
+}
+
+/** Reads it from the attested contract. Not a step: the delay is informative, it cannot be wrong. */
+export async function payerDelayOf(
+  material: Material,
+  rpcUrl: string | undefined,
+  timeoutMs: number,
+): Promise<PayerDelay> {
+  const delay = await read(material, rpcUrl, timeoutMs).catch((error: unknown) => {
+    if (error instanceof Unavailable || error instanceof Malformed) return error.message;
+    throw error;
+  });
+  if (typeof delay === "string") return { note: clean(`how long an added payer waits: not checked, ${delay}`) };
+  if (delay > 0n) return { note: `an added payer waits ${delay} s before it can act on managed accounts` };
+  return {
+    warning:
+      "payer delay 0: a payer that the contract's admin adds acts on every managed account at once, and nobody has time to leave",
+  };
+}
+
+async function read(material: Material, rpcUrl: string | undefined, timeoutMs: number): Promise<bigint> {
+  if (rpcUrl === undefined) throw new Unavailable("no RPC endpoint given to ask the contract (--rpc)");
+  const { contract_address, chain_id } = material.chainConfig();
+  const endpoint: Endpoint = { rpcUrl, timeoutMs, chain: "the contract's chain" };
+  const chainId = await chainIdOf(endpoint);
+  if (chainId !== BigInt(chain_id))
+    throw new Unavailable(`the RPC endpoint is of chain ${chainId}, the contract is on chain ${chain_id}`);
+  const answer = await ethCall(endpoint, contract_address, CONTRACT.encodeFunctionData("payerDelaySeconds"));
+  try {
+    return CONTRACT.decodeFunctionResult("payerDelaySeconds", answer)[0] as bigint;
+  } catch {
+    throw new Malformed(`the contract at ${contract_address} states no payer delay`);
+  }
+}

@@ -1,0 +1,68 @@
+/** Describes a contract event in words, using the names that its owner gave. */
+import type { Answer } from "../../../client";
+import { opNames } from "../../../protocol/pkpOps";
+import { day, dollars, listed, short } from "../../parts/text";
+import type { Names } from "./names";
+
+export type ContractEvent = Answer<"events">["events"][number];
+
+const NAMES: Readonly<Record<string, string>> = {
+  WalletDerivationRegistered: "PKP created",
+  UsageApiKeySet: "Usage key set",
+  UsageApiKeyScopesSet: "Usage key's groups set",
+  UsageApiKeyUpdated: "Usage key renamed",
+  UsageApiKeyRemoved: "Usage key revoked",
+  AllUsageApiKeysRevoked: "All usage keys revoked",
+  AccountConvertedToChainSecured: "Account converted to ChainSecured",
+  AccountOwnershipTransferred: "Account handed over",
+  AccountFreezeSet: "Account frozen or unfrozen",
+};
+
+/** `PkpAddedToGroup` → `PKP added to group`. */
+export const eventName = (name: string): string =>
+  NAMES[name] ?? name.replace(/(?<=[a-z])([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`).replace(/^Pkp/, "PKP");
+
+type Show = (value: string, names: Names) => string;
+const groups: Show = (ids, names) => listed(ids.split(",").map((id) => names.group(id)));
+
+/** By bit, the lowest first. */
+const FLAGS = ["create groups", "delete groups", "create PKPs"];
+
+/** Label and format of each argument; others are shown as they are. */
+const ARGUMENTS: Readonly<Record<string, readonly [label: string, show: Show]>> = {
+  name: ["name", (text) => text],
+  description: ["description", (text) => text],
+  groupId: ["group", (id, names) => names.group(id)],
+  pkpId: ["PKP", (address, names) => names.pkp(address)],
+  action: ["action", (hash, names) => names.action(hash)],
+  keyId: ["key", (hash, names) => names.key(hash)],
+  managed: ["mode", (managed) => (managed === "true" ? "API mode" : "ChainSecured")],
+  frozen: ["frozen", (frozen) => (frozen === "true" ? "yes" : "no")],
+  admin: ["owner", short],
+  oldAdmin: ["from", short],
+  newAdmin: ["to", short],
+  oldOwner: ["from", short],
+  newOwner: ["to", short],
+  expiration: ["expires", (at) => (at === "0" ? "never" : day(Number(at) * 1000))],
+  balance: ["cap", (cents) => (cents === "0" ? "none" : dollars(Number(cents)))],
+  deniedOps: ["never allowed", (bits) => listed(opNames(BigInt(bits))) || "nothing"],
+  flags: ["may", (bits) => listed(FLAGS.filter((_, at) => (Number(bits) >> at) & 1))],
+  executeInGroups: ["may run in", groups],
+  manageIPFSIdsInGroups: ["may add and remove actions in", groups],
+  addPkpToGroups: ["may add PKPs in", groups],
+  removePkpFromGroups: ["may remove PKPs in", groups],
+};
+
+/** Shown elsewhere on the screen, or meaningless to a reader. */
+const HIDDEN = new Set(["id", "actor", "derivationPath"]);
+
+export function eventDetails({ args }: ContractEvent, names: Names): string {
+  const told = Object.entries(args).flatMap(([argument, value]) => {
+    const text = String(value);
+    if (HIDDEN.has(argument) || text === "") return [];
+    const [label, show] = ARGUMENTS[argument] ?? [argument, short];
+    const said = show(text, names);
+    return said === "" ? [] : [`${label}: ${said}`];
+  });
+  return told.join(" · ");
+}
