@@ -1,9 +1,13 @@
-/** A certificate for one name from an ACME authority (RFC 8555), kept with its keys in a folder of the TEE and renewed in the last third of its life. */
+/**
+ * The certificate of one name from an ACME authority (RFC 8555). Stored with its keys in a folder of the TEE and
+ * renewed in the last third of its validity.
+ */
 import { X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as acme from "acme-client";
+import { defined } from "../protocol/defined";
 
 const RENEW_AT = 2 / 3;
 const PRIVATE_FILE = 0o600;
@@ -11,7 +15,7 @@ const PRIVATE_FILE = 0o600;
 export interface Certificate {
   /** PEM, leaf first. */
   readonly chain: string;
-  /** PEM. Never leaves the TEE. */
+  /** PEM. Must not leave the TEE. */
   readonly privateKey: string;
   readonly accountUri: string;
 }
@@ -23,10 +27,12 @@ export interface CertificateOptions {
   readonly folder: string;
 }
 
-/** Answers of open challenges, by token: what the HTTP end shows the authority. */
+/** Responses to open challenges by token, served by the HTTP server. */
 export type Challenges = Map<string, string>;
 
-/** The certificate on file while it is good for long enough, else a new one. @throws Error when the authority gives none. */
+/**
+ * The stored certificate unless it is due for renewal, else a new one. @throws Error when the authority issues none.
+ */
 export async function currentCertificate(options: CertificateOptions, challenges: Challenges): Promise<Certificate> {
   const kept = await onFile(options);
   if (kept !== undefined && Date.now() < renewalTime(kept.chain)) return kept;
@@ -35,21 +41,27 @@ export async function currentCertificate(options: CertificateOptions, challenges
   return issued;
 }
 
-/** When a certificate is to be renewed, in milliseconds since the epoch. */
+/** When to renew a certificate, in milliseconds since the epoch. */
 export function renewalTime(chain: string): number {
   const { validFromDate, validToDate } = new X509Certificate(chain);
   return validFromDate.getTime() + RENEW_AT * (validToDate.getTime() - validFromDate.getTime());
 }
 
-async function issue({ domain, directoryUrl, email, folder }: CertificateOptions, challenges: Challenges): Promise<Certificate> {
+async function issue(
+  { domain, directoryUrl, email, folder }: CertificateOptions,
+  challenges: Challenges,
+): Promise<Certificate> {
   const client = new acme.Client({ directoryUrl, accountKey: await accountKey(folder) });
-  const [privateKey, csr] = await acme.crypto.createCsr({ commonName: domain, altNames: [domain] }, await acme.crypto.createPrivateEcdsaKey());
+  const [privateKey, csr] = await acme.crypto.createCsr(
+    { commonName: domain, altNames: [domain] },
+    await acme.crypto.createPrivateEcdsaKey(),
+  );
   const chain = await client.auto({
     csr,
     termsOfServiceAgreed: true,
-    ...(email === undefined ? {} : { email }),
+    ...defined({ email }),
     challengePriority: ["http-01"],
-    // The authority looks from outside; whether this machine reaches itself under its name says nothing.
+    // The authority checks from outside; whether this machine reaches its own name is irrelevant.
     skipChallengeVerification: true,
     challengeCreateFn: async (_authorization, { token }, answer) => void challenges.set(token, answer),
     challengeRemoveFn: async (_authorization, { token }) => void challenges.delete(token),
@@ -57,7 +69,7 @@ async function issue({ domain, directoryUrl, email, folder }: CertificateOptions
   return { chain, privateKey: privateKey.toString(), accountUri: client.getAccountUrl() };
 }
 
-/** The account outlives certificates: a CAA record may name it. */
+/** Kept across certificates: a CAA record may name the account. */
 async function accountKey(folder: string): Promise<Buffer> {
   const file = join(folder, "account.pem");
   if (existsSync(file)) return readFile(file);
@@ -75,7 +87,7 @@ async function onFile(options: CertificateOptions): Promise<Certificate | undefi
 
 const fileOf = ({ folder }: CertificateOptions, name: string): string => join(folder, name);
 
-/** Whole or not at all, and readable by this user alone. */
+/** Atomic, and readable by this user only. */
 async function writePrivately(file: string, content: string): Promise<void> {
   await mkdir(join(file, ".."), { recursive: true, mode: 0o700 });
   await writeFile(`${file}.new`, content, { mode: PRIVATE_FILE });

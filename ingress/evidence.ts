@@ -1,6 +1,7 @@
 /**
- * The evidence of a certificate: chain, account, checksums of both, and a quote over the checksums. Written so that a reader sees the old set or the new one of each
- * file, and `quote.json` last: while the set changes, a check of it fails rather than passes wrongly. Source: docs/verify.md, "For operators".
+ * The evidence of a certificate: chain, account, their checksums, and a quote over the checksums. Each file is replaced
+ * atomically, and `quote.json` last: verification during an update fails rather than passes wrongly. Source:
+ * docs/verify.md, "For operators".
  */
 import { createHash } from "node:crypto";
 import { readdir, rename, rm, writeFile } from "node:fs/promises";
@@ -19,14 +20,22 @@ const sha256 = (text: string): string => createHash("sha256").update(text).diges
 
 export async function writeEvidence({ folder, domain, chain, accountUri, quoteOver }: EvidenceParts): Promise<void> {
   const certificate = `cert-${domain}.pem`;
-  const files: Record<string, string> = { "acme-account.json": `${JSON.stringify({ uri: accountUri })}\n`, [certificate]: chain };
+  const files: Record<string, string> = {
+    "acme-account.json": `${JSON.stringify({ uri: accountUri })}\n`,
+    [certificate]: chain,
+  };
   const checksums = Object.entries(files)
     .map(([name, content]) => `${sha256(content)}  ${name}\n`)
     .join("");
   const quote = await quoteOver(sha256(checksums));
-  for (const [name, content] of Object.entries({ ...files, "sha256sum.txt": checksums, "quote.json": `${JSON.stringify(quote)}\n` })) {
+  for (const [name, content] of Object.entries({
+    ...files,
+    "sha256sum.txt": checksums,
+    "quote.json": `${JSON.stringify(quote)}\n`,
+  })) {
     await writeFile(join(folder, `.${name}.new`), content, { mode: 0o644 });
     await rename(join(folder, `.${name}.new`), join(folder, name));
   }
-  for (const name of await readdir(folder)) if (/^cert-.*\.pem$/.test(name) && name !== certificate) await rm(join(folder, name));
+  for (const name of await readdir(folder))
+    if (/^cert-.*\.pem$/.test(name) && name !== certificate) await rm(join(folder, name));
 }

@@ -1,7 +1,7 @@
-/** The end of TLS inside the TEE, put together: certificate, evidence, the two servers, and their renewal. */
+/** Assembles the TLS endpoint inside the TEE: certificate, evidence, both servers, renewal. */
 import { once } from "node:events";
 import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Server as NetServer } from "node:net";
 import type { Logger } from "pino";
 import { Agent, request } from "undici";
 import { EXECUTOR_CALLS } from "../protocol/executor";
@@ -9,9 +9,10 @@ import { currentCertificate, renewalTime, type Certificate, type Challenges } fr
 import type { Config } from "./config";
 import { writeEvidence } from "./evidence";
 import { createHttpEnd, createTlsEnd } from "./proxy";
+import { ClientAddresses, createProxyEnd } from "./proxyProtocol";
 
 const RETRY_MS = 60_000;
-/** A timer of Node counts 24 days at most. */
+/** Node's timers are limited to 24 days. */
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 export interface Ingress {
@@ -20,13 +21,18 @@ export interface Ingress {
   stop(): Promise<void>;
 }
 
-/** Resolves when TLS is served and the evidence is in place. @throws Error when no certificate or no quote can be had. */
+/** Resolves when TLS is served and the evidence is written. @throws Error when there is no certificate or no quote. */
 export async function startIngress(config: Config, log: Logger): Promise<Ingress> {
   const challenges: Challenges = new Map();
   const http = createHttpEnd(config.DOMAIN, challenges);
   const httpPort = await listen(http, config.HTTP_PORT);
   const certify = async (): Promise<Certificate> => {
-    const options = { domain: config.DOMAIN, directoryUrl: config.ACME_DIRECTORY_URL, email: config.ACME_EMAIL, folder: config.STATE_DIR };
+    const options = {
+      domain: config.DOMAIN,
+      directoryUrl: config.ACME_DIRECTORY_URL,
+      email: config.ACME_EMAIL,
+      folder: config.STATE_DIR,
+    };
     const certificate = await currentCertificate(options, challenges);
     const quoteOver = (sha256: string): Promise<object> => evidenceQuote(config.EXECUTOR_SOCKET, sha256);
     await writeEvidence({ folder: config.EVIDENCE_DIR, domain: config.DOMAIN, ...certificate, quoteOver });
@@ -34,25 +40,37 @@ export async function startIngress(config: Config, log: Logger): Promise<Ingress
   };
   try {
     const first = await certify();
-    const https = createTlsEnd(new URL(config.UPSTREAM_URL), { key: first.privateKey, cert: first.chain });
-    const httpsPort = await listen(https, config.HTTPS_PORT);
-    const renewal = renewing(first, certify, ({ privateKey, chain }) => https.setSecureContext({ key: privateKey, cert: chain, minVersion: "TLSv1.2" }), log);
+    const addresses = new ClientAddresses();
+    const https = createTlsEnd(new URL(config.UPSTREAM_URL), { key: first.privateKey, cert: first.chain }, addresses);
+    const front = config.PROXY_PROTOCOL ? createProxyEnd(https, addresses) : https;
+    const httpsPort = await listen(front, config.HTTPS_PORT);
+    const renewal = renewing(
+      first,
+      certify,
+      ({ privateKey, chain }) => https.setSecureContext({ key: privateKey, cert: chain, minVersion: "TLSv1.2" }),
+      log,
+    );
     return {
       httpsPort,
       httpPort,
       stop: async () => {
         renewal.stop();
-        await Promise.all([closed(http), closed(https)]);
+        await Promise.all([closed(http, http), closed(front, https)]);
       },
     };
   } catch (error) {
-    await closed(http);
+    await closed(http, http);
     throw error;
   }
 }
 
-/** Asks again before the certificate ends, every minute while that fails. */
-function renewing(first: Certificate, certify: () => Promise<Certificate>, use: (certificate: Certificate) => void, log: Logger): { stop(): void } {
+/** Renews the certificate before it expires; retries every minute on failure. */
+function renewing(
+  first: Certificate,
+  certify: () => Promise<Certificate>,
+  use: (certificate: Certificate) => void,
+  log: Logger,
+): { stop(): void } {
   let timer: NodeJS.Timeout;
   const wait = (ms: number): void => {
     timer = setTimeout(() => void renew(), Math.min(Math.max(ms, 1_000), LONGEST_WAIT_MS));
@@ -76,25 +94,32 @@ async function evidenceQuote(socketPath: string, sha256: string): Promise<object
   try {
     const { path, answer } = EXECUTOR_CALLS.evidenceQuote;
     const headers = { "content-type": "application/json" };
-    const response = await request(`http://executor${path}`, { method: "POST", headers, body: JSON.stringify({ sha256 }), dispatcher });
+    const response = await request(`http://executor${path}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ sha256 }),
+      dispatcher,
+    });
     const text = await response.body.text();
-    if (response.statusCode !== 200) throw new Error(`the executor gave no quote over the evidence: ${response.statusCode}`);
+    if (response.statusCode !== 200)
+      throw new Error(`the executor gave no quote over the evidence: ${response.statusCode}`);
     return answer.parse(JSON.parse(text));
   } finally {
     await dispatcher.close();
   }
 }
 
-async function listen(server: Server, port: number): Promise<number> {
+async function listen(server: NetServer, port: number): Promise<number> {
   server.listen(port);
   await once(server, "listening");
   return (server.address() as AddressInfo).port;
 }
 
-async function closed(server: Server): Promise<void> {
+/** `requests` is the HTTP server of the connections that `server` accepts. */
+async function closed(server: NetServer, requests: Pick<Server, "closeAllConnections">): Promise<void> {
   if (!server.listening) return;
   const done = once(server, "close");
   server.close();
-  server.closeAllConnections();
+  requests.closeAllConnections();
   await done;
 }

@@ -1,4 +1,4 @@
-/** The TLS ingress process: reads its configuration, gets a certificate, serves, and ends on SIGTERM and SIGINT. */
+/** The TLS ingress process: reads the configuration, gets a certificate, serves, and stops on SIGTERM and SIGINT. */
 import pino from "pino";
 import { readConfig, type Config } from "./config";
 import { startIngress } from "./ingress";

@@ -1,42 +1,76 @@
-/** The end of TLS: hands requests on to the relayer as they come, and adds the client's address. Nothing is kept, logged or changed of their content. */
-import { createServer as createHttpServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+/**
+ * The TLS endpoint: forwards requests to the relayer unchanged, except for hop-by-hop and forwarding headers. Neither
+ * stores nor logs their content.
+ */
+import {
+  createServer as createHttpServer,
+  request,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Challenges } from "./certificates";
+import type { ClientAddresses } from "./proxyProtocol";
 
-/** Of one connection, not handed on (RFC 9110, 7.6.1). */
-const HOP_BY_HOP = ["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"];
+/** Headers of a single connection, which are not forwarded (RFC 9110, 7.6.1). */
+const HOP_BY_HOP = [
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]{1,256})$/;
-/** A run may take its fifteen minutes, and queue before. */
+/** A run may take fifteen minutes, and wait in the queue before. */
 const ANSWER_TIMEOUT_MS = 20 * 60_000;
 const HEADERS_TIMEOUT_MS = 10_000;
 
-export function createTlsEnd(upstream: URL, credentials: { key: string; cert: string }): HttpsServer {
-  const options = { ...credentials, minVersion: "TLSv1.2" as const, headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 60_000 };
-  return createHttpsServer(options, (incoming, answer) => handOn(upstream, incoming, answer));
+export function createTlsEnd(
+  upstream: URL,
+  credentials: { key: string; cert: string },
+  addresses: ClientAddresses,
+): HttpsServer {
+  const options = {
+    ...credentials,
+    minVersion: "TLSv1.2" as const,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: 60_000,
+  };
+  return createHttpsServer(options, (incoming, answer) =>
+    handOn(upstream, incoming, answer, addresses.of(incoming.socket)),
+  );
 }
 
-/** Challenges of the certificate authority; everything else is led to https. */
+/** Serves challenges of the certificate authority; redirects everything else to https. */
 export function createHttpEnd(domain: string, challenges: Challenges): Server {
   return createHttpServer({ headersTimeout: HEADERS_TIMEOUT_MS }, (incoming, answer) => {
     const token = CHALLENGE.exec(incoming.url ?? "")?.[1];
     const known = token === undefined ? undefined : challenges.get(token);
-    if (known !== undefined) return void answer.writeHead(200, { "content-type": "application/octet-stream" }).end(known);
+    if (known !== undefined)
+      return void answer.writeHead(200, { "content-type": "application/octet-stream" }).end(known);
     if (token !== undefined) return void answer.writeHead(404).end();
     answer.writeHead(308, { location: `https://${domain}${pathOf(incoming)}` }).end();
   });
 }
 
-function handOn(upstream: URL, incoming: IncomingMessage, answer: ServerResponse): void {
+function handOn(upstream: URL, incoming: IncomingMessage, answer: ServerResponse, client: string): void {
   const outgoing = request({
     host: upstream.hostname,
     port: upstream.port === "" ? 80 : upstream.port,
     method: incoming.method,
     path: pathOf(incoming),
-    headers: headersOf(incoming),
+    headers: headersOf(incoming, client),
     timeout: ANSWER_TIMEOUT_MS,
   });
   outgoing.once("response", (response) => {
-    answer.writeHead(response.statusCode ?? 502, { ...withoutHops(response.headers), "strict-transport-security": "max-age=31536000" });
+    answer.writeHead(response.statusCode ?? 502, {
+      ...withoutHops(response.headers),
+      "strict-transport-security": "max-age=31536000",
+    });
     response.pipe(answer);
     response.once("error", () => answer.destroy());
   });
@@ -46,18 +80,23 @@ function handOn(upstream: URL, incoming: IncomingMessage, answer: ServerResponse
   incoming.pipe(outgoing);
 }
 
-/** A path and nothing else: an absolute form would let a client choose where the request goes. */
+/** Only the path: an absolute URL would let a client choose the request's target. */
 const pathOf = ({ url = "/" }: IncomingMessage): string => (url.startsWith("/") ? url : "/");
 
-function headersOf(incoming: IncomingMessage): Record<string, string | string[] | undefined> {
+function headersOf(incoming: IncomingMessage, client: string): Record<string, string | string[] | undefined> {
   const before = incoming.headers["x-forwarded-for"];
-  const client = incoming.socket.remoteAddress ?? "unknown";
-  return { ...withoutHops(incoming.headers), "x-forwarded-for": before === undefined ? client : `${String(before)}, ${client}`, "x-forwarded-proto": "https" };
+  return {
+    ...withoutHops(incoming.headers),
+    "x-forwarded-for": before === undefined ? client : `${String(before)}, ${client}`,
+    "x-forwarded-proto": "https",
+  };
 }
 
 function withoutHops(headers: IncomingMessage["headers"]): Record<string, string | string[] | undefined> {
   const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name) && !named.includes(name)));
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name) && !named.includes(name)),
+  );
 }
 
 function refuse(answer: ServerResponse): void {
@@ -68,5 +107,7 @@ function refuse(answer: ServerResponse): void {
     code: "not_ready",
     detail: "The relayer cannot be reached at the moment.",
   };
-  answer.writeHead(503, { "content-type": "application/problem+json", "retry-after": "5" }).end(JSON.stringify(problem));
+  answer
+    .writeHead(503, { "content-type": "application/problem+json", "retry-after": "5" })
+    .end(JSON.stringify(problem));
 }
