@@ -3,7 +3,13 @@
 async function main({ pkpId, secret, ciphertext, challenge = "" }) {
   if (secret !== undefined) return { ciphertext: await Actions.Encrypt({ pkpId, message: secret }) };
   const opened = await Actions.Decrypt({ pkpId, ciphertext });
-  const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(opened), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  const key = await crypto.subtle.importKey(
+    "raw",
+    new TextEncoder().encode(opened),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["sign"],
+  );
   const mac = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(challenge));
   return { mac: ethers.hexlify(new Uint8Array(mac)) };
 }

@@ -17,6 +17,9 @@ async function main({ pkpId, pair, urls, quorum = 2 }) {
   if ((prices.at(-1) - prices[0]) / median > MOST_SPREAD) throw new Error(`the sources disagree: ${prices.join(", ")}`);
 
   const report = { pair, price: String(Math.round(median * 1e8)), decimals: 8, time: Math.floor(Date.now() / 1000) };
-  const hash = ethers.solidityPackedKeccak256(["string", "uint256", "uint8", "uint64"], [report.pair, report.price, report.decimals, report.time]);
+  const hash = ethers.solidityPackedKeccak256(
+    ["string", "uint256", "uint8", "uint64"],
+    [report.pair, report.price, report.decimals, report.time],
+  );
   return { report, hash, signature: await Actions.signDigest({ pkpId, digest: hash }) };
 }
