@@ -1,8 +1,12 @@
-/** `npm run action -- file.js --params '{…}'`: runs a file in the real sandbox with a throw-away root key and shows what came of it. */
+/**
+ * `npm run action -- file.js --params '{…}'`: runs a file in the real sandbox with a throw-away root key and prints the
+ * result.
+ */
 import { readFileSync } from "node:fs";
 import { parseArgs, styleText } from "node:util";
 import { PRICES, RUN_LIMITS } from "../protocol/limits";
 import { createLocalRunner, type LocalRun, type LocalRunner } from "./action/localRun";
+import { defined } from "../protocol/defined";
 
 const USAGE = `npm run action -- <file.js> [options]
   --params <json>          what main receives, a JSON object; pkpId is added unless it is given
@@ -47,26 +51,31 @@ function readArguments(): Request {
   const { seed, "module-origin": moduleOrigin } = values;
   return {
     code: readFileSync(file, "utf8"),
-    params: readParams(values["params-file"] === undefined ? (values.params ?? "{}") : readFileSync(values["params-file"], "utf8")),
+    params: readParams(
+      values["params-file"] === undefined ? (values.params ?? "{}") : readFileSync(values["params-file"], "utf8"),
+    ),
     wallMs: readTimeout(values.timeout),
     json: values.json === true,
-    options: { allowHosts: values["allow-host"] ?? [], ...(seed !== undefined && { seed }), ...(moduleOrigin !== undefined && { moduleOrigin }) },
+    options: { allowHosts: values["allow-host"] ?? [], ...defined({ seed, moduleOrigin }) },
   };
 }
 
 function readParams(text: string): Record<string, unknown> {
   const value = JSON.parse(text) as unknown;
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new WrongUse("--params must be a JSON object");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new WrongUse("--params must be a JSON object");
   return value as Record<string, unknown>;
 }
 
 function readTimeout(text: string | undefined): number {
   const ms = text === undefined ? RUN_LIMITS.wallMs : Number(text);
-  if (!Number.isInteger(ms) || ms < 1 || ms > RUN_LIMITS.wallMs) throw new WrongUse(`--timeout must be 1 to ${RUN_LIMITS.wallMs}`);
+  if (!Number.isInteger(ms) || ms < 1 || ms > RUN_LIMITS.wallMs)
+    throw new WrongUse(`--timeout must be 1 to ${RUN_LIMITS.wallMs}`);
   return ms;
 }
 
-const costCents = ({ durationMs }: LocalRun): number => Math.max(1, Math.ceil(durationMs / 1_000)) * PRICES.runSecondCents;
+const costCents = ({ durationMs }: LocalRun): number =>
+  Math.max(1, Math.ceil(durationMs / 1_000)) * PRICES.runSecondCents;
 
 function print(outcome: LocalRun, runner: LocalRunner): void {
   const { response, logs, error, cid, durationMs } = outcome;
@@ -80,7 +89,8 @@ function print(outcome: LocalRun, runner: LocalRunner): void {
   console.log(`\n${heading("logs")}\n${logs === "" ? paint("dim", "(none)") : logs.trimEnd()}`);
   console.log(`\n${heading("CID")}    ${cid}\n${heading("PKP")}    ${runner.pkpId} ${paint("dim", "(throw-away)")}`);
   console.log(`${heading("usage")}  ${durationMs.toFixed(1)} ms, ${costCents(outcome)} cent at the default price`);
-  if (runner.level.level !== "full") console.log(paint("yellow", `\nThis machine's sandbox is not fully isolated: ${runner.level.missing.join("; ")}.`));
+  if (runner.level.level !== "full")
+    console.log(paint("yellow", `\nThis machine's sandbox is not fully isolated: ${runner.level.missing.join("; ")}.`));
 }
 
 async function main(): Promise<number> {

@@ -1,4 +1,7 @@
-/** What agents read first, made from the documentation: docs/llms.txt, SKILL.md and AGENTS.md. `node dist/scripts/agentDocs.js` writes them; a test checks them fresh. */
+/**
+ * Generates what agents read first from the documentation: docs/llms.txt, SKILL.md and AGENTS.md. `node
+ * dist/scripts/agentDocs.js` writes them; a test checks that they are current.
+ */
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -15,13 +18,18 @@ function pages(root: string): { name: string; title: string; about: string }[] {
       const paragraph = first(text, /^# .+\n+([^\n#<|`-][\s\S]*?)\n\n/m)
         .replace(/\s+/g, " ")
         .replace(/\[([^\]]+)\]\([^)]*\)/g, "$1");
-      return { name: file.slice(0, -3), title: first(text, /^# (.+)$/m), about: first(paragraph, /^(.{20,260}?[.:])(\s|$)/) || paragraph.slice(0, 200) };
+      return {
+        name: file.slice(0, -3),
+        title: first(text, /^# (.+)$/m),
+        about: first(paragraph, /^(.{20,260}?[.:])(\s|$)/) || paragraph.slice(0, 200),
+      };
     });
 }
 
-/** The paragraphs of README.md before its first heading of the second level. */
-const introduction = (readme: string): string => first(readme, /^# .+\n+([\s\S]*?)\n\n```/m).replace(/\n/g, " ");
-const section = (text: string, heading: string): string => first(text, new RegExp(`^## ${heading}\\n+([\\s\\S]*?)(?=\\n## |$(?![\\s\\S]))`, "m"));
+/** README.md's text before its picture. */
+const introduction = (readme: string): string => first(readme, /^# .+\n+([\s\S]*?)\n\n!\[/m).replace(/\n/g, " ");
+const section = (text: string, heading: string): string =>
+  first(text, new RegExp(`^## ${heading}\\n+([\\s\\S]*?)(?=\\n## |$(?![\\s\\S]))`, "m"));
 
 export function agentDocs(root: string): Record<"docs/llms.txt" | "SKILL.md" | "AGENTS.md", string> {
   const read = (file: string): string => readFileSync(join(root, file), "utf8");
@@ -37,4 +45,5 @@ export function agentDocs(root: string): Record<"docs/llms.txt" | "SKILL.md" | "
   return { "docs/llms.txt": llms, "SKILL.md": skill, "AGENTS.md": agents };
 }
 
-if (require.main === module) for (const [file, text] of Object.entries(agentDocs(process.cwd()))) writeFileSync(file, text);
+if (require.main === module)
+  for (const [file, text] of Object.entries(agentDocs(process.cwd()))) writeFileSync(file, text);

@@ -1,5 +1,6 @@
-// Known vulnerabilities of the packages that production installs: one of high or critical severity fails, unless .ci/audit-exceptions.json explains it and the
-// explanation has not run out. Where the registry's advisories cannot be reached this says so and passes: a change is not wrong because a machine is offline.
+// Fails on known vulnerabilities of high or critical severity in production packages, unless .ci/audit-exceptions.json
+// has an unexpired exception. Passes with a notice where the registry's advisories cannot be reached: being offline is
+// not a defect of the change.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,9 +10,14 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const TIMEOUT_MS = 60_000;
 const SEVERE = ["high", "critical"];
 
-/** What npm knows, or undefined where it could not ask. */
+/** npm's audit report, or undefined where the registry cannot be reached. */
 function auditReport() {
-  const { stdout } = spawnSync("npm", ["audit", "--omit=dev", "--json"], { cwd: root, encoding: "utf8", timeout: TIMEOUT_MS, maxBuffer: 2 ** 26 });
+  const { stdout } = spawnSync("npm", ["audit", "--omit=dev", "--json"], {
+    cwd: root,
+    encoding: "utf8",
+    timeout: TIMEOUT_MS,
+    maxBuffer: 2 ** 26,
+  });
   try {
     const report = JSON.parse(stdout);
     return report.vulnerabilities ? report : undefined;
@@ -24,7 +30,14 @@ function auditReport() {
 export function severeAdvisories({ vulnerabilities }) {
   const causes = Object.values(vulnerabilities).flatMap(({ via }) => via.filter((cause) => typeof cause === "object"));
   const severe = causes.filter(({ severity }) => SEVERE.includes(severity));
-  return [...new Map(severe.map((cause) => [cause.url, { advisory: cause.url.split("/").at(-1), package: cause.name, title: cause.title }])).values()];
+  return [
+    ...new Map(
+      severe.map((cause) => [
+        cause.url,
+        { advisory: cause.url.split("/").at(-1), package: cause.name, title: cause.title },
+      ]),
+    ).values(),
+  ];
 }
 
 /** Why this advisory fails the step, or undefined when an exception covers it today. */
@@ -40,9 +53,13 @@ function main() {
   const { exceptions } = JSON.parse(readFileSync(join(root, ".ci", "audit-exceptions.json"), "utf8"));
   const today = new Date().toISOString().slice(0, 10);
   const advisories = severeAdvisories(report);
-  const complaints = advisories.map((advisory) => complaintAbout(advisory, exceptions, today)).filter((complaint) => complaint !== undefined);
+  const complaints = advisories
+    .map((advisory) => complaintAbout(advisory, exceptions, today))
+    .filter((complaint) => complaint !== undefined);
   for (const complaint of complaints) console.error(complaint);
-  console.log(`${advisories.length} severe advisories, ${advisories.length - complaints.length} of them explained in .ci/audit-exceptions.json.`);
+  console.log(
+    `${advisories.length} severe advisories, ${advisories.length - complaints.length} of them explained in .ci/audit-exceptions.json.`,
+  );
   if (complaints.length > 0) process.exitCode = 1;
 }
 

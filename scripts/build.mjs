@@ -1,4 +1,4 @@
-// Turns every TypeScript file of the rooms into plain CommonJS under dist/, one file each, in about a second.
+// Compiles every TypeScript file of the top-level folders to CommonJS under dist/, one file each, in about a second.
 // Types are checked elsewhere (`npm run types`); services, child processes and scripts run from dist/.
 import { build } from "esbuild";
 import { existsSync, readdirSync } from "node:fs";
@@ -12,7 +12,7 @@ const sources = rooms
   .filter((room) => existsSync(join(root, room)))
   .flatMap((room) => readdirSync(join(root, room), { recursive: true }).map((file) => join(room, String(file))))
   .filter((file) => file.endsWith(".ts") && !file.endsWith(".d.ts"))
-  // Only ever bundled, by executor/build.mjs: a running service starts children from these files while we build.
+  // Bundled by executor/build.mjs only: a running service starts children from these files during a build.
   .filter((file) => !/^executor\/(sandbox\/(child\.ts$|guest\/)|fetcher\/main\.ts$)/.test(file));
 
 await build({
@@ -27,8 +27,9 @@ await build({
   logLevel: "warning",
 });
 
-// Rooms that need more than a file-by-file translation (the sandbox prelude, browser bundles) say so in a build.mjs of their own.
+// Folders that need more than file-by-file compilation (the sandbox prelude, browser bundles) have their own build.mjs.
 for (const room of [...rooms, "dashboard"]) {
   const own = join(root, room, "build.mjs");
-  if (room !== "scripts" && existsSync(own)) await (await import(own)).default({ root, outdir: join(root, "dist", room) });
+  if (room !== "scripts" && existsSync(own))
+    await (await import(own)).default({ root, outdir: join(root, "dist", room) });
 }

@@ -1,6 +1,7 @@
 /**
- * `npm run demo`: the main job from beginning to end through HTTP, on a running stack (http://127.0.0.1:8000, or KEYWRIGHT_URL) or else on one of its own.
- * Ends with exit code 0 only if everything held: the signature recovers to the PKP, foreign code is refused, and so is a revoked key.
+ * `npm run demo`: the main use case end to end over HTTP, on a running stack (http://127.0.0.1:8000, or KEYWRIGHT_URL)
+ * or else on its own. Exits with 0 only if every check holds: the signature recovers to the PKP, foreign code is
+ * refused, and so is a revoked key.
  */
 import { verifyMessage } from "ethers";
 import { ClientError, createClient, type Client } from "../client";
@@ -12,7 +13,7 @@ const MESSAGE = "Keywright demo";
 let steps = 0;
 const say = (line: string): void => console.log(`${String((steps += 1)).padStart(2)}. ${line}`);
 
-/** The code of the error a call is refused with; a call that succeeds is the failure here. */
+/** The error code of a refused call; a call that succeeds fails the demo. */
 async function refusal(call: Promise<unknown>): Promise<string> {
   const error = await call.then(
     () => undefined,
@@ -26,7 +27,9 @@ async function signAndCheck(bot: Client, pkp: string): Promise<void> {
   const run = await bot.runAction({ code: ACTION, js_params: { pkpId: pkp, message: MESSAGE }, pkp_id: pkp });
   must(!run.has_error, `the action ran (${run.error?.code ?? ""}: ${run.error?.message ?? ""})`);
   const { signature } = run.response as { signature: string };
-  say(`signature   ${signature.slice(0, 22)}… (${Math.ceil(run.usage.duration_ms)} ms, ${run.usage.cost_cents} ¢, logs: ${JSON.stringify(run.logs.trim())})`);
+  say(
+    `signature   ${signature.slice(0, 22)}… (${Math.ceil(run.usage.duration_ms)} ms, ${run.usage.cost_cents} ¢, logs: ${JSON.stringify(run.logs.trim())})`,
+  );
   const signer = verifyMessage(MESSAGE, signature);
   must(signer === pkp, `the signature recovers to the PKP (it recovers to ${signer})`);
   say(`recovered   ${signer}: the PKP signed`);
@@ -39,7 +42,9 @@ async function journey(baseUrl: string): Promise<void> {
   const bot = createClient({ baseUrl, apiKey: usageKey });
   await signAndCheck(bot, pkp);
 
-  const foreign = await refusal(bot.runAction({ code: `${ACTION} // changed`, js_params: { pkpId: pkp, message: MESSAGE } }));
+  const foreign = await refusal(
+    bot.runAction({ code: `${ACTION} // changed`, js_params: { pkpId: pkp, message: MESSAGE } }),
+  );
   must(foreign === "action_not_permitted", `changed code is refused as action_not_permitted (it was ${foreign})`);
   say(`refused     changed code: ${foreign}`);
 
@@ -80,7 +85,9 @@ main().then(
     process.exit(0);
   },
   (error: unknown) => {
-    console.error(error instanceof ClientError ? `${error.code}: ${error.message}` : error instanceof Error ? error.message : error);
+    console.error(
+      error instanceof ClientError ? `${error.code}: ${error.message}` : error instanceof Error ? error.message : error,
+    );
     process.exit(1);
   },
 );

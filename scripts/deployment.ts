@@ -1,4 +1,7 @@
-/** What a deployment is on file, and how one is made. Written by scripts only; read by operators, integrators and the services' configuration. */
+/**
+ * The deployment file and how to deploy. Written by scripts only; read by operators, integrators and the services'
+ * configuration.
+ */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { keccak256, toUtf8Bytes, type Signer } from "ethers";
@@ -11,12 +14,12 @@ export interface Deployment {
   readonly network: string;
   readonly chainId: string;
   readonly contractAddress: string;
-  /** OpenZeppelin's ERC2771Forwarder, deployed beside; owners may act through it. */
+  /** OpenZeppelin's ERC2771Forwarder, deployed alongside; owners may act through it. */
   readonly forwarderAddress: string;
   readonly blockNumber: number;
   readonly transactionHash: string;
   readonly constructorArguments: readonly string[];
-  /** keccak256 of the ABI's JSON: tells whether a client was generated from this contract's interface. */
+  /** keccak256 of the ABI's JSON: shows whether a client was generated from this contract's interface. */
   readonly abiHash: string;
   readonly keyNamespace: string;
 }
@@ -24,9 +27,9 @@ export interface Deployment {
 export interface DeploymentTerms {
   /** The contract's administrator. */
   readonly admin: string;
-  /** How long an addition of a payer waits once there is a managed account. */
+  /** How long the addition of a payer waits once a managed account exists. */
   readonly payerDelaySeconds: number;
-  /** In the forwarder's EIP-712 domain. */
+  /** The name in the forwarder's EIP-712 domain. */
   readonly serviceName?: string;
 }
 
@@ -36,7 +39,9 @@ export async function deployAccountManager(
   network: string,
   { admin, payerDelaySeconds, serviceName = DEFAULT_SERVICE_NAME }: DeploymentTerms,
 ): Promise<{ contract: AccountManager; deployment: Deployment }> {
-  const forwarder = await (await new ERC2771Forwarder__factory(signer).deploy(forwarderName(serviceName))).waitForDeployment();
+  const forwarder = await (
+    await new ERC2771Forwarder__factory(signer).deploy(forwarderName(serviceName))
+  ).waitForDeployment();
   const forwarderAddress = await forwarder.getAddress();
   const contract = await new AccountManager__factory(signer).deploy(admin, payerDelaySeconds, forwarderAddress);
   const receipt = await contract.deploymentTransaction()?.wait();

@@ -1,4 +1,7 @@
-/** `npm start`: a whole Keywright on this machine until Ctrl-C or SIGTERM. Ports and data directory come from the environment (README). */
+/**
+ * `npm start`: a whole Keywright on this machine until Ctrl-C or SIGTERM. Ports and data directory come from the
+ * environment (README).
+ */
 import { join } from "node:path";
 import { DEFAULT_PORTS, startStack, type Stack } from "./dev/stack";
 
@@ -8,16 +11,19 @@ function portFrom(variable: string, byDefault: number): number {
   const text = process.env[variable];
   if (text === undefined || text === "") return byDefault;
   const port = Number(text);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Error(`${variable}=${text} is not a port (1 to 65535).`);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new Error(`${variable}=${text} is not a port (1 to 65535).`);
   return port;
 }
 
-/** Settings of the shell that the services take as they are. */
+/** Environment variables passed on to the services unchanged. */
 const PASSED_ON =
   /^(SERVICE_NAME|SIGNUP_CREDIT_CENTS|ALLOW_PRIVATE_KEYS|POOL_SIZE|DATABASE_URL|CONFIRMATIONS_BEFORE_ANSWER|RATE_LIMIT_\w+|RUN_LIMIT_\w+|PRICE_\w+|FETCH_\w+|MODULE_ORIGIN|IPFS_GATEWAYS|KUBO_RPC_URL|IDENTITY_ISSUERS)$/;
 
 function passedOn(): Record<string, string> {
-  const chosen = Object.entries(process.env).filter((entry): entry is [string, string] => PASSED_ON.test(entry[0]) && entry[1] !== undefined);
+  const chosen = Object.entries(process.env).filter(
+    (entry): entry is [string, string] => PASSED_ON.test(entry[0]) && entry[1] !== undefined,
+  );
   return Object.fromEntries(chosen);
 }
 
@@ -56,7 +62,11 @@ async function main(): Promise<void> {
   if (!stopping) {
     console.log(`viewer    ${stack.baseUrl}/core/v1/swagger-ui   metrics ${stack.metricsUrl}`);
     console.log(`dashboard ${stack.baseUrl}`);
-    console.log(process.env.DATA_DIR ? `data      ${stack.dataDir}` : "data      ephemeral: gone at the end (set DATA_DIR to keep it)");
+    console.log(
+      process.env.DATA_DIR
+        ? `data      ${stack.dataDir}`
+        : "data      ephemeral: gone at the end (set DATA_DIR to keep it)",
+    );
     console.log("\nReady. Ctrl-C stops everything.");
   }
   const outcome = await Promise.race([asked, stack.died.catch((error: unknown) => error)]);

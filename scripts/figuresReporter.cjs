@@ -1,4 +1,5 @@
-// Mocha's usual report, and beside it the figures of the run for `npm run test:deep`, written where KEYWRIGHT_FIGURES says.
+// Mocha's usual report, and beside it the figures of the run for `npm run test:deep`, written where KEYWRIGHT_FIGURES
+// says.
 const { writeFileSync } = require("node:fs");
 const { reporters, Runner } = require("mocha");
 

@@ -1,4 +1,4 @@
-// What every call costs, beside what the nearest public contract of this kind pays, and whether the bars hold.
+// Measures the gas of every call, compares it with the closest comparable public contract, and checks the bars.
 //
 //   npm run gas              measures and writes bench/gas.json and bench/gas.md
 //   npm run gas -- --check   measures and fails if a figure differs from the committed ones
@@ -22,27 +22,47 @@ interface Bar {
 
 const JSON_FILE = join(__dirname, "../bench/gas.json");
 const TABLE_FILE = join(__dirname, "../bench/gas.md");
-const CONTRACTS = ["AccountManager", "ApplicationAllowlist"];
-const MAX_BYTECODE = 24_576;
+const CONTRACTS = ["AccountManager", "ApiPayers", "AccountLists", "ApplicationAllowlist"];
+/** Limit of run-time code: networks accept 24,576 bytes; keep some headroom. */
+const MAX_BYTECODE = 20_000;
 
 const ratio = (row: Row): number => row.gas / must(row.baseline);
 const compared = (rows: Row[]): Row[] => rows.filter((row) => row.baseline !== undefined);
-const geometricMean = (rows: Row[]): number => Math.exp(rows.reduce((sum, row) => sum + Math.log(ratio(row)), 0) / rows.length);
-const gasOf = (rows: Row[], name: RegExp): number => Math.max(...rows.filter((row) => name.test(row.name)).map((row) => row.gas));
+const geometricMean = (rows: Row[]): number =>
+  Math.exp(rows.reduce((sum, row) => sum + Math.log(ratio(row)), 0) / rows.length);
+const gasOf = (rows: Row[], name: RegExp): number =>
+  Math.max(...rows.filter((row) => name.test(row.name)).map((row) => row.gas));
 
 function bars(rows: Row[], figures: Figures): Bar[] {
   const inMeans = compared(rows).filter((row) => row.group !== "alone");
   const perWord = (gasOf(rows, /1000, key naming/) - gasOf(rows, /223, key naming/)) / 4; // 1,000 groups are four words further
   return [
     { what: "largest ratio of any row", figure: Math.max(...compared(rows).map(ratio)), max: 1 },
-    { what: "geometric mean of all rows", figure: geometricMean(inMeans), max: 0.52 },
-    { what: "geometric mean without deployment and keys with lists", figure: geometricMean(inMeans.filter((row) => row.group === "plain")), max: 0.66 },
-    { what: "decision up to 223 groups", figure: gasOf(rows, /decision, last of (1|10|100|223),/), max: 45_000 },
-    { what: "decision in 1,000 groups, wildcard key", figure: gasOf(rows, /1000, wildcard/), max: 95_000 },
-    { what: "decision in 1,000 groups, key naming all", figure: gasOf(rows, /1000, key naming/), max: 105_000 },
+    { what: "geometric mean of all rows", figure: geometricMean(inMeans), max: 0.48 },
+    {
+      what: "geometric mean without deployment and keys with lists",
+      figure: geometricMean(inMeans.filter((row) => row.group === "plain")),
+      max: 0.62,
+    },
+    {
+      what: "registration of a PKP",
+      figure: Math.max(
+        ...compared(rows)
+          .filter((row) => row.name.startsWith("registerWallet"))
+          .map(ratio),
+      ),
+      max: 0.74,
+    },
+    { what: "decision up to 223 groups", figure: gasOf(rows, /decision, last of (1|10|100|223),/), max: 44_500 },
+    { what: "decision in 1,000 groups, wildcard key", figure: gasOf(rows, /1000, wildcard/), max: 92_000 },
+    { what: "decision in 1,000 groups, key naming all", figure: gasOf(rows, /1000, key naming/), max: 101_000 },
     { what: "decision, each further 224 groups", figure: perWord, max: 14_000 },
     { what: "a full page of any list", figure: gasOf(rows, /^list[A-Z]/), max: 25_000_000 },
-    ...Object.entries(figures.bytecode).map(([name, figure]) => ({ what: `bytes of ${name} at run time`, figure, max: MAX_BYTECODE })),
+    ...Object.entries(figures.bytecode).map(([name, figure]) => ({
+      what: `bytes of ${name} at run time`,
+      figure,
+      max: MAX_BYTECODE,
+    })),
   ];
 }
 
@@ -78,10 +98,13 @@ function table(rows: Row[], held: Bar[]): string {
 /** The figures that differ from the committed ones. */
 function moved(now: Figures): string[] {
   const before = JSON.parse(readFileSync(JSON_FILE, "utf8")) as Figures;
-  const flat = (figures: Figures): Map<string, number> => new Map(Object.entries({ ...figures.gas, ...figures.bytecode }));
+  const flat = (figures: Figures): Map<string, number> =>
+    new Map(Object.entries({ ...figures.gas, ...figures.bytecode }));
   const [old, fresh] = [flat(before), flat(now)];
   const names = new Set([...old.keys(), ...fresh.keys()]);
-  return [...names].filter((name) => old.get(name) !== fresh.get(name)).map((name) => `${name}: ${old.get(name) ?? "-"} → ${fresh.get(name) ?? "-"}`);
+  return [...names]
+    .filter((name) => old.get(name) !== fresh.get(name))
+    .map((name) => `${name}: ${old.get(name) ?? "-"} → ${fresh.get(name) ?? "-"}`);
 }
 
 async function main(): Promise<void> {
@@ -89,7 +112,9 @@ async function main(): Promise<void> {
   const rows = [...(await accountManagerRows()), ...(await allowlistRows())];
   const figures = { bytecode: await bytecodeSizes(), gas: Object.fromEntries(rows.map((row) => [row.name, row.gas])) };
   const all = bars(rows, figures);
-  const broken = all.filter((bar) => bar.figure > bar.max).map((bar) => `${bar.what}: ${show(bar.figure)} is above ${show(bar.max)}`);
+  const broken = all
+    .filter((bar) => bar.figure > bar.max)
+    .map((bar) => `${bar.what}: ${show(bar.figure)} is above ${show(bar.max)}`);
   const text = table(rows, all);
   process.stdout.write(text);
   if (process.argv.includes("--check")) broken.push(...moved(figures));

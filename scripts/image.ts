@@ -1,6 +1,7 @@
 /**
- * `npm run image`: builds relayer's and executor's images as OCI layouts in dist/image, from the committed files, the two lockfiles and nothing else.
- * Prints their digests; `--check` compares them with image/digests.json and ends with 1 when they differ.
+ * `npm run image`: builds relayer's and executor's images as OCI layouts in dist/image, from the committed files, the
+ * two lockfiles and nothing else. Prints their digests; `--check` compares them with image/digests.json and ends with 1
+ * when they differ.
  */
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -25,15 +26,23 @@ async function main(options: Options): Promise<void> {
   const { source, output } = options;
   const installed = options.installed ? { installed: join(ROOT, "node_modules") } : {};
   const images = await buildImages({ source: resolve(source), output: resolve(output), ...installed });
-  for (const name of IMAGE_NAMES) console.log(`${name.padEnd(9)} ${images[name].digest}  ${(images[name].bytes / MIB).toFixed(1)} MiB  ${join(output, name)}`);
+  for (const name of IMAGE_NAMES)
+    console.log(
+      `${name.padEnd(9)} ${images[name].digest}  ${(images[name].bytes / MIB).toFixed(1)} MiB  ${join(output, name)}`,
+    );
   if (options.write) await writeDigests(ROOT, images);
   if (options.check) await check(await readDigests(resolve(source)), images);
 }
 
-async function check(committed: Awaited<ReturnType<typeof readDigests>>, images: Awaited<ReturnType<typeof buildImages>>): Promise<void> {
+async function check(
+  committed: Awaited<ReturnType<typeof readDigests>>,
+  images: Awaited<ReturnType<typeof buildImages>>,
+): Promise<void> {
   const differing = IMAGE_NAMES.filter((name) => committed?.[name].digest !== images[name].digest);
   if (differing.length === 0) return console.log("as committed in image/digests.json");
-  console.error(`image/digests.json does not name these digests (${differing.join(", ")}). If the change is meant: npm run image -- --write, and commit it.`);
+  console.error(
+    `image/digests.json does not name these digests (${differing.join(", ")}). If the change is meant: npm run image -- --write, and commit it.`,
+  );
   process.exitCode = 1;
 }
 
@@ -50,7 +59,10 @@ const program = new Command("npm run image --")
   .option("--installed", "take the packages from this node_modules instead of installing them anew")
   .option("--check", "compare with image/digests.json")
   .option("--write", "write image/digests.json")
-  .option("--update-packages", "lock the newest versions of Debian's packages (run apt-get update before) and build nothing")
+  .option(
+    "--update-packages",
+    "lock the newest versions of Debian's packages (run apt-get update before) and build nothing",
+  )
   .action(main);
 
 program.parseAsync().catch((error: unknown) => {

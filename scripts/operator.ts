@@ -1,8 +1,8 @@
 /**
- * `npm run operator -- <command>`: what an operator does by hand. Commands that change the contract print the transaction for a multisig to send, or, with
- * `--sign`, ask for the contract admin's key at the prompt and send it; the key is kept nowhere. Runbooks: docs/operations.md.
+ * `npm run operator -- <command>`: manual operator tasks. Commands that change the contract print the transaction for a
+ * multisig to send, or, with `--sign`, prompt for the contract admin's key and send it; the key is not stored.
+ * Runbooks: docs/operations.md.
  */
-import { parseArgs } from "node:util";
 import { UsageError, type Command } from "./operator/command";
 import { correctBalance } from "./operator/books";
 import { checkCompose } from "./operator/compose";
@@ -36,11 +36,14 @@ function usage(): string {
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { sign: { type: "boolean", default: false } } });
-  const [name = "", ...args] = positionals;
+  const given = process.argv.slice(2);
+  // Not an option parser, since an amount may be negative.
+  const unknown = given.find((arg) => arg.startsWith("--") && arg !== "--sign");
+  if (unknown !== undefined) throw new UsageError(`There is no option ${unknown}.\n\n${usage()}`);
+  const [name = "", ...args] = given.filter((arg) => arg !== "--sign");
   const command = COMMANDS[name];
   if (command === undefined) throw new UsageError(usage());
-  await command.run({ args, sign: values.sign, print: (line) => process.stdout.write(`${line}\n`) });
+  await command.run({ args, sign: given.includes("--sign"), print: (line) => process.stdout.write(`${line}\n`) });
 }
 
 main().catch((error: unknown) => {

@@ -1,13 +1,14 @@
 /**
- * `npm run screenshots`: the pictures of the dashboard that the README and docs/dashboard.md show, taken from the demo's account on a stack of its own with Debian's
- * Chromium: light, dark, and as wide as a phone.
+ * `npm run screenshots`: the dashboard's pictures for the README and docs/dashboard.md, taken from the demo's account
+ * on its own stack with Debian's Chromium: light, dark, and phone-sized.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { createClient, type Client } from "../client";
-import { ACTION, makeAccount, makeUsageKey, permit } from "./demo/account";
-import { startStack } from "./dev/stack";
+import { createClient, type Body, type Client } from "../client";
+import { ACTION, makeAccount, makeUsageKey, must, permit } from "./demo/account";
+import { spreadOverTheLastMonth } from "./demo/pastMonth";
+import { startStack, type Stack } from "./dev/stack";
 
 const FOLDER = join(__dirname, "..", "..", "docs", "images");
 const CHROMIUM = "/usr/bin/chromium";
@@ -16,41 +17,134 @@ const quiet = (): void => undefined;
 
 interface Prepared {
   readonly key: string;
-  readonly usageKey: string;
   readonly pkp: string;
 }
 
-/** The demo's account with a little more in it, so that lists are lists. */
-async function prepare(baseUrl: string): Promise<Prepared> {
+/** A payment waits for the bank of the one who pays; this makes the run, and its price, longer than a second. */
+const PAY = `async function main({ pkpId, message }) {
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  return { signature: await Actions.signMessage({ pkpId, message }) };
+}`;
+const PRICE = `async function main({ pair }) {
+  return { pair, cents: 2000 + pair.length };
+}`;
+
+/** The demo's account after a month's work, so that lists are lists and days are days. */
+async function prepare(stack: Stack): Promise<Prepared> {
+  const { baseUrl } = stack;
   const { client, key } = await makeAccount(baseUrl, quiet);
   const { pkp, group, cid } = await permit(client, quiet);
-  const usageKey = await makeUsageKey(client, group, quiet);
-  await furnish(client, { pkp, cid });
-  const bot = createClient({ baseUrl, apiKey: usageKey });
-  for (const message of ["invoice 17", "invoice 18", "invoice 19"]) await bot.runAction({ code: ACTION, js_params: { pkpId: pkp, message } });
-  await bot.runAction({ code: ACTION, js_params: { message: "an invoice without a PKP" } });
-  return { key, usageKey, pkp };
+  const demo = await makeUsageKey(client, group, quiet);
+  const [payouts, oracle] = await furnish(client, { pkp, cid });
+  await runAll(baseUrl, demo, 70, (number) => ({
+    code: ACTION,
+    js_params: { pkpId: pkp, message: `greeting ${number}` },
+  }));
+  await runAll(baseUrl, oracle, 50, (number) => ({
+    code: PRICE,
+    js_params: number % 17 === 0 ? {} : { pair: "ETH/USD" },
+  }));
+  await runAll(baseUrl, payouts, 30, (number) => ({
+    code: PAY,
+    js_params: { pkpId: pkp, message: `invoice ${number}` },
+  }));
+  await payIn(stack, client, 5_000);
+  await spreadOverTheLastMonth(stack);
+  return { key, pkp };
 }
 
-async function furnish(client: Client, { pkp, cid }: { readonly pkp: string; readonly cid: string }): Promise<void> {
-  for (const [name, description] of [
-    ["payouts", "signs what leaves the treasury"],
-    ["oracle", "signs prices every minute"],
-  ] as const) {
-    const { wallet_address } = await client.createWallet({ name, description });
-    const { group_id } = await client.addGroup({ group_name: name, group_description: description, pkp_ids_permitted: [wallet_address, pkp] });
-    await client.addActionToGroup({ group_id, action_ipfs_cid: cid });
-    const scopes = {
-      can_create_groups: false,
-      can_delete_groups: false,
-      can_create_pkps: false,
-      manage_ipfs_ids_in_groups: [],
-      add_pkp_to_groups: [],
-      remove_pkp_from_groups: [],
-    };
-    const expiration = String(Math.floor(Date.now() / 1000) + (name === "oracle" ? 4 : 90) * DAY_SECONDS);
-    await client.addUsageApiKey({ name: `${name} service`, description: "", ...scopes, execute_in_groups: [group_id], expiration, balance: "2500" });
-  }
+/** Gives the keys that may run in each group. */
+async function furnish(
+  client: Client,
+  { pkp, cid }: { readonly pkp: string; readonly cid: string },
+): Promise<[string, string]> {
+  const make = async (name: string, description: string): Promise<string> =>
+    (await client.createWallet({ name, description })).wallet_address;
+  const payer = await make("payouts", "pays invoices");
+  const feed = await make("price feed", "signs prices every minute");
+  await make("cold storage", "in no group: nothing may use it");
+  const pay = await addAction(client, PAY, "pay an invoice", "waits for the bank, then signs");
+  const price = await addAction(client, PRICE, "publish a price", "fetches, compares, answers");
+  const payouts = await groupWithKey(client, {
+    name: "payouts",
+    description: "signs what leaves the treasury",
+    pkps: [payer, pkp],
+    actions: [cid, pay],
+    days: 90,
+  });
+  const oracle = await groupWithKey(client, {
+    name: "oracle",
+    description: "signs prices every minute",
+    pkps: [feed],
+    actions: [price],
+    days: 4,
+  });
+  return [payouts, oracle];
+}
+
+async function addAction(client: Client, code: string, name: string, description: string): Promise<string> {
+  const cid = await client.getActionIpfsId(code);
+  await client.addAction({ action_ipfs_cid: cid, name, description });
+  return cid;
+}
+
+interface Furnished {
+  readonly name: string;
+  readonly description: string;
+  readonly pkps: readonly string[];
+  readonly actions: readonly string[];
+  /** Until its key expires. */
+  readonly days: number;
+}
+
+async function groupWithKey(client: Client, { name, description, pkps, actions, days }: Furnished): Promise<string> {
+  const { group_id } = await client.addGroup({
+    group_name: name,
+    group_description: description,
+    pkp_ids_permitted: [...pkps],
+  });
+  for (const action_ipfs_cid of actions) await client.addActionToGroup({ group_id, action_ipfs_cid });
+  const { usage_api_key } = await client.addUsageApiKey({
+    name: `${name} service`,
+    description: "",
+    can_create_groups: false,
+    can_delete_groups: false,
+    can_create_pkps: false,
+    manage_ipfs_ids_in_groups: [],
+    add_pkp_to_groups: [],
+    remove_pkp_from_groups: [],
+    execute_in_groups: [group_id],
+    expiration: String(Math.floor(Date.now() / 1000) + days * DAY_SECONDS),
+    balance: "2500",
+  });
+  return usage_api_key;
+}
+
+const AT_ONCE = 5;
+
+async function runAll(
+  baseUrl: string,
+  apiKey: string,
+  runs: number,
+  bodyOf: (number: number) => Body<"runAction">,
+): Promise<void> {
+  const bot = createClient({ baseUrl, apiKey });
+  for (let from = 0; from < runs; from += AT_ONCE)
+    await Promise.all(
+      Array.from({ length: Math.min(AT_ONCE, runs - from) }, (_, at) => bot.runAction(bodyOf(from + at))),
+    );
+}
+
+/** By a card of the processor's double. */
+async function payIn({ stripeUrl }: Stack, client: Client, cents: number): Promise<void> {
+  const { payment_intent_id: id } = await client.createPaymentIntent({ amount_cents: cents });
+  const body = new URLSearchParams({ payment_method: "pm_card_visa" });
+  const headers = { authorization: "Bearer sk_test_development" };
+  must(
+    (await fetch(`${stripeUrl}/v1/payment_intents/${id}/confirm`, { method: "POST", headers, body })).ok,
+    "the double takes the payment",
+  );
+  await client.confirmPayment({ payment_intent_id: id });
 }
 
 type Go = (page: Page) => Promise<void>;
@@ -80,9 +174,12 @@ const runTheDemo =
   (pkp: string): Go =>
   async (page) => {
     await page.getByRole("textbox", { name: "Code", exact: true }).fill(ACTION);
-    await page.getByRole("textbox", { name: "Parameters", exact: true }).fill(JSON.stringify({ pkpId: pkp, message: "invoice 20" }, null, 2));
+    await page
+      .getByRole("textbox", { name: "Parameters", exact: true })
+      .fill(JSON.stringify({ pkpId: pkp, message: "invoice 20" }, null, 2));
     await press("Run")(page);
     await page.getByText("succeeded").waitFor();
+    await page.evaluate("scrollTo(0, 0)");
   };
 const usageKeyForm: Go = all(to("Usage keys"), press("Create usage key"), async (page) => {
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("invoice bot");
@@ -97,18 +194,39 @@ const pictures = ({ pkp }: Prepared): readonly (readonly [name: string, go: Go])
   ["runner", all(to("Runner"), runTheDemo(pkp))],
   ["activity", to("Activity")],
   ["credit", to("Credit")],
-  ["trust", all(to("Trust"), press("Check now"), async (page) => page.getByText("Key namespace").last().waitFor())],
+  [
+    "trust",
+    all(to("Trust"), press("Check now"), async (page) => {
+      const checks = page.getByRole("region", { name: "Checks in this browser" });
+      await checks.getByRole("listitem").first().waitFor();
+      await page.evaluate("scrollTo(0, 0)");
+    }),
+  ],
 ];
 
 const LOOKS = [
-  ["light", { colorScheme: "light", viewport: { width: 1280, height: 860 } }, ["overview", "group", "pkp", "usage-key", "runner", "credit"]],
-  ["dark", { colorScheme: "dark", viewport: { width: 1280, height: 860 } }, ["overview", "runner", "activity", "trust"]],
-  ["phone", { colorScheme: "light", viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }, ["overview", "usage-key", "activity"]],
+  [
+    "light",
+    { colorScheme: "light", viewport: { width: 1280, height: 860 } },
+    ["overview", "group", "pkp", "usage-key", "runner", "credit"],
+  ],
+  [
+    "dark",
+    { colorScheme: "dark", viewport: { width: 1280, height: 860 } },
+    ["overview", "runner", "activity", "trust"],
+  ],
+  [
+    "phone",
+    { colorScheme: "light", viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 },
+    ["overview", "usage-key", "activity"],
+  ],
 ] as const;
 
 async function photograph(browser: Browser, baseUrl: string, prepared: Prepared): Promise<void> {
   for (const [look, options, names] of LOOKS) {
-    const page = await (await browser.newContext({ ...options, locale: "en-US", timezoneId: "UTC", reducedMotion: "reduce" })).newPage();
+    const page = await (
+      await browser.newContext({ ...options, locale: "en-US", timezoneId: "UTC", reducedMotion: "reduce" })
+    ).newPage();
     await page.goto(baseUrl);
     if (look === "light") await save(page, "entrance-light");
     await page.getByLabel("API key", { exact: true }).fill(prepared.key);
@@ -138,7 +256,7 @@ async function main(): Promise<void> {
   const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...asRoot, "--disable-dev-shm-usage"] });
   try {
-    await photograph(browser, stack.baseUrl, await prepare(stack.baseUrl));
+    await photograph(browser, stack.baseUrl, await prepare(stack));
   } finally {
     await browser.close();
     await stack.stop();

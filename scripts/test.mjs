@@ -1,5 +1,7 @@
-// `npm test` and `npm run test:deep`: every test that needs nothing but the packages. As many suites run at once as there are cores; their output comes one suite after
-// the other. The deep run takes the large counts, one suite at a time, and leaves its figures in bench/deep.json. Suites named after `--` run alone.
+// `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
+// browser, PostgreSQL and images. Runs as many suites at once as there are cores; prints their output suite by suite.
+// The deep run uses the large counts, one suite at a time, and writes its figures to bench/deep.json. Suites named
+// after `--` run alone.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -10,14 +12,23 @@ import { projectEnvironment } from "./node.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const deep = process.argv.includes("--deep");
 const figuresFolder = mkdtempSync(join(tmpdir(), "keywright-figures-"));
-const mocha = [...(deep ? ["--timeout", "1200000", "--reporter", join(root, "scripts", "figuresReporter.cjs")] : []), "--color"];
+const mocha = [
+  ...(deep ? ["--timeout", "1200000", "--reporter", join(root, "scripts", "figuresReporter.cjs")] : []),
+  "--color",
+];
 
-// The longest first, so that the last to end is short.
-const suites = {
-  services: ["mocha", [...mocha, "test/{protocol,relayer,client,scripts,e2e}/**/*.test.ts"]],
+const BESIDE_BROWSER = "project|sdkInBrowser|sdkPackage|viewer";
+// Longest first, to shorten the total time.
+const plain = {
+  services: ["mocha", [...mocha, "test/!(contracts|executor|system)/**/*.test.ts"]],
   executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
 };
+const system = {
+  machines: ["mocha", [...mocha, `test/system/!(${BESIDE_BROWSER}).test.ts`]],
+  browser: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts", `test/system/@(${BESIDE_BROWSER}).test.ts`]],
+};
+const suites = process.argv.includes("--system") ? system : plain;
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
 const waiting = asked.length > 0 ? asked : Object.keys(suites);
 const running = new Map();
@@ -33,11 +44,16 @@ async function work() {
   }
 }
 
-/** Runs a suite; what it prints is shown at once when it is the oldest that runs, else kept until it is. */
+/** Runs a suite; its output is shown immediately if it is the oldest running one, else buffered until it is. */
 function run(name) {
   const [command, args] = suites[name];
   const figures = join(figuresFolder, `${name}.json`);
-  const env = { ...projectEnvironment(), HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", KEYWRIGHT_DEEP: deep ? "1" : "", KEYWRIGHT_FIGURES: deep ? figures : "" };
+  const env = {
+    ...projectEnvironment(),
+    HARDHAT_DISABLE_TELEMETRY_PROMPT: "true",
+    KEYWRIGHT_DEEP: deep ? "1" : "",
+    KEYWRIGHT_FIGURES: deep ? figures : "",
+  };
   const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   const output = { kept: [`\n── ${name} ──\n`] };
   running.set(name, output);

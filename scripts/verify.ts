@@ -1,13 +1,23 @@
-/** `npm run verify -- <base url>`: the steps of client/verify as a table, and one exit code (0 verified, 1 failed, 2 simulated, 3 not everything checked, 4 wrong use). */
+/**
+ * `npm run verify -- <base url>`: the steps of client/verify as a table, and one exit code (0 verified, 1 failed, 2
+ * simulated, 3 incomplete, 4 wrong use).
+ */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import { buildImages } from "./image/build";
-import { EXIT_CODES, verifyService, type Outcome, type Report, type StepStatus, type VerifyOptions } from "../client/verify";
+import {
+  EXIT_CODES,
+  verifyService,
+  type Outcome,
+  type Report,
+  type StepStatus,
+  type VerifyOptions,
+} from "../client/verify";
 
 const USAGE = `npm run verify -- <base url> [options]
-  --rpc <url>              your own RPC endpoint, to ask the allow-list contract
+  --rpc <url>              your own RPC endpoint, to ask the allow-list contract and the payer delay
   --allowlist <address>    the allow-list contract; default: the measured application id
   --measurements <file>    JSON with mrtd, rtmr0, rtmr1, rtmr2 of the machine image you expect
   --source <folder>        this repository at the release you expect: its images are built and compared (minutes; Linux on x64)
@@ -30,7 +40,10 @@ const MARKS: Readonly<Record<StepStatus, { mark: string; word: string; style: St
 const VERDICTS: Readonly<Record<Outcome, { text: string; style: Style }>> = {
   verified: { text: "VERIFIED: every step passed.", style: "green" },
   failed: { text: "FAILED: do not trust this service before every failed step is explained.", style: "red" },
-  simulated: { text: "SIMULATED: the service says itself that its quotes are made up. Nothing here is protected by a TEE.", style: "yellow" },
+  simulated: {
+    text: "SIMULATED: the service says itself that its quotes are made up. Nothing here is protected by a TEE.",
+    style: "yellow",
+  },
   incomplete: { text: "NOT VERIFIED: some steps could not be checked; what was checked holds.", style: "yellow" },
 };
 
@@ -45,7 +58,9 @@ function print(report: Report): void {
     const { mark, word, style } = MARKS[status];
     console.log(`${paint(style, `${mark} ${word.padEnd(11)}`)}  ${title.padEnd(width)}  ${detail}`);
   }
-  if (report.notes.length > 0) console.log(`\nAttested, for you to judge:\n${report.notes.map((note) => `  ${note}`).join("\n")}`);
+  if (report.notes.length > 0)
+    console.log(`\nAttested, for you to judge:\n${report.notes.map((note) => `  ${note}`).join("\n")}`);
+  for (const warning of report.warnings) console.log(`\n${paint("yellow", `WARNING: ${warning}`)}`);
   const { text, style } = VERDICTS[report.outcome];
   console.log(`\n${paint(style, text)}`);
 }
@@ -92,7 +107,7 @@ function jsonFile(path: string | undefined): unknown {
   return path === undefined ? undefined : (JSON.parse(readFileSync(path, "utf8")) as unknown);
 }
 
-/** The digests that this source builds, by name of the service. */
+/** The image digests built from this source, by service name. */
 async function builtFrom(source: string): Promise<Record<string, string>> {
   const output = mkdtempSync(join(tmpdir(), "keywright-verify-"));
   try {
@@ -106,7 +121,10 @@ async function builtFrom(source: string): Promise<Record<string, string>> {
 async function main(): Promise<void> {
   try {
     const { baseUrl, json, options, source } = readArguments();
-    const report = await verifyService(baseUrl, source === undefined ? options : { ...options, builtImages: await builtFrom(source) });
+    const report = await verifyService(
+      baseUrl,
+      source === undefined ? options : { ...options, builtImages: await builtFrom(source) },
+    );
     if (json) console.log(JSON.stringify(report, null, 2));
     else print(report);
     process.exitCode = report.exitCode;

@@ -1,4 +1,7 @@
-/** The table of limits in docs/actions.md, made from the one table of the code: `node dist/scripts/action/limitsTable.js` writes it. */
+/**
+ * The table of limits in docs/actions.md, generated from the code's table: `node dist/scripts/action/limitsTable.js`
+ * writes it.
+ */
 import { readFileSync, writeFileSync } from "node:fs";
 import { MAX_WALL_MS, RUN_LIMITS } from "../../protocol/limits";
 
@@ -42,13 +45,19 @@ function bytes(value: number): string {
 }
 
 export function limitsTable(): string {
-  const rows = Object.entries(ROWS).map(([name, [what, show, beyond]]) => [what, show(RUN_LIMITS[name as keyof typeof RUN_LIMITS]), beyond, `\`${name}\``]);
+  const rows = Object.entries(ROWS).map(([name, [what, show, beyond]]) => [
+    what,
+    show(RUN_LIMITS[name as keyof typeof RUN_LIMITS]),
+    beyond,
+    `\`${name}\``,
+  ]);
   const table = [["What", "Limit", "Beyond it", "In `/limits`"], ["---", "---", "---", "---"], ...rows];
   return table.map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-/** The page with its table as the code has it. */
-export const withLimits = (page: string): string => page.replace(MARKERS, `<!-- limits -->\n\n${limitsTable()}\n\n<!-- /limits -->`);
+/** Replaces the page's table with the generated one. */
+export const withLimits = (page: string): string =>
+  page.replace(MARKERS, `<!-- limits -->\n\n${limitsTable()}\n\n<!-- /limits -->`);
 
 if (require.main === module) {
   const [, , file = "docs/actions.md"] = process.argv;

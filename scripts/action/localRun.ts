@@ -1,6 +1,6 @@
 /**
- * Runs an action in the real sandbox with the real ops, over a throw-away root key and without a chain: the one account
- * there is has one PKP, and a group that lists it together with every action.
+ * Runs an action in the real sandbox with the real ops, over a throw-away root key and without a chain: the only
+ * account has one PKP and a group that lists it with every action.
  */
 import { createHash } from "node:crypto";
 import pino from "pino";
@@ -15,20 +15,33 @@ import { createOps } from "../../executor/ops/ops";
 import { createSandboxPool } from "../../executor/sandbox/pool";
 import type { OpHandler, RunOutcome, SandboxLevel } from "../../executor/sandbox/types";
 import { cidOfCode } from "../../protocol/cid";
-import { derivationPath, packedAccountId, PathKind, ZERO_ADDRESS, ZERO_HASH, type Cid, type KeyId, type PkpId } from "../../protocol/ids";
+import {
+  derivationPath,
+  packedAccountId,
+  PathKind,
+  ZERO_ADDRESS,
+  ZERO_HASH,
+  type Cid,
+  type KeyId,
+  type PkpId,
+} from "../../protocol/ids";
 import { RUN_LIMITS } from "../../protocol/limits";
 
 export interface LocalOptions {
-  /** The same text gives the same keys again, for example to decrypt what an earlier run encrypted. Without it keys live as long as the process. */
+  /**
+   * The same seed gives the same keys again, for example to decrypt an earlier run's ciphertext. Without it keys live
+   * as long as the process.
+   */
   seed?: string;
-  /** Hosts, or host:port, the action may fetch from although they are not public. */
+  /** Non-public hosts, or host:port, that the action may fetch from. */
   allowHosts?: readonly string[];
   moduleOrigin?: string;
 }
 
-/** What a run asked of its surroundings, in order. Arguments as the action gave them; of answers only whether they came. */
+/** The run's ops and fetches, in order. Arguments as the action gave them; of answers only the status. */
 export type Recorded =
-  { kind: "op"; name: string; args: unknown; ok: boolean; error?: string } | { kind: "fetch"; method: string; url: string; status?: number; error?: string };
+  | { kind: "op"; name: string; args: unknown; ok: boolean; error?: string }
+  | { kind: "fetch"; method: string; url: string; status?: number; error?: string };
 
 export interface LocalRun extends RunOutcome {
   cid: Cid;
@@ -36,10 +49,10 @@ export interface LocalRun extends RunOutcome {
 }
 
 export interface LocalRunner {
-  /** The address of the one PKP. */
+  /** The address of the PKP. */
   readonly pkpId: PkpId;
   readonly level: SandboxLevel;
-  /** Runs code with parameters; `pkpId` is among them unless they name another. */
+  /** Runs code with parameters; adds `pkpId` unless they give another. */
   run(code: string, params: Record<string, unknown>, wallMs?: number): Promise<LocalRun>;
   close(): Promise<void>;
 }
@@ -53,9 +66,11 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
   const pkpId = keyring.addressAt(ACCOUNT, path) as PkpId;
   const granted = { allowed: true, reason: "None", actionByName: true, deniedOps: 0n } as const;
   const grant: Decision = { ...granted, accountId: ACCOUNT, derivationPath: path, blockNumber: 0n, blockTimestamp: 0n };
-  const chain = { explain: async () => ({ ...grant, allowed: false, reason: "UnknownPkp", derivationPath: undefined }) } as unknown as Chain;
+  const chain = {
+    explain: async () => ({ ...grant, allowed: false, reason: "UnknownPkp", derivationPath: undefined }),
+  } as unknown as Chain;
   const fetcher = await createFetcher({ logger, ...reach });
-  // Runs go one after the other here, so the run that asks is the last one begun.
+  // Runs are sequential, so a request belongs to the last run started.
   let recorded: Recorded[] = [];
   const pool = await createSandboxPool({
     limits: RUN_LIMITS,
@@ -65,7 +80,11 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
     ...(reach.moduleOrigin && { moduleOrigin: reach.moduleOrigin }),
   });
 
-  async function run(code: string, params: Record<string, unknown>, wallMs: number = RUN_LIMITS.wallMs): Promise<LocalRun> {
+  async function run(
+    code: string,
+    params: Record<string, unknown>,
+    wallMs: number = RUN_LIMITS.wallMs,
+  ): Promise<LocalRun> {
     const cid = await cidOfCode(code);
     const authorization: Authorization = { keyId: ZERO_HASH as KeyId, cid, decision: grant };
     const ops = createOps({ chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS }, authorization, pkpId);

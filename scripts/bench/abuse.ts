@@ -1,6 +1,7 @@
 /**
- * `npm run bench:abuse`: what a neighbour notices while guests do their worst. Starts its own stack; for each attack one account runs it without pause, and
- * another says hello and fetches. Prints a table, writes bench/abuse.json, and ends with 1 when a bar is missed. `--seconds n` sets how long each attack goes on.
+ * `npm run bench:abuse`: how hostile actions affect another account. Starts its own stack; one account runs each attack
+ * continuously while another runs hello and fetch actions. Prints a table, writes bench/abuse.json, and exits with 1
+ * when a bar is missed. `--seconds n` sets the duration of each attack.
  */
 import { createSocket } from "node:dgram";
 import { writeFileSync } from "node:fs";
@@ -19,11 +20,11 @@ const MIB = 2 ** 20;
 const SECONDS = secondsOf(process.argv);
 const ATTACKERS = 1;
 const CALLERS_EACH = 8;
-/** Each attacking run may take this long: long enough to do its worst, short enough to be over when the next attack begins. */
+/** Time limit of each attacking run: long enough to do damage, short enough to end before the next attack begins. */
 const ATTACK_MS = 5_000;
 const PAUSE_MS = 10;
 const WARM_UP = 200;
-/** Half of an attacker's callers wait for the other half: one account has half of the slots. */
+/** One account gets half of the slots, so half of an attacker's callers wait for the other half. */
 const BARS = { slowdown: 5, heldMs: 50, endsWithinMs: 3 * ATTACK_MS };
 const REFUSALS_OF_CROWDS = new Set([429]);
 
@@ -80,7 +81,7 @@ interface Neighbour {
   readonly failed: readonly RunEnd[];
 }
 
-/** An account that says hello with a breath between, and fetches now and then. */
+/** An honest account: runs hello with short pauses, and fetches now and then. */
 async function neighbour({ stack, honest, fetchCode }: Bed, isOver: () => boolean): Promise<Neighbour> {
   const ends = { hellos: [] as RunEnd[], fetches: [] as RunEnd[] };
   const repeat = async (into: RunEnd[], code: string, pauseMs: number): Promise<void> => {
@@ -98,7 +99,9 @@ async function neighbour({ stack, honest, fetchCode }: Bed, isOver: () => boolea
 
 async function attackWith({ stack, attackers }: Bed, { code }: AbuseAttack, isOver: () => boolean): Promise<RunEnd[]> {
   const ends: RunEnd[] = [];
-  const crowd = attackers.flatMap((account) => Array.from({ length: CALLERS_EACH }, () => new AbuseCaller(stack.baseUrl, account)));
+  const crowd = attackers.flatMap((account) =>
+    Array.from({ length: CALLERS_EACH }, () => new AbuseCaller(stack.baseUrl, account)),
+  );
   await Promise.all(
     crowd.map(async (caller) => {
       while (!isOver()) {
@@ -124,7 +127,7 @@ interface Row {
   readonly hello: { readonly n: number; readonly median: number; readonly p99: number };
   readonly fetchP99: number;
   readonly honestFailed: number;
-  /** The longest the keyholder's loop was held, and computed meanwhile. */
+  /** The longest the keyholder's event loop was blocked, and its computing time then. */
   readonly heldMs: number;
   readonly computedMs: number;
   readonly attackerRuns: number;
@@ -138,8 +141,11 @@ interface Row {
 async function measure(bed: Bed, attack: AbuseAttack | undefined, quietP99: number): Promise<Row> {
   const startedAt = performance.now();
   const isOver = (): boolean => performance.now() - startedAt > SECONDS * 1_000;
-  const [honest, attacking] = await Promise.all([neighbour(bed, isOver), attack === undefined ? [] : attackWith(bed, attack, isOver)]);
-  // The last second is in the list when it is over.
+  const [honest, attacking] = await Promise.all([
+    neighbour(bed, isOver),
+    attack === undefined ? [] : attackWith(bed, attack, isOver),
+  ]);
+  // The list includes a second only once it is over.
   await pause(1_100);
   const loop = await loopOf(bed, Math.ceil((performance.now() - startedAt) / 1_000));
   const ran = attacking.filter(({ status }) => !REFUSALS_OF_CROWDS.has(status));
@@ -161,7 +167,9 @@ async function measure(bed: Bed, attack: AbuseAttack | undefined, quietP99: numb
 function problemsOf(row: Omit<Row, "problems">, attack: AbuseAttack | undefined, quietP99: number): string[] {
   const unexpected = Object.keys(row.ends).filter((end) => attack !== undefined && !attack.ends.includes(end));
   return [
-    row.hello.p99 > BARS.slowdown * quietP99 ? `hello's p99 is ${rounded(row.hello.p99 / quietP99)} times the quiet one (bar: ${BARS.slowdown})` : "",
+    row.hello.p99 > BARS.slowdown * quietP99
+      ? `hello's p99 is ${rounded(row.hello.p99 / quietP99)} times the quiet one (bar: ${BARS.slowdown})`
+      : "",
     row.heldMs >= BARS.heldMs ? `the loop was held for ${row.heldMs} ms (bar: below ${BARS.heldMs})` : "",
     row.honestFailed > 0 ? `${row.honestFailed} honest runs failed` : "",
     row.unpaid > 0 ? `${row.unpaid} attacking runs were free` : "",
@@ -186,14 +194,26 @@ function secondsOf(args: readonly string[]): number {
   return args.includes("--seconds") && given > 0 ? given : 15;
 }
 
-function print({ attack, hello, fetchP99, heldMs, computedMs, attackerRuns, attackerCents, ends, problems }: Row): void {
+function print({
+  attack,
+  hello,
+  fetchP99,
+  heldMs,
+  computedMs,
+  attackerRuns,
+  attackerCents,
+  ends,
+  problems,
+}: Row): void {
   const columns = [
     `${hello.median.toFixed(1)} / ${hello.p99.toFixed(1)}`,
     fetchP99.toFixed(1),
     `${heldMs} / ${computedMs}`,
     `${attackerRuns} for ${attackerCents} ct`,
   ];
-  console.log(`${problems.length === 0 ? "✓" : "✗"} ${attack.padEnd(56)}${columns.map((text) => text.padEnd(18)).join("")}${JSON.stringify(ends)}`);
+  console.log(
+    `${problems.length === 0 ? "✓" : "✗"} ${attack.padEnd(56)}${columns.map((text) => text.padEnd(18)).join("")}${JSON.stringify(ends)}`,
+  );
   for (const problem of problems) console.log(`    ${problem}`);
 }
 

@@ -1,21 +1,28 @@
 /**
- * `npm run bench:chain`: writes per second against the bare node, list reads against the bare call, recovery after an outage of the node, and what one account
- * costs as it grows. Its own stack, rate limits raised by the environment. Writes bench/chain.json and bench/chain.md.
+ * `npm run bench:chain`: writes per second against the bare node, list reads against the bare call, recovery after an
+ * outage of the node, and the costs of one account as it grows. Starts its own stack with raised rate limits. Writes
+ * bench/chain.json and bench/chain.md.
  */
+import { rounded } from "./chain/client";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { growth, type GrowthRow } from "./chain/growth";
 import { outage, type OutageResult } from "./chain/outage";
 import { reads, type ReadResult } from "./chain/reads";
-import { throughput, type ThroughputRow } from "./chain/throughput";
+import { throughput, throughputOnPostgres, type ThroughputRow } from "./chain/throughput";
 
 const ROOT = join(__dirname, "..", "..", "..");
-const PAYER_COUNTS = [1, 4, 16];
+/** `payers=4` measures only with that many payers. */
+const ASKED_PAYERS = process.argv.flatMap((argument) =>
+  argument.startsWith("payers=") ? [Number(argument.slice("payers=".length))] : [],
+);
+const PAYER_COUNTS = ASKED_PAYERS.length > 0 ? ASKED_PAYERS : [1, 4, 16];
 
-/** Each part on its own stack; `npm run bench:chain -- reads outage` makes only these anew. */
+/** Each part on its own stack; `npm run bench:chain -- reads outage` measures only these again. */
 const PARTS = {
   throughput: (say: Say): Promise<readonly ThroughputRow[]> => throughput(PAYER_COUNTS, say),
+  postgres: (say: Say): Promise<readonly ThroughputRow[]> => throughputOnPostgres(PAYER_COUNTS, say),
   reads: (say: Say): Promise<ReadResult> => reads(say),
   outage: (say: Say): Promise<OutageResult> => outage(say),
   growth: (say: Say): Promise<readonly GrowthRow[]> => growth(say),
@@ -23,11 +30,54 @@ const PARTS = {
 type Say = (line: string) => void;
 type PartName = keyof typeof PARTS;
 type Part<N extends PartName> = Awaited<ReturnType<(typeof PARTS)[N]>>;
-/** Where and when a part was measured, for other work on the machine weighs on its figures. */
+/** Where and when a part was measured, since other load on the machine affects its figures. */
 type Results = { readonly [N in PartName]: { readonly on: string; readonly result: Part<N> } };
 
 const table = (head: readonly string[], rows: readonly (readonly unknown[])[]): string =>
   [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
+
+const throughputTable = (rows: readonly ThroughputRow[]): string =>
+  `${table(
+    ["chain", "payers", "accounts", "bare node /s", "relayer /s", "ratio", "median answer ms", "one write alone, ms"],
+    rows.map((row) => [
+      row.chain,
+      row.payers,
+      row.accounts,
+      row.bare,
+      row.relayer,
+      row.ratio,
+      row.medianMs,
+      row.aloneMs,
+    ]),
+  )}
+
+${table(
+  [
+    "chain",
+    "payers",
+    "CPU ms a write: relayer",
+    "executor",
+    "both",
+    "database",
+    "node",
+    "gas of a write alone",
+    "in a batch",
+    "of so many",
+    "ratio",
+  ],
+  rows.map(({ chain, payers, cpu, gas }) => [
+    ...[
+      chain,
+      payers,
+      cpu.relayer,
+      cpu.executor,
+      rounded(cpu.relayer + cpu.executor, 2),
+      cpu.database ?? "in the relayer",
+      cpu.node,
+    ],
+    ...[gas.alone, gas.together, gas.batchSize, gas.ratio],
+  ]),
+)}`;
 
 const SECTIONS: { readonly [N in PartName]: (result: Part<N>) => string } = {
   throughput: (rows) => `## Writes per second
@@ -35,10 +85,12 @@ const SECTIONS: { readonly [N in PartName]: (result: Part<N>) => string } = {
 \`addGroup\` (name, no members) by as many payers as given. Bare: signed beforehand, sent to the node as accounts do that write without pause: as
 many on the way as there are accounts, the next when one is mined. Relayer: \`POST /add_group\`, each account one write after another, every answer after its receipt.
 
-${table(
-  ["chain", "payers", "accounts", "bare node /s", "relayer /s", "ratio", "median answer ms", "CPU per write: relayer ms", "executor ms", "node ms"],
-  rows.map((row) => [row.chain, row.payers, row.accounts, row.bare, row.relayer, row.ratio, row.medianMs, row.cpu.relayer, row.cpu.executor, row.cpu.node]),
-)}`,
+${throughputTable(rows)}`,
+  postgres: (rows) => `## The same on PostgreSQL
+
+Each row on an empty database of Debian's PostgreSQL on the same machine.
+
+${throughputTable(rows)}`,
   reads: ({ items, samples, callMs, routeMs, ratio }) => `## List reads
 
 \`GET /list_groups\` of ${items} groups against \`eth_call\` of the same view, in turns, one at a time, median of ${samples}.
@@ -49,7 +101,13 @@ ${table(["eth_call ms", "list_groups ms", "ratio"], [[callMs, routeMs, ratio]])}
 The node's connections cut for ${outageMs / 1000} s under the load of ${accounts} accounts.
 
 ${table(
-  ["first write landed after the node was back, ms", "writes asked", "landed", "answered with nothing spent", "accounts with a write lost or doubled"],
+  [
+    "first write landed after the node was back, ms",
+    "writes asked",
+    "landed",
+    "answered with nothing spent",
+    "accounts with a write lost or doubled",
+  ],
   [[recoveryMs, asked, landed, refused, wrong]],
 )}`,
   growth: (rows) => `## One account as it grows
@@ -57,8 +115,24 @@ ${table(
 Gas includes 21,000 and calldata.
 
 ${table(
-  ["groups, PKPs, keys each", "addGroup", "registerWalletDerivation", "setUsageApiKey", "decision", "first page of 50 groups, ms", "last page, ms"],
-  rows.map((row) => [row.size, row.addGroup, row.registerPkp, row.setKey, row.decision, row.firstPageMs, row.lastPageMs]),
+  [
+    "groups, PKPs, keys each",
+    "addGroup",
+    "registerWalletDerivation",
+    "setUsageApiKey",
+    "decision",
+    "first page of 50 groups, ms",
+    "last page, ms",
+  ],
+  rows.map((row) => [
+    row.size,
+    row.addGroup,
+    row.registerPkp,
+    row.setKey,
+    row.decision,
+    row.firstPageMs,
+    row.lastPageMs,
+  ]),
 )}`,
 };
 
@@ -71,7 +145,7 @@ function markdown(measured: Partial<Results>): string {
   const sections = (Object.keys(PARTS) as PartName[]).map((name) => section(name, measured));
   return `# Writes and reads through the relayer
 
-Made by \`npm run bench:chain\`. Node, executor, relayer with its embedded database and the load all share one machine; what else it did is given as the load at
+Made by \`npm run bench:chain\`. Node, executor, relayer with its database and the load all share one machine; what else it did is given as the load at
 the start of each part. Compare only what was measured in the same part.
 ${sections.join("")}`;
 }
@@ -84,11 +158,11 @@ async function main(): Promise<void> {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const file = join(ROOT, "bench", "chain.json");
   const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Partial<Results>) : {};
-  const asked = process.argv.slice(2);
+  const asked = process.argv.slice(2).filter((argument) => !argument.includes("="));
   const names = (Object.keys(PARTS) as PartName[]).filter((name) => asked.length === 0 || asked.includes(name));
   const measured: Partial<Record<PartName, unknown>> = { ...earlier };
   mkdirSync(join(ROOT, "bench"), { recursive: true });
-  // Renders what there is when no part is asked for by that name.
+  // Renders the existing results when no known part is requested.
   writeFileSync(join(ROOT, "bench", "chain.md"), markdown(earlier));
   for (const name of names) {
     const on = describeMachine();

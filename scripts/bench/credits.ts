@@ -1,7 +1,9 @@
 /**
- * What exact metering costs: `npm run bench:credits`.
- * 1. The same run through two relayers that differ in one thing, the price of a second: 1 cent (metering on) or 0 (off). One after the other, in turns.
- * 2. Reserve and settle by themselves, and two hundred spenders of one account at once: on the embedded store, and on PostgreSQL if DATABASE_URL names one.
+ * The cost of exact metering: `npm run bench:credits`.
+ * 1. The same run through two relayers that differ only in the price of a second: 1 cent (metering on) or 0 (off).
+ * Alternating.
+ * 2. Reserve and settle alone, and two hundred concurrent spenders of one account: on the embedded store, and on
+ * PostgreSQL if DATABASE_URL is set.
  */
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -27,16 +29,19 @@ async function main(): Promise<void> {
   const ledgers = [await measureLedger(undefined)];
   const { DATABASE_URL } = process.env;
   if (DATABASE_URL !== undefined) ledgers.push(await measureLedger(DATABASE_URL));
-  // A machine that others use at the same time is slower at everything: the figures say so themselves.
+  // Recorded, since other load on the machine slows every figure.
   const report = { node: process.version, cpus: cpus().length, load: rounded(loadavg()[0] ?? 0), run, ledgers };
-  writeFileSync(join(__dirname, "..", "..", "..", "bench", "credits.json"), `${JSON.stringify(report, undefined, 2)}\n`);
+  writeFileSync(
+    join(__dirname, "..", "..", "..", "bench", "credits.json"),
+    `${JSON.stringify(report, undefined, 2)}\n`,
+  );
   print(report);
 }
 
 interface RunReport {
   readonly meteredMs: Summary;
   readonly freeMs: Summary;
-  /** Median of the differences of neighbouring runs. */
+  /** Median difference between consecutive runs of both relayers. */
   readonly addedMs: number;
   readonly ratio: number;
 }
@@ -45,7 +50,10 @@ async function measureRuns(): Promise<RunReport> {
   const stack = await startStack({ env: { SIGNUP_CREDIT_CENTS: "100000" } });
   const free = await startFreeRelayer(stack);
   try {
-    const { account, client } = await createAccount({ baseUrl: stack.baseUrl }, { account_name: "bench", account_description: "" });
+    const { account, client } = await createAccount(
+      { baseUrl: stack.baseUrl },
+      { account_name: "bench", account_description: "" },
+    );
     const { group_id: group } = await client.addGroup({ group_name: "bench", group_description: "" });
     await client.addActionToGroup({ group_id: group, action_ipfs_cid: await client.getActionIpfsId(CODE) });
     return await compare(client, createClient({ baseUrl: free.baseUrl, apiKey: account.api_key }));
@@ -77,7 +85,7 @@ async function compare(metered: Client, free: Client): Promise<RunReport> {
   return { meteredMs, freeMs, addedMs: summary(differences).median, ratio: rounded(meteredMs.median / freeMs.median) };
 }
 
-/** A second relayer on the same chain and executor, with an embedded store of its own, where runs cost nothing. */
+/** A second relayer on the same chain and executor, with its own embedded store, where runs are free. */
 async function startFreeRelayer(stack: Stack): Promise<{ baseUrl: string; stop: () => Promise<void> }> {
   const port = await freePort();
   const env = {
@@ -92,9 +100,18 @@ async function startFreeRelayer(stack: Stack): Promise<{ baseUrl: string; stop: 
     PRICE_RUN_SECOND_CENTS: "0",
   };
   const main = join(__dirname, "..", "..", "relayer", "main.js");
-  const relayer = startProcess({ name: "relayer without metering", command: process.execPath, args: [main], env, onLine: () => undefined });
+  const relayer = startProcess({
+    name: "relayer without metering",
+    command: process.execPath,
+    args: [main],
+    env,
+    onLine: () => undefined,
+  });
   const baseUrl = `http://127.0.0.1:${port}`;
-  await waitUntil("the relayer without metering", async () => (await fetch(`${baseUrl}/ready`)).ok, { timeoutMs: 60_000, died: relayer.died });
+  await waitUntil("the relayer without metering", async () => (await fetch(`${baseUrl}/ready`)).ok, {
+    timeoutMs: 60_000,
+    died: relayer.died,
+  });
   return { baseUrl, stop: () => relayer.stop() };
 }
 
@@ -130,8 +147,13 @@ async function measureLedger(databaseUrl: string | undefined): Promise<LedgerRep
   }
 }
 
-/** Two thousand acts of two hundred spenders against credit for two thousand seconds; nobody may be refused before it is gone, nothing may be left out. */
-async function measureSpenders(credits: Credits): Promise<Pick<LedgerReport, "spenders" | "actsPerSecond" | "refused" | "balanceCents">> {
+/**
+ * Two thousand operations by two hundred spenders against credit for two thousand seconds: none may be refused before
+ * the credit is used up, and each must be booked.
+ */
+async function measureSpenders(
+  credits: Credits,
+): Promise<Pick<LedgerReport, "spenders" | "actsPerSecond" | "refused" | "balanceCents">> {
   const account = freshAccount();
   await credits.balance(account);
   let refused = 0;

@@ -1,6 +1,7 @@
 /**
- * What a store costs when it is young and when it is years old: `npm run bench:old -- --submissions 1000000 --postings 10000000`. On the embedded store, in memory, or on
- * the PostgreSQL that DATABASE_URL names; what was there before stays, so give it an empty one.
+ * Costs of an empty store and of one with years of data: `npm run bench:old -- --submissions 1000000 --postings
+ * 10000000`. The embedded store first, in memory, sized by `--embedded-submissions` and `--embedded-postings`; then
+ * PostgreSQL if DATABASE_URL is set. Existing rows are kept, so use an empty database.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,7 +15,7 @@ import { createCredits, type Credits } from "../../relayer/credits";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
-import { makeOld } from "./oldStore";
+import { makeOld, type Age } from "./oldStore";
 import { rounded, summary, timed, type Summary } from "./statistics";
 
 const ACTS = 200;
@@ -30,29 +31,52 @@ interface Ages {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { submissions: { type: "string", default: "1000000" }, postings: { type: "string", default: "10000000" } } });
-  const age = { submissions: Number(values.submissions), postings: Number(values.postings) };
-  const store = await openStore({ databaseUrl: process.env.DATABASE_URL });
-  const instance = new Instance({ db: store.db, onError: () => undefined });
+  const text = (value: number) => ({ type: "string", default: String(value) }) as const;
+  const { values } = parseArgs({
+    options: {
+      submissions: text(1_000_000),
+      postings: text(10_000_000),
+      "embedded-submissions": text(100_000),
+      "embedded-postings": text(1_000_000),
+    },
+  });
+  const { submissions, postings, "embedded-submissions": fewer, "embedded-postings": fewerPostings } = values;
+  await compare(undefined, { submissions: Number(fewer), postings: Number(fewerPostings) });
+  const databaseUrl = process.env.DATABASE_URL;
+  if (databaseUrl !== undefined)
+    await compare(databaseUrl, { submissions: Number(submissions), postings: Number(postings) });
+}
+
+/** Measures one store empty and again after ageing it. */
+async function compare(databaseUrl: string | undefined, age: Age): Promise<void> {
+  const store = await openStore({ databaseUrl });
+  const instance = new Instance({ db: store.db, storeIsOurs: store.kind === "pglite", onError: () => undefined });
   await instance.start();
   try {
+    console.log(`${store.kind}: ${age.submissions} submissions, ${age.postings} postings`);
     const young = await measure(store, instance.id);
-    const fillSeconds = (await timed(() => makeOld(store.db, age, (rows) => process.stderr.write(`\r${rows} rows `)))) / 1000;
+    const fillSeconds =
+      (await timed(() => makeOld(store.db, age, (rows) => process.stderr.write(`\r${rows} rows `)))) / 1000;
     const old = await measure(store, instance.id);
-    keep(store.kind, {
-      node: process.version,
-      cpus: cpus().length,
-      load: rounded(loadavg()[0] ?? 0),
-      ...age,
-      fillSeconds: Math.round(fillSeconds),
-      young,
-      old,
-    });
+    const takes = {
+      databaseMiB: await databaseMiB(store.db),
+      processMiB: Math.round(process.memoryUsage().rss / 2 ** 20),
+    };
+    const machine = { node: process.version, cpus: cpus().length, load: rounded(loadavg()[0] ?? 0) };
+    keep(store.kind, { ...machine, ...age, fillSeconds: Math.round(fillSeconds), ...takes, young, old });
     print(young, old);
+    console.log(
+      `filled in ${Math.round(fillSeconds)} s; the database takes ${takes.databaseMiB} MiB, this process ${takes.processMiB} MiB`,
+    );
   } finally {
     await instance.stop();
     await store.close();
   }
+}
+
+async function databaseMiB(db: Db): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`select pg_database_size(current_database())::int8 as bytes`.execute(db);
+  return Math.round((rows[0]?.bytes ?? 0) / 2 ** 20);
 }
 
 async function measure({ db }: Store, instanceId: string): Promise<Ages> {
@@ -65,7 +89,9 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
     onError: (error) => console.error(error),
   });
   const records = recordsOver(db, instanceId, credits);
-  await sql`insert into lanes (payer, address, next_nonce) values (${PAYER}, 'bench', 0) on conflict do nothing`.execute(db);
+  await sql`insert into lanes (payer, address, next_nonce) values (${PAYER}, 'bench', 0) on conflict do nothing`.execute(
+    db,
+  );
   const account = `0x${randomBytes(32).toString("hex")}` as AccountId;
   await sql`insert into account_turns (account_id) values (${account})`.execute(db);
   await credits.balance(account);
@@ -91,8 +117,13 @@ function recordsOver(db: Db, instanceId: string, credits: Credits): SubmissionRe
   });
 }
 
-/** The store's part of one write: reserve, write down with its nonce, keep the signed bytes, outcome and settlement. */
-async function write(records: SubmissionRecords, credits: Credits, accountId: AccountId, turn: { number: number }): Promise<void> {
+/** The store's part of one write: reserve, record with its nonce, store the signed bytes, outcome and settlement. */
+async function write(
+  records: SubmissionRecords,
+  credits: Credits,
+  accountId: AccountId,
+  turn: { number: number },
+): Promise<void> {
   const id = newSubmissionId();
   await credits.reserveWrite({ accountId, submissionId: id, cents: 1 });
   const row = await records.begin({
@@ -109,9 +140,21 @@ async function write(records: SubmissionRecords, credits: Credits, accountId: Ac
     requestId: undefined,
   });
   if (row === undefined) throw new Error("the write lost its turn");
-  await records.addAttempt(row, { hash: `0x${id}`, does: "write", raw: `0x${"cd".repeat(300)}`, max_fee: "1", priority_fee: "1" });
+  await records.addAttempt(row, {
+    hash: `0x${id}`,
+    does: "write",
+    raw: `0x${"cd".repeat(300)}`,
+    max_fee: "1",
+    priority_fee: "1",
+  });
   await records.markSent(id);
-  const outcome: Outcome = { state: "mined", transactionHash: `0x${id}`, block: { number: 1, hash: "0x1" }, result: {}, charged: true };
+  const outcome: Outcome = {
+    state: "mined",
+    transactionHash: `0x${id}`,
+    block: { number: 1, hash: "0x1" },
+    result: {},
+    charged: true,
+  };
   await records.end({ row, members: [] }, new Map([[id, outcome]]));
 }
 

@@ -1,4 +1,4 @@
-/** Makes a store old: rows as years of use leave them, for benches and for tests of query plans. */
+/** Ages a store: inserts the rows of years of use, for benches and tests of query plans. */
 import { sql } from "kysely";
 import type { Db } from "../../relayer/store/database";
 
@@ -8,13 +8,19 @@ export interface Age {
 }
 
 const ROWS_PER_STATEMENT = 100_000;
-/** A lane that no relayer uses. */
+/** A payer lane that no relayer uses. */
 const OLD_PAYER = 1_000;
 const POSTINGS_PER_ACCOUNT = 1_000;
 
-/** `onProgress` is told how many rows there are. */
-export async function makeOld(db: Db, { submissions, postings }: Age, onProgress: (rows: number) => void = () => undefined): Promise<void> {
-  await sql`insert into lanes (payer, address, next_nonce, draining) values (${OLD_PAYER}, 'old', 0, true) on conflict do nothing`.execute(db);
+/** `onProgress` receives the number of rows so far. */
+export async function makeOld(
+  db: Db,
+  { submissions, postings }: Age,
+  onProgress: (rows: number) => void = () => undefined,
+): Promise<void> {
+  await sql`insert into lanes (payer, address, next_nonce, draining) values (${OLD_PAYER}, 'old', 0, true) on conflict do nothing`.execute(
+    db,
+  );
   await sql`insert into credit_accounts (account_id) select 'old ' || n from generate_series(0, ${Math.ceil(postings / POSTINGS_PER_ACCOUNT)}::int) n
     on conflict do nothing`.execute(db);
   await inPieces(submissions, (from, to) => oldSubmissions(db, from, to), onProgress);
@@ -25,7 +31,11 @@ export async function makeOld(db: Db, { submissions, postings }: Age, onProgress
   await sql`analyze`.execute(db);
 }
 
-async function inPieces(rows: number, insert: (from: number, to: number) => Promise<void>, onProgress: (rows: number) => void): Promise<void> {
+async function inPieces(
+  rows: number,
+  insert: (from: number, to: number) => Promise<void>,
+  onProgress: (rows: number) => void,
+): Promise<void> {
   for (let from = 0; from < rows; from += ROWS_PER_STATEMENT) {
     const to = Math.min(rows, from + ROWS_PER_STATEMENT) - 1;
     await insert(from, to);
@@ -33,7 +43,7 @@ async function inPieces(rows: number, insert: (from: number, to: number) => Prom
   }
 }
 
-/** Final, with what retention leaves of them; a tenth is newer than that and has its bytes. */
+/** Final submissions as retention leaves them; every tenth still has its calldata. */
 async function oldSubmissions(db: Db, from: number, to: number): Promise<void> {
   await sql`insert into submissions (id, account_id, kind, state, payer, nonce, calldata, transaction_hash, block_number, block_hash, charged, created_at, updated_at)
     select 'old ' || n, 'old ' || n % 1000, 'add_group', 'confirmed', ${OLD_PAYER}, n, case when n % 10 = 0 then '0x' || repeat('ab', 200) end,
@@ -41,7 +51,10 @@ async function oldSubmissions(db: Db, from: number, to: number): Promise<void> {
     from generate_series(${from}::int, ${to}::int) n`.execute(db);
 }
 
-/** Runs of a cent; the first posting of each account is what pays for them. A twentieth is younger than records and reservations are kept. */
+/**
+ * Runs of one cent, paid by each account's first posting, a top-up. A twentieth is within the retention of records and
+ * reservations.
+ */
 async function oldPostings(db: Db, from: number, to: number): Promise<void> {
   await sql`insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, created_at)
     select 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 'payments' else 'revenue' end,

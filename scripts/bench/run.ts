@@ -1,25 +1,48 @@
 /**
- * `npm run bench:run`: how fast an action runs, from a bare isolate to a paid request over HTTP, in one run on one machine; beside it what others need.
- * Starts its own stack. Prints tables, writes bench/run.json, and ends with 1 when a bar is missed.
+ * `npm run bench:run`: latency of an action, from a bare isolate to a paid request over HTTP, on one machine, compared
+ * with other runtimes. Starts its own stack. `-- --against <folder>` measures another built checkout of this project
+ * alternately with it (`--node <program>` runs it where it has no Node of its own); `--without-others` skips workerd
+ * and deno. Prints tables, writes bench/run.json, and exits with 1 when a bar is missed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { createLocalRunner } from "../action/localRun";
 import { HELLO, SIGN, SIGN_IN_GUEST, SECRET } from "./run/codes";
+import { startBaseline } from "./run/baseline";
+import { compare, measureCpu, type Comparison, type CpuRow, type Side } from "./run/compare";
+import { PARTS } from "./run/cpu";
 import { measureFloor } from "./run/floor";
-import { measureExecutor, measureHttp, measureThroughput, LEAD_IN, STACK_SETTINGS, startBed, type Bed, type Throughput } from "./run/http";
+import {
+  measureExecutor,
+  measureHttp,
+  measureThroughput,
+  LEAD_IN,
+  STACK_SETTINGS,
+  startBed,
+  type Bed,
+  type Throughput,
+} from "./run/http";
 import { measureOps } from "./run/ops";
 import { installOthers, measureDeno, measureWorkerd, type Contender } from "./run/others";
 import { rounded } from "./statistics";
 
 const RUNS = 200;
-/** The floor and the stack are measured in turns, so that a machine that is slow for a while is slow for both. */
+/** The floor and the stack alternate in rounds, so that temporary load on the machine affects both. */
 const ROUNDS = 5;
-/** Runs before the first round: a service is measured as it runs, not as it starts. */
+/** Runs before the first round: measure the running service, not its start. */
 const WARM_UP = 1_000;
 const THROUGHPUT_MS = 4_000;
-const BARS = { helloOverFloor: 5, signOverHello: 1.5, runsPerSecond: 150, opOverSignMessage: 1.5 };
+const BARS = {
+  helloOverFloor: 2.5,
+  signOverHello: 1.3,
+  p99OverMedian: 2.5,
+  runsPerSecond: 150,
+  opOverSignMessage: 1.5,
+  helloOverBaseline: 0.7,
+  runsOverBaseline: 1.5,
+};
 
 const at = (samples: readonly number[], share: number): number => {
   const sorted = [...samples].sort((a, b) => a - b);
@@ -79,7 +102,8 @@ async function measureStack(bed: Bed): Promise<HttpFigures> {
     }
   }
   const throughput: Throughput[] = [];
-  for (const many of [false, true]) for (const callers of [1, 8, 32]) throughput.push(await measureThroughput(bed, callers, many, THROUGHPUT_MS));
+  for (const many of [false, true])
+    for (const callers of [1, 8, 32]) throughput.push(await measureThroughput(bed, callers, many, THROUGHPUT_MS));
   return { floor, contender, executor, executionMs: median(executions), throughput };
 }
 
@@ -108,7 +132,8 @@ interface Row {
   sign?: { median: number; p99: number; n: number };
 }
 
-const figures = (samples: readonly number[]) => (samples.length > 0 ? { median: median(samples), p99: p99(samples), n: samples.length } : undefined);
+const figures = (samples: readonly number[]) =>
+  samples.length > 0 ? { median: median(samples), p99: p99(samples), n: samples.length } : undefined;
 
 function rowOf({ name, hello, sign }: Contender): Row {
   const [helloFigures, signFigures] = [figures(hello), figures(sign)];
@@ -119,9 +144,12 @@ function printTimes(rows: readonly Contender[], floor: Contender): void {
   const cell = (samples: readonly number[], base: number): string =>
     samples.length === 0
       ? "".padEnd(34)
-      : `${median(samples).toFixed(2).padStart(8)} ${p99(samples).toFixed(2).padStart(8)} ${`${(median(samples) / base).toFixed(1)}×`.padStart(7)}`.padEnd(34);
+      : `${median(samples).toFixed(2).padStart(8)} ${p99(samples).toFixed(2).padStart(8)} ${`${(median(samples) / base).toFixed(1)}×`.padStart(7)}`.padEnd(
+          34,
+        );
   console.log(`\n${"ms".padEnd(44)}${"hello: median, p99, over floor".padEnd(34)}sign: median, p99, over floor`);
-  for (const { name, hello, sign } of rows) console.log(`${name.padEnd(44)}${cell(hello, median(floor.hello))}${cell(sign, median(floor.sign))}`);
+  for (const { name, hello, sign } of rows)
+    console.log(`${name.padEnd(44)}${cell(hello, median(floor.hello))}${cell(sign, median(floor.sign))}`);
 }
 
 function breakdown({ floor, contender, executor, executionMs }: HttpFigures): [part: string, ms: number][] {
@@ -144,27 +172,140 @@ interface Bar {
 function barsOf({ floor, contender, throughput }: HttpFigures): Bar[] {
   const overFloor = rounded(median(contender.hello) / median(floor.hello));
   const signOverHello = rounded(median(contender.sign) / median(contender.hello));
+  const tail = rounded(p99(contender.hello) / median(contender.hello));
   const perSecond = throughput.find(({ callers, accounts }) => callers === 8 && accounts === 1)?.runsPerSecond ?? 0;
   return [
-    { what: "hello over HTTP / bare floor", value: overFloor, bar: `≤ ${BARS.helloOverFloor}`, holds: overFloor <= BARS.helloOverFloor },
-    { what: "sign / hello over HTTP", value: signOverHello, bar: `≤ ${BARS.signOverHello}`, holds: signOverHello <= BARS.signOverHello },
-    { what: "hello runs a second, 8 callers, one account", value: perSecond, bar: `≥ ${BARS.runsPerSecond}`, holds: perSecond >= BARS.runsPerSecond },
+    {
+      what: "hello over HTTP / bare floor",
+      value: overFloor,
+      bar: `≤ ${BARS.helloOverFloor}`,
+      holds: overFloor <= BARS.helloOverFloor,
+    },
+    {
+      what: "sign / hello over HTTP",
+      value: signOverHello,
+      bar: `≤ ${BARS.signOverHello}`,
+      holds: signOverHello <= BARS.signOverHello,
+    },
+    {
+      what: "hello over HTTP, p99 / median",
+      value: tail,
+      bar: `≤ ${BARS.p99OverMedian}`,
+      holds: tail <= BARS.p99OverMedian,
+    },
+    {
+      what: "hello runs a second, 8 callers, one account",
+      value: perSecond,
+      bar: `≥ ${BARS.runsPerSecond}`,
+      holds: perSecond >= BARS.runsPerSecond,
+    },
   ];
 }
 
-/** Whole runs with one operation each, over a run with signMessage. */
+interface Compared {
+  readonly commit: string;
+  readonly node: string;
+  readonly comparison: Comparison;
+  readonly cpu: readonly CpuRow[];
+}
+
+async function measureAgainst(bed: Bed, folder: string, node: string | undefined): Promise<Compared> {
+  const baseline = await startBaseline(folder, node);
+  try {
+    const comparison = await compare(bed, baseline);
+    return {
+      commit: baseline.commit,
+      node: baseline.node,
+      comparison,
+      cpu: await measureCpu(`baseline ${baseline.commit}`, baseline),
+    };
+  } finally {
+    await baseline.stop();
+  }
+}
+
+const figuresOf = ({ hello, runsPerSecond }: Side) => ({
+  helloMs: median(hello),
+  helloP99Ms: p99(hello),
+  runsPerSecond: median(runsPerSecond),
+});
+
+function baselineBars({ ours, theirs }: Comparison): Bar[] {
+  const [time, runs] = [
+    median(ours.hello) / median(theirs.hello),
+    median(ours.runsPerSecond) / median(theirs.runsPerSecond),
+  ].map(rounded) as [number, number];
+  return [
+    {
+      what: "hello over HTTP / the baseline's",
+      value: time,
+      bar: `≤ ${BARS.helloOverBaseline}`,
+      holds: time <= BARS.helloOverBaseline,
+    },
+    {
+      what: "hello runs a second, 8 callers, one account / the baseline's",
+      value: runs,
+      bar: `≥ ${BARS.runsOverBaseline}`,
+      holds: runs >= BARS.runsOverBaseline,
+    },
+  ];
+}
+
+function printThroughput(
+  rows: readonly { callers: number; accounts: number; runsPerSecond: number; medianMs: number; p99Ms: number }[],
+): void {
+  console.log("\nhello over HTTP, callers that never pause");
+  for (const { callers, accounts, runsPerSecond, medianMs, p99Ms } of rows) {
+    const who = `${String(callers).padStart(3)} callers, ${accounts} account${accounts === 1 ? " " : "s"}`;
+    console.log(`${who}  ${String(runsPerSecond).padStart(5)} runs/s   median ${medianMs} ms, p99 ${p99Ms} ms`);
+  }
+}
+
+function printComparison({ commit, node, comparison }: Compared): void {
+  console.log(`\nhello over HTTP, in turns with the baseline (commit ${commit}, node ${node})`);
+  for (const [who, side] of Object.entries(comparison) as [string, Side][]) {
+    const { helloMs, helloP99Ms, runsPerSecond } = figuresOf(side);
+    console.log(`${who.padEnd(8)} median ${helloMs} ms, p99 ${helloP99Ms} ms; 8 callers ${runsPerSecond} runs/s`);
+  }
+}
+
+function printCpu(rows: readonly CpuRow[]): void {
+  console.log(`\nCPU of each process, ms a hello${" ".repeat(13)}${PARTS.map((part) => part.padStart(11)).join("")}`);
+  for (const { who, callers, cpuMs } of rows)
+    console.log(
+      `${`${who}, ${callers} caller${callers === 1 ? "" : "s"}`.padEnd(44)}${PARTS.map((part) => cpuMs[part].toFixed(2).padStart(11)).join("")}`,
+    );
+}
+
+/** Whole runs with one operation each, relative to a run with signMessage. */
 function opRows(samples: Record<string, number[]>): { op: string; medianMs: number; overSignMessage: number }[] {
   const base = median(samples["signMessage"] ?? []);
-  return Object.entries(samples).map(([op, times]) => ({ op, medianMs: median(times), overSignMessage: rounded(median(times) / base) }));
+  return Object.entries(samples).map(([op, times]) => ({
+    op,
+    medianMs: median(times),
+    overSignMessage: rounded(median(times) / base),
+  }));
 }
 
 function opBar(rows: ReturnType<typeof opRows>): Bar {
   const value = Math.max(...rows.map(({ overSignMessage }) => overSignMessage));
   const most = BARS.opOverSignMessage;
-  return { what: "a run with the slowest operation / one with signMessage", value, bar: `≤ ${most}`, holds: value <= most };
+  return {
+    what: "a run with the slowest operation / one with signMessage",
+    value,
+    bar: `≤ ${most}`,
+    holds: value <= most,
+  };
 }
 
 async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      against: { type: "string" },
+      node: { type: "string" },
+      "without-others": { type: "boolean", default: false },
+    },
+  });
   console.log(
     `node ${process.version}, ${availableParallelism()} cores; the stack runs with ${Object.entries(STACK_SETTINGS)
       .map((pair) => pair.join("="))
@@ -173,25 +314,45 @@ async function main(): Promise<void> {
   const sandbox = await measureSandbox();
   const ops = opRows(await measureOps(RUNS));
   const bed = await startBed();
-  const stack = await measureStack(bed).finally(() => bed.close());
-  const others = process.argv.includes("--without-others") ? { contenders: [], problems: ["workerd and deno were left out"] } : await measureOthers();
+  const measured = async () => {
+    const stack = await measureStack(bed);
+    const cpu = await measureCpu("ours", bed);
+    return {
+      stack,
+      cpu,
+      compared: values.against === undefined ? undefined : await measureAgainst(bed, values.against, values.node),
+    };
+  };
+  const { stack, cpu, compared } = await measured().finally(() => bed.close());
+  const others = values["without-others"]
+    ? { contenders: [], problems: ["workerd and deno were left out"] }
+    : await measureOthers();
 
-  const contenders = [stack.floor, ...sandbox, stack.executor, stack.contender, ...others.contenders.map((other) => ({ ...other, name: `(d) ${other.name}` }))];
+  const contenders = [
+    stack.floor,
+    ...sandbox,
+    stack.executor,
+    stack.contender,
+    ...others.contenders.map((other) => ({ ...other, name: `(d) ${other.name}` })),
+  ];
   printTimes(contenders, stack.floor);
   for (const problem of others.problems) console.log(problem);
-  const throughput = stack.throughput.map(({ latencies, ...row }) => ({ ...row, medianMs: median(latencies), p99Ms: p99(latencies) }));
-  console.log("\nhello over HTTP, callers that never pause");
-  for (const row of throughput) {
-    console.log(
-      `${String(row.callers).padStart(3)} callers, ${row.accounts} account${row.accounts === 1 ? " " : "s"}  ${String(row.runsPerSecond).padStart(5)} runs/s   median ${row.medianMs} ms, p99 ${row.p99Ms} ms`,
-    );
-  }
+  const throughput = stack.throughput.map(({ latencies, ...row }) => ({
+    ...row,
+    medianMs: median(latencies),
+    p99Ms: p99(latencies),
+  }));
+  printThroughput(throughput);
   const parts = breakdown(stack);
   console.log("\nwhere the time of one hello over HTTP goes (medians)");
   for (const [part, ms] of parts) console.log(`${ms.toFixed(2).padStart(8)} ms  ${part}`);
   console.log("\na run in the sandbox with one operation");
-  for (const { op, medianMs, overSignMessage } of ops) console.log(`${medianMs.toFixed(2).padStart(8)} ms  ${overSignMessage.toFixed(2)}×  ${op}`);
-  const bars = [...barsOf(stack), opBar(ops)];
+  for (const { op, medianMs, overSignMessage } of ops)
+    console.log(`${medianMs.toFixed(2).padStart(8)} ms  ${overSignMessage.toFixed(2)}×  ${op}`);
+  const cpuRows = [...cpu, ...(compared?.cpu ?? [])];
+  printCpu(cpuRows);
+  if (compared !== undefined) printComparison(compared);
+  const bars = [...barsOf(stack), opBar(ops), ...(compared === undefined ? [] : baselineBars(compared.comparison))];
   console.log("");
   for (const { what, value, bar, holds } of bars) console.log(`${holds ? "✓" : "✗"} ${what}: ${value} (bar: ${bar})`);
 
@@ -203,6 +364,19 @@ async function main(): Promise<void> {
     ops,
     throughput,
     breakdownMs: Object.fromEntries(parts),
+    cpuMsPerRun: cpuRows.map(({ who, callers, cpuMs }) => ({
+      who,
+      callers,
+      ...Object.fromEntries(PARTS.map((part) => [part, rounded(cpuMs[part])])),
+    })),
+    ...(compared && {
+      baseline: {
+        commit: compared.commit,
+        node: compared.node,
+        ours: figuresOf(compared.comparison.ours),
+        theirs: figuresOf(compared.comparison.theirs),
+      },
+    }),
     bars,
   };
   writeFileSync(join("bench", "run.json"), `${JSON.stringify(report, null, 2)}\n`);

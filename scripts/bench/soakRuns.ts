@@ -1,6 +1,7 @@
 /**
- * `npm run soak:runs -- --runs 50000`: many runs, a tenth of them hostile, on a stack of its own. Prints the memory of keyholder, relayer and fetcher every
- * 5,000 runs and writes bench/soak-runs.json. Ends with 1 when an honest run failed, a process grew, or a child was left.
+ * `npm run soak:runs -- --runs 50000`: many runs, a tenth of them hostile, on a stack of its own. Prints the memory of
+ * keyholder, relayer and fetcher every 5,000 runs and writes bench/soak-runs.json. Exits with 1 when an honest run
+ * failed, a process grew, or a child was left.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -14,10 +15,10 @@ const PAGE_BYTES = 4_096;
 const [runs, every] = [numberAfter("--runs", 50_000), numberAfter("--every", 5_000)];
 const CALLERS = 4;
 const HOSTILE_SHARE = 10;
-/** Growth over the second half of the run that a process may show: its resident memory breathes. */
+/** Allowed growth of a process in the second half: resident memory fluctuates. */
 const MAX_GROWTH_MIB = 40;
 
-/** Short ones: what is measured is what they leave behind. */
+/** Short hostile runs: only what they leave behind is measured. */
 const HOSTILE = [
   "for (;;);",
   "async function main() { const kept = []; for (;;) kept.push(new Array(1e5).fill(1.5)); }",
@@ -42,9 +43,10 @@ function numberAfter(flag: string, byDefault: number): number {
   return at < 0 ? byDefault : Number(process.argv[at + 1]);
 }
 
-const parentOf = (pid: string): number => Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+const parentOf = (pid: string): number =>
+  Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 
-/** Ids of the programs below a process whose command line ends in this file. */
+/** Ids of the descendants of a process whose command line ends in this file. */
 function programsBelow(root: number, file: string): number[] {
   const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const isBelow = (pid: string): boolean => {
@@ -64,13 +66,15 @@ function readOr<T>(read: () => T, otherwise: T): T {
   try {
     return read();
   } catch {
-    // It ended while it was looked at.
+    // The process ended meanwhile.
     return otherwise;
   }
 }
 
 const residentMiB = (pid: number): number =>
-  Math.round((readOr(() => Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]), 0) * PAGE_BYTES * 10) / MIB) / 10;
+  Math.round(
+    (readOr(() => Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]), 0) * PAGE_BYTES * 10) / MIB,
+  ) / 10;
 
 function figuresOf(stack: Stack, done: number): Figures {
   const executor = stack.service("executor").child.pid ?? 0;
@@ -85,7 +89,11 @@ function figuresOf(stack: Stack, done: number): Figures {
 }
 
 async function main(): Promise<void> {
-  const settings = { SIGNUP_CREDIT_CENTS: "1000000", RATE_LIMIT_KEY_PER_SECOND: "1000000", RATE_LIMIT_MINTS_PER_MINUTE: "1000000" };
+  const settings = {
+    SIGNUP_CREDIT_CENTS: "1000000",
+    RATE_LIMIT_KEY_PER_SECOND: "1000000",
+    RATE_LIMIT_MINTS_PER_MINUTE: "1000000",
+  };
   const stack = await startStack({ env: settings });
   const keyholder = stack.service("executor").child.pid ?? 0;
   const failures = new Map<string, number>();
@@ -128,7 +136,7 @@ async function main(): Promise<void> {
   if (problems.length > 0) process.exitCode = 1;
 }
 
-/** What grew from the middle to the end; before the middle processes are still getting warm. */
+/** Growth from the middle to the end; the first half is warm-up. */
 function growth(rows: readonly Figures[]): string[] {
   const [middle, last] = [rows[Math.floor(rows.length / 2)], rows.at(-1)];
   if (!middle || !last) return [];

@@ -1,4 +1,4 @@
-/** What a set of measurements comes to; everything in the unit of the samples. */
+/** Summary of a set of measurements, in the unit of the samples. */
 export interface Summary {
   readonly n: number;
   readonly median: number;
@@ -8,7 +8,8 @@ export interface Summary {
 
 export function summary(samples: readonly number[]): Summary {
   const sorted = [...samples].sort((a, b) => a - b);
-  const at = (share: number): number => rounded(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN);
+  const at = (share: number): number =>
+    rounded(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN);
   return { n: sorted.length, median: at(0.5), p10: at(0.1), p90: at(0.9) };
 }
 

@@ -1,4 +1,7 @@
-/** The demo's account: a PKP, an action and the group that permits the one to use the other, and a usage key that may run in it. */
+/**
+ * The demo's account: a PKP, an action, the group that permits the action to use the PKP, and a usage key that may run
+ * in it.
+ */
 import { createAccount, type Client } from "../../client";
 import { cidOfCode } from "../../client/cid";
 
@@ -7,7 +10,7 @@ export const ACTION = `async function main({ pkpId, message }) {
   console.log("signed", message.length, "characters");
   return { signature };
 }`;
-/** Told what was made, a line each. */
+/** Prints one line for each item made. */
 export type Say = (line: string) => void;
 
 export function must(holds: boolean, what: string): asserts holds {
@@ -15,7 +18,10 @@ export function must(holds: boolean, what: string): asserts holds {
 }
 
 export async function makeAccount(baseUrl: string, say: Say): Promise<{ client: Client; key: string }> {
-  const { account, client } = await createAccount({ baseUrl }, { account_name: "Demo", account_description: "made by npm run demo" });
+  const { account, client } = await createAccount(
+    { baseUrl },
+    { account_name: "Demo", account_description: "made by npm run demo" },
+  );
   say(`account     ${account.api_key_hash} (its key is shown once and kept nowhere)`);
   const { balance_cents, balance_display } = await client.balance();
   say(`credit      ${balance_display}`);
@@ -23,7 +29,7 @@ export async function makeAccount(baseUrl: string, say: Say): Promise<{ client: 
   return { client, key: account.api_key };
 }
 
-/** A PKP, an action and the group that permits the one to use the other. */
+/** Makes a PKP, an action and the group that permits the action to use the PKP. */
 export async function permit(client: Client, say: Say): Promise<{ pkp: string; group: string; cid: string }> {
   const pkp = (await client.createWallet({ name: "demo wallet" })).wallet_address;
   say(`PKP         ${pkp}`);

@@ -2,7 +2,9 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { startProcess, waitUntil, type ManagedProcess } from "./processes";
 
-/** Anvil's first test account: the deployer and contract admin of every development chain. Its key is public knowledge. */
+/**
+ * Anvil's first test account: the deployer and contract admin of every development chain. Its key is public knowledge.
+ */
 export const DEVELOPMENT_DEPLOYER_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 export const DEVELOPMENT_CHAIN_ID = 31_337n;
 
@@ -13,13 +15,19 @@ export interface DevelopmentChain {
 
 export interface ChainOptions {
   readonly port: number;
-  /** Keeps the chain's state here between runs; without it everything is gone at the end. */
+  /** Keeps the chain's state between runs; without it the state is discarded at the end. */
   readonly stateFile?: string;
+  readonly chainId?: bigint;
   readonly extraArgs?: readonly string[];
 }
 
 /** Starts a local EVM node that mines each transaction at once. */
-export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptions): Promise<DevelopmentChain> {
+export async function startChain({
+  port,
+  stateFile,
+  chainId = DEVELOPMENT_CHAIN_ID,
+  extraArgs = [],
+}: ChainOptions): Promise<DevelopmentChain> {
   const rpcUrl = `http://127.0.0.1:${port}`;
   const state = stateFile === undefined ? [] : ["--state", stateFile, "--state-interval", "5"];
   const args = [
@@ -28,14 +36,20 @@ export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptio
     "--port",
     String(port),
     "--chain-id",
-    String(DEVELOPMENT_CHAIN_ID),
+    String(chainId),
     "--hardfork",
     "prague",
     "--quiet",
     ...state,
     ...extraArgs,
   ];
-  const node = startProcess({ name: "chain", command: anvilBinary(), args, env: { PATH: process.env.PATH }, onLine: () => undefined });
+  const node = startProcess({
+    name: "chain",
+    command: anvilBinary(),
+    args,
+    env: { PATH: process.env.PATH },
+    onLine: () => undefined,
+  });
   try {
     await waitUntil("the local chain", () => answers(rpcUrl), { timeoutMs: 15_000, died: node.died });
   } catch (error) {
@@ -45,7 +59,7 @@ export async function startChain({ port, stateFile, extraArgs = [] }: ChainOptio
   return { rpcUrl, process: node };
 }
 
-/** The binary of the npm package; on platforms it does not cover, the `anvil` of the shell's path. */
+/** The binary of the npm package; on platforms it does not cover, `anvil` from the PATH. */
 export function anvilBinary(): string {
   const platform = `anvil-${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
   try {
@@ -57,6 +71,11 @@ export function anvilBinary(): string {
 
 async function answers(rpcUrl: string): Promise<boolean> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] });
-  const response = await fetch(rpcUrl, { method: "POST", headers: { "content-type": "application/json" }, body, signal: AbortSignal.timeout(1_000) });
+  const response = await fetch(rpcUrl, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+    signal: AbortSignal.timeout(1_000),
+  });
   return response.ok;
 }

@@ -1,4 +1,7 @@
-/** Registers the executor's payers on a development contract and gives them gas. Against a real network `npm run operator` does it. */
+/**
+ * Registers the executor's payers on a development contract and gives them gas. Against a real network `npm run
+ * operator` does it.
+ */
 import { JsonRpcProvider, Wallet, toBeHex, parseEther } from "ethers";
 import { request, Agent } from "undici";
 import { EXECUTOR_CALLS, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest } from "../../protocol/executor";
@@ -15,7 +18,12 @@ export interface PayerRegistration {
   readonly payerCount: number;
 }
 
-export async function registerPayers({ rpcUrl, contractAddress, executorSocket, payerCount }: PayerRegistration): Promise<void> {
+export async function registerPayers({
+  rpcUrl,
+  contractAddress,
+  executorSocket,
+  payerCount,
+}: PayerRegistration): Promise<void> {
   const { adminPayer, payers } = await callExecutor(executorSocket, "payers", { count: payerCount });
   const provider = new JsonRpcProvider(rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1 });
   try {
@@ -23,8 +31,11 @@ export async function registerPayers({ rpcUrl, contractAddress, executorSocket, 
     const contract = AccountManager__factory.connect(contractAddress, admin);
     let nonce = await admin.getNonce();
     const known = new Set(await contract.apiPayers());
-    const grants = payers.filter((payer) => !known.has(payer)).map((payer) => contract.addApiPayer(payer, { nonce: nonce++ }));
-    if ((await contract.adminApiPayer()) !== adminPayer) grants.push(contract.setAdminApiPayer(adminPayer, { nonce: nonce++ }));
+    const grants = payers
+      .filter((payer) => !known.has(payer))
+      .map((payer) => contract.addApiPayer(payer, { nonce: nonce++ }));
+    if ((await contract.adminApiPayer()) !== adminPayer)
+      grants.push(contract.setAdminApiPayer(adminPayer, { nonce: nonce++ }));
     for (const sent of await Promise.all(grants)) await sent.wait();
     await Promise.all(payers.map((payer) => provider.send("hardhat_setBalance", [payer, toBeHex(LANE_BALANCE)])));
     await provider.send("hardhat_setBalance", [adminPayer, toBeHex(ADMIN_PAYER_BALANCE)]);
@@ -34,7 +45,11 @@ export async function registerPayers({ rpcUrl, contractAddress, executorSocket, 
 }
 
 /** One call to the executor's socket, answer checked. */
-export async function callExecutor<C extends ExecutorCall>(socketPath: string, call: C, body: ExecutorRequest<C>): Promise<ExecutorAnswer<C>> {
+export async function callExecutor<C extends ExecutorCall>(
+  socketPath: string,
+  call: C,
+  body: ExecutorRequest<C>,
+): Promise<ExecutorAnswer<C>> {
   const dispatcher = new Agent({ connect: { socketPath } });
   try {
     const response = await request(`http://executor${EXECUTOR_CALLS[call].path}`, {
@@ -44,7 +59,8 @@ export async function callExecutor<C extends ExecutorCall>(socketPath: string, c
       dispatcher,
     });
     const answer = await response.body.json();
-    if (response.statusCode !== 200) throw new Error(`the executor answered ${response.statusCode} to ${call}: ${JSON.stringify(answer)}`);
+    if (response.statusCode !== 200)
+      throw new Error(`the executor answered ${response.statusCode} to ${call}: ${JSON.stringify(answer)}`);
     return EXECUTOR_CALLS[call].answer.parse(answer) as ExecutorAnswer<C>;
   } finally {
     await dispatcher.close();

@@ -1,11 +1,11 @@
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
-/** Below the range systems take the ports of outgoing connections from: one of those could take the port between this look and its use. */
+/** Below the systems' ephemeral range: an outgoing connection could take a port between this check and its use. */
 const [FIRST_PORT, LAST_PORT] = [15_000, 32_000] as const;
 const TRIES = 50;
 
-/** A port nobody listens on at this moment. */
+/** A port that is free at the moment. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES; tries++) {
     const port = await tryListen(randomInt(FIRST_PORT, LAST_PORT)).catch(() => undefined);
@@ -14,12 +14,14 @@ export async function freePort(): Promise<number> {
   return tryListen(0);
 }
 
-/** @throws a sentence that says which port is taken and how to move it. */
+/** @throws an error that names the taken port and how to change it. */
 export async function requireFree(port: number, what: string, variable: string): Promise<number> {
   try {
     return await tryListen(port);
   } catch {
-    throw new Error(`Port ${port} (${what}) is taken. Stop whatever listens there, or choose another port with ${variable}=<port>.`);
+    throw new Error(
+      `Port ${port} (${what}) is taken. Stop whatever listens there, or choose another port with ${variable}=<port>.`,
+    );
   }
 }
 

@@ -9,7 +9,7 @@ const GRACE_MS = 7_000;
 export interface ManagedProcess {
   readonly name: string;
   readonly child: ChildProcess;
-  /** Rejects when the process ends before anybody stopped it. */
+  /** Rejects when the process ends without having been stopped. */
   readonly died: Promise<never>;
   stop(): Promise<void>;
 }
@@ -19,16 +19,18 @@ export interface SpawnOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Gets each line the process writes. */
+  /** Receives each line the process writes. */
   readonly onLine: (line: string) => void;
 }
 
 /**
- * Starts a process in a group of its own, so that a Ctrl-C at the terminal reaches only the one who stops the others in order; where Linux allows
- * it the kernel ends it when its starter dies.
+ * Starts a process in its own group, so that a Ctrl-C at the terminal reaches only this process, which stops the others
+ * in order. On Linux with setpriv the kernel terminates it when this process dies.
  */
 export function startProcess({ name, command, args, env, onLine }: SpawnOptions): ManagedProcess {
-  const [program, programArgs] = existsSync(SETPRIV) ? [SETPRIV, ["--pdeathsig", "TERM", command, ...args]] : [command, [...args]];
+  const [program, programArgs] = existsSync(SETPRIV)
+    ? [SETPRIV, ["--pdeathsig", "TERM", command, ...args]]
+    : [command, [...args]];
   const child = spawn(program, programArgs, { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   const tail: string[] = [];
   const keep = (line: string): void => {
@@ -44,7 +46,11 @@ export function startProcess({ name, command, args, env, onLine }: SpawnOptions)
     child.once("error", (error) => resolve(error.message));
     child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
   });
-  const died = ended.then((how) => (stopping ? new Promise<never>(() => undefined) : Promise.reject(new Error(`${name} ended (${how}):\n${tail.join("\n")}`))));
+  const died = ended.then((how) =>
+    stopping
+      ? new Promise<never>(() => undefined)
+      : Promise.reject(new Error(`${name} ended (${how}):\n${tail.join("\n")}`)),
+  );
   died.catch(() => undefined);
 
   return {
@@ -85,8 +91,12 @@ function forEachLine(stream: NodeJS.ReadableStream | null, take: (line: string) 
     );
 }
 
-/** Asks `probe` until it answers true; gives up after `timeoutMs` or as soon as the process dies. */
-export async function waitUntil(what: string, probe: () => Promise<boolean>, { timeoutMs, died }: { timeoutMs: number; died: Promise<never> }): Promise<void> {
+/** Polls `probe` until it returns true; fails after `timeoutMs` or as soon as the process dies. */
+export async function waitUntil(
+  what: string,
+  probe: () => Promise<boolean>,
+  { timeoutMs, died }: { timeoutMs: number; died: Promise<never> },
+): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (Date.now() < deadline) {
     const yes = await Promise.race([probe().catch(() => false), died]);

@@ -1,14 +1,18 @@
 /**
- * A whole Keywright on this machine: chain, contract, Stripe double, guest-agent double, executor, relayer. `npm start`, the demo, the benches and the tests all
- * start it here. Everything listens on 127.0.0.1 and is ephemeral unless a data directory is given.
+ * A whole Keywright on this machine: chain, contract, Stripe double, guest-agent double, executor, relayer. Used by
+ * `npm start`, the demo, the benches and the tests. Everything listens on 127.0.0.1 and is ephemeral unless a data
+ * directory is given.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
+import { isSilent } from "../../executor/alive";
 import { freePort, requireFree } from "./ports";
 import { DEVELOPMENT_CHAIN_ID, startChain } from "./chain";
 import { startProcess, waitUntil, type ManagedProcess } from "./processes";
+import { KEYHOLDER_OPTIONS } from "../keyholderOptions";
 import { callExecutor, registerPayers } from "./payers";
 import { ensureDeployment } from "./localDeployment";
 import { startStripeDouble } from "./stripe/server";
@@ -17,13 +21,21 @@ import { generateEvidences } from "./tee/evidences";
 import type { Deployment } from "../deployment";
 
 export const DEFAULT_PORTS = { chain: 8545, relayer: 8000, stripe: 12111, metrics: 9464 } as const;
-const PORT_VARIABLES = { chain: "CHAIN_PORT", relayer: "PORT", stripe: "STRIPE_PORT", metrics: "METRICS_PORT" } as const;
+const PORT_VARIABLES = {
+  chain: "CHAIN_PORT",
+  relayer: "PORT",
+  stripe: "STRIPE_PORT",
+  metrics: "METRICS_PORT",
+} as const;
 type Ports = Record<keyof typeof DEFAULT_PORTS, number>;
 
-/** Services run as built, also when this file itself runs from its source, as in tests. */
+/** Services always run from dist, even when this file runs from source, as in tests. */
 const DIST = __filename.endsWith(".ts") ? join(__dirname, "..", "..", "dist") : join(__dirname, "..", "..");
 
-/** Besides a block for each transaction at once, one a second: without it the chain's clock stands still, and keys would not expire until somebody writes. */
+/**
+ * Mines each transaction immediately and also a block each second: otherwise the chain's clock stands still and keys do
+ * not expire until the next write.
+ */
 const TICKING = ["--block-time", "1", "--mixed-mining"];
 
 const STRIPE_SECRET_KEY = "sk_test_development";
@@ -33,7 +45,7 @@ const STRIPE_WEBHOOK_SECRET = "whsec_development";
 export interface StackOptions {
   /** Fixed ports, checked to be free first; without them any free ones. */
   readonly ports?: Ports;
-  /** Keeps chain, database and root key here; without it a temporary directory that is removed at the end. */
+  /** Keeps chain, database and root key; default: a temporary directory that is removed at the end. */
   readonly dataDir?: string;
   readonly host?: string;
   readonly payerCount?: number;
@@ -41,7 +53,7 @@ export interface StackOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** More arguments for the chain, e.g. a block time. */
   readonly chainArgs?: readonly string[];
-  /** Lets a fault proxy stand between the services and the chain: given the chain's URL, says which one the services use. */
+  /** Puts a fault proxy between the services and the chain: maps the chain's URL to the one the services use. */
   readonly servicesRpcUrl?: (rpcUrl: string) => string;
   readonly deploymentFile?: string;
   /** One line of progress, or one line of a service's log. */
@@ -60,14 +72,14 @@ export interface Stack {
   readonly dataDir: string;
   readonly chain: ManagedProcess;
   service(name: ServiceName): ManagedProcess;
-  /** Stops and starts one service again with the same configuration; `signal` says how it ends. */
+  /** Restarts one service with the same configuration; `signal` stops it. */
   restart(service: ServiceName, signal?: NodeJS.Signals): Promise<void>;
-  /** Rejects when a service ends by itself. */
+  /** Rejects when a service exits by itself. */
   readonly died: Promise<never>;
   stop(): Promise<void>;
 }
 
-/** Things to undo, last first, each even when another one fails. */
+/** Cleanup steps, run in reverse order, each even when another one fails. */
 class Teardown {
   readonly #steps: (() => Promise<void> | void)[] = [];
   add(step: () => Promise<void> | void): void {
@@ -99,13 +111,22 @@ async function startInOrder(options: StackOptions, teardown: Teardown): Promise<
   const executorSocket = join(dataDir, "executor.sock");
   const environments = serviceEnvironments(options, { ...surroundings, ports, dataDir, executorSocket });
   const services = new Services(options, {
-    executor: { env: environments.executor, ready: async () => (await callExecutor(executorSocket, "ready", {})).ready },
+    executor: {
+      env: environments.executor,
+      silent: () => isSilent(executorSocket),
+      ready: async () => (await callExecutor(executorSocket, "ready", {})).ready,
+    },
     relayer: { env: environments.relayer, ready: () => answersOk(`${baseUrl}/ready`) },
   });
   teardown.add(() => services.stop("executor"));
   await services.start("executor");
   progress(`executor  ${executorSocket}`);
-  await registerPayers({ rpcUrl, contractAddress: deployment.contractAddress, executorSocket, payerCount: payerCountOf(options) });
+  await registerPayers({
+    rpcUrl,
+    contractAddress: deployment.contractAddress,
+    executorSocket,
+    payerCount: payerCountOf(options),
+  });
   teardown.add(() => services.stop("relayer"));
   await services.start("relayer");
   progress(`relayer   ${baseUrl}`);
@@ -136,8 +157,13 @@ interface Surroundings {
   readonly stripeUrl: string;
 }
 
-/** What the product meets outside: a chain with the contract, a TEE's guest agent, evidence files, Stripe. */
-async function startSurroundings(options: StackOptions, ports: Ports, dataDir: string, teardown: Teardown): Promise<Surroundings> {
+/** External dependencies: a chain with the contract, a TEE's guest agent, evidence files, Stripe. */
+async function startSurroundings(
+  options: StackOptions,
+  ports: Ports,
+  dataDir: string,
+  teardown: Teardown,
+): Promise<Surroundings> {
   const progress = options.onProgress ?? (() => undefined);
   const state = options.dataDir === undefined ? {} : { stateFile: join(dataDir, "chain.json") };
   const chain = await startChain({ port: ports.chain, extraArgs: options.chainArgs ?? TICKING, ...state });
@@ -148,7 +174,10 @@ async function startSurroundings(options: StackOptions, ports: Ports, dataDir: s
   progress(`contract  ${deployment.contractAddress} (chain ${deployment.chainId})`);
 
   const guestAgentSocket = join(dataDir, "dstack.sock");
-  const guestAgent = await startGuestAgentDouble({ socketPath: guestAgentSocket, stateFile: join(dataDir, "tee-seed") });
+  const guestAgent = await startGuestAgentDouble({
+    socketPath: guestAgentSocket,
+    stateFile: join(dataDir, "tee-seed"),
+  });
   teardown.add(() => guestAgent.stop());
   const evidenceDir = join(dataDir, "evidences");
   await generateEvidences({ directory: evidenceDir, domain: "localhost", guestAgentSocket });
@@ -157,7 +186,14 @@ async function startSurroundings(options: StackOptions, ports: Ports, dataDir: s
   const stripe = await startStripeDouble({ port: ports.stripe, webhookUrl, webhookSecret: STRIPE_WEBHOOK_SECRET });
   teardown.add(() => stripe.stop());
   progress(`stripe    ${stripe.url} (a double)`);
-  return { rpcUrl: chain.rpcUrl, chain: chain.process, deployment, guestAgentSocket, evidenceDir, stripeUrl: stripe.url };
+  return {
+    rpcUrl: chain.rpcUrl,
+    chain: chain.process,
+    deployment,
+    guestAgentSocket,
+    evidenceDir,
+    stripeUrl: stripe.url,
+  };
 }
 
 type ServiceName = "executor" | "relayer";
@@ -176,7 +212,13 @@ function serviceEnvironments(
     EXECUTOR_SOCKET: facts.executorSocket,
   };
   return {
-    executor: { ...shared, TEE: "simulated", DSTACK_ENDPOINT: facts.guestAgentSocket, DATA_DIR: join(facts.dataDir, "executor"), ...options.env },
+    executor: {
+      ...shared,
+      TEE: "simulated",
+      DSTACK_ENDPOINT: facts.guestAgentSocket,
+      DATA_DIR: join(facts.dataDir, "executor"),
+      ...options.env,
+    },
     relayer: {
       ...shared,
       HOST: options.host ?? "127.0.0.1",
@@ -196,21 +238,30 @@ function serviceEnvironments(
 
 const payerCountOf = (options: StackOptions): number => options.payerCount ?? 4;
 
-/** An executor that was killed (by its watchdog, or for memory) is started again, as a container's restart policy does; not without end. */
+/** How often a killed executor (by its watchdog, or out of memory) is restarted, as by a container's restart policy. */
 const MAX_RESTARTS = 5;
+/** Between two looks whether the executor answers at all. */
+const LOOK_EVERY_MS = 2_000;
+
+interface Plan {
+  readonly env: Environment;
+  readonly ready: () => Promise<boolean>;
+  /** True when it listens and does not answer at all. */
+  readonly silent?: () => Promise<boolean>;
+}
 
 /** Relayer and executor: started, stopped and restarted by name with the same configuration. */
 class Services {
   readonly #running = new Map<ServiceName, ManagedProcess>();
   #restarts = 0;
   #fail!: (error: unknown) => void;
-  /** Rejects when a service ended by itself and is not started again. */
+  /** Rejects when a service exits by itself and is not restarted. */
   readonly died = new Promise<never>((_resolve, reject) => (this.#fail = reject));
   constructor(
     private readonly options: StackOptions,
-    private readonly plans: Record<ServiceName, { env: Environment; ready: () => Promise<boolean> }>,
+    private readonly plans: Record<ServiceName, Plan>,
   ) {
-    // Looked at by whoever waits for it.
+    // Prevents an unhandled rejection; the awaiting callers handle it.
     this.died.catch(() => undefined);
   }
 
@@ -222,16 +273,31 @@ class Services {
 
   async start(name: ServiceName): Promise<void> {
     const main = join(DIST, name, "main.js");
-    const { env, ready } = this.plans[name];
+    const { env, ready, silent } = this.plans[name];
     const onLine = (line: string): void => this.options.onLog?.(name, line);
-    const service = startProcess({ name, command: process.execPath, args: ["--enable-source-maps", main], env, onLine });
+    const nodeOptions = ["--enable-source-maps", ...(name === "executor" ? KEYHOLDER_OPTIONS : [])];
+    const service = startProcess({ name, command: process.execPath, args: [...nodeOptions, main], env, onLine });
     this.#running.set(name, service);
     await waitUntil(`the ${name}`, ready, { timeoutMs: 60_000, died: service.died });
     service.died.catch((error: unknown) => this.#onDeath(name, service, error));
+    if (silent !== undefined) void this.#endIfSilent(name, service, silent);
+  }
+
+  /** What the container's healthcheck does: a process that stands still as a whole cannot end itself. */
+  async #endIfSilent(name: ServiceName, service: ManagedProcess, silent: () => Promise<boolean>): Promise<void> {
+    while (
+      this.#running.get(name) === service &&
+      service.child.signalCode === null &&
+      service.child.exitCode === null
+    ) {
+      await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+      if (this.#running.get(name) === service && (await silent())) service.child.kill("SIGKILL");
+    }
   }
 
   #onDeath(name: ServiceName, { child }: ManagedProcess, error: unknown): void {
-    if (name !== "executor" || child.signalCode !== "SIGKILL" || ++this.#restarts > MAX_RESTARTS) return this.#fail(error);
+    if (name !== "executor" || child.signalCode !== "SIGKILL" || ++this.#restarts > MAX_RESTARTS)
+      return this.#fail(error);
     this.options.onProgress?.("the executor was killed and is started again");
     this.start(name).catch((failure: unknown) => this.#fail(failure));
   }
@@ -249,8 +315,10 @@ class Services {
 }
 
 async function choosePorts(wanted: Ports | undefined): Promise<Ports> {
-  if (wanted === undefined) return { chain: await freePort(), relayer: await freePort(), stripe: await freePort(), metrics: await freePort() };
-  for (const name of Object.keys(PORT_VARIABLES) as (keyof Ports)[]) await requireFree(wanted[name], name, PORT_VARIABLES[name]);
+  if (wanted === undefined)
+    return { chain: await freePort(), relayer: await freePort(), stripe: await freePort(), metrics: await freePort() };
+  for (const name of Object.keys(PORT_VARIABLES) as (keyof Ports)[])
+    await requireFree(wanted[name], name, PORT_VARIABLES[name]);
   return wanted;
 }
 
@@ -264,7 +332,7 @@ function prepareDataDir(dataDir: string | undefined, teardown: Teardown): string
   return temporary;
 }
 
-/** The services see nothing of the shell's environment but what a process needs to run. */
+/** The services inherit only the environment variables that a process needs to run. */
 function basicEnvironment(): Record<string, string | undefined> {
   const { PATH, HOME, TMPDIR, LANG, LOG_LEVEL } = process.env;
   return { PATH, HOME, TMPDIR, LANG, LOG_LEVEL };

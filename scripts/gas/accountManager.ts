@@ -4,13 +4,15 @@ import type { AccountManager } from "../../typechain-types";
 import { measure, type Measure } from "./measure";
 import { must } from "./must";
 
-/** One row: a call, what the nearest public contract of this kind pays for it, and the means it counts in. */
+/** One row: a call, the same call's gas on the closest comparable public contract, and the means it counts in. */
 export interface Row {
   name: string;
   gas: number;
-  /** Gas of the same call on the contract we compare with; absent where it has none. */
+  /** Gas of the same call on the compared contract; absent where it has none. */
   baseline?: number;
-  /** `plain` rows count in both means, `manyLists` rows (and the deployment) in the first only, `alone` rows in none. */
+  /**
+   * `plain` rows count in both means, `manyLists` rows (and the deployment) in the first only, `alone` rows in none.
+   */
   group: "plain" | "manyLists" | "alone";
 }
 
@@ -21,11 +23,12 @@ const OTHER_DESCRIPTION = "another description that is forty-eight bytes ok";
 
 const number = (text: string): bigint => BigInt(ethers.id(text));
 const wallet = (index: number): string => ethers.getAddress(ethers.dataSlice(ethers.id(`wallet ${index}`), 12));
-const actions = (first: number, count: number): bigint[] => Array.from({ length: count }, (_, i) => number(`action ${first + i}`));
+const actions = (first: number, count: number): bigint[] =>
+  Array.from({ length: count }, (_, i) => number(`action ${first + i}`));
 const pkps = (first: number, count: number): string[] => Array.from({ length: count }, (_, i) => wallet(first + i));
 const groups = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i);
 
-/** A managed account with what a row needs; the payer is the sender of everything. */
+/** A managed account set up for a row; the payer sends everything. */
 class Bench {
   private constructor(
     readonly manager: AccountManager,
@@ -50,26 +53,44 @@ class Bench {
     return (1n << 248n) | (random << 128n) | (this.id & ((1n << 128n) - 1n));
   }
 
-  register = (index: number) => this.manager.registerWalletDerivation(this.id, wallet(index), this.path(index), NAME, DESCRIPTION);
-  addGroup = (cids: bigint[] = [], wallets: string[] = []) => this.manager.addGroup(this.id, NAME, DESCRIPTION, cids, wallets);
+  register = (index: number) =>
+    this.manager.registerWalletDerivation(this.id, wallet(index), this.path(index), NAME, DESCRIPTION);
+  addGroup = (cids: bigint[] = [], wallets: string[] = []) =>
+    this.manager.addGroup(this.id, NAME, DESCRIPTION, cids, wallets);
   setKey = (key: string, list: number[]) =>
-    this.manager.setUsageApiKey(this.id, number(key), 0, 0, NAME, DESCRIPTION, true, false, true, list, list, list, list);
+    this.manager.setUsageApiKey(
+      this.id,
+      number(key),
+      0,
+      0,
+      NAME,
+      DESCRIPTION,
+      true,
+      false,
+      true,
+      list,
+      list,
+      list,
+      list,
+    );
 
   async registerMany(first: number, count: number): Promise<void> {
     for (let i = first; i < first + count; i++) await this.register(i);
   }
 
-  /** Many calls of one function in multicalls of twenty-five. */
+  /** Sends calls in multicalls of twenty-five. */
   async batch(calls: string[]): Promise<void> {
     for (let i = 0; i < calls.length; i += 25) await this.manager.multicall(calls.slice(i, i + 25));
   }
 
-  /** Groups of which odd ones list the action, even ones the PKP, and only the last both. */
+  /** Groups where odd ones list the action, even ones the PKP, and only the last one both. */
   async worstShape(count: number): Promise<void> {
     await this.register(1);
     const [action, pkp] = [actions(1, 1), pkps(1, 1)];
-    const members = (n: number): [bigint[], string[]] => (n === count ? [action, pkp] : n % 2 === 1 ? [action, []] : [[], pkp]);
-    const encode = (n: number) => this.manager.interface.encodeFunctionData("addGroup", [this.id, NAME, "", ...members(n)]);
+    const members = (n: number): [bigint[], string[]] =>
+      n === count ? [action, pkp] : n % 2 === 1 ? [action, []] : [[], pkp];
+    const encode = (n: number) =>
+      this.manager.interface.encodeFunctionData("addGroup", [this.id, NAME, "", ...members(n)]);
     await this.batch(groups(1, count).map(encode));
   }
 }
@@ -120,12 +141,15 @@ async function members(): Promise<Row[]> {
   await bench.addGroup(actions(1, 2), pkps(1, 2));
   await manager.addAction(id, NAME, DESCRIPTION, must(actions(1, 1)[0]));
   const addAction = await measure(manager.addAction(id, NAME, DESCRIPTION, must(actions(2, 1)[0])));
-  const update = await measure(manager.updateActionMetadata(id, must(actions(1, 1)[0]), 1, OTHER_NAME, OTHER_DESCRIPTION));
+  const update = await measure(
+    manager.updateActionMetadata(id, must(actions(1, 1)[0]), 1, OTHER_NAME, OTHER_DESCRIPTION),
+  );
   await bench.addGroup();
   const [a1, a2] = actions(1, 2) as [bigint, bigint];
   const [p1, p2] = pkps(1, 2) as [string, string];
   const rows: Row[] = [];
-  const add = async (name: string, baseline: number, call: Parameters<Measure>[0]) => rows.push({ name, gas: await measure(call), baseline, group: "plain" });
+  const add = async (name: string, baseline: number, call: Parameters<Measure>[0]) =>
+    rows.push({ name, gas: await measure(call), baseline, group: "plain" });
   rows.push({ name: "addAction, 2nd, listed before", gas: addAction, baseline: 207_414, group: "plain" });
   rows.push({ name: "updateActionMetadata", gas: update, baseline: 57_290, group: "plain" });
   await add("addActionToGroup, group empty", 107_745, manager.addActionToGroup(id, 2, a1));
@@ -166,8 +190,13 @@ async function usageKeys(): Promise<Row[]> {
 
 /** The gas of a decision sent as a transaction: base cost and calldata included. */
 async function decide(bench: Bench, key: bigint): Promise<number> {
-  const data = bench.manager.interface.encodeFunctionData("canUseWalletInAction", [key, must(actions(1, 1)[0]), wallet(1)]);
-  if (!(await bench.manager.canUseWalletInAction(key, must(actions(1, 1)[0]), wallet(1)))) throw new Error("The decision measured must be a yes.");
+  const data = bench.manager.interface.encodeFunctionData("canUseWalletInAction", [
+    key,
+    must(actions(1, 1)[0]),
+    wallet(1),
+  ]);
+  if (!(await bench.manager.canUseWalletInAction(key, must(actions(1, 1)[0]), wallet(1))))
+    throw new Error("The decision measured must be a yes.");
   return measure(bench.payer.sendTransaction({ to: await bench.manager.getAddress(), data }));
 }
 
@@ -184,10 +213,19 @@ async function decisions(): Promise<Row[]> {
     const bench = await Bench.create();
     await bench.worstShape(count);
     await bench.setKey("wildcard", [0]);
-    rows.push({ name: `decision, last of ${count}, wildcard key`, gas: await decide(bench, number("wildcard")), baseline, group: "alone" });
+    rows.push({
+      name: `decision, last of ${count}, wildcard key`,
+      gas: await decide(bench, number("wildcard")),
+      baseline,
+      group: "alone",
+    });
     if (count < 223) continue;
     await bench.setKey("named", groups(1, count));
-    rows.push({ name: `decision, last of ${count}, key naming all`, gas: await decide(bench, number("named")), group: "alone" });
+    rows.push({
+      name: `decision, last of ${count}, key naming all`,
+      gas: await decide(bench, number("named")),
+      group: "alone",
+    });
     if (count < 1000) continue;
     const removed = await measure(bench.manager.removeAction(bench.id, must(actions(1, 1)[0])));
     rows.push({ name: "removeAction, account with 1,000 groups", gas: removed, baseline: 4_739_655, group: "alone" });
@@ -199,15 +237,36 @@ async function decisions(): Promise<Row[]> {
 async function pages(): Promise<Row[]> {
   const bench = await Bench.create();
   const { manager, id } = bench;
-  const encode = (name: string, values: unknown[]): string => manager.interface.encodeFunctionData(name as "multicall", values as never);
-  await bench.batch(groups(1, 1000).map((i) => encode("registerWalletDerivation", [id, wallet(i), bench.path(i), NAME, DESCRIPTION])));
+  const encode = (name: string, values: unknown[]): string =>
+    manager.interface.encodeFunctionData(name as "multicall", values as never);
+  await bench.batch(
+    groups(1, 1000).map((i) => encode("registerWalletDerivation", [id, wallet(i), bench.path(i), NAME, DESCRIPTION])),
+  );
   await bench.batch(actions(1, 1000).map((action) => encode("addAction", [id, NAME, DESCRIPTION, action])));
   await bench.batch(groups(1, 1000).map((i) => encode("addGroup", [id, NAME, DESCRIPTION, actions(i, 1), pkps(i, 1)])));
   for (let i = 1; i <= 1000; i += 200) await manager.changeGroupMembers(id, 1, actions(i, 200), [], pkps(i, 200), []);
   const list = [1, 250, 500];
-  const key = (i: number) => [id, number(`key ${i}`), 0, 0, NAME, DESCRIPTION, true, true, true, list, list, list, list];
+  const key = (i: number) => [
+    id,
+    number(`key ${i}`),
+    0,
+    0,
+    NAME,
+    DESCRIPTION,
+    true,
+    true,
+    true,
+    list,
+    list,
+    list,
+    list,
+  ];
   await bench.batch(groups(1, 200).map((i) => encode("setUsageApiKey", key(i))));
-  const page = async (name: string, gas: Promise<bigint>): Promise<Row> => ({ name, gas: Number(await gas), group: "alone" });
+  const page = async (name: string, gas: Promise<bigint>): Promise<Row> => ({
+    name,
+    gas: Number(await gas),
+    group: "alone",
+  });
   return [
     await page("listGroups, 1,000", manager.listGroups.estimateGas(id, 0, 1000)),
     await page("listActions, 1,000", manager.listActions.estimateGas(id, 0, 1000)),
@@ -218,7 +277,7 @@ async function pages(): Promise<Row[]> {
   ];
 }
 
-/** Every row of the table, in its order. */
+/** Every row of the table, in display order. */
 export async function accountManagerRows(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const part of [accounts, groupsAndPkps, members, usageKeys, decisions, pages]) rows.push(...(await part()));

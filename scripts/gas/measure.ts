@@ -2,7 +2,7 @@ import type { ContractTransactionResponse, TransactionResponse } from "ethers";
 
 export type Measure = (call: Promise<ContractTransactionResponse | TransactionResponse>) => Promise<number>;
 
-/** The gas a transaction used, as its receipt says. */
+/** The gas used according to the transaction's receipt. */
 export const measure: Measure = async (call) => {
   const receipt = await (await call).wait();
   if (receipt?.status !== 1) throw new Error("A measured call failed.");

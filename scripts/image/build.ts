@@ -1,4 +1,4 @@
-/** From a source folder to an OCI layout for each service. The same commit gives the same digests wherever, whenever and by whomever it is built. */
+/** Builds an OCI layout for each service from a source folder. Reproducible: the same commit gives the same digests. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { layerOf, type Entry, type Layer } from "./layer";
 import { writeLayout, type ImageSettings, type WrittenImage } from "./layout";
 import { sbomEntry } from "./sbom";
 import { buildSource, exportSource, installPackages } from "./source";
+import { KEYHOLDER_OPTIONS } from "../keyholderOptions";
 
 export const IMAGE_NAMES = ["relayer", "executor", "ingress"] as const;
 export type ImageName = (typeof IMAGE_NAMES)[number];
@@ -17,31 +18,58 @@ export type Images = Readonly<Record<ImageName, WrittenImage>>;
 export interface BuildOptions {
   /** The repository, or a folder with its files. */
   readonly source: string;
-  /** Where the layouts go: `<output>/relayer` and so on. */
+  /** Output folder of the layouts: `<output>/relayer` and so on. */
   readonly output: string;
-  /** Where Debian's packages are kept between builds. */
+  /** Cache of Debian packages between builds. */
   readonly cache?: string;
-  /** A node_modules of the same lockfile to take instead of installing. */
+  /** A node_modules of the same lockfile to use instead of installing. */
   readonly installed?: string;
 }
 
 const COMMON: Pick<ImageSettings, "env" | "entrypoint"> = {
   env: ["NODE_ENV=production", "PATH=/usr/bin:/bin"],
-  // The first process reaps what ends without a parent, and hands signals on.
+  // tini, as PID 1, reaps orphaned processes and forwards signals.
   entrypoint: ["/usr/bin/tini", "--", "/usr/bin/node", "--enable-source-maps"],
 };
 
-/** User and capabilities as compose.yaml needs them: the executor starts as root to give its children users of their own. */
+/**
+ * User and capabilities as compose.yaml needs them: the executor starts as root to run its children as separate users.
+ */
 const SETTINGS: Readonly<Record<ImageName, ImageSettings>> = {
-  relayer: { ...COMMON, user: "61001:61000", cmd: ["/app/dist/relayer/main.js"], ports: ["8000", "9464"], labels: labelsOf("relayer") },
-  ingress: { ...COMMON, user: "61002:61000", cmd: ["/app/dist/ingress/main.js"], ports: ["8080", "8443"], labels: labelsOf("ingress") },
-  executor: { ...COMMON, user: "0:0", cmd: ["/app/dist/executor/main.js"], ports: [], labels: labelsOf("executor") },
+  relayer: {
+    ...COMMON,
+    user: "61001:61000",
+    cmd: ["/app/dist/relayer/main.js"],
+    ports: ["8000", "9464"],
+    labels: labelsOf("relayer"),
+  },
+  ingress: {
+    ...COMMON,
+    user: "61002:61000",
+    cmd: ["/app/dist/ingress/main.js"],
+    ports: ["8080", "8443"],
+    labels: labelsOf("ingress"),
+  },
+  executor: {
+    ...COMMON,
+    user: "0:0",
+    cmd: [...KEYHOLDER_OPTIONS, "/app/dist/executor/main.js"],
+    ports: [],
+    labels: labelsOf("executor"),
+  },
 };
 
-export const defaultCache = (): string => join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "keywright-image");
+export const defaultCache = (): string =>
+  join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "keywright-image");
 
-export async function buildImages({ source, output, cache = defaultCache(), installed }: BuildOptions): Promise<Images> {
-  if (process.platform !== "linux" || process.arch !== "x64") throw new Error("images are built on Linux on x64: programs of that platform go into them");
+export async function buildImages({
+  source,
+  output,
+  cache = defaultCache(),
+  installed,
+}: BuildOptions): Promise<Images> {
+  if (process.platform !== "linux" || process.arch !== "x64")
+    throw new Error("images are built on Linux on x64: programs of that platform go into them");
   const work = await mkdtemp(join(tmpdir(), "keywright image "));
   try {
     await exportSource(source, work);
@@ -54,7 +82,9 @@ export async function buildImages({ source, output, cache = defaultCache(), inst
       await moduleEntries(work),
       [...(await programEntries(work)), await sbomEntry(work, lock)],
     ]);
-    const written = IMAGE_NAMES.map(async (name) => [name, await writeLayout(await emptied(join(output, name)), SETTINGS[name], layers)] as const);
+    const written = IMAGE_NAMES.map(
+      async (name) => [name, await writeLayout(await emptied(join(output, name)), SETTINGS[name], layers)] as const,
+    );
     return Object.fromEntries(await Promise.all(written)) as Images;
   } finally {
     await rm(work, { recursive: true, force: true });

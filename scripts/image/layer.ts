@@ -1,4 +1,7 @@
-/** A layer of an image whose bytes depend on nothing but names and contents: sorted, owned by root, without times, compressed by the pinned Node. */
+/**
+ * A reproducible image layer that depends only on names and contents: sorted, owned by root, without times, compressed
+ * by the pinned Node.
+ */
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -28,15 +31,17 @@ export async function layerOf(entries: readonly Entry[]): Promise<Layer> {
   return { bytes, digest: digestOf(bytes), diffId: digestOf(tar) };
 }
 
-/** Every folder on the way to an entry, once, and all in the order of their bytes. */
+/** Adds each parent folder once; sorts all by bytes. */
 function withFolders(entries: readonly Entry[]): Entry[] {
   const all = new Map<string, Entry>();
   for (const { path } of entries) {
-    for (let folder = posix.dirname(path); folder !== "."; folder = posix.dirname(folder)) all.set(folder, { path: folder, folderMode: 0o755 });
+    for (let folder = posix.dirname(path); folder !== "."; folder = posix.dirname(folder))
+      all.set(folder, { path: folder, folderMode: 0o755 });
   }
   for (const entry of entries) {
     const there = all.get(entry.path);
-    if (there !== undefined && !("folderMode" in there)) throw new Error(`two files of the image have the path ${entry.path}`);
+    if (there !== undefined && !("folderMode" in there))
+      throw new Error(`two files of the image have the path ${entry.path}`);
     all.set(entry.path, entry);
   }
   return [...all.values()].sort((one, other) => Buffer.compare(Buffer.from(one.path), Buffer.from(other.path)));
@@ -51,7 +56,14 @@ async function tarOf(entries: readonly Entry[]): Promise<Buffer> {
   for (const entry of entries) {
     const header = { name: entry.path, mtime: EPOCH, uid: 0, gid: 0, uname: "", gname: "" };
     if ("link" in entry) archive.entry({ ...header, type: "symlink", linkname: entry.link, mode: 0o777 });
-    else if ("folderMode" in entry) archive.entry({ ...header, type: "directory", mode: entry.folderMode, uid: entry.owner ?? 0, gid: entry.owner ?? 0 });
+    else if ("folderMode" in entry)
+      archive.entry({
+        ...header,
+        type: "directory",
+        mode: entry.folderMode,
+        uid: entry.owner ?? 0,
+        gid: entry.owner ?? 0,
+      });
     else archive.entry({ ...header, type: "file", mode: entry.isExecutable === true ? 0o755 : 0o644 }, entry.content);
   }
   archive.finalize();

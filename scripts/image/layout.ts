@@ -1,4 +1,4 @@
-/** An OCI image layout: one folder that every tool of the field reads (skopeo, umoci, buildah, docker load after a copy). */
+/** An OCI image layout: one folder that the usual tools read (skopeo, umoci, buildah, docker load after a copy). */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { digestOf, type Layer } from "./layer";
@@ -24,7 +24,11 @@ export interface WrittenImage {
   readonly bytes: number;
 }
 
-export async function writeLayout(folder: string, settings: ImageSettings, layers: readonly Layer[]): Promise<WrittenImage> {
+export async function writeLayout(
+  folder: string,
+  settings: ImageSettings,
+  layers: readonly Layer[],
+): Promise<WrittenImage> {
   await mkdir(join(folder, "blobs", "sha256"), { recursive: true });
   const write = async (bytes: Buffer): Promise<{ digest: string; size: number }> => {
     const digest = digestOf(bytes);
@@ -34,9 +38,19 @@ export async function writeLayout(folder: string, settings: ImageSettings, layer
   const config = await write(json(configOf(settings, layers)));
   const written = [];
   for (const { bytes } of layers) written.push({ mediaType: LAYER_TYPE, ...(await write(bytes)) });
-  const manifest = await write(json({ schemaVersion: 2, mediaType: MANIFEST_TYPE, config: { mediaType: CONFIG_TYPE, ...config }, layers: written }));
+  const manifest = await write(
+    json({
+      schemaVersion: 2,
+      mediaType: MANIFEST_TYPE,
+      config: { mediaType: CONFIG_TYPE, ...config },
+      layers: written,
+    }),
+  );
   const annotations = { "org.opencontainers.image.ref.name": "latest" };
-  await writeFile(join(folder, "index.json"), json({ schemaVersion: 2, manifests: [{ mediaType: MANIFEST_TYPE, ...manifest, annotations }] }));
+  await writeFile(
+    join(folder, "index.json"),
+    json({ schemaVersion: 2, manifests: [{ mediaType: MANIFEST_TYPE, ...manifest, annotations }] }),
+  );
   await writeFile(join(folder, "oci-layout"), json({ imageLayoutVersion: "1.0.0" }));
   return { digest: manifest.digest, bytes: layers.reduce((sum, { bytes }) => sum + bytes.length, 0) };
 }

@@ -1,4 +1,7 @@
-/** The bill of materials inside an image (CycloneDX): npm packages by the CycloneDX tool for npm, Node and Debian's packages from the two lockfiles. */
+/**
+ * The bill of materials inside an image (CycloneDX): npm packages by the CycloneDX tool for npm, Node and Debian's
+ * packages from the two lockfiles.
+ */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -44,12 +47,18 @@ export async function sbomEntry(source: string, debian: readonly LockedPackage[]
     "--output-file",
     "-",
   ];
-  const { stdout } = await run(join(node, "node"), [tool, ...options], { cwd: source, env: plainEnvironment(node), maxBuffer: 2 ** 28 });
+  const { stdout } = await run(join(node, "node"), [tool, ...options], {
+    cwd: source,
+    env: plainEnvironment(node),
+    maxBuffer: 2 ** 28,
+  });
   const bom = JSON.parse(stdout) as Bom;
   const lockfile = await lockfileOf(join(source, "package-lock.json"));
   const inside = new Set(productionPackages(lockfile));
   const npm = bom.components.flatMap((component) => {
-    const path = component.properties?.find(({ name, value }) => name === "cdx:npm:package:path" && inside.has(value))?.value;
+    const path = component.properties?.find(
+      ({ name, value }) => name === "cdx:npm:package:path" && inside.has(value),
+    )?.value;
     return path === undefined ? [] : [{ ...component, ...hashesOf(lockfile.packages[path]?.integrity) }];
   });
   const components = [...npm, nodeComponent(lockfile), ...debian.map(debianComponent)];
@@ -57,16 +66,20 @@ export async function sbomEntry(source: string, debian: readonly LockedPackage[]
   return { path: SBOM_PATH, content: Buffer.from(content) };
 }
 
-/** The tool sees the build's packages, too: what is not inside is left out of the graph. */
+/** The tool also lists the build's packages: drop those not in the image from the graph. */
 function dependenciesAmong({ metadata, dependencies = [] }: Bom, npm: readonly Component[]): Dependency[] {
   const known = new Set([metadata.component["bom-ref"], ...npm.map((component) => component["bom-ref"])]);
   return dependencies
     .filter(({ ref }) => known.has(ref))
-    .map(({ ref, dependsOn }) => ({ ref, ...(dependsOn === undefined ? {} : { dependsOn: dependsOn.filter((other) => known.has(other)) }) }));
+    .map(({ ref, dependsOn }) => ({
+      ref,
+      ...(dependsOn === undefined ? {} : { dependsOn: dependsOn.filter((other) => known.has(other)) }),
+    }));
 }
 
-/** The digest of a package's tarball, as the lockfile holds it. */
-const hashesOf = (integrity: string | undefined): Pick<Component, "hashes"> => (integrity === undefined ? {} : { hashes: [hashOf(integrity)] });
+/** The digest of a package's tarball from the lockfile. */
+const hashesOf = (integrity: string | undefined): Pick<Component, "hashes"> =>
+  integrity === undefined ? {} : { hashes: [hashOf(integrity)] };
 
 function hashOf(integrity: string): { alg: string; content: string } {
   const [algorithm = "", digest = ""] = integrity.split("-", 2);

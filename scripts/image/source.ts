@@ -1,4 +1,4 @@
-/** The repository's committed files in a folder of their own, its packages by the lockfile, and what the build makes of them. */
+/** Exports the committed files to a separate folder, installs the locked packages, and builds. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, rm } from "node:fs/promises";
@@ -16,21 +16,28 @@ interface LockEntry {
 }
 export type Lockfile = { readonly packages: Readonly<Record<string, LockEntry>> };
 
-/** Nothing of the person who builds reaches the build: no locale, no time zone, no settings of npm beyond the repository's. */
+/** Isolates the build from its user: no locale, no time zone, no npm settings beyond the repository's. */
 export const plainEnvironment = (nodeFolder: string): NodeJS.ProcessEnv => ({
   PATH: `${nodeFolder}:${process.env["PATH"] ?? ""}`,
   HOME: process.env["HOME"] ?? "/tmp",
   TZ: "UTC",
   LC_ALL: "C",
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(npm_config_(registry|cache|cafile)|https?_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name))),
+  ...Object.fromEntries(
+    Object.entries(process.env).filter(([name]) =>
+      /^(npm_config_(registry|cache|cafile)|https?_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name),
+    ),
+  ),
 });
 
-/** Committed files only: what lies about in a working tree has no place in an image. A folder that is no repository is taken as it is. */
+/**
+ * Committed files only: untracked files do not belong in an image. A folder that is not a repository is copied as is.
+ */
 export async function exportSource(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   if (!existsSync(join(from, ".git"))) {
     const leftOut = new Set(["node_modules", "dist", "artifacts", "cache"]);
-    for (const name of await readdir(from)) if (!leftOut.has(name)) await cp(join(from, name), join(to, name), { recursive: true });
+    for (const name of await readdir(from))
+      if (!leftOut.has(name)) await cp(join(from, name), join(to, name), { recursive: true });
     return;
   }
   const archive = join(to, ".source.tar");
@@ -38,15 +45,21 @@ export async function exportSource(from: string, to: string): Promise<void> {
   await run("tar", ["--extract", "--file", archive, "--directory", to]);
 }
 
-/** Packages exactly as the lockfile names them; no install script runs. `installed` is a node_modules to take instead, when it is of the same lockfile. */
+/**
+ * Installs packages exactly by the lockfile, without install scripts. `installed` is a node_modules to use instead, if
+ * it is of the same lockfile.
+ */
 export async function installPackages(folder: string, installed: string | undefined): Promise<void> {
   if (installed === undefined) {
-    await run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder, env: plainEnvironment(nodeFolder()) });
+    await run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], {
+      cwd: folder,
+      env: plainEnvironment(nodeFolder()),
+    });
     return;
   }
   await requireSamePackages(folder, installed);
   const modules = join(folder, "node_modules");
-  // Hard links where they are possible: the build only reads them.
+  // Hard links where possible: the build only reads the files.
   await run("cp", ["--recursive", "--no-dereference", "--link", installed, modules]).catch(async () => {
     await rm(modules, { recursive: true, force: true });
     await run("cp", ["--recursive", "--no-dereference", installed, modules]);
@@ -54,9 +67,15 @@ export async function installPackages(folder: string, installed: string | undefi
 }
 
 async function requireSamePackages(folder: string, installed: string): Promise<void> {
-  const [wanted, there] = await Promise.all([lockfileOf(join(folder, "package-lock.json")), lockfileOf(join(installed, ".package-lock.json"))]);
-  const stale = productionPackages(wanted).filter((path) => there.packages[path]?.integrity !== wanted.packages[path]?.integrity);
-  if (stale.length > 0) throw new Error(`${installed} is not what the lockfile names (${stale[0]}): run npm ci, or leave out --installed`);
+  const [wanted, there] = await Promise.all([
+    lockfileOf(join(folder, "package-lock.json")),
+    lockfileOf(join(installed, ".package-lock.json")),
+  ]);
+  const stale = productionPackages(wanted).filter(
+    (path) => there.packages[path]?.integrity !== wanted.packages[path]?.integrity,
+  );
+  if (stale.length > 0)
+    throw new Error(`${installed} is not what the lockfile names (${stale[0]}): run npm ci, or leave out --installed`);
 }
 
 export async function buildSource(folder: string): Promise<void> {
@@ -71,7 +90,10 @@ export async function lockfileOf(file: string): Promise<Lockfile> {
 /** Paths of the packages that run in production: what `npm ci --omit=dev --omit=optional` installs. */
 export function productionPackages({ packages }: Lockfile): string[] {
   return Object.entries(packages)
-    .filter(([path, { dev, optional, devOptional }]) => path !== "" && dev !== true && optional !== true && devOptional !== true)
+    .filter(
+      ([path, { dev, optional, devOptional }]) =>
+        path !== "" && dev !== true && optional !== true && devOptional !== true,
+    )
     .map(([path]) => path)
     .sort();
 }

@@ -1,4 +1,4 @@
-/** Corrections of the books: further entries, as everything else. Needs the PostgreSQL that the relayers use. */
+/** Corrects the ledger by further entries. Needs the PostgreSQL that the relayers use. */
 import { parseHash32, type AccountId } from "../../protocol/ids";
 import { ensureAccount } from "../../relayer/credits/accounts";
 import { post } from "../../relayer/credits/ledger";
@@ -7,13 +7,20 @@ import { withStore } from "./submissions";
 
 const MOST_CENTS = 100_000_000;
 
-function correctionOf({ args: [account = "", cents = "", reference = ""] }: Invocation): { accountId: AccountId; amountCents: number; reference: string } {
-  const accountId = (parseHash32(account) as AccountId | undefined) ?? usageError("The first argument is an account id (0x and 64 hex digits).");
+function correctionOf({ args: [account = "", cents = "", reference = ""] }: Invocation): {
+  accountId: AccountId;
+  amountCents: number;
+  reference: string;
+} {
+  const accountId =
+    (parseHash32(account) as AccountId | undefined) ??
+    usageError("The first argument is an account id (0x and 64 hex digits).");
   const amountCents = Number(cents);
   if (!Number.isSafeInteger(amountCents) || amountCents === 0 || Math.abs(amountCents) > MOST_CENTS) {
     usageError("The second argument is a whole number of cents, not 0: positive gives credit, negative takes it.");
   }
-  if (!/^[\x21-\x7e]{1,64}$/.test(reference)) usageError("The third argument is a reference of your own, such as a ticket: 1 to 64 characters without blanks.");
+  if (!/^[\x21-\x7e]{1,64}$/.test(reference))
+    usageError("The third argument is a reference of your own, such as a ticket: 1 to 64 characters without blanks.");
   return { accountId, amountCents, reference };
 }
 
@@ -26,8 +33,14 @@ export const correctBalance: Command = {
       await ensureAccount(db, correction.accountId);
       const posted = await db
         .transaction()
-        .execute((trx) => post(trx, { ...correction, kind: "correction", postingKey: `correction:${correction.reference}` }));
-      invocation.print(posted ? `Posted ${correction.amountCents} cents.` : `Nothing was posted: ${correction.reference} has been used before.`);
+        .execute((trx) =>
+          post(trx, { ...correction, kind: "correction", postingKey: `correction:${correction.reference}` }),
+        );
+      invocation.print(
+        posted
+          ? `Posted ${correction.amountCents} cents.`
+          : `Nothing was posted: ${correction.reference} has been used before.`,
+      );
     });
   },
 };

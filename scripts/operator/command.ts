@@ -16,7 +16,7 @@ export interface Command {
   readonly run: (invocation: Invocation) => Promise<void>;
 }
 
-/** The command was not given as it should be. */
+/** The command line is wrong. */
 export class UsageError extends Error {}
 
 export function setting(name: string): string {
@@ -28,7 +28,10 @@ export function setting(name: string): string {
 export function contractAddress(): Address {
   const file = process.env.DEPLOYMENT_FILE;
   const text =
-    process.env.CONTRACT_ADDRESS ?? (file && existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { contractAddress: string }).contractAddress : "");
+    process.env.CONTRACT_ADDRESS ??
+    (file && existsSync(file)
+      ? (JSON.parse(readFileSync(file, "utf8")) as { contractAddress: string }).contractAddress
+      : "");
   return parseAddress(text) ?? usageError("CONTRACT_ADDRESS (or DEPLOYMENT_FILE) does not name the account contract.");
 }
 
@@ -48,16 +51,21 @@ export function addressArgument({ args }: Invocation): Address {
 
 export function countArgument({ args }: Invocation): number {
   const count = Number(args[0]);
-  return Number.isInteger(count) && count >= 0 && count <= 1024 ? count : usageError("This command takes a number from 0 to 1024.");
+  return Number.isInteger(count) && count >= 0 && count <= 1024
+    ? count
+    : usageError("This command takes a number from 0 to 1024.");
 }
 
 export function usageError(message: string): never {
   throw new UsageError(message);
 }
 
-/** Columns as wide as they need to be. */
+/** Pads columns to their widest cell. */
 export function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows.reduce<number[]>((all, row) => row.map((cell, index) => Math.max(all[index] ?? 0, cell.length)), []);
+  const widths = rows.reduce<number[]>(
+    (all, row) => row.map((cell, index) => Math.max(all[index] ?? 0, cell.length)),
+    [],
+  );
   return rows
     .map((row) =>
       row

@@ -1,10 +1,12 @@
-/** Images of a compose file that are not pinned: what runs would be whatever the registry says that day. */
+/** Finds unpinned images of a compose file, whose content the registry may change at any time. */
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";
 import { usageError, type Command } from "./command";
 
-const composeSchema = z.looseObject({ services: z.record(z.string(), z.looseObject({ image: z.string().optional(), build: z.unknown().optional() })) });
+const composeSchema = z.looseObject({
+  services: z.record(z.string(), z.looseObject({ image: z.string().optional(), build: z.unknown().optional() })),
+});
 const PINNED = /@sha256:[0-9a-f]{64}$/;
 
 /** One sentence for each service whose image is not named by digest. */
@@ -20,7 +22,8 @@ export const checkCompose: Command = {
   help: "check that a rendered compose file names every image by digest",
   run: async ({ args, print }) => {
     const [file] = args;
-    if (file === undefined) return usageError("This command takes a compose file, as `docker compose config` renders it.");
+    if (file === undefined)
+      return usageError("This command takes a compose file, as `docker compose config` renders it.");
     const problems = unpinnedImages(readFileSync(file, "utf8"));
     if (problems.length > 0) throw new Error(problems.join("\n"));
     print("Every image is pinned by digest.");

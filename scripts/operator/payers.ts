@@ -1,9 +1,18 @@
-/** Payers: who they are, what they have, and the contract admin's transactions about them. */
-import { formatEther, Wallet, type JsonRpcProvider } from "ethers";
+/** Payers: their addresses and balances, and the contract admin's transactions about them. */
+import { formatEther, type JsonRpcProvider, type Wallet } from "ethers";
 import { AccountManager__factory, type AccountManager } from "../../typechain-types";
 import { callExecutor } from "../dev/payers";
-import { askSecret } from "../prompt";
-import { addressArgument, contractAddress, countArgument, setting, table, withProvider, type Command, type Invocation } from "./command";
+import { askWallet } from "../prompt";
+import {
+  addressArgument,
+  contractAddress,
+  countArgument,
+  setting,
+  table,
+  withProvider,
+  type Command,
+  type Invocation,
+} from "./command";
 
 type AdminFunction = "addApiPayer" | "removeApiPayer" | "setAdminApiPayer" | "cancelAdminApiPayer";
 
@@ -21,15 +30,22 @@ export const registerPayers: Command = {
       const { adminPayer, payers } = await derived(countArgument(invocation));
       const contract = connect(provider);
       const registered = await addedPayers(contract);
-      const missing = payers.filter((payer) => !registered.has(payer)).map((payer): [AdminFunction, string] => ["addApiPayer", payer]);
-      const admin: [AdminFunction, string][] = (await adminPayers(contract)).includes(adminPayer) ? [] : [["setAdminApiPayer", adminPayer]];
+      const missing = payers
+        .filter((payer) => !registered.has(payer))
+        .map((payer): [AdminFunction, string] => ["addApiPayer", payer]);
+      const admin: [AdminFunction, string][] = (await adminPayers(contract)).includes(adminPayer)
+        ? []
+        : [["setAdminApiPayer", adminPayer]];
       if (missing.length + admin.length === 0) return invocation.print("All of them are registered.");
       await carryOut(invocation, provider, [...missing, ...admin]);
     }),
 };
 
 export const addPayer = adminCommand("addApiPayer", "let an address act as API payer");
-export const removePayer = adminCommand("removeApiPayer", "let it act no more, or cancel its scheduled addition; drain its lane first (resize)");
+export const removePayer = adminCommand(
+  "removeApiPayer",
+  "let it act no more, or cancel its scheduled addition; drain its lane first (resize)",
+);
 export const setAdminPayer = adminCommand("setAdminApiPayer", "name the address that funds the payers");
 
 export const cancelAdminPayer: Command = {
@@ -38,27 +54,36 @@ export const cancelAdminPayer: Command = {
   run: async (invocation) => withProvider((provider) => carryOut(invocation, provider, [["cancelAdminApiPayer"]])),
 };
 
-/** Payers that act or will. */
+/** Active and scheduled payers. */
 async function addedPayers(contract: AccountManager): Promise<Set<string>> {
   const [acting, scheduled] = await Promise.all([contract.apiPayers(), contract.scheduledApiPayers()]);
   return new Set([...acting, ...scheduled.map(({ payer }) => payer)]);
 }
 
-/** The address that funds the payers, and the one that will. */
-const adminPayers = async (contract: AccountManager): Promise<string[]> => [await contract.adminApiPayer(), (await contract.scheduledAdminApiPayer()).payer];
+/** The current and the scheduled address that funds the payers. */
+const adminPayers = async (contract: AccountManager): Promise<string[]> => [
+  await contract.adminApiPayer(),
+  (await contract.scheduledAdminApiPayer()).payer,
+];
 
 function adminCommand(functionName: AdminFunction, help: string): Command {
   return {
     args: "<address>",
     help,
-    run: async (invocation) => withProvider((provider) => carryOut(invocation, provider, [[functionName, addressArgument(invocation)]])),
+    run: async (invocation) =>
+      withProvider((provider) => carryOut(invocation, provider, [[functionName, addressArgument(invocation)]])),
   };
 }
 
 async function showPayers({ args, print }: Invocation, provider: JsonRpcProvider): Promise<void> {
   const contract = connect(provider);
   const registered = await addedPayers(contract);
-  const activeFrom = new Map([...(await contract.scheduledApiPayers()), await contract.scheduledAdminApiPayer()].map((one) => [one.payer, one.activeFrom]));
+  const activeFrom = new Map(
+    [...(await contract.scheduledApiPayers()), await contract.scheduledAdminApiPayer()].map((one) => [
+      one.payer,
+      one.activeFrom,
+    ]),
+  );
   const [admin, nextAdmin] = await adminPayers(contract);
   const since = (payer: string): string => {
     const seconds = activeFrom.get(payer);
@@ -73,7 +98,8 @@ async function showPayers({ args, print }: Invocation, provider: JsonRpcProvider
   const strangers = [...registered].filter((payer) => !indexed.includes(payer));
   const rows = await Promise.all(
     [...indexed.entries(), ...strangers.map((payer): [string, string] => ["-", payer])].map(async ([index, payer]) => {
-      const role = index === 0 ? adminRole(payer) : registered.has(payer) ? `registered${since(payer)}` : "not registered";
+      const role =
+        index === 0 ? adminRole(payer) : registered.has(payer) ? `registered${since(payer)}` : "not registered";
       return [String(index), payer, formatEther(await provider.getBalance(payer)), role];
     }),
   );
@@ -85,10 +111,15 @@ async function derived(count: number): Promise<{ adminPayer: string; payers: str
   return callExecutor(setting("EXECUTOR_SOCKET"), "payers", { count });
 }
 
-const connect = (provider: JsonRpcProvider): AccountManager => AccountManager__factory.connect(contractAddress(), provider);
+const connect = (provider: JsonRpcProvider): AccountManager =>
+  AccountManager__factory.connect(contractAddress(), provider);
 
 /** Prints each transaction, or signs it with the admin's key and waits for it. */
-async function carryOut({ sign, print }: Invocation, provider: JsonRpcProvider, calls: readonly (readonly [AdminFunction, string?])[]): Promise<void> {
+async function carryOut(
+  { sign, print }: Invocation,
+  provider: JsonRpcProvider,
+  calls: readonly (readonly [AdminFunction, string?])[],
+): Promise<void> {
   const contract = connect(provider);
   const wallet = sign ? await adminWallet(provider, await contract.admin()) : undefined;
   for (const [functionName, argument] of calls) {
@@ -106,12 +137,15 @@ async function carryOut({ sign, print }: Invocation, provider: JsonRpcProvider, 
 }
 
 async function adminWallet(provider: JsonRpcProvider, admin: string): Promise<Wallet> {
-  const wallet = new Wallet(await askSecret("Contract admin's private key (0x…): "), provider);
+  const wallet = (await askWallet("Contract admin's private key (0x…): ")).connect(provider);
   if (wallet.address !== admin) throw new Error(`The contract's admin is ${admin}; this key is of ${wallet.address}.`);
   return wallet;
 }
 
 function forMultisig(functionName: AdminFunction, args: readonly string[]): string {
-  const data = AccountManager__factory.createInterface().encodeFunctionData(functionName as "addApiPayer", args as [string]);
+  const data = AccountManager__factory.createInterface().encodeFunctionData(
+    functionName as "addApiPayer",
+    args as [string],
+  );
   return [`${functionName}(${args.join()})`, `  to    ${contractAddress()}`, `  value 0`, `  data  ${data}`].join("\n");
 }

@@ -1,4 +1,7 @@
-/** "All settings" of docs/operations.md, made from the services' own configuration: `node dist/scripts/operator/settingsTable.js` writes it. */
+/**
+ * "All settings" of docs/operations.md, generated from the services' own configuration: `node
+ * dist/scripts/operator/settingsTable.js` writes it.
+ */
 import { readFileSync, writeFileSync } from "node:fs";
 import { EXECUTOR_VARIABLES } from "../../executor/config";
 import { INGRESS_VARIABLES } from "../../ingress/config";
@@ -17,17 +20,20 @@ export function settingsTable(): string {
   return ["| Variable | Of | Meaning |", "|---|---|---|", ...names.map(rowOf)].join("\n");
 }
 
-/** One sentence where all services mean the same, else one for each. */
+/** One sentence where all services share the meaning, else one for each. */
 function rowOf(name: string): string {
-  const meanings = Object.entries(SERVICES).flatMap(([service, variables]) => (variables[name] === undefined ? [] : [{ service, text: variables[name] }]));
+  const meanings = Object.entries(SERVICES).flatMap(([service, variables]) =>
+    variables[name] === undefined ? [] : [{ service, text: variables[name] }],
+  );
   const [first] = meanings;
   const isOne = meanings.every(({ text }) => text === first?.text);
   const meaning = isOne ? (first?.text ?? "") : meanings.map(({ service, text }) => `${service}: ${text}`).join("; ");
   return `| \`${name}\` | ${meanings.map(({ service }) => service).join(", ")} | ${meaning.replaceAll("|", "\\|")} |`;
 }
 
-/** The page with its table as the code has it. */
-export const withSettings = (page: string): string => page.replace(MARKERS, `<!-- settings -->\n\n${settingsTable()}\n\n<!-- /settings -->`);
+/** Replaces the page's table with the generated one. */
+export const withSettings = (page: string): string =>
+  page.replace(MARKERS, `<!-- settings -->\n\n${settingsTable()}\n\n<!-- /settings -->`);
 
 if (require.main === module) {
   const [, , file = "docs/operations.md"] = process.argv;

@@ -1,4 +1,7 @@
-/** Submissions as the store has them. Needs the PostgreSQL that the relayers use; the embedded database belongs to its one relayer. */
+/**
+ * Submissions in the store. Needs the PostgreSQL that the relayers use; the embedded database is exclusive to its
+ * relayer.
+ */
 import { IS_OPEN } from "../../relayer/chain/submissions/states";
 import { parseSubmissionId } from "../../relayer/chain";
 import { cancelSubmission as cancel, wantPayers } from "../../relayer/chain/submissions/operations";
@@ -26,7 +29,14 @@ export const stuckSubmissions: Command = {
   run: async ({ print }) =>
     withStore(async ({ db }) => {
       const before = new Date(Date.now() - STUCK_AFTER_SECONDS * 1_000);
-      const rows = await db.selectFrom("submissions").selectAll().where(IS_OPEN).where("created_at", "<", before).orderBy("payer").orderBy("nonce").execute();
+      const rows = await db
+        .selectFrom("submissions")
+        .selectAll()
+        .where(IS_OPEN)
+        .where("created_at", "<", before)
+        .orderBy("payer")
+        .orderBy("nonce")
+        .execute();
       if (rows.length === 0) return print("None.");
       const lines = rows.map((row) => [
         row.id,
@@ -65,7 +75,8 @@ export const cancelSubmission: Command = {
   help: "give a submission up: its nonce is filled with a transaction that does nothing",
   run: async (invocation) =>
     withStore(async ({ db }) => {
-      if (!(await cancel(db, idArgument(invocation)))) throw new Error("It has an outcome already, or there is no such submission.");
+      if (!(await cancel(db, idArgument(invocation))))
+        throw new Error("It has an outcome already, or there is no such submission.");
       invocation.print("Asked for. Either the write or the empty transaction lands; `submission <id>` shows which.");
     }),
 };
@@ -77,6 +88,8 @@ export const resizePool: Command = {
     withStore(async ({ db }) => {
       const count = countArgument(invocation);
       await wantPayers(db, count);
-      invocation.print(`${count} payers are wanted. New ones are used once they are registered (register-payers) and have gas; superfluous ones drain.`);
+      invocation.print(
+        `${count} payers are wanted. New ones are used once they are registered (register-payers) and have gas; superfluous ones drain.`,
+      );
     }),
 };

@@ -1,16 +1,18 @@
-/** Codes of guests that mean harm: what one run may do to the processes that serve everybody. Each ends by itself or by a limit, and none is free. */
+/**
+ * Hostile actions: what one run can do to the shared processes. Each ends by itself or by a limit, and each is charged.
+ */
 
 export interface AbuseAttack {
   readonly name: string;
   readonly code: string;
-  /** Ends a run may have; `none` when the attempt comes to nothing. */
+  /** Expected outcomes of a run; `none` when it ends without error. */
   readonly ends: readonly string[];
-  /** What the run is given beside the PKP. */
+  /** Parameters of the run beside the PKP. */
   readonly params?: Readonly<Record<string, unknown>>;
 }
 
 export interface Surroundings {
-  /** A server that swallows what it is sent and answers 10 MiB. */
+  /** A server that discards requests and answers with 10 MiB. */
   readonly sinkUrl: string;
 }
 

@@ -1,4 +1,4 @@
-/** Accounts of a bench of attacks: some mean harm and some do not, each with a group, a PKP and the codes it runs. */
+/** Hostile and honest accounts of the abuse bench, each with a group, a PKP and the actions it runs. */
 import { Pool } from "undici";
 import { createAccount } from "../../../client";
 
@@ -18,12 +18,17 @@ export interface RunEnd {
 export async function furnish(baseUrl: string, codes: readonly string[]): Promise<AbuseAccount> {
   const { account, client } = await createAccount({ baseUrl }, { account_name: "abuse", account_description: "" });
   const { wallet_address: pkpId } = await client.createWallet({});
-  const { group_id } = await client.addGroup({ group_name: "abuse", group_description: "", pkp_ids_permitted: [pkpId] });
-  for (const code of codes) await client.addActionToGroup({ group_id, action_ipfs_cid: await client.getActionIpfsId(code) });
+  const { group_id } = await client.addGroup({
+    group_name: "abuse",
+    group_description: "",
+    pkp_ids_permitted: [pkpId],
+  });
+  for (const code of codes)
+    await client.addActionToGroup({ group_id, action_ipfs_cid: await client.getActionIpfsId(code) });
   return { apiKey: account.api_key, pkpId };
 }
 
-/** One caller with a connection of its own. */
+/** One caller with its own connection. */
 export class AbuseCaller {
   readonly #pool: Pool;
 

@@ -1,8 +1,7 @@
-/** What the benches share: a stack with open limits (on an empty PostgreSQL when DATABASE_URL names one), its HTTP client, accounts made through the API. */
+/** Shared by the benches: a stack with raised limits, its HTTP client, and accounts made through the API. */
 import { Pool } from "undici";
 import { startStack, type Stack, type StackOptions } from "../../dev/stack";
-
-const database: Readonly<Record<string, string>> = process.env.DATABASE_URL ? { DATABASE_URL: process.env.DATABASE_URL } : {};
+import { defined } from "../../../protocol/defined";
 
 export const benchStack = (options: StackOptions): Promise<Stack> =>
   startStack({
@@ -13,7 +12,6 @@ export const benchStack = (options: StackOptions): Promise<Stack> =>
       RATE_LIMIT_KEY_PER_SECOND: "1000000",
       SIGNUP_CREDIT_CENTS: "1000000",
       LOG_LEVEL: "warn",
-      ...database,
       ...options.env,
     },
   });
@@ -30,13 +28,22 @@ export class BenchClient {
   }
 
   async post(route: string, body: object, key?: string): Promise<{ status: number; answer: Record<string, unknown> }> {
-    const headers = { "content-type": "application/json", ...(key === undefined ? {} : { "x-api-key": key }) };
-    const { statusCode, body: stream } = await this.#pool.request({ path: `/core/v1/${route}`, method: "POST", headers, body: JSON.stringify(body) });
+    const headers = { "content-type": "application/json", ...defined({ "x-api-key": key }) };
+    const { statusCode, body: stream } = await this.#pool.request({
+      path: `/core/v1/${route}`,
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
     return { status: statusCode, answer: (await stream.json()) as Record<string, unknown> };
   }
 
   async get(route: string, key: string): Promise<unknown> {
-    const { body } = await this.#pool.request({ path: `/core/v1/${route}`, method: "GET", headers: { "x-api-key": key } });
+    const { body } = await this.#pool.request({
+      path: `/core/v1/${route}`,
+      method: "GET",
+      headers: { "x-api-key": key },
+    });
     return body.json();
   }
 

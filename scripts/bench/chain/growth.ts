@@ -1,10 +1,14 @@
-/** One account from 1 to 10,000 groups, PKPs and keys: writes stay flat, decisions grow by a word per 224 groups, lists are paid by the page. */
+/**
+ * One account from 1 to 10,000 groups, PKPs and keys: writes stay flat, decisions grow by a word per 224 groups, lists
+ * cost per page.
+ */
 import { Interface, JsonRpcProvider, keccak256, toBeHex, toUtf8Bytes, Wallet, ZeroAddress, zeroPadValue } from "ethers";
 import { AccountManager__factory, type AccountManager } from "../../../typechain-types";
 import { deployAccountManager } from "../../deployment";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../dev/chain";
 import { freePort } from "../../dev/ports";
 import { median, rounded } from "./client";
+import { defined } from "../../../protocol/defined";
 
 export interface GrowthRow {
   readonly size: number;
@@ -24,11 +28,16 @@ const hash = (text: string): string => keccak256(toUtf8Bytes(text));
 const ACCOUNT = hash("growing account");
 const ACTION = hash("action");
 
-/** The things of an account by number, so that a size can be grown to and the next thing measured. */
+/** Items of an account by number, to grow an account to a size and measure the next item. */
 const things = {
   group: (number: number) => ["addGroup", [ACCOUNT, `group ${number}`, "", [], []]] as const,
-  pkp: (number: number) => ["registerWalletDerivation", [ACCOUNT, address(number), path(number), `pkp ${number}`, ""]] as const,
-  key: (number: number) => ["setUsageApiKey", [ACCOUNT, hash(`key ${number}`), 0, 0, `key ${number}`, "", false, false, false, [], [], [], []]] as const,
+  pkp: (number: number) =>
+    ["registerWalletDerivation", [ACCOUNT, address(number), path(number), `pkp ${number}`, ""]] as const,
+  key: (number: number) =>
+    [
+      "setUsageApiKey",
+      [ACCOUNT, hash(`key ${number}`), 0, 0, `key ${number}`, "", false, false, false, [], [], [], []],
+    ] as const,
 };
 const address = (number: number): string => zeroPadValue(toBeHex(number + 1_000), 20);
 const path = (number: number): string => `0x01${zeroPadValue(toBeHex(number), 15).slice(2)}${ACCOUNT.slice(34)}`;
@@ -36,7 +45,11 @@ const encode = ([name, args]: readonly [string, readonly unknown[]]): string => 
 
 export async function growth(say: (line: string) => void): Promise<GrowthRow[]> {
   const node = await startChain({ port: await freePort(), extraArgs: ["--gas-limit", "60000000"] });
-  const provider = new JsonRpcProvider(node.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 10 });
+  const provider = new JsonRpcProvider(node.rpcUrl, undefined, {
+    staticNetwork: true,
+    cacheTimeout: -1,
+    pollingInterval: 10,
+  });
   try {
     const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
     const { contract } = await deployAccountManager(admin, "bench", { admin: admin.address, payerDelaySeconds: 0 });
@@ -67,15 +80,16 @@ async function grow(contract: AccountManager, from: number, to: number): Promise
   }
 }
 
-/** Gas of one more of each (estimated, nothing is added), of the decision for the last group, and the time of two pages. */
+/** Estimated gas of one more item of each kind and of the decision for the last group, and the time of two pages. */
 async function measure(contract: AccountManager, provider: JsonRpcProvider, size: number): Promise<GrowthRow> {
   await (await contract.changeGroupMembers(ACCOUNT, size, [ACTION], [], [address(size - 1)], [])).wait();
   const gas = async (data: string, from?: string): Promise<number> =>
-    Number(await provider.send("eth_estimateGas", [{ to: await contract.getAddress(), data, ...(from === undefined ? {} : { from }) }]));
+    Number(await provider.send("eth_estimateGas", [{ to: await contract.getAddress(), data, ...defined({ from }) }]));
   const admin = await contract.admin();
   const page = (offset: number): Promise<number> => timed(() => contract.listGroups(ACCOUNT, offset, PAGE));
   const allowed = await contract.canUseWalletInAction(ACCOUNT, ACTION, address(size - 1));
-  if (!allowed || (await contract.canUseWalletInAction(ACCOUNT, ACTION, ZeroAddress))) throw new Error("the decision is wrong");
+  if (!allowed || (await contract.canUseWalletInAction(ACCOUNT, ACTION, ZeroAddress)))
+    throw new Error("the decision is wrong");
   const row = {
     size,
     addGroup: await gas(encode(things.group(size)), admin),

@@ -1,4 +1,4 @@
-/** The node out of reach under load: how soon writes land again, and whether each had exactly one effect. */
+/** The node becomes unreachable under load: how soon writes land again, and whether each had exactly one effect. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
 import { JsonRpcProvider } from "ethers";
@@ -12,7 +12,7 @@ export interface OutageResult {
   readonly recoveryMs: number;
   readonly asked: number;
   readonly landed: number;
-  /** Answered 503 with nothing spent. */
+  /** Answered 503, nothing charged. */
   readonly refused: number;
   /** Accounts whose groups are not exactly the writes that landed. */
   readonly wrong: number;
@@ -21,7 +21,7 @@ export interface OutageResult {
 const OUTAGE_MS = 6_000;
 const ACCOUNTS = 32;
 
-/** A cable that can be cut. */
+/** A TCP proxy whose connections can be cut. */
 class Cable {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
@@ -90,9 +90,12 @@ export async function outage(say: (line: string) => void): Promise<OutageResult>
     await Promise.all(load);
     const firstLanded = Math.min(...tallies.flatMap(({ landedAt }) => landedAt.filter((at) => at > backAt)));
     const contract = AccountManager__factory.connect(stack.contractAddress, provider);
-    const counts = await Promise.all(accounts.map(async ({ id }) => Number((await contract.getAccount(id)).groupCount)));
+    const counts = await Promise.all(
+      accounts.map(async ({ id }) => Number((await contract.getAccount(id)).groupCount)),
+    );
     const wrong = counts.filter((count, index) => count !== tallies[index]?.landed).length;
-    const sum = (name: "asked" | "landed" | "refused"): number => tallies.reduce((total, tally) => total + tally[name], 0);
+    const sum = (name: "asked" | "landed" | "refused"): number =>
+      tallies.reduce((total, tally) => total + tally[name], 0);
     const result = {
       outageMs: OUTAGE_MS,
       accounts: ACCOUNTS,
@@ -112,8 +115,13 @@ export async function outage(say: (line: string) => void): Promise<OutageResult>
   }
 }
 
-/** A 504 is followed to its outcome: its write counts as landed when its submission says so. */
-async function writeUntil(client: BenchClient, { key }: BenchAccount, tally: Tally, stopped: () => boolean): Promise<void> {
+/** A 504 is followed to its outcome: its write counts as landed when its submission is confirmed. */
+async function writeUntil(
+  client: BenchClient,
+  { key }: BenchAccount,
+  tally: Tally,
+  stopped: () => boolean,
+): Promise<void> {
   while (!stopped()) {
     tally.asked += 1;
     const { status, answer } = await client.post("add_group", { group_name: "group", group_description: "" }, key);

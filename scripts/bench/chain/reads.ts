@@ -13,7 +13,7 @@ export interface ReadResult {
 
 const ITEMS = 50;
 const SAMPLES = 400;
-/** Before the first that counts: a service is measured as it runs, not as it starts. */
+/** Uncounted warm-up requests: measure the running service, not its start. */
 const WARM_UP = 1_000;
 
 export async function reads(say: (line: string) => void): Promise<ReadResult> {
@@ -22,16 +22,33 @@ export async function reads(say: (line: string) => void): Promise<ReadResult> {
   const node = new Pool(stack.rpcUrl, { connections: 1 });
   try {
     const { id, key } = await client.account();
-    for (let made = 0; made < ITEMS; made++) await client.post("add_group", { group_name: `group ${made}`, group_description: "a description" }, key);
+    for (let made = 0; made < ITEMS; made++)
+      await client.post("add_group", { group_name: `group ${made}`, group_description: "a description" }, key);
     const data = AccountManager__factory.createInterface().encodeFunctionData("listGroups", [id, 0, ITEMS]);
-    const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_call", params: [{ to: stack.contractAddress, data }, "latest"] });
+    const call = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "eth_call",
+      params: [{ to: stack.contractAddress, data }, "latest"],
+    });
     const bare = async (): Promise<void> => {
-      const { body } = await node.request({ path: "/", method: "POST", headers: { "content-type": "application/json" }, body: call });
+      const { body } = await node.request({
+        path: "/",
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: call,
+      });
       await body.json();
     };
     const route = async (): Promise<unknown> => client.get(`list_groups?page_size=${ITEMS}`, key);
     const [callMs, routeMs] = await alternately(bare, route);
-    const result = { items: ITEMS, samples: SAMPLES, callMs: rounded(callMs, 2), routeMs: rounded(routeMs, 2), ratio: rounded(routeMs / callMs, 2) };
+    const result = {
+      items: ITEMS,
+      samples: SAMPLES,
+      callMs: rounded(callMs, 2),
+      routeMs: rounded(routeMs, 2),
+      ratio: rounded(routeMs / callMs, 2),
+    };
     say(`list_groups ${result.routeMs} ms, eth_call ${result.callMs} ms`);
     return result;
   } finally {
@@ -41,7 +58,7 @@ export async function reads(say: (line: string) => void): Promise<ReadResult> {
   }
 }
 
-/** In turns, so that whatever else the machine does meets both. */
+/** Alternates, so that other load on the machine affects both. */
 async function alternately(first: () => Promise<unknown>, second: () => Promise<unknown>): Promise<[number, number]> {
   const times: [number[], number[]] = [[], []];
   for (let sample = -WARM_UP; sample < SAMPLES; sample++) {

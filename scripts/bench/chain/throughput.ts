@@ -1,10 +1,12 @@
-/** Writes per second: the bare node and the relayer, on the same node, with as many payers each, one after the other. */
-import { readFileSync } from "node:fs";
+/** Writes per second: the bare node, then the relayer on the same node with as many payers. */
 import { Interface, JsonRpcProvider, keccak256, randomBytes, toBeHex, Transaction, Wallet } from "ethers";
 import { Pool } from "undici";
 import { AccountManager__factory } from "../../../typechain-types";
+import { startPostgres, type TestPostgres } from "../../dev/postgres";
 import { DEVELOPMENT_CHAIN_ID, DEVELOPMENT_DEPLOYER_KEY } from "../../dev/chain";
 import type { Stack } from "../../dev/stack";
+import { cpuMs, cpuMsOfFamily } from "../cpu";
+import { gasPerWrite, type GasPerWrite } from "./gas";
 import { BenchClient, benchStack, median, rounded, type BenchAccount } from "./client";
 
 export interface ThroughputRow {
@@ -15,27 +17,67 @@ export interface ThroughputRow {
   readonly relayer: number;
   readonly ratio: number;
   readonly medianMs: number;
-  /** CPU time per write, in ms. */
-  readonly cpu: { readonly relayer: number; readonly executor: number; readonly node: number };
+  /** Median of writes without concurrent load. */
+  readonly aloneMs: number;
+  /** CPU time per write, in ms; `database` is absent where it is inside the relayer. */
+  readonly cpu: {
+    readonly relayer: number;
+    readonly executor: number;
+    readonly node: number;
+    readonly database?: number;
+  };
+  readonly gas: GasPerWrite;
 }
 
 const ACCOUNTS = 64;
 const CHAINS = [
   { name: "mines at once", args: [] as string[], accounts: ACCOUNTS, seconds: 8, bareWrites: 1_200 },
-  { name: "a block each second", args: ["--block-time", "1"], accounts: ACCOUNTS, seconds: 12, bareWrites: 12 * ACCOUNTS },
+  {
+    name: "a block each second",
+    args: ["--block-time", "1"],
+    accounts: ACCOUNTS,
+    seconds: 12,
+    bareWrites: 12 * ACCOUNTS,
+  },
 ];
 const BARE_CONNECTIONS = 32;
 const CONTRACT = new Interface(AccountManager__factory.abi);
 
-export async function throughput(payerCounts: readonly number[], say: (line: string) => void): Promise<ThroughputRow[]> {
+export async function throughputOnPostgres(
+  payerCounts: readonly number[],
+  say: (line: string) => void,
+): Promise<ThroughputRow[]> {
+  const postgres = await startPostgres();
+  try {
+    return await throughput(payerCounts, say, postgres);
+  } finally {
+    await postgres.stop();
+  }
+}
+
+/** Each row uses a new chain and a new store: the embedded one, unless a PostgreSQL is given. */
+export async function throughput(
+  payerCounts: readonly number[],
+  say: (line: string) => void,
+  postgres?: TestPostgres,
+): Promise<ThroughputRow[]> {
   const rows: ThroughputRow[] = [];
   for (const chain of CHAINS) {
     for (const payers of payerCounts) {
-      const stack = await benchStack({ payerCount: payers, chainArgs: chain.args });
+      const env: Record<string, string> =
+        postgres === undefined ? {} : { DATABASE_URL: await postgres.database(`bench_${rows.length}`) };
+      const stack = await benchStack({ payerCount: payers, chainArgs: chain.args, env });
       try {
         const bare = await bareRate(stack, payers, chain.bareWrites);
-        const through = await relayerRate(stack, chain.accounts, chain.seconds);
-        const row = { chain: chain.name, payers, accounts: chain.accounts, bare: rounded(bare), ...through, ratio: rounded(through.relayer / bare, 2) };
+        const through = await relayerRate(stack, chain.accounts, chain.seconds, postgres?.pid);
+        const row = {
+          chain: chain.name,
+          payers,
+          accounts: chain.accounts,
+          bare: rounded(bare),
+          ...through,
+          ratio: rounded(through.relayer / bare, 2),
+        };
         say(`${row.chain}, ${payers} payers: bare ${row.bare}/s, relayer ${row.relayer}/s, ratio ${row.ratio}`);
         rows.push(row);
       } finally {
@@ -46,17 +88,28 @@ export async function throughput(payerCounts: readonly number[], say: (line: str
   return rows;
 }
 
-/** Signed beforehand by payers of the bench's own, on accounts of its own, as many on the way as accounts write; from the first send to the last one mined. */
+/**
+ * The node's rate for pre-signed transactions of the bench's own payers and accounts, with as many in flight as there
+ * are writing accounts; measured from the first send to the last one mined.
+ */
 async function bareRate(stack: Stack, payerCount: number, writes: number): Promise<number> {
-  const provider = new JsonRpcProvider(stack.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 50 });
+  const provider = new JsonRpcProvider(stack.rpcUrl, undefined, {
+    staticNetwork: true,
+    cacheTimeout: -1,
+    pollingInterval: 50,
+  });
   const node = new Pool(stack.rpcUrl, { connections: BARE_CONNECTIONS });
   try {
     const payers = Array.from({ length: payerCount }, () => new Wallet(keccak256(randomBytes(32))));
     const accounts = await prepare(provider, stack.contractAddress, payers);
     const perPayer = Math.ceil(writes / payerCount);
-    const raws = payers.map((payer) => Array.from({ length: perPayer }, (_, nonce) => signed(payer, stack.contractAddress, accounts, nonce)));
+    const raws = payers.map((payer) =>
+      Array.from({ length: perPayer }, (_, nonce) => signed(payer, stack.contractAddress, accounts, nonce)),
+    );
     const started = process.hrtime.bigint();
-    await Promise.all(payers.map((payer, index) => sendInTurn(provider, node, payer.address, raws[index] ?? [], ACCOUNTS / payerCount)));
+    await Promise.all(
+      payers.map((payer, index) => sendInTurn(provider, node, payer.address, raws[index] ?? [], ACCOUNTS / payerCount)),
+    );
     return (perPayer * payerCount) / (Number(process.hrtime.bigint() - started) / 1e9);
   } finally {
     provider.destroy();
@@ -64,8 +117,14 @@ async function bareRate(stack: Stack, payerCount: number, writes: number): Promi
   }
 }
 
-/** As accounts do that write without pause, each the next when the last is mined: never more on the way than there are accounts. */
-async function sendInTurn(provider: JsonRpcProvider, node: Pool, address: string, raws: readonly string[], atOnce: number): Promise<void> {
+/** Simulates accounts that each send the next write when the last is mined: at most one in flight per account. */
+async function sendInTurn(
+  provider: JsonRpcProvider,
+  node: Pool,
+  address: string,
+  raws: readonly string[],
+  atOnce: number,
+): Promise<void> {
   let sent = 0;
   for (;;) {
     const mined = await provider.getTransactionCount(address, "latest");
@@ -77,7 +136,11 @@ async function sendInTurn(provider: JsonRpcProvider, node: Pool, address: string
   }
 }
 
-async function prepare(provider: JsonRpcProvider, address: string, payers: readonly Wallet[]): Promise<readonly string[]> {
+async function prepare(
+  provider: JsonRpcProvider,
+  address: string,
+  payers: readonly Wallet[],
+): Promise<readonly string[]> {
   const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
   const contract = AccountManager__factory.connect(address, admin);
   for (const payer of payers) {
@@ -109,34 +172,81 @@ function signed(payer: Wallet, to: string, accounts: readonly string[], nonce: n
 
 async function send(node: Pool, raw: string): Promise<void> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
-  const { body: stream } = await node.request({ path: "/", method: "POST", headers: { "content-type": "application/json" }, body });
+  const { body: stream } = await node.request({
+    path: "/",
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+  });
   const { error } = (await stream.json()) as { error?: { message: string } };
   if (error !== undefined) throw new Error(error.message);
 }
 
-type Through = Pick<ThroughputRow, "relayer" | "medianMs" | "cpu">;
+type Through = Pick<ThroughputRow, "relayer" | "medianMs" | "aloneMs" | "cpu" | "gas">;
 
-async function relayerRate(stack: Stack, accountCount: number, seconds: number): Promise<Through> {
+async function relayerRate(
+  stack: Stack,
+  accountCount: number,
+  seconds: number,
+  databasePid: number | undefined,
+): Promise<Through> {
   const client = new BenchClient(stack.baseUrl);
-  const pids = { relayer: pidOf(stack, "relayer"), executor: pidOf(stack, "executor"), node: stack.chain.child.pid ?? 0 };
   try {
     const accounts = await Promise.all(Array.from({ length: accountCount }, () => client.account()));
     await writeFor(client, accounts, 2_000);
-    const before = { relayer: cpuMs(pids.relayer), executor: cpuMs(pids.executor), node: cpuMs(pids.node) };
+    const alone = await writesAlone(client, accounts[0] as BenchAccount);
+    const before = cpuOf(stack, databasePid);
     const times = await writeFor(client, accounts, seconds * 1_000);
-    const perWrite = (name: keyof typeof pids): number => rounded((cpuMs(pids[name]) - before[name]) / times.length, 2);
+    const after = cpuOf(stack, databasePid);
+    const perWrite = (name: keyof typeof before): number => rounded((after[name] - before[name]) / times.length, 2);
     return {
       relayer: rounded(times.length / seconds),
       medianMs: rounded(median(times)),
-      cpu: { relayer: perWrite("relayer"), executor: perWrite("executor"), node: perWrite("node") },
+      aloneMs: rounded(median(alone)),
+      cpu: {
+        relayer: perWrite("relayer"),
+        executor: perWrite("executor"),
+        node: perWrite("node"),
+        ...(databasePid === undefined ? {} : { database: perWrite("database") }),
+      },
+      gas: await gasPerWrite(stack),
     };
   } finally {
     await client.close();
   }
 }
 
-/** Each account one write after another; the times of those answered within `ms`. */
-async function writeFor(client: BenchClient, accounts: readonly BenchAccount[], ms: number): Promise<readonly number[]> {
+function cpuOf(
+  stack: Stack,
+  databasePid: number | undefined,
+): Record<"relayer" | "executor" | "node" | "database", number> {
+  return {
+    relayer: cpuMs(pidOf(stack, "relayer")),
+    executor: cpuMsOfFamily(pidOf(stack, "executor")),
+    node: cpuMs(stack.chain.child.pid ?? 0),
+    database: databasePid === undefined ? 0 : cpuMsOfFamily(databasePid),
+  };
+}
+
+const WRITES_ALONE = 9;
+
+async function writesAlone(client: BenchClient, { key }: BenchAccount): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (let n = 0; n < WRITES_ALONE; n++) {
+    const started = Date.now();
+    await client.post("add_group", { group_name: "group", group_description: "" }, key);
+    times.push(Date.now() - started);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return times;
+}
+
+/** Each account writes sequentially; returns the times of writes answered within `ms`. */
+async function writeFor(
+  client: BenchClient,
+  accounts: readonly BenchAccount[],
+  ms: number,
+): Promise<readonly number[]> {
   const until = Date.now() + ms;
   const times: number[] = [];
   const write = async ({ key }: BenchAccount): Promise<void> => {
@@ -152,9 +262,3 @@ async function writeFor(client: BenchClient, accounts: readonly BenchAccount[], 
 }
 
 const pidOf = (stack: Stack, name: "relayer" | "executor"): number => stack.service(name).child.pid ?? 0;
-
-/** User and system time of a process so far (Linux counts in hundredths of a second). */
-function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}

@@ -1,4 +1,4 @@
-/** The two actions every contender runs. */
+/** The two actions that every contender runs. */
 export const HELLO = `async function main({ name }) { return "hello " + name; }`;
 export const SIGN = `async function main({ pkpId, message }) { return Actions.signMessage({ pkpId, message }); }`;
 /** The same signature made by a library inside the sandbox, for contenders without a host that signs. */

@@ -1,8 +1,8 @@
-/** The bare floor: in a process of its own, a fresh isolate and context for each run of the same code, and nothing else. */
+/** The bare floor: in its own process, a fresh isolate and context for each run of the same code, and nothing else. */
 import { execFileSync } from "node:child_process";
 import { HELLO } from "./codes";
 
-/** Text, because one file alone imports the engine (house rule 3) and this is a measuring rod, not the product. */
+/** Source text, since only one product file may import the engine, and this is a benchmark. */
 const PROGRAM = `
 const ivm = require("isolated-vm");
 const { ecdsaSign } = require("secp256k1");
@@ -35,9 +35,13 @@ export interface Times {
 }
 
 export function measureFloor(count: number, warmUp: number): Times {
-  const output = execFileSync(process.execPath, ["--no-node-snapshot", "-e", PROGRAM, HELLO, String(count), String(warmUp)], {
-    encoding: "utf8",
-    cwd: process.cwd(),
-  });
+  const output = execFileSync(
+    process.execPath,
+    ["--no-node-snapshot", "-e", PROGRAM, HELLO, String(count), String(warmUp)],
+    {
+      encoding: "utf8",
+      cwd: process.cwd(),
+    },
+  );
   return JSON.parse(output) as Times;
 }

@@ -1,4 +1,6 @@
-/** Runs over HTTP against a whole stack, with authorisation and billing; and the same run asked of the executor itself. */
+/**
+ * Runs over HTTP against a whole stack, with authorisation and billing; and the same run sent directly to the executor.
+ */
 import { Agent, Pool } from "undici";
 import { createAccount } from "../../../client";
 import { EXECUTOR_CALLS } from "../../../protocol/executor";
@@ -12,7 +14,7 @@ export const STACK_SETTINGS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
 };
 export const MANY_ACCOUNTS = 8;
-/** Runs before the first that counts in a row of them. */
+/** Uncounted runs at the start of each series. */
 export const LEAD_IN = 20;
 
 export interface BenchAccount {
@@ -20,9 +22,16 @@ export interface BenchAccount {
   pkpId: string;
 }
 
-export interface Bed {
-  stack: Stack;
-  accounts: BenchAccount[];
+/** A stack that is measured over HTTP. */
+export interface Target {
+  readonly baseUrl: string;
+  readonly accounts: readonly BenchAccount[];
+  /** The ancestor of the stack's processes. */
+  readonly root: number;
+}
+
+export interface Bed extends Target {
+  readonly stack: Stack;
   close(): Promise<void>;
 }
 
@@ -30,20 +39,26 @@ export async function startBed(): Promise<Bed> {
   const stack = await startStack({ env: STACK_SETTINGS });
   const accounts: BenchAccount[] = [];
   for (let i = 0; i < MANY_ACCOUNTS; i++) accounts.push(await furnish(stack.baseUrl));
-  return { stack, accounts, close: () => stack.stop() };
+  return { stack, baseUrl: stack.baseUrl, accounts, root: process.pid, close: () => stack.stop() };
 }
 
 /** An account whose one group lists both actions and a PKP. */
-async function furnish(baseUrl: string): Promise<BenchAccount> {
+export async function furnish(baseUrl: string): Promise<BenchAccount> {
   const { account, client } = await createAccount({ baseUrl }, { account_name: "bench", account_description: "" });
   const { wallet_address: pkpId } = await client.createWallet({});
-  const { group_id } = await client.addGroup({ group_name: "bench", group_description: "", pkp_ids_permitted: [pkpId] });
-  for (const code of [HELLO, SIGN]) await client.addActionToGroup({ group_id, action_ipfs_cid: await client.getActionIpfsId(code) });
+  const { group_id } = await client.addGroup({
+    group_name: "bench",
+    group_description: "",
+    pkp_ids_permitted: [pkpId],
+  });
+  for (const code of [HELLO, SIGN])
+    await client.addActionToGroup({ group_id, action_ipfs_cid: await client.getActionIpfsId(code) });
   return { apiKey: account.api_key, pkpId };
 }
 
 export type Task = "hello" | "sign";
-const paramsOf = (task: Task, { pkpId }: BenchAccount): Record<string, string> => (task === "hello" ? { name: "bench" } : { pkpId, message: "m" });
+const paramsOf = (task: Task, { pkpId }: BenchAccount): Record<string, string> =>
+  task === "hello" ? { name: "bench" } : { pkpId, message: "m" };
 const codeOf = (task: Task): string => (task === "hello" ? HELLO : SIGN);
 
 export interface HttpRun {
@@ -52,37 +67,42 @@ export interface HttpRun {
   executionMs: number;
 }
 
-/** One caller with a connection of its own. */
+/** One caller with its own connection. */
 export class Caller {
-  private readonly pool: Pool;
+  readonly #pool: Pool;
 
   constructor(
     baseUrl: string,
     private readonly account: BenchAccount,
   ) {
-    this.pool = new Pool(baseUrl, { connections: 1 });
+    this.#pool = new Pool(baseUrl, { connections: 1 });
   }
 
   async run(task: Task): Promise<HttpRun> {
     const start = performance.now();
-    const { statusCode, body } = await this.pool.request({
+    const { statusCode, body } = await this.#pool.request({
       method: "POST",
       path: "/core/v1/run_action",
       headers: { "content-type": "application/json", "x-api-key": this.account.apiKey },
       body: JSON.stringify({ code: codeOf(task), js_params: paramsOf(task, this.account) }),
     });
     const answer = (await body.json()) as { has_error?: boolean; usage?: { duration_ms: number } };
-    if (statusCode !== 200 || answer.has_error) throw new Error(`a run failed: ${statusCode} ${JSON.stringify(answer)}`);
+    if (statusCode !== 200 || answer.has_error)
+      throw new Error(`a run failed: ${statusCode} ${JSON.stringify(answer)}`);
     return { ms: performance.now() - start, executionMs: answer.usage?.duration_ms ?? NaN };
   }
 
   close(): Promise<void> {
-    return this.pool.close();
+    return this.#pool.close();
   }
 }
 
-/** The same run, asked of the executor on its socket. */
-export async function measureExecutor({ stack, accounts: [account] }: Bed, task: Task, count: number): Promise<number[]> {
+/** The same run, sent to the executor's socket. */
+export async function measureExecutor(
+  { stack, accounts: [account] }: Bed,
+  task: Task,
+  count: number,
+): Promise<number[]> {
   if (!account) throw new Error("the bench has no account");
   const dispatcher = new Agent({ connect: { socketPath: stack.executorSocket } });
   const body = JSON.stringify({
@@ -101,7 +121,8 @@ export async function measureExecutor({ stack, accounts: [account] }: Bed, task:
       headers: { "content-type": "application/json" },
       body,
     });
-    if (response.statusCode !== 200) throw new Error(`the executor answered ${response.statusCode}: ${await response.body.text()}`);
+    if (response.statusCode !== 200)
+      throw new Error(`the executor answered ${response.statusCode}: ${await response.body.text()}`);
     await response.body.dump();
     if (i >= LEAD_IN) times.push(performance.now() - start);
   }
@@ -109,9 +130,13 @@ export async function measureExecutor({ stack, accounts: [account] }: Bed, task:
   return times;
 }
 
-export async function measureHttp({ stack, accounts: [account] }: Bed, task: Task, count: number): Promise<HttpRun[]> {
+export async function measureHttp(
+  { baseUrl, accounts: [account] }: Target,
+  task: Task,
+  count: number,
+): Promise<HttpRun[]> {
   if (!account) throw new Error("the bench has no account");
-  const caller = new Caller(stack.baseUrl, account);
+  const caller = new Caller(baseUrl, account);
   const runs: HttpRun[] = [];
   for (let i = 0; i < count + LEAD_IN; i++) {
     const run = await caller.run(task);
@@ -128,10 +153,15 @@ export interface Throughput {
   latencies: number[];
 }
 
-/** Callers that ask again as soon as they are answered. */
-export async function measureThroughput({ stack, accounts }: Bed, callers: number, many: boolean, durationMs: number): Promise<Throughput> {
+/** Callers that send the next request as soon as they are answered. */
+export async function measureThroughput(
+  { baseUrl, accounts }: Target,
+  callers: number,
+  many: boolean,
+  durationMs: number,
+): Promise<Throughput> {
   const used = many ? accounts : accounts.slice(0, 1);
-  const crowd = Array.from({ length: callers }, (_, i) => new Caller(stack.baseUrl, used[i % used.length] as BenchAccount));
+  const crowd = Array.from({ length: callers }, (_, i) => new Caller(baseUrl, used[i % used.length] as BenchAccount));
   await Promise.all(crowd.map((caller) => caller.run("hello")));
   const latencies: number[] = [];
   const start = performance.now();

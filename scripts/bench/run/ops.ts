@@ -1,10 +1,26 @@
-/** What each operation with a key takes in a run, beside signMessage: whole runs in the sandbox with real ops, in turns, so that all meet the same machine. */
+/**
+ * Time of a run with each key operation, compared with signMessage: whole runs in the sandbox with real ops,
+ * alternating, so that load affects all alike.
+ */
 import { createLocalRunner } from "../../action/localRun";
 import { LEAD_IN } from "./http";
 
 const DIGEST = `0x${"ab".repeat(32)}`;
-const TRANSACTION = { type: 2, chainId: 1, nonce: 0, to: `0x${"11".repeat(20)}`, value: 1, gasLimit: 21_000, maxFeePerGas: 2, maxPriorityFeePerGas: 1 };
-const TYPED_DATA = { domain: { name: "Mail", chainId: 1 }, types: { Mail: [{ name: "text", type: "string" }] }, message: { text: "m" } };
+const TRANSACTION = {
+  type: 2,
+  chainId: 1,
+  nonce: 0,
+  to: `0x${"11".repeat(20)}`,
+  value: 1,
+  gasLimit: 21_000,
+  maxFeePerGas: 2,
+  maxPriorityFeePerGas: 1,
+};
+const TYPED_DATA = {
+  domain: { name: "Mail", chainId: 1 },
+  types: { Mail: [{ name: "text", type: "string" }] },
+  message: { text: "m" },
+};
 
 /** Operation → its argument beside `pkpId`. */
 const OPERATIONS = {
@@ -20,7 +36,7 @@ const OPERATIONS = {
   Encrypt: { message: "m" },
 } as const satisfies Record<string, object>;
 
-/** One code for all: a child stays warm for one CID. */
+/** One code for all, since a child stays warm for one CID. */
 const CODE = `async function main({ pkpId, operation, args }) { return Actions[operation]({ pkpId, ...args }); }`;
 
 /** Milliseconds of `runs` runs of each operation. */

@@ -1,4 +1,7 @@
-/** workerd and deno at the same two tasks, from npm into a temporary folder. Neither runs strangers' code next to keys; they show what speed is usual. */
+/**
+ * workerd and deno at the same two tasks, from npm into a temporary folder. Neither isolates untrusted code next to
+ * keys; they show typical speeds.
+ */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,11 +19,14 @@ export interface Contender {
   sign: number[];
 }
 
-/** Installs both; undefined where the registry does not give them. */
+/** Installs both; undefined where the registry does not provide them. */
 export function installOthers(folder: string): string | undefined {
   writeFileSync(join(folder, "package.json"), "{}");
   try {
-    execFileSync("npm", ["install", "--silent", "--no-audit", "--no-fund", ...PACKAGES], { cwd: folder, stdio: "ignore" });
+    execFileSync("npm", ["install", "--silent", "--no-audit", "--no-fund", ...PACKAGES], {
+      cwd: folder,
+      stdio: "ignore",
+    });
     return undefined;
   } catch (error) {
     return `workerd and deno could not be installed: ${error instanceof Error ? error.message : String(error)}`;
@@ -63,7 +69,10 @@ export async function measureWorkerd(folder: string): Promise<Contender[]> {
     const home = join(folder, `workerd-${task}`);
     mkdirSync(home);
     const body = task === "hello" ? HELLO_BODY : SIGN_BODY;
-    writeFileSync(join(home, "main.js"), `${task === "sign" ? library() : ""}export default { async fetch() { return new Response(${body}); } };`);
+    writeFileSync(
+      join(home, "main.js"),
+      `${task === "sign" ? library() : ""}export default { async fetch() { return new Response(${body}); } };`,
+    );
     for (let i = 0; i <= COLD_RUNS; i++) {
       const { server, url, ms } = await startWorkerd(findBinary(folder, "workerd"), home);
       if (i > 0) cold[task].push(ms);
@@ -74,7 +83,7 @@ export async function measureWorkerd(folder: string): Promise<Contender[]> {
   return [cold, warm];
 }
 
-/** Starts a server and gives the time to its first answer. */
+/** Starts a server and measures the time to its first answer. */
 async function startWorkerd(binary: string, home: string): Promise<{ server: ChildProcess; url: string; ms: number }> {
   const port = await freePort();
   const config = `using Workerd = import "/workerd/workerd.capnp";

@@ -1,4 +1,4 @@
-/** Stripe's test cards, by payment method id and by number, and what a payment with each comes to. */
+/** Stripe's test cards, by payment method id and by number, and the outcome of a payment with each. */
 import { StripeHttpError } from "./errors";
 
 export type CardOutcome =
@@ -6,7 +6,12 @@ export type CardOutcome =
   | { readonly kind: "declined"; readonly code: string; readonly declineCode?: string; readonly message: string }
   | { readonly kind: "authenticates"; readonly then: CardOutcome };
 
-const declined = (declineCode: string): CardOutcome => ({ kind: "declined", code: "card_declined", declineCode, message: "Your card was declined." });
+const declined = (declineCode: string): CardOutcome => ({
+  kind: "declined",
+  code: "card_declined",
+  declineCode,
+  message: "Your card was declined.",
+});
 const insufficientFunds: CardOutcome = {
   kind: "declined",
   code: "card_declined",
@@ -21,7 +26,11 @@ interface TestCard {
   readonly outcome: CardOutcome;
 }
 
-const card = (paymentMethod: string, number: string, outcome: CardOutcome): TestCard => ({ paymentMethod, number, outcome });
+const card = (paymentMethod: string, number: string, outcome: CardOutcome): TestCard => ({
+  paymentMethod,
+  number,
+  outcome,
+});
 
 const TEST_CARDS: readonly TestCard[] = [
   card("pm_card_visa", "4242424242424242", succeeds),
@@ -32,7 +41,11 @@ const TEST_CARDS: readonly TestCard[] = [
   card("pm_card_chargeDeclinedInsufficientFunds", "4000000000009995", insufficientFunds),
   card("pm_card_visa_chargeDeclinedLostCard", "4000000000009987", declined("lost_card")),
   card("pm_card_visa_chargeDeclinedStolenCard", "4000000000009979", declined("stolen_card")),
-  card("pm_card_chargeDeclinedExpiredCard", "4000000000000069", { kind: "declined", code: "expired_card", message: "Your card has expired." }),
+  card("pm_card_chargeDeclinedExpiredCard", "4000000000000069", {
+    kind: "declined",
+    code: "expired_card",
+    message: "Your card has expired.",
+  }),
   card("pm_card_chargeDeclinedIncorrectCvc", "4000000000000127", {
     kind: "declined",
     code: "incorrect_cvc",
@@ -46,13 +59,16 @@ const TEST_CARDS: readonly TestCard[] = [
   card("pm_card_threeDSecure2Required", "4000000000003220", { kind: "authenticates", then: succeeds }),
   card("pm_card_authenticationRequired", "4000002760003184", { kind: "authenticates", then: succeeds }),
   card("pm_card_authenticationRequiredOnSetup", "4000002500003155", { kind: "authenticates", then: succeeds }),
-  card("pm_card_threeDSecureRequiredChargeDeclined", "4000008400001629", { kind: "authenticates", then: declined("generic_decline") }),
+  card("pm_card_threeDSecureRequiredChargeDeclined", "4000008400001629", {
+    kind: "authenticates",
+    then: declined("generic_decline"),
+  }),
   card("pm_card_refundFail", "4000000000005126", { kind: "succeeds", then: "failing refunds" }),
   card("pm_card_createDispute", "4000000000000259", { kind: "succeeds", then: "dispute" }),
   card("pm_card_createDisputeInquiry", "4000000000001976", { kind: "succeeds", then: "inquiry" }),
 ];
 
-/** What a payment with this (test) payment method comes to; undefined when it is none. */
+/** The outcome of a payment with this test payment method; undefined for any other id. */
 export function outcomeOfPaymentMethod(id: string): CardOutcome | undefined {
   return TEST_CARDS.find((one) => one.paymentMethod === id)?.outcome;
 }
@@ -61,7 +77,12 @@ export function outcomeOfNumber(number: string): CardOutcome {
   const digits = number.replace(/[ -]/g, "");
   const known = TEST_CARDS.find((one) => one.number === digits);
   if (known === undefined) {
-    throw new StripeHttpError(402, { type: "card_error", code: "incorrect_number", param: "number", message: "Your card number is incorrect." });
+    throw new StripeHttpError(402, {
+      type: "card_error",
+      code: "incorrect_number",
+      param: "number",
+      message: "Your card number is incorrect.",
+    });
   }
   return known.outcome;
 }

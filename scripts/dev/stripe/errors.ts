@@ -19,7 +19,10 @@ export class StripeHttpError extends Error {
   }
 }
 
-export function invalidRequest(message: string, details: { code?: string; param?: string; status?: number } = {}): StripeHttpError {
+export function invalidRequest(
+  message: string,
+  details: { code?: string; param?: string; status?: number } = {},
+): StripeHttpError {
   const { status = 400, ...rest } = details;
   return new StripeHttpError(status, { type: "invalid_request_error", message, ...rest });
 }

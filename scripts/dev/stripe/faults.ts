@@ -1,20 +1,23 @@
-/** Troubles a test may order, and where in a request they strike. */
+/** Faults that a test may inject, and where in a request they occur. */
 export const FAULT_KINDS = ["error_before", "error_after", "lost_before", "lost_after"] as const;
 
-/** `error_…`: a 500 answer; `lost_…`: the connection breaks without an answer. `…_before`: nothing has happened; `…_after`: the effect stands. */
+/**
+ * `error_…`: a 500 answer; `lost_…`: the connection breaks without an answer. `…_before`: without effect; `…_after`:
+ * the request took effect.
+ */
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
 export interface Fault {
   readonly kind: FaultKind;
-  /** Requests it strikes: those whose `METHOD path` contains this text; empty = all. */
+  /** Affects requests whose `METHOD path` contains this text; empty = all. */
   readonly where: string;
-  /** How many requests it strikes. */
+  /** How many requests it affects. */
   readonly times: number;
 }
 
 export class Faults {
   #planned: Fault[] = [];
-  /** Share of requests struck by a fault drawn at random, beside the planned ones. */
+  /** Share of requests that get a random fault, besides the planned ones. */
   rate = 0;
 
   plan(fault: Fault): void {
@@ -26,11 +29,12 @@ export class Faults {
     this.rate = 0;
   }
 
-  /** The fault this request meets, which is thereby used up once. */
+  /** Returns this request's fault and consumes one occurrence. */
   strike(method: string, path: string): FaultKind | undefined {
     const at = this.#planned.findIndex(({ where }) => `${method} ${path}`.includes(where));
     const fault = this.#planned[at];
-    if (fault === undefined) return Math.random() < this.rate ? FAULT_KINDS[Math.floor(Math.random() * FAULT_KINDS.length)] : undefined;
+    if (fault === undefined)
+      return Math.random() < this.rate ? FAULT_KINDS[Math.floor(Math.random() * FAULT_KINDS.length)] : undefined;
     this.#planned.splice(at, 1, ...(fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []));
     return fault.kind;
   }

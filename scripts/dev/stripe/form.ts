@@ -21,7 +21,10 @@ function put(into: Record<string, FormValue>, path: readonly string[], value: st
     into[key] = value;
     return;
   }
-  const next = Object.hasOwn(into, key) && typeof into[key] === "object" && !Array.isArray(into[key]) ? into[key] : Object.create(null);
+  const next =
+    Object.hasOwn(into, key) && typeof into[key] === "object" && !Array.isArray(into[key])
+      ? into[key]
+      : Object.create(null);
   into[key] = next;
   put(next as Record<string, FormValue>, rest, value);
 }
@@ -36,13 +39,17 @@ function arraysIn(value: FormValue): FormValue {
 /** Whole numbers arrive as text. */
 export const integer = z.string().transform((text, context) => {
   if (/^-?\d{1,15}$/.test(text)) return Number(text);
-  context.addIssue({ code: "custom", message: `Invalid integer: ${text}`, params: { code: "parameter_invalid_integer" } });
+  context.addIssue({
+    code: "custom",
+    message: `Invalid integer: ${text}`,
+    params: { code: "parameter_invalid_integer" },
+  });
   return z.NEVER;
 });
 
 export const metadata = z.record(z.string().max(40), z.string().max(500)).default({});
 
-/** The parameters as the schema says, or Stripe's error for the first that is not. */
+/** Parses the parameters; throws Stripe's error for the first invalid one. */
 export function parameters<T extends z.ZodType>(schema: T, form: Record<string, FormValue>): z.output<T> {
   const parsed = schema.safeParse(form);
   if (parsed.success) return parsed.data;
@@ -53,7 +60,8 @@ function errorOf(issue: z.core.$ZodIssue | undefined, form: Record<string, FormV
   if (issue === undefined) return invalidRequest("Invalid request");
   if (issue.code === "unrecognized_keys") return unknownParameter(issue.keys[0] ?? "");
   const param = bracketed(issue.path);
-  if (!Object.hasOwn(form, String(issue.path[0]))) return invalidRequest(`Missing required param: ${param}.`, { code: "parameter_missing", param });
+  if (!Object.hasOwn(form, String(issue.path[0])))
+    return invalidRequest(`Missing required param: ${param}.`, { code: "parameter_missing", param });
   const code = issue.code === "custom" && typeof issue.params?.code === "string" ? { code: issue.params.code } : {};
   return invalidRequest(issue.message, { ...code, param });
 }

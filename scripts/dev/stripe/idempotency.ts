@@ -1,6 +1,6 @@
 /**
- * Idempotency keys as Stripe keeps them: the first answer of a POST, whatever its status once work had begun, is given again for 24 hours; other parameters
- * under the same key are an error; a second request while the first is running is told so (409).
+ * Stripe's idempotency keys: the first answer of a POST, of any status once work had begun, is replayed for 24 hours;
+ * other parameters under the same key are an error; a second request while the first is running gets 409.
  */
 import { createHash } from "node:crypto";
 import { StripeHttpError } from "./errors";
@@ -21,8 +21,12 @@ const KEPT_MS = 24 * 3600 * 1000;
 export class IdempotencyKeys {
   readonly #saved = new Map<string, Saved>();
 
-  /** Runs `work` once per key. `work` says whether its answer is to be kept. */
-  async once(key: string | undefined, request: string, work: () => Promise<{ answer: Answer; keep: boolean }>): Promise<{ answer: Answer; replayed: boolean }> {
+  /** Runs `work` once per key. `work` returns whether to keep its answer. */
+  async once(
+    key: string | undefined,
+    request: string,
+    work: () => Promise<{ answer: Answer; keep: boolean }>,
+  ): Promise<{ answer: Answer; replayed: boolean }> {
     if (key === undefined) return { answer: (await work()).answer, replayed: false };
     const fingerprint = createHash("sha256").update(request).digest("hex");
     const earlier = this.#recall(key, fingerprint);
@@ -39,7 +43,8 @@ export class IdempotencyKeys {
     const saved = this.#saved.get(key);
     if (saved === undefined || Date.now() - saved.at > KEPT_MS) return undefined;
     if (saved.fingerprint !== fingerprint) {
-      const message = "Keys for idempotent requests can only be used with the same parameters they were first used with. Try using a key other than this one.";
+      const message =
+        "Keys for idempotent requests can only be used with the same parameters they were first used with. Try using a key other than this one.";
       throw new StripeHttpError(400, { type: "idempotency_error", message });
     }
     if (saved.answer === undefined) {

@@ -1,4 +1,4 @@
-/** The double's objects, with the fields of Stripe's that a client of payments reads. */
+/** The double's objects, with the fields of Stripe's objects that a payment client reads. */
 import { randomBytes } from "node:crypto";
 import type { CardOutcome } from "./cards";
 
@@ -17,7 +17,8 @@ export interface Customer extends StripeObject {
   readonly metadata: Metadata;
 }
 
-export type IntentStatus = "requires_payment_method" | "requires_confirmation" | "requires_action" | "succeeded" | "canceled";
+export type IntentStatus =
+  "requires_payment_method" | "requires_confirmation" | "requires_action" | "succeeded" | "canceled";
 
 export interface PaymentIntent extends StripeObject {
   readonly object: "payment_intent";
@@ -45,6 +46,8 @@ export interface PaymentMethod extends StripeObject {
 export interface Charge extends StripeObject {
   readonly object: "charge";
   readonly amount: number;
+  readonly amount_captured: number;
+  readonly captured: true;
   amount_refunded: number;
   refunded: boolean;
   disputed: boolean;
@@ -53,6 +56,7 @@ export interface Charge extends StripeObject {
   readonly payment_intent: string;
   readonly metadata: Metadata;
   readonly paid: true;
+  readonly receipt_url: string;
   readonly status: "succeeded";
 }
 
@@ -65,7 +69,8 @@ export interface Refund extends StripeObject {
   status: "succeeded" | "failed";
 }
 
-export type DisputeStatus = "warning_needs_response" | "warning_closed" | "needs_response" | "under_review" | "won" | "lost";
+export type DisputeStatus =
+  "warning_needs_response" | "warning_closed" | "needs_response" | "under_review" | "won" | "lost";
 
 export interface Dispute extends StripeObject {
   readonly object: "dispute";
@@ -86,15 +91,15 @@ export interface Event extends StripeObject {
   readonly data: { readonly object: unknown };
 }
 
-/** What the double knows; newest last. */
+/** The double's state; newest last. */
 export class Objects {
   readonly customers = new Map<string, Customer>();
   readonly intents = new Map<string, PaymentIntent>();
-  /** What is to come of a payment method that was made from card details, or of an intent that waits for its payer. */
+  /** Planned outcomes of payment methods made from card details, and of intents that wait for authentication. */
   readonly paymentMethods = new Map<string, { readonly object: PaymentMethod; readonly outcome: CardOutcome }>();
   readonly authentications = new Map<string, CardOutcome>();
   readonly charges = new Map<string, Charge>();
-  /** Charges whose refunds the bank will send back. */
+  /** Charges whose refunds will fail. */
   readonly failingRefunds = new Set<string>();
   readonly refunds = new Map<string, Refund>();
   readonly disputes = new Map<string, Dispute>();
@@ -116,14 +121,30 @@ export interface ListQuery {
   readonly limit?: number | undefined;
   readonly starting_after?: string | undefined;
   readonly created?:
-    { readonly gte?: number | undefined; readonly gt?: number | undefined; readonly lte?: number | undefined; readonly lt?: number | undefined } | undefined;
+    | {
+        readonly gte?: number | undefined;
+        readonly gt?: number | undefined;
+        readonly lte?: number | undefined;
+        readonly lt?: number | undefined;
+      }
+    | undefined;
 }
 
-export function listOf<T extends { readonly id: string; readonly created: number }>(all: Iterable<T>, query: ListQuery, url: string): unknown {
+export function listOf<T extends { readonly id: string; readonly created: number }>(
+  all: Iterable<T>,
+  query: ListQuery,
+  url: string,
+): unknown {
   const { limit = 10, starting_after: after, created = {} } = query;
   const matching = [...all]
     .reverse()
-    .filter(({ created: at }) => at >= (created.gte ?? 0) && at > (created.gt ?? -1) && at <= (created.lte ?? Infinity) && at < (created.lt ?? Infinity));
+    .filter(
+      ({ created: at }) =>
+        at >= (created.gte ?? 0) &&
+        at > (created.gt ?? -1) &&
+        at <= (created.lte ?? Infinity) &&
+        at < (created.lt ?? Infinity),
+    );
   const start = after === undefined ? 0 : matching.findIndex(({ id }) => id === after) + 1;
   const data = matching.slice(start, start + limit);
   return { object: "list", url, has_more: start + data.length < matching.length, data };

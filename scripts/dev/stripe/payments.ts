@@ -1,7 +1,20 @@
-/** What happens to payment intents: create, confirm, authenticate, cancel, refund, dispute. Each change emits the events Stripe would. */
+/**
+ * Operations on payment intents: create, confirm, authenticate, cancel, refund, dispute. Each change emits Stripe's
+ * events.
+ */
 import { outcomeOfPaymentMethod, type CardOutcome } from "./cards";
 import { invalidRequest, noSuch, StripeHttpError } from "./errors";
-import { newId, nowSeconds, randomText, type Charge, type Dispute, type Metadata, type Objects, type PaymentIntent, type Refund } from "./objects";
+import {
+  newId,
+  nowSeconds,
+  randomText,
+  type Charge,
+  type Dispute,
+  type Metadata,
+  type Objects,
+  type PaymentIntent,
+  type Refund,
+} from "./objects";
 
 export type Emit = (type: string, object: unknown) => void;
 
@@ -24,9 +37,12 @@ export class PaymentDesk {
   ) {}
 
   create(wanted: NewIntent): PaymentIntent {
-    if (wanted.amount < AMOUNT_MIN) throw invalidRequest("Amount must be at least $0.50 usd", { code: "amount_too_small", param: "amount" });
-    if (wanted.amount > AMOUNT_MAX) throw invalidRequest("Amount must be no more than $999,999.99", { code: "amount_too_large", param: "amount" });
-    if (wanted.customer !== undefined && !this.objects.customers.has(wanted.customer)) throw noSuchCustomer(wanted.customer);
+    if (wanted.amount < AMOUNT_MIN)
+      throw invalidRequest("Amount must be at least $0.50 usd", { code: "amount_too_small", param: "amount" });
+    if (wanted.amount > AMOUNT_MAX)
+      throw invalidRequest("Amount must be no more than $999,999.99", { code: "amount_too_large", param: "amount" });
+    if (wanted.customer !== undefined && !this.objects.customers.has(wanted.customer))
+      throw noSuchCustomer(wanted.customer);
     const id = newId("pi");
     const intent: PaymentIntent = {
       id,
@@ -62,7 +78,9 @@ export class PaymentDesk {
     if (intent.status === "succeeded" || intent.status === "canceled") throw unexpectedState(intent, "confirm");
     const method = paymentMethod ?? intent.payment_method ?? undefined;
     if (method === undefined) {
-      throw invalidRequest("You cannot confirm this PaymentIntent because it's missing a payment method.", { code: "payment_intent_unexpected_state" });
+      throw invalidRequest("You cannot confirm this PaymentIntent because it's missing a payment method.", {
+        code: "payment_intent_unexpected_state",
+      });
     }
     intent.payment_method = method;
     return this.#pay(intent, this.#outcomeOf(method));
@@ -70,7 +88,11 @@ export class PaymentDesk {
 
   #outcomeOf(paymentMethod: string): CardOutcome {
     const outcome = this.objects.paymentMethods.get(paymentMethod)?.outcome ?? outcomeOfPaymentMethod(paymentMethod);
-    if (outcome === undefined) throw invalidRequest(`No such PaymentMethod: '${paymentMethod}'`, { code: "resource_missing", param: "payment_method" });
+    if (outcome === undefined)
+      throw invalidRequest(`No such PaymentMethod: '${paymentMethod}'`, {
+        code: "resource_missing",
+        param: "payment_method",
+      });
     return outcome;
   }
 
@@ -88,6 +110,8 @@ export class PaymentDesk {
       created: nowSeconds(),
       livemode: false,
       amount: intent.amount,
+      amount_captured: intent.amount,
+      captured: true,
       amount_refunded: 0,
       refunded: false,
       disputed: false,
@@ -96,10 +120,16 @@ export class PaymentDesk {
       payment_intent: intent.id,
       metadata: { ...intent.metadata },
       paid: true,
+      receipt_url: `https://pay.stripe.com/receipts/payment/${randomText(40)}`,
       status: "succeeded",
     };
     this.objects.charges.set(charge.id, charge);
-    Object.assign(intent, { status: "succeeded", amount_received: intent.amount, latest_charge: charge.id, next_action: null });
+    Object.assign(intent, {
+      status: "succeeded",
+      amount_received: intent.amount,
+      latest_charge: charge.id,
+      next_action: null,
+    });
     this.emit("charge.succeeded", charge);
     this.emit("payment_intent.succeeded", intent);
     if (then === "failing refunds") this.objects.failingRefunds.add(charge.id);
@@ -108,8 +138,18 @@ export class PaymentDesk {
   }
 
   #decline(intent: PaymentIntent, outcome: Extract<CardOutcome, { kind: "declined" }>): StripeHttpError {
-    const error = { type: "card_error", code: outcome.code, decline_code: outcome.declineCode, message: outcome.message } as const;
-    Object.assign(intent, { status: "requires_payment_method", payment_method: null, next_action: null, last_payment_error: error });
+    const error = {
+      type: "card_error",
+      code: outcome.code,
+      decline_code: outcome.declineCode,
+      message: outcome.message,
+    } as const;
+    Object.assign(intent, {
+      status: "requires_payment_method",
+      payment_method: null,
+      next_action: null,
+      last_payment_error: error,
+    });
     this.emit("payment_intent.payment_failed", intent);
     return new StripeHttpError(402, { ...error, payment_intent: structuredClone(intent) });
   }
@@ -125,13 +165,14 @@ export class PaymentDesk {
     return intent;
   }
 
-  /** Stands for what the payer's bank page does: with Stripe itself this happens inside Stripe.js. */
+  /** Simulates the payer's bank page; with Stripe itself this happens inside Stripe.js. */
   authenticate(intent: PaymentIntent, passed: boolean): PaymentIntent {
     const then = this.objects.authentications.get(intent.id);
     if (intent.status !== "requires_action" || then === undefined) throw unexpectedState(intent, "authenticate");
     this.objects.authentications.delete(intent.id);
     if (passed) return this.#pay(intent, then);
-    const message = "We are unable to authenticate your payment method. Please choose a different payment method and try again.";
+    const message =
+      "We are unable to authenticate your payment method. Please choose a different payment method and try again.";
     throw this.#decline(intent, { kind: "declined", code: "payment_intent_authentication_failure", message });
   }
 
@@ -145,9 +186,12 @@ export class PaymentDesk {
   refund(charge: Charge, amount: number | undefined): Refund {
     const left = charge.amount - charge.amount_refunded;
     const wanted = amount ?? left;
-    if (left === 0) throw invalidRequest(`Charge ${charge.id} has already been refunded.`, { code: "charge_already_refunded" });
+    if (left === 0)
+      throw invalidRequest(`Charge ${charge.id} has already been refunded.`, { code: "charge_already_refunded" });
     if (wanted < 1 || wanted > left)
-      throw invalidRequest(`Refund amount (${wanted}) is greater than unrefunded amount on charge (${left})`, { param: "amount" });
+      throw invalidRequest(`Refund amount (${wanted}) is greater than unrefunded amount on charge (${left})`, {
+        param: "amount",
+      });
     const { currency, payment_intent: intent } = charge;
     const refund: Refund = {
       id: newId("re"),
@@ -169,7 +213,7 @@ export class PaymentDesk {
     return refund;
   }
 
-  /** A refund that was announced as done and could not be: the money is the merchant's again. */
+  /** A refund that succeeded at first and then failed: the money returns to the merchant. */
   #sendBack(refund: Refund, charge: Charge): void {
     refund.status = "failed";
     charge.amount_refunded -= refund.amount;
@@ -201,7 +245,8 @@ export class PaymentDesk {
 
   endDispute(dispute: Dispute, won: boolean): Dispute {
     const inquiry = dispute.status === "warning_needs_response";
-    if (!inquiry && dispute.status !== "needs_response" && dispute.status !== "under_review") throw invalidRequest("This dispute is already closed.");
+    if (!inquiry && dispute.status !== "needs_response" && dispute.status !== "under_review")
+      throw invalidRequest("This dispute is already closed.");
     dispute.status = inquiry ? "warning_closed" : won ? "won" : "lost";
     this.emit("charge.dispute.closed", dispute);
     if (dispute.status === "won") this.emit("charge.dispute.funds_reinstated", dispute);
@@ -214,5 +259,7 @@ function noSuchCustomer(id: string): StripeHttpError {
 }
 
 function unexpectedState(intent: PaymentIntent, verb: string): StripeHttpError {
-  return invalidRequest(`You cannot ${verb} this PaymentIntent because it has a status of ${intent.status}.`, { code: "payment_intent_unexpected_state" });
+  return invalidRequest(`You cannot ${verb} this PaymentIntent because it has a status of ${intent.status}.`, {
+    code: "payment_intent_unexpected_state",
+  });
 }

@@ -1,15 +1,23 @@
-/** The endpoints the double knows, each with the parameters Stripe documents for it. */
+/** The double's endpoints, each with the parameters Stripe documents for it. */
 import { z } from "zod";
 import { outcomeOfNumber } from "./cards";
 import { badKey, invalidRequest, noSuch } from "./errors";
 import { integer, metadata, parameters, type FormValue } from "./form";
-import { listOf, newId, nowSeconds, type Customer, type Objects, type PaymentIntent, type PaymentMethod } from "./objects";
+import {
+  listOf,
+  newId,
+  nowSeconds,
+  type Customer,
+  type Objects,
+  type PaymentIntent,
+  type PaymentMethod,
+} from "./objects";
 import type { PaymentDesk } from "./payments";
 
 export interface Call {
   readonly id: string;
   readonly form: Record<string, FormValue>;
-  /** With a publishable key only what the client secret opens may be touched. */
+  /** A publishable key gives access only together with the object's client secret. */
   readonly secretKey: boolean;
 }
 
@@ -22,7 +30,10 @@ export interface Resource {
   readonly answer: (call: Call) => unknown;
 }
 
-const range = z.union([integer.transform((at) => ({ gte: at, lte: at })), z.strictObject({ gte: integer, gt: integer, lte: integer, lt: integer }).partial()]);
+const range = z.union([
+  integer.transform((at) => ({ gte: at, lte: at })),
+  z.strictObject({ gte: integer, gt: integer, lte: integer, lt: integer }).partial(),
+]);
 const listQuery = { limit: integer.optional(), starting_after: z.string().optional(), created: range.optional() };
 const list = z.strictObject(listQuery);
 const nothing = z.strictObject({});
@@ -35,7 +46,15 @@ const newIntent = z.strictObject({
   metadata,
   description: z.string().optional(),
 });
-const confirmation = z.strictObject({ payment_method: z.string().optional(), client_secret: z.string().optional(), return_url: z.string().optional() });
+const confirmation = z.strictObject({
+  payment_method: z.string().optional(),
+  client_secret: z.string().optional(),
+  return_url: z.string().optional(),
+});
+const look = z.strictObject({
+  client_secret: z.string().optional(),
+  expand: z.array(z.enum(["latest_charge"])).default([]),
+});
 const card = z.strictObject({ number: z.string(), exp_month: integer, exp_year: integer, cvc: z.string().optional() });
 
 export function resourcesOf(objects: Objects, desk: PaymentDesk): Resource[] {
@@ -45,6 +64,7 @@ export function resourcesOf(objects: Objects, desk: PaymentDesk): Resource[] {
     ...paymentMethods(objects),
     ...charges(objects, desk),
     ...disputes(objects, desk),
+    { method: "GET", path: "/v1/balance", answer: () => balanceOf(objects) },
     ...events(objects),
   ];
 }
@@ -69,7 +89,11 @@ function customers(objects: Objects): Resource[] {
       },
     },
     { method: "GET", path: "/v1/customers/:id", answer: ({ id }) => found(objects.customers, id, "customer") },
-    { method: "GET", path: "/v1/customers", answer: ({ form }) => listOf(objects.customers.values(), parameters(list, form), "/v1/customers") },
+    {
+      method: "GET",
+      path: "/v1/customers",
+      answer: ({ form }) => listOf(objects.customers.values(), parameters(list, form), "/v1/customers"),
+    },
   ];
 }
 
@@ -81,11 +105,26 @@ function intents(objects: Objects, desk: PaymentDesk): Resource[] {
     }
     return intent;
   };
-  const forCaller = (call: Call, intent: PaymentIntent): unknown => (call.secretKey ? intent : { ...intent, customer: undefined, metadata: undefined });
+  const forCaller = (call: Call, intent: object): unknown =>
+    call.secretKey ? intent : { ...intent, customer: undefined, metadata: undefined };
   return [
     { method: "POST", path: "/v1/payment_intents", answer: ({ form }) => desk.create(parameters(newIntent, form)) },
-    { method: "GET", path: "/v1/payment_intents/:id", publishable: true, answer: (call) => forCaller(call, opened(call)) },
-    { method: "GET", path: "/v1/payment_intents", answer: ({ form }) => listOf(objects.intents.values(), parameters(list, form), "/v1/payment_intents") },
+    {
+      method: "GET",
+      path: "/v1/payment_intents/:id",
+      publishable: true,
+      answer: (call) => {
+        const intent = opened(call);
+        const isExpanded =
+          parameters(look, call.form).expand.length > 0 && call.secretKey && intent.latest_charge !== null;
+        return forCaller(call, isExpanded ? withCharge(intent, objects) : intent);
+      },
+    },
+    {
+      method: "GET",
+      path: "/v1/payment_intents",
+      answer: ({ form }) => listOf(objects.intents.values(), parameters(list, form), "/v1/payment_intents"),
+    },
     {
       method: "POST",
       path: "/v1/payment_intents/:id/confirm",
@@ -97,13 +136,25 @@ function intents(objects: Objects, desk: PaymentDesk): Resource[] {
       path: "/v1/payment_intents/:id/authenticate",
       publishable: true,
       answer: (call) => {
-        const { outcome } = parameters(z.strictObject({ client_secret: z.string().optional(), outcome: z.enum(["pass", "fail"]) }), call.form);
+        const { outcome } = parameters(
+          z.strictObject({ client_secret: z.string().optional(), outcome: z.enum(["pass", "fail"]) }),
+          call.form,
+        );
         return forCaller(call, desk.authenticate(opened(call), outcome === "pass"));
       },
     },
-    { method: "POST", path: "/v1/payment_intents/:id/cancel", answer: ({ id, form }) => desk.cancel((parameters(nothing, form), desk.find(id))) },
+    {
+      method: "POST",
+      path: "/v1/payment_intents/:id/cancel",
+      answer: ({ id, form }) => desk.cancel((parameters(nothing, form), desk.find(id))),
+    },
   ];
 }
+
+const withCharge = (intent: PaymentIntent, objects: Objects): object => ({
+  ...intent,
+  latest_charge: objects.charges.get(intent.latest_charge ?? ""),
+});
 
 function paymentMethods(objects: Objects): Resource[] {
   return [
@@ -115,7 +166,14 @@ function paymentMethods(objects: Objects): Resource[] {
         const wanted = parameters(z.strictObject({ type: z.literal("card"), card }), form);
         const outcome = outcomeOfNumber(wanted.card.number);
         const last4 = wanted.card.number.slice(-4);
-        const object: PaymentMethod = { id: newId("pm"), object: "payment_method", created: nowSeconds(), livemode: false, type: "card", card: { last4 } };
+        const object: PaymentMethod = {
+          id: newId("pm"),
+          object: "payment_method",
+          created: nowSeconds(),
+          livemode: false,
+          type: "card",
+          card: { last4 },
+        };
         objects.paymentMethods.set(object.id, { object, outcome });
         return object;
       },
@@ -125,12 +183,24 @@ function paymentMethods(objects: Objects): Resource[] {
 
 function charges(objects: Objects, desk: PaymentDesk): Resource[] {
   const chargeOf = (wanted: { charge?: string | undefined; payment_intent?: string | undefined }): string => {
-    const id = wanted.charge ?? (wanted.payment_intent === undefined ? undefined : desk.find(wanted.payment_intent).latest_charge);
-    if (id === undefined || id === null) throw invalidRequest("One of the following params should be provided for this request: payment_intent or charge.");
+    const id =
+      wanted.charge ??
+      (wanted.payment_intent === undefined ? undefined : desk.find(wanted.payment_intent).latest_charge);
+    if (id === undefined || id === null)
+      throw invalidRequest(
+        "One of the following params should be provided for this request: payment_intent or charge.",
+      );
     return id;
   };
-  const newRefund = z.strictObject({ charge: z.string(), payment_intent: z.string(), amount: integer, reason: z.string() }).partial();
+  const newRefund = z
+    .strictObject({ charge: z.string(), payment_intent: z.string(), amount: integer, reason: z.string() })
+    .partial();
   return [
+    {
+      method: "GET",
+      path: "/v1/charges",
+      answer: ({ form }) => listOf(objects.charges.values(), parameters(list, form), "/v1/charges"),
+    },
     { method: "GET", path: "/v1/charges/:id", answer: ({ id }) => found(objects.charges, id, "charge") },
     {
       method: "POST",
@@ -144,7 +214,7 @@ function charges(objects: Objects, desk: PaymentDesk): Resource[] {
   ];
 }
 
-/** As with Stripe's test mode: evidence that reads `winning_evidence` wins, `losing_evidence` loses; closing gives up. */
+/** As in Stripe's test mode: `winning_evidence` wins, `losing_evidence` loses; closing concedes. */
 function disputes(objects: Objects, desk: PaymentDesk): Resource[] {
   const evidence = z.strictObject({ evidence: z.strictObject({ uncategorized_text: z.string() }) });
   return [
@@ -153,8 +223,13 @@ function disputes(objects: Objects, desk: PaymentDesk): Resource[] {
       method: "GET",
       path: "/v1/disputes",
       answer: ({ form }) => {
-        const { payment_intent: intent, ...query } = parameters(z.strictObject({ ...listQuery, payment_intent: z.string().optional() }), form);
-        const ofIntent = [...objects.disputes.values()].filter((dispute) => intent === undefined || dispute.payment_intent === intent);
+        const { payment_intent: intent, ...query } = parameters(
+          z.strictObject({ ...listQuery, payment_intent: z.string().optional() }),
+          form,
+        );
+        const ofIntent = [...objects.disputes.values()].filter(
+          (dispute) => intent === undefined || dispute.payment_intent === intent,
+        );
         return listOf(ofIntent, query, "/v1/disputes");
       },
     },
@@ -164,10 +239,16 @@ function disputes(objects: Objects, desk: PaymentDesk): Resource[] {
       answer: ({ id, form }) => {
         const text = parameters(evidence, form).evidence.uncategorized_text;
         const dispute = found(objects.disputes, id, "dispute");
-        return text === "winning_evidence" || text === "losing_evidence" ? desk.endDispute(dispute, text === "winning_evidence") : dispute;
+        return text === "winning_evidence" || text === "losing_evidence"
+          ? desk.endDispute(dispute, text === "winning_evidence")
+          : dispute;
       },
     },
-    { method: "POST", path: "/v1/disputes/:id/close", answer: ({ id }) => desk.endDispute(found(objects.disputes, id, "dispute"), false) },
+    {
+      method: "POST",
+      path: "/v1/disputes/:id/close",
+      answer: ({ id }) => desk.endDispute(found(objects.disputes, id, "dispute"), false),
+    },
   ];
 }
 
@@ -181,11 +262,26 @@ function events(objects: Objects): Resource[] {
       answer: ({ form }) => {
         const { types, type, ...rest } = parameters(query, form);
         const wanted = types ?? (type === undefined ? undefined : [type]);
-        const matching = [...objects.events.values()].filter((event) => wanted === undefined || wanted.includes(event.type));
+        const matching = [...objects.events.values()].filter(
+          (event) => wanted === undefined || wanted.includes(event.type),
+        );
         return listOf(matching, rest, "/v1/events");
       },
     },
   ];
+}
+
+/** The double makes no payouts and takes no fees: the balance is payments less refunds and disputes. */
+function balanceOf({ charges: all, disputes: disputed }: Objects): unknown {
+  const paid = [...all.values()].reduce((sum, { amount, amount_refunded: refunded }) => sum + amount - refunded, 0);
+  const withdrawn = [...disputed.values()].filter(({ status }) => !status.startsWith("warning_") && status !== "won");
+  const amount = paid - withdrawn.reduce((sum, dispute) => sum + dispute.amount, 0);
+  return {
+    object: "balance",
+    livemode: false,
+    available: [{ amount: 0, currency: "usd" }],
+    pending: [{ amount, currency: "usd" }],
+  };
 }
 
 function found<T>(objects: ReadonlyMap<string, T>, id: string, what: string): T {

@@ -1,6 +1,7 @@
 /**
- * A double of Stripe's HTTP API for development and tests: it speaks the same shapes, so the real `stripe` package is used against it everywhere. Honest
- * about idempotency keys, keys and client secrets; knows the test cards; sends signed webhooks. It keeps everything in memory and moves no money.
+ * A double of Stripe's HTTP API for development and tests: it has the same formats, so the real `stripe` package works
+ * against it. Checks idempotency keys, API keys and client secrets; supports the test cards; sends signed webhooks.
+ * Keeps everything in memory and moves no money.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -48,7 +49,11 @@ class Double {
   #url = "";
 
   constructor(options: StripeDoubleOptions) {
-    this.#webhooks = new Webhooks({ url: options.webhookUrl, secret: options.webhookSecret, retryDelaysMs: options.retryDelaysMs ?? RETRY_DELAYS_MS });
+    this.#webhooks = new Webhooks({
+      url: options.webhookUrl,
+      secret: options.webhookSecret,
+      retryDelaysMs: options.retryDelaysMs ?? RETRY_DELAYS_MS,
+    });
     const desk = new PaymentDesk(
       this.#objects,
       (type, object) => this.#emit(type, object),
@@ -60,7 +65,13 @@ class Double {
   async listen(port: number): Promise<StripeDouble> {
     await new Promise<void>((resolve, reject) => this.#server.once("error", reject).listen(port, "127.0.0.1", resolve));
     this.#url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-    return { url: this.#url, objects: this.#objects, faults: this.#faults, webhooks: this.#webhooks, stop: () => this.#stop() };
+    return {
+      url: this.#url,
+      objects: this.#objects,
+      faults: this.#faults,
+      webhooks: this.#webhooks,
+      stop: () => this.#stop(),
+    };
   }
 
   async #stop(): Promise<void> {
@@ -101,19 +112,28 @@ class Double {
     answer(response, result);
   }
 
-  async #answerOnce(request: IncomingMessage, url: URL, body: string, fault: FaultKind | undefined): Promise<{ result: Answer; replayed: boolean }> {
+  async #answerOnce(
+    request: IncomingMessage,
+    url: URL,
+    body: string,
+    fault: FaultKind | undefined,
+  ): Promise<{ result: Answer; replayed: boolean }> {
     const header = request.headers["idempotency-key"];
     const key = request.method === "POST" && typeof header === "string" ? header : undefined;
     try {
       const call = this.#prepare(request, url, body);
-      const { answer: result, replayed } = await this.#keys.once(key, `${request.method} ${url.pathname} ${body}`, async () => perform(call, fault));
+      const { answer: result, replayed } = await this.#keys.once(
+        key,
+        `${request.method} ${url.pathname} ${body}`,
+        async () => perform(call, fault),
+      );
       return { result, replayed };
     } catch (error) {
       return { result: errorAnswer(error), replayed: false };
     }
   }
 
-  /** Route and key are looked at before an idempotency key counts. */
+  /** Checks route and key before the idempotency key. */
   #prepare(request: IncomingMessage, url: URL, body: string): () => unknown {
     const method = request.method ?? "";
     const [resource, id] = this.#find(method, url.pathname);
@@ -132,11 +152,12 @@ class Double {
     throw invalidRequest(`Unrecognized request URL (${method}: ${path}).`, { status: 404 });
   }
 
-  /** For tests in other processes: what `faults` and `webhooks` offer to those in this one. */
+  /** Exposes `faults` and `webhooks` to tests in other processes. */
   #control(path: string, body: string): Answer {
     try {
       if (path === "/_double/faults") this.#faults.plan(faultSchema.parse(JSON.parse(body)));
-      else if (path === "/_double/webhooks") Object.assign(this.#webhooks.behaviour, behaviourSchema.parse(JSON.parse(body)));
+      else if (path === "/_double/webhooks")
+        Object.assign(this.#webhooks.behaviour, behaviourSchema.parse(JSON.parse(body)));
       else return { status: 404, body: "{}" };
       return { status: 200, body: "{}" };
     } catch (error) {
@@ -145,17 +166,25 @@ class Double {
   }
 }
 
-const faultSchema = z.strictObject({ kind: z.enum(FAULT_KINDS), where: z.string().default(""), times: z.int().min(1).default(1) });
-const behaviourSchema = z.strictObject({ copies: z.int().min(0), lossRate: z.number().min(0).max(1), disorderMs: z.number().min(0) }).partial();
+const faultSchema = z.strictObject({
+  kind: z.enum(FAULT_KINDS),
+  where: z.string().default(""),
+  times: z.int().min(1).default(1),
+});
+const behaviourSchema = z
+  .strictObject({ copies: z.int().min(0), lossRate: z.number().min(0).max(1), disorderMs: z.number().min(0) })
+  .partial();
 
-/** What a browser may do with a publishable key. */
+/** CORS headers for browsers with a publishable key. */
 const CORS = {
   "access-control-allow-origin": "*",
   "access-control-allow-headers": "authorization, content-type, idempotency-key, stripe-version",
   "access-control-allow-methods": "GET, POST",
 };
 
-/** Errors of the parameters are found before work begins and are not kept under an idempotency key; a declined card is an answer like any other. */
+/**
+ * Parameter errors precede the work and are not kept under an idempotency key; a declined card is kept like any answer.
+ */
 async function perform(call: () => unknown, fault: FaultKind | undefined): Promise<{ answer: Answer; keep: boolean }> {
   const done = outcomeOf(call);
   return fault === "error_after" ? { answer: internalError(), keep: true } : done;

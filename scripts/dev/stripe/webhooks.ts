@@ -1,6 +1,6 @@
 /**
- * Signed webhooks, delivered at least once: whatever is not answered with 2xx is sent again, later and later. Order is not promised; a test may ask for
- * duplicates, losses, delay and disorder.
+ * Signed webhooks, delivered at least once: deliveries not answered with 2xx are retried with growing delays. Order is
+ * not guaranteed; a test may set duplicates, losses, delay and disorder.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,15 +10,15 @@ import type { Event } from "./objects";
 export interface WebhookOptions {
   readonly url: string | undefined;
   readonly secret: string;
-  /** Waits between one attempt and the next. */
+  /** Delays between attempts. */
   readonly retryDelaysMs: readonly number[];
 }
 
-/** How the next deliveries go; a test changes it while it runs. */
+/** Behaviour of the next deliveries; a test may change it at run time. */
 export interface WebhookBehaviour {
-  /** How many times each event is sent although it was answered. */
+  /** How many times each event is sent, even if answered. */
   copies: number;
-  /** Share of events that are never sent (reconciliation has to find them). */
+  /** Share of events never sent (reconciliation must find them). */
   lossRate: number;
   /** Each delivery waits a random time up to this, so that later events may overtake earlier ones. */
   disorderMs: number;
@@ -72,7 +72,7 @@ export class Webhooks {
     return sleep(ms, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
   }
 
-  /** Until every event sent so far was answered or given up. */
+  /** Resolves when every event sent so far is answered or given up. */
   async idle(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }

@@ -1,10 +1,12 @@
-/** The application configuration the double pretends to run: one compose file, its images pinned by digest. */
+/** The application configuration of the simulated guest: one compose file, its images pinned by digest. */
 import { createHash } from "node:crypto";
 
 const digestOf = (name: string): string => createHash("sha256").update(`simulated image ${name}`).digest("hex");
 
 export function defaultAppCompose(): string {
-  const images = ["ingress", "relayer", "executor"].map((name) => `  ${name}:\n    image: registry.invalid/simulated/${name}@sha256:${digestOf(name)}\n`);
+  const images = ["ingress", "relayer", "executor"].map(
+    (name) => `  ${name}:\n    image: registry.invalid/simulated/${name}@sha256:${digestOf(name)}\n`,
+  );
   return JSON.stringify({
     manifest_version: 2,
     name: "simulated",

@@ -21,9 +21,16 @@ export interface CertificateRequest {
 let serial = 0x1000;
 
 /** Signed by `issuer`, or by itself. */
-export async function issueCertificate({ name, issuer, isAuthority = false, extensions = [] }: CertificateRequest): Promise<Authority> {
+export async function issueCertificate({
+  name,
+  issuer,
+  isAuthority = false,
+  extensions = [],
+}: CertificateRequest): Promise<Authority> {
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
-  const usage = isAuthority ? x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign : x509.KeyUsageFlags.digitalSignature;
+  const usage = isAuthority
+    ? x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign
+    : x509.KeyUsageFlags.digitalSignature;
   const now = Date.now();
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: (serial++).toString(16),
@@ -34,7 +41,11 @@ export async function issueCertificate({ name, issuer, isAuthority = false, exte
     publicKey: keys.publicKey,
     signingKey: (issuer?.keys ?? keys).privateKey,
     signingAlgorithm: ALGORITHM,
-    extensions: [new x509.BasicConstraintsExtension(isAuthority, undefined, true), new x509.KeyUsagesExtension(usage, true), ...extensions],
+    extensions: [
+      new x509.BasicConstraintsExtension(isAuthority, undefined, true),
+      new x509.KeyUsagesExtension(usage, true),
+      ...extensions,
+    ],
   });
   return { certificate, keys };
 }
@@ -67,6 +78,8 @@ export async function privateKeyPem(key: webcrypto.CryptoKey): Promise<string> {
   return `-----BEGIN PRIVATE KEY-----\n${body.replace(/(.{64})/g, "$1\n").trimEnd()}\n-----END PRIVATE KEY-----\n`;
 }
 
-export const generateSigningKey = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
-export const pem = (...authorities: Authority[]): string => authorities.map(({ certificate }) => `${certificate.toString("pem").trim()}\n`).join("");
+export const generateSigningKey = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
+export const pem = (...authorities: Authority[]): string =>
+  authorities.map(({ certificate }) => `${certificate.toString("pem").trim()}\n`).join("");
 export { x509 };

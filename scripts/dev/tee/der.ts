@@ -1,9 +1,10 @@
-/** Just enough DER to write the one certificate extension no library knows: Intel's SGX extension. */
+/** A minimal DER encoder for Intel's SGX certificate extension, which no library supports. */
 export type Der = Buffer;
 
 function tagged(tag: number, ...contents: Buffer[]): Der {
   const body = Buffer.concat(contents);
-  const length = body.length < 0x80 ? Buffer.from([body.length]) : Buffer.from([0x82, body.length >> 8, body.length & 0xff]);
+  const length =
+    body.length < 0x80 ? Buffer.from([body.length]) : Buffer.from([0x82, body.length >> 8, body.length & 0xff]);
   return Buffer.concat([Buffer.from([tag]), length, body]);
 }
 

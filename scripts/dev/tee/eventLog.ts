@@ -1,6 +1,11 @@
 /** An event log as dstack's guest agent keeps it: what was measured into registers 0 to 3, in order. */
 import { createHash } from "node:crypto";
-import { replayRegister, RUNTIME_EVENT_TYPE, RUNTIME_REGISTER, runtimeEventDigest } from "../../../protocol/attestation";
+import {
+  replayRegister,
+  RUNTIME_EVENT_TYPE,
+  RUNTIME_REGISTER,
+  runtimeEventDigest,
+} from "../../../protocol/attestation";
 
 export interface LoggedEvent {
   imr: number;
@@ -49,11 +54,12 @@ export function buildEventLog({ appId, composeHash, instanceId }: AppIdentity): 
   ];
 }
 
-/** As in a quote: the digests of run-time events are left for the reader to compute. */
+/** As in a quote: the reader computes the digests of run-time events. */
 export const withoutRuntimeDigests = (log: readonly LoggedEvent[]): LoggedEvent[] =>
   log.map((event) => (event.event_type === RUNTIME_EVENT_TYPE ? { ...event, digest: "" } : event));
 
 export function registersOf(log: readonly LoggedEvent[]): [Buffer, Buffer, Buffer, Buffer] {
-  const register = (imr: number): Buffer => replayRegister(log.filter((event) => event.imr === imr).map(({ digest }) => Buffer.from(digest, "hex")));
+  const register = (imr: number): Buffer =>
+    replayRegister(log.filter((event) => event.imr === imr).map(({ digest }) => Buffer.from(digest, "hex")));
   return [register(0), register(1), register(2), register(3)];
 }

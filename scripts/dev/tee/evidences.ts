@@ -1,4 +1,7 @@
-/** The evidence set a TLS ingress would leave behind, made for development: certificate, ACME account, checksums and a quote over the checksums. */
+/**
+ * The evidence files of a TLS ingress, for development: certificate, ACME account, checksums and a quote over the
+ * checksums.
+ */
 import { createHash, X509Certificate } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +16,7 @@ export interface EvidenceOptions {
 }
 
 export interface Evidences {
-  /** What a TLS server must present so that the live leaf is the one in evidence. The key is written nowhere. */
+  /** The certificate and key with which a TLS server matches the evidence. The key is not written to disk. */
   readonly certificatePem: string;
   readonly privateKeyPem: string;
   readonly leafDigest: Buffer;
@@ -21,11 +24,19 @@ export interface Evidences {
 
 const ACCOUNT_URI = "https://acme.invalid/simulated/account/1";
 
-export async function generateEvidences({ directory, domain, guestAgentSocket, accountUri = ACCOUNT_URI }: EvidenceOptions): Promise<Evidences> {
+export async function generateEvidences({
+  directory,
+  domain,
+  guestAgentSocket,
+  accountUri = ACCOUNT_URI,
+}: EvidenceOptions): Promise<Evidences> {
   const names = new x509.SubjectAlternativeNameExtension([{ type: "dns", value: domain }]);
   const leaf = await issueCertificate({ name: domain, extensions: [names] });
   const certificatePem = pem(leaf);
-  const files = { "acme-account.json": `${JSON.stringify({ uri: accountUri })}\n`, [`cert-${domain}.pem`]: certificatePem };
+  const files = {
+    "acme-account.json": `${JSON.stringify({ uri: accountUri })}\n`,
+    [`cert-${domain}.pem`]: certificatePem,
+  };
   const checksums = Object.entries(files)
     .map(([name, content]) => `${createHash("sha256").update(content).digest("hex")}  ${name}\n`)
     .join("");

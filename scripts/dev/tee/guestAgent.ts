@@ -1,6 +1,7 @@
 /**
- * A double of dstack's guest agent for development and tests: the HTTP the SDK speaks, over a Unix socket, with keys from a seed and quotes of the pretended
- * platform. It protects nothing; relayer and executor never import it, and production refuses what it signs.
+ * A double of dstack's guest agent for development and tests: the SDK's HTTP protocol over a Unix socket, with keys
+ * derived from a seed and quotes of the simulated platform. It protects nothing; relayer and executor never import it,
+ * and production rejects its signatures.
  */
 import { createHash, hkdfSync, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -19,10 +20,15 @@ const SEED_BYTES = 32;
 
 export interface GuestAgentOptions {
   socketPath: string;
-  /** Where the seed of all keys is kept (hex, mode 0600), so that they survive a restart; without it every start has new keys. */
+  /**
+   * File for the seed of all keys (hex, mode 0600), so that they survive a restart; without it each start has new keys.
+   */
   stateFile?: string;
   appCompose?: string;
-  /** 20 bytes; in dstack the address of the contract that says what may run. Default: the start of the compose hash. */
+  /**
+   * 20 bytes; in dstack the address of the contract that authorizes what may run. Default: the start of the compose
+   * hash.
+   */
   appId?: Buffer;
   /** The TCB status the platform's collateral reports. */
   tcbStatus?: string;
@@ -68,7 +74,11 @@ async function createMachine({ stateFile, appCompose = defaultAppCompose(), appI
   const seed = seedFrom(stateFile);
   const hash = composeHash(appCompose);
   const named = (name: string, bytes: number): Buffer => Buffer.from(hkdfSync("sha256", seed, "", name, bytes));
-  const identity = { appId: appId ?? Buffer.from(hash, "hex").subarray(0, 20), composeHash: Buffer.from(hash, "hex"), instanceId: named("instance", 20) };
+  const identity = {
+    appId: appId ?? Buffer.from(hash, "hex").subarray(0, 20),
+    composeHash: Buffer.from(hash, "hex"),
+    instanceId: named("instance", 20),
+  };
   const eventLog = buildEventLog(identity);
   const mrtd = createHash("sha384").update("simulated firmware").digest();
   const measurements: Measurements = { mrtd, rtmrs: registersOf(eventLog) };
@@ -85,16 +95,18 @@ async function createMachine({ stateFile, appCompose = defaultAppCompose(), appI
 
 function seedFrom(stateFile: string | undefined): Buffer {
   if (stateFile === undefined) return randomBytes(SEED_BYTES);
-  if (!existsSync(stateFile)) writeFileSync(stateFile, randomBytes(SEED_BYTES).toString("hex"), { mode: 0o600, flag: "wx" });
+  if (!existsSync(stateFile))
+    writeFileSync(stateFile, randomBytes(SEED_BYTES).toString("hex"), { mode: 0o600, flag: "wx" });
   const seed = Buffer.from(readFileSync(stateFile, "utf8").trim(), "hex");
-  if (seed.length !== SEED_BYTES) throw new Error(`${stateFile} does not hold ${SEED_BYTES} bytes of hex: delete it to start with new keys`);
+  if (seed.length !== SEED_BYTES)
+    throw new Error(`${stateFile} does not hold ${SEED_BYTES} bytes of hex: delete it to start with new keys`);
   return seed;
 }
 
 function callsOf(machine: Machine): Record<string, Call> {
   const vmConfig = JSON.stringify({ spec_version: 1, cpu_count: 2, memory_size: 4 * 2 ** 30, simulated: true });
   return {
-    // As in dstack, the path alone separates keys: purpose and algorithm do not.
+    // As in dstack, only the path separates keys: purpose and algorithm do not.
     "/GetKey": ({ path }) => ({
       key: Buffer.from(hkdfSync("sha256", machine.seed, "", `key ${textOf(path ?? "", "path")}`, 32)).toString("hex"),
       signature_chain: [Buffer.alloc(65, 1).toString("hex"), Buffer.alloc(65, 2).toString("hex")],
@@ -110,7 +122,10 @@ function callsOf(machine: Machine): Record<string, Call> {
   };
 }
 
-function infoOf({ identity, measurements, eventLog, appCompose, composeHash: hash }: Machine, vmConfig: string): object {
+function infoOf(
+  { identity, measurements, eventLog, appCompose, composeHash: hash }: Machine,
+  vmConfig: string,
+): object {
   const [rtmr0, rtmr1, rtmr2, rtmr3] = measurements.rtmrs.map((register) => register.toString("hex"));
   const deviceId = createHash("sha256").update("simulated device").digest("hex");
   const mrAggregated = createHash("sha256")
@@ -118,7 +133,16 @@ function infoOf({ identity, measurements, eventLog, appCompose, composeHash: has
     .digest("hex");
   const osImageHash = createHash("sha256").update("simulated image").digest("hex");
   const measured = { mr_aggregated: mrAggregated, os_image_hash: osImageHash, compose_hash: hash, device_id: deviceId };
-  const tcbInfo = { mrtd: measurements.mrtd.toString("hex"), rtmr0, rtmr1, rtmr2, rtmr3, ...measured, app_compose: appCompose, event_log: eventLog };
+  const tcbInfo = {
+    mrtd: measurements.mrtd.toString("hex"),
+    rtmr0,
+    rtmr1,
+    rtmr2,
+    rtmr3,
+    ...measured,
+    app_compose: appCompose,
+    event_log: eventLog,
+  };
   return {
     app_id: identity.appId.toString("hex"),
     instance_id: identity.instanceId.toString("hex"),
@@ -144,11 +168,14 @@ function reportDataOf(value: unknown): Buffer {
 
 async function answer(calls: Record<string, Call>, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    const call = request.method === "POST" && Object.hasOwn(calls, request.url ?? "") ? calls[request.url ?? ""] : undefined;
+    const call =
+      request.method === "POST" && Object.hasOwn(calls, request.url ?? "") ? calls[request.url ?? ""] : undefined;
     if (!call) return send(response, 404, { error: "no such call" });
     send(response, 200, await call(await bodyOf(request)));
   } catch (error) {
-    send(response, error instanceof BadRequest ? 400 : 500, { error: error instanceof Error ? error.message : "failed" });
+    send(response, error instanceof BadRequest ? 400 : 500, {
+      error: error instanceof Error ? error.message : "failed",
+    });
   }
 }
 
@@ -165,8 +192,13 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   }
 }
 
-/** In ASCII, because the SDK counts characters where HTTP counts bytes. */
+/** ASCII only, because the SDK counts characters where HTTP counts bytes. */
 function send(response: ServerResponse, status: number, value: object): void {
-  const body = JSON.stringify(value).replace(/[^\x20-\x7e]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  response.writeHead(status, { "Content-Type": "application/json", "Content-Length": body.length, Connection: "close" }).end(body);
+  const body = JSON.stringify(value).replace(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  response
+    .writeHead(status, { "Content-Type": "application/json", "Content-Length": body.length, Connection: "close" })
+    .end(body);
 }

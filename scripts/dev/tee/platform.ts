@@ -1,10 +1,19 @@
 /**
- * A pretended TDX platform: a certificate chain, revocation lists, TCB info and QE identity in the forms Intel publishes, under a root of our own that says
- * `simulated`. No verifier that trusts Intel's root accepts what it signs.
+ * A simulated TDX platform: a certificate chain, revocation lists, TCB info and QE identity in Intel's formats, under
+ * its own root named `simulated`. No verifier that trusts Intel's root accepts its signatures.
  */
 import type { webcrypto } from "node:crypto";
 import { createHash } from "node:crypto";
-import { type Authority, generateSigningKey, issueCertificate, issueCrl, pem, publicPoint, signP256, x509 } from "./certificates";
+import {
+  type Authority,
+  generateSigningKey,
+  issueCertificate,
+  issueCrl,
+  pem,
+  publicPoint,
+  signP256,
+  x509,
+} from "./certificates";
 import { enumerated, objectId, octets, sequence, smallInteger } from "./der";
 import { QE_MRSIGNER, qeReport, SVN } from "./quotingEnclave";
 
@@ -30,7 +39,7 @@ export interface Collateral {
 export interface Platform {
   readonly rootDer: Buffer;
   readonly collateral: Collateral;
-  /** The chain a quote carries: leaf, platform authority, root. */
+  /** The chain in a quote: leaf, platform authority, root. */
   readonly pckChain: string;
   readonly attestationKey: webcrypto.CryptoKeyPair;
   readonly qe: { readonly report: Buffer; readonly signature: Buffer; readonly authData: Buffer };
@@ -40,14 +49,27 @@ export interface Platform {
 
 export interface PlatformOptions {
   readonly tcbStatus?: string;
-  /** False: the platform's certificate comes from one that may not issue any, as if a stolen end certificate had signed it. */
+  /**
+   * False: the issuer of the platform's certificate may not issue any, as if a stolen end certificate had signed it.
+   */
   readonly authorityMayIssue?: boolean;
 }
 
-export async function createPlatform({ tcbStatus = "UpToDate", authorityMayIssue = true }: PlatformOptions = {}): Promise<Platform> {
+export async function createPlatform({
+  tcbStatus = "UpToDate",
+  authorityMayIssue = true,
+}: PlatformOptions = {}): Promise<Platform> {
   const root = await issueCertificate({ name: "Simulated SGX Root CA", isAuthority: true });
-  const authority = await issueCertificate({ name: "Simulated SGX PCK Platform CA", issuer: root, isAuthority: authorityMayIssue });
-  const pck = await issueCertificate({ name: "Simulated SGX PCK Certificate", issuer: authority, extensions: [sgxExtension()] });
+  const authority = await issueCertificate({
+    name: "Simulated SGX PCK Platform CA",
+    issuer: root,
+    isAuthority: authorityMayIssue,
+  });
+  const pck = await issueCertificate({
+    name: "Simulated SGX PCK Certificate",
+    issuer: authority,
+    extensions: [sgxExtension()],
+  });
   const tcbSigner = await issueCertificate({ name: "Simulated SGX TCB Signing", issuer: root });
   const attestationKey = await generateSigningKey();
   const pckChain = pem(pck, authority, root);
@@ -61,9 +83,16 @@ export async function createPlatform({ tcbStatus = "UpToDate", authorityMayIssue
   };
 }
 
-async function collateralOf(parts: { root: Authority; authority: Authority; tcbSigner: Authority; pckChain: string; tcbStatus: string }): Promise<Collateral> {
+async function collateralOf(parts: {
+  root: Authority;
+  authority: Authority;
+  tcbSigner: Authority;
+  pckChain: string;
+  tcbStatus: string;
+}): Promise<Collateral> {
   const { root, authority, tcbSigner, pckChain, tcbStatus } = parts;
-  const signed = async (text: string): Promise<string> => (await signP256(tcbSigner.keys.privateKey, Buffer.from(text))).toString("hex");
+  const signed = async (text: string): Promise<string> =>
+    (await signP256(tcbSigner.keys.privateKey, Buffer.from(text))).toString("hex");
   const tcbInfo = JSON.stringify(tcbInfoOf(tcbStatus));
   const qeIdentity = JSON.stringify(qeIdentityOf());
   const signerChain = pem(tcbSigner, root);

@@ -1,7 +1,7 @@
-/** What the pretended platform's quoting enclave reports of itself. */
+/** The report of the simulated platform's quoting enclave. */
 import { createHash } from "node:crypto";
 
-/** The security version of everything on the platform. */
+/** The security version of every component of the platform. */
 export const SVN = 2;
 export const QE_MRSIGNER = createHash("sha256").update("simulated quoting enclave").digest();
 

@@ -1,0 +1,53 @@
+/**
+ * Dates runs that an account really made back over the last month, for pictures: a service that was started a minute
+ * ago has no month to show.
+ */
+import { join } from "node:path";
+import { PGlite } from "@electric-sql/pglite";
+import type { Stack } from "../dev/stack";
+
+const DAYS = 30;
+const DAY_MS = 86_400_000;
+
+/** How much goes on, by day: more from week to week, little at weekends. */
+function weightOf(day: Date, at: number): number {
+  const isWeekend = [0, 6].includes(day.getUTCDay());
+  return (isWeekend ? 0.25 : 1) * (0.5 + at / DAYS + 0.3 * Math.sin(at));
+}
+
+/** When each of so many runs was, oldest first, up to a few minutes ago. */
+function momentsOf(runs: number, now: number): Date[] {
+  const days = Array.from({ length: DAYS }, (_, at) => new Date(now - (DAYS - 1 - at) * DAY_MS));
+  const weights = days.map(weightOf);
+  const all = weights.reduce((sum, weight) => sum + weight, 0);
+  const moments: Date[] = [];
+  let reached = 0;
+  for (const [at, day] of days.entries()) {
+    reached += ((weights[at] ?? 0) / all) * runs;
+    const ofDay = Math.round(reached) - moments.length;
+    for (let number = 0; number < ofDay; number += 1)
+      moments.push(new Date(day.getTime() - (ofDay - number) * 7 * 60_000));
+  }
+  return moments;
+}
+
+/** The relayer is stopped meanwhile: its embedded database has one user at a time. */
+export async function spreadOverTheLastMonth(stack: Stack): Promise<void> {
+  await stack.service("relayer").stop();
+  const database = await PGlite.create({ dataDir: join(stack.dataDir, "relayer", "pglite") });
+  try {
+    const { rows } = await database.query<{ run_id: string }>(
+      "select run_id from run_records order by started_at, run_id",
+    );
+    const moments = momentsOf(rows.length, Date.now());
+    for (const [at, { run_id: id }] of rows.entries())
+      await database.query("update run_records set started_at = $1 where run_id = $2", [moments[at], id]);
+    await database.exec(`delete from run_days;
+      insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
+      select account_id, (started_at at time zone 'UTC')::date, key_id, count(*), count(*) filter (where outcome <> 'succeeded'), sum(cost_cents), sum(duration_ms)
+      from run_records group by 1, 2, 3`);
+  } finally {
+    await database.close();
+  }
+  await stack.restart("relayer");
+}

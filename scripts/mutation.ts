@@ -1,0 +1,71 @@
+// Which edits of the contract's decisions and writes do its tests notice?
+//
+//   npm run mutation                       every mutant (hours); writes bench/mutation.md
+//   npm run mutation -- --sample 100       as many, drawn by --seed; writes the page only with --write
+//   npm run mutation -- --by-hand          those that a person thought of
+//
+// Fails below 95 % killed, or when a mutant lives that scripts/mutation/plan.ts does not explain. Mutants are found on
+// the compiler's syntax tree and compiled together (scripts/mutation/weave.ts), a hundred or two at a time; the tests
+// run in this process against Hardhat's chain, the likeliest to notice first, until one fails. What lives is compiled
+// alone: an edit that leaves the code what it was is no mutant.
+import hre from "hardhat";
+import { parseArgs } from "node:util";
+import { EXPLAINED, FILES, BY_HAND } from "./mutation/plan";
+import { report, write, type Verdict } from "./mutation/report";
+import { loadTests, Runner } from "./mutation/runner";
+import { compileAlone, compileWoven, findMutants } from "./mutation/weave";
+import type { Mutant } from "./mutation/mutants";
+
+const CHUNK = 200;
+const LEAST_KILLED = 0.95;
+
+async function main(): Promise<void> {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    options: { sample: text, seed: text, "by-hand": { type: "boolean" }, write: { type: "boolean" } },
+  });
+  await hre.run("compile", { quiet: true });
+  const all = findMutants(FILES, BY_HAND);
+  const drawn = sample(all, Number(values.sample ?? all.length), Number(values.seed ?? 1));
+  const wanted = values["by-hand"] === true ? all.filter(({ place }) => place.startsWith("by hand")) : drawn;
+  const tests = loadTests();
+  const verdicts: Verdict[] = [];
+  for (let from = 0; from < wanted.length; from += CHUNK) {
+    const chunk = wanted.slice(from, from + CHUNK);
+    const runner = await Runner.start(compileWoven(chunk), tests);
+    for (const mutant of chunk) {
+      const killer = await runner.killerOf(mutant);
+      verdicts.push({ mutant, killer });
+      process.stdout.write(
+        `${verdicts.length}/${wanted.length} ${mutant.file}:${mutant.line} ${mutant.operator}: ${killer ?? "LIVES"}\n`,
+      );
+    }
+  }
+  const judged = withoutEqual(verdicts);
+  const { page, killed, unexplained } = report(judged, { found: all.length, tried: wanted.length }, EXPLAINED);
+  process.stdout.write(page);
+  if (wanted.length === all.length || values.write === true) write(page);
+  process.exit(killed >= LEAST_KILLED && unexplained === 0 ? 0 : 1);
+}
+
+/** Those that live and compile to what the original compiles to are no mutants. */
+function withoutEqual(verdicts: readonly Verdict[]): Verdict[] {
+  const living = verdicts.filter(({ killer }) => killer === undefined);
+  if (living.length === 0) return [...verdicts];
+  const original = compileAlone(undefined);
+  const equal = new Set(living.filter(({ mutant }) => compileAlone(mutant) === original));
+  return verdicts.map((verdict) => (equal.has(verdict) ? { ...verdict, isEqual: true } : verdict));
+}
+
+/** Every one, or so many drawn by a seed. */
+function sample(mutants: readonly Mutant[], size: number, seed: number): Mutant[] {
+  let state = seed >>> 0;
+  const random = (): number => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0);
+  const drawn = mutants.map((mutant) => ({ mutant, at: random() })).sort((a, b) => a.at - b.at);
+  return drawn
+    .slice(0, size)
+    .map(({ mutant }) => mutant)
+    .sort((a, b) => a.id - b.id);
+}
+
+void main();

@@ -1,0 +1,70 @@
+/** What is mutated, which mutants a person thought of, and why those that live do. */
+
+/** Writes and decisions, and what both are made of. */
+export const FILES = [
+  "AccountManager",
+  "AccountDecisions",
+  "AccountRules",
+  "GroupMembers",
+  "Batches",
+  "ApiPayers",
+  "TwoStepAdmin",
+  "libraries/GroupSets",
+  "libraries/Bits",
+  "libraries/Rows",
+  "libraries/Texts",
+].map((name) => `contracts/${name}.sol`);
+
+/**
+ * Faults that no operator makes, in lists too: each text stands once in its file; the tests of the file `near` are
+ * asked first.
+ */
+export const BY_HAND = [
+  {
+    file: "contracts/libraries/GroupSets.sol",
+    from: "column.more[_key(index, word)]",
+    to: "column.more[word]",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/libraries/Rows.sol",
+    from: "mayFill(pages, i)",
+    to: "(i == 0 && mayFill(pages, i))",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/AccountLists.sol",
+    from: "group.pkpRow.load(group.pkpPages, account.lastPkp)",
+    to: "group.pkpRow.load(group.pkpPages & 1, account.lastPkp)",
+    near: "boundaries",
+  },
+  {
+    file: "contracts/AccountLists.sol",
+    from: "_usageKeys[key].head.expiration",
+    to: "_usageKeys[key].head.balance",
+    near: "questions",
+  },
+  {
+    file: "contracts/AccountLists.sol",
+    from: "_usageKeys[key].head.balance",
+    to: "_usageKeys[key].head.expiration",
+    near: "questions",
+  },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "_isOwner(apiKeyHash) || (_isManaged(_accounts[apiKeyHash]) && _isApiPayer(msg.sender))",
+    to: "false",
+    near: "questions",
+  },
+  { file: "contracts/AccountDecisions.sol", from: "block.number", to: "0", near: "questions" },
+  { file: "contracts/AccountDecisions.sol", from: "block.timestamp", to: "0", near: "questions" },
+  {
+    file: "contracts/AccountManager.sol",
+    from: "uint128(derivationPath) != uint128(id)",
+    to: "uint64(derivationPath) != uint64(id)",
+    near: "registerWalletDerivation",
+  },
+] as const;
+
+/** `file` and the text of the mutant as the report shows it → why no test can notice it. */
+export const EXPLAINED: Readonly<Record<string, string>> = {};

@@ -1,0 +1,189 @@
+/** The contract's tests, one by one in this process, against a contract that holds many mutants of which one acts. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import hre from "hardhat";
+import { clearSnapshots } from "@nomicfoundation/hardhat-network-helpers/dist/src/loadFixture";
+import Mocha from "mocha";
+import type { Artifact as HardhatArtifact } from "hardhat/types";
+import { must } from "../gas/must";
+import type { Mutant } from "./mutants";
+import { SWITCH, type Artifact } from "./weave";
+
+const TESTS = join(__dirname, "../../test/contracts");
+/** Of the allow-list, of documents and of the compiler's output: they say nothing of what the account contract does. */
+const UNRELATED = /applicationAllowlist|eventsDoc|trees|code-behind|safe\.test/;
+const TIMEOUT_MS = 240_000;
+const BLOCK_GAS = 100_000_000;
+
+export interface OneTest {
+  readonly title: string;
+  readonly file: string;
+  readonly run: () => Promise<void>;
+}
+
+/** Mocha, for what tests there are; they are run here. */
+class Collected extends Mocha {
+  suiteOf(files: readonly string[]): Mocha.Suite {
+    for (const file of files) this.addFile(file);
+    this.loadFiles();
+    return this.suite;
+  }
+}
+
+export function loadTests(): OneTest[] {
+  const files = readdirSync(TESTS, { recursive: true, encoding: "utf8" }).filter(
+    (file) => file.endsWith(".test.ts") && !UNRELATED.test(file),
+  );
+  const suite = new Collected().suiteOf(files.map((file) => join(TESTS, file)));
+  const found: OneTest[] = [];
+  const collect = (suite: Mocha.Suite): void => {
+    for (const test of suite.tests) {
+      const context = { timeout: () => context };
+      found.push({
+        title: test.fullTitle(),
+        file: test.file ?? "",
+        run: async () => void (await (must(test.fn) as unknown as () => Promise<void>).call(context)),
+      });
+    }
+    suite.suites.forEach(collect);
+  };
+  collect(suite);
+  return found;
+}
+
+export class Runner {
+  #acting = 0;
+  /** What a test took with no mutant acting; without end: it failed. */
+  readonly #took = new Map<OneTest, number>();
+  /** Of a place: the tests that noticed mutants there, newest first. */
+  readonly #killers = new Map<string, OneTest[]>();
+
+  private constructor(private readonly tests: OneTest[]) {}
+
+  /** Deploys nothing yet: tests do, and get this code. */
+  static async start(artifact: Artifact, tests: readonly OneTest[]): Promise<Runner> {
+    allowLargeCode();
+    useCode(artifact);
+    await hre.network.provider.send("hardhat_reset", []);
+    await clearSnapshots();
+    const runner = new Runner([...tests]);
+    runner.#switchOnRevert();
+    return runner;
+  }
+
+  /** The title of a test that fails because of the mutant. */
+  async killerOf(mutant: Mutant): Promise<string | undefined> {
+    for (const test of this.#ordered(mutant)) {
+      if (!(await this.#isSound(test))) continue;
+      await this.#act(mutant.id);
+      if (await passes(test)) continue;
+      await this.#act(0);
+      if (!(await passes(test))) continue; // an earlier failure left the chain in a state of its own
+      this.#killers.set(mutant.place, [
+        test,
+        ...(this.#killers.get(mutant.place) ?? []).filter((known) => known !== test),
+      ]);
+      return test.title;
+    }
+    await this.#act(0);
+    return undefined;
+  }
+
+  /**
+   * Does the test pass with no mutant acting? Asked once, and then its fixtures are made. Prices of unoptimized code
+   * make some fail.
+   */
+  async #isSound(test: OneTest): Promise<boolean> {
+    const known = this.#took.get(test);
+    if (known !== undefined) return known !== Infinity;
+    await this.#act(0);
+    const from = Date.now();
+    const holds = await passes(test);
+    this.#took.set(test, holds ? Date.now() - from : Infinity);
+    return holds;
+  }
+
+  /** Those that noticed something in the same place, those of the function, and then the quick ones. */
+  #ordered(mutant: Mutant): OneTest[] {
+    const known = this.#killers.get(mutant.place) ?? [];
+    const [, name = mutant.place] = mutant.place.split(".");
+    const rank = (test: OneTest): number => {
+      const at = known.indexOf(test);
+      if (at !== -1) return at - known.length;
+      return (this.#took.get(test) ?? guessed(test)) / (test.file.includes(`/${name}.`) ? 1000 : 1);
+    };
+    return this.tests
+      .map((test) => ({ test, at: rank(test) }))
+      .sort((a, b) => a.at - b.at)
+      .map(({ test }) => test);
+  }
+
+  async #act(id: number): Promise<void> {
+    this.#acting = id;
+    await setSwitch(id);
+  }
+
+  /** A fixture puts the chain back to where another mutant acted, or none. */
+  #switchOnRevert(): void {
+    const { request, send } = theProvider();
+    const after = async <T>(method: string, answer: Promise<T>): Promise<T> => {
+      const value = await answer;
+      if (method === "evm_revert") await setSwitch(this.#acting);
+      return value;
+    };
+    hre.network.provider.request = (args) => after(args.method, request(args));
+    hre.network.provider.send = (method, params) => after(method, send(method, params) as Promise<unknown>);
+  }
+}
+
+/** In milliseconds, for tests that have not run yet. */
+const guessed = ({ file }: OneTest): number => (GUESSES.find(([part]) => file.includes(part)) ?? [undefined, 300])[1];
+const GUESSES: [part: string, ms: number][] = [
+  ["functions/", 100],
+  ["questions", 100],
+  ["boundaries", 3_000],
+  ["matrix", 2_000],
+  ["f11-", 5_000],
+  ["histories", 30_000],
+];
+
+async function passes(test: OneTest): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error("too late")), TIMEOUT_MS)));
+  try {
+    await Promise.race([test.run(), late]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const setSwitch = (id: number): Promise<unknown> =>
+  theProvider().request({ method: "hardhat_setCode", params: [SWITCH, `0x${"00".repeat(id)}`] });
+
+type Provider = Pick<typeof hre.network.provider, "request" | "send">;
+let original: Provider | undefined;
+function theProvider(): Provider {
+  const { provider } = hre.network;
+  return (original ??= { request: provider.request.bind(provider), send: provider.send.bind(provider) });
+}
+
+function allowLargeCode(): void {
+  Object.assign(hre.config.networks.hardhat, {
+    allowUnlimitedContractSize: true,
+    blockGasLimit: BLOCK_GAS,
+    gas: BLOCK_GAS,
+  });
+}
+
+/** Whoever reads the account contract's artifact gets this code. */
+let readArtifact: ((name: string) => Promise<HardhatArtifact>) | undefined;
+function useCode(artifact: Artifact): void {
+  const read = (readArtifact ??= hre.artifacts.readArtifact.bind(hre.artifacts));
+  hre.artifacts.readArtifact = (async (name: string) => {
+    const found = await read(name);
+    return name === "AccountManager" ? { ...found, ...artifact } : found;
+  }) as typeof hre.artifacts.readArtifact;
+}
