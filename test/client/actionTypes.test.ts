@@ -47,12 +47,15 @@ function typeOf(schema: Schema): string {
   }
 }
 
-const recordOf = ({ additionalProperties: inner }: Schema): string => `Record<string, ${typeof inner === "object" ? typeOf(inner) : "unknown"}>`;
+const recordOf = ({ additionalProperties: inner }: Schema): string =>
+  `Record<string, ${typeof inner === "object" ? typeOf(inner) : "unknown"}>`;
 
 /** An object of bytes alone is what the bridge makes of bytes where text is taken, too. */
 function objectOf({ properties = {}, required = [] }: Schema): string {
   if (Object.keys(properties).join() === "bytes") return "Uint8Array";
-  const members = Object.entries(properties).map(([name, part]) => `${name}${required.includes(name) ? "" : "?"}: ${typeOf(part)}`);
+  const members = Object.entries(properties).map(
+    ([name, part]) => `${name}${required.includes(name) ? "" : "?"}: ${typeOf(part)}`,
+  );
   return members.length === 0 ? "Record<string, never>" : `{ ${members.join("; ")} }`;
 }
 
@@ -87,7 +90,8 @@ function ops(): string {
   return `// ops\n/** Written from the op schemas by KEYWRIGHT_UPDATE=1 npx mocha test/client/actionTypes.test.ts; never by hand. */\nexport interface Ops {\n${methods.join("\n")}\n}\n// end\n`;
 }
 
-const formatted = (text: string): string => execFileSync("npx", ["prettier", "--stdin-filepath", FILE], { input: text, encoding: "utf8" });
+const formatted = (text: string): string =>
+  execFileSync("npx", ["prettier", "--stdin-filepath", FILE], { input: text, encoding: "utf8" });
 
 describe("the types of what an action sees", () => {
   it("are those of the op schemas", () => {

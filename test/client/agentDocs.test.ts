@@ -1,4 +1,7 @@
-/** docs/llms.txt, SKILL.md and AGENTS.md are what the documentation makes of them (`node dist/scripts/agentDocs.js` writes them). */
+/**
+ * docs/llms.txt, SKILL.md and AGENTS.md are what the documentation makes of them (`node dist/scripts/agentDocs.js`
+ * writes them).
+ */
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

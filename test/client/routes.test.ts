@@ -14,7 +14,15 @@ function slimTable(): Record<string, unknown> {
   return Object.fromEntries(
     names.map((name) => {
       const { method, path, at, effect, paged } = routeOf(name);
-      return [name, { method, path: at === "origin" ? path : API_PREFIX + path, ...(effect ? { effect } : {}), ...(paged === true ? { paged } : {}) }];
+      return [
+        name,
+        {
+          method,
+          path: at === "origin" ? path : API_PREFIX + path,
+          ...(effect ? { effect } : {}),
+          ...(paged === true ? { paged } : {}),
+        },
+      ];
     }),
   );
 }

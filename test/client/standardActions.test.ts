@@ -1,4 +1,7 @@
-/** The standard actions: what the SDK sends, what the page shows and what the CIDs name are the same files. `KEYWRIGHT_UPDATE=1` writes the first two anew. */
+/**
+ * The standard actions: what the SDK sends, what the page shows and what the CIDs name are the same files.
+ * `KEYWRIGHT_UPDATE=1` writes the first two anew.
+ */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -22,11 +25,18 @@ const codeOf = (name: string): string => readFileSync(join(FOLDER, `${name}.js`)
 const camel = (name: string): string => name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 async function table(): Promise<Record<string, { cid: string; code: string }>> {
-  return Object.fromEntries(await Promise.all(names.map(async (name) => [camel(name), { cid: await cidOfCode(codeOf(name)), code: codeOf(name) }] as const)));
+  return Object.fromEntries(
+    await Promise.all(
+      names.map(async (name) => [camel(name), { cid: await cidOfCode(codeOf(name)), code: codeOf(name) }] as const),
+    ),
+  );
 }
 
 function page(entries: Awaited<ReturnType<typeof table>>): string {
-  const parts = names.map((name) => `## ${name}\n\n\`${entries[camel(name)]?.cid ?? ""}\`\n\n<!-- prettier-ignore -->\n\`\`\`js\n${codeOf(name)}\`\`\``);
+  const parts = names.map(
+    (name) =>
+      `## ${name}\n\n\`${entries[camel(name)]?.cid ?? ""}\`\n\n<!-- prettier-ignore -->\n\`\`\`js\n${codeOf(name)}\`\`\``,
+  );
   return `<!-- actions -->\n\n${parts.join("\n\n")}\n\n<!-- /actions -->`;
 }
 

@@ -1,4 +1,7 @@
-/** The SDK's calls against a real HTTP server that answers as told: time-outs, retries where they are safe, errors as typed codes, secrets nowhere. */
+/**
+ * The SDK's calls against a real HTTP server that answers as told: time-outs, retries where they are safe, errors as
+ * typed codes, secrets nowhere.
+ */
 import { expect } from "chai";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,10 +23,25 @@ const json =
   (response) =>
     response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
 
-const problem = (status: number, code: string, more: Record<string, unknown> = {}, headers: Record<string, string> = {}): Reply =>
+const problem = (
+  status: number,
+  code: string,
+  more: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Reply =>
   json(
     status,
-    { type: "about:blank", title: code, status, code, detail: `about ${code}`, message: `about ${code}`, request_id: "r-1", retryable: false, ...more },
+    {
+      type: "about:blank",
+      title: code,
+      status,
+      code,
+      detail: `about ${code}`,
+      message: `about ${code}`,
+      request_id: "r-1",
+      retryable: false,
+      ...more,
+    },
     headers,
   );
 
@@ -49,7 +67,12 @@ describe("the SDK's calls", () => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
       request.on("end", () => {
-        const call = { method: request.method ?? "", url: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks).toString() };
+        const call = {
+          method: request.method ?? "",
+          url: request.url ?? "",
+          headers: request.headers,
+          body: Buffer.concat(chunks).toString(),
+        };
         seen.push(call);
         (replies.shift() ?? problem(500, "internal_error"))(response, call);
       });
@@ -93,7 +116,13 @@ describe("the SDK's calls", () => {
   });
 
   it("sends one idempotency key for all attempts of a mutation, another for the next, none for a read", async () => {
-    replies = [drop, problem(503, "chain_unavailable", { retryable: true }, { "retry-after": "0" }), json(200, written), json(200, written), json(200, true)];
+    replies = [
+      drop,
+      problem(503, "chain_unavailable", { retryable: true }, { "retry-after": "0" }),
+      json(200, written),
+      json(200, written),
+      json(200, true),
+    ];
     await client().removeGroup({ group_id: 1 });
     await client().removeGroup({ group_id: 1 });
     await client().accountExists();
@@ -130,7 +159,9 @@ describe("the SDK's calls", () => {
   });
 
   it("gives up after the retries it was allowed", async () => {
-    replies = Array.from({ length: 9 }, () => problem(503, "executor_unavailable", { retryable: true }, { "retry-after": "0" }));
+    replies = Array.from({ length: 9 }, () =>
+      problem(503, "executor_unavailable", { retryable: true }, { "retry-after": "0" }),
+    );
     const error = await failure(client({ retries: 2 }).accountExists());
     expect([error.code, seen.length]).to.deep.equal(["executor_unavailable", 3]);
   });
@@ -156,7 +187,12 @@ describe("the SDK's calls", () => {
   it("carries the facts, the request id and the status of an error", async () => {
     replies = [problem(402, "insufficient_credit", { required_cents: 1, balance_cents: 0 })];
     const error = await failure(client().removeGroup({ group_id: 1 }));
-    expect(error).to.include({ code: "insufficient_credit", status: 402, requestId: "r-1", message: "about insufficient_credit" });
+    expect(error).to.include({
+      code: "insufficient_credit",
+      status: 402,
+      requestId: "r-1",
+      message: "about insufficient_credit",
+    });
     expect(error.facts).to.deep.equal({ required_cents: 1, balance_cents: 0 });
   });
 
@@ -179,7 +215,9 @@ describe("the SDK's calls", () => {
   });
 
   it("names a service that is not there, and a page that is not the service's", async () => {
-    expect((await failure(createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 }).limits())).code).to.equal("network_failed");
+    expect((await failure(createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 }).limits())).code).to.equal(
+      "network_failed",
+    );
     replies = [(response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>")];
     expect((await failure(client().limits())).code).to.equal("unexpected_answer");
     replies = [(response) => response.writeHead(404, { "content-type": "text/html" }).end("<html>")];
@@ -205,18 +243,31 @@ describe("the SDK's calls", () => {
     for (const apiKey of ["", "short", `${KEY}\r\nx: y`, `0x${"b2".repeat(32)}`, KEY.slice(0, -1)]) {
       expect(() => createClient({ baseUrl: origin(), apiKey }))
         .to.throw(ClientError)
-        .that.satisfies((error: ClientError) => error.code === "invalid_argument" && (apiKey === "" || !error.message.includes(apiKey)));
+        .that.satisfies(
+          (error: ClientError) =>
+            error.code === "invalid_argument" && (apiKey === "" || !error.message.includes(apiKey)),
+        );
     }
-    for (const baseUrl of ["", "keys.example", "ftp://keys.example", "https://user:pass@keys.example", "https://keys.example?x=1"]) {
+    for (const baseUrl of [
+      "",
+      "keys.example",
+      "ftp://keys.example",
+      "https://user:pass@keys.example",
+      "https://keys.example?x=1",
+    ]) {
       expect(() => createClient({ baseUrl })).to.throw(ClientError, "baseUrl");
     }
-    expect(() => createClient({ baseUrl: origin(), apiKey: KEY, identityToken: "t" })).to.throw(ClientError, "not both");
+    expect(() => createClient({ baseUrl: origin(), apiKey: KEY, identityToken: "t" })).to.throw(
+      ClientError,
+      "not both",
+    );
   });
 
   it("shows its key neither when printed nor in an error", async () => {
     replies = [problem(401, "unknown_key"), drop];
     const errors = [await failure(client().accountExists()), await failure(client({ retries: 0 }).accountExists())];
-    for (const shown of [client(), ...errors]) expect(inspect(shown, { depth: 10, showHidden: true }) + JSON.stringify(shown)).not.to.include(KEY);
+    for (const shown of [client(), ...errors])
+      expect(inspect(shown, { depth: 10, showHidden: true }) + JSON.stringify(shown)).not.to.include(KEY);
   });
 
   it("sends nothing that a header cannot hold, and does not repeat it", async () => {
@@ -249,7 +300,9 @@ describe("the SDK's calls", () => {
 
   it("walks a list to its end", async () => {
     const items = Array.from({ length: 5 }, (_, at) => ({ id: String(at) }));
-    replies = [items.slice(0, 2), items.slice(2, 4), items.slice(4)].map((page) => json(200, page, { "x-total-count": "5" }));
+    replies = [items.slice(0, 2), items.slice(2, 4), items.slice(4)].map((page) =>
+      json(200, page, { "x-total-count": "5" }),
+    );
     const all: string[] = [];
     for await (const group of everyItem(client().listGroups, {}, 2)) all.push(group.id);
     expect(all).to.deep.equal(["0", "1", "2", "3", "4"]);

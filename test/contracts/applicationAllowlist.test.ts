@@ -16,7 +16,11 @@ import { count, SEED } from "../support/counts";
 import { must } from "../support/must";
 
 const DELAY = 7n * 24n * 3600n;
-const [FIRST, SECOND, THIRD] = ["first", "second", "third"].map((name) => ethers.sha256(ethers.toUtf8Bytes(name))) as [string, string, string];
+const [FIRST, SECOND, THIRD] = ["first", "second", "third"].map((name) => ethers.sha256(ethers.toUtf8Bytes(name))) as [
+  string,
+  string,
+  string,
+];
 const [DEVICE, OTHER_DEVICE] = [ethers.id("device"), ethers.id("other device")] as [string, string];
 const ANY_DEVICE = ethers.ZeroHash;
 
@@ -33,12 +37,22 @@ const bootInfo = (composeHash: string, deviceId: string) => ({
 });
 
 async function deployed() {
-  const [admin, next, stranger] = (await ethers.getSigners()) as [HardhatEthersSigner, HardhatEthersSigner, HardhatEthersSigner];
-  const list = (await ethers.deployContract("ApplicationAllowlist", [admin.address, DELAY, [FIRST], [DEVICE]])) as unknown as ApplicationAllowlist;
+  const [admin, next, stranger] = (await ethers.getSigners()) as [
+    HardhatEthersSigner,
+    HardhatEthersSigner,
+    HardhatEthersSigner,
+  ];
+  const list = (await ethers.deployContract("ApplicationAllowlist", [
+    admin.address,
+    DELAY,
+    [FIRST],
+    [DEVICE],
+  ])) as unknown as ApplicationAllowlist;
   return { list, admin, next, stranger };
 }
 
-const ask = async (list: ApplicationAllowlist, composeHash: string, deviceId = DEVICE) => Array.from(await list.isAppAllowed(bootInfo(composeHash, deviceId)));
+const ask = async (list: ApplicationAllowlist, composeHash: string, deviceId = DEVICE) =>
+  Array.from(await list.isAppAllowed(bootInfo(composeHash, deviceId)));
 const YES = [true, ""];
 const WAITS = [false, "The compose hash is listed but does not count yet."];
 const UNKNOWN = [false, "The compose hash is not on the allow-list."];
@@ -58,7 +72,9 @@ describe("ApplicationAllowlist", () => {
     const { list } = await loadFixture(deployed);
     const { timestamp } = must(await (await list.addComposeHash(SECOND)).getBlock());
     const activeFrom = BigInt(timestamp) + DELAY;
-    expect(await list.queryFilter(list.filters.ComposeHashAdded(SECOND)).then((logs) => must(logs[0]).args.activeFrom)).to.equal(activeFrom);
+    expect(
+      await list.queryFilter(list.filters.ComposeHashAdded(SECOND)).then((logs) => must(logs[0]).args.activeFrom),
+    ).to.equal(activeFrom);
     await time.increaseTo(activeFrom - 1n);
     expect(await ask(list, SECOND)).to.deep.equal(WAITS);
     await time.increaseTo(activeFrom);
@@ -71,7 +87,8 @@ describe("ApplicationAllowlist", () => {
     await list.addComposeHash(SECOND);
     const before = await list.composeHashes();
     await time.increase(1000);
-    for (const hash of [FIRST, SECOND]) expect(must(await (await list.addComposeHash(hash)).wait()).logs).to.deep.equal([]);
+    for (const hash of [FIRST, SECOND])
+      expect(must(await (await list.addComposeHash(hash)).wait()).logs).to.deep.equal([]);
     expect(must(await (await list.addDevice(DEVICE)).wait()).logs).to.deep.equal([]);
     expect(await list.composeHashes()).to.deep.equal(before);
   });
@@ -80,7 +97,9 @@ describe("ApplicationAllowlist", () => {
     const { list } = await loadFixture(deployed);
     await expect(list.removeComposeHash(FIRST)).to.emit(list, "ComposeHashRemoved").withArgs(FIRST);
     expect(await ask(list, FIRST)).to.deep.equal(UNKNOWN);
-    await expect(list.removeComposeHash(FIRST)).to.be.revertedWithCustomError(list, "UnknownComposeHash").withArgs(FIRST);
+    await expect(list.removeComposeHash(FIRST))
+      .to.be.revertedWithCustomError(list, "UnknownComposeHash")
+      .withArgs(FIRST);
     await list.addComposeHash(FIRST);
     expect(await ask(list, FIRST)).to.deep.equal(WAITS);
     await list.removeComposeHash(FIRST);
@@ -97,7 +116,9 @@ describe("ApplicationAllowlist", () => {
     await expect(list.removeDevice(ANY_DEVICE)).to.emit(list, "DeviceRemoved").withArgs(ANY_DEVICE);
     expect(await ask(list, FIRST, OTHER_DEVICE)).to.deep.equal(WRONG_DEVICE);
     expect(await ask(list, FIRST, DEVICE)).to.deep.equal(YES);
-    await expect(list.removeDevice(OTHER_DEVICE)).to.be.revertedWithCustomError(list, "UnknownDevice").withArgs(OTHER_DEVICE);
+    await expect(list.removeDevice(OTHER_DEVICE))
+      .to.be.revertedWithCustomError(list, "UnknownDevice")
+      .withArgs(OTHER_DEVICE);
   });
 
   it("refuses a compose hash of zero, an admin of zero, and a delay nothing outlives", async () => {
@@ -105,7 +126,10 @@ describe("ApplicationAllowlist", () => {
     const factory = await ethers.getContractFactory("ApplicationAllowlist");
     await expect(list.addComposeHash(ethers.ZeroHash)).to.be.revertedWithCustomError(list, "ZeroComposeHash");
     await expect(factory.deploy(ethers.ZeroAddress, DELAY, [], [])).to.be.revertedWithCustomError(list, "ZeroAddress");
-    await expect(factory.deploy(admin.address, DELAY, [ethers.ZeroHash], [])).to.be.revertedWithCustomError(list, "ZeroComposeHash");
+    await expect(factory.deploy(admin.address, DELAY, [ethers.ZeroHash], [])).to.be.revertedWithCustomError(
+      list,
+      "ZeroComposeHash",
+    );
     const max = 365n * 24n * 3600n;
     await expect(factory.deploy(admin.address, max + 1n, [], []))
       .to.be.revertedWithCustomError(list, "DelayTooLong")
@@ -125,8 +149,12 @@ describe("ApplicationAllowlist", () => {
       proposeAdmin: { args: [stranger.address], admin: "ok", next: "NotAdmin", stranger: "NotAdmin" },
       acceptAdmin: { args: [], admin: "NotPendingAdmin", next: "ok", stranger: "NotPendingAdmin" },
     };
-    const writes = list.interface.fragments.filter((f) => f.type === "function" && !(f as InstanceType<typeof ethers.FunctionFragment>).constant);
-    expect(Object.keys(rows).sort()).to.deep.equal(writes.map((f) => (f as InstanceType<typeof ethers.FunctionFragment>).name).sort());
+    const writes = list.interface.fragments.filter(
+      (f) => f.type === "function" && !(f as InstanceType<typeof ethers.FunctionFragment>).constant,
+    );
+    expect(Object.keys(rows).sort()).to.deep.equal(
+      writes.map((f) => (f as InstanceType<typeof ethers.FunctionFragment>).name).sort(),
+    );
     for (const [name, row] of Object.entries(rows)) {
       for (const [who, signer] of Object.entries({ admin, next, stranger })) {
         const call = list
@@ -135,7 +163,8 @@ describe("ApplicationAllowlist", () => {
           .staticCall(...row.args);
         const wanted = row[who as "admin"];
         if (wanted === "ok") await call;
-        else await expect(call, `${name} by ${who}`).to.be.revertedWithCustomError(list, wanted).withArgs(signer.address);
+        else
+          await expect(call, `${name} by ${who}`).to.be.revertedWithCustomError(list, wanted).withArgs(signer.address);
       }
     }
   });
@@ -181,7 +210,8 @@ describe("ApplicationAllowlist", () => {
         if (event.name.endsWith("Added")) map.set(event.args[0] as string, event.args[1] as bigint);
         else map?.delete(event.args[0] as string);
       }
-      const listed = async (entries: Promise<ApplicationAllowlistEntries>) => new Map((await entries).map(({ value, activeFrom }) => [value, activeFrom]));
+      const listed = async (entries: Promise<ApplicationAllowlistEntries>) =>
+        new Map((await entries).map(({ value, activeFrom }) => [value, activeFrom]));
       expect(await listed(list.composeHashes())).to.deep.equal(maps.ComposeHash);
       expect(await listed(list.devices())).to.deep.equal(maps.Device);
       const now = BigInt(must(await ethers.provider.getBlock("latest")).timestamp);

@@ -1,5 +1,5 @@
-// Where sets change words: groups are kept 224 to a word, members of a group 256 to a page. At each side of each edge every view, decision and scope
-// must be the model's; and the same for pages, strings and limits.
+// Where sets change words: groups are kept 224 to a word, members of a group 256 to a page. At each side of each edge
+// every view, decision and scope must be the model's; and the same for pages, strings and limits.
 import { setStorageAt } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ethers } from "hardhat";
@@ -21,7 +21,8 @@ async function growTo(world: World, last: bigint): Promise<void> {
   for (let at = must(model.state.accounts.get(ALICE_ID)).lastGroupId; at < last;) {
     const step = last - at < 50n ? last - at : 50n;
     await payer.multicall(Array<string>(Number(step)).fill(encoded));
-    for (let i = 0n; i < step; i++) model.call(cast.payer.address, "addGroup", [ALICE_ID, "", "", [], []], model.lastTime);
+    for (let i = 0n; i < step; i++)
+      model.call(cast.payer.address, "addGroup", [ALICE_ID, "", "", [], []], model.lastTime);
     at += step;
   }
 }
@@ -42,11 +43,21 @@ describe("Boundaries of group words", () => {
       await world.do(payer, "addPkpToGroup", ALICE_ID, groupId, ALICE_PKP);
       await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, named, [groupId]));
       await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, wildcard, ALL));
-      await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, ALICE_KEY, [groupId - 1n, groupId + 1n, groupId - 1n]));
+      await world.do(
+        payer,
+        "setUsageApiKey",
+        ...executeKey(ALICE_ID, ALICE_KEY, [groupId - 1n, groupId + 1n, groupId - 1n]),
+      );
       const may = (key: bigint) => manager.canUseWalletInAction(key, cid(2), ALICE_PKP);
-      expect([await may(named), await may(wildcard), await may(ALICE_ID), await may(ALICE_KEY)]).to.deep.equal([true, true, true, false]);
+      expect([await may(named), await may(wildcard), await may(ALICE_ID), await may(ALICE_KEY)]).to.deep.equal([
+        true,
+        true,
+        true,
+        false,
+      ]);
       for (const other of [groupId - 1n, groupId, groupId + 1n]) {
-        for (const scope of [0, 4, 5, 6]) expect(await manager.hasScope(named, scope, other)).to.equal(other === groupId);
+        for (const scope of [0, 4, 5, 6])
+          expect(await manager.hasScope(named, scope, other)).to.equal(other === groupId);
       }
       const key = await manager.getUsageApiKey(ALICE_KEY);
       expect([...key.executeInGroups]).to.deep.equal([groupId - 1n, groupId + 1n]);
@@ -72,6 +83,24 @@ describe("Boundaries of group words", () => {
     await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, key, ALL));
     expect(await world.manager.canUseWalletInAction(key, cid(77), ALICE_PKP)).to.equal(true);
     expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(77), ALICE_PKP)).to.equal(false);
+  });
+
+  it("an action that is removed and listed again starts from nothing, in every word; others in the same words stay", async () => {
+    const { world, payer } = await staged(manyGroups);
+    const may = (action: bigint) => world.manager.canUseWalletInAction(ALICE_ID, action, ALICE_PKP);
+    for (const groupId of EDGES) await world.do(payer, "addPkpToGroup", ALICE_ID, groupId, ALICE_PKP);
+    for (const action of [cid(2), cid(3)])
+      for (const groupId of EDGES) await world.do(payer, "addActionToGroup", ALICE_ID, groupId, action);
+    expect([await may(cid(2)), await may(cid(3))]).to.deep.equal([true, true]);
+    await world.do(payer, "removeAction", ALICE_ID, cid(2));
+    await world.do(payer, "addAction", ALICE_ID, "", "", cid(2));
+    expect([await may(cid(2)), await may(cid(3))]).to.deep.equal([false, true]);
+    for (const groupId of EDGES)
+      expect((await world.manager.getGroup(ALICE_ID, groupId)).actionCount, `group ${groupId}`).to.equal(1n);
+    await world.do(payer, "addActionToGroup", ALICE_ID, LAST, cid(2)); // a group without a PKP
+    expect(await may(cid(2))).to.equal(false);
+    for (const groupId of EDGES)
+      expect(await world.call(payer, "removeActionFromGroup", [ALICE_ID, groupId, cid(2)])).to.equal("NotInGroup");
   });
 
   it("replacing a key's lists leaves nothing of the old ones, in any word", async () => {
@@ -103,11 +132,51 @@ describe("Boundaries of member pages", () => {
     const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
     expect(total).to.equal(BigInt(wanted.length));
     expect(items.map((item) => item.actionHash)).to.deep.equal(wanted);
-    const pages = await Promise.all([0, 200, 400].map((offset) => world.manager.listActionsInGroup(ALICE_ID, 1n, offset, 200)));
+    const pages = await Promise.all(
+      [0, 200, 400].map((offset) => world.manager.listActionsInGroup(ALICE_ID, 1n, offset, 200)),
+    );
     expect(pages.flatMap((page) => page.items.map((item) => item.actionHash))).to.deep.equal(wanted);
     await world.do(payer, "updateGroup", ALICE_ID, 1n, "", "", [cid(600), cid(256)], []);
     expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(2n);
     await expectViewsOfSmall(world);
+  }).timeout(60_000);
+
+  it("a group lists, pages, counts and drops PKPs on both sides of a page edge", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer } = world.cast;
+    const wallets = [ALICE_PKP, ...Array.from({ length: 300 }, (_, i) => walletOf(`pkp ${i + 2}`))];
+    const register = (wallet: string): [bigint, string, bigint, string, string] => [
+      ALICE_ID,
+      wallet,
+      pathFor(ALICE_ID, wallet),
+      "",
+      "",
+    ];
+    for (let i = 1; i < wallets.length; i += 50) {
+      const calls = wallets.slice(i, i + 50).map(register);
+      await world.manager
+        .connect(payer)
+        .multicall(calls.map((args) => world.manager.interface.encodeFunctionData("registerWalletDerivation", args)));
+      for (const args of calls) world.model.call(payer.address, "registerWalletDerivation", args, world.model.lastTime);
+    }
+    for (let i = 1; i < wallets.length; i += 100)
+      await world.do(payer, "changeGroupMembers", ALICE_ID, 1n, [], [], wallets.slice(i, i + 100), []);
+    const shown = async (offset: number, limit: number) => {
+      const { items, total } = await world.manager.listPkpsInGroup(ALICE_ID, 1n, offset, limit);
+      return { wallets: items.map(({ pkpId }) => pkpId), numbers: items.map(({ number }) => number), total };
+    };
+    const numbers = wallets.map((_, i) => BigInt(i + 1));
+    expect(await shown(0, 1000)).to.deep.equal({ wallets, numbers, total: BigInt(wallets.length) });
+    for (const offset of [254, 255, 256, 257]) {
+      expect(await shown(offset, 3)).to.deep.equal({
+        wallets: wallets.slice(offset, offset + 3),
+        numbers: numbers.slice(offset, offset + 3),
+        total: BigInt(wallets.length),
+      });
+    }
+    await world.do(payer, "updateGroup", ALICE_ID, 1n, "group", "", [cid(1)], wallets.slice(250, 260));
+    expect((await shown(0, 1000)).wallets).to.deep.equal(wallets.slice(250, 260));
+    expect((await world.manager.getGroup(ALICE_ID, 1n)).pkpCount).to.equal(10n);
   }).timeout(60_000);
 
   it("an account with more actions than the pages of a group can tell apart still lists and drops them", async () => {
@@ -126,7 +195,9 @@ describe("Boundaries of member pages", () => {
     }
     const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
     expect(total).to.equal(5n);
-    expect(items.map((item) => item.actionHash)).to.deep.equal([...must(must(world.model.state.accounts.get(ALICE_ID)).groups.get(1n)).actions]);
+    expect(items.map((item) => item.actionHash)).to.deep.equal([
+      ...must(must(world.model.state.accounts.get(ALICE_ID)).groups.get(1n)).actions,
+    ]);
     await world.do(payer, "updateGroup", ALICE_ID, 1n, "", "", [cid(1)], []);
     expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(1n);
   });
@@ -135,7 +206,9 @@ describe("Boundaries of member pages", () => {
   async function accountSlot(world: World): Promise<string> {
     const address = await world.manager.getAddress();
     for (let position = 0; position < 20; position++) {
-      const slot = ethers.keccak256(ethers.AbiCoder.defaultAbiCoder().encode(["uint256", "uint256"], [ALICE_ID, position]));
+      const slot = ethers.keccak256(
+        ethers.AbiCoder.defaultAbiCoder().encode(["uint256", "uint256"], [ALICE_ID, position]),
+      );
       const word = await ethers.provider.getStorage(address, slot);
       if (word.toLowerCase().endsWith(world.cast.alice.address.slice(2).toLowerCase())) return slot;
     }
@@ -146,6 +219,7 @@ describe("Boundaries of member pages", () => {
   async function expectViewsOfSmall(world: World): Promise<void> {
     const state = structuredClone(world.model.state);
     state.accounts.delete(ALICE_ID);
+    for (const [id, key] of state.keys) if (key.accountId === ALICE_ID) state.keys.delete(id);
     await expectViews(world.manager, state);
   }
 });
@@ -224,13 +298,18 @@ describe("Boundaries of pages, strings and ids", () => {
     const { manager } = world;
     expect(await world.call(payer, "newAccount", [0n, true, "", "", alice.address])).to.equal("ZeroId");
     expect(await world.call(payer, "newAccount", [1n, true, "", "", ANY_PKP])).to.equal("ZeroAddress");
-    expect(await world.call(payer, "newAccount", [1n, true, "", "", await manager.getAddress()])).to.equal("OwnerIsThisContract");
+    expect(await world.call(payer, "newAccount", [1n, true, "", "", await manager.getAddress()])).to.equal(
+      "OwnerIsThisContract",
+    );
     expect(await world.call(payer, "setUsageApiKey", executeKey(ALICE_ID, 0n, ALL))).to.equal("ZeroId");
-    expect(await world.call(payer, "registerWalletDerivation", [ALICE_ID, ANY_PKP, pathFor(ALICE_ID, "x"), "", ""])).to.equal("ZeroAddress");
+    expect(
+      await world.call(payer, "registerWalletDerivation", [ALICE_ID, ANY_PKP, pathFor(ALICE_ID, "x"), "", ""]),
+    ).to.equal("ZeroAddress");
     expect(await world.call(payer, "addAction", [ALICE_ID, "", "", 0n])).to.equal("ActionZero");
     expect(await world.call(payer, "removeAction", [ALICE_ID, 0n])).to.equal("UnknownAction");
     expect(await world.call(payer, "transferOwnership", [ALICE_ID, ANY_PKP])).to.equal("ZeroAddress");
-    for (const number of [0, 2]) await expect(manager.pkpByNumber(ALICE_ID, number)).to.be.revertedWithCustomError(manager, "UnknownPkpNumber");
+    for (const number of [0, 2])
+      await expect(manager.pkpByNumber(ALICE_ID, number)).to.be.revertedWithCustomError(manager, "UnknownPkpNumber");
     expect(await manager.pkpByNumber(ALICE_ID, 1)).to.equal(ALICE_PKP);
     await expect(manager.getGroup(ALICE_ID, 0)).to.be.revertedWithCustomError(manager, "GroupZero");
     const { accountId, live, owner } = await manager.getKey(0);
@@ -243,6 +322,9 @@ describe("Boundaries of pages, strings and ids", () => {
     const { manager } = world;
     const from = ANY_PKP;
     const data = manager.interface.encodeFunctionData("addGroup", [number("nobody"), "", "", [], []]);
-    await expect(ethers.provider.call({ to: await manager.getAddress(), from, data })).to.be.revertedWithCustomError(manager, "NotAuthorized");
+    await expect(ethers.provider.call({ to: await manager.getAddress(), from, data })).to.be.revertedWithCustomError(
+      manager,
+      "NotAuthorized",
+    );
   });
 });

@@ -11,7 +11,11 @@ describe("docs/events.md", () => {
   it("shows every event of the contract with a sample that the contract really emitted", async () => {
     const { restore } = await takeSnapshot(); // the page's life is in the future
     const config = await prettier.resolveConfig(PAGE);
-    const page = await prettier.format(await eventsPage(await everyEvent()), { ...config, parser: "markdown", plugins: [] });
+    const page = await prettier.format(await eventsPage(await everyEvent()), {
+      ...config,
+      parser: "markdown",
+      plugins: [],
+    });
     await restore();
     if (process.env.KEYWRIGHT_WRITE_DOCS === "1") writeFileSync(PAGE, page);
     expect(readFileSync(PAGE, "utf8")).to.equal(page);

@@ -1,6 +1,7 @@
-// Invariants 1 to 10: random histories of several accounts, strangers and payers included. After each call the contract must have ended as the
-// model says, with the same error or the same events; after each history every view must say what the model says, every decision must be the
-// model's, and the state rebuilt from the events alone must be the same again.
+// Invariants 1 to 10: random histories of several accounts, strangers and payers included. After each call the contract
+// must have ended as the model says, with the same error or the same events; after each history every view must say
+// what the model says, every decision must be the model's, and the state rebuilt from the events alone must be the same
+// again.
 import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import fc from "fast-check";
@@ -38,14 +39,33 @@ function vocabulary(cast: Cast) {
     { weight: 1, arbitrary: oneOf([0n, number("nobody")]) },
   );
   const key = fc.oneof({ weight: 9, arbitrary: oneOf(keyIds) }, { weight: 1, arbitrary: oneOf([...ids, 0n]) });
-  const groupId = fc.oneof({ weight: 8, arbitrary: oneOf([1n, 2n, 3n, 4n]) }, { weight: 1, arbitrary: oneOf([0n, 5n, 9n, 1n << 64n]) });
-  const action = fc.oneof({ weight: 8, arbitrary: oneOf([1, 2, 3, 4].map(cid)) }, { weight: 1, arbitrary: fc.constant(0n) });
-  const pkp = fc.oneof({ weight: 8, arbitrary: oneOf([1, 2, 3, 4].map((i) => walletOf(`pkp ${i}`))) }, { weight: 1, arbitrary: fc.constant(ANY_PKP) });
-  const path = fc.tuple(id, oneOf([1n, 1n, 1n, 2n, 3n]), oneOf(["a", "b"])).map(([of, kind, label]) => pathFor(of, label, kind));
-  const name = fc.oneof({ weight: 20, arbitrary: oneOf(["", "name", "näme", "x".repeat(40)]) }, { weight: 1, arbitrary: fc.constant("x".repeat(129)) });
-  const description = fc.oneof({ weight: 20, arbitrary: oneOf(["", "text", "y".repeat(100)]) }, { weight: 1, arbitrary: fc.constant("y".repeat(1025)) });
+  const groupId = fc.oneof(
+    { weight: 8, arbitrary: oneOf([1n, 2n, 3n, 4n]) },
+    { weight: 1, arbitrary: oneOf([0n, 5n, 9n, 1n << 64n]) },
+  );
+  const action = fc.oneof(
+    { weight: 8, arbitrary: oneOf([1, 2, 3, 4].map(cid)) },
+    { weight: 1, arbitrary: fc.constant(0n) },
+  );
+  const pkp = fc.oneof(
+    { weight: 8, arbitrary: oneOf([1, 2, 3, 4].map((i) => walletOf(`pkp ${i}`))) },
+    { weight: 1, arbitrary: fc.constant(ANY_PKP) },
+  );
+  const path = fc
+    .tuple(id, oneOf([1n, 1n, 1n, 2n, 3n]), oneOf(["a", "b"]))
+    .map(([of, kind, label]) => pathFor(of, label, kind));
+  const name = fc.oneof(
+    { weight: 20, arbitrary: oneOf(["", "name", "näme", "x".repeat(40)]) },
+    { weight: 1, arbitrary: fc.constant("x".repeat(129)) },
+  );
+  const description = fc.oneof(
+    { weight: 20, arbitrary: oneOf(["", "text", "y".repeat(100)]) },
+    { weight: 1, arbitrary: fc.constant("y".repeat(1025)) },
+  );
   const expiration = oneOf([0n, 0n, 0n, START + 60n, START + 400n, 5n, 1n << 40n]);
-  const list = fc.array(fc.oneof({ weight: 3, arbitrary: oneOf([0n, 1n, 2n]) }, { weight: 1, arbitrary: groupId }), { maxLength: 3 });
+  const list = fc.array(fc.oneof({ weight: 3, arbitrary: oneOf([0n, 1n, 2n]) }, { weight: 1, arbitrary: groupId }), {
+    maxLength: 3,
+  });
   return {
     id,
     actor: fc.oneof({ weight: 2, arbitrary: id }, { weight: 1, arbitrary: key }),
@@ -73,7 +93,22 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
     [1, "convertToChainSecuredAccount", v.actor, v.person],
     [1, "transferOwnership", v.actor, v.person],
     [2, "updateAccountMetadata", v.actor, ...labels],
-    [8, "setUsageApiKey", v.actor, v.key, v.expiration, balance, ...labels, flag, flag, flag, v.list, v.list, v.list, v.list],
+    [
+      8,
+      "setUsageApiKey",
+      v.actor,
+      v.key,
+      v.expiration,
+      balance,
+      ...labels,
+      flag,
+      flag,
+      flag,
+      v.list,
+      v.list,
+      v.list,
+      v.list,
+    ],
     [2, "updateUsageApiKeyMetadata", v.actor, v.key, ...labels],
     [2, "removeUsageApiKey", v.actor, v.key],
     [1, "revokeAllUsageApiKeys", v.actor],
@@ -103,9 +138,15 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
     [2, "acceptAdmin"],
   ];
   const someone = fc.constantFrom<Call[0]>("payer", "otherPayer", "alice", "bob", "carol", "stranger", "admin");
-  const sender = fc.oneof({ weight: 4, arbitrary: fc.constant<Call[0]>("rightful") }, { weight: 1, arbitrary: someone });
+  const sender = fc.oneof(
+    { weight: 4, arbitrary: fc.constant<Call[0]>("rightful") },
+    { weight: 1, arbitrary: someone },
+  );
   const later = fc.constantFrom(1, 1, 1, 1, 30);
-  const calls = shapes.map(([weight, name, ...args]) => ({ weight, arbitrary: fc.tuple(sender, fc.constant(name), fc.tuple(...args), later) }));
+  const calls = shapes.map(([weight, name, ...args]) => ({
+    weight,
+    arbitrary: fc.tuple(sender, fc.constant(name), fc.tuple(...args), later),
+  }));
   return fc.oneof(...(calls as unknown as { weight: number; arbitrary: fc.Arbitrary<Call> }[]));
 }
 
@@ -126,15 +167,33 @@ async function furnished(): Promise<World> {
     await world.do(signer, "addGroup", id, "one", "", [cid(1)], [walletOf(pkp)]);
     await world.do(signer, "addGroup", id, "two", "", [0n], []);
   }
-  await world.do(payer, "setUsageApiKey", managedIds[0], keyIds[0], 0n, 0n, "k", "", true, true, true, [0n], [0n], [1n], [1n]);
+  await world.do(
+    payer,
+    "setUsageApiKey",
+    managedIds[0],
+    keyIds[0],
+    0n,
+    0n,
+    "k",
+    "",
+    true,
+    true,
+    true,
+    [0n],
+    [0n],
+    [1n],
+    [1n],
+  );
   await world.do(alice, "newChainSecuredAccount", "alice's", "");
   return world;
 }
 
 /** Somebody who may make this call, as far as the first argument tells. */
 function rightful({ model, cast }: World, name: string, [id]: unknown[]): keyof Cast {
-  const nameOf = (address: string) => (Object.keys(cast) as (keyof Cast)[]).find((who) => cast[who].address === address);
-  if (name.includes("Admin") || name.includes("ApiPayer")) return nameOf(name === "acceptAdmin" ? model.state.pendingAdmin : model.state.admin) ?? "admin";
+  const nameOf = (address: string) =>
+    (Object.keys(cast) as (keyof Cast)[]).find((who) => cast[who].address === address);
+  if (name.includes("Admin") || name.includes("ApiPayer"))
+    return nameOf(name === "acceptAdmin" ? model.state.pendingAdmin : model.state.admin) ?? "admin";
   const account = model.state.accounts.get(id as bigint);
   const payer = nameOf(payersAt(model.state, model.lastTime)[0] ?? "") ?? "payer";
   return account && !account.managed ? (nameOf(account.owner) ?? "alice") : payer;
@@ -143,9 +202,12 @@ function rightful({ model, cast }: World, name: string, [id]: unknown[]): keyof 
 const WITHOUT_ACCOUNT = /^new|Admin|ApiPayer/;
 const GROUP_ARGUMENT: Record<string, number> = { updateActionMetadata: 2 };
 
-const groupArgument = (name: string): number | undefined => GROUP_ARGUMENT[name] ?? (/Group/.test(name) && name !== "addGroup" ? 1 : undefined);
+const groupArgument = (name: string): number | undefined =>
+  GROUP_ARGUMENT[name] ?? (/Group/.test(name) && name !== "addGroup" ? 1 : undefined);
 
-/** Bends a call's arguments to what exists, so that histories get somewhere; one call in five stays as it was thrown. */
+/**
+ * Bends a call's arguments to what exists, so that histories get somewhere; one call in five stays as it was thrown.
+ */
 function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
   if (WITHOUT_ACCOUNT.test(name)) return thrown;
   const args = [...thrown];
@@ -154,15 +216,27 @@ function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
   const account = must(model.state.accounts.get(accountId));
   const at = groupArgument(name);
   const groups = [...account.groups.keys()];
-  if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint)) args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
+  if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint))
+    args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
   if (name === "registerWalletDerivation") args[2] = pathFor(accountId, "a", (args[2] as bigint) >> 248n);
   if (/^(remove|update)UsageApiKey/.test(name)) args[1] = account.keys[0] ?? args[1];
   if (name === "updateActionMetadata") args[1] = [...account.actions.keys()][0] ?? args[1];
   if (name !== "setUsageApiKey") return args;
-  return args.map((arg) => (Array.isArray(arg) ? arg.filter((groupId: bigint) => groupId <= account.lastGroupId) : arg));
+  return args.map((arg) =>
+    Array.isArray(arg) ? arg.filter((groupId: bigint) => groupId <= account.lastGroupId) : arg,
+  );
 }
 
-const SCOPES = ["execute", "createPkps", "createGroups", "deleteGroups", "manageActions", "addPkp", "removePkp", "ownerOnly"] as const;
+const SCOPES = [
+  "execute",
+  "createPkps",
+  "createGroups",
+  "deleteGroups",
+  "manageActions",
+  "addPkp",
+  "removePkp",
+  "ownerOnly",
+] as const;
 const REASONS = [
   "None",
   "UnknownKey",
@@ -180,7 +254,13 @@ async function expectKey({ manager, model }: World, key: bigint): Promise<void> 
   const info = await manager.getKey(key, { blockTag: "latest" });
   const account = model.state.accounts.get(model.accountOf(key));
   const usageKey = model.state.accounts.has(key) ? undefined : model.state.keys.get(key);
-  const whose = [model.accountOf(key), model.state.accounts.has(key), model.acts(key), account?.managed ?? false, account?.owner ?? ANY_PKP];
+  const whose = [
+    model.accountOf(key),
+    model.state.accounts.has(key),
+    model.acts(key),
+    account?.managed ?? false,
+    account?.owner ?? ANY_PKP,
+  ];
   const terms = [usageKey?.expiration ?? 0n, usageKey?.balance ?? 0n, account?.frozen ?? false];
   expect(Array.from(info as unknown as unknown[])).to.deep.equal([...whose, ...terms]);
 }
@@ -198,7 +278,12 @@ async function expectDecisions(world: World): Promise<void> {
       for (const pkp of [walletOf("pkp 1"), walletOf("pkp 2"), walletOf("none"), ANY_PKP]) {
         const wanted = model.explain(key, action, pkp);
         const answer = await manager.explainExecution(key, action, pkp, at);
-        const got = { reason: REASONS[Number(answer.reason)], byName: answer.actionByName, path: answer.derivationPath, deniedOps: answer.deniedOps };
+        const got = {
+          reason: REASONS[Number(answer.reason)],
+          byName: answer.actionByName,
+          path: answer.derivationPath,
+          deniedOps: answer.deniedOps,
+        };
         expect([answer.blockNumber, answer.blockTimestamp]).to.deep.equal([BigInt(number), BigInt(timestamp)]);
         expect(got, `explainExecution ${key} ${action} ${pkp}`).to.deep.equal(wanted);
         expect(answer.allowed).to.equal(wanted.reason === "None");
@@ -210,7 +295,9 @@ async function expectDecisions(world: World): Promise<void> {
     }
     for (const [scope, name] of SCOPES.entries()) {
       for (const groupId of [0n, 1n, 2n, 3n, 9n])
-        expect(await manager.hasScope(key, scope, groupId, at), `hasScope ${name} ${groupId}`).to.equal(model.hasScope(key, name, groupId));
+        expect(await manager.hasScope(key, scope, groupId, at), `hasScope ${name} ${groupId}`).to.equal(
+          model.hasScope(key, name, groupId),
+        );
     }
   }
 }
@@ -236,7 +323,9 @@ describe("Histories", () => {
       await ethers.provider.send("evm_revert", [snapshot]);
     });
     await fc.assert(property, { numRuns: HISTORIES, seed: SEED, endOnFailure: true });
-    const neverSucceeded = [...new Set([...ends].map((end) => must(end.split(" ")[0])))].filter((name) => !ends.has(`${name} ok`));
+    const neverSucceeded = [...new Set([...ends].map((end) => must(end.split(" ")[0])))].filter(
+      (name) => !ends.has(`${name} ok`),
+    );
     expect(neverSucceeded, "functions that never succeeded").to.deep.equal([]);
   });
 });

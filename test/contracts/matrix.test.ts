@@ -1,5 +1,5 @@
-// Invariants 2, 6 and 8: who may call what. One table row for each way to call a function; each row meets every caller, every kind of key and
-// every kind of group. A new external function without a row fails the first test.
+// Invariants 2, 6 and 8: who may call what. One table row for each way to call a function; each row meets every caller,
+// every kind of key and every kind of group. A new external function without a row fails the first test.
 import { expect } from "chai";
 import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { type ethers } from "hardhat";
@@ -24,7 +24,15 @@ interface Ask {
   things: Things;
 }
 
-const SCOPES = ["createGroups", "deleteGroups", "createPkps", "manageActions", "addPkp", "removePkp", "execute"] as const;
+const SCOPES = [
+  "createGroups",
+  "deleteGroups",
+  "createPkps",
+  "manageActions",
+  "addPkp",
+  "removePkp",
+  "execute",
+] as const;
 type Scope = (typeof SCOPES)[number];
 type Rule = "owner" | { scopes: Scope[]; wildcard?: Scope[] };
 
@@ -42,14 +50,28 @@ const ROWS: Row[] = [
   { fn: "convertToChainSecuredAccount", rule: "owner", args: ({ actor }) => [actor, walletOf("new owner")] },
   { fn: "transferOwnership", rule: "owner", args: ({ actor }) => [actor, walletOf("new owner")] },
   { fn: "updateAccountMetadata", rule: "owner", args: ({ actor }) => [actor, "n", "d"] },
-  { fn: "setUsageApiKey", how: "new", rule: "owner", args: ({ actor }) => [actor, number("fresh"), 0, 0, "", "", true, true, true, [0], [0], [0], [0]] },
-  { fn: "setUsageApiKey", how: "itself", rule: "owner", args: ({ actor, things }) => [actor, things.key, 0, 0, "", "", true, true, true, [0], [0], [0], [0]] },
+  {
+    fn: "setUsageApiKey",
+    how: "new",
+    rule: "owner",
+    args: ({ actor }) => [actor, number("fresh"), 0, 0, "", "", true, true, true, [0], [0], [0], [0]],
+  },
+  {
+    fn: "setUsageApiKey",
+    how: "itself",
+    rule: "owner",
+    args: ({ actor, things }) => [actor, things.key, 0, 0, "", "", true, true, true, [0], [0], [0], [0]],
+  },
   { fn: "setAccountFrozen", rule: "owner", args: ({ actor }) => [actor, true] },
   { fn: "revokeAllUsageApiKeys", rule: "owner", args: ({ actor }) => [actor] },
   { fn: "setPkpOps", rule: "owner", args: ({ actor, things }) => [actor, things.pkp, 1] },
   { fn: "updateUsageApiKeyMetadata", rule: "owner", args: ({ actor, things }) => [actor, things.key, "n", "d"] },
   { fn: "removeUsageApiKey", rule: "owner", args: ({ actor, things }) => [actor, things.key] },
-  { fn: "registerWalletDerivation", rule: needs("createPkps"), args: ({ actor, things }) => [actor, walletOf("fresh"), pathFor(things.id, "fresh"), "", ""] },
+  {
+    fn: "registerWalletDerivation",
+    rule: needs("createPkps"),
+    args: ({ actor, things }) => [actor, walletOf("fresh"), pathFor(things.id, "fresh"), "", ""],
+  },
   { fn: "updatePkpMetadata", rule: "owner", args: ({ actor, things }) => [actor, things.pkp, "n", "d"] },
   { fn: "addGroup", how: "empty", rule: needs("createGroups"), args: ({ actor }) => [actor, "", "", [], []] },
   {
@@ -65,11 +87,27 @@ const ROWS: Row[] = [
     args: ({ actor, things }) => [actor, "", "", [], [things.pkp]],
   },
   { fn: "addGroup", how: "with any action", rule: "owner", args: ({ actor }) => [actor, "", "", [cid(1), 0n], []] },
-  { fn: "addGroup", how: "with any PKP", rule: "owner", args: ({ actor, things }) => [actor, "", "", [], [things.pkp, ANY_PKP]] },
-  { fn: "updateGroup", rule: "owner", grouped: true, args: ({ actor, group, things }) => [actor, group, "", "", [cid(1)], [things.pkp]] },
+  {
+    fn: "addGroup",
+    how: "with any PKP",
+    rule: "owner",
+    args: ({ actor, things }) => [actor, "", "", [], [things.pkp, ANY_PKP]],
+  },
+  {
+    fn: "updateGroup",
+    rule: "owner",
+    grouped: true,
+    args: ({ actor, group, things }) => [actor, group, "", "", [cid(1)], [things.pkp]],
+  },
   { fn: "updateGroupMetadata", rule: "owner", grouped: true, args: ({ actor, group }) => [actor, group, "n", "d"] },
   { fn: "removeGroup", rule: needs("deleteGroups"), grouped: true, args: ({ actor, group }) => [actor, group] },
-  { fn: "changeGroupMembers", how: "nothing", rule: "owner", grouped: true, args: ({ actor, group }) => [actor, group, [], [], [], []] },
+  {
+    fn: "changeGroupMembers",
+    how: "nothing",
+    rule: "owner",
+    grouped: true,
+    args: ({ actor, group }) => [actor, group, [], [], [], []],
+  },
   {
     fn: "changeGroupMembers",
     how: "add an action",
@@ -105,14 +143,52 @@ const ROWS: Row[] = [
     grouped: true,
     args: ({ actor, group, things }) => [actor, group, [], [], [things.otherPkp], [things.pkp]],
   },
-  { fn: "changeGroupMembers", how: "any action", rule: "owner", grouped: true, args: ({ actor, group }) => [actor, group, [0n], [], [], []] },
-  { fn: "changeGroupMembers", how: "any PKP", rule: "owner", grouped: true, args: ({ actor, group }) => [actor, group, [], [], [ANY_PKP], []] },
-  { fn: "addActionToGroup", rule: needs("manageActions"), grouped: true, args: ({ actor, group }) => [actor, group, cid(5)] },
+  {
+    fn: "changeGroupMembers",
+    how: "any action",
+    rule: "owner",
+    grouped: true,
+    args: ({ actor, group }) => [actor, group, [0n], [], [], []],
+  },
+  {
+    fn: "changeGroupMembers",
+    how: "any PKP",
+    rule: "owner",
+    grouped: true,
+    args: ({ actor, group }) => [actor, group, [], [], [ANY_PKP], []],
+  },
+  {
+    fn: "addActionToGroup",
+    rule: needs("manageActions"),
+    grouped: true,
+    args: ({ actor, group }) => [actor, group, cid(5)],
+  },
   { fn: "addActionToGroup", how: "any", rule: "owner", grouped: true, args: ({ actor, group }) => [actor, group, 0n] },
-  { fn: "removeActionFromGroup", rule: needs("manageActions"), grouped: true, args: ({ actor, group }) => [actor, group, cid(1)] },
-  { fn: "addPkpToGroup", rule: needs("addPkp"), grouped: true, args: ({ actor, group, things }) => [actor, group, things.otherPkp] },
-  { fn: "addPkpToGroup", how: "any", rule: "owner", grouped: true, args: ({ actor, group }) => [actor, group, ANY_PKP] },
-  { fn: "removePkpFromGroup", rule: needs("removePkp"), grouped: true, args: ({ actor, group, things }) => [actor, group, things.pkp] },
+  {
+    fn: "removeActionFromGroup",
+    rule: needs("manageActions"),
+    grouped: true,
+    args: ({ actor, group }) => [actor, group, cid(1)],
+  },
+  {
+    fn: "addPkpToGroup",
+    rule: needs("addPkp"),
+    grouped: true,
+    args: ({ actor, group, things }) => [actor, group, things.otherPkp],
+  },
+  {
+    fn: "addPkpToGroup",
+    how: "any",
+    rule: "owner",
+    grouped: true,
+    args: ({ actor, group }) => [actor, group, ANY_PKP],
+  },
+  {
+    fn: "removePkpFromGroup",
+    rule: needs("removePkp"),
+    grouped: true,
+    args: ({ actor, group, things }) => [actor, group, things.pkp],
+  },
   { fn: "addAction", rule: "owner", args: ({ actor }) => [actor, "n", "d", cid(1)] },
   { fn: "removeAction", rule: "owner", args: ({ actor }) => [actor, cid(1)] },
   { fn: "updateActionMetadata", rule: "owner", args: ({ actor }) => [actor, cid(1), 0, "n", "d"] },
@@ -120,7 +196,10 @@ const ROWS: Row[] = [
 
 /** Functions with a door of their own, each with what every caller gets. `other` is everybody not named. */
 const OWN_DOORS: Record<string, { args: (caller: HardhatEthersSigner) => unknown[]; ends: Record<string, string> }> = {
-  newAccount: { args: () => [number("new"), true, "", "", walletOf("owner")], ends: { payer: "ok", other: "NotAuthorized" } },
+  newAccount: {
+    args: () => [number("new"), true, "", "", walletOf("owner")],
+    ends: { payer: "ok", other: "NotAuthorized" },
+  },
   newChainSecuredAccount: { args: () => ["", ""], ends: { bob: "AccountIdTaken", other: "ok" } },
   multicall: { args: () => [[]], ends: { other: "ok" } },
   tryMulticall: { args: () => [[]], ends: { other: "ok" } },
@@ -153,7 +232,8 @@ const keysOf = (account: bigint): Key[] => kinds.map((kind, i) => ({ ...kind, id
 
 async function furnish(world: World, signer: HardhatEthersSigner, id: bigint): Promise<Things> {
   const [pkp, otherPkp] = [walletOf(`pkp ${id}`), walletOf(`other pkp ${id}`)] as [string, string];
-  for (const wallet of [pkp, otherPkp]) await world.do(signer, "registerWalletDerivation", id, wallet, pathFor(id, wallet), "", "");
+  for (const wallet of [pkp, otherPkp])
+    await world.do(signer, "registerWalletDerivation", id, wallet, pathFor(id, wallet), "", "");
   for (let i = 0; i < 3; i++) await world.do(signer, "addGroup", id, "", "", [cid(1)], [pkp]);
   const expiration = BigInt(await time.latest()) + 500n;
   const keys = keysOf(id);
@@ -198,12 +278,20 @@ async function stage() {
 function holds(key: Key, rule: Rule, group: bigint): boolean {
   if (rule === "owner") return false;
   const perGroup = (scope: Scope) => !["createGroups", "deleteGroups", "createPkps"].includes(scope);
-  const on = (scope: Scope) => key.scopes.includes(scope) && (!perGroup(scope) || key.everywhere || group === 1n || group === 3n);
+  const on = (scope: Scope) =>
+    key.scopes.includes(scope) && (!perGroup(scope) || key.everywhere || group === 1n || group === 3n);
   return rule.scopes.every(on) && (rule.wildcard ?? []).every((scope) => key.scopes.includes(scope) && key.everywhere);
 }
 
 /** What must come of a call, from the rule alone. */
-function expectedEnd(row: Row, caller: string, owner: string, managed: boolean, key: Key | undefined, group: bigint): string {
+function expectedEnd(
+  row: Row,
+  caller: string,
+  owner: string,
+  managed: boolean,
+  key: Key | undefined,
+  group: bigint,
+): string {
   const door = (): string => {
     if (caller === owner && !key) return "ok";
     if (caller !== "payer") return "NotAuthorized";
@@ -221,7 +309,10 @@ function expectedEnd(row: Row, caller: string, owner: string, managed: boolean, 
   return end === "ok" ? behind() : end;
 }
 
-/** Every group for those who get past the first question of the door; everybody else is turned away before a group is looked at (deep: every group). */
+/**
+ * Every group for those who get past the first question of the door; everybody else is turned away before a group is
+ * looked at (deep: every group).
+ */
 function groupsFor(row: Row, caller: string, managed: boolean): bigint[] {
   const everyGroup = deep || caller === "payer" || caller === (managed ? "alice" : "bob");
   return row.grouped && everyGroup ? [1n, 2n, 3n, 0n] : [1n];
@@ -273,7 +364,9 @@ describe("Who may call what", () => {
       const { world, managed } = await loadFixture(stage);
       const args = row.args({ actor: number("nobody"), group: 1n, things: managed });
       for (const [name, caller] of Object.entries(world.cast)) {
-        expect(await end(world, caller as HardhatEthersSigner, row.fn, args), name).to.equal(name === "payer" ? "UnknownAccount" : "NotAuthorized");
+        expect(await end(world, caller as HardhatEthersSigner, row.fn, args), name).to.equal(
+          name === "payer" ? "UnknownAccount" : "NotAuthorized",
+        );
       }
     });
   }
@@ -298,8 +391,11 @@ describe("Who may call what", () => {
   it("tryMulticall: each inner call passes the door itself", async () => {
     const { world, managed } = await loadFixture(stage);
     const inner = world.manager.interface.encodeFunctionData("removeGroup", [managed.id, 1n]);
-    const succeeds = async (who: HardhatEthersSigner) => [...(await world.manager.connect(who).tryMulticall.staticCall([inner]))];
+    const succeeds = async (who: HardhatEthersSigner) => [
+      ...(await world.manager.connect(who).tryMulticall.staticCall([inner])),
+    ];
     expect(await succeeds(world.cast.payer)).to.deep.equal([true]);
-    for (const who of ["stranger", "admin", "otherPayer", "bob"] as const) expect(await succeeds(world.cast[who]), who).to.deep.equal([false]);
+    for (const who of ["stranger", "admin", "otherPayer", "bob"] as const)
+      expect(await succeeds(world.cast[who]), who).to.deep.equal([false]);
   });
 });

@@ -1,4 +1,5 @@
-// A multisig as owner: the published Safe contracts, deployed on the test node, create and run a ChainSecured account, and take one over.
+// A multisig as owner: the published Safe contracts, deployed on the test node, create and run a ChainSecured account,
+// and take one over.
 import SafeArtifact from "@safe-global/safe-smart-account/build/artifacts/contracts/Safe.sol/Safe.json";
 import FactoryArtifact from "@safe-global/safe-smart-account/build/artifacts/contracts/proxies/SafeProxyFactory.sol/SafeProxyFactory.json";
 import { expect } from "chai";
@@ -17,7 +18,16 @@ async function safeOf(owners: HardhatEthersSigner[], threshold: number): Promise
     (await new ethers.ContractFactory(artifact.abi as never, artifact.bytecode, deployer).deploy()).waitForDeployment();
   const [singleton, factory] = [await deploy(SafeArtifact), (await deploy(FactoryArtifact)) as Contract];
   const addresses = owners.map((owner) => owner.address);
-  const setup = new ethers.Interface(SafeArtifact.abi).encodeFunctionData("setup", [addresses, threshold, ZERO, "0x", ZERO, ZERO, 0, ZERO]);
+  const setup = new ethers.Interface(SafeArtifact.abi).encodeFunctionData("setup", [
+    addresses,
+    threshold,
+    ZERO,
+    "0x",
+    ZERO,
+    ZERO,
+    0,
+    ZERO,
+  ]);
   const create = factory.getFunction("createProxyWithNonce");
   const args = [await singleton.getAddress(), setup, 1n] as const;
   const proxy = (await create.staticCall(...args)) as string;
@@ -33,14 +43,24 @@ async function stage() {
 }
 
 /** Signs a call with enough owners and lets anybody send it. */
-async function execute(world: World, safe: Contract, signers: HardhatEthersSigner[], name: string, args: readonly unknown[]): Promise<boolean> {
+async function execute(
+  world: World,
+  safe: Contract,
+  signers: HardhatEthersSigner[],
+  name: string,
+  args: readonly unknown[],
+): Promise<boolean> {
   const data = world.manager.interface.encodeFunctionData(name as "multicall", args as never);
   const fields = [await world.manager.getAddress(), 0n, data, 0, 0n, 0n, 0n, ZERO, ZERO] as const;
-  const hash = ethers.getBytes((await safe.getFunction("getTransactionHash")(...fields, await safe.getFunction("nonce")())) as string);
+  const hash = ethers.getBytes(
+    (await safe.getFunction("getTransactionHash")(...fields, await safe.getFunction("nonce")())) as string,
+  );
   const sorted = [...signers].sort((a, b) => (BigInt(a.address) < BigInt(b.address) ? -1 : 1));
   // Safe takes signatures of the personal-message form when v is 4 higher.
   const signatures = await Promise.all(sorted.map(async (signer) => bumped(await signer.signMessage(hash))));
-  const sent = (await safe.getFunction("execTransaction")(...fields, ethers.concat(signatures))) as { wait(): Promise<{ status: number | null }> };
+  const sent = (await safe.getFunction("execTransaction")(...fields, ethers.concat(signatures))) as {
+    wait(): Promise<{ status: number | null }>;
+  };
   return (await sent.wait()).status === 1;
 }
 
@@ -57,9 +77,14 @@ describe("A Safe as owner", () => {
     const run = (name: string, ...args: unknown[]) => execute(world, safe, signers, name, args);
     expect(await run("newChainSecuredAccount", "treasury", "of three")).to.equal(true);
     const account = await manager.getAccount(id);
-    expect([account.adminWalletAddress, account.managed, account.name]).to.deep.equal([await safe.getAddress(), false, "treasury"]);
+    expect([account.adminWalletAddress, account.managed, account.name]).to.deep.equal([
+      await safe.getAddress(),
+      false,
+      "treasury",
+    ]);
 
-    const encode = (name: string, args: readonly unknown[]) => manager.interface.encodeFunctionData(name as "multicall", args as never);
+    const encode = (name: string, args: readonly unknown[]) =>
+      manager.interface.encodeFunctionData(name as "multicall", args as never);
     const batch = [
       encode("registerWalletDerivation", [id, pkp, pathFor(id, "pkp"), "hot", ""]),
       encode("addGroup", [id, "payments", "", [cid(1)], [pkp]]),

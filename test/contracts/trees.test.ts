@@ -5,7 +5,15 @@ import { join } from "node:path";
 import { ethers } from "hardhat";
 
 // one tree, admin.test.ts
-const ADMIN = ["acceptAdmin", "addApiPayer", "cancelAdminApiPayer", "cancelAdminProposal", "proposeAdmin", "removeApiPayer", "setAdminApiPayer"];
+const ADMIN = [
+  "acceptAdmin",
+  "addApiPayer",
+  "cancelAdminApiPayer",
+  "cancelAdminProposal",
+  "proposeAdmin",
+  "removeApiPayer",
+  "setAdminApiPayer",
+];
 
 describe("Trees", () => {
   it("there is one for every function that changes something, and none for a function that is gone", async () => {

@@ -1,4 +1,7 @@
-/** What a careless or hostile client sends: a problem body that names what to fix, never a 500, and nothing written. Every route of the main job. */
+/**
+ * What a careless or hostile client sends: a problem body that names what to fix, never a 500, and nothing written.
+ * Every route of the main job.
+ */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import { keccak256, toUtf8Bytes } from "ethers";
@@ -35,9 +38,19 @@ describe("bad input", () => {
     if (before_ !== undefined) expect(await look(), "something was written or charged").to.deep.equal(before_);
   });
 
-  async function send(path: string, body: string, headers: Record<string, string> = { "x-api-key": account.apiKey }): Promise<Problem> {
-    const response = await fetch(`${stack().baseUrl}/core/v1${path}`, { method: "POST", headers: { "content-type": "application/json", ...headers }, body });
-    expect(response.headers.get("content-type"), `${path} ${body.slice(0, 80)}`).to.match(/^application\/problem\+json/);
+  async function send(
+    path: string,
+    body: string,
+    headers: Record<string, string> = { "x-api-key": account.apiKey },
+  ): Promise<Problem> {
+    const response = await fetch(`${stack().baseUrl}/core/v1${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body,
+    });
+    expect(response.headers.get("content-type"), `${path} ${body.slice(0, 80)}`).to.match(
+      /^application\/problem\+json/,
+    );
     expect(response.headers.get("x-request-id")).to.match(/^[0-9a-f-]{36}$/);
     const problem = (await response.json()) as Problem;
     expect(problem.status).to.equal(response.status);
@@ -54,7 +67,8 @@ describe("bad input", () => {
 
   it("that is JSON of the wrong shape is 422 on every route, and the field is named", async () => {
     for (const [path, good] of Object.entries(WRITES)) {
-      for (const body of ["[]", '"text"', "1", "null"]) expect(short(await send(path, body)), `${path} ${body}`).to.equal("422 invalid_body");
+      for (const body of ["[]", '"text"', "1", "null"])
+        expect(short(await send(path, body)), `${path} ${body}`).to.equal("422 invalid_body");
       const unknown = await send(path, JSON.stringify({ ...good, colour: "red" }));
       expect(short(unknown), path).to.equal("422 invalid_body");
       expect(JSON.stringify(unknown)).to.include("colour");
@@ -69,11 +83,19 @@ describe("bad input", () => {
   it("of the right type and an impossible value is 400 or 404", async () => {
     const good = WRITES["/add_action_to_group"];
     for (const group_id of ["", "x", "0x", "-1", -1, "1e3", "18446744073709551616", 2 ** 53]) {
-      expect(short(await send("/add_action_to_group", JSON.stringify({ ...good, group_id }))), String(group_id)).to.equal("400 invalid_value");
+      expect(
+        short(await send("/add_action_to_group", JSON.stringify({ ...good, group_id }))),
+        String(group_id),
+      ).to.equal("400 invalid_value");
     }
-    for (const group_id of [0, "0", "0x0"]) expect(short(await send("/add_action_to_group", JSON.stringify({ ...good, group_id })))).to.equal("400 group_zero");
+    for (const group_id of [0, "0", "0x0"])
+      expect(short(await send("/add_action_to_group", JSON.stringify({ ...good, group_id })))).to.equal(
+        "400 group_zero",
+      );
     for (const group_id of [1, "0xffffffffffffffff"])
-      expect(short(await send("/add_action_to_group", JSON.stringify({ ...good, group_id })))).to.equal("404 unknown_group");
+      expect(short(await send("/add_action_to_group", JSON.stringify({ ...good, group_id })))).to.equal(
+        "404 unknown_group",
+      );
     for (const action_ipfs_cid of [
       "",
       "Qm",
@@ -81,13 +103,18 @@ describe("bad input", () => {
       `0x${"a1".repeat(32)}`,
       "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e",
     ]) {
-      expect(short(await send("/add_action_to_group", JSON.stringify({ ...good, action_ipfs_cid }))), action_ipfs_cid).to.equal("400 invalid_cid");
+      expect(
+        short(await send("/add_action_to_group", JSON.stringify({ ...good, action_ipfs_cid }))),
+        action_ipfs_cid,
+      ).to.equal("400 invalid_cid");
     }
     for (const pkp_id of ["0x12", "0x" + "g".repeat(40), "", 0]) {
       const { status } = await send("/add_pkp_to_group", JSON.stringify({ group_id: 1, pkp_id }));
       expect(status, String(pkp_id)).to.be.oneOf([400, 404]);
     }
-    expect(short(await send("/add_group", JSON.stringify({ ...WRITES["/add_group"], group_name: "é".repeat(65) })))).to.equal("400 string_too_long");
+    expect(
+      short(await send("/add_group", JSON.stringify({ ...WRITES["/add_group"], group_name: "é".repeat(65) }))),
+    ).to.equal("400 string_too_long");
   });
 
   it("cannot pose as a key", async () => {
@@ -114,7 +141,9 @@ describe("bad input", () => {
     }
     expect(short(await send("/add_group", "{", {}))).to.equal("401 missing_credential");
     const both = { "x-api-key": account.apiKey, authorization: `Bearer ${randomBytes(32).toString("base64")}` };
-    expect(short(await send("/add_group", JSON.stringify(WRITES["/add_group"]), both))).to.equal("400 conflicting_credentials");
+    expect(short(await send("/add_group", JSON.stringify(WRITES["/add_group"]), both))).to.equal(
+      "400 conflicting_credentials",
+    );
   });
 
   it("on a route or with a method that is not there is 404 or 405", async () => {
@@ -138,18 +167,27 @@ describe("bad input", () => {
   it("that is too large or of another type is 413 or 415", async () => {
     const large = JSON.stringify({ ...WRITES["/add_group"], group_description: "x".repeat(1024 * 1024) });
     expect(short(await send("/add_group", large))).to.equal("413 payload_too_large");
-    const typed = await send("/add_group", JSON.stringify(WRITES["/add_group"]), { "x-api-key": account.apiKey, "content-type": "text/plain" });
+    const typed = await send("/add_group", JSON.stringify(WRITES["/add_group"]), {
+      "x-api-key": account.apiKey,
+      "content-type": "text/plain",
+    });
     expect(short(typed)).to.equal("415 unsupported_media_type");
   });
 
   it("in a query is 400", async () => {
     const { baseUrl } = stack();
     for (const query of ["page_size=0", "page_size=1001", "page_number=-1", "page_number=x", "page_size=1.5"]) {
-      const response = await fetch(`${baseUrl}/core/v1/list_groups?${query}`, { headers: { "x-api-key": account.apiKey } });
+      const response = await fetch(`${baseUrl}/core/v1/list_groups?${query}`, {
+        headers: { "x-api-key": account.apiKey },
+      });
       expect(response.status, query).to.equal(400);
     }
-    expect(await (await fetch(`${baseUrl}/core/v1/list_groups?page_number=12345678901`, { headers: { "x-api-key": account.apiKey } })).json()).to.deep.equal(
-      [],
-    );
+    expect(
+      await (
+        await fetch(`${baseUrl}/core/v1/list_groups?page_number=12345678901`, {
+          headers: { "x-api-key": account.apiKey },
+        })
+      ).json(),
+    ).to.deep.equal([]);
   });
 });

@@ -1,4 +1,6 @@
-/** The billing routes over HTTP, in the whole stack: what a client may get wrong, and that nothing moves when it does. */
+/**
+ * The billing routes over HTTP, in the whole stack: what a client may get wrong, and that nothing moves when it does.
+ */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import Stripe from "stripe";
@@ -24,10 +26,17 @@ describe("the billing routes", function () {
     account = await makeAccount(stack().baseUrl);
   });
 
-  const ask = async (path: string, body?: unknown, headers: Record<string, string> = { "x-api-key": account.apiKey }): Promise<Answer> => {
+  const ask = async (
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = { "x-api-key": account.apiKey },
+  ): Promise<Answer> => {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     const sent = body === undefined ? {} : { method: "POST", body: text };
-    const answer = await fetch(`${stack().baseUrl}/core/v1/billing/${path}`, { ...sent, headers: { "content-type": "application/json", ...headers } });
+    const answer = await fetch(`${stack().baseUrl}/core/v1/billing/${path}`, {
+      ...sent,
+      headers: { "content-type": "application/json", ...headers },
+    });
     const value = (await answer.json()) as Record<string, unknown>;
     return { status: answer.status, code: value.code as string | undefined, body: value, headers: answer.headers };
   };
@@ -37,7 +46,8 @@ describe("the billing routes", function () {
       ...(form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) }),
     });
   const balance = async (): Promise<unknown> => (await ask("balance")).body.balance_cents;
-  const newIntent = async (): Promise<string> => (await ask("create_payment_intent", { amount_cents: 500 })).body.payment_intent_id as string;
+  const newIntent = async (): Promise<string> =>
+    (await ask("create_payment_intent", { amount_cents: 500 })).body.payment_intent_id as string;
 
   it("give the publishable key to anybody, and nothing else without a credential", async () => {
     expect((await ask("stripe_config", undefined, {})).body).to.deep.equal({ publishable_key: "pk_test_development" });
@@ -52,7 +62,11 @@ describe("the billing routes", function () {
   });
 
   it("show the balance in cents and as people read it", async () => {
-    expect((await ask("balance")).body).to.deep.equal({ balance_cents: SIGNUP_CENTS, balance_display: "$20.00", reserved_cents: 0 });
+    expect((await ask("balance")).body).to.deep.equal({
+      balance_cents: SIGNUP_CENTS,
+      balance_display: "$20.00",
+      reserved_cents: 0,
+    });
   });
 
   it("refuse every amount that is none, each with its named error", async () => {
@@ -89,7 +103,8 @@ describe("the billing routes", function () {
   it("credit a paid intent once and say so the second time; unpaid, foreign and unknown ones not at all", async () => {
     const stranger = await makeAccount(stack().baseUrl);
     const intent = await newIntent();
-    const confirm = (headers?: Record<string, string>): Promise<Answer> => ask("confirm_payment", { payment_intent_id: intent }, headers);
+    const confirm = (headers?: Record<string, string>): Promise<Answer> =>
+      ask("confirm_payment", { payment_intent_id: intent }, headers);
     const unpaid = await confirm();
     expect([unpaid.status, unpaid.code]).to.deep.equal([409, "payment_not_succeeded"]);
     await processor(`payment_intents/${intent}/confirm`, { payment_method: "pm_card_visa" });
@@ -98,7 +113,11 @@ describe("the billing routes", function () {
     const unknown = await ask("confirm_payment", { payment_intent_id: "pi_unknown\u0000" });
     expect([unknown.status, unknown.code]).to.deep.equal([404, "payment_intent_not_found"]);
     expect((await confirm()).body).to.include({ success: true, balance_cents: SIGNUP_CENTS + 500 });
-    expect((await confirm()).body).to.deep.equal({ success: true, balance_cents: SIGNUP_CENTS + 500, already_credited: true });
+    expect((await confirm()).body).to.deep.equal({
+      success: true,
+      balance_cents: SIGNUP_CENTS + 500,
+      already_credited: true,
+    });
   });
 
   it("let a usage key pay and see the balance, and show the history to owners only", async () => {
@@ -110,7 +129,12 @@ describe("the billing routes", function () {
     expect([refused.status, refused.code]).to.deep.equal([403, "owner_only"]);
     const history = await ask("history?page_size=2&page_number=0");
     expect(history.headers.get("x-total-count")).to.equal("3");
-    expect((history.body as unknown as { kind: string; amount_cents: number }[]).map(({ kind, amount_cents: cents }) => [kind, cents])).to.deep.equal([
+    expect(
+      (history.body as unknown as { kind: string; amount_cents: number }[]).map(({ kind, amount_cents: cents }) => [
+        kind,
+        cents,
+      ]),
+    ).to.deep.equal([
       ["write", -1],
       ["top_up", 500],
     ]);
@@ -122,15 +146,27 @@ describe("the billing routes", function () {
     const intent = { object: "payment_intent", status: "succeeded", amount_received: 9_999, currency: "usd" };
     const metadata = { deployment: `31337:${stack().contractAddress}`, account_id: account.accountId };
     const id = `pi_hook${randomBytes(6).toString("hex")}`;
-    const payload = JSON.stringify({ id: "evt_1", object: "event", type: "payment_intent.succeeded", data: { object: { id, ...intent, metadata } } });
-    const signature = (text: string, secret = WEBHOOK_SECRET): string => Stripe.webhooks.generateTestHeaderString({ payload: text, secret });
-    for (const headers of [{}, { "stripe-signature": signature(`${payload} `) }, { "stripe-signature": signature(payload, "whsec_other") }]) {
+    const payload = JSON.stringify({
+      id: "evt_1",
+      object: "event",
+      type: "payment_intent.succeeded",
+      data: { object: { id, ...intent, metadata } },
+    });
+    const signature = (text: string, secret = WEBHOOK_SECRET): string =>
+      Stripe.webhooks.generateTestHeaderString({ payload: text, secret });
+    for (const headers of [
+      {},
+      { "stripe-signature": signature(`${payload} `) },
+      { "stripe-signature": signature(payload, "whsec_other") },
+    ]) {
       const refused = await ask("webhook", payload, headers as Record<string, string>);
       expect([refused.status, refused.code]).to.deep.equal([401, "invalid_webhook_signature"]);
     }
     expect(await balance()).to.equal(before);
     for (let time = 0; time < 2; time++) {
-      expect((await ask("webhook", payload, { "stripe-signature": signature(payload) })).body).to.deep.equal({ received: true });
+      expect((await ask("webhook", payload, { "stripe-signature": signature(payload) })).body).to.deep.equal({
+        received: true,
+      });
     }
     expect(await balance()).to.equal(Number(before) + 9_999);
   });

@@ -1,10 +1,16 @@
 /**
- * A ChainSecured owner's whole job: with a bare wallet, and with a Safe. What is minted has no rights until its transactions land, and what the owner writes is
- * seen by relayer and executor at once. Source: specification §3, §4 "ChainSecured endpoints".
+ * A ChainSecured owner's whole job: with a bare wallet, and with a Safe. What is minted has no rights until its
+ * transactions land, and what the owner writes is seen by relayer and executor at once.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
-import { createChainSecuredClient, createClient, type ChainSecuredClient, type Progress, type MintedUsageKey } from "../../client";
+import {
+  createChainSecuredClient,
+  createClient,
+  type ChainSecuredClient,
+  type Progress,
+  type MintedUsageKey,
+} from "../../client";
 import { packedAccountId, type Address } from "../../protocol/ids";
 import { connect, fundedWallet } from "../support/chain";
 import { NO_RIGHTS, SIGN, expectSigned, makeAccount, refusal, refused } from "../support/journey";
@@ -19,7 +25,8 @@ describe("a ChainSecured owner", () => {
   });
   after(() => provider.destroy());
 
-  const ownerOf = (signer: Wallet | HDNodeWallet, more = {}) => createChainSecuredClient({ baseUrl: stack().baseUrl, signer, ...more });
+  const ownerOf = (signer: Wallet | HDNodeWallet, more = {}) =>
+    createChainSecuredClient({ baseUrl: stack().baseUrl, signer, ...more });
   const keyClient = (apiKey: string) => createClient({ baseUrl: stack().baseUrl, apiKey });
   async function freshOwner(): Promise<{ wallet: HDNodeWallet; owner: ChainSecuredClient }> {
     const wallet = await fundedWallet(provider);
@@ -33,13 +40,19 @@ describe("a ChainSecured owner", () => {
     expect(owner.accountId).to.equal(packedAccountId(wallet.address as Address));
     const pkp = await owner.createPkp({ name: "treasury" });
     const cid = await owner.getActionIpfsId(SIGN);
-    const { group_id } = await owner.addGroup({ group_name: "g", group_description: "", pkp_ids_permitted: [pkp.pkp_id] });
+    const { group_id } = await owner.addGroup({
+      group_name: "g",
+      group_description: "",
+      pkp_ids_permitted: [pkp.pkp_id],
+    });
     await owner.addActionToGroup({ group_id, action_ipfs_cid: cid });
     const key = await owner.createUsageKey({ ...NO_RIGHTS, execute_in_groups: [group_id] });
     await expectSigned(keyClient(key.usage_api_key), pkp.wallet_address);
 
     await owner.removeUsageApiKey({ usage_api_key: key.usage_api_key });
-    expect(await refused(keyClient(key.usage_api_key).runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
+    expect(await refused(keyClient(key.usage_api_key).runAction({ code: SIGN, js_params: {} }))).to.equal(
+      "401 unknown_key",
+    );
   });
 
   it("gives a minted PKP no rights before its transaction, and all of them with it", async () => {
@@ -47,7 +60,9 @@ describe("a ChainSecured owner", () => {
     const minted = await owner.mintPkp();
     expect((await owner.listWallets()).total).to.equal(0);
     const { group_id } = await owner.addGroup({ group_name: "g", group_description: "" });
-    expect((await refusal(owner.addPkpToGroup({ group_id, pkp_id: minted.wallet_address }))).code).to.equal("unknown_pkp");
+    expect((await refusal(owner.addPkpToGroup({ group_id, pkp_id: minted.wallet_address }))).code).to.equal(
+      "unknown_pkp",
+    );
     await owner.addGroup({
       group_name: "any",
       group_description: "",
@@ -55,7 +70,9 @@ describe("a ChainSecured owner", () => {
       pkp_ids_permitted: [`0x${"0".repeat(40)}`],
     });
     const bot = keyClient((await owner.createUsageKey({ ...NO_RIGHTS, execute_in_groups: [0] })).usage_api_key);
-    expect(await refused(bot.runAction({ code: SIGN, js_params: {}, pkp_id: minted.wallet_address }))).to.match(/^(403|404) /);
+    expect(await refused(bot.runAction({ code: SIGN, js_params: {}, pkp_id: minted.wallet_address }))).to.match(
+      /^(403|404) /,
+    );
 
     await owner.registerPkp(minted, { name: "late" });
     await expectSigned(bot, minted.wallet_address);
@@ -63,7 +80,11 @@ describe("a ChainSecured owner", () => {
 
   it("gives a minted key no rights before its transaction, and exactly the named ones with it", async () => {
     const { owner } = await freshOwner();
-    const { group_id } = await owner.addGroup({ group_name: "g", group_description: "", cid_hashes_permitted: [`0x${"0".repeat(64)}`] });
+    const { group_id } = await owner.addGroup({
+      group_name: "g",
+      group_description: "",
+      cid_hashes_permitted: [`0x${"0".repeat(64)}`],
+    });
     const { usage_api_key, minted } = await owner.mintUsageKey();
     const bot = keyClient(usage_api_key);
     expect(await bot.accountExists()).to.equal(false);
@@ -74,16 +95,24 @@ describe("a ChainSecured owner", () => {
     expect(await bot.accountExists()).to.equal(true);
     const run = await bot.runAction({ code: "async function main() { return 1; }" });
     expect(run.response).to.equal(1);
-    expect(await refused(bot.addGroup({ group_name: "g", group_description: "" }))).to.equal("403 account_chain_secured");
+    expect(await refused(bot.addGroup({ group_name: "g", group_description: "" }))).to.equal(
+      "403 account_chain_secured",
+    );
   });
 
   it("takes a key up again where a lost transaction left it, from stored data that holds no secret", async () => {
     const { owner, wallet } = await freshOwner();
-    const { group_id } = await owner.addGroup({ group_name: "g", group_description: "", cid_hashes_permitted: [`0x${"0".repeat(64)}`] });
+    const { group_id } = await owner.addGroup({
+      group_name: "g",
+      group_description: "",
+      cid_hashes_permitted: [`0x${"0".repeat(64)}`],
+    });
     const broken = await ownerOf(wallet, { send: () => Promise.reject(new Error("the wallet went away")) });
     const seen: Progress<MintedUsageKey>[] = [];
     const permissions = { ...NO_RIGHTS, execute_in_groups: [group_id] };
-    const error = await refusal(broken.createUsageKey(permissions, { onProgress: (progress) => void seen.push(progress) }));
+    const error = await refusal(
+      broken.createUsageKey(permissions, { onProgress: (progress) => void seen.push(progress) }),
+    );
     expect(error.code).to.equal("transaction_failed");
     const [first] = seen;
     if (first?.step !== "minted" || first.usage_api_key === undefined) throw new Error("the mint was not told");
@@ -93,7 +122,9 @@ describe("a ChainSecured owner", () => {
     expect(await keyClient(first.usage_api_key).accountExists()).to.equal(false);
 
     await owner.attachUsageKey(JSON.parse(stored) as MintedUsageKey, permissions);
-    expect((await keyClient(first.usage_api_key).runAction({ code: "async function main() { return 1; }" })).response).to.equal(1);
+    expect(
+      (await keyClient(first.usage_api_key).runAction({ code: "async function main() { return 1; }" })).response,
+    ).to.equal(1);
   });
 
   it("hands the first half over with the contract's refusal of the second", async () => {
@@ -102,7 +133,10 @@ describe("a ChainSecured owner", () => {
     expect(error.code).to.equal("unknown_group");
     expect(error.facts).to.have.property("minted").that.has.keys("api_key_hash", "wallet_address", "derivation_path");
     const { group_id } = await owner.addGroup({ group_name: "g", group_description: "" });
-    const sent = await owner.attachUsageKey(error.facts["minted"] as MintedUsageKey, { ...NO_RIGHTS, execute_in_groups: [group_id] });
+    const sent = await owner.attachUsageKey(error.facts["minted"] as MintedUsageKey, {
+      ...NO_RIGHTS,
+      execute_in_groups: [group_id],
+    });
     expect(sent.success).to.equal(true);
   });
 
@@ -185,7 +219,10 @@ describe("a ChainSecured owner", () => {
       await safe.execute((JSON.parse(JSON.stringify(file)) as typeof file).transactions);
       await expectSigned(bot, pkp.wallet_address);
 
-      await safe.execute(owner.safeFile([await prepare.removeUsageApiKey({ usage_api_key: minted.api_key_hash })], { name: "Revoke" }).transactions);
+      await safe.execute(
+        owner.safeFile([await prepare.removeUsageApiKey({ usage_api_key: minted.api_key_hash })], { name: "Revoke" })
+          .transactions,
+      );
       expect(await refused(bot.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
     });
 
@@ -203,7 +240,9 @@ describe("a ChainSecured owner", () => {
       expect(await next.account()).to.include({ id: account.accountId, owner: safe.address, managed: false });
       expect((await keyClient(usage_api_key).balance()).balance_cents).to.be.greaterThan(0);
       const pkp = await next.createPkp({ name: "of the Safe" });
-      expect((await keyClient(usage_api_key).listWallets()).items[0]).to.include({ wallet_address: pkp.wallet_address });
+      expect((await keyClient(usage_api_key).listWallets()).items[0]).to.include({
+        wallet_address: pkp.wallet_address,
+      });
       await next.removeUsageApiKey({ usage_api_key });
       expect(await refused(keyClient(usage_api_key).listGroups())).to.equal("401 unknown_key");
     });

@@ -1,9 +1,20 @@
-/** From API mode to ChainSecured: what stays, what ends at once, and that there is no way back. Source: specification §3. */
+/** From API mode to ChainSecured: what stays, what ends at once, and that there is no way back. */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
 import { convertAccount, createClient, type ChainSecuredClient, type Client } from "../../client";
 import { connect, fundedWallet } from "../support/chain";
-import { NO_RIGHTS, SIGN, expectSigned, makeAccount, makeRoom, makeUsageKey, refused, type Room, type TestAccount, type TestKey } from "../support/journey";
+import {
+  NO_RIGHTS,
+  SIGN,
+  expectSigned,
+  makeAccount,
+  makeRoom,
+  makeUsageKey,
+  refused,
+  type Room,
+  type TestAccount,
+  type TestKey,
+} from "../support/journey";
 import { useStack } from "../support/stack";
 
 const PERMANENT = ["listGroups", "listWallets", "listActions"] as const;
@@ -52,7 +63,12 @@ describe("conversion to ChainSecured", () => {
       { name: "version", type: "string" },
       { name: "chainId", type: "uint256" },
     ];
-    const typed_data = { types: { EIP712Domain: domainFields, ...types }, primaryType: "ConvertAccount", domain: typed_data_domain, message };
+    const typed_data = {
+      types: { EIP712Domain: domainFields, ...types },
+      primaryType: "ConvertAccount",
+      domain: typed_data_domain,
+      message,
+    };
     const forged = await stranger.signTypedData(typed_data_domain, types, message);
     const convert = (signature: string, new_admin_wallet_address: string) =>
       account.client.convertToChainSecuredAccount({ typed_data, signature, new_admin_wallet_address });
@@ -61,7 +77,11 @@ describe("conversion to ChainSecured", () => {
     expect(await refused(convert(honest, stranger.address))).to.match(/^400 /);
     expect(
       await refused(
-        createClient({ baseUrl, apiKey: bot.key }).convertToChainSecuredAccount({ typed_data, signature: honest, new_admin_wallet_address: wallet.address }),
+        createClient({ baseUrl, apiKey: bot.key }).convertToChainSecuredAccount({
+          typed_data,
+          signature: honest,
+          new_admin_wallet_address: wallet.address,
+        }),
       ),
     ).to.match(/^403 /);
     expect(await account.client.account()).to.include({ managed: true });
@@ -79,7 +99,11 @@ describe("conversion to ChainSecured", () => {
     });
     owner = converted.owner;
     expect(steps).to.deep.equal(["signed", "converted"]);
-    expect(converted.answer).to.include({ success: true, wallet_address: wallet.address, api_key_hash: account.accountId });
+    expect(converted.answer).to.include({
+      success: true,
+      wallet_address: wallet.address,
+      api_key_hash: account.accountId,
+    });
     expect(owner.accountId).to.equal(account.accountId);
     const { balance_cents } = await owner.balance();
     expect(balance_cents).to.be.within(balance - 1, balance);
@@ -87,7 +111,10 @@ describe("conversion to ChainSecured", () => {
 
   it("keeps id, groups, PKPs, actions and usage keys", async () => {
     const after_ = await everything(bot.client);
-    expect(after_).to.deep.equal({ ...before_, account: { ...before_.account, managed: false, owner: wallet.address } });
+    expect(after_).to.deep.equal({
+      ...before_,
+      account: { ...before_.account, managed: false, owner: wallet.address },
+    });
     expect(await owner.account()).to.deep.equal(after_.account);
     await expectSigned(bot.client, room.pkp);
   });
@@ -106,14 +133,17 @@ describe("conversion to ChainSecured", () => {
       client.balance(),
       client.createPaymentIntent({ amount_cents: 500 }),
     ];
-    for (const outcome of await Promise.all(refusals.map(refused))) expect(outcome).to.equal("403 account_chain_secured");
+    for (const outcome of await Promise.all(refusals.map(refused)))
+      expect(outcome).to.equal("403 account_chain_secured");
     expect(await client.accountExists()).to.equal(false);
   });
 
   it("cannot be repeated, by nobody and for nobody; asking again for the same wallet is no harm", async () => {
     const { baseUrl } = stack();
     const thief = await fundedWallet(provider);
-    expect(await refused(convertAccount({ baseUrl, apiKey: account.apiKey, signer: thief }))).to.equal("403 account_chain_secured");
+    expect(await refused(convertAccount({ baseUrl, apiKey: account.apiKey, signer: thief }))).to.equal(
+      "403 account_chain_secured",
+    );
     const again = await convertAccount({ baseUrl, apiKey: account.apiKey, signer: wallet });
     expect(again.answer).to.equal(undefined);
     expect((await owner.account()).owner).to.equal(wallet.address);
@@ -126,7 +156,9 @@ describe("conversion to ChainSecured", () => {
     expect((await client.listGroups()).total).to.equal(1);
     expect((await client.balance()).balance_cents).to.be.greaterThan(0);
     expect(await client.createPaymentIntent({ amount_cents: 500 })).to.have.property("client_secret");
-    expect(await refused(client.addGroup({ group_name: "g", group_description: "" }))).to.equal("403 account_chain_secured");
+    expect(await refused(client.addGroup({ group_name: "g", group_description: "" }))).to.equal(
+      "403 account_chain_secured",
+    );
     expect(await refused(client.createWallet({}))).to.equal("403 account_chain_secured");
     expect(await createClient({ baseUrl, apiKey: bot.key }).accountExists()).to.equal(true);
   });

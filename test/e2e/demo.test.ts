@@ -9,7 +9,8 @@ const DEMO = join(__dirname, "..", "..", "dist", "scripts", "demo.js");
 async function demo(url: string): Promise<{ status: number | null; output: string }> {
   const child = spawn(process.execPath, [DEMO], { env: { ...process.env, KEYWRIGHT_URL: url } });
   let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
   return { status, output };
 }

@@ -13,7 +13,10 @@ describe("deployments/localhost.json", () => {
     const { rpcUrl, process: node } = await startChain({ port: await freePort() });
     const provider = connect(rpcUrl);
     const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-    const made = await deployAccountManager(deployer, "localhost", { admin: deployer.address, payerDelaySeconds: 0 }).finally(async () => {
+    const made = await deployAccountManager(deployer, "localhost", {
+      admin: deployer.address,
+      payerDelaySeconds: 0,
+    }).finally(async () => {
       provider.destroy();
       await node.stop();
     });

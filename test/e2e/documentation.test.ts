@@ -1,4 +1,7 @@
-/** docs/sdk.md and docs/chain-secured.md show what the examples do, and the examples do it: the snippets are cut from them, and they run against a whole stack. */
+/**
+ * docs/sdk.md and docs/chain-secured.md show what the examples do, and the examples do it: the snippets are cut from
+ * them, and they run against a whole stack.
+ */
 import { expect } from "chai";
 import { CURVES } from "../../protocol/curves";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -38,7 +41,11 @@ describe("the pages about the SDK", () => {
     it(`docs/${name} shows the examples as they are (KEYWRIGHT_UPDATE=1 puts them in)`, () => {
       const file = join(ROOT, "docs", name);
       const page = readFileSync(file, "utf8");
-      const fresh = page.replace(BLOCK, (_, source: string, part: string) => `<!-- snippet: ${source} ${part} -->\n\n\`\`\`ts\n${snippet(source, part)}\`\`\``);
+      const fresh = page.replace(
+        BLOCK,
+        (_, source: string, part: string) =>
+          `<!-- snippet: ${source} ${part} -->\n\n\`\`\`ts\n${snippet(source, part)}\`\`\``,
+      );
       if (process.env["KEYWRIGHT_UPDATE"] === "1") writeFileSync(file, fresh);
       else expect(page).to.equal(fresh);
       expect(page.match(/```ts/g)?.length).to.equal([...page.matchAll(BLOCK)].length);
@@ -112,7 +119,14 @@ describe("the pages about the SDK", () => {
     it("for an owner that is a Safe", async () => {
       const { baseUrl } = stack();
       const cid = await createClient({ baseUrl }).getActionIpfsId(SIGN);
-      const seen = await ownerIsSafe(baseUrl, provider, safe.address, cid, { ...NO_RIGHTS, execute_in_groups: [1] }, (file) => safe.execute(file.transactions));
+      const seen = await ownerIsSafe(
+        baseUrl,
+        provider,
+        safe.address,
+        cid,
+        { ...NO_RIGHTS, execute_in_groups: [1] },
+        (file) => safe.execute(file.transactions),
+      );
       expect(seen).to.include({ ownerAddress: safe.address, wallet_count: 1 });
       await expectSigned(seen.bot, seen.pkp);
       await safe.execute([seen.single]);

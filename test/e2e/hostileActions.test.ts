@@ -1,4 +1,7 @@
-/** Hostile actions sent over HTTP by the dozen, while somebody else's honest ones are timed: typed ends for the ones, no delay for the others. */
+/**
+ * Hostile actions sent over HTTP by the dozen, while somebody else's honest ones are timed: typed ends for the ones, no
+ * delay for the others.
+ */
 import { expect } from "chai";
 import type { Client } from "../../client";
 import { count } from "../support/counts";
@@ -10,16 +13,34 @@ const TIMEOUT_MS = 400;
 
 const HOSTILE: Record<string, { code: string; ends: string[] }> = {
   "an endless loop": { code: `console.log("before"); for (;;);`, ends: ["timed_out"] },
-  "endless microtasks": { code: `console.log("before"); (function next() { Promise.resolve().then(next); })();`, ends: ["timed_out"] },
-  "a promise that never settles": { code: `async function main() { console.log("before"); await new Promise(() => {}); }`, ends: ["timed_out"] },
-  "an engine killer": { code: `console.log("before"); "x".repeat(2 ** 28).split("");`, ends: ["sandbox_crashed", "timed_out"] },
+  "endless microtasks": {
+    code: `console.log("before"); (function next() { Promise.resolve().then(next); })();`,
+    ends: ["timed_out"],
+  },
+  "a promise that never settles": {
+    code: `async function main() { console.log("before"); await new Promise(() => {}); }`,
+    ends: ["timed_out"],
+  },
+  "an engine killer": {
+    code: `console.log("before"); "x".repeat(2 ** 28).split("");`,
+    ends: ["sandbox_crashed", "timed_out"],
+  },
   "a memory flood": {
     code: `console.log("before"); const kept = []; for (;;) kept.push(new Array(1e5).fill(1.5));`,
     ends: ["out_of_memory", "timed_out"],
   },
-  "a flood of logs": { code: `console.log("before"); for (;;) console.log("x".repeat(1000));`, ends: ["logs_too_large"] },
-  "a huge response": { code: `async function main() { console.log("before"); return "x".repeat(5e8); }`, ends: ["response_too_large"] },
-  "a look inside": { code: `async function main() { console.log("before"); await fetch("http://169.254.169.254/"); }`, ends: ["threw"] },
+  "a flood of logs": {
+    code: `console.log("before"); for (;;) console.log("x".repeat(1000));`,
+    ends: ["logs_too_large"],
+  },
+  "a huge response": {
+    code: `async function main() { console.log("before"); return "x".repeat(5e8); }`,
+    ends: ["response_too_large"],
+  },
+  "a look inside": {
+    code: `async function main() { console.log("before"); await fetch("http://169.254.169.254/"); }`,
+    ends: ["threw"],
+  },
   "code from text": { code: `console.log("before"); (() => {}).constructor("return process")();`, ends: ["threw"] },
 };
 
@@ -40,7 +61,10 @@ describe("hostile actions over HTTP", function () {
     const watching = (async () => {
       while (!isOver) {
         const startedAt = Date.now();
-        const { response } = await honest.runAction({ code: `async function main({ n }) { return n + 1; }`, js_params: { n: 1 } });
+        const { response } = await honest.runAction({
+          code: `async function main({ n }) { return n + 1; }`,
+          js_params: { n: 1 },
+        });
         expect(response).to.equal(2);
         times.push(Date.now() - startedAt);
       }

@@ -1,6 +1,6 @@
 /**
- * Owners who sign in with an identity provider: a token makes an account, stands for its owner, and hands the account to a multisig, after which it stands for nothing.
- * Source: specification §2 "Account", §3 last row; wire "Who is asking".
+ * Owners who sign in with an identity provider: a token makes an account, stands for its owner, and hands the account
+ * to a multisig, after which it stands for nothing.
  */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
@@ -8,6 +8,7 @@ import { Wallet, type JsonRpcProvider } from "ethers";
 import { createChainSecuredClient, createClient, type Client } from "../../client";
 import { packedAccountId, type Address } from "../../protocol/ids";
 import { connect, fundedWallet } from "../support/chain";
+import { Api, members } from "../support/http";
 import { NO_RIGHTS, SIGN, expectSigned, makeAccount, makeRoom, makeUsageKey, refused } from "../support/journey";
 import { deploySafe } from "../support/safe";
 import { useIdentityProvider, useStack } from "../support/stack";
@@ -22,7 +23,8 @@ describe("an owner with an identity token", () => {
   after(() => chain.destroy());
 
   /** A client whose every call carries a fresh token of this person. */
-  const ownerClient = (subject: string): Client => createClient({ baseUrl: stack().baseUrl, identityToken: () => provider().token(subject) });
+  const ownerClient = (subject: string): Client =>
+    createClient({ baseUrl: stack().baseUrl, identityToken: () => provider().token(subject) });
   const person = (): string => `person-${randomBytes(6).toString("hex")}`;
   async function newOwner(): Promise<{ subject: string; client: Client; accountId: string; wallet: string }> {
     const subject = person();
@@ -36,7 +38,9 @@ describe("an owner with an identity token", () => {
     const { client, accountId, wallet, subject } = await newOwner();
     expect(accountId).to.equal(packedAccountId(wallet as Address));
     expect(await client.account()).to.include({ id: accountId, owner: wallet, managed: true });
-    expect(await refused(ownerClient(subject).newAccount({ account_name: "again", account_description: "" }))).to.equal("409 account_id_taken");
+    expect(await refused(ownerClient(subject).newAccount({ account_name: "again", account_description: "" }))).to.equal(
+      "409 account_id_taken",
+    );
     expect((await newOwner()).wallet).not.to.equal(wallet);
   });
 
@@ -99,11 +103,17 @@ describe("an owner with an identity token", () => {
     const { baseUrl } = stack();
     const { client, accountId } = await newOwner();
     const room = await makeRoom(client);
-    const broad = await makeUsageKey(client, baseUrl, { execute_in_groups: [0], can_create_groups: true, can_create_pkps: true });
+    const broad = await makeUsageKey(client, baseUrl, {
+      execute_in_groups: [0],
+      can_create_groups: true,
+      can_create_pkps: true,
+    });
     const seats = [Wallet.createRandom(chain), Wallet.createRandom(chain)];
     const safe = await deploySafe(await fundedWallet(chain), seats, 2);
 
-    expect(await refused(broad.client.transferOwnership({ new_owner_address: safe.address }))).to.equal("403 owner_only");
+    expect(await refused(broad.client.transferOwnership({ new_owner_address: safe.address }))).to.equal(
+      "403 owner_only",
+    );
     const { transaction_hash } = await client.transferOwnership({ new_owner_address: safe.address });
     expect(transaction_hash).to.match(/^0x[0-9a-f]{64}$/);
     for (const call of [
@@ -115,14 +125,28 @@ describe("an owner with an identity token", () => {
     ]) {
       expect(await refused(call())).to.equal("403 account_chain_secured");
     }
-    expect(await refused(broad.client.addGroup({ group_name: "g", group_description: "" }))).to.equal("403 account_chain_secured");
+    expect(await refused(broad.client.addGroup({ group_name: "g", group_description: "" }))).to.equal(
+      "403 account_chain_secured",
+    );
     await expectSigned(broad.client, room.pkp);
 
-    const owner = await createChainSecuredClient({ baseUrl, signer: Wallet.createRandom(chain), owner: safe.address, accountId });
-    const revoke = owner.safeFile([await owner.prepare.removeUsageApiKey({ usage_api_key: broad.keyId })], { name: "Revoke what the old owner gave" });
+    const owner = await createChainSecuredClient({
+      baseUrl,
+      signer: Wallet.createRandom(chain),
+      owner: safe.address,
+      accountId,
+    });
+    const revoke = owner.safeFile([await owner.prepare.removeUsageApiKey({ usage_api_key: broad.keyId })], {
+      name: "Revoke what the old owner gave",
+    });
     await safe.execute(revoke.transactions);
     expect(await refused(broad.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
-    expect(await owner.account()).to.include({ id: accountId, owner: safe.address, managed: false, usage_api_key_count: 0 });
+    expect(await owner.account()).to.include({
+      id: accountId,
+      owner: safe.address,
+      managed: false,
+      usage_api_key_count: 0,
+    });
   });
 });
 
@@ -148,7 +172,12 @@ describe("an account handed to an identity", function () {
     const bot = await makeUsageKey(owner, baseUrl, { execute_in_groups: [room.group] });
     await expectSigned(bot.client, room.pkp);
     const second = await owner.createWallet({ name: "second" });
-    await owner.updateGroup({ group_id: room.group, name: "both", description: "", pkp_ids_permitted: [room.pkp, second.wallet_address] });
+    await owner.updateGroup({
+      group_id: room.group,
+      name: "both",
+      description: "",
+      pkp_ids_permitted: [room.pkp, second.wallet_address],
+    });
     await expectSigned(bot.client, second.wallet_address);
     await owner.removeUsageApiKey({ usage_api_key: bot.key });
     expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
@@ -164,6 +193,51 @@ describe("an account handed to an identity", function () {
     expect(await byWallet.account()).to.include({ owner: safe.address });
   });
 
+  it("is told of its own mistakes as in API mode, also of a PKP number it does not have", async () => {
+    const { baseUrl } = stack();
+    const subject = `person-${randomBytes(6).toString("hex")}`;
+    const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
+    const account = await makeAccount(baseUrl);
+    const room = await makeRoom(account.client);
+    await account.client.transferOwnership({ new_owner_identity_token: await provider().token(subject) });
+    expect(await refused(owner.addPkpToGroup({ group_id: room.group, pkp_id: 77 }))).to.equal("404 unknown_pkp_number");
+    expect(await refused(owner.updateWallet({ pkp_id: 77, name: "", description: "" }))).to.equal(
+      "404 unknown_pkp_number",
+    );
+    expect(await refused(owner.addPkpToGroup({ group_id: "77", pkp_id: 77 }))).to.equal("404 unknown_group");
+  });
+
+  it("can be one of several of the same identity: writes to both at once all land", async () => {
+    const { baseUrl } = stack();
+    const subject = `person-${randomBytes(6).toString("hex")}`;
+    const accounts = await Promise.all([makeAccount(baseUrl), makeAccount(baseUrl)]);
+    for (const { client } of accounts)
+      await client.transferOwnership({ new_owner_identity_token: await provider().token(subject) });
+    const api = new Api(baseUrl);
+    const token = await provider().token(subject);
+    const writes = ["a", "b", "c", "d"].flatMap((name) => accounts.map(({ accountId }) => ({ name, accountId })));
+    const answers = await Promise.all(
+      writes.map(({ name, accountId }) =>
+        api.post(
+          "/add_group",
+          { group_name: name, group_description: "" },
+          { headers: { "x-identity-token": token, "x-account": accountId } },
+        ),
+      ),
+    );
+    expect(answers.map(({ status, text }) => (status === 200 ? status : text))).to.deep.equal(answers.map(() => 200));
+    expect(answers.map((answer) => members(answer)["group_id"]).sort()).to.deep.equal([
+      "1",
+      "1",
+      "2",
+      "2",
+      "3",
+      "3",
+      "4",
+      "4",
+    ]);
+  });
+
   it("needs the identity's token: an address whose key nobody holds is refused", async () => {
     const { baseUrl } = stack();
     const subject = `person-${randomBytes(6).toString("hex")}`;
@@ -173,9 +247,13 @@ describe("an account handed to an identity", function () {
     const pkp = await account.client.createWallet({});
     const balance = (await account.client.balance()).balance_cents;
     for (const address of [made.wallet_address, pkp.wallet_address]) {
-      expect(await refused(account.client.transferOwnership({ new_owner_address: address }))).to.equal("400 owner_needs_token");
+      expect(await refused(account.client.transferOwnership({ new_owner_address: address }))).to.equal(
+        "400 owner_needs_token",
+      );
     }
-    expect(await refused(account.client.transferOwnership({ new_owner_identity_token: "no.token.atall" }))).to.equal("401 invalid_identity_token");
+    expect(await refused(account.client.transferOwnership({ new_owner_identity_token: "no.token.atall" }))).to.equal(
+      "401 invalid_identity_token",
+    );
     expect((await account.client.balance()).balance_cents).to.equal(balance);
     expect(await account.client.account()).to.include({ managed: true });
   });

@@ -1,7 +1,22 @@
-/** The main job in API mode, through every room: who may run what with which PKP, and what a caller sees when it may not. */
+/**
+ * The main job in API mode, through every room: who may run what with which PKP, and what a caller sees when it may
+ * not.
+ */
 import { expect } from "chai";
 import { createClient, everyItem } from "../../client";
-import { HELLO, NO_RIGHTS, SIGN, expectSigned, makeAccount, makeRoom, makeUsageKey, refused, refusal, type Room, type TestAccount } from "../support/journey";
+import {
+  HELLO,
+  NO_RIGHTS,
+  SIGN,
+  expectSigned,
+  makeAccount,
+  makeRoom,
+  makeUsageKey,
+  refused,
+  refusal,
+  type Room,
+  type TestAccount,
+} from "../support/journey";
 import { useStack } from "../support/stack";
 
 describe("the main job", () => {
@@ -26,7 +41,9 @@ describe("the main job", () => {
     expect(await client.account()).to.include({ id: accountId, owner: wallet, managed: true, name: "Acme" });
     expect((await client.listWallets()).items).to.have.length(1);
     expect((await client.listWallets()).items[0]).to.include({ id: "1", wallet_address: room.pkp });
-    expect((await client.listWalletsInGroup({ group_id: room.group })).items[0]).to.include({ wallet_address: room.pkp });
+    expect((await client.listWalletsInGroup({ group_id: room.group })).items[0]).to.include({
+      wallet_address: room.pkp,
+    });
     const actions = (await client.listActions({ group_id: room.group })).items;
     expect(actions).to.have.length(1);
     expect(actions[0]).to.include({ action_ipfs_cid: room.cid });
@@ -48,13 +65,19 @@ describe("the main job", () => {
     await expectSigned(account.client, second.pkp, `${SIGN} // second`);
 
     const stranger = await makeAccount(stack().baseUrl);
-    expect(await refused(stranger.client.runAction({ code: SIGN, js_params: { pkpId: room.pkp, message: "m" } }))).to.match(/^403 /);
+    expect(
+      await refused(stranger.client.runAction({ code: SIGN, js_params: { pkpId: room.pkp, message: "m" } })),
+    ).to.match(/^403 /);
   });
 
   it("asks the account key for a group that lists both, too", async () => {
-    expect(await refused(account.client.runAction({ code: `${HELLO} // listed nowhere` }))).to.equal("403 action_not_permitted");
+    expect(await refused(account.client.runAction({ code: `${HELLO} // listed nowhere` }))).to.equal(
+      "403 action_not_permitted",
+    );
     const alone = (await account.client.createWallet({})).wallet_address;
-    expect(await refused(account.client.runAction({ code: SIGN, js_params: {}, pkp_id: alone }))).to.equal("403 pkp_not_permitted");
+    expect(await refused(account.client.runAction({ code: SIGN, js_params: {}, pkp_id: alone }))).to.equal(
+      "403 pkp_not_permitted",
+    );
   });
 
   it("asks a wildcard key for one group that lists both action and PKP", async () => {
@@ -78,8 +101,12 @@ describe("the main job", () => {
   it("keeps a key to its groups", async () => {
     const other = await makeRoom(account.client, `${SIGN} // elsewhere`);
     const bot = await keyWith({ execute_in_groups: [room.group] });
-    expect(await refused(bot.client.runAction({ code: `${SIGN} // elsewhere`, js_params: {} }))).to.equal("403 action_not_permitted");
-    expect(await refused(bot.client.runAction({ code: SIGN, js_params: {}, pkp_id: other.pkp }))).to.equal("403 pkp_not_permitted");
+    expect(await refused(bot.client.runAction({ code: `${SIGN} // elsewhere`, js_params: {} }))).to.equal(
+      "403 action_not_permitted",
+    );
+    expect(await refused(bot.client.runAction({ code: SIGN, js_params: {}, pkp_id: other.pkp }))).to.equal(
+      "403 pkp_not_permitted",
+    );
     const idle = await keyWith({});
     expect(await refused(idle.client.runAction({ code: SIGN, js_params: {} }))).to.equal("403 no_execute_scope");
   });
@@ -133,11 +160,13 @@ describe("the main job", () => {
   });
 
   it("runs by CID what it has been shown before, and keeps the type of a response", async () => {
-    const code = 'async function main({ kind }) { return { text: "42", number: 42, none: null, list: [1, "2"] }[kind] }';
+    const code =
+      'async function main({ kind }) { return { text: "42", number: 42, none: null, list: [1, "2"] }[kind] }';
     await makeRoom(account.client, code);
     const cid = await account.client.getActionIpfsId(code);
     const answers = [await account.client.runAction({ code, js_params: { kind: "text" } })];
-    for (const kind of ["number", "none", "list", "absent"]) answers.push(await account.client.runAction({ action_ipfs_cid: cid, js_params: { kind } }));
+    for (const kind of ["number", "none", "list", "absent"])
+      answers.push(await account.client.runAction({ action_ipfs_cid: cid, js_params: { kind } }));
     expect(answers.map(({ response }) => response)).to.deep.equal(["42", 42, null, [1, "2"], null]);
   });
 
@@ -151,7 +180,10 @@ describe("the main job", () => {
     await refusal(payer.client.runAction({ code: HELLO, js_params: {} }));
     await payer.client.listGroups();
     expect(await balance()).to.equal(start - 1);
-    await payer.client.addActionToGroup({ group_id: group, action_ipfs_cid: await payer.client.getActionIpfsId(HELLO) });
+    await payer.client.addActionToGroup({
+      group_id: group,
+      action_ipfs_cid: await payer.client.getActionIpfsId(HELLO),
+    });
     const run = await payer.client.runAction({ code: HELLO, js_params: { name: "world" } });
     expect(run).to.deep.include({ response: "hello world", has_error: false });
     expect(run.usage.cost_cents).to.be.at.least(1);
@@ -169,21 +201,24 @@ describe("the main job", () => {
     const third = await client.addGroup({ group_name: "once", group_description: "" }, { idempotencyKey: "one-group" });
     for (const answer of [first, second]) if (!(answer instanceof Error)) expect(answer).to.deep.equal(third);
     expect((await client.listGroups()).total).to.equal(before + 1);
-    expect(await refused(client.addGroup({ group_name: "another", group_description: "" }, { idempotencyKey: "one-group" }))).to.equal(
-      "409 idempotency_conflict",
-    );
+    expect(
+      await refused(client.addGroup({ group_name: "another", group_description: "" }, { idempotencyKey: "one-group" })),
+    ).to.equal("409 idempotency_conflict");
   });
 
   it("serves the older route and the neutral CID route with the same answers", async () => {
     const { baseUrl } = stack();
     const post = async (path: string, body: unknown, key?: string): Promise<unknown> => {
-      const headers = { "content-type": "application/json", ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) };
+      const headers = {
+        "content-type": "application/json",
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      };
       return (await fetch(`${baseUrl}/core/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) })).json();
     };
     expect(await post("/get_keywright_action_ipfs_id", SIGN)).to.equal(room.cid);
-    expect(await post("/lit_action", { code: SIGN, js_params: { pkpId: room.pkp, message: "m" } }, account.apiKey)).to.have.nested.property(
-      "response.signature",
-    );
+    expect(
+      await post("/lit_action", { code: SIGN, js_params: { pkpId: room.pkp, message: "m" } }, account.apiKey),
+    ).to.have.nested.property("response.signature");
   });
 
   it("tells a client where the contract is and who pays", async () => {

@@ -1,4 +1,7 @@
-/** The signature mints with the bodies of the bare specification (no `api_key_hash`): what they mint fits the account that the signing wallet owns. */
+/**
+ * The signature mints with the bodies of the bare specification (no `api_key_hash`): what they mint fits the account
+ * that the signing wallet owns.
+ */
 import { expect } from "chai";
 import { TypedDataEncoder, solidityPackedKeccak256, type HDNodeWallet, type JsonRpcProvider } from "ethers";
 import { convertAccount, createAccount } from "../../client";
@@ -17,7 +20,12 @@ describe("mints by signature, without naming an account", function () {
   before(() => (provider = connect(stack().rpcUrl)));
   after(() => provider.destroy());
 
-  async function mint(path: string, primaryType: PrimaryType, wallet: HDNodeWallet, extra: object = {}): Promise<HttpAnswer> {
+  async function mint(
+    path: string,
+    primaryType: PrimaryType,
+    wallet: HDNodeWallet,
+    extra: object = {},
+  ): Promise<HttpAnswer> {
     const domain = { name: "Keywright ChainSecured", version: "1", chainId: 31_337n } as const;
     const typed_data = buildTypedData(primaryType, domain, wallet.address as Address, Math.floor(Date.now() / 1000));
     const { EIP712Domain: _, ...types } = typed_data.types as Record<string, { name: string; type: string }[]>;
@@ -35,7 +43,11 @@ describe("mints by signature, without naming an account", function () {
   async function mintAndRegister(wallet: HDNodeWallet, id: string): Promise<string> {
     const minted = members(await mint("/create_wallet_with_signature", "CreateWallet", wallet));
     const pkp = String(minted["wallet_address"]);
-    await (await (await contractAs(wallet)).registerWalletDerivation(id, pkp, String(minted["derivation_path"]), "minted", "")).wait();
+    await (
+      await (
+        await contractAs(wallet)
+      ).registerWalletDerivation(id, pkp, String(minted["derivation_path"]), "minted", "")
+    ).wait();
     return pkp;
   }
 
@@ -75,7 +87,10 @@ describe("mints by signature, without naming an account", function () {
   it("a wallet with an account of its own id mints for that one, whatever else it was given", async () => {
     const wallet = await fundedWallet(provider);
     await (await (await contractAs(wallet)).newChainSecuredAccount("mine", "")).wait();
-    const { client } = await createAccount({ baseUrl: stack().baseUrl }, { account_name: "gift", account_description: "" });
+    const { client } = await createAccount(
+      { baseUrl: stack().baseUrl },
+      { account_name: "gift", account_description: "" },
+    );
     await client.transferOwnership({ new_owner_address: wallet.address });
     await mintAndRegister(wallet, solidityPackedKeccak256(["address"], [wallet.address]));
   });
@@ -86,7 +101,9 @@ describe("mints by signature, without naming an account", function () {
     for (const { client } of [first, second]) await client.transferOwnership({ new_owner_address: wallet.address });
     const refused = await mint("/create_wallet_with_signature", "CreateWallet", wallet);
     expect([refused.status, codeOf(refused)]).to.deep.equal([400, "invalid_value"]);
-    const named = await mint("/create_wallet_with_signature", "CreateWallet", wallet, { api_key_hash: second.accountId });
+    const named = await mint("/create_wallet_with_signature", "CreateWallet", wallet, {
+      api_key_hash: second.accountId,
+    });
     expect(String(members(named)["derivation_path"]).slice(-32)).to.equal(second.accountId.slice(-32));
   });
 });

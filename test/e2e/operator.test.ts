@@ -54,7 +54,11 @@ describe("operator commands", function () {
 
   it("sign with the admin's key from the prompt, and with no other", async () => {
     const stranger = Wallet.createRandom().address;
-    const wrong = await operator(["add-payer", stranger, "--sign"], environment(), `${Wallet.createRandom().privateKey}\n`);
+    const wrong = await operator(
+      ["add-payer", stranger, "--sign"],
+      environment(),
+      `${Wallet.createRandom().privateKey}\n`,
+    );
     expect(wrong.code).to.equal(1);
     expect(wrong.err).to.contain("admin is");
     const added = await operator(["add-payer", stranger, "--sign"], environment(), `${DEVELOPMENT_DEPLOYER_KEY}\n`);
@@ -63,7 +67,11 @@ describe("operator commands", function () {
     const provider = new JsonRpcProvider(stack().rpcUrl, undefined, { staticNetwork: true });
     const contract = AccountManager__factory.connect(stack().contractAddress, provider);
     expect(await contract.apiPayers()).to.include(stranger);
-    const removed = await operator(["remove-payer", stranger, "--sign"], environment(), `${DEVELOPMENT_DEPLOYER_KEY}\n`);
+    const removed = await operator(
+      ["remove-payer", stranger, "--sign"],
+      environment(),
+      `${DEVELOPMENT_DEPLOYER_KEY}\n`,
+    );
     expect(removed.out).to.contain("done");
     expect(await contract.apiPayers()).not.to.include(stranger);
     provider.destroy();
@@ -71,7 +79,9 @@ describe("operator commands", function () {
 
   it("say that nothing is missing when all payers are registered, and name what is", async () => {
     expect((await operator(["register-payers", "2"], environment())).out).to.contain("All of them are registered");
-    expect((await operator(["register-payers", "50"], environment())).out.match(/addApiPayer\(/g)?.length).to.be.greaterThan(20);
+    expect(
+      (await operator(["register-payers", "50"], environment())).out.match(/addApiPayer\(/g)?.length,
+    ).to.be.greaterThan(20);
   });
 
   it("explain wrong use", async () => {

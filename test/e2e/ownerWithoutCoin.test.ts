@@ -24,7 +24,11 @@ describe("an owner without coin", function () {
     const wallet = Wallet.createRandom();
     const { owner, pkp } = await ownerWithoutCoin(baseUrl, provider, wallet.privateKey);
     const cid = await cidOfCode(SIGN);
-    const { group_id } = await owner.addGroup({ group_name: "payouts", group_description: "", pkp_ids_permitted: [pkp.pkp_id] });
+    const { group_id } = await owner.addGroup({
+      group_name: "payouts",
+      group_description: "",
+      pkp_ids_permitted: [pkp.pkp_id],
+    });
     await owner.addActionToGroup({ group_id, action_ipfs_cid: cid });
     const { usage_api_key, api_key_hash } = await owner.createUsageKey({ ...NO_RIGHTS, execute_in_groups: [group_id] });
     const bot = createClient({ baseUrl, apiKey: usage_api_key });
@@ -35,7 +39,12 @@ describe("an owner without coin", function () {
 
     const next = Wallet.createRandom();
     await owner.transferOwnership({ new_owner_address: next.address });
-    const heir = await createChainSecuredClient({ baseUrl, signer: next.connect(provider), accountId: owner.accountId, gas: "service" });
+    const heir = await createChainSecuredClient({
+      baseUrl,
+      signer: next.connect(provider),
+      accountId: owner.accountId,
+      gas: "service",
+    });
     await heir.updateGroup({ group_id, name: "inherited", description: "" });
     expect(await refused(owner.removeGroup({ group_id }))).to.match(/not_authorized$/);
     for (const { address } of [wallet, next]) await isUntouched(address);

@@ -26,13 +26,19 @@ describe("at the same moment", () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
     const wallets = [await fundedWallet(provider), await fundedWallet(provider)];
-    const results = await Promise.all(wallets.map((signer) => outcome(convertAccount({ baseUrl, apiKey: account.apiKey, signer }))));
+    const results = await Promise.all(
+      wallets.map((signer) => outcome(convertAccount({ baseUrl, apiKey: account.apiKey, signer }))),
+    );
     const winners = results.filter((result) => typeof result !== "string");
     expect(winners).to.have.length(1);
     expect(results).to.include("account_chain_secured");
     const [winner] = winners;
     if (winner === undefined || typeof winner === "string") throw new Error("nobody won");
-    expect(await winner.owner.account()).to.include({ owner: winner.owner.owner, managed: false, id: account.accountId });
+    expect(await winner.owner.account()).to.include({
+      owner: winner.owner.owner,
+      managed: false,
+      id: account.accountId,
+    });
   });
 
   it("writes around a conversion either happened before it or were refused, and nothing is between", async () => {
@@ -47,7 +53,9 @@ describe("at the same moment", () => {
     const done = results.flatMap((result) => (typeof result === "string" ? [] : [result.group_id]));
     for (const result of results) if (typeof result === "string") expect(result).to.equal("account_chain_secured");
     expect((await owner.listGroups()).items.map(({ id }) => id)).to.have.members(done);
-    expect(await refused(account.client.addGroup({ group_name: "late", group_description: "" }))).to.equal("403 account_chain_secured");
+    expect(await refused(account.client.addGroup({ group_name: "late", group_description: "" }))).to.equal(
+      "403 account_chain_secured",
+    );
     const { balance_cents, reserved_cents } = await owner.balance();
     expect(reserved_cents).to.equal(0);
     expect(balance_cents).to.equal(2000 - done.length - 1);
@@ -63,16 +71,29 @@ describe("at the same moment", () => {
     await account.client.removeUsageApiKey({ usage_api_key: bot.key });
     const late = await Promise.all(times(4, run));
     expect(late).to.deep.equal(times(4, () => "unknown_key"));
-    for (const result of await Promise.all(early)) if (typeof result === "string") expect(result).to.be.oneOf(["unknown_key", "queue_full"]);
+    for (const result of await Promise.all(early))
+      if (typeof result === "string") expect(result).to.be.oneOf(["unknown_key", "queue_full"]);
   });
 
   it("an update that leaves a value out keeps what an update before it has set, whichever comes first", async () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
     const bot = await makeUsageKey(account.client, baseUrl, { execute_in_groups: [0] });
-    const rights = { name: "bot", description: "", can_create_groups: false, can_delete_groups: false, can_create_pkps: false };
-    const lists = { manage_ipfs_ids_in_groups: [], add_pkp_to_groups: [], remove_pkp_from_groups: [], execute_in_groups: [0] };
-    const update = (values: object) => account.client.updateUsageApiKey({ usage_api_key: bot.key, ...rights, ...lists, ...values });
+    const rights = {
+      name: "bot",
+      description: "",
+      can_create_groups: false,
+      can_delete_groups: false,
+      can_create_pkps: false,
+    };
+    const lists = {
+      manage_ipfs_ids_in_groups: [],
+      add_pkp_to_groups: [],
+      remove_pkp_from_groups: [],
+      execute_in_groups: [0],
+    };
+    const update = (values: object) =>
+      account.client.updateUsageApiKey({ usage_api_key: bot.key, ...rights, ...lists, ...values });
     for (const balance of [7, 8, 9]) {
       await Promise.all([update({ balance }), update({}), update({}), update({})]);
       const [key] = (await account.client.listApiKeys()).items;
@@ -83,24 +104,42 @@ describe("at the same moment", () => {
   it("one idempotency key makes one group, and every caller learns which", async () => {
     const { client } = await makeAccount(stack().baseUrl);
     const results = await Promise.all(
-      times(5, () => outcome(client.addGroup({ group_name: "once", group_description: "" }, { idempotencyKey: "five-at-once" }))),
+      times(5, () =>
+        outcome(client.addGroup({ group_name: "once", group_description: "" }, { idempotencyKey: "five-at-once" })),
+      ),
     );
     expect((await client.listGroups()).total).to.equal(1);
-    for (const result of results) expect(typeof result === "string" ? result : result.group_id).to.be.oneOf(["1", "idempotency_in_progress"]);
+    for (const result of results)
+      expect(typeof result === "string" ? result : result.group_id).to.be.oneOf(["1", "idempotency_in_progress"]);
     expect(results.some((result) => typeof result !== "string")).to.equal(true);
-    expect((await client.addGroup({ group_name: "once", group_description: "" }, { idempotencyKey: "five-at-once" })).group_id).to.equal("1");
+    expect(
+      (await client.addGroup({ group_name: "once", group_description: "" }, { idempotencyKey: "five-at-once" }))
+        .group_id,
+    ).to.equal("1");
   });
 
   it("many writes of one account and of many accounts all happen, once, each charged once", async () => {
     const { baseUrl } = stack();
     const accounts = await Promise.all(times(4, () => makeAccount(baseUrl)));
-    const made = await Promise.all(accounts.flatMap(({ client }) => times(5, (at) => client.addGroup({ group_name: `g${at}`, group_description: "" }))));
+    const made = await Promise.all(
+      accounts.flatMap(({ client }) =>
+        times(5, (at) => client.addGroup({ group_name: `g${at}`, group_description: "" })),
+      ),
+    );
     // Writes of different accounts may share a transaction, those of one account never do.
     for (const [index] of accounts.entries()) {
-      expect(new Set(made.slice(index * 5, index * 5 + 5).map(({ transaction_hash }) => transaction_hash)).size).to.equal(5);
+      expect(
+        new Set(made.slice(index * 5, index * 5 + 5).map(({ transaction_hash }) => transaction_hash)).size,
+      ).to.equal(5);
     }
     for (const [index, { client }] of accounts.entries()) {
-      expect(made.slice(index * 5, index * 5 + 5).map(({ group_id }) => group_id)).to.have.members(["1", "2", "3", "4", "5"]);
+      expect(made.slice(index * 5, index * 5 + 5).map(({ group_id }) => group_id)).to.have.members([
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+      ]);
       expect(await client.balance()).to.include({ balance_cents: 1995, reserved_cents: 0 });
     }
   });

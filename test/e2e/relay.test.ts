@@ -1,14 +1,13 @@
 /** `POST /relay`: owners whose wallets hold no coin, and every way in which somebody else may try to use it. */
 import { expect } from "chai";
 import { Wallet, type Interface, solidityPackedKeccak256, type HDNodeWallet, type JsonRpcProvider } from "ethers";
-import { FORWARD_TYPES } from "../../protocol/forwardShape";
 import { IAccountManager__factory } from "../../typechain-types";
 import { connect } from "../support/chain";
+import { relayNonce, signedForward, type ForwardOverrides } from "../support/forwards";
 import { Api, codeOf, members, type HttpAnswer } from "../support/http";
 import { useStack } from "../support/stack";
 
 const ABI: Interface = IAccountManager__factory.createInterface();
-type Overrides = Partial<Record<"from" | "to" | "value" | "gas" | "nonce" | "deadline" | "data", string>>;
 
 describe("calls that an owner signs and the service sends", function () {
   this.timeout(60_000);
@@ -24,25 +23,24 @@ describe("calls that an owner signs and the service sends", function () {
   after(() => provider.destroy());
 
   const idOf = (wallet: { address: string }): string => solidityPackedKeccak256(["address"], [wallet.address]);
-  const nonceOf = async (wallet: { address: string }): Promise<string> => String(members(await api.get(`/relay_nonce?address=${wallet.address}`))["nonce"]);
-
-  async function request(wallet: HDNodeWallet | Wallet, name: string, args: unknown[], overrides: Overrides = {}): Promise<Record<string, string>> {
-    const domain = { name: "Keywright Forwarder", version: "1", chainId: config["chain_id"] as number, verifyingContract: String(config["forwarder_address"]) };
-    const unsigned = {
-      from: wallet.address,
-      to: String(config["contract_address"]),
-      value: "0",
-      gas: "800000",
-      nonce: await nonceOf(wallet),
-      deadline: String(Math.floor(Date.now() / 1000) + 600),
-      data: ABI.encodeFunctionData(name, args),
-      ...overrides,
-    };
-    return { ...unsigned, signature: await wallet.signTypedData(domain, { ...FORWARD_TYPES }, unsigned) };
-  }
-  const relay = async (wallet: HDNodeWallet | Wallet, name: string, args: unknown[], overrides: Overrides = {}): Promise<HttpAnswer> =>
-    api.post("/relay", await request(wallet, name, args, overrides));
-  const must = async (wallet: HDNodeWallet | Wallet, name: string, args: unknown[]): Promise<Record<string, unknown>> => {
+  const nonceOf = (wallet: { address: string }): Promise<string> => relayNonce(api, wallet);
+  const request = (
+    wallet: HDNodeWallet | Wallet,
+    name: string,
+    args: unknown[],
+    overrides: ForwardOverrides = {},
+  ): Promise<Record<string, string>> => signedForward(api, wallet, name, args, overrides);
+  const relay = async (
+    wallet: HDNodeWallet | Wallet,
+    name: string,
+    args: unknown[],
+    overrides: ForwardOverrides = {},
+  ): Promise<HttpAnswer> => api.post("/relay", await request(wallet, name, args, overrides));
+  const must = async (
+    wallet: HDNodeWallet | Wallet,
+    name: string,
+    args: unknown[],
+  ): Promise<Record<string, unknown>> => {
     const answer = await relay(wallet, name, args);
     expect(answer.status, answer.text).to.equal(200);
     return members(answer);
@@ -75,9 +73,21 @@ describe("calls that an owner signs and the service sends", function () {
     expect(await nonceOf(owner)).to.equal("2");
   });
 
+  it("many owners at once share transactions, and each gets its own answer", async () => {
+    const owners = await Promise.all(Array.from({ length: 12 }, ownerWithAccount));
+    const groups = await Promise.all(
+      owners.map((owner) => must(owner, "addGroup", [idOf(owner), "at once", "", [], []])),
+    );
+    expect(groups.map((group) => group["group_id"])).to.deep.equal(owners.map(() => "1"));
+    expect(new Set(groups.map((group) => group["transaction_hash"])).size).to.be.lessThan(owners.length);
+  });
+
   it("several calls of one account go as one", async () => {
     const owner = Wallet.createRandom();
-    const inner = [ABI.encodeFunctionData("newChainSecuredAccount", ["all at once", ""]), ABI.encodeFunctionData("addGroup", [idOf(owner), "g", "", [], []])];
+    const inner = [
+      ABI.encodeFunctionData("newChainSecuredAccount", ["all at once", ""]),
+      ABI.encodeFunctionData("addGroup", [idOf(owner), "g", "", [], []]),
+    ];
     expect((await must(owner, "multicall", [inner]))["group_id"]).to.equal("1");
     expect(await accountOf(idOf(owner))).to.equal("all at once");
   });
@@ -87,26 +97,77 @@ describe("calls that an owner signs and the service sends", function () {
     before(async () => (owner = await ownerWithAccount()));
 
     const cases: Record<string, [number, string, () => Promise<HttpAnswer>]> = {
-      "with a nonce that was used": [409, "forward_nonce_used", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { nonce: "0" })],
-      "with a nonce of the future": [409, "forward_nonce_used", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { nonce: "99" })],
-      "after its deadline": [400, "request_expired", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { deadline: "1700000000" })],
-      "for somebody else's account": [403, "not_authorized", () => relay(Wallet.createRandom(), "updateAccountMetadata", [idOf(owner), "x", ""])],
+      "with a nonce that was used": [
+        409,
+        "forward_nonce_used",
+        () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { nonce: "0" }),
+      ],
+      "with a nonce of the future": [
+        409,
+        "forward_nonce_used",
+        () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { nonce: "99" }),
+      ],
+      "after its deadline": [
+        400,
+        "request_expired",
+        () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { deadline: "1700000000" }),
+      ],
+      "for somebody else's account": [
+        403,
+        "not_authorized",
+        () => relay(Wallet.createRandom(), "updateAccountMetadata", [idOf(owner), "x", ""]),
+      ],
+      "for an account that does not exist": [
+        404,
+        "unknown_account",
+        () => relay(owner, "updateAccountMetadata", [idOf(Wallet.createRandom()), "x", ""]),
+      ],
+      "with a number that does not fit": [
+        400,
+        "invalid_value",
+        async () =>
+          api.post("/relay", {
+            ...(await request(owner, "updateAccountMetadata", [idOf(owner), "x", ""])),
+            nonce: "9".repeat(78),
+          }),
+      ],
       "by a stranger's signature": [
         400,
         "signature_mismatch",
-        async () => api.post("/relay", { ...(await request(Wallet.createRandom(), "updateAccountMetadata", [idOf(owner), "x", ""])), from: owner.address }),
+        async () =>
+          api.post("/relay", {
+            ...(await request(Wallet.createRandom(), "updateAccountMetadata", [idOf(owner), "x", ""])),
+            from: owner.address,
+          }),
       ],
-      "with too little gas": [400, "forward_gas_too_low", () => relay(owner, "updateAccountMetadata", [idOf(owner), "longer name", ""], { gas: "5000" })],
-      "for an account that exists": [409, "account_id_taken", () => relay(owner, "newChainSecuredAccount", ["again", ""])],
+      "with too little gas": [
+        400,
+        "forward_gas_too_low",
+        () => relay(owner, "updateAccountMetadata", [idOf(owner), "longer name", ""], { gas: "5000" }),
+      ],
+      "for an account that exists": [
+        409,
+        "account_id_taken",
+        () => relay(owner, "newChainSecuredAccount", ["again", ""]),
+      ],
       "for a group that does not exist": [404, "unknown_group", () => relay(owner, "removeGroup", [idOf(owner), 77])],
-      "with coin": [400, "invalid_value", () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { value: "1" })],
+      "with coin": [
+        400,
+        "invalid_value",
+        () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { value: "1" }),
+      ],
       "to another contract": [
         400,
         "invalid_value",
-        () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { to: String(config["forwarder_address"]) }),
+        () =>
+          relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { to: String(config["forwarder_address"]) }),
       ],
       "for an administrator's call": [403, "not_authorized", () => relay(owner, "addApiPayer", [owner.address])],
-      "without a field": [422, "invalid_body", async () => api.post("/relay", { ...(await request(owner, "removeGroup", [idOf(owner), 1])), gas: undefined })],
+      "without a field": [
+        422,
+        "invalid_body",
+        async () => api.post("/relay", { ...(await request(owner, "removeGroup", [idOf(owner), 1])), gas: undefined }),
+      ],
     };
     for (const [what, [status, code, act]] of Object.entries(cases)) {
       it(what, async () => {

@@ -1,6 +1,7 @@
 /**
- * Canary secrets in every place where a secret can enter, and then every sink searched: both services' logs at their most talkative, the metrics, what the
- * database and the other files of the services hold, and the bodies of errors. Each secret is also searched for in the other ways it may be written.
+ * Canary secrets in every place where a secret can enter, and then every sink searched: both services' logs at their
+ * most talkative, the metrics, what the database and the other files of the services hold, and the bodies of errors.
+ * Each secret is also searched for in the other ways it may be written.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -116,9 +117,14 @@ describe("secrets", () => {
     for (const code of [TALKER, THROWER]) {
       const cid = await account.client.getActionIpfsId(code);
       await account.client.addActionToGroup({ group_id: room.group, action_ipfs_cid: cid });
-      await bot.client.runAction({ code, js_params: { say: plant("js_params, response, log and error of a run", canary("params")) } });
+      await bot.client.runAction({
+        code,
+        js_params: { say: plant("js_params, response, log and error of a run", canary("params")) },
+      });
     }
-    await bot.client.runAction({ code: `${TALKER} // ${plant("code of a refused run", canary("code"))}`, js_params: { say: "" } }).catch(() => undefined);
+    await bot.client
+      .runAction({ code: `${TALKER} // ${plant("code of a refused run", canary("code"))}`, js_params: { say: "" } })
+      .catch(() => undefined);
     const stolen = await bot.client.runAction({ code: KEY_THIEF, js_params: { pkpId: room.pkp } });
     expect(stolen).to.deep.include({ response: null, has_error: true });
     expect(stolen.error?.code).to.equal("key_exposed");
@@ -130,8 +136,12 @@ describe("secrets", () => {
   async function breakThings(): Promise<void> {
     const wrong = Buffer.from(randomBytes(32)).toString("base64");
     await send("/core/v1/list_groups", { headers: { "x-api-key": plant("unknown key", wrong) } });
-    await send("/core/v1/list_groups", { headers: { authorization: `Bearer ${plant("malformed key", canary("bearer"))}` } });
-    await send("/core/v1/list_groups", { headers: { "x-identity-token": plant("identity token", `${canary("jwt")}.e30.c2ln`) } });
+    await send("/core/v1/list_groups", {
+      headers: { authorization: `Bearer ${plant("malformed key", canary("bearer"))}` },
+    });
+    await send("/core/v1/list_groups", {
+      headers: { "x-identity-token": plant("identity token", `${canary("jwt")}.e30.c2ln`) },
+    });
     await send("/core/v1/billing/balance", { headers: { "x-wallet-auth": plant("wallet header", canary("wallet")) } });
     await send(`/core/v1/list_groups?api_key=${plant("key in a query", canary("query"))}`);
     await send(`/core/v1/groups/${plant("key in a path", canary("path"))}`, { headers: { "x-api-key": wrong } });
@@ -140,7 +150,10 @@ describe("secrets", () => {
       headers: { "content-type": "application/json" },
       body: `{"code": "${plant("body that is no JSON", canary("broken"))}`,
     });
-    await send("/core/v1/run_action", json({ code: plant("code of a stranger", canary("stranger")), js_params: 7 }, { "x-api-key": wrong }));
+    await send(
+      "/core/v1/run_action",
+      json({ code: plant("code of a stranger", canary("stranger")), js_params: 7 }, { "x-api-key": wrong }),
+    );
     await send("/core/v1/billing/webhook", {
       method: "POST",
       headers: { "stripe-signature": plant("webhook signature", canary("sig")) },
@@ -148,8 +161,17 @@ describe("secrets", () => {
     });
     const account = await makeAccount(stack.baseUrl);
     plant("second account key", account.apiKey);
-    await refusal(account.client.runAction({ code: TALKER, js_params: { say: plant("params of a refused run", canary("refused")) } }));
-    await refusal(account.client.removeUsageApiKey({ usage_api_key: plant("key that is not there", Buffer.from(randomBytes(32)).toString("base64")) }));
+    await refusal(
+      account.client.runAction({
+        code: TALKER,
+        js_params: { say: plant("params of a refused run", canary("refused")) },
+      }),
+    );
+    await refusal(
+      account.client.removeUsageApiKey({
+        usage_api_key: plant("key that is not there", Buffer.from(randomBytes(32)).toString("base64")),
+      }),
+    );
   }
 
   async function cutTheChainOff(): Promise<void> {
@@ -174,10 +196,14 @@ describe("secrets", () => {
       files: [...contentsBelow(join(dataDir, "relayer")), ...contentsBelow(join(dataDir, "executor"))].join("\n"),
       "error bodies": errorBodies.join("\n"),
     };
-    for (const [sink, text] of Object.entries(sinks)) expect(text.length, `${sink} is empty: nothing would be found in it`).to.be.greaterThan(100);
+    for (const [sink, text] of Object.entries(sinks))
+      expect(text.length, `${sink} is empty: nothing would be found in it`).to.be.greaterThan(100);
     const found = planted.flatMap(({ name, value, allowed }) =>
       Object.entries(sinks)
-        .filter(([sink, text]) => allowed?.includes(sink as Sink) !== true && spellings(value).some((spelling) => text.includes(spelling)))
+        .filter(
+          ([sink, text]) =>
+            allowed?.includes(sink as Sink) !== true && spellings(value).some((spelling) => text.includes(spelling)),
+        )
         .map(([sink]) => `${name} in ${sink}`),
     );
     expect(found).to.deep.equal([]);

@@ -3,7 +3,10 @@ import { expect } from "chai";
 import { verifyService, type Report, type StepId } from "../../client/verify";
 import { useStack } from "../support/stack";
 
-/** What only a real deployment can show: Intel's signature, an expected image, the user's own RPC endpoint, a TLS end, images of this source. */
+/**
+ * What only a real deployment can show: Intel's signature, an expected image, the user's own RPC endpoint, a TLS end,
+ * images of this source.
+ */
 const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "allowlist", "imageContents", "tlsLeaf"];
 
 describe("verifying a development stack", () => {
@@ -18,19 +21,31 @@ describe("verifying a development stack", () => {
   });
 
   it("passes every step that a simulated service can pass, and leaves the others unchecked", () => {
-    for (const { id, status, detail } of report.steps) expect(status, `${id}: ${detail}`).to.equal(NEEDS_A_REAL_ONE.includes(id) ? "not_checked" : "passed");
+    for (const { id, status, detail } of report.steps)
+      expect(status, `${id}: ${detail}`).to.equal(NEEDS_A_REAL_ONE.includes(id) ? "not_checked" : "passed");
   });
 
   it("shows what the executor checked at its start: chain, contract, key namespace, oldest head, sandbox level", async () => {
-    const info = (await (await fetch(`${stack().baseUrl}/info`)).json()) as { config: Record<string, never>; sandbox: { level: string } };
-    const chain = (await (await fetch(`${stack().baseUrl}/core/v1/get_node_chain_config`)).json()) as { chain_id: number; key_namespace: string };
-    expect(info.config).to.include({ contract_address: stack().contractAddress, chain_id: chain.chain_id, key_namespace: chain.key_namespace });
+    const info = (await (await fetch(`${stack().baseUrl}/info`)).json()) as {
+      config: Record<string, never>;
+      sandbox: { level: string };
+    };
+    const chain = (await (await fetch(`${stack().baseUrl}/core/v1/get_node_chain_config`)).json()) as {
+      chain_id: number;
+      key_namespace: string;
+    };
+    expect(info.config).to.include({
+      contract_address: stack().contractAddress,
+      chain_id: chain.chain_id,
+      key_namespace: chain.key_namespace,
+    });
     expect(info.config).to.have.nested.property("rpc.max_head_age_seconds");
     expect(info.config).to.have.nested.property("sandbox.level", info.sandbox.level);
   });
 
   it("lists the evidence files with their checksums", async () => {
     const listing = await (await fetch(`${stack().baseUrl}/evidences/`)).text();
-    for (const name of ["cert-localhost.pem", "acme-account.json", "sha256sum.txt", "quote.json"]) expect(listing).to.contain(`href="${name}"`);
+    for (const name of ["cert-localhost.pem", "acme-account.json", "sha256sum.txt", "quote.json"])
+      expect(listing).to.contain(`href="${name}"`);
   });
 });

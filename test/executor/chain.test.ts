@@ -1,12 +1,24 @@
-/** The keyholder's eyes on the chain: old heads, backward heads, lying, silent and broken endpoints. When in doubt nothing is allowed. */
+/**
+ * The keyholder's eyes on the chain: old heads, backward heads, lying, silent and broken endpoints. When in doubt
+ * nothing is allowed.
+ */
 import { expect } from "chai";
 import { getAddress, hexlify, type Interface } from "ethers";
 import fc from "fast-check";
 import { keyNamespaceOf } from "../../protocol/namespace";
-import { ZERO_ADDRESS, hash32FromUint, type ActionHash, type Address, type KeyId, type PkpId } from "../../protocol/ids";
+import {
+  ZERO_ADDRESS,
+  hash32FromUint,
+  type ActionHash,
+  type Address,
+  type KeyId,
+  type PkpId,
+} from "../../protocol/ids";
 import { IAccountManager__factory } from "../../typechain-types";
 import { Chain, WrongChain, type ChainOptions } from "../../executor/chain/chain";
-import { DENIAL_REASONS, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
+import { decodeAdmission, encodeAdmission } from "../../protocol/admission";
+import { DENIAL_REASONS, NotTheContract, decodeDecision, encodeQuestion, type Decision } from "../../protocol/decision";
+import { keyAnswer } from "../../protocol/keyState";
 import { KeywrightError } from "../../protocol/errors";
 import { SEED, count } from "../support/counts";
 import { RpcDouble } from "../support/rpcDouble";
@@ -15,6 +27,12 @@ const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 const NAMESPACE = keyNamespaceOf(31_337n, CONTRACT);
 const KEY = `0x${"01".repeat(32)}` as KeyId;
 const ACTION = `0x${"02".repeat(32)}` as ActionHash;
+
+const word = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
+const pkp = fc.option(
+  fc.uint8Array({ minLength: 20, maxLength: 20 }).map((bytes) => getAddress(hexlify(bytes)) as PkpId),
+  { nil: undefined },
+);
 
 describe("reading the chain", () => {
   const doubles: RpcDouble[] = [];
@@ -78,6 +96,29 @@ describe("reading the chain", () => {
     expect(await codeOf(chain)).to.equal("allowed");
   });
 
+  it("admits nobody from before a block that was named, and takes that block from an endpoint whose newest is older", async () => {
+    const endpoint = await double();
+    const chain = over([endpoint]);
+    const admitted = (notBefore: number): Promise<string> =>
+      chain.admit(KEY, ACTION, undefined, notBefore).then(
+        ({ decision, key }) => `${decision.blockNumber} ${key?.live}`,
+        (error: unknown) => (error instanceof KeywrightError ? error.code : String(error)),
+      );
+    expect([await admitted(0), await admitted(100)]).to.deep.equal(["100 true", "100 true"]);
+    endpoint.world.newest = 100n;
+    expect(await admitted(101)).to.equal("chain_unavailable");
+    setTimeout(() => Object.assign(endpoint.world, { head: 101n, newest: 101n }), 50);
+    expect(await admitted(101)).to.equal("101 true");
+    endpoint.world.newest = 105n;
+    expect(await admitted(104), "another node behind the same endpoint is further").to.equal("104 true");
+  });
+
+  it("takes the newest block where contracts are shown other numbers than nodes count in", async () => {
+    const endpoint = await double({ shownAs: (block) => block / 10n });
+    const { decision } = await over([endpoint]).admit(KEY, ACTION, undefined, 90);
+    expect(decision.blockNumber).to.equal(10n);
+  });
+
   it("asks the next endpoint at once when the first one lags", async () => {
     const [first, second] = [await double(), await double()];
     const chain = over([first, second]);
@@ -117,7 +158,10 @@ describe("reading the chain", () => {
 
   it("with a quorum agrees at the newest block that enough endpoints have", async () => {
     const now = Math.floor(Date.now() / 1000);
-    const [behind, ahead] = [await double({ head: 100n, headTime: now - 12 }), await double({ head: 101n, headTime: now })];
+    const [behind, ahead] = [
+      await double({ head: 100n, headTime: now - 12 }),
+      await double({ head: 101n, headTime: now }),
+    ];
     const decision = await ask(over([ahead, behind], { quorum: 2 }));
     expect(decision.blockNumber).to.equal(100n);
   });
@@ -132,7 +176,11 @@ describe("reading the chain", () => {
 
   it("is not held up by one endpoint of three that says nothing", async () => {
     const headTime = Math.floor(Date.now() / 1000);
-    const [first, second, silent] = [await double({ headTime }), await double({ headTime }), await double({ headTime })];
+    const [first, second, silent] = [
+      await double({ headTime }),
+      await double({ headTime }),
+      await double({ headTime }),
+    ];
     silent.fault = "hang";
     const startedAt = Date.now();
     expect(await codeOf(over([silent, first, second], { quorum: 2, timeoutMs: 5_000 }))).to.equal("allowed");
@@ -141,7 +189,11 @@ describe("reading the chain", () => {
 
   it("is not poisoned by one endpoint of three that claims a block far ahead", async () => {
     const now = Math.floor(Date.now() / 1000);
-    const [first, second, liar] = [await double({ headTime: now }), await double({ headTime: now }), await double({ head: 9_999_999n, headTime: now })];
+    const [first, second, liar] = [
+      await double({ headTime: now }),
+      await double({ headTime: now }),
+      await double({ head: 9_999_999n, headTime: now }),
+    ];
     const chain = over([first, second, liar], { quorum: 2 });
     expect(await codeOf(chain)).to.equal("allowed");
     first.world.head = second.world.head = 101n;
@@ -150,26 +202,34 @@ describe("reading the chain", () => {
 
   it("writes its question and reads the answer exactly as the contract's ABI says", () => {
     const abi: Interface = IAccountManager__factory.createInterface();
-    const word = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n });
-    const pkp = fc.option(
-      fc.uint8Array({ minLength: 20, maxLength: 20 }).map((bytes) => getAddress(hexlify(bytes)) as PkpId),
-      { nil: undefined },
-    );
     fc.assert(
-      fc.property(word, word, pkp, fc.boolean(), fc.nat(8), word, word, (key, action, pkpId, allowed, reason, path, block) => {
-        const question = encodeQuestion(hash32FromUint(key) as KeyId, hash32FromUint(action) as ActionHash, pkpId);
-        expect(question).to.equal(abi.encodeFunctionData("explainExecution", [key, action, pkpId ?? ZERO_ADDRESS]));
-        expect(decodeDecision(abi.encodeFunctionResult("explainExecution", [allowed, reason, !allowed, key, path, block, action, key]))).to.deep.equal({
-          allowed,
-          reason: DENIAL_REASONS[reason],
-          actionByName: !allowed,
-          accountId: hash32FromUint(key),
-          derivationPath: path === 0n ? undefined : hash32FromUint(path),
-          blockNumber: block,
-          blockTimestamp: action,
-          deniedOps: key,
-        });
-      }),
+      fc.property(
+        word,
+        word,
+        pkp,
+        fc.boolean(),
+        fc.nat(8),
+        word,
+        word,
+        (key, action, pkpId, allowed, reason, path, block) => {
+          const question = encodeQuestion(hash32FromUint(key) as KeyId, hash32FromUint(action) as ActionHash, pkpId);
+          expect(question).to.equal(abi.encodeFunctionData("explainExecution", [key, action, pkpId ?? ZERO_ADDRESS]));
+          expect(
+            decodeDecision(
+              abi.encodeFunctionResult("explainExecution", [allowed, reason, !allowed, key, path, block, action, key]),
+            ),
+          ).to.deep.equal({
+            allowed,
+            reason: DENIAL_REASONS[reason],
+            actionByName: !allowed,
+            accountId: hash32FromUint(key),
+            derivationPath: path === 0n ? undefined : hash32FromUint(path),
+            blockNumber: block,
+            blockTimestamp: action,
+            deniedOps: key,
+          });
+        },
+      ),
       { seed: SEED, numRuns: count(100, 5_000), examples: [[0n, 0n, undefined, true, 0, 0n, 0n]] },
     );
     for (const bad of [
@@ -181,6 +241,37 @@ describe("reading the chain", () => {
     ]) {
       expect(() => decodeDecision(bad), bad).to.throw();
     }
+  });
+
+  it("asks about run and key in one call, as the contract's ABI says", () => {
+    const abi: Interface = IAccountManager__factory.createInterface();
+    fc.assert(
+      fc.property(word, word, pkp, fc.boolean(), fc.boolean(), word, (key, action, pkpId, allowed, live, cap) => {
+        const keyId = hash32FromUint(key) as KeyId;
+        const questions = [
+          abi.encodeFunctionData("explainExecution", [key, action, pkpId ?? ZERO_ADDRESS]),
+          abi.encodeFunctionData("getKey", [key]),
+        ];
+        expect(encodeAdmission(keyId, hash32FromUint(action) as ActionHash, pkpId)).to.equal(
+          abi.encodeFunctionData("multicall", [questions]),
+        );
+        const decision = abi.encodeFunctionResult("explainExecution", [allowed, 0, allowed, key, action, 7n, 8n, cap]);
+        const state = abi.encodeFunctionResult("getKey", [[key, live, live, allowed, ZERO_ADDRESS, cap, cap, false]]);
+        const answer = abi.encodeFunctionResult("multicall", [[decision, state]]);
+        expect(decodeAdmission(keyId, answer)).to.deep.equal({
+          decision: decodeDecision(decision),
+          key: keyAnswer(keyId, state),
+        });
+        for (const other of [
+          [state, decision].slice(1),
+          [decision],
+          [decision, state, state],
+          [decision, `${state}00`],
+        ])
+          expect(() => decodeAdmission(keyId, abi.encodeFunctionResult("multicall", [other]))).to.throw(NotTheContract);
+      }),
+      { seed: SEED, numRuns: count(50, 2_000) },
+    );
   });
 
   it("starts only on the configured chain, at a contract whose key namespace is the one computed here", async () => {
@@ -216,6 +307,7 @@ describe("reading the chain", () => {
     chains.push(chain);
     const error = await ask(chain).catch((caught: unknown) => caught);
     const startError = await chain.requireNamespace(NAMESPACE).catch((caught: unknown) => caught);
-    for (const each of [error, startError] as Error[]) expect(`${each.message} ${String(each.cause)} ${each.stack ?? ""}`).to.not.contain("canary");
+    for (const each of [error, startError] as Error[])
+      expect(`${each.message} ${String(each.cause)} ${each.stack ?? ""}`).to.not.contain("canary");
   });
 });

@@ -1,4 +1,7 @@
-/** Code by CID: nothing runs that was not hashed again, whoever gave it; the store keeps to its size and survives a restart. */
+/**
+ * Code by CID: nothing runs that was not hashed again, whoever gave it; the store keeps to its size and survives a
+ * restart.
+ */
 import { expect } from "chai";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,6 +63,26 @@ describe("code by CID", () => {
     expect(fetches).to.equal(0);
   });
 
+  it("is not looked for outside when the relayers may have it", async () => {
+    const bytes = text("elsewhere");
+    gateway = () => Promise.resolve(bytes);
+    const { code } = await open();
+    const source = await code.identify({ cid: await cidOfCode(bytes), keptOnly: true });
+    expect(await codeOf(code.load(source))).to.equal("code_not_found");
+    expect(fetches).to.equal(0);
+    await code.load({ cid: source.cid, bytes });
+    expect(await code.load(source)).to.equal(bytes.toString());
+  });
+
+  it("is hashed again when it comes with its CID", async () => {
+    const { code } = await open();
+    const cid = await cidOfCode("right");
+    expect(await code.load(await code.identify({ cid, code: "right" }))).to.equal("right");
+    expect(await codeOf(code.identify({ cid, code: "wrong" }))).to.equal("code_unavailable");
+    expect(await codeOf(code.identify({}))).to.equal("invalid_value");
+    expect(await codeOf(code.identify({ cid: "nonsense", code: "right" }))).to.equal("invalid_cid");
+  });
+
   it("is refused when a gateway gives other bytes", async () => {
     gateway = () => Promise.resolve(text("other bytes"));
     const { code, store } = await open();
@@ -103,7 +126,9 @@ describe("code by CID", () => {
 
   it("is dropped least recently used first when the store is full, across restarts too", async () => {
     const names = ["a", "b", "c"];
-    const contents = new Map<Cid, Buffer>(await Promise.all(names.map(async (name) => [await cidOfCode(text(name)), text(name)] as const)));
+    const contents = new Map<Cid, Buffer>(
+      await Promise.all(names.map(async (name) => [await cidOfCode(text(name)), text(name)] as const)),
+    );
     const [a, b, c] = [...contents.keys()] as [Cid, Cid, Cid];
     const { store } = await open(250);
     for (const cid of [a, b]) {

@@ -1,4 +1,7 @@
-/** The executor's configuration: a bad value stops the start and says what to fix; production refuses what is only for development. */
+/**
+ * The executor's configuration: a bad value stops the start and says what to fix; production refuses what is only for
+ * development.
+ */
 import { expect } from "chai";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -42,31 +45,56 @@ describe("the executor's configuration", () => {
   const wrong: Record<string, [Record<string, string>, RegExp]> = {
     "a missing socket": [{ EXECUTOR_SOCKET: "" }, /EXECUTOR_SOCKET is needed/],
     "a relative socket path": [{ EXECUTOR_SOCKET: "executor.sock" }, /EXECUTOR_SOCKET must be an absolute path/],
-    "a TCP address as socket": [{ EXECUTOR_SOCKET: "tcp://127.0.0.1:7000" }, /EXECUTOR_SOCKET must be an absolute path/],
+    "a TCP address as socket": [
+      { EXECUTOR_SOCKET: "tcp://127.0.0.1:7000" },
+      /EXECUTOR_SOCKET must be an absolute path/,
+    ],
     "a socket path too long for the kernel": [{ EXECUTOR_SOCKET: `/${"s".repeat(107)}` }, /at most 107 bytes/],
     "no RPC endpoint": [{ RPC_URLS: " , " }, /RPC_URLS must be http/],
     "an RPC endpoint that is no URL": [{ RPC_URLS: "localhost:8545" }, /RPC_URLS must be http/],
     "an RPC endpoint named twice": [{ RPC_URLS: "http://a.example,http://a.example" }, /names an endpoint twice/],
     "a quorum above the number of endpoints": [{ RPC_QUORUM: "2" }, /RPC_QUORUM is 2, but RPC_URLS names only 1/],
-    "the fetcher among the children": [{ FETCHER_UID: "61300" }, /FETCHER_UID=61300 lies in the children's range: SANDBOX_FIRST_UID to 77583/],
-    "the fetcher of key sets among the children": [{ KEY_SET_FETCHER_UID: "61200" }, /KEY_SET_FETCHER_UID=61200 lies in the children's range/],
-    "the group of the socket among the children": [{ EXECUTOR_SOCKET_GROUP: "61201" }, /EXECUTOR_SOCKET_GROUP=61201 lies in the children's range/],
+    "the fetcher among the children": [
+      { FETCHER_UID: "61300" },
+      /FETCHER_UID=61300 lies in the children's range: SANDBOX_FIRST_UID to 77583/,
+    ],
+    "the fetcher of key sets among the children": [
+      { KEY_SET_FETCHER_UID: "61200" },
+      /KEY_SET_FETCHER_UID=61200 lies in the children's range/,
+    ],
+    "the group of the socket among the children": [
+      { EXECUTOR_SOCKET_GROUP: "61201" },
+      /EXECUTOR_SOCKET_GROUP=61201 lies in the children's range/,
+    ],
     "one user for two processes": [{ FETCHER_UID: "61198" }, /FETCHER_UID, KEY_SET_FETCHER_UID must differ/],
     "a quorum of zero": [{ RPC_QUORUM: "0" }, /RPC_QUORUM must be between 1 and 16/],
     "a contract that is no address": [{ CONTRACT_ADDRESS: "0x12" }, /CONTRACT_ADDRESS must be an address/],
     "a chain id in hex": [{ CHAIN_ID: "0x7a69" }, /CHAIN_ID must be a whole number/],
-    "a deployment file that is not there": [{ DEPLOYMENT_FILE: "/nowhere/base.json" }, /DEPLOYMENT_FILE .* cannot be read/],
+    "a deployment file that is not there": [
+      { DEPLOYMENT_FILE: "/nowhere/base.json" },
+      /DEPLOYMENT_FILE .* cannot be read/,
+    ],
     "an unknown TEE": [{ TEE: "sgx" }, /TEE /],
     "a TEE without its endpoint": [{ TEE: "simulated" }, /needs DSTACK_ENDPOINT/],
-    "a TEE and a root key file": [{ TEE: "simulated", DSTACK_ENDPOINT: "/x", ROOT_KEY_FILE: "/y" }, /unset ROOT_KEY_FILE/],
+    "a TEE and a root key file": [
+      { TEE: "simulated", DSTACK_ENDPOINT: "/x", ROOT_KEY_FILE: "/y" },
+      /unset ROOT_KEY_FILE/,
+    ],
     "issuers that are not JSON": [{ IDENTITY_ISSUERS: "https://a" }, /IDENTITY_ISSUERS must be JSON/],
-    "an issuer without audience": [{ IDENTITY_ISSUERS: '[{"issuer":"https://a.example","jwksUrl":"https://a.example/j"}]' }, /IDENTITY_ISSUERS 0.audience/],
-    "a switch that is neither true nor false": [{ ALLOW_PRIVATE_KEYS: "no" }, /ALLOW_PRIVATE_KEYS must be true or false/],
+    "an issuer without audience": [
+      { IDENTITY_ISSUERS: '[{"issuer":"https://a.example","jwksUrl":"https://a.example/j"}]' },
+      /IDENTITY_ISSUERS 0.audience/,
+    ],
+    "a switch that is neither true nor false": [
+      { ALLOW_PRIVATE_KEYS: "no" },
+      /ALLOW_PRIVATE_KEYS must be true or false/,
+    ],
     "a port out of range": [{ FETCH_PORTS: "80,70000" }, /FETCH_PORTS 1: must be between 1 and 65535/],
     "a service name with a space": [{ SERVICE_NAME: "Key wright" }, /SERVICE_NAME /],
   };
   for (const [name, [environment, message]] of Object.entries(wrong)) {
-    it(`does not start with ${name}, and says so`, () => expect(problemsOf({ ...DEVELOPMENT, ...environment })).to.match(message));
+    it(`does not start with ${name}, and says so`, () =>
+      expect(problemsOf({ ...DEVELOPMENT, ...environment })).to.match(message));
   }
 
   it("names every problem at once", () => {
@@ -78,7 +106,9 @@ describe("the executor's configuration", () => {
     for (const name of LIMIT_NAMES) {
       const variable = limitVariable(name);
       expect(readConfig({ ...DEVELOPMENT }).limits[name]).to.equal(RUN_LIMITS[name]);
-      expect(readConfig({ ...DEVELOPMENT, [variable]: String(LIMIT_CEILINGS[name]) }).limits[name]).to.equal(LIMIT_CEILINGS[name]);
+      expect(readConfig({ ...DEVELOPMENT, [variable]: String(LIMIT_CEILINGS[name]) }).limits[name]).to.equal(
+        LIMIT_CEILINGS[name],
+      );
       expect(problemsOf({ ...DEVELOPMENT, [variable]: String(LIMIT_CEILINGS[name] + 1) })).to.contain(variable);
       expect(problemsOf({ ...DEVELOPMENT, [variable]: "0" })).to.contain(variable);
     }
@@ -87,11 +117,16 @@ describe("the executor's configuration", () => {
   it("takes chain and contract from a deployment file, and refuses variables that contradict it", () => {
     const folder = mkdtempSync(join(tmpdir(), "keywright-config-"));
     const file = join(folder, "base.json");
-    writeFileSync(file, JSON.stringify({ network: "base", chainId: "8453", contractAddress: `0x${"ab".repeat(20)}`, blockNumber: 1 }));
+    writeFileSync(
+      file,
+      JSON.stringify({ network: "base", chainId: "8453", contractAddress: `0x${"ab".repeat(20)}`, blockNumber: 1 }),
+    );
     const { CHAIN_ID: _id, CONTRACT_ADDRESS: _address, ...rest } = DEVELOPMENT;
     const config = readConfig({ ...rest, DEPLOYMENT_FILE: file });
     expect([config.chainId, config.contractAddress.toLowerCase()]).to.deep.equal([8453n, `0x${"ab".repeat(20)}`]);
-    expect(problemsOf({ ...DEVELOPMENT, CHAIN_ID: "31337", DEPLOYMENT_FILE: file })).to.contain("CHAIN_ID is 31337, but DEPLOYMENT_FILE says 8453");
+    expect(problemsOf({ ...DEVELOPMENT, CHAIN_ID: "31337", DEPLOYMENT_FILE: file })).to.contain(
+      "CHAIN_ID is 31337, but DEPLOYMENT_FILE says 8453",
+    );
     expect(problemsOf({ ...DEVELOPMENT, DEPLOYMENT_FILE: file })).to.contain("CONTRACT_ADDRESS is");
     rmSync(folder, { recursive: true });
   });

@@ -1,4 +1,7 @@
-/** What the executor mints and whom it believes: signed envelopes, identity tokens from a provider of our own, over a real chain. */
+/**
+ * What the executor mints and whom it believes: signed envelopes, identity tokens from a provider of our own, over a
+ * real chain.
+ */
 import { expect } from "chai";
 import { SignJWT, exportJWK, generateKeyPair, type CryptoKey } from "jose";
 import { createServer, type Server } from "node:http";
@@ -21,7 +24,11 @@ async function envelope(
   const { EIP712Domain: _domain, ...types } = typedData.types;
   return {
     typed_data: typedData,
-    signature: await wallet.signTypedData(typedData.domain, types as Record<string, { name: string; type: string }[]>, typedData.message),
+    signature: await wallet.signTypedData(
+      typedData.domain,
+      types as Record<string, { name: string; type: string }[]>,
+      typedData.message,
+    ),
   };
 }
 
@@ -41,7 +48,9 @@ describe("credentials", function () {
     await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", resolve));
     const jwksUrl = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/jwks`;
     chain = await TestChain.start();
-    executor = await TestExecutor.start(chain, { IDENTITY_ISSUERS: JSON.stringify([{ issuer, jwksUrl, audience: "keywright" }]) });
+    executor = await TestExecutor.start(chain, {
+      IDENTITY_ISSUERS: JSON.stringify([{ issuer, jwksUrl, audience: "keywright" }]),
+    });
     await registerPayers(chain, executor);
   });
   after(async () => {
@@ -70,7 +79,10 @@ describe("credentials", function () {
   it("a signed mint is for the signer's own account unless it names another, and replayed gives another key", async () => {
     const wallet = Wallet.createRandom();
     const request = await envelope(wallet, "CreateWallet");
-    const [first, replayed] = [await executor.call("mintPkpWithSignature", request), await executor.call("mintPkpWithSignature", request)];
+    const [first, replayed] = [
+      await executor.call("mintPkpWithSignature", request),
+      await executor.call("mintPkpWithSignature", request),
+    ];
     expect(first.derivationPath.slice(0, 4)).to.equal("0x01");
     expect(first.derivationPath.slice(34)).to.equal(keccak256(wallet.address).slice(34));
     expect(replayed.walletAddress).to.not.equal(first.walletAddress);
@@ -85,7 +97,9 @@ describe("credentials", function () {
     const addKey = await envelope(wallet, "AddUsageApiKey");
     expect(await executor.codeOf("mintUsageKeyWithSignature", create)).to.equal("typed_data_wrong_primary_type");
     expect(await executor.codeOf("mintPkpWithSignature", addKey)).to.equal("typed_data_wrong_primary_type");
-    expect(await executor.codeOf("mintPkpWithSignature", { ...create, signature: addKey.signature })).to.equal("signature_mismatch");
+    expect(await executor.codeOf("mintPkpWithSignature", { ...create, signature: addKey.signature })).to.equal(
+      "signature_mismatch",
+    );
   });
 
   it("a ChainSecured owner mints a PKP and a usage key by signature, attaches both on chain, and the key runs", async () => {
@@ -99,7 +113,9 @@ describe("credentials", function () {
     await mined(asOwner.registerWalletDerivation(id, pkp.walletAddress, pkp.derivationPath, "", ""));
     await mined(asOwner.registerWalletDerivation(id, key.walletAddress, key.derivationPath, "", ""));
     await mined(asOwner.addGroup(id, "g", "", [0], [pkp.walletAddress]));
-    expect((await executor.run(key.usageApiKey, SIGN, { pkpId: pkp.walletAddress })).refusal?.code).to.equal("unknown_key");
+    expect((await executor.run(key.usageApiKey, SIGN, { pkpId: pkp.walletAddress })).refusal?.code).to.equal(
+      "unknown_key",
+    );
     await mined(asOwner.setUsageApiKey(id, key.apiKeyHash, 0, 0, "k", "", false, false, false, [], [], [], [1]));
     const { answer } = await executor.run(key.usageApiKey, SIGN, { pkpId: pkp.walletAddress });
     expect(verifyMessage("hi", JSON.parse(answer?.response ?? ""))).to.equal(pkp.walletAddress);
@@ -112,9 +128,14 @@ describe("credentials", function () {
     const credential: Credential = { type: "identity", token: ann };
     const { walletAddress, accountId } = await executor.call("ownerWallet", { token: ann });
     expect(accountId).to.equal(keccak256(walletAddress));
-    expect(await executor.call("ownerWallet", { token: await token("ann") })).to.deep.equal({ walletAddress, accountId });
+    expect(await executor.call("ownerWallet", { token: await token("ann") })).to.deep.equal({
+      walletAddress,
+      accountId,
+    });
     const write = async (functionName: string, args: string[] | unknown[], who = credential): Promise<string> => {
-      const { answer, refusal } = await executor.ask("authorizeWrites", { writes: [{ credential: who, write: { functionName, args } }] });
+      const { answer, refusal } = await executor.ask("authorizeWrites", {
+        writes: [{ credential: who, write: { functionName, args } }],
+      });
       const authorized = answer?.writes[0];
       if (authorized === undefined) return refusal?.code ?? "";
       if ("refused" in authorized) return authorized.refused.code;
@@ -123,9 +144,16 @@ describe("credentials", function () {
     };
     expect(await write("newAccount", [accountId, true, "ann's", "", walletAddress])).to.equal("written");
     expect(await write("addGroup", [accountId, "g", "", ["0"], []])).to.equal("written");
-    expect(await write("addGroup", [accountId, "g", "", [], []], { type: "identity", token: await token("bob") })).to.equal("not_authorized");
+    expect(
+      await write("addGroup", [accountId, "g", "", [], []], { type: "identity", token: await token("bob") }),
+    ).to.equal("not_authorized");
     const run = (who: Credential): ReturnType<typeof executor.ask<"run">> =>
-      executor.ask("run", { credential: who, code: "async function main() { return 1; }", params: "{}", limitMs: 5_000 });
+      executor.ask("run", {
+        credential: who,
+        code: "async function main() { return 1; }",
+        params: "{}",
+        limitMs: 5_000,
+      });
     expect((await run(credential)).answer?.response).to.equal("1");
     expect((await run({ type: "identity", token: await token("bob") })).refusal?.code).to.equal("unknown_key");
     const safe = await chain.wallet();

@@ -1,4 +1,7 @@
-/** Ed25519, BIP-340 and P-256 keys: the standards' own vectors, committed vectors from the root on, and a second implementation. */
+/**
+ * Ed25519, BIP-340 and P-256 keys: the standards' own vectors, committed vectors from the root on, and a second
+ * implementation.
+ */
 import { schnorr } from "@noble/curves/secp256k1";
 import { expect } from "chai";
 import { verify } from "node:crypto";
@@ -19,7 +22,10 @@ import { bytes, hexOf, nobleOkm, noblePublicKey, nobleSecret, nobleVerify } from
 
 const read = (name: string): unknown => JSON.parse(readFileSync(join(__dirname, "../vectors", name), "utf8"));
 type Row = Record<string, string>;
-const standard = read("signatures.json") as Record<"ed25519" | "bip340" | "bip341" | "p256" | "p256Keys", Row[]>;
+const standard = read("signatures.json") as Record<
+  "ed25519" | "wycheproofEd25519" | "bip340" | "bip341" | "p256" | "p256Keys",
+  Row[]
+>;
 interface CurveVector {
   owner: "pkp" | "action";
   path: string;
@@ -45,6 +51,12 @@ describe("the vectors of the standards", () => {
       expect(plain(signEd25519(of(row, "secret"), of(row, "message")))).to.equal(row.signature);
     });
   }
+  for (const [index, row] of standard.wycheproofEd25519.entries()) {
+    it(`Wycheproof, Ed25519, test ${index + 1}`, () => {
+      expect(plain(ed25519PublicKey(of(row, "secret")))).to.equal(row.public);
+      expect(plain(signEd25519(of(row, "secret"), of(row, "message")))).to.equal(row.signature);
+    });
+  }
   for (const [index, row] of standard.bip340.entries()) {
     it(`BIP-340, index ${index}`, () => {
       expect(plain(bip340PublicKey(of(row, "secret")))).to.equal(row.public);
@@ -66,7 +78,9 @@ describe("the vectors of the standards", () => {
       const s = BigInt(`0x${row.s}`);
       const low = (s > P256_ORDER / 2n ? P256_ORDER - s : s).toString(16).padStart(64, "0");
       expect(plain(p256PublicKey(of(row, "secret")))).to.equal(row.public);
-      expect(plain(signP256(of(row, "secret"), p256Digest(Buffer.from(row.messageText ?? ""))))).to.equal(`${row.r}${low}`);
+      expect(plain(signP256(of(row, "secret"), p256Digest(Buffer.from(row.messageText ?? ""))))).to.equal(
+        `${row.r}${low}`,
+      );
     });
   }
   it("P-256 key pairs of NIST", () => {
@@ -76,17 +90,22 @@ describe("the vectors of the standards", () => {
 
 describe("the committed keys of PKPs and actions on every curve", () => {
   const keyring = new Keyring(bytes(own.root), own.namespace as Hash32);
-  const address = (path: string): PkpId => own.keys.find((key) => key.path === path && key.curve === "secp256k1")?.addresses.ethereum as PkpId;
+  const address = (path: string): PkpId =>
+    own.keys.find((key) => key.path === path && key.curve === "secp256k1")?.addresses.ethereum as PkpId;
 
   for (const vector of own.keys) {
     it(`${vector.kind} at ${vector.path.slice(0, 12)}…`, () => {
       const { owner, path, curve } = vector;
       expect(kindOf(owner, curve)).to.equal(vector.kind);
       expect(hexOf(nobleOkm({ ...own, ...vector }))).to.equal(vector.okm);
-      expect(hexOf(deriveForCurve(bytes(own.root), bytes(own.namespace), owner, curve, bytes(path)))).to.equal(vector.secret);
+      expect(hexOf(deriveForCurve(bytes(own.root), bytes(own.namespace), owner, curve, bytes(path)))).to.equal(
+        vector.secret,
+      );
       const entry =
         owner === "pkp"
-          ? keyring.withPkpOn(curve, vector.account as AccountId, path as DerivationPath, address(path), (secret) => publicKeyEntry(curve, secret))
+          ? keyring.withPkpOn(curve, vector.account as AccountId, path as DerivationPath, address(path), (secret) =>
+              publicKeyEntry(curve, secret),
+            )
           : keyring.withActionOn(curve, vector.ipfsId as Cid, (secret) => publicKeyEntry(curve, secret));
       expect(entry.public_key).to.equal(vector.publicKey);
       expect(entry.addresses).to.deep.equal(vector.addresses);
@@ -99,7 +118,10 @@ describe("the committed keys of PKPs and actions on every curve", () => {
   });
 
   it("are used only when path and address belong together, and zero-filled after", () => {
-    const [first, second] = own.keys.filter(({ curve, owner }) => curve === "ed25519" && owner === "pkp") as [CurveVector, CurveVector];
+    const [first, second] = own.keys.filter(({ curve, owner }) => curve === "ed25519" && owner === "pkp") as [
+      CurveVector,
+      CurveVector,
+    ];
     const use = (path: string, pkpId: PkpId, then: (secret: Buffer) => unknown = () => undefined): unknown =>
       keyring.withPkpOn("ed25519", first.account as AccountId, path as DerivationPath, pkpId, then);
     expect(() => use(first.path, address(second.path))).to.throw("unknown_pkp");
@@ -114,19 +136,31 @@ describe("the committed keys of PKPs and actions on every curve", () => {
 describe("the keys of any root and path", () => {
   it("agree with a second implementation, and what they sign verifies there", () => {
     fc.assert(
-      fc.property(any32, any32, fc.uint8Array({ maxLength: 64 }), any32, fc.constantFrom(...CURVES), (root, namespace, path, signed, curve) => {
-        const input = { root: hexOf(root), namespace: hexOf(namespace), kind: kindOf("pkp", curve), path: hexOf(path) };
-        const secret = deriveForCurve(Buffer.from(root), Buffer.from(namespace), "pkp", curve, Buffer.from(path));
-        expect(hexOf(secret)).to.equal(hexOf(nobleSecret(curve, nobleOkm(input))));
-        const publicKey = publicKeyOn(curve, secret);
-        expect(publicKey).to.equal(noblePublicKey(curve, secret));
-        if (curve === "secp256k1") return;
-        const sign = { ed25519: signEd25519, bip340: signSchnorr, p256: signP256 }[curve];
-        const signature = sign(secret, signed);
-        expect(nobleVerify(curve, publicKey, hexOf(signature), signed)).to.equal(true);
-        signed[0] = (signed[0] ?? 0) ^ 1;
-        expect(nobleVerify(curve, publicKey, hexOf(signature), signed)).to.equal(false);
-      }),
+      fc.property(
+        any32,
+        any32,
+        fc.uint8Array({ maxLength: 64 }),
+        any32,
+        fc.constantFrom(...CURVES),
+        (root, namespace, path, signed, curve) => {
+          const input = {
+            root: hexOf(root),
+            namespace: hexOf(namespace),
+            kind: kindOf("pkp", curve),
+            path: hexOf(path),
+          };
+          const secret = deriveForCurve(Buffer.from(root), Buffer.from(namespace), "pkp", curve, Buffer.from(path));
+          expect(hexOf(secret)).to.equal(hexOf(nobleSecret(curve, nobleOkm(input))));
+          const publicKey = publicKeyOn(curve, secret);
+          expect(publicKey).to.equal(noblePublicKey(curve, secret));
+          if (curve === "secp256k1") return;
+          const sign = { ed25519: signEd25519, bip340: signSchnorr, p256: signP256 }[curve];
+          const signature = sign(secret, signed);
+          expect(nobleVerify(curve, publicKey, hexOf(signature), signed)).to.equal(true);
+          signed[0] = (signed[0] ?? 0) ^ 1;
+          expect(nobleVerify(curve, publicKey, hexOf(signature), signed)).to.equal(false);
+        },
+      ),
       { seed: SEED, numRuns: count(60, 3_000) },
     );
   });
@@ -150,7 +184,9 @@ describe("the keys of any root and path", () => {
         expect(plain(signP256(secret, p256Digest(message)))).to.equal(plain(signature));
         expect(BigInt(hexOf(signature.subarray(32))) <= P256_ORDER / 2n).to.equal(true);
         const { jwk } = publicKeyEntry("p256", secret);
-        expect(verify("sha256", message, { key: { ...jwk }, format: "jwk", dsaEncoding: "ieee-p1363" }, signature)).to.equal(true);
+        expect(
+          verify("sha256", message, { key: { ...jwk }, format: "jwk", dsaEncoding: "ieee-p1363" }, signature),
+        ).to.equal(true);
       }),
       { seed: SEED, numRuns: count(30, 2_000) },
     );

@@ -1,4 +1,7 @@
-/** Forward requests in the keyholder: what a taken-over relayer can have a payer sign, and what an identity's wallet signs for whoever shows its token. */
+/**
+ * Forward requests in the keyholder: what a taken-over relayer can have a payer sign, and what an identity's wallet
+ * signs for whoever shows its token.
+ */
 import { expect } from "chai";
 import { Transaction, Wallet } from "ethers";
 import { Callers } from "../../executor/callers";
@@ -8,23 +11,38 @@ import { Forwards } from "../../executor/writes/forwards";
 import { GasGuard } from "../../executor/writes/gas";
 import { Writes } from "../../executor/writes/writes";
 import { KeywrightError } from "../../protocol/errors";
-import { FORWARD_TYPES, decodeForward, encodeForward, forwarderCalldata, type ForwardDomain, type SignedForwardRequest } from "../../protocol/forward";
+import {
+  FORWARD_TYPES,
+  decodeForward,
+  encodeForward,
+  forwarderCalldata,
+  type ForwardDomain,
+  type SignedForwardRequest,
+} from "../../protocol/forward";
 import { packedAccountId, type Address, type Hash32 } from "../../protocol/ids";
 import { IAccountManager__factory } from "../../typechain-types";
 
 const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 const FORWARDER = "0x00000000000000000000000000000000000000F0" as Address;
 const NOW = 1_800_000_000;
-const DOMAIN: ForwardDomain = { name: "Keywright Forwarder", version: "1", chainId: 31_337n, verifyingContract: FORWARDER };
+const DOMAIN: ForwardDomain = {
+  name: "Keywright Forwarder",
+  version: "1",
+  chainId: 31_337n,
+  verifyingContract: FORWARDER,
+};
 const HOLDER = { issuer: "https://identity.example", subject: "holder" };
 const ABI = IAccountManager__factory.createInterface();
 
 const keyring = new Keyring(Buffer.alloc(32, 7), `0x${"5a".repeat(32)}` as Hash32);
 const identities = {
-  verify: (token: string) => (token === "good" ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no"))),
+  verify: (token: string) =>
+    token === "good" ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no")),
 } as unknown as IdentityVerifier;
 const callers = new Callers(keyring, identities);
-const gas = new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n }, () => Promise.resolve(0n));
+const gas = new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n }, () =>
+  Promise.resolve(0n),
+);
 const writes = new Writes(keyring, callers, {
   chainId: 31_337n,
   contractAddress: CONTRACT,
@@ -32,12 +50,25 @@ const writes = new Writes(keyring, callers, {
   gas,
   maxTopUpWei: 0n,
 });
-const forwards = new Forwards(keyring, callers, writes, { contractAddress: CONTRACT, domain: () => Promise.resolve(DOMAIN), nowSeconds: () => NOW });
+const forwards = new Forwards(keyring, callers, writes, {
+  contractAddress: CONTRACT,
+  domain: () => Promise.resolve(DOMAIN),
+  nowSeconds: () => NOW,
+});
 const OFFER = { payer: 1, nonce: 3, gasLimit: "500000", maxFeePerGas: "10", maxPriorityFeePerGas: "1" };
 
 async function requestBy(owner: Wallet, overrides: Partial<SignedForwardRequest> = {}): Promise<SignedForwardRequest> {
   const data = ABI.encodeFunctionData("updateAccountMetadata", [packedAccountId(owner.address as Address), "name", ""]);
-  const unsigned = { from: owner.address as Address, to: CONTRACT, value: "0", gas: "90000", nonce: "0", deadline: String(NOW + 9), data, ...overrides };
+  const unsigned = {
+    from: owner.address as Address,
+    to: CONTRACT,
+    value: "0",
+    gas: "90000",
+    nonce: "0",
+    deadline: String(NOW + 9),
+    data,
+    ...overrides,
+  };
   return { ...unsigned, signature: await owner.signTypedData({ ...DOMAIN }, FORWARD_TYPES, unsigned) };
 }
 const refusalOf = (work: Promise<unknown>): Promise<string> =>
@@ -53,7 +84,11 @@ describe("forward requests in the keyholder", () => {
     const request = await requestBy(owner);
     const { rawTransaction } = await forwards.signForwards({ ...OFFER, forwards: [encodeForward(request)] });
     const transaction = Transaction.from(rawTransaction);
-    expect([transaction.to, transaction.value, transaction.from]).to.deep.equal([FORWARDER, 0n, keyring.payerAddress(1)]);
+    expect([transaction.to, transaction.value, transaction.from]).to.deep.equal([
+      FORWARDER,
+      0n,
+      keyring.payerAddress(1),
+    ]);
     expect(transaction.data).to.equal(forwarderCalldata([request], keyring.payerAddress(1)));
   });
 
@@ -65,12 +100,21 @@ describe("forward requests in the keyholder", () => {
 
   it("are not signed when one of them is not what its owner signed, or no call of an owner", async () => {
     const good = await requestBy(owner);
-    const altered = { ...good, data: ABI.encodeFunctionData("updateAccountMetadata", [packedAccountId(owner.address as Address), "evil", ""]) };
-    expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(good), encodeForward(altered)] }))).to.equal("signature_mismatch");
+    const altered = {
+      ...good,
+      data: ABI.encodeFunctionData("updateAccountMetadata", [packedAccountId(owner.address as Address), "evil", ""]),
+    };
+    expect(
+      await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(good), encodeForward(altered)] })),
+    ).to.equal("signature_mismatch");
     const payers = await requestBy(owner, { data: ABI.encodeFunctionData("addApiPayer", [owner.address]) });
-    expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(payers)] }))).to.equal("not_authorized");
+    expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(payers)] }))).to.equal(
+      "not_authorized",
+    );
     const elsewhere = await requestBy(owner, { to: FORWARDER });
-    expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(elsewhere)] }))).to.equal("invalid_value");
+    expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(elsewhere)] }))).to.equal(
+      "invalid_value",
+    );
     expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: ["0x1234"] }))).to.equal("invalid_value");
   });
 
@@ -80,7 +124,9 @@ describe("forward requests in the keyholder", () => {
     const asked = { write, gas: "100000", forwarderNonce: "4", deadline: String(NOW + 60) };
     const request = decodeForward((await forwards.signOfIdentity({ ...asked, token: "good" })).forward);
     expect(request).to.include({ from: wallet, to: CONTRACT, value: "0", nonce: "4" });
-    expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(request)] }))).to.equal("accepted");
+    expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(request)] }))).to.equal(
+      "accepted",
+    );
     expect(await refusalOf(forwards.signOfIdentity({ ...asked, token: "bad" }))).to.equal("invalid_identity_token");
   });
 

@@ -1,6 +1,14 @@
 /** Identity tokens: what a verified token stands for, and every way in which one is not accepted. */
 import { expect } from "chai";
-import { SignJWT, UnsecuredJWT, exportJWK, generateKeyPair, type CryptoKey, type JWTHeaderParameters, type JWTPayload } from "jose";
+import {
+  SignJWT,
+  UnsecuredJWT,
+  exportJWK,
+  generateKeyPair,
+  type CryptoKey,
+  type JWTHeaderParameters,
+  type JWTPayload,
+} from "jose";
 import { KeywrightError } from "../../protocol/errors";
 import { IdentityVerifier } from "../../executor/identity";
 import { FetchFailed } from "../../executor/fetcher/types";
@@ -18,7 +26,8 @@ class Provider {
   down = false;
   static async make(): Promise<Provider> {
     const provider = new Provider();
-    for (const algorithm of ["RS256", "ES256", "EdDSA", "RS512", "PS256", "ES384"] as const) await provider.addKey(algorithm);
+    for (const algorithm of ["RS256", "ES256", "EdDSA", "RS512", "PS256", "ES384"] as const)
+      await provider.addKey(algorithm);
     return provider;
   }
   async addKey(algorithm: Algorithm, kid: string = algorithm, publish = true): Promise<void> {
@@ -62,7 +71,10 @@ describe("an identity token", () => {
 
   for (const alg of ["RS256", "ES256", "EdDSA"] as const) {
     it(`signed with ${alg} stands for its issuer and subject`, async () => {
-      expect(await verifier.verify(await provider.token({}, { alg }))).to.deep.equal({ issuer: ISSUER, subject: "ann" });
+      expect(await verifier.verify(await provider.token({}, { alg }))).to.deep.equal({
+        issuer: ISSUER,
+        subject: "ann",
+      });
     });
   }
   for (const alg of ["RS512", "PS256", "ES384"] as const) {
@@ -74,7 +86,9 @@ describe("an identity token", () => {
   it("without a signature, or signed with a public key as a shared secret, is refused", async () => {
     const claims = { iss: ISSUER, aud: AUDIENCE, sub: "ann", iat: now(), exp: now() + 300 };
     expect(await codeOf(new UnsecuredJWT(claims).encode())).to.equal("invalid_identity_token");
-    const confused = await new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: "RS256" }).sign(Buffer.from(JSON.stringify(provider.published[0])));
+    const confused = await new SignJWT(claims)
+      .setProtectedHeader({ alg: "HS256", kid: "RS256" })
+      .sign(Buffer.from(JSON.stringify(provider.published[0])));
     expect(await codeOf(confused)).to.equal("invalid_identity_token");
   });
 
@@ -109,14 +123,25 @@ describe("an identity token", () => {
 
   it("is accepted with the type JWT and refused with any other: access, logout and proof tokens have the same signer", async () => {
     expect(await codeOf(await provider.token({}, { typ: "JWT" }))).to.equal("ann");
-    for (const typ of ["at+jwt", "AT+JWT", "application/at+jwt", "logout+jwt", "dpop+jwt", "secevent+jwt", "JOSE", ""]) {
+    for (const typ of [
+      "at+jwt",
+      "AT+JWT",
+      "application/at+jwt",
+      "logout+jwt",
+      "dpop+jwt",
+      "secevent+jwt",
+      "JOSE",
+      "",
+    ]) {
       expect(await codeOf(await provider.token({}, { typ })), typ).to.equal("invalid_identity_token");
     }
   });
 
   it("is refused with a changed payload, and as any other text", async () => {
     const [header = "", , signature = ""] = (await provider.token()).split(".");
-    const forged = Buffer.from(JSON.stringify({ iss: ISSUER, aud: AUDIENCE, sub: "bob", iat: now(), exp: now() + 300 })).toString("base64url");
+    const forged = Buffer.from(
+      JSON.stringify({ iss: ISSUER, aud: AUDIENCE, sub: "bob", iat: now(), exp: now() + 300 }),
+    ).toString("base64url");
     for (const text of [`${header}.${forged}.${signature}`, "", "a.b.c", "{}", "x".repeat(20_000)])
       expect(await codeOf(text)).to.equal("invalid_identity_token");
   });
@@ -125,7 +150,8 @@ describe("an identity token", () => {
     const stranger = await Provider.make();
     expect(await codeOf(await stranger.token())).to.equal("invalid_identity_token");
     const looks = provider.fetches;
-    for (let i = 0; i < 5; i++) expect(await codeOf(await stranger.token({}, { kid: `unknown-${i}` }))).to.equal("invalid_identity_token");
+    for (let i = 0; i < 5; i++)
+      expect(await codeOf(await stranger.token({}, { kid: `unknown-${i}` }))).to.equal("invalid_identity_token");
     expect(looks).to.equal(1);
     expect(provider.fetches).to.equal(1);
   });

@@ -15,11 +15,15 @@ describe("the keyholder's memory", function () {
 
   async function start(close: boolean): Promise<string> {
     const program = `const { closeOwnMemory } = require(${JSON.stringify(MODULE)}); console.log(JSON.stringify(${close ? "closeOwnMemory()" : "[]"})); setInterval(() => {}, 1000);`;
-    keyholder = spawn("setpriv", [...RIGHTS, process.execPath, "-e", program], { stdio: ["ignore", "pipe", "inherit"] });
+    keyholder = spawn("setpriv", [...RIGHTS, process.execPath, "-e", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     return new Promise((resolve) => keyholder.stdout?.once("data", (text: Buffer) => resolve(text.toString().trim())));
   }
   const look = (file: string): string =>
-    spawnSync("setpriv", [...RIGHTS, process.execPath, "-e", READ, `/proc/${keyholder.pid}/${file}`], { encoding: "utf8" }).stdout.trim();
+    spawnSync("setpriv", [...RIGHTS, process.execPath, "-e", READ, `/proc/${keyholder.pid}/${file}`], {
+      encoding: "utf8",
+    }).stdout.trim();
 
   it("is open to its own user unless it is closed: what the test would otherwise not notice", async function () {
     if (process.getuid?.() !== 0) this.skip();
@@ -38,7 +42,11 @@ describe("the keyholder's memory", function () {
 
   it("never lands in a core dump", async function () {
     await start(true);
-    const limits = spawnSync("prlimit", ["--pid", String(keyholder.pid), "--core", "--noheadings", "--raw", "-o", "SOFT,HARD"], { encoding: "utf8" });
+    const limits = spawnSync(
+      "prlimit",
+      ["--pid", String(keyholder.pid), "--core", "--noheadings", "--raw", "-o", "SOFT,HARD"],
+      { encoding: "utf8" },
+    );
     expect(limits.stdout.trim()).to.equal("0 0");
   });
 });

@@ -2,7 +2,16 @@
 import { expect } from "chai";
 import { SigningKey, computeAddress, getBytes, hexlify, recoverAddress } from "ethers";
 import fc from "fast-check";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { deriveSecret, deriveSymmetric, type KeyKind } from "../../executor/keys/derive";
@@ -53,7 +62,8 @@ describe("key derivation", () => {
     it(`gives the committed ${vector.kind} key at ${vector.path.slice(0, 12)}…`, () => {
       const inputs = [bytes(vector.root), bytes(vector.namespace), vector.kind, bytes(vector.path)] as const;
       expect(hexlify(nobleOkm(vector))).to.equal(vector.okm);
-      if (vector.symmetricKey !== undefined) return expect(hexlify(deriveSymmetric(...inputs))).to.equal(vector.symmetricKey);
+      if (vector.symmetricKey !== undefined)
+        return expect(hexlify(deriveSymmetric(...inputs))).to.equal(vector.symmetricKey);
       const secret = deriveSecret(...inputs);
       expect(hexlify(secret)).to.equal(vector.secret);
       expect(addressOf(secret)).to.equal(vector.address);
@@ -61,7 +71,8 @@ describe("key derivation", () => {
   }
 
   it("reduces at the edges of the order exactly, never to zero and never to the order or above", () => {
-    for (const { material, secret } of vectors.reductions) expect(hexlify(reduceToSecret(bytes(material)))).to.equal(secret);
+    for (const { material, secret } of vectors.reductions)
+      expect(hexlify(reduceToSecret(bytes(material)))).to.equal(secret);
   });
 
   it("agrees with the second implementation on any input", () => {
@@ -107,7 +118,9 @@ describe("the keyring", () => {
     refusal(() => keyring.withPkp(of, path as DerivationPath, pkpId as PkpId, () => undefined));
 
   it("uses a PKP whose path and address belong together", () => {
-    const secret = keyring.withPkp(account, PKP_VECTOR.path as DerivationPath, PKP_VECTOR.address as PkpId, (key) => hexlify(key));
+    const secret = keyring.withPkp(account, PKP_VECTOR.path as DerivationPath, PKP_VECTOR.address as PkpId, (key) =>
+      hexlify(key),
+    );
     expect(secret).to.equal(PKP_VECTOR.secret);
   });
 
@@ -158,7 +171,9 @@ describe("the keyring", () => {
     expect(ofCid(Buffer.from(getBytes(action.path)).toString("utf8"))).to.equal(action.secret);
     expect(ofCid("Qmf412jQZiuVUtdgnB36FXFX7xg5V6KEbSJ4dpQuhkLyfD")).to.not.equal(action.secret);
     const encryption = vectors.keys.find(({ kind }) => kind === "encryption") as KeyVector;
-    const key = keyring.withEncryptionKey(account, `0x${encryption.path.slice(66)}` as PkpId, (secret) => hexlify(secret));
+    const key = keyring.withEncryptionKey(account, `0x${encryption.path.slice(66)}` as PkpId, (secret) =>
+      hexlify(secret),
+    );
     expect(key).to.equal(encryption.symmetricKey);
   });
 });

@@ -1,6 +1,17 @@
-/** Every op of an action: exact formats, recovered with ethers; bad arguments named; the contract asked once for each PKP. */
+/**
+ * Every op of an action: exact formats, recovered with ethers; bad arguments named; the contract asked once for each
+ * PKP.
+ */
 import { expect } from "chai";
-import { SigningKey, Transaction, Wallet, computeAddress, recoverAddress, verifyMessage, verifyTypedData } from "ethers";
+import {
+  SigningKey,
+  Transaction,
+  Wallet,
+  computeAddress,
+  recoverAddress,
+  verifyMessage,
+  verifyTypedData,
+} from "ethers";
 import fc from "fast-check";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, DerivationPath, Hash32, KeyId, PkpId } from "../../protocol/ids";
@@ -49,14 +60,25 @@ class ScriptedChain {
   }
 }
 const known = (pkp: PkpId | undefined): Decision =>
-  pkp === undefined || pkp === PKP ? decision() : decision({ allowed: false, reason: "UnknownPkp", derivationPath: undefined });
+  pkp === undefined || pkp === PKP
+    ? decision()
+    : decision({ allowed: false, reason: "UnknownPkp", derivationPath: undefined });
 const run: Authorization = { keyId: `0x${"b2".repeat(32)}` as KeyId, cid: CID, decision: decision() };
-function opsOver(chain: ScriptedChain, options: { privateKeysAllowed?: boolean; pkpId?: PkpId; ahead?: AskedAhead } = {}): OpHandler {
-  const parts = { chain: chain as unknown as Chain, keyring, privateKeysAllowed: options.privateKeysAllowed ?? true, limits: RUN_LIMITS };
+function opsOver(
+  chain: ScriptedChain,
+  options: { privateKeysAllowed?: boolean; pkpId?: PkpId; ahead?: AskedAhead } = {},
+): OpHandler {
+  const parts = {
+    chain: chain as unknown as Chain,
+    keyring,
+    privateKeysAllowed: options.privateKeysAllowed ?? true,
+    limits: RUN_LIMITS,
+  };
   return createOps(parts, run, options.pkpId, options.ahead);
 }
 const ops = opsOver(new ScriptedChain(known));
-const answer = (name: string, args: object, handler = ops): Promise<OpAnswer> => handler({ name, args: JSON.stringify(args) });
+const answer = (name: string, args: object, handler = ops): Promise<OpAnswer> =>
+  handler({ name, args: JSON.stringify(args) });
 async function value(name: string, args: object, handler = ops): Promise<string> {
   const given = await answer(name, args, handler);
   if (!given.ok) throw new Error(`${given.code}: ${given.message}`);
@@ -115,18 +137,45 @@ describe("signing ops", () => {
     const message = { to: { name: "Ann" }, value: "12345678901234567890" };
     const EIP712Domain = [{ name: "name", type: "string" }];
     for (const given of [types, { EIP712Domain, ...types }]) {
-      const signature = await value("signTypedData", { pkpId: PKP, domain, types: given, message, primaryType: "Mail" });
+      const signature = await value("signTypedData", {
+        pkpId: PKP,
+        domain,
+        types: given,
+        message,
+        primaryType: "Mail",
+      });
       expect(verifyTypedData(domain, types, message, signature)).to.equal(PKP);
     }
-    expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message, primaryType: "Person" })).to.equal("invalid_arguments");
-    expect(await refusal("signTypedData", { pkpId: PKP, domain, types: { Mail: [{ name: "to", type: "Nowhere" }] }, message })).to.equal("invalid_arguments");
+    expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message, primaryType: "Person" })).to.equal(
+      "invalid_arguments",
+    );
+    expect(
+      await refusal("signTypedData", {
+        pkpId: PKP,
+        domain,
+        types: { Mail: [{ name: "to", type: "Nowhere" }] },
+        message,
+      }),
+    ).to.equal("invalid_arguments");
     expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message: {} })).to.equal("invalid_arguments");
   });
 
-  const common = { chainId: 1, nonce: 7, gasLimit: "21000", to: UNKNOWN.toLowerCase(), value: "0xde0b6b3a7640000", data: "0x1234" };
+  const common = {
+    chainId: 1,
+    nonce: 7,
+    gasLimit: "21000",
+    to: UNKNOWN.toLowerCase(),
+    value: "0xde0b6b3a7640000",
+    data: "0x1234",
+  };
   const kinds: Record<string, object> = {
     legacy: { ...common, type: 0, gasPrice: "1000000000" },
-    "with an access list": { ...common, type: 1, gasPrice: 5, accessList: [{ address: UNKNOWN, storageKeys: [`0x${"11".repeat(32)}`] }] },
+    "with an access list": {
+      ...common,
+      type: 1,
+      gasPrice: 5,
+      accessList: [{ address: UNKNOWN, storageKeys: [`0x${"11".repeat(32)}`] }],
+    },
     "with a priority fee": { ...common, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
     "with blobs": {
       ...common,
@@ -142,7 +191,12 @@ describe("signing ops", () => {
       maxFeePerGas: "100",
       maxPriorityFeePerGas: "3",
       authorizationList: [
-        { address: UNKNOWN, chainId: "1", nonce: "0", signature: new SigningKey(`0x${"11".repeat(32)}`).sign(`0x${"22".repeat(32)}`).serialized },
+        {
+          address: UNKNOWN,
+          chainId: "1",
+          nonce: "0",
+          signature: new SigningKey(`0x${"11".repeat(32)}`).sign(`0x${"22".repeat(32)}`).serialized,
+        },
       ],
     },
     "that makes a contract": { ...common, to: null, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
@@ -151,7 +205,12 @@ describe("signing ops", () => {
     it(`signTransaction gives a raw transaction ${name}, from the PKP and unchanged`, async () => {
       const parsed = Transaction.from(await value("signTransaction", { pkpId: PKP, transaction }));
       const expected = Transaction.from(
-        Object.fromEntries(Object.entries(transaction).map(([key, item]) => [key, key === "to" && typeof item === "string" ? UNKNOWN : item])),
+        Object.fromEntries(
+          Object.entries(transaction).map(([key, item]) => [
+            key,
+            key === "to" && typeof item === "string" ? UNKNOWN : item,
+          ]),
+        ),
       );
       expect(parsed.from).to.equal(PKP);
       expect(parsed.unsignedSerialized).to.equal(expected.unsignedSerialized);
@@ -226,7 +285,12 @@ describe("ops on the other curves", () => {
     const key = await keyOn("bip340");
     const root = `0x${"cd".repeat(32)}`;
     const verifies = async (args: object, verifier: Buffer): Promise<boolean> =>
-      nobleVerify("bip340", hexOf(verifier), await value("signSchnorr", { pkpId: PKP, digest, ...args }), bytes(digest));
+      nobleVerify(
+        "bip340",
+        hexOf(verifier),
+        await value("signSchnorr", { pkpId: PKP, digest, ...args }),
+        bytes(digest),
+      );
     expect(await verifies({}, bytes(key))).to.equal(true);
     expect(await verifies({ merkleRoot: "0x" }, taprootOutputKey(bytes(key), Buffer.alloc(0)))).to.equal(true);
     expect(await verifies({ merkleRoot: root }, taprootOutputKey(bytes(key), bytes(root)))).to.equal(true);
@@ -253,11 +317,69 @@ describe("ops on the other curves", () => {
       ["a.b", Buffer.from("a.b")],
       [{ bytes: "0x0102" }, Buffer.from([1, 2])],
     ] as const) {
-      expect(nobleVerify("p256", key, await value("signP256", { pkpId: PKP, message }), p256Digest(meant))).to.equal(true);
+      expect(nobleVerify("p256", key, await value("signP256", { pkpId: PKP, message }), p256Digest(meant))).to.equal(
+        true,
+      );
     }
-    for (const bad of [{}, { digest, message: "m" }, { digest: "0x12" }, { message: "0x12" }, { message: 1 }, { digest, low: true }]) {
+    for (const bad of [
+      {},
+      { digest, message: "m" },
+      { digest: "0x12" },
+      { message: "0x12" },
+      { message: 1 },
+      { digest, low: true },
+    ]) {
       expect(await refusal("signP256", { pkpId: PKP, ...bad })).to.equal("invalid_arguments");
     }
+  });
+
+  it("take any arguments: each gives a signature of its form or a named refusal that an action can catch", async () => {
+    const hex = fc.uint8Array({ maxLength: 40 }).map(hexOf);
+    const exact = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(hexOf);
+    const value = fc.oneof(
+      exact,
+      hex,
+      fc.string({ unit: "binary" }),
+      fc.constantFrom("0x", "\ud800", null, NaN, -0, 2 ** 53, true, [], {}),
+      fc.object(),
+    );
+    const field = fc.oneof(value, fc.record({ bytes: value }), fc.record({ bytes: exact, text: value }));
+    const optional = { requiredKeys: [] };
+    const signing = {
+      signEd25519: fc.record({ message: field }, optional),
+      signSchnorr: fc.record({ digest: field, merkleRoot: field }, optional),
+      signP256: fc.record({ message: field, digest: field }, optional),
+    };
+    const curve = fc.oneof(fc.constantFrom(...CURVES), value);
+    const shaped: Record<string, fc.Arbitrary<object>> = {
+      ...signing,
+      ...Object.fromEntries(Object.entries(signing).map(([name, args]) => [`${name}AsAction`, args])),
+      getPublicKey: fc.record({ curve }, optional),
+      getActionPublicKey: fc.record({ ipfsId: fc.oneof(fc.constant(CID), value), curve }, optional),
+    };
+    const call = fc.oneof(
+      ...Object.entries(shaped).map(([name, args]) =>
+        fc.record({ name: fc.constant(name), args, extra: fc.option(value, { freq: 1 }) }),
+      ),
+    );
+    const ends = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(call, async ({ name, args, extra }) => {
+        const pkp = name.includes("Action") ? {} : { pkpId: PKP };
+        const given = await answer(name, { ...pkp, ...args, ...(extra === null ? {} : { extra }) });
+        ends.add(given.ok ? name : given.code);
+        if (!given.ok) expect(given.code).to.be.oneOf(["invalid_arguments", "permission_denied", "limit_exceeded"]);
+        else
+          expect(JSON.parse(given.value)).to.match(
+            name.startsWith("get") ? /^0x([0-9a-f]{64,66}|04[0-9a-f]{128})$/ : /^0x[0-9a-f]{128}$/,
+          );
+      }),
+      { seed: SEED, numRuns: count(800, 100_000) },
+    );
+    expect([...ends], "the arguments reach the signatures, too").to.include.members([
+      "invalid_arguments",
+      ...Object.keys(shaped),
+    ]);
   });
 
   it("are refused for a PKP the contract denies", async () => {
@@ -272,11 +394,23 @@ describe("ops on the other curves", () => {
   });
 
   it("sign as the action, with keys that anybody can look up by its CID", async () => {
-    const keyOf = (curve: string, ipfsId: string = CID): Promise<string> => value("getActionPublicKey", { ipfsId, curve });
+    const keyOf = (curve: string, ipfsId: string = CID): Promise<string> =>
+      value("getActionPublicKey", { ipfsId, curve });
     const signed = bytes(digest);
-    expect(nobleVerify("ed25519", await keyOf("ed25519"), await value("signEd25519AsAction", { message: { bytes: digest } }), signed)).to.equal(true);
-    expect(nobleVerify("bip340", await keyOf("bip340"), await value("signSchnorrAsAction", { digest }), signed)).to.equal(true);
-    expect(nobleVerify("p256", await keyOf("p256"), await value("signP256AsAction", { digest }), signed)).to.equal(true);
+    expect(
+      nobleVerify(
+        "ed25519",
+        await keyOf("ed25519"),
+        await value("signEd25519AsAction", { message: { bytes: digest } }),
+        signed,
+      ),
+    ).to.equal(true);
+    expect(
+      nobleVerify("bip340", await keyOf("bip340"), await value("signSchnorrAsAction", { digest }), signed),
+    ).to.equal(true);
+    expect(nobleVerify("p256", await keyOf("p256"), await value("signP256AsAction", { digest }), signed)).to.equal(
+      true,
+    );
     expect(await keyOf("secp256k1")).to.equal(await value("getActionPublicKey", { ipfsId: CID }));
     for (const curve of CURVES) expect(await keyOf(curve, OTHER_CID)).to.not.equal(await keyOf(curve));
     for (const [name, args] of [
@@ -294,7 +428,10 @@ describe("encryption ops", () => {
   it("give back any text, the empty one too, and never the same ciphertext twice", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "grapheme" }), async (message) => {
-        const [first, second] = [await value("Encrypt", { pkpId: PKP, message }), await value("Encrypt", { pkpId: PKP, message })];
+        const [first, second] = [
+          await value("Encrypt", { pkpId: PKP, message }),
+          await value("Encrypt", { pkpId: PKP, message }),
+        ];
         expect(first).to.match(/^kw1\.[A-Za-z0-9_-]{38,}$/);
         expect(second).to.not.equal(first);
         expect(await value("Decrypt", { pkpId: PKP, ciphertext: first })).to.equal(message);
@@ -307,8 +444,12 @@ describe("encryption ops", () => {
     const ciphertext = await value("Encrypt", { pkpId: PKP, message: "a secret" });
     for (let at = 0; at < ciphertext.length; at++) {
       const changed = ciphertext.slice(0, at) + (ciphertext[at] === "A" ? "B" : "A") + ciphertext.slice(at + 1);
-      expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: changed }), `character ${at}`).to.equal("decryption_failed");
-      expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: ciphertext.slice(0, at) })).to.equal("decryption_failed");
+      expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: changed }), `character ${at}`).to.equal(
+        "decryption_failed",
+      );
+      expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: ciphertext.slice(0, at) })).to.equal(
+        "decryption_failed",
+      );
     }
     expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: `${ciphertext}A` })).to.equal("decryption_failed");
   });
@@ -318,7 +459,9 @@ describe("encryption ops", () => {
     const chain = new ScriptedChain((pkp) => decision({ derivationPath: pkp === PKP ? minted.path : second.path }));
     const foreign = new ScriptedChain(() => decision({ accountId: `0x${"a2".repeat(32)}` as AccountId }));
     const ciphertext = await value("Encrypt", { pkpId: PKP, message: "a secret" });
-    expect(await refusal("Decrypt", { pkpId: second.address, ciphertext }, opsOver(chain))).to.equal("decryption_failed");
+    expect(await refusal("Decrypt", { pkpId: second.address, ciphertext }, opsOver(chain))).to.equal(
+      "decryption_failed",
+    );
     await refusal("Decrypt", { pkpId: PKP, ciphertext }, opsOver(foreign)).then(
       (code) => expect(code).to.not.equal("allowed"),
       (error: unknown) => expect(error).to.be.instanceOf(KeywrightError),
@@ -336,7 +479,9 @@ describe("private keys and action identities", () => {
   });
 
   it("getPrivateKey is refused when the deployment switched it off, and for an action listed only by the wildcard", async () => {
-    expect(await refusal("getPrivateKey", { pkpId: PKP }, opsOver(new ScriptedChain(known), { privateKeysAllowed: false }))).to.equal("permission_denied");
+    expect(
+      await refusal("getPrivateKey", { pkpId: PKP }, opsOver(new ScriptedChain(known), { privateKeysAllowed: false })),
+    ).to.equal("permission_denied");
     const byWildcard = new ScriptedChain(() => decision({ actionByName: false }));
     expect(await refusal("getPrivateKey", { pkpId: PKP }, opsOver(byWildcard))).to.equal("permission_denied");
     expect(await refusal("signMessage", { pkpId: PKP, message: "" }, opsOver(byWildcard))).to.equal("allowed");
@@ -372,11 +517,15 @@ describe("what an op is allowed", () => {
   it("may have been asked ahead: an answer that is fresh is taken, one that is old or failed is asked for again", async () => {
     const askedOf = async (ahead: Partial<AskedAhead>): Promise<[string, number]> => {
       const chain = new ScriptedChain(known);
-      const handler = opsOver(chain, { ahead: { pkpId: PKP, decision: Promise.resolve(decision()), askedAt: performance.now(), ...ahead } });
-      const first = await answer("signMessage", { pkpId: PKP, message: "" }, handler).catch((error: KeywrightError) => ({
-        ok: false as const,
-        code: error.code,
-      }));
+      const handler = opsOver(chain, {
+        ahead: { pkpId: PKP, decision: Promise.resolve(decision()), askedAt: performance.now(), ...ahead },
+      });
+      const first = await answer("signMessage", { pkpId: PKP, message: "" }, handler).catch(
+        (error: KeywrightError) => ({
+          ok: false as const,
+          code: error.code,
+        }),
+      );
       const second = await answer("signMessage", { pkpId: PKP, message: "" }, handler);
       expect(second.ok).to.equal(first.ok || first.code === "chain_unavailable");
       return [first.ok ? "allowed" : first.code, chain.asked.length];
@@ -389,8 +538,14 @@ describe("what an op is allowed", () => {
       failed.catch(() => undefined);
       return failed;
     };
-    expect(await askedOf({ decision: failing(new KeywrightError("chain_unavailable", "down")) })).to.deep.equal(["chain_unavailable", 1]);
-    expect(await askedOf({ decision: failing(new KeywrightError("pkp_not_permitted", "no")) })).to.deep.equal(["permission_denied", 0]);
+    expect(await askedOf({ decision: failing(new KeywrightError("chain_unavailable", "down")) })).to.deep.equal([
+      "chain_unavailable",
+      1,
+    ]);
+    expect(await askedOf({ decision: failing(new KeywrightError("pkp_not_permitted", "no")) })).to.deep.equal([
+      "permission_denied",
+      0,
+    ]);
   });
 
   it("is nothing for a PKP the contract denies, or whose path or address is not its own", async () => {
@@ -400,7 +555,9 @@ describe("what an op is allowed", () => {
     const elsewhere = keyring.mintPkp(ACCOUNT).path;
     const foreign = keyring.mintPkp(`0x${"c3".repeat(32)}` as AccountId).path;
     for (const derivationPath of [undefined, `0x${"00".repeat(32)}` as DerivationPath, usage, elsewhere, foreign]) {
-      expect(await refusal("signMessage", { pkpId: PKP, message: "" }, lying({ derivationPath }))).to.equal("permission_denied");
+      expect(await refusal("signMessage", { pkpId: PKP, message: "" }, lying({ derivationPath }))).to.equal(
+        "permission_denied",
+      );
     }
   });
 
@@ -409,7 +566,12 @@ describe("what an op is allowed", () => {
       const empty = Buffer.byteLength(JSON.stringify(make("")));
       return JSON.stringify(make("x".repeat(bytes - empty)));
     };
-    const typed = (filler: string): object => ({ pkpId: PKP, domain: {}, types: { M: [{ name: "text", type: "string" }] }, message: { text: filler } });
+    const typed = (filler: string): object => ({
+      pkpId: PKP,
+      domain: {},
+      types: { M: [{ name: "text", type: "string" }] },
+      message: { text: filler },
+    });
     const codeOf = async (name: string, args: string): Promise<string> => {
       const given = await ops({ name, args });
       return given.ok ? "allowed" : given.code;
@@ -440,6 +602,9 @@ describe("what an op is allowed", () => {
       "signDigest",
       "signEd25519",
       "signSchnorr",
+      "signP256",
+      "signEd25519AsAction",
+      "signSchnorrAsAction",
       "signP256AsAction",
       "getPublicKey",
       "Encrypt",

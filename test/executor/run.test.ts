@@ -61,7 +61,9 @@ describe("a run", function () {
     const { key } = await account.addUsageKey([0]);
     expect(response(await executor.run(key, HELLO, {}, pkp))).to.equal("hello");
     expect(failure(await executor.run(key, UNLISTED, {}, pkp))).to.equal("pkp_not_permitted/pkp");
-    expect(failure(await executor.run(key, SIGN, { pkpId: `0x${"12".repeat(20)}`, message: "" }))).to.equal("permission_denied");
+    expect(failure(await executor.run(key, SIGN, { pkpId: `0x${"12".repeat(20)}`, message: "" }))).to.equal(
+      "permission_denied",
+    );
   });
 
   it("names what failed: key, group, action or PKP", async () => {
@@ -93,6 +95,17 @@ describe("a run", function () {
     expect((await Promise.all(queued)).map(failure)).to.deep.equal(["unknown_key/key", "unknown_key/key"]);
   });
 
+  it("may not use its PKP for what the owner denied while it stood in the queue", async () => {
+    const slow = `async function main() { await new Promise((resolve) => setTimeout(resolve, 2500)); return "ran"; }`;
+    const first = executor.run(account.key, slow);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const queued = executor.run(account.key, SIGN, { pkpId: pkp, message: "hello" }, pkp);
+    await account.write("setPkpOps", [account.id, pkp, "1"]);
+    expect(response(await first)).to.equal("ran");
+    expect(failure(await queued)).to.equal("permission_denied");
+    await account.write("setPkpOps", [account.id, pkp, "0"]);
+  });
+
   it("is refused on the very next request after the action left the group", async () => {
     const { key } = await account.addUsageKey([1]);
     const action = actionHashOf(await cidOfCode(HELLO));
@@ -111,7 +124,7 @@ describe("a run", function () {
     expect(response(await executor.run(key, HELLO))).to.equal("hello");
     await chain.provider.send("evm_setNextBlockTimestamp", [now + 1_000]);
     await chain.provider.send("evm_mine", []);
-    expect(failure(await executor.run(key, HELLO))).to.equal("unknown_key/key");
+    expect(failure(await executor.run(key, HELLO))).to.equal("key_expired/key");
   });
 
   it("knows a key also by the hash of its decoded bytes", async () => {
@@ -154,7 +167,8 @@ describe("a run", function () {
   it("runs code by CID once an authorised run brought it, and recomputes the CID of what it kept", async () => {
     const code = `async function main() { return "kept"; }`;
     const cid = await cidOfCode(code);
-    const byCid = (): Promise<Outcome<"run">> => executor.ask("run", { credential: { type: "key", key: account.key }, cid, params: "{}", limitMs: 5_000 });
+    const byCid = (): Promise<Outcome<"run">> =>
+      executor.ask("run", { credential: { type: "key", key: account.key }, cid, params: "{}", limitMs: 5_000 });
     expect((await byCid()).refusal?.code).to.be.oneOf(["code_not_found", "code_unavailable"]);
     expect(response(await executor.run(account.key, code))).to.equal("kept");
     expect(response(await byCid())).to.equal("kept");
@@ -189,17 +203,19 @@ describe("a run", function () {
     const base = { credential: { type: "key", key: account.key }, params: "{}", limitMs: 5_000 };
     const codes: Record<string, object> = {
       "no code": base,
-      "code and CID": { ...base, code: HELLO, cid: await cidOfCode(HELLO) },
+      "code and another CID": { ...base, code: HELLO, cid: await cidOfCode("async function main() {}") },
       "bad CID": { ...base, cid: "Qmnonsense" },
       "params a list": { ...base, code: HELLO, params: "[]" },
       "params not JSON": { ...base, code: HELLO, params: "{" },
       "params too large": { ...base, code: HELLO, params: JSON.stringify({ a: "x".repeat(65_536) }) },
       "limit zero": { ...base, code: HELLO, limitMs: 0 },
     };
-    const refusals = await Promise.all(Object.entries(codes).map(async ([name, body]) => [name, (await executor.ask("run", body)).refusal?.code]));
+    const refusals = await Promise.all(
+      Object.entries(codes).map(async ([name, body]) => [name, (await executor.ask("run", body)).refusal?.code]),
+    );
     expect(Object.fromEntries(refusals)).to.deep.equal({
       "no code": "invalid_value",
-      "code and CID": "invalid_value",
+      "code and another CID": "code_unavailable",
       "bad CID": "invalid_cid",
       "params a list": "invalid_value",
       "params not JSON": "invalid_value",
@@ -242,7 +258,9 @@ describe("a run", function () {
     await mined(asOwner.addGroup(id, "", "", [actionHashOf(await cidOfCode(SIGN))], [wrongAddress]));
     const { usageApiKey, apiKeyHash: keyId } = await executor.call("mintApiUsageKey", {});
     await mined(asOwner.setUsageApiKey(id, keyId, 0, 0, "", "", false, false, false, [], [], [], [1]));
-    expect(failure(await executor.run(usageApiKey, SIGN, { pkpId: wrongAddress, message: "" }))).to.equal("permission_denied");
+    expect(failure(await executor.run(usageApiKey, SIGN, { pkpId: wrongAddress, message: "" }))).to.equal(
+      "permission_denied",
+    );
     expect(apiKeyHash).to.not.equal(id);
   });
 });

@@ -1,6 +1,18 @@
-/** The keyholder as a process: its socket, its logs, its end; what it leaves behind when it is asked to stop and when it is killed. */
+/**
+ * The keyholder as a process: its socket, its logs, its end; what it leaves behind when it is asked to stop and when it
+ * is killed.
+ */
 import { expect } from "chai";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +38,8 @@ function descendants(pid: number): number[] {
       // It ended while we looked.
     }
   }
-  const below = (ancestor: number): number[] => [...parents].filter(([, parent]) => parent === ancestor).flatMap(([child]) => [child, ...below(child)]);
+  const below = (ancestor: number): number[] =>
+    [...parents].filter(([, parent]) => parent === ancestor).flatMap(([child]) => [child, ...below(child)]);
   return below(pid);
 }
 const isAlive = (pid: number): boolean => {
@@ -80,7 +93,11 @@ describe("the keyholder process", function () {
     const raw = async (method: "GET" | "POST", path: string, body: string): Promise<string> => {
       const { Agent } = await import("undici");
       const dispatcher = new Agent({ connect: { socketPath: executor.socketPath } });
-      const answer = await request(`http://executor${path}`, { method, dispatcher, ...(method === "GET" ? {} : { body }) });
+      const answer = await request(`http://executor${path}`, {
+        method,
+        dispatcher,
+        ...(method === "GET" ? {} : { body }),
+      });
       const { code } = (await answer.body.json()) as { code: string };
       await dispatcher.close();
       return `${answer.statusCode} ${code}`;
@@ -109,17 +126,32 @@ describe("the keyholder process", function () {
 
   it("writes no secret to its log at any level: keys, tokens, params, code, answers, guests' logs and errors", async () => {
     const canary = (place: string): string => `canary-${place}-${Math.random().toString(36).slice(2)}`;
-    const places = Object.fromEntries(["params", "code", "log", "error", "response", "token", "field", "cid", "typed"].map((place) => [place, canary(place)]));
+    const places = Object.fromEntries(
+      ["params", "code", "log", "error", "response", "token", "field", "cid", "typed"].map((place) => [
+        place,
+        canary(place),
+      ]),
+    );
     const code = `/* ${places.code} */ async function main({ secret }) { console.log("${places.log}", secret); throw new Error("${places.error}"); }`;
     await executor.run(account.key, code, { secret: places.params });
     await executor.run(account.key, `async function main() { return "${places.response}"; }`);
     await executor.run(`${account.key}x`, code);
     await executor.ask("ownerWallet", { token: `${places.token}.e30.x` });
     await executor.ask("run", { [places.field ?? ""]: places.field, credential: { type: "key", key: account.key } });
-    await executor.ask("run", { credential: { type: "key", key: account.key }, cid: places.cid, params: "{}", limitMs: 1 });
+    await executor.ask("run", {
+      credential: { type: "key", key: account.key },
+      cid: places.cid,
+      params: "{}",
+      limitMs: 1,
+    });
     await executor.ask("mintPkpWithSignature", { typed_data: { types: places.typed }, signature: places.typed });
     await executor.ask("authorizeWrites", {
-      writes: [{ credential: { type: "key", key: account.key }, write: { functionName: "removeGroup", args: [places.field ?? ""] } }],
+      writes: [
+        {
+          credential: { type: "key", key: account.key },
+          write: { functionName: "removeGroup", args: [places.field ?? ""] },
+        },
+      ],
     });
     const { usageApiKey } = await executor.call("mintApiUsageKey", {});
     const { apiKey } = await executor.call("mintAccountKey", {});
@@ -140,7 +172,14 @@ describe("the keyholder process", function () {
   it("puts the caller's request id on its lines", async () => {
     const { Agent } = await import("undici");
     const dispatcher = new Agent({ connect: { socketPath: executor.socketPath } });
-    await (await request("http://executor/ready", { method: "POST", body: "{}", headers: { "x-request-id": "11112222-3333" }, dispatcher })).body.dump();
+    await (
+      await request("http://executor/ready", {
+        method: "POST",
+        body: "{}",
+        headers: { "x-request-id": "11112222-3333" },
+        dispatcher,
+      })
+    ).body.dump();
     await dispatcher.close();
     await sleep(LOG_FLUSH_MS);
     const lines = executor.logs.filter((line) => line.includes("/ready") && line.includes("11112222-3333"));
@@ -161,7 +200,11 @@ describe("the keyholder process", function () {
   it("ends a run whose caller hung up, and serves the next", async () => {
     const gone = new AbortController();
     const run = executor
-      .ask("run", { credential: { type: "key", key: account.key }, code: SLOW, params: `{"ms":9000}`, limitMs: 10_000 }, gone.signal)
+      .ask(
+        "run",
+        { credential: { type: "key", key: account.key }, code: SLOW, params: `{"ms":9000}`, limitMs: 10_000 },
+        gone.signal,
+      )
       .catch(() => "hung up");
     await sleep(300);
     gone.abort();
@@ -179,7 +222,11 @@ describe("the keyholder process", function () {
       CONTRACT_ADDRESS: chain.contractAddress,
       EXECUTOR_SOCKET: executor.socketPath,
     };
-    const second = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], { env, encoding: "utf8", timeout: 30_000 });
+    const second = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], {
+      env,
+      encoding: "utf8",
+      timeout: 30_000,
+    });
     expect(second.status).to.equal(1);
     expect(second.stdout).to.contain("another executor listens on");
     expect((await executor.call("ready", {})).ready).to.equal(true);
@@ -188,7 +235,9 @@ describe("the keyholder process", function () {
   it("killed in the middle of runs leaves no process behind, an endless one neither, and starts again with the same keys", async () => {
     const before = await executor.call("payers", { count: 2 });
     const pid = executor.process.child.pid ?? 0;
-    const running = [ENDLESS, SLOW].map((code) => executor.run(account.key, code, { ms: 9_000 }).catch(() => "cut off"));
+    const running = [ENDLESS, SLOW].map((code) =>
+      executor.run(account.key, code, { ms: 9_000 }).catch(() => "cut off"),
+    );
     await sleep(500);
     const family = descendants(pid);
     expect(family.length).to.be.greaterThan(2);
@@ -231,7 +280,13 @@ describe("a start that must not be", function () {
   after(() => chain?.stop());
   const start = (env: Record<string, string>): { status: number | null; output: string } => {
     const socket = join(mkdtempSync(join(tmpdir(), "keywright-start-")), "executor.sock");
-    const base = { PATH: process.env.PATH ?? "", RPC_URLS: chain.rpcUrl, CHAIN_ID: "31337", CONTRACT_ADDRESS: chain.contractAddress, EXECUTOR_SOCKET: socket };
+    const base = {
+      PATH: process.env.PATH ?? "",
+      RPC_URLS: chain.rpcUrl,
+      CHAIN_ID: "31337",
+      CONTRACT_ADDRESS: chain.contractAddress,
+      EXECUTOR_SOCKET: socket,
+    };
     const { status, stdout, stderr } = spawnSync(process.execPath, [join(__dirname, "../../dist/executor/main.js")], {
       env: { ...base, ...env },
       encoding: "utf8",
@@ -249,9 +304,13 @@ describe("a start that must not be", function () {
 
   it("ends when the address has no contract, or another chain answers", () => {
     const nowhere = start({ CONTRACT_ADDRESS: `0x${"12".repeat(20)}` });
-    expect([nowhere.status, nowhere.output]).to.satisfy(([status, output]: [number, string]) => status === 1 && output.includes("there is no AccountManager"));
+    expect([nowhere.status, nowhere.output]).to.satisfy(
+      ([status, output]: [number, string]) => status === 1 && output.includes("there is no AccountManager"),
+    );
     const elsewhere = start({ CHAIN_ID: "1" });
-    expect([elsewhere.status, elsewhere.output]).to.satisfy(([status, output]: [number, string]) => status === 1 && output.includes("CHAIN_ID is 1"));
+    expect([elsewhere.status, elsewhere.output]).to.satisfy(
+      ([status, output]: [number, string]) => status === 1 && output.includes("CHAIN_ID is 1"),
+    );
   });
 
   it("ends at once when it is asked to stop while it waits for the chain", async () => {

@@ -1,9 +1,16 @@
 /** A process that does not answer is ended, so that whoever started it can start it again. */
 import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { startStack } from "../../scripts/dev/stack";
+import { eventually } from "../support/chainBed";
+import { TestChain, TestExecutor } from "../support/executor";
+import { makeAccount } from "../support/journey";
 
-const MODULE = join(__dirname, "../../dist/executor/watchdog.js");
+const DIST = join(__dirname, "../../dist");
+const MODULE = join(DIST, "executor/watchdog.js");
 
 /** How a process ends that starts the watchdog and then does this; `output` is what it wrote. */
 function endOf(program: string): Promise<{ signal: string | null; code: number | null; output: string; ms: number }> {
@@ -12,8 +19,57 @@ function endOf(program: string): Promise<{ signal: string | null; code: number |
   const child = spawn(process.execPath, ["-e", watched], { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
-  return new Promise((resolve) => child.once("close", (code, signal) => resolve({ code, signal, output, ms: performance.now() - startedAt })));
+  return new Promise((resolve) =>
+    child.once("close", (code, signal) => resolve({ code, signal, output, ms: performance.now() - startedAt })),
+  );
 }
+
+describe("a keyholder that stands still as a whole", function () {
+  this.timeout(150_000);
+
+  it("is ended by the container's healthcheck; one that answers, or is not there, is not", async () => {
+    const chain = await TestChain.start();
+    // Known by the folder it was started from: this one's own.
+    const folder = mkdtempSync(join(tmpdir(), "keywright-healthcheck-"));
+    symlinkSync(DIST, join(folder, "dist"));
+    const executor = await TestExecutor.start(chain, {}, join(folder, "dist/executor/main.js"));
+    const check = (): Promise<number | null> => {
+      const asked = spawn(process.execPath, [join(folder, "dist/executor/healthcheck.js"), executor.socketPath], {
+        stdio: "ignore",
+      });
+      return new Promise((resolve) => asked.once("close", resolve));
+    };
+    try {
+      expect(await check()).to.equal(0);
+      const { child, died } = executor.process;
+      const ended = died.catch(() => child.signalCode);
+      child.kill("SIGSTOP");
+      expect(await check()).to.equal(1);
+      expect(await ended).to.equal("SIGKILL");
+      expect(await check()).to.equal(1);
+    } finally {
+      await executor.stop();
+      await chain.stop();
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it("is ended and started again by the development stack, within seconds", async () => {
+    const stack = await startStack();
+    try {
+      const { child } = stack.service("executor");
+      const account = await makeAccount(stack.baseUrl);
+      const stoppedAt = performance.now();
+      child.kill("SIGSTOP");
+      await eventually("another one runs", () => stack.service("executor").child.pid !== child.pid, 30_000);
+      expect(child.signalCode).to.equal("SIGKILL");
+      await eventually("it signs", () => account.client.createWallet({}).then(Boolean, () => false), 30_000);
+      expect(performance.now() - stoppedAt).to.be.below(40_000);
+    } finally {
+      await stack.stop();
+    }
+  });
+});
 
 describe("the watchdog", function () {
   this.timeout(20_000);

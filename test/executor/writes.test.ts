@@ -1,6 +1,6 @@
 /**
- * What a relayer can have signed, and what not. The relayer is taken for an attacker: it sees every public id, chooses every argument, and lacks only the
- * keys of the accounts it is after.
+ * What a relayer can have signed, and what not. The relayer is taken for an attacker: it sees every public id, chooses
+ * every argument, and lacks only the keys of the accounts it is after.
  */
 import { expect } from "chai";
 import { Interface, Transaction, Wallet, hexlify, keccak256, toBeHex } from "ethers";
@@ -19,6 +19,7 @@ import { GasGuard, type GasRules } from "../../executor/writes/gas";
 import { WRITE_RULES } from "../../executor/writes/rules";
 import { Writes, type WriteToAuthorize } from "../../executor/writes/writes";
 import { SEED, count } from "../support/counts";
+import { defined } from "../../protocol/defined";
 
 const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
 const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
@@ -45,10 +46,13 @@ const TOKEN = "a verified token";
 const keyring = new Keyring(Buffer.alloc(32, 7), NAMESPACE);
 /** Tokens are tested elsewhere; here one is good and stands for HOLDER. */
 const identities = {
-  verify: (token: string) => (token === TOKEN ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no"))),
+  verify: (token: string) =>
+    token === TOKEN ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no")),
 } as unknown as IdentityVerifier;
 const guard = (rules: Partial<GasRules> = {}, baseFee = 0n): GasGuard =>
-  new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n, ...rules }, () => Promise.resolve(baseFee));
+  new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n, ...rules }, () =>
+    Promise.resolve(baseFee),
+  );
 const makeWrites = (overrides: Partial<ConstructorParameters<typeof Writes>[2]> = {}): Writes =>
   new Writes(keyring, new Callers(keyring, identities), {
     chainId: 31_337n,
@@ -96,7 +100,11 @@ async function envelope(
   const { EIP712Domain: _domain, ...types } = typedData.types;
   return {
     typed_data: typedData,
-    signature: await wallet.signTypedData(typedData.domain, types as Record<string, { name: string; type: string }[]>, typedData.message),
+    signature: await wallet.signTypedData(
+      typedData.domain,
+      types as Record<string, { name: string; type: string }[]>,
+      typedData.message,
+    ),
   };
 }
 
@@ -107,7 +115,9 @@ describe("authorizeWrite", () => {
     expect(Object.keys(WRITE_RULES).filter((name) => !writeFunctions().includes(name))).to.deep.equal([]);
   });
 
-  const ordinary = Object.keys(WRITE_RULES).filter((name) => !["newAccount", "convertToChainSecuredAccount", "registerWalletDerivation"].includes(name));
+  const ordinary = Object.keys(WRITE_RULES).filter(
+    (name) => !["newAccount", "convertToChainSecuredAccount", "registerWalletDerivation"].includes(name),
+  );
   for (const functionName of ordinary) {
     it(`allows ${functionName} about the presented key, by either reading, and about nothing else`, async () => {
       const about = (id: string, who: Credential): Promise<string> =>
@@ -120,7 +130,9 @@ describe("authorizeWrite", () => {
       const owner = keyring.ownerWallet(HOLDER.issuer, HOLDER.subject);
       expect(await about(packedAccountId(owner), identity)).to.equal("allowed");
       expect(await about(keyIdOf(MINE), identity)).to.equal("not_authorized");
-      expect(await about(packedAccountId(owner), { type: "identity", token: "forged" })).to.equal("invalid_identity_token");
+      expect(await about(packedAccountId(owner), { type: "identity", token: "forged" })).to.equal(
+        "invalid_identity_token",
+      );
     });
   }
 
@@ -136,13 +148,20 @@ describe("authorizeWrite", () => {
       functionName: fc.oneof(fc.constantFrom(...writeFunctions(), "multicall"), fc.string()),
       args: fc.array(argument, { maxLength: 4 }),
     });
-    const subject = fc.constantFrom(victim, keyIdOf(MINE), packedAccountId(keyring.ownerWallet(HOLDER.issuer, HOLDER.subject)));
+    const subject = fc.constantFrom(
+      victim,
+      keyIdOf(MINE),
+      packedAccountId(keyring.ownerWallet(HOLDER.issuer, HOLDER.subject)),
+    );
     const wellFormed = fc
       .tuple(fc.constantFrom(...writeFunctions()), subject)
       .map(([functionName, id]): SimpleWrite => ({ functionName, args: argumentsFor(functionName, id) }));
     let allowed = 0;
     const simple = fc.oneof(wellFormed, anyWrite);
-    const batch = fc.record({ functionName: fc.constant("multicall" as const), calls: fc.array(simple, { minLength: 1, maxLength: 3 }) });
+    const batch = fc.record({
+      functionName: fc.constant("multicall" as const),
+      calls: fc.array(simple, { minLength: 1, maxLength: 3 }),
+    });
     const convert = await envelope(Wallet.createRandom());
     await fc.assert(
       fc.asyncProperty(fc.oneof(simple, batch), fc.constantFrom(credential(MINE), identity), async (write, who) => {
@@ -159,8 +178,18 @@ describe("authorizeWrite", () => {
   });
 
   it("signs none of the writes that are not about an account's own affairs", async () => {
-    for (const functionName of [...NEVER_SIGNED, "constructor", "toString", "__proto__", "addGroup(uint256,string,string,uint256[],address[])", ""]) {
-      expect(await codeOf({ credential: credential(MINE), write: { functionName, args: [keyIdOf(MINE)] } }), functionName).to.equal("not_authorized");
+    for (const functionName of [
+      ...NEVER_SIGNED,
+      "constructor",
+      "toString",
+      "__proto__",
+      "addGroup(uint256,string,string,uint256[],address[])",
+      "",
+    ]) {
+      expect(
+        await codeOf({ credential: credential(MINE), write: { functionName, args: [keyIdOf(MINE)] } }),
+        functionName,
+      ).to.equal("not_authorized");
     }
   });
 
@@ -183,14 +212,16 @@ describe("authorizeWrite", () => {
     const newOwner = Wallet.createRandom();
     const write = { functionName: "convertToChainSecuredAccount", args: [keyIdOf(MINE), newOwner.address] };
     const attempt = (convert?: { typed_data: unknown; signature: unknown }, who = credential(MINE)): Promise<string> =>
-      codeOf({ credential: who, write, ...(convert === undefined ? {} : { convert }) });
+      codeOf({ credential: who, write, ...defined({ convert }) });
     expect(await attempt(await envelope(newOwner))).to.equal("allowed");
     expect(await attempt()).to.equal("invalid_value");
     expect(await attempt(await envelope(Wallet.createRandom()))).to.equal("not_authorized");
     expect(await attempt(await envelope(newOwner, "CreateWallet"))).to.equal("typed_data_wrong_primary_type");
     expect(await attempt(await envelope(newOwner, "ConvertAccount", NOW - 301))).to.equal("typed_data_expired");
     const { typed_data } = await envelope(newOwner);
-    expect(await attempt({ typed_data, signature: (await envelope(Wallet.createRandom())).signature })).to.equal("signature_mismatch");
+    expect(await attempt({ typed_data, signature: (await envelope(Wallet.createRandom())).signature })).to.equal(
+      "signature_mismatch",
+    );
     expect(await attempt(await envelope(newOwner), identity)).to.equal("owner_only");
     expect(await attempt(await envelope(newOwner), credential(THEIRS))).to.equal("not_authorized");
   });
@@ -199,20 +230,26 @@ describe("authorizeWrite", () => {
     const id = keyIdOf(MINE);
     const { path, address } = keyring.mintPkp(id as Hash32 as AccountId);
     const attempt = (wallet: string, at: string): Promise<string> =>
-      codeOf({ credential: credential(MINE), write: { functionName: "registerWalletDerivation", args: [id, wallet, at, "", ""] } });
+      codeOf({
+        credential: credential(MINE),
+        write: { functionName: "registerWalletDerivation", args: [id, wallet, at, "", ""] },
+      });
     expect(await attempt(address, path)).to.equal("allowed");
     expect(await attempt(Wallet.createRandom().address, path)).to.equal("invalid_value");
     expect(await attempt(address, keyring.mintPkp(id as Hash32 as AccountId).path)).to.equal("invalid_value");
     expect(await attempt(address, `0x03${path.slice(4)}`)).to.equal("unknown_path_kind");
     const usage = keyring.mintUsageKey(id as Hash32 as AccountId, () => undefined);
-    expect(await attempt(keyring.addressAt(id as Hash32 as AccountId, usage.path as DerivationPath), usage.path)).to.equal("allowed");
+    expect(
+      await attempt(keyring.addressAt(id as Hash32 as AccountId, usage.path as DerivationPath), usage.path),
+    ).to.equal("allowed");
     expect(await attempt(address, usage.path)).to.equal("invalid_value");
   });
 
   it("puts every call of a multicall under the same rules, one level deep", async () => {
     const mine: SimpleWrite = { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] };
     const theirs: SimpleWrite = { functionName: "removeGroup", args: [keyIdOf(THEIRS), "1"] };
-    const batch = (...calls: SimpleWrite[]): Promise<string> => codeOf({ credential: credential(MINE), write: { functionName: "multicall", calls } });
+    const batch = (...calls: SimpleWrite[]): Promise<string> =>
+      codeOf({ credential: credential(MINE), write: { functionName: "multicall", calls } });
     expect(await batch(mine, mine)).to.equal("allowed");
     expect(await batch(mine, theirs)).to.equal("not_authorized");
     expect(await batch(mine, { functionName: "multicall", args: [[]] })).to.equal("not_authorized");
@@ -228,7 +265,9 @@ describe("authorizeWrite", () => {
       [keyIdOf(MINE), "-1"],
       [keyIdOf(MINE), String(2n ** 256n)],
     ]) {
-      expect(await codeOf({ credential: credential(MINE), write: { functionName: "removeGroup", args } })).to.equal("invalid_value");
+      expect(await codeOf({ credential: credential(MINE), write: { functionName: "removeGroup", args } })).to.equal(
+        "invalid_value",
+      );
     }
   });
 });
@@ -241,7 +280,10 @@ describe("a payer's signature", () => {
     return Transaction.from(by.signAsPayer(full).rawTransaction);
   };
   const authorized = (by = writes): Promise<{ calldata: string; tag: string }> =>
-    by.authorizeWrite({ credential: credential(MINE), write: { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] } });
+    by.authorizeWrite({
+      credential: credential(MINE),
+      write: { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] },
+    });
   const refusal = (act: () => unknown): string => {
     try {
       act();
@@ -255,16 +297,29 @@ describe("a payer's signature", () => {
     const { calldata, tag } = await authorized();
     const { payers, adminPayer } = writes.payers({ count: 3 });
     const transaction = signed({ calldata, tag, payer: 3, nonce: 9 });
-    expect(transaction.toJSON()).to.include({ to: CONTRACT, value: "0", data: calldata, nonce: 9, chainId: "31337", type: 2, maxFeePerGas: "100" });
+    expect(transaction.toJSON()).to.include({
+      to: CONTRACT,
+      value: "0",
+      data: calldata,
+      nonce: 9,
+      chainId: "31337",
+      type: 2,
+      maxFeePerGas: "100",
+    });
     expect(transaction.from).to.equal(payers[2]);
     expect(new Set([...payers, adminPayer]).size).to.equal(4);
-    expect(writes.signAsPayer({ payer: 3, calls: [{ calldata, tag }], nonce: 9, gasLimit: "100000", ...fees }).hash).to.equal(transaction.hash);
+    expect(
+      writes.signAsPayer({ payer: 3, calls: [{ calldata, tag }], nonce: 9, gasLimit: "100000", ...fees }).hash,
+    ).to.equal(transaction.hash);
   });
 
   it("for several calls is one, and given only if each call has its own tag", async () => {
     const calls = await Promise.all(
       ["1", "2", "3"].map((group) =>
-        writes.authorizeWrite({ credential: credential(MINE), write: { functionName: "removeGroup", args: [keyIdOf(MINE), group] } }),
+        writes.authorizeWrite({
+          credential: credential(MINE),
+          write: { functionName: "removeGroup", args: [keyIdOf(MINE), group] },
+        }),
       ),
     );
     const asked = { payer: 1, nonce: 0, gasLimit: "100000", ...fees };
@@ -272,9 +327,14 @@ describe("a payer's signature", () => {
     expect(transaction.data).to.equal(ABI.encodeFunctionData("tryMulticall", [calls.map(({ calldata }) => calldata)]));
     const swapped = calls.map(({ calldata }, index) => ({ calldata, tag: calls[(index + 1) % 3]?.tag ?? "" }));
     expect(refusal(() => writes.signAsPayer({ ...asked, calls: swapped }))).to.equal("not_authorized");
-    expect(refusal(() => writes.signAsPayer({ ...asked, calls: [...calls.slice(0, 2), { calldata: "0x1234", tag: calls[2]?.tag ?? "" }] }))).to.equal(
-      "not_authorized",
-    );
+    expect(
+      refusal(() =>
+        writes.signAsPayer({
+          ...asked,
+          calls: [...calls.slice(0, 2), { calldata: "0x1234", tag: calls[2]?.tag ?? "" }],
+        }),
+      ),
+    ).to.equal("not_authorized");
   });
 
   it("is refused to one write of several without touching the others", async () => {
@@ -282,12 +342,18 @@ describe("a payer's signature", () => {
     const answer = await writes.authorizeWrites({
       writes: [credential(MINE), credential(THEIRS), credential(MINE)].map((who) => ({ credential: who, write })),
     });
-    expect(answer.writes.map((each) => ("refused" in each ? each.refused.code : "allowed"))).to.deep.equal(["allowed", "not_authorized", "allowed"]);
+    expect(answer.writes.map((each) => ("refused" in each ? each.refused.code : "allowed"))).to.deep.equal([
+      "allowed",
+      "not_authorized",
+      "allowed",
+    ]);
   });
 
   it("comes again for the same tag with another nonce or fee, without the credential", async () => {
     const { calldata, tag } = await authorized();
-    expect(signed({ calldata, tag, nonce: 1, maxFeePerGas: "50" }).data).to.equal(signed({ calldata, tag, nonce: 2 }).data);
+    expect(signed({ calldata, tag, nonce: 1, maxFeePerGas: "50" }).data).to.equal(
+      signed({ calldata, tag, nonce: 2 }).data,
+    );
   });
 
   it("does not come without the calldata's own tag: not for a changed byte, another chain, contract or root key", async () => {
@@ -301,7 +367,10 @@ describe("a payer's signature", () => {
       }),
       { seed: SEED, numRuns: count(50, 1_000) },
     );
-    for (const other of [makeWrites({ chainId: 1n }), makeWrites({ contractAddress: "0x00000000000000000000000000000000000000C1" as Address })]) {
+    for (const other of [
+      makeWrites({ chainId: 1n }),
+      makeWrites({ contractAddress: "0x00000000000000000000000000000000000000C1" as Address }),
+    ]) {
       expect((await authorized(other)).tag).to.not.equal(tag);
       expect(refusal(() => signed({ calldata, tag }, other))).to.equal("not_authorized");
     }
@@ -310,7 +379,8 @@ describe("a payer's signature", () => {
   it("does not come for a tag of the day before, whoever kept it", async () => {
     const { calldata, tag } = await authorized();
     const periodStart = NOW - (NOW % 43_200);
-    const at = (nowSeconds: number): string => refusal(() => signed({ calldata, tag }, makeWrites({ nowSeconds: () => nowSeconds })));
+    const at = (nowSeconds: number): string =>
+      refusal(() => signed({ calldata, tag }, makeWrites({ nowSeconds: () => nowSeconds })));
     expect([at(NOW), at(periodStart + 86_399), at(periodStart + 86_400), at(periodStart - 1)]).to.deep.equal([
       "allowed",
       "allowed",
@@ -326,7 +396,8 @@ describe("a payer's signature", () => {
   });
 
   it("tops up only our own payers, from the admin payer, up to the cap and not a wei above", () => {
-    const topUp = (amountWei: string, toPayer = 2): Transaction => Transaction.from(writes.signTopUp({ toPayer, amountWei, nonce: 0, ...fees }).rawTransaction);
+    const topUp = (amountWei: string, toPayer = 2): Transaction =>
+      Transaction.from(writes.signTopUp({ toPayer, amountWei, nonce: 0, ...fees }).rawTransaction);
     const { payers, adminPayer } = writes.payers({ count: 2 });
     expect([topUp("1000").from, topUp("1000").to, topUp("1000").value]).to.deep.equal([adminPayer, payers[1], 1_000n]);
     expect(refusal(() => topUp("1001"))).to.equal("invalid_value");
@@ -336,7 +407,9 @@ describe("a payer's signature", () => {
   it("never pays more than the caps on fee and gas, nor for a payer number out of range", async () => {
     const { calldata, tag } = await authorized();
     expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "101" }))).to.equal("invalid_value");
-    expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "9", maxPriorityFeePerGas: "10" }))).to.equal("invalid_value");
+    expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "9", maxPriorityFeePerGas: "10" }))).to.equal(
+      "invalid_value",
+    );
     expect(refusal(() => signed({ calldata, tag, gasLimit: "30000001" }))).to.equal("invalid_value");
     expect(refusal(() => signed({ calldata, tag, payer: 1_025 }))).to.equal("invalid_value");
   });
@@ -349,5 +422,7 @@ function subjectsOf(calldata: string): string[] {
     return [...(batch.decodeFunctionData("multicall", calldata)[0] as string[])].flatMap(subjectsOf);
   }
   const args = ABI.parseTransaction({ data: calldata })?.args;
-  return args === undefined || args.length === 0 ? [] : [typeof args[0] === "bigint" ? toBeHex(args[0], 32) : keccak256(Buffer.from(String(args[0])))];
+  return args === undefined || args.length === 0
+    ? []
+    : [typeof args[0] === "bigint" ? toBeHex(args[0], 32) : keccak256(Buffer.from(String(args[0])))];
 }

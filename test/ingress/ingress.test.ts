@@ -1,12 +1,16 @@
-/** The end of TLS inside the TEE: a certificate from an ACME authority, evidence that the verifier believes, requests handed on, renewal without a pause. */
+/**
+ * The end of TLS inside the TEE: a certificate from an ACME authority, evidence that the verifier believes, requests
+ * handed on, renewal without a pause.
+ */
 import { expect } from "chai";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { request } from "node:https";
-import type { AddressInfo } from "node:net";
+import { connect, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
 import pino from "pino";
 import { verifyService } from "../../client/verify";
 import { readConfig } from "../../ingress/config";
@@ -51,13 +55,34 @@ describe("the TLS ingress", function () {
 
   function ask(port: number, path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const sent = request({ host: "127.0.0.1", servername: "localhost", port, path, headers, ca: acme.rootPem, agent: false }, (response) => {
-        const { fingerprint256 } = (response.socket as unknown as { getPeerCertificate(): { fingerprint256: string } }).getPeerCertificate();
-        let body = "";
-        response.setEncoding("utf8").on("data", (text: string) => (body += text));
-        response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body, certificate: fingerprint256 }));
-      });
+      const sent = request(
+        { host: "127.0.0.1", servername: "localhost", port, path, headers, ca: acme.rootPem, agent: false },
+        (response) => {
+          const { fingerprint256 } = (
+            response.socket as unknown as { getPeerCertificate(): { fingerprint256: string } }
+          ).getPeerCertificate();
+          let body = "";
+          response.setEncoding("utf8").on("data", (text: string) => (body += text));
+          response.on("end", () =>
+            resolve({ status: response.statusCode ?? 0, headers: response.headers, body, certificate: fingerprint256 }),
+          );
+        },
+      );
       sent.on("error", reject).end();
+    });
+  }
+
+  /** As a balancer hands a connection on: its line in one piece or two, then TLS. */
+  function askBehind(line: string, path: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const raw = connect(ingress.httpsPort, "127.0.0.1").on("error", reject);
+      raw.write(line.slice(0, 9));
+      raw.write(line.slice(9));
+      const secure = connectTls({ socket: raw, servername: "localhost", ca: acme.rootPem }).on("error", reject);
+      let answer = "";
+      secure.setEncoding("utf8").on("data", (text: string) => (answer += text));
+      secure.once("end", () => resolve(answer));
+      secure.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`);
     });
   }
 
@@ -86,24 +111,41 @@ describe("the TLS ingress", function () {
   });
 
   it("leaves evidence that passes the verifier: files, quote, and the leaf of the connection", async () => {
-    expect(readdirSync(evidence).sort()).to.deep.equal(["acme-account.json", "cert-localhost.pem", "quote.json", "sha256sum.txt"]);
+    expect(readdirSync(evidence).sort()).to.deep.equal([
+      "acme-account.json",
+      "cert-localhost.pem",
+      "quote.json",
+      "sha256sum.txt",
+    ]);
     expect(JSON.parse(readFileSync(join(evidence, "acme-account.json"), "utf8")))
       .to.have.property("uri")
       .that.contains("/account/");
     const report = await verifyService(`https://localhost:${ingress.httpsPort}`, { ca: acme.rootPem });
     const status = Object.fromEntries(report.steps.map(({ id, status: found }) => [id, found]));
-    expect(status, JSON.stringify(report.steps)).to.include({ evidenceQuote: "passed", evidenceFiles: "passed", tlsLeaf: "passed", freshness: "passed" });
+    expect(status, JSON.stringify(report.steps)).to.include({
+      evidenceQuote: "passed",
+      evidenceFiles: "passed",
+      tlsLeaf: "passed",
+      freshness: "passed",
+    });
   });
 
   it("keeps its keys to itself", () => {
-    for (const name of ["account.pem", "certificate.json"]) expect(statSync(join(folder, name)).mode & 0o777, name).to.equal(0o600);
-    for (const name of readdirSync(evidence)) expect(readFileSync(join(evidence, name), "utf8")).not.to.contain("PRIVATE KEY");
+    for (const name of ["account.pem", "certificate.json"])
+      expect(statSync(join(folder, name)).mode & 0o777, name).to.equal(0o600);
+    for (const name of readdirSync(evidence))
+      expect(readFileSync(join(evidence, name), "utf8")).not.to.contain("PRIVATE KEY");
   });
 
   it("leads plain http to https, and answers no challenge that is not open", async () => {
     const redirected = await fetch(`http://127.0.0.1:${httpPort}/core/v1/limits?x=1`, { redirect: "manual" });
-    expect([redirected.status, redirected.headers.get("location")]).to.deep.equal([308, "https://localhost/core/v1/limits?x=1"]);
-    expect((await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/made-up`, { redirect: "manual" })).status).to.equal(404);
+    expect([redirected.status, redirected.headers.get("location")]).to.deep.equal([
+      308,
+      "https://localhost/core/v1/limits?x=1",
+    ]);
+    expect(
+      (await fetch(`http://127.0.0.1:${httpPort}/.well-known/acme-challenge/made-up`, { redirect: "manual" })).status,
+    ).to.equal(404);
   });
 
   it("takes its certificate up again after a restart, without asking the authority", async () => {
@@ -117,13 +159,45 @@ describe("the TLS ingress", function () {
 
   it("hands on the client's address behind those before it, and no header of the connection", async () => {
     await ingress.stop();
-    ingress = await startIngress(configOf({ UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` }), SILENT);
-    const headers = { "x-forwarded-for": "203.0.113.9", connection: "close, x-secret-hop", "x-secret-hop": "1", te: "trailers", "x-api-key": "k" };
+    ingress = await startIngress(
+      configOf({ UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` }),
+      SILENT,
+    );
+    const headers = {
+      "x-forwarded-for": "203.0.113.9",
+      connection: "close, x-secret-hop",
+      "x-secret-hop": "1",
+      te: "trailers",
+      "x-api-key": "k",
+    };
     expect((await ask(ingress.httpsPort, "/a?b=c", headers)).body).to.equal("/a?b=c");
     const got = seen.at(-1) ?? {};
     expect(got["x-forwarded-for"]).to.match(/^203\.0\.113\.9, (::ffff:)?127\.0\.0\.1$/);
     expect(got).to.include({ "x-api-key": "k", "x-forwarded-proto": "https" });
     expect(got).not.to.have.any.keys("x-secret-hop", "te");
+  });
+
+  it("believes a balancer's word about the client where it is told to, and serves no connection without it", async () => {
+    await ingress.stop();
+    const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+    ingress = await startIngress(configOf({ UPSTREAM_URL: upstreamUrl, PROXY_PROTOCOL: "true" }), SILENT);
+    for (const [line, client] of [
+      ["PROXY TCP4 198.51.100.7 10.0.0.1 50000 443\r\n", /^198\.51\.100\.7$/],
+      ["PROXY TCP6 2001:db8::7 2001:db8::1 50000 443\r\n", /^2001:db8::7$/],
+      ["PROXY UNKNOWN\r\n", /127\.0\.0\.1$/],
+    ] as const) {
+      expect(await askBehind(line, "/behind"), line).to.contain("/behind");
+      expect(seen.at(-1)?.["x-forwarded-for"], line).to.match(client);
+    }
+    for (const line of [
+      "",
+      "PROXY TCP4 nobody 10.0.0.1 50000 443\r\n",
+      `PROXY TCP4 ${"1".repeat(200)}`,
+      "GET / HTTP/1.1\r\n",
+    ]) {
+      expect(await askBehind(line, "/stranger").catch(() => ""), line).to.equal("");
+    }
+    expect(seen.some((headers) => headers["x-forwarded-for"] === "nobody")).to.equal(false);
   });
 
   it("answers 503 with what to do while the relayer is away", async () => {

@@ -1,4 +1,7 @@
-/** Policies: one text for one policy, and no input gets a signature outside it. The oracle reads what was signed with ethers and knows nothing of the template. */
+/**
+ * Policies: one text for one policy, and no input gets a signature outside it. The oracle reads what was signed with
+ * ethers and knows nothing of the template.
+ */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -109,7 +112,8 @@ describe("policies", function () {
         .map((file) => [file.replace(/\.js$/, ""), readFileSync(join(FOLDER, file), "utf8")]),
     );
     if (process.env["KEYWRIGHT_UPDATE"] === "1") {
-      const head = "/** Written from policies/ by KEYWRIGHT_UPDATE=1 npx mocha test/policies/policies.test.ts; never by hand. */";
+      const head =
+        "/** Written from policies/ by KEYWRIGHT_UPDATE=1 npx mocha test/policies/policies.test.ts; never by hand. */";
       writeFileSync(TABLE, `${head}\nexport const POLICY_TEMPLATES = ${JSON.stringify(fresh, null, 2)} as const;\n`);
       execFileSync("npx", ["prettier", "--write", TABLE]);
     } else expect(POLICY_TEMPLATES).to.deep.equal(fresh);
@@ -117,7 +121,11 @@ describe("policies", function () {
 
   it("are one text whatever the order, case or repetition of their parameters, and are read back", async () => {
     const one = await makePolicy("transfer-limits", { chain: 1, to: [ALICE, BOB], max: "5" });
-    const other = await makePolicy("transfer-limits", { max: 5, to: [BOB.toUpperCase().replace("0X", "0x"), ALICE, ALICE], chain: "1" });
+    const other = await makePolicy("transfer-limits", {
+      max: 5,
+      to: [BOB.toUpperCase().replace("0X", "0x"), ALICE, ALICE],
+      chain: "1",
+    });
     expect(other).to.deep.equal(one);
     expect((await readPolicy(one.code))?.parameters).to.deep.equal(one.parameters);
     expect(await readPolicy(one.code.replace("refuse(", "void ("))).to.equal(undefined);
@@ -142,7 +150,15 @@ describe("policies", function () {
       ["contract-calls", { chain: 1, calls: [{ to: ALICE, function: "transfer", args: [] }] }],
       ["typed-data", { domains: [{}], primaryType: "A", types: { A: [{ name: "a", type: "bool" }] } }],
       ["typed-data", { domains: [{ name: "x" }], primaryType: "B", types: { A: [{ name: "a", type: "bool" }] } }],
-      ["typed-data", { domains: [{ name: "x" }], primaryType: "A", types: { A: [{ name: "a", type: "bool" }] }, fields: { b: { in: ["true"] } } }],
+      [
+        "typed-data",
+        {
+          domains: [{ name: "x" }],
+          primaryType: "A",
+          types: { A: [{ name: "a", type: "bool" }] },
+          fields: { b: { in: ["true"] } },
+        },
+      ],
     ];
     for (const [template, parameters] of wrong) {
       const code = await makePolicy(template, parameters as never).then(
@@ -154,7 +170,16 @@ describe("policies", function () {
   });
 
   describe("transfer-limits", () => {
-    const valid = { type: 2, chainId: 31337, nonce: 1, gasLimit: 21_000, to: ALICE, value: "100", maxFeePerGas: "1000", maxPriorityFeePerGas: "1" };
+    const valid = {
+      type: 2,
+      chainId: 31337,
+      nonce: 1,
+      gasLimit: 21_000,
+      to: ALICE,
+      value: "100",
+      maxFeePerGas: "1000",
+      maxPriorityFeePerGas: "1",
+    };
 
     it("signs what is allowed, in the real sandbox", async () => {
       const { code } = await makePolicy("transfer-limits", { chain: 31337, to: [ALICE, BOB], max: "100" });
@@ -163,7 +188,9 @@ describe("policies", function () {
     });
 
     it("signs nothing else, whatever is sent", async () => {
-      const evaluate = evaluator(await makePolicy("transfer-limits", { chain: 31337, to: [ALICE, BOB], max: "100", maxFee: "1000000000000" }));
+      const evaluate = evaluator(
+        await makePolicy("transfer-limits", { chain: 31337, to: [ALICE, BOB], max: "100", maxFee: "1000000000000" }),
+      );
       const names = [
         ...Object.keys(valid),
         "data",
@@ -181,12 +208,20 @@ describe("policies", function () {
       let allowed = 0;
       await fc.assert(
         fc.asyncProperty(changes, odd, fc.boolean(), async (change, other, whole) => {
-          const { signed } = await evaluate(whole ? { pkpId: PKP, transaction: { ...valid, ...change } } : { pkpId: PKP, transaction: other, ...change });
+          const { signed } = await evaluate(
+            whole
+              ? { pkpId: PKP, transaction: { ...valid, ...change } }
+              : { pkpId: PKP, transaction: other, ...change },
+          );
           for (const one of signed) {
             const { chainId, to, value, data, gasLimit, maxFeePerGas, gasPrice, type } = transactionOf(one);
             expect([chainId, data]).to.deep.equal([31337n, "0x"]);
             expect([ALICE, BOB]).to.include(to?.toLowerCase());
-            expect(value <= 100n && [0, 1, 2].includes(type ?? -1) && gasLimit * (maxFeePerGas ?? gasPrice ?? 0n) <= 10n ** 12n).to.equal(true);
+            expect(
+              value <= 100n &&
+                [0, 1, 2].includes(type ?? -1) &&
+                gasLimit * (maxFeePerGas ?? gasPrice ?? 0n) <= 10n ** 12n,
+            ).to.equal(true);
             allowed += 1;
           }
         }),
@@ -196,24 +231,40 @@ describe("policies", function () {
     });
 
     it("keeps its hours, over midnight as well", async () => {
-      const day = evaluator(await makePolicy("transfer-limits", { chain: 31337, to: [ALICE], max: 100, hours: [9, 17] }));
-      const night = evaluator(await makePolicy("transfer-limits", { chain: 31337, to: [ALICE], max: 100, hours: [22, 6] }));
+      const day = evaluator(
+        await makePolicy("transfer-limits", { chain: 31337, to: [ALICE], max: 100, hours: [9, 17] }),
+      );
+      const night = evaluator(
+        await makePolicy("transfer-limits", { chain: 31337, to: [ALICE], max: 100, hours: [22, 6] }),
+      );
       for (let hour = 0; hour < 24; hour += 1) {
-        expect((await day({ pkpId: PKP, transaction: valid }, hour)).signed.length).to.equal(hour >= 9 && hour < 17 ? 1 : 0);
-        expect((await night({ pkpId: PKP, transaction: valid }, hour)).signed.length).to.equal(hour >= 22 || hour < 6 ? 1 : 0);
+        expect((await day({ pkpId: PKP, transaction: valid }, hour)).signed.length).to.equal(
+          hour >= 9 && hour < 17 ? 1 : 0,
+        );
+        expect((await night({ pkpId: PKP, transaction: valid }, hour)).signed.length).to.equal(
+          hour >= 22 || hour < 6 ? 1 : 0,
+        );
       }
     });
 
     it("wants as many approvers as it says: of this transaction, by this PKP, under this policy, each counted once", async () => {
       const of = APPROVERS.map(({ address }) => address);
-      const policy = await makePolicy("transfer-limits", { chain: 31337, to: [ALICE], max: 100, approvers: { of, threshold: 2 } });
+      const policy = await makePolicy("transfer-limits", {
+        chain: 31337,
+        to: [ALICE],
+        max: 100,
+        approvers: { of, threshold: 2 },
+      });
       const evaluate = evaluator(policy);
-      const text = (await evaluate({ pkpId: PKP, transaction: valid, approvals: [] })).error?.split("sign this text:\n")[1] ?? "";
+      const text =
+        (await evaluate({ pkpId: PKP, transaction: valid, approvals: [] })).error?.split("sign this text:\n")[1] ?? "";
       const sign = (message = text): string[] => APPROVERS.map((wallet) => wallet.signMessageSync(message));
       const [first = "", second = "", third = ""] = sign();
-      const others = [text.replace("0x", "0y"), text.replace(/under.*/, `under ${id("other")}`), text.replace(PKP.toLowerCase(), MALLORY)].flatMap((message) =>
-        sign(message),
-      );
+      const others = [
+        text.replace("0x", "0y"),
+        text.replace(/under.*/, `under ${id("other")}`),
+        text.replace(PKP.toLowerCase(), MALLORY),
+      ].flatMap((message) => sign(message));
       const stranger = Wallet.createRandom().signMessageSync(text);
       const accepted = async (approvals: unknown, transaction: object = valid): Promise<boolean> =>
         (await evaluate({ pkpId: PKP, transaction, approvals })).signed.length > 0;
@@ -247,29 +298,51 @@ describe("policies", function () {
       { to: MALLORY, function: "transfer(address,uint256)", args: [{ in: [ALICE, BOB] }, { min: 1, max: 1000 }] },
       { to: MALLORY, function: "batch(address[],bytes)", args: [{}, {}] },
     ];
-    const base = { type: 2, chainId: 1, nonce: 0, gasLimit: 50_000, to: MALLORY, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
+    const base = {
+      type: 2,
+      chainId: 1,
+      nonce: 0,
+      gasLimit: 50_000,
+      to: MALLORY,
+      maxFeePerGas: 1,
+      maxPriorityFeePerGas: 1,
+    };
     const transfer = (to: string, amount: bigint): string => token.encodeFunctionData("transfer", [to, amount]);
 
     it("signs no calldata but the canonical form of allowed arguments: fuzzed bytes, dirty bits, tails, lengths", async () => {
       const evaluate = evaluator(await makePolicy("contract-calls", { chain: 1, calls }));
       const good = transfer(ALICE, 1000n);
-      const flips = fc.array(fc.tuple(fc.nat(good.length - 3), fc.constantFrom(..."0123456789abcdefABCDEF")), { maxLength: 3 });
-      const mutated = fc.tuple(flips, fc.constantFrom("", "00", "0000", "ff".repeat(32)), fc.nat(8)).map(([changes, tail, cut]) => {
-        const letters = [...good];
-        for (const [at, letter] of changes) letters[at + 2] = letter;
-        return letters.slice(0, letters.length - (tail === "" ? cut : 0)).join("") + tail;
+      const flips = fc.array(fc.tuple(fc.nat(good.length - 3), fc.constantFrom(..."0123456789abcdefABCDEF")), {
+        maxLength: 3,
       });
-      const amounts = fc.tuple(fc.constantFrom(ALICE, BOB, MALLORY), fc.bigInt({ min: 0n, max: 2000n })).map(([to, amount]) => transfer(to, amount));
+      const mutated = fc
+        .tuple(flips, fc.constantFrom("", "00", "0000", "ff".repeat(32)), fc.nat(8))
+        .map(([changes, tail, cut]) => {
+          const letters = [...good];
+          for (const [at, letter] of changes) letters[at + 2] = letter;
+          return letters.slice(0, letters.length - (tail === "" ? cut : 0)).join("") + tail;
+        });
+      const amounts = fc
+        .tuple(fc.constantFrom(ALICE, BOB, MALLORY), fc.bigInt({ min: 0n, max: 2000n }))
+        .map(([to, amount]) => transfer(to, amount));
       let allowed = 0;
       await fc.assert(
         fc.asyncProperty(fc.oneof(mutated, amounts, odd), odd, async (data, value) => {
-          const { signed } = await evaluate({ pkpId: PKP, transaction: { ...base, data, ...(typeof value === "number" ? { value } : {}) } });
+          const { signed } = await evaluate({
+            pkpId: PKP,
+            transaction: { ...base, data, ...(typeof value === "number" ? { value } : {}) },
+          });
           for (const one of signed) {
             const transaction = transactionOf(one);
-            const [to, amount] = AbiCoder.defaultAbiCoder().decode(["address", "uint256"], `0x${transaction.data.slice(10)}`) as unknown as [string, bigint];
+            const [to, amount] = AbiCoder.defaultAbiCoder().decode(
+              ["address", "uint256"],
+              `0x${transaction.data.slice(10)}`,
+            ) as unknown as [string, bigint];
             expect(transaction.data).to.equal(transfer(to, amount));
             expect([ALICE, BOB]).to.include(to.toLowerCase());
-            expect(amount >= 1n && amount <= 1000n && transaction.value === 0n && transaction.to?.toLowerCase() === MALLORY).to.equal(true);
+            expect(
+              amount >= 1n && amount <= 1000n && transaction.value === 0n && transaction.to?.toLowerCase() === MALLORY,
+            ).to.equal(true);
             allowed += 1;
           }
         }),
@@ -280,14 +353,17 @@ describe("policies", function () {
 
     it("refuses other functions, other contracts, and tails that overlap", async () => {
       const evaluate = evaluator(await makePolicy("contract-calls", { chain: 1, calls }));
-      const signs = async (more: object): Promise<boolean> => (await evaluate({ pkpId: PKP, transaction: { ...base, ...more } })).signed.length > 0;
+      const signs = async (more: object): Promise<boolean> =>
+        (await evaluate({ pkpId: PKP, transaction: { ...base, ...more } })).signed.length > 0;
       expect(await signs({ data: transfer(ALICE, 1n) })).to.equal(true);
       expect(await signs({ data: token.encodeFunctionData("batch", [[ALICE], "0x1234"]) })).to.equal(true);
       expect(await signs({ data: token.encodeFunctionData("approve", [ALICE, 1n]) })).to.equal(false);
       expect(await signs({ data: transfer(ALICE, 1n), to: ALICE })).to.equal(false);
       const head = id("batch(address[],bytes)").slice(0, 10);
       const word = (value: number): string => value.toString(16).padStart(64, "0");
-      expect(await signs({ data: `${head}${word(64)}${word(64)}${word(0)}` }), "both tails in one place").to.equal(false);
+      expect(await signs({ data: `${head}${word(64)}${word(64)}${word(0)}` }), "both tails in one place").to.equal(
+        false,
+      );
       expect(await signs({ data: head }), "no arguments").to.equal(false);
     });
   });
@@ -310,7 +386,12 @@ describe("policies", function () {
         domains: [domain],
         primaryType: "Permit",
         types,
-        fields: { spender: { in: [ALICE] }, value: { max: 10 }, tags: { in: ["a", "b"] }, "inner.flag": { in: ["true"] } },
+        fields: {
+          spender: { in: [ALICE] },
+          value: { max: 10 },
+          tags: { in: ["a", "b"] },
+          "inner.flag": { in: ["true"] },
+        },
       });
 
     it("signs what is allowed, and the caller's own EIP712Domain is no harm", async () => {
@@ -330,7 +411,12 @@ describe("policies", function () {
         fc
           .dictionary(
             fc.constantFrom(...Object.keys(of), "salt", "extra", "__proto__"),
-            fc.oneof(odd, fc.constantFrom<unknown>(["b", "a"], ["c"], { flag: "true" }, { flag: false }, types.Inner, [{ name: "owner", type: "uint256" }])),
+            fc.oneof(
+              odd,
+              fc.constantFrom<unknown>(["b", "a"], ["c"], { flag: "true" }, { flag: false }, types.Inner, [
+                { name: "owner", type: "uint256" },
+              ]),
+            ),
             { maxKeys: 2 },
           )
           .map((more) => ({ ...of, ...more }));
@@ -342,13 +428,25 @@ describe("policies", function () {
           change(message),
           fc.constantFrom(undefined, "Permit", "Inner", 1),
           async (asked, given, fields, primaryType) => {
-            const { signed } = await evaluate({ pkpId: PKP, domain: asked, types: given, message: fields, primaryType });
+            const { signed } = await evaluate({
+              pkpId: PKP,
+              domain: asked,
+              types: given,
+              message: fields,
+              primaryType,
+            });
             for (const { args } of signed) {
-              const { domain: used, types: how, message: what } = args as unknown as { domain: typeof domain; types: typeof types; message: typeof message };
+              const {
+                domain: used,
+                types: how,
+                message: what,
+              } = args as unknown as { domain: typeof domain; types: typeof types; message: typeof message };
               expect(ethers.TypedDataEncoder.hashDomain(used)).to.equal(ethers.TypedDataEncoder.hashDomain(domain));
               expect(how).to.deep.equal(types);
               expect(what.spender.toLowerCase()).to.equal(ALICE);
-              expect(BigInt(what.value) <= 10n && what.tags.every((tag) => ["a", "b"].includes(tag)) && what.inner.flag).to.equal(true);
+              expect(
+                BigInt(what.value) <= 10n && what.tags.every((tag) => ["a", "b"].includes(tag)) && what.inner.flag,
+              ).to.equal(true);
               expect(Object.keys(what).sort()).to.deep.equal(Object.keys(message).sort());
               allowed += 1;
             }

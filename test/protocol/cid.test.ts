@@ -31,7 +31,9 @@ describe("a CID in a request", () => {
   });
 
   it("is turned into v0 when it is CIDv1 dag-pb sha2-256", () => {
-    expect(parseCid("bafybeidzu2sjdxoxqe6imfp6cnvbu5xg7cjizn3nfgr3u27ibmpvvnyuwi")).to.match(/^Qm[1-9A-HJ-NP-Za-km-z]{44}$/);
+    expect(parseCid("bafybeidzu2sjdxoxqe6imfp6cnvbu5xg7cjizn3nfgr3u27ibmpvvnyuwi")).to.match(
+      /^Qm[1-9A-HJ-NP-Za-km-z]{44}$/,
+    );
   });
 
   for (const [why, text] of [

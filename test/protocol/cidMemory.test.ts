@@ -19,6 +19,7 @@ describe("remembered CIDs", () => {
   it("are right beyond what is kept", async () => {
     const codes = Array.from({ length: 1_200 }, (_, i) => `// ${i}`);
     for (const code of codes) await rememberedCidOfCode(code);
-    for (const code of [...codes.slice(0, 3), ...codes.slice(-3)]) expect(await rememberedCidOfCode(code)).to.equal(await cidOfCode(code));
+    for (const code of [...codes.slice(0, 3), ...codes.slice(-3)])
+      expect(await rememberedCidOfCode(code)).to.equal(await cidOfCode(code));
   });
 });

@@ -2,7 +2,14 @@
 import { expect } from "chai";
 import { type Interface, Signature, Wallet, toBeHex } from "ethers";
 import { KeywrightError } from "../../protocol/errors";
-import { FORWARD_LIMITS, FORWARD_TYPES, checkForward, decodeForward, encodeForward, forwarderCalldata } from "../../protocol/forward";
+import {
+  FORWARD_LIMITS,
+  FORWARD_TYPES,
+  checkForward,
+  decodeForward,
+  encodeForward,
+  forwarderCalldata,
+} from "../../protocol/forward";
 import type { ForwardDomain, ForwardRequest, Forwarded, SignedForwardRequest } from "../../protocol/forward";
 import { packedAccountId, type Address } from "../../protocol/ids";
 import { ERC2771Forwarder__factory, IAccountManager__factory } from "../../typechain-types";
@@ -10,7 +17,12 @@ import { ERC2771Forwarder__factory, IAccountManager__factory } from "../../typec
 const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 const FORWARDER = "0x00000000000000000000000000000000000000F0" as Address;
 const NOW = 1_800_000_000;
-const DOMAIN: ForwardDomain = { name: "Keywright Forwarder", version: "1", chainId: 31_337n, verifyingContract: FORWARDER };
+const DOMAIN: ForwardDomain = {
+  name: "Keywright Forwarder",
+  version: "1",
+  chainId: 31_337n,
+  verifyingContract: FORWARDER,
+};
 const ABI: Interface = IAccountManager__factory.createInterface();
 const owner = Wallet.createRandom();
 const FROM = owner.address as Address;
@@ -29,12 +41,17 @@ const request = (overrides: Partial<ForwardRequest> = {}): ForwardRequest => ({
   ...overrides,
 });
 
-async function signed(overrides: Partial<ForwardRequest> = {}, domain: ForwardDomain = DOMAIN, signer = owner): Promise<SignedForwardRequest> {
+async function signed(
+  overrides: Partial<ForwardRequest> = {},
+  domain: ForwardDomain = DOMAIN,
+  signer = owner,
+): Promise<SignedForwardRequest> {
   const unsigned = request(overrides);
   return { ...unsigned, signature: await signer.signTypedData({ ...domain }, FORWARD_TYPES, unsigned) };
 }
 
-const check = (given: SignedForwardRequest): Forwarded => checkForward(given, { contractAddress: CONTRACT, domain: DOMAIN, nowSeconds: NOW });
+const check = (given: SignedForwardRequest): Forwarded =>
+  checkForward(given, { contractAddress: CONTRACT, domain: DOMAIN, nowSeconds: NOW });
 function codeOf(given: SignedForwardRequest): string {
   try {
     check(given);
@@ -53,7 +70,10 @@ describe("a forward request", () => {
 
   it("may make an account and fill it in one multicall", async () => {
     const inner = [call("newChainSecuredAccount", ["mine", ""]), call("addGroup", [ID, "g", "", [], []])];
-    expect(check(await signed({ data: call("multicall", [inner]) }))).to.include({ accountId: ID, createsAccount: true });
+    expect(check(await signed({ data: call("multicall", [inner]) }))).to.include({
+      accountId: ID,
+      createsAccount: true,
+    });
   });
 
   const OTHER_CHAIN = { ...DOMAIN, chainId: 1n };
@@ -68,26 +88,48 @@ describe("a forward request", () => {
     "signed for another forwarder": ["signature_mismatch", () => signed({}, OTHER_FORWARDER)],
     "signed by a stranger": ["signature_mismatch", () => signed({}, DOMAIN, Wallet.createRandom())],
     "with another nonce than was signed": ["signature_mismatch", async () => ({ ...(await signed()), nonce: "1" })],
-    "with other data than was signed": ["signature_mismatch", async () => ({ ...(await signed()), data: call("updateAccountMetadata", [ID, "evil", ""]) })],
+    "with other data than was signed": [
+      "signature_mismatch",
+      async () => ({ ...(await signed()), data: call("updateAccountMetadata", [ID, "evil", ""]) }),
+    ],
     "with half a signature": ["signature_malformed", async () => ({ ...(await signed()), signature: "0x1234" })],
     "with data that is no call of the contract": ["invalid_value", () => signed({ data: "0x12345678" })],
     "with no data": ["invalid_value", () => signed({ data: "0x" })],
-    "that holds a batch of a batch": ["not_authorized", () => signed({ data: call("multicall", [[call("multicall", [[RENAME]])]]) })],
-    "that holds a batch whose calls may fail alone": ["not_authorized", () => signed({ data: call("tryMulticall", [[RENAME]]) })],
+    "that holds a batch of a batch": [
+      "not_authorized",
+      () => signed({ data: call("multicall", [[call("multicall", [[RENAME]])]]) }),
+    ],
+    "that holds a batch whose calls may fail alone": [
+      "not_authorized",
+      () => signed({ data: call("tryMulticall", [[RENAME]]) }),
+    ],
     "of a payer's or the admin's call": ["not_authorized", () => signed({ data: call("addApiPayer", [FROM]) })],
-    "that makes a managed account": ["not_authorized", () => signed({ data: call("newAccount", [ID, true, "", "", FROM]) })],
-    "about two accounts": ["invalid_value", () => signed({ data: call("multicall", [[RENAME, call("updateAccountMetadata", [7, "", ""])]]) })],
+    "that makes a managed account": [
+      "not_authorized",
+      () => signed({ data: call("newAccount", [ID, true, "", "", FROM]) }),
+    ],
+    "about two accounts": [
+      "invalid_value",
+      () => signed({ data: call("multicall", [[RENAME, call("updateAccountMetadata", [7, "", ""])]]) }),
+    ],
     "that makes an account and changes another": [
       "invalid_value",
-      () => signed({ data: call("multicall", [[call("newChainSecuredAccount", ["", ""]), call("updateAccountMetadata", [7, "", ""])]]) }),
+      () =>
+        signed({
+          data: call("multicall", [
+            [call("newChainSecuredAccount", ["", ""]), call("updateAccountMetadata", [7, "", ""])],
+          ]),
+        }),
     ],
     "with an empty multicall": ["invalid_value", () => signed({ data: call("multicall", [[]]) })],
     "that holds a forward request": [
       "invalid_value",
-      async () => signed({ data: ERC2771Forwarder__factory.createInterface().encodeFunctionData("execute", [await signed()]) }),
+      async () =>
+        signed({ data: ERC2771Forwarder__factory.createInterface().encodeFunctionData("execute", [await signed()]) }),
     ],
   };
-  for (const [what, [code, make]] of Object.entries(cases)) it(`${what} is refused: ${code}`, async () => expect(codeOf(await make())).to.equal(code));
+  for (const [what, [code, make]] of Object.entries(cases))
+    it(`${what} is refused: ${code}`, async () => expect(codeOf(await make())).to.equal(code));
 
   it("with the other s of its signature is refused", async () => {
     const good = await signed();
@@ -102,7 +144,9 @@ describe("a forward request", () => {
     expect(decodeForward(encodeForward(one))).to.deep.equal(one);
     const forwarder = ERC2771Forwarder__factory.createInterface();
     expect(forwarder.parseTransaction({ data: forwarderCalldata([one], CONTRACT) })?.name).to.equal("execute");
-    expect(forwarder.parseTransaction({ data: forwarderCalldata([one, two], CONTRACT) })?.name).to.equal("executeBatch");
+    expect(forwarder.parseTransaction({ data: forwarderCalldata([one, two], CONTRACT) })?.name).to.equal(
+      "executeBatch",
+    );
     expect(() => decodeForward("0x1234")).to.throw(KeywrightError);
   });
 });

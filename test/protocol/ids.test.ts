@@ -81,14 +81,16 @@ describe("a derivation path", () => {
 describe("addresses and hashes", () => {
   it("come in any case and leave in one", () => {
     const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
-    for (const text of [address, address.toLowerCase(), `0x${address.slice(2).toUpperCase()}`]) expect(parseAddress(text)).to.equal(address);
+    for (const text of [address, address.toLowerCase(), `0x${address.slice(2).toUpperCase()}`])
+      expect(parseAddress(text)).to.equal(address);
     expect(parseHash32(`0x${"AB".repeat(32)}`)).to.equal(`0x${"ab".repeat(32)}`);
   });
 
   it("are refused in any other form", () => {
     for (const text of ["", "0x", `0x${"1".repeat(39)}`, `0x${"1".repeat(41)}`, "1".repeat(40), `0x${"g".repeat(40)}`])
       expect(parseAddress(text)).to.equal(undefined);
-    for (const text of ["", `0x${"1".repeat(63)}`, `0x${"1".repeat(65)}`, "1".repeat(64)]) expect(parseHash32(text)).to.equal(undefined);
+    for (const text of ["", `0x${"1".repeat(63)}`, `0x${"1".repeat(65)}`, "1".repeat(64)])
+      expect(parseHash32(text)).to.equal(undefined);
   });
 
   it("give a wallet's own account the hash of its 20 bytes", () => {

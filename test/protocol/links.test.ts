@@ -22,11 +22,14 @@ const anchor = (heading: string): string =>
     .trim()
     .replace(/\s/g, "-");
 
-const anchors = (page: string): Set<string> => new Set([...readFileSync(page, "utf8").matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = ""]) => anchor(heading)));
+const anchors = (page: string): Set<string> =>
+  new Set([...readFileSync(page, "utf8").matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = ""]) => anchor(heading)));
 
 function deadLinks(page: string): string[] {
   const text = readFileSync(join(ROOT, page), "utf8").replace(/```[\s\S]*?```/g, "");
-  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target).filter((target) => !/^[a-z]+:/.test(target) && !leadsSomewhere(page, target));
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = ""]) => target)
+    .filter((target) => !/^[a-z]+:/.test(target) && !leadsSomewhere(page, target));
 }
 
 function leadsSomewhere(page: string, target: string): boolean {

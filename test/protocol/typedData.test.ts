@@ -2,7 +2,14 @@ import { expect } from "chai";
 import { Signature, Wallet, toBeHex } from "ethers";
 import { isErrorCode, KeywrightError } from "../../protocol/errors";
 import type { Address } from "../../protocol/ids";
-import { buildTypedData, PRIMARY_TYPES, verifyTypedData, type PrimaryType, type TypedData, type TypedDataDomain } from "../../protocol/typedData";
+import {
+  buildTypedData,
+  PRIMARY_TYPES,
+  verifyTypedData,
+  type PrimaryType,
+  type TypedData,
+  type TypedDataDomain,
+} from "../../protocol/typedData";
 
 const NOW = 1_800_000_000;
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
@@ -61,7 +68,9 @@ describe("typed data", () => {
       it(`signed as ${signed} is ${signed === endpoint ? "accepted" : "refused"} where ${endpoint} is asked for`, async () => {
         const typedData = envelope(signed);
         const signature = await sign(typedData);
-        expect(refusal(() => verify(typedData, signature, endpoint))).to.equal(signed === endpoint ? "accepted" : "typed_data_wrong_primary_type");
+        expect(refusal(() => verify(typedData, signature, endpoint))).to.equal(
+          signed === endpoint ? "accepted" : "typed_data_wrong_primary_type",
+        );
       });
     }
   }
@@ -70,7 +79,11 @@ describe("typed data", () => {
     ["reordered domain fields", (t) => void t.types.EIP712Domain?.reverse(), "typed_data_types_mismatch"],
     ["reordered message fields", (t) => void t.types.CreateWallet?.reverse(), "typed_data_types_mismatch"],
     ["a missing message field", (t) => void t.types.CreateWallet?.pop(), "typed_data_types_mismatch"],
-    ["an extra message field", (t) => void t.types.CreateWallet?.push({ name: "nonce", type: "uint256" }), "typed_data_types_mismatch"],
+    [
+      "an extra message field",
+      (t) => void t.types.CreateWallet?.push({ name: "nonce", type: "uint256" }),
+      "typed_data_types_mismatch",
+    ],
     [
       "another field type",
       (t) =>
@@ -82,12 +95,24 @@ describe("typed data", () => {
     ],
     ["an extra type", (t) => void (t.types.Other = [{ name: "x", type: "string" }]), "typed_data_types_mismatch"],
     ["no domain type", (t) => void Reflect.deleteProperty(t.types, "EIP712Domain"), "typed_data_types_mismatch"],
-    ["a member beside name and type", (t) => void Object.assign(t.types.CreateWallet?.[0] ?? {}, { indexed: true }), "typed_data_malformed"],
+    [
+      "a member beside name and type",
+      (t) => void Object.assign(t.types.CreateWallet?.[0] ?? {}, { indexed: true }),
+      "typed_data_malformed",
+    ],
     ["an extra member of the envelope", (t) => void (t.extra = 1), "typed_data_malformed"],
     ["an extra member of the domain", (t) => void (t.domain.verifyingContract = address), "typed_data_malformed"],
     ["an extra member of the message", (t) => void (t.message.nonce = "1"), "typed_data_malformed"],
-    ["a missing member of the message", (t) => void Reflect.deleteProperty(t.message, "issuedAt"), "typed_data_malformed"],
-    ["a message that is JSON in a string", (t) => void Object.assign(t, { message: JSON.stringify(t.message) }), "typed_data_malformed"],
+    [
+      "a missing member of the message",
+      (t) => void Reflect.deleteProperty(t.message, "issuedAt"),
+      "typed_data_malformed",
+    ],
+    [
+      "a message that is JSON in a string",
+      (t) => void Object.assign(t, { message: JSON.stringify(t.message) }),
+      "typed_data_malformed",
+    ],
     ["another service's name", (t) => void (t.domain.name = "Other ChainSecured"), "typed_data_wrong_domain"],
     ["another version", (t) => void (t.domain.version = "2"), "typed_data_wrong_domain"],
     ["another chain", (t) => void (t.domain.chainId = "1"), "typed_data_wrong_chain"],
@@ -132,7 +157,11 @@ describe("typed data", () => {
 
 describe("the signature over typed data", () => {
   it("of another wallet is refused", async () => {
-    const signature = await Wallet.createRandom().signTypedData(domain, { CreateWallet: envelope().types.CreateWallet ?? [] }, envelope().message);
+    const signature = await Wallet.createRandom().signTypedData(
+      domain,
+      { CreateWallet: envelope().types.CreateWallet ?? [] },
+      envelope().message,
+    );
     expect(refusal(() => verify(envelope(), signature))).to.equal("signature_mismatch");
   });
 
@@ -141,7 +170,11 @@ describe("the signature over typed data", () => {
     ["with v 0 or 1", (s) => s.serialized.slice(0, 130) + toBeHex(s.v - 27, 1).slice(2), "signature_malformed"],
     ["with v 29", (s) => `${s.serialized.slice(0, 130)}1d`, "signature_malformed"],
     ["with the other v", (s) => s.serialized.slice(0, 130) + (s.v === 27 ? "1c" : "1b"), "signature_mismatch"],
-    ["with high s", (s) => s.r + toBeHex(ORDER - BigInt(s.s), 32).slice(2) + (s.v === 27 ? "1c" : "1b"), "signature_malformed"],
+    [
+      "with high s",
+      (s) => s.r + toBeHex(ORDER - BigInt(s.s), 32).slice(2) + (s.v === 27 ? "1c" : "1b"),
+      "signature_malformed",
+    ],
     ["of zeros", () => `0x${"00".repeat(64)}1b`, "signature_mismatch"],
     ["without 0x", (s) => s.serialized.slice(2), "signature_malformed"],
     ["a byte longer", (s) => `${s.serialized}00`, "signature_malformed"],

@@ -1,4 +1,7 @@
-/** The documentation as the service serves it: every page, every anchor that an error or another page names, and nothing that could run. */
+/**
+ * The documentation as the service serves it: every page, every anchor that an error or another page names, and nothing
+ * that could run.
+ */
 import { expect } from "chai";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +24,8 @@ describe("the documentation's pages", () => {
       for (const [, page = "", anchor] of html.matchAll(/href="\/docs\/([a-z-]*)(#[^"]*)?"/g)) {
         if (page === "") continue;
         expect(PAGES, `${name} → ${page}`).to.include(page);
-        if (anchor !== undefined) expect(contentOf(page), `${name} → ${page}${anchor}`).to.include(`id="${anchor.slice(1)}"`);
+        if (anchor !== undefined)
+          expect(contentOf(page), `${name} → ${page}${anchor}`).to.include(`id="${anchor.slice(1)}"`);
       }
     }
   });
@@ -39,7 +43,8 @@ describe("the documentation's pages", () => {
   });
 
   it("is there for no other name", () => {
-    for (const name of ["", "nothing", "../package", "constructor", "__proto__"]) expect(docs.page(name)).to.equal(undefined);
+    for (const name of ["", "nothing", "../package", "constructor", "__proto__"])
+      expect(docs.page(name)).to.equal(undefined);
   });
 
   describe("from a running service", () => {
@@ -57,9 +62,11 @@ describe("the documentation's pages", () => {
 
     it("show an index and what programs read first, and refuse other names", async () => {
       const statusOf = async (path: string): Promise<number> => (await fetch(stack().baseUrl + path)).status;
-      expect(await Promise.all(["/docs", "/docs/sdk", "/llms.txt", "/docs/nothing", "/docs/..%2fpackage.json"].map(statusOf))).to.deep.equal([
-        200, 200, 200, 404, 400,
-      ]);
+      expect(
+        await Promise.all(
+          ["/docs", "/docs/sdk", "/llms.txt", "/docs/nothing", "/docs/..%2fpackage.json"].map(statusOf),
+        ),
+      ).to.deep.equal([200, 200, 200, 404, 400]);
     });
   });
 });

@@ -1,4 +1,7 @@
-/** The compose file and the settings in it: nothing runs that is not named by digest, and nothing has more rights than it needs. */
+/**
+ * The compose file and the settings in it: nothing runs that is not named by digest, and nothing has more rights than
+ * it needs.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -19,6 +22,8 @@ interface Service {
   security_opt: string[];
   privileged?: boolean;
   network_mode?: string;
+  profiles?: string[];
+  depends_on?: Record<string, object>;
   cap_drop?: string[];
   cap_add?: string[];
   volumes: string[];
@@ -31,14 +36,22 @@ describe("images", () => {
   describe("settings", () => {
     /** What only development takes, and what the image or the file itself decides. */
     const LEFT_OUT = {
-      executor: ["CHAIN_ID", "CONTRACT_ADDRESS", "ROOT_KEY_FILE", "FETCH_ALLOW_HOSTS", "FETCHER_UID", "SANDBOX_FIRST_UID"],
+      executor: [
+        "CHAIN_ID",
+        "CONTRACT_ADDRESS",
+        "ROOT_KEY_FILE",
+        "FETCH_ALLOW_HOSTS",
+        "FETCHER_UID",
+        "SANDBOX_FIRST_UID",
+      ],
       relayer: ["CHAIN_ID", "CONTRACT_ADDRESS", "DATA_DIR", "STRIPE_API_BASE", "PORT", "METRICS_PORT"],
       ingress: [] as string[],
     };
-    for (const [name, variables] of Object.entries({ executor: EXECUTOR_VARIABLES, relayer: RELAYER_VARIABLES, ingress: INGRESS_VARIABLES }) as [
-      keyof typeof LEFT_OUT,
-      object,
-    ][]) {
+    for (const [name, variables] of Object.entries({
+      executor: EXECUTOR_VARIABLES,
+      relayer: RELAYER_VARIABLES,
+      ingress: INGRESS_VARIABLES,
+    }) as [keyof typeof LEFT_OUT, object][]) {
       it(`of the ${name} are all in the compose file, and no others`, () => {
         const expected = Object.keys(variables).filter((variable) => !LEFT_OUT[name].includes(variable));
         expect(Object.keys(services[name]?.environment ?? {}).sort()).to.deep.equal(expected.sort());
@@ -48,7 +61,9 @@ describe("images", () => {
     it("are all in docs/operations.md as the code has them (else: node dist/scripts/operator/settingsTable.js)", () => {
       const page = read("docs/operations.md");
       expect(page).to.equal(withSettings(page));
-      for (const name of [EXECUTOR_VARIABLES, RELAYER_VARIABLES, INGRESS_VARIABLES].flatMap((variables) => Object.keys(variables)))
+      for (const name of [EXECUTOR_VARIABLES, RELAYER_VARIABLES, INGRESS_VARIABLES].flatMap((variables) =>
+        Object.keys(variables),
+      ))
         expect(page).to.contain(`| \`${name}\` |`);
     });
   });
@@ -61,6 +76,16 @@ describe("images", () => {
     it("demands every secret and writes none down", () => {
       expect(services.postgres?.environment.POSTGRES_PASSWORD).to.match(/^\$\{POSTGRES_PASSWORD:\?/);
       expect(services.relayer?.environment.STRIPE_SECRET_KEY).to.equal("${STRIPE_SECRET_KEY:-}");
+    });
+
+    it("is the same on each machine of several: the database only where its profile is on, and elsewhere where DATABASE_URL says", () => {
+      expect(services.postgres?.profiles).to.deep.equal(["database"]);
+      expect(
+        Object.entries(services).filter(([name, { profiles }]) => name !== "postgres" && profiles !== undefined),
+      ).to.deep.equal([]);
+      expect(services.relayer?.depends_on?.postgres).to.deep.equal({ condition: "service_healthy", required: false });
+      expect(services.relayer?.environment.DATABASE_URL).to.match(/^\$\{DATABASE_URL:-postgresql:/);
+      expect(services.ingress?.environment.PROXY_PROTOCOL).to.equal("${PROXY_PROTOCOL:-}");
     });
 
     it("gives no service more than it needs", () => {
@@ -80,7 +105,8 @@ describe("images", () => {
     });
 
     it("lets only the services of this repository at the socket, and only the executor at the TEE", () => {
-      const holders = (part: string): string[] => Object.keys(services).filter((name) => services[name]?.volumes.some((volume) => volume.startsWith(part)));
+      const holders = (part: string): string[] =>
+        Object.keys(services).filter((name) => services[name]?.volumes.some((volume) => volume.startsWith(part)));
       expect(holders("socket:")).to.deep.equal(["executor", "relayer", "ingress"]);
       expect(holders("/var/run/dstack.sock")).to.deep.equal(["executor"]);
       expect(services.executor?.environment.EXECUTOR_SOCKET).to.equal(services.relayer?.environment.EXECUTOR_SOCKET);
@@ -92,7 +118,13 @@ describe("images", () => {
     it("accepts a digest", () => {
       expect(unpinnedImages(rendered(`example/keywright${DIGEST}`))).to.deep.equal([]);
     });
-    for (const image of ["example/keywright", "example/keywright:1.0", "example/keywright@sha256:abc", `example/keywright${DIGEST}0`, "'${RELAYER_IMAGE}'"]) {
+    for (const image of [
+      "example/keywright",
+      "example/keywright:1.0",
+      "example/keywright@sha256:abc",
+      `example/keywright${DIGEST}0`,
+      "'${RELAYER_IMAGE}'",
+    ]) {
       it(`refuses ${image}`, () => {
         expect(unpinnedImages(rendered(image))).to.have.length(1);
       });

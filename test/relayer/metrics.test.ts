@@ -6,7 +6,16 @@ import type { Chain, ChainStats } from "../../relayer/chain/types";
 import { Metrics } from "../../relayer/metrics";
 
 const STATS: ChainStats = {
-  lanes: [{ payer: 1, address: `0x${"1".repeat(40)}` as never, balanceWei: 25n * 10n ** 17n, nextNonce: 7, inFlight: 2, usable: true }],
+  lanes: [
+    {
+      payer: 1,
+      address: `0x${"1".repeat(40)}` as never,
+      balanceWei: 25n * 10n ** 17n,
+      nextNonce: 7,
+      inFlight: 2,
+      usable: true,
+    },
+  ],
   open: { sent: 2 },
   waiting: 3,
   headBlock: 90,
@@ -66,11 +75,16 @@ describe("metrics", () => {
   it("are the ones that docs/operations.md tells operators to watch", async () => {
     const metrics = new Metrics();
     metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
+    metrics.watchEndpoints({ endpointHeads: () => Promise.resolve([]) });
     metrics.watchPool(() => Promise.resolve({ size: 1, busy: 0, queued: 0 }));
     metrics.watchLedger(() => ({ accounts: 0, balanceCents: 0, reservedCents: 0, wrong: 0, finishedAt: undefined }));
+    metrics.watchProcessor(() => undefined);
     metrics.watchStore(() => ({ busy: 0, idle: 1, waiting: 0 }));
     const text = await metrics.text();
-    const documented = readFileSync(join(__dirname, "..", "..", "docs", "operations.md"), "utf8").match(/relayer_[a-z_]+/g) ?? [];
+    for (const name of ["nodejs_eventloop_lag_seconds", "nodejs_eventloop_lag_p99_seconds"])
+      expect(text).to.contain(`# HELP ${name} `);
+    const documented =
+      readFileSync(join(__dirname, "..", "..", "docs", "operations.md"), "utf8").match(/relayer_[a-z_]+/g) ?? [];
     expect(documented.length).to.be.greaterThan(10);
     for (const name of new Set(documented)) expect(text, name).to.contain(`# HELP ${name} `);
   });

@@ -6,12 +6,19 @@ import { ROUTE_NAMES, endpointsOf } from "../../protocol/http";
 import { RATE_LIMITS, type RateLimits } from "../../protocol/limits";
 import { cidOfCode } from "../../protocol/cid";
 import { cidsBeside } from "../../relayer/cids";
-import { actor } from "../support/acts";
+import { parseBody } from "../../relayer/middleware/body";
 import { ChainBed } from "../support/chainBed";
-import { Api, codeOf, send, type HttpAnswer } from "../support/http";
+import { Api, codeOf, newApiAccount, send, type HttpAnswer } from "../support/http";
+import { refusal } from "../support/refusal";
 import { startRelayerBed, type RelayerBed } from "../support/relayerBed";
 
-const FEW: RateLimits = { ...RATE_LIMITS.development, addressRequestsPerSecond: 40, strangersPerMinutePerAddress: 5, heavyPerMinutePerAddress: 2 };
+const FEW: RateLimits = {
+  ...RATE_LIMITS.development,
+  addressRequestsPerSecond: 40,
+  strangersPerMinutePerAddress: 5,
+  heavyPerMinutePerAddress: 2,
+  paymentIntentsPerMinute: 2,
+};
 const randomKey = (): string => randomBytes(32).toString("base64");
 
 describe("a stranger who shouts", function () {
@@ -30,10 +37,12 @@ describe("a stranger who shouts", function () {
   const questions = (): number => bed.proxy.count("eth_call");
   /** The relayer believes one proxy in front of it. */
   const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
-  const asStranger = (path: string, address: string): Promise<HttpAnswer> => new Api(relayer.baseUrl, randomKey()).get(path, from(address));
+  const asStranger = (path: string, address: string): Promise<HttpAnswer> =>
+    new Api(relayer.baseUrl, randomKey()).get(path, from(address));
 
   it("with keys that are nobody's: each costs one exchange, and soon none", async () => {
-    const known = await actor(relayer);
+    const { api: known } = await newApiAccount(relayer.baseUrl);
+    expect((await known.get("/list_groups")).status).to.equal(200);
     const codes: unknown[] = [];
     for (let index = 0; index < 8; index++) {
       const before = questions();
@@ -55,7 +64,9 @@ describe("a stranger who shouts", function () {
   it("with anything at all: every route is refused before any work once the address has had its requests of this second", async () => {
     const endpoints = ROUTE_NAMES.flatMap((name) => endpointsOf(name, "keywright").slice(0, 1));
     const all = (): Promise<HttpAnswer>[] =>
-      endpoints.map(({ method, path }) => send(`${relayer.baseUrl}${path.replace(/:\w+/g, "1")}`, { method, key: randomKey(), ...from("203.0.113.3") }));
+      endpoints.map(({ method, path }) =>
+        send(`${relayer.baseUrl}${path.replace(/:\w+/g, "1")}`, { method, key: randomKey(), ...from("203.0.113.3") }),
+      );
     await Promise.all(Array.from({ length: 60 }, () => send(`${relayer.baseUrl}/health`, from("203.0.113.3"))));
     const refused = (await Promise.all(all())).filter(({ status }) => status === 429).length;
     // A new second may have begun in between.
@@ -71,16 +82,40 @@ describe("a stranger who shouts", function () {
   });
 
   it("for quotes and CIDs: they have a budget of their own", async () => {
-    const ask = async (): Promise<unknown> => codeOf(await new Api(relayer.baseUrl).post("/get_lit_action_ipfs_id", "1", from("203.0.113.4")));
+    const ask = async (): Promise<unknown> =>
+      codeOf(await new Api(relayer.baseUrl).post("/get_lit_action_ipfs_id", "1", from("203.0.113.4")));
     expect([await ask(), await ask(), await ask()]).to.deep.equal([undefined, undefined, "rate_limited"]);
     expect(codeOf(await send(`${relayer.baseUrl}/attestation`, from("203.0.113.4")))).to.equal("rate_limited");
+  });
+
+  it("for payments of one account: they have a budget of its own, from whatever address, and others go on", async () => {
+    const [{ api }, { api: other }] = [await newApiAccount(relayer.baseUrl), await newApiAccount(relayer.baseUrl)];
+    const begin = async (who: Api, address: string): Promise<unknown> =>
+      codeOf(await who.post("/billing/create_payment_intent", { amount_cents: 500 }, from(address)));
+    // This relayer has no payment processor: whoever passes the budget hears that.
+    const codes = [
+      await begin(api, "203.0.113.5"),
+      await begin(api, "203.0.113.6"),
+      await begin(api, "203.0.113.7"),
+      await begin(other, "203.0.113.7"),
+    ];
+    expect(codes).to.deep.equal([
+      "payments_unavailable",
+      "payments_unavailable",
+      "rate_limited",
+      "payments_unavailable",
+    ]);
   });
 
   it("with a body that has no end: it is told 401 before any of it is read", async () => {
     const { hostname, port } = new URL(relayer.baseUrl);
     const socket = connect(Number(port), hostname);
-    socket.write("POST /core/v1/run_action HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n");
-    const answer = await new Promise<string>((resolve) => socket.once("data", (data: Buffer) => resolve(data.toString())));
+    socket.write(
+      "POST /core/v1/run_action HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+    );
+    const answer = await new Promise<string>((resolve) =>
+      socket.once("data", (data: Buffer) => resolve(data.toString())),
+    );
     socket.destroy();
     expect(answer).to.match(/^HTTP\/1.1 401 /);
   });
@@ -97,5 +132,29 @@ describe("a stranger who shouts", function () {
     expect(first).to.deep.equal({ status: "fulfilled", value: await cidOfCode(code) });
     expect(turns, "the loop went on").to.be.greaterThan(5);
     expect(others.filter((one) => one.status === "rejected").length).to.be.greaterThan(0);
+  });
+
+  it("with large bodies: they are parsed beside that thread, and one made of millions of values is not parsed at all", async () => {
+    const body = Buffer.from(
+      JSON.stringify({
+        code: `// "quoted" \\\n${"é".repeat(8 * 1024 * 1024)}`,
+        js_params: { a: [1, "]", { b: null }] },
+      }),
+    );
+    let turns = 0;
+    const ticking = setInterval(() => (turns += 1), 1);
+    const parsed = await parseBody(body);
+    clearInterval(ticking);
+    expect(turns, "the loop went on").to.be.greaterThan(3);
+    expect(parsed).to.deep.equal(JSON.parse(body.toString()));
+    const pieces = ["0,", "[],", '{"a":[{}]},'];
+    const hostile = pieces.map((piece) => Buffer.from(`{"js_params":[${piece.repeat((1 << 24) / piece.length)}0]}`));
+    const begun = Date.now();
+    for (const each of hostile) expect((await refusal(parseBody(each))).code).to.equal("invalid_value");
+    expect(Date.now() - begun, "ms for all").to.be.below(2_000);
+    expect((await refusal(parseBody(Buffer.from(`{"a":"${"x".repeat(100_000)}`)))).code).to.equal("malformed_json");
+    expect((await refusal(parseBody(Buffer.from(`${"[".repeat(40_000)}${"]".repeat(40_000)}`)))).code).to.equal(
+      "invalid_value",
+    );
   });
 });

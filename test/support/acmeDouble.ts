@@ -1,6 +1,6 @@
 /**
- * An ACME authority (RFC 8555) for tests: checks the signature and nonce of every request, fetches the challenge's answer over HTTP as a real one does, and issues
- * what the request asks for under a root of its own.
+ * An ACME authority (RFC 8555) for tests: checks the signature and nonce of every request, fetches the challenge's
+ * answer over HTTP as a real one does, and issues the requested certificates under its own root.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ export interface AcmeDouble {
   readonly rootPem: string;
   /** How many certificates it has issued. */
   issued(): number;
-  /** How long certificates live from now on; default 90 days. */
+  /** Sets the lifetime of certificates from now on; default 90 days. */
   setLife(ms: number): void;
   stop(): Promise<void>;
 }
@@ -53,7 +53,7 @@ class Problem extends Error {
   }
 }
 
-/** `challengePort` is where this machine answers challenges: port 80 of a real one. */
+/** `challengePort` is the port on which this machine answers challenges; in production, port 80. */
 export async function startAcmeDouble(challengePort: () => number): Promise<AcmeDouble> {
   const root = await issueCertificate({ name: "Test authority", isAuthority: true });
   const double = new Double(root, challengePort);
@@ -108,7 +108,14 @@ class Double {
     if (path === "/directory") {
       const at = (name: string): string => `${this.origin}/${name}`;
       return {
-        body: { newNonce: at("nonce"), newAccount: at("account"), newOrder: at("order"), revokeCert: at("revoke"), keyChange: at("key-change"), meta: {} },
+        body: {
+          newNonce: at("nonce"),
+          newAccount: at("account"),
+          newOrder: at("order"),
+          revokeCert: at("revoke"),
+          keyChange: at("key-change"),
+          meta: {},
+        },
       };
     }
     if (path === "/nonce") return { body: {} };
@@ -135,15 +142,30 @@ class Double {
   async #verified(path: string, request: IncomingMessage): Promise<Call> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const jws = JSON.parse(Buffer.concat(chunks).toString()) as { protected: string; payload: string; signature: string };
-    const header = JSON.parse(Buffer.from(jws.protected, "base64url").toString()) as { jwk?: JWK; kid?: string; nonce: string; url: string };
+    const jws = JSON.parse(Buffer.concat(chunks).toString()) as {
+      protected: string;
+      payload: string;
+      signature: string;
+    };
+    const header = JSON.parse(Buffer.from(jws.protected, "base64url").toString()) as {
+      jwk?: JWK;
+      kid?: string;
+      nonce: string;
+      url: string;
+    };
     if (!this.#nonces.delete(header.nonce)) throw new Problem("badNonce", "this nonce was not given, or used before");
-    if (header.url !== this.origin + path) throw new Problem("unauthorized", "the request was signed for another address", 401);
+    if (header.url !== this.origin + path)
+      throw new Problem("unauthorized", "the request was signed for another address", 401);
     const jwk = header.jwk ?? this.#accounts.get(header.kid ?? "")?.jwk;
     if (jwk === undefined) throw new Problem("accountDoesNotExist", "there is no such account");
     await flattenedVerify(jws, await importJWK(jwk, "ES256"));
     const text = Buffer.from(jws.payload, "base64url").toString();
-    return { path, payload: text === "" ? {} : (JSON.parse(text) as Record<string, unknown>), jwk, account: header.kid };
+    return {
+      path,
+      payload: text === "" ? {} : (JSON.parse(text) as Record<string, unknown>),
+      jwk,
+      account: header.kid,
+    };
   }
 
   #newAccount({ jwk }: Call): Answer {
@@ -155,7 +177,11 @@ class Double {
   #newOrder({ payload }: Call): Answer {
     const [identifier] = payload["identifiers"] as { value: string }[];
     const id = randomBytes(8).toString("hex");
-    const order: Order = { domain: identifier?.value ?? "", token: randomBytes(24).toString("base64url"), status: "pending" };
+    const order: Order = {
+      domain: identifier?.value ?? "",
+      token: randomBytes(24).toString("base64url"),
+      status: "pending",
+    };
     this.#orders.set(id, order);
     return { status: 201, location: `${this.origin}/order/${id}`, body: this.#orderBody(id, order) };
   }
@@ -163,7 +189,13 @@ class Double {
   #orderBody(id: string, { status, domain, chain }: Order): object {
     const certificate = chain === undefined ? {} : { certificate: `${this.origin}/certificate/${id}` };
     const identifiers = [{ type: "dns", value: domain }];
-    return { status, identifiers, authorizations: [`${this.origin}/authorization/${id}`], finalize: `${this.origin}/finalize/${id}`, ...certificate };
+    return {
+      status,
+      identifiers,
+      authorizations: [`${this.origin}/authorization/${id}`],
+      finalize: `${this.origin}/finalize/${id}`,
+      ...certificate,
+    };
   }
 
   #authorizationBody(id: string, { status, domain, token }: Order): object {
@@ -179,7 +211,14 @@ class Double {
       () => "nobody answers",
     );
     order.status = answer === `${order.token}.${await calculateJwkThumbprint(jwk)}` ? "ready" : "invalid";
-    return { body: { type: "http-01", url: `${this.origin}/challenge/${id}`, token: order.token, status: order.status === "ready" ? "valid" : "invalid" } };
+    return {
+      body: {
+        type: "http-01",
+        url: `${this.origin}/challenge/${id}`,
+        token: order.token,
+        status: order.status === "ready" ? "valid" : "invalid",
+      },
+    };
   }
 
   async #finalize(id: string, order: Order, { payload }: Call): Promise<Answer> {

@@ -1,20 +1,26 @@
-/** One attack on the sandbox: it ends in its typed error with its logs kept, nobody else notices, and the pool is whole again within a second. */
+/**
+ * One attack on the sandbox: it ends in its typed error with its logs kept, other runs are not affected, and the pool
+ * recovers within a second.
+ */
 import { expect } from "chai";
 import type { RunErrorCode, RunOutcome } from "../../executor/sandbox/types";
 import { POOL_SIZE, run, sharedPool, type RunOptions } from "./sandbox";
 
 export interface Attack extends RunOptions {
   code: string;
-  /** The code of the error, or several where the machine decides which limit bites first; "none" when the attempt comes to nothing. */
+  /**
+   * The error code, or several where the machine decides which limit is hit first; "none" when the attempt has no
+   * effect.
+   */
   ends: RunErrorCode | RunErrorCode[] | "none";
-  /** What was logged before the blow; default "before\n". */
+  /** The logs before the attack; default "before\n". */
   logs?: string | ((logs: string) => void);
   and?: (outcome: RunOutcome) => void;
 }
 
 const HONEST = `async function main({ n }) { console.log("honest"); await new Promise((resolve) => setTimeout(resolve, 50)); return n * 2; }`;
 
-/** Short, so that endless things end soon; an attack that needs longer says so. */
+/** Short, so that endless runs end soon; an attack that needs longer sets its own. */
 const ATTACK_WALL_MS = 400;
 
 export function attack(name: string, { code, ends, logs = "before\n", and, ...options }: Attack): void {
@@ -24,7 +30,11 @@ export function attack(name: string, { code, ends, logs = "before\n", and, ...op
     it("ends as it should, harms no other run and leaves the pool whole", async () => {
       const pool = await sharedPool();
       const usualMs = await everySlot();
-      const attacking = run(code, { account: "attacker", ...options, limits: { wallMs: ATTACK_WALL_MS, ...options.limits } });
+      const attacking = run(code, {
+        account: "attacker",
+        ...options,
+        limits: { wallMs: ATTACK_WALL_MS, ...options.limits },
+      });
       const beside = honestRun("beside");
       const outcome = await attacking;
       await beside;
@@ -32,7 +42,9 @@ export function attack(name: string, { code, ends, logs = "before\n", and, ...op
       if (typeof logs === "string") expect(outcome.logs).to.equal(logs);
       else logs(outcome.logs);
       and?.(outcome);
-      expect(await everySlot(), "whole again within a second (and what a busy machine adds)").to.be.below(1_000 + 4 * usualMs);
+      expect(await everySlot(), "whole again within a second (and what a busy machine adds)").to.be.below(
+        1_000 + 4 * usualMs,
+      );
       expect(pool.stats().level.level).to.not.equal("none");
     });
   });

@@ -1,6 +1,7 @@
 /**
- * A service with real parts where trust is made — the executor's attestation over the guest-agent double, the relayer's transparency routes over a real evidence
- * folder, a TLS end with the evidence's own certificate — and no others. Each answer can be tampered with on its way out.
+ * A service with only the parts relevant to trust, all real: the executor's attestation over the guest-agent double,
+ * the relayer's transparency routes over a real evidence folder, and a TLS endpoint with the evidence's certificate.
+ * Each answer can be tampered with.
  */
 import { pinnedImages } from "../../client/verify/compose";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -21,12 +22,13 @@ import type { Executor } from "../../relayer/executorClient";
 import { transparencyRoutes } from "../../relayer/routes/transparency";
 import { generateEvidences, type Evidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble, type GuestAgentOptions } from "../../scripts/dev/tee/guestAgent";
+import { defined } from "../../protocol/defined";
 
 export const CHAIN_ID = 31337;
 export const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
 
 export interface ServiceOptions {
-  /** What the service says of itself; the quotes are the double's either way. */
+  /** The service's own claim; the quotes are the double's either way. */
   says?: TeeKind;
   secure?: boolean;
   agent?: Partial<GuestAgentOptions>;
@@ -39,12 +41,12 @@ export interface AttestedService {
   readonly evidenceDir: string;
   readonly tee: TeeSource;
   readonly config: ConfigDocument;
-  /** Changes the answer of a path (query apart) from now on; several changes of one path follow each other. */
+  /** Changes the answer of a path (ignoring the query) from now on; several changes of one path are chained. */
   tamper(path: string, change: (body: string) => string): void;
   /** Answers a path with this status from now on. */
   refuse(path: string, status: number): void;
   honest(): void;
-  /** Another certificate at the TLS end than the one in evidence. */
+  /** Presents a TLS certificate other than the one in evidence. */
   presentAnotherCertificate(): Promise<string>;
   stop(): Promise<void>;
 }
@@ -54,12 +56,20 @@ interface Tampering {
   refusals: Map<string, number>;
 }
 
-export async function startAttestedService({ says = "simulated", secure = true, agent: agentOptions }: ServiceOptions = {}): Promise<AttestedService> {
+export async function startAttestedService({
+  says = "simulated",
+  secure = true,
+  agent: agentOptions,
+}: ServiceOptions = {}): Promise<AttestedService> {
   const directory = await mkdtemp(join(tmpdir(), "attested-"));
   const agent = await startGuestAgentDouble({ socketPath: join(directory, "agent.sock"), ...agentOptions });
   const tee = openTee({ kind: "simulated", endpoint: agent.socketPath });
   const evidenceDir = join(directory, "evidences");
-  const evidences = await generateEvidences({ directory: evidenceDir, domain: "localhost", guestAgentSocket: agent.socketPath });
+  const evidences = await generateEvidences({
+    directory: evidenceDir,
+    domain: "localhost",
+    guestAgentSocket: agent.socketPath,
+  });
   const tlsCertFile = join(directory, "tls.pem");
   await writeFile(tlsCertFile, evidences.certificatePem);
   const config = configDocument();
@@ -78,8 +88,15 @@ export async function startAttestedService({ says = "simulated", secure = true, 
     refuse: (path, status) => void tampering.refusals.set(path, status),
     honest: () => [tampering.changes, tampering.refusals].forEach((map) => map.clear()),
     presentAnotherCertificate: async () => {
-      const other = await generateEvidences({ directory: join(directory, "other"), domain: "localhost", guestAgentSocket: agent.socketPath });
-      (server as ReturnType<typeof createHttpsServer>).setSecureContext({ cert: other.certificatePem, key: other.privateKeyPem });
+      const other = await generateEvidences({
+        directory: join(directory, "other"),
+        domain: "localhost",
+        guestAgentSocket: agent.socketPath,
+      });
+      (server as ReturnType<typeof createHttpsServer>).setSecureContext({
+        cert: other.certificatePem,
+        key: other.privateKeyPem,
+      });
       return other.certificatePem;
     },
     stop: async () => {
@@ -110,10 +127,15 @@ export function configDocument(): ConfigDocument {
   });
 }
 
-function executorOver(tee: TeeSource, says: TeeKind, config: ConfigDocument, tlsCertFile: string | undefined): Executor {
+function executorOver(
+  tee: TeeSource,
+  says: TeeKind,
+  config: ConfigDocument,
+  tlsCertFile: string | undefined,
+): Executor {
   const calls = {
     info: async () => ({ tee: says, dstack: await tee.info(), config, sandbox: { level: "full", missing: [] } }),
-    attestation: (request: { nonce?: string }) => attest(tee, { config, ...(tlsCertFile === undefined ? {} : { tlsCertFile }) }, request),
+    attestation: (request: { nonce?: string }) => attest(tee, { config, ...defined({ tlsCertFile }) }, request),
   };
   return { call: (name: string, request: object) => calls[name as keyof typeof calls](request) } as unknown as Executor;
 }
@@ -122,20 +144,31 @@ type Answerer = (url: URL) => Promise<{ type: string; body: Buffer }>;
 
 function answerer(executor: Executor, folder: EvidenceFolder): Answerer {
   const routes = transparencyRoutes({ executor, evidences: folder });
-  const call = (extra: object): never => ({ requestId: "test", signal: new AbortController().signal, ...extra }) as never;
-  const json = (value: unknown): { type: string; body: Buffer } => ({ type: "application/json", body: Buffer.from(JSON.stringify(value)) });
+  const call = (extra: object): never =>
+    ({ requestId: "test", signal: new AbortController().signal, ...extra }) as never;
+  const json = (value: unknown): { type: string; body: Buffer } => ({
+    type: "application/json",
+    body: Buffer.from(JSON.stringify(value)),
+  });
   return async ({ pathname, searchParams }) => {
     if (pathname === "/info") return json(await routes.info(call({})));
-    if (pathname === "/attestation") return json(await routes.attestation(call({ query: { nonce: searchParams.get("nonce") ?? undefined } })));
+    if (pathname === "/attestation")
+      return json(await routes.attestation(call({ query: { nonce: searchParams.get("nonce") ?? undefined } })));
     if (pathname === "/core/v1/get_node_chain_config") return json(chainConfig());
     if (pathname === "/core/v1/limits") return json({ run: RUN_LIMITS, prices: PRICES });
-    const file = pathname.startsWith("/evidences/") ? await routes.evidence(call({ params: { file: pathname.slice("/evidences/".length) } })) : undefined;
+    const file = pathname.startsWith("/evidences/")
+      ? await routes.evidence(call({ params: { file: pathname.slice("/evidences/".length) } }))
+      : undefined;
     if (file === undefined) throw new KeywrightError("route_not_found", "no such route");
     return { type: file.contentType, body: Buffer.from(file.content) };
   };
 }
 
-const chainConfig = (): object => ({ contract_address: CONTRACT, chain_id: CHAIN_ID, key_namespace: keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT) });
+const chainConfig = (): object => ({
+  contract_address: CONTRACT,
+  chain_id: CHAIN_ID,
+  key_namespace: keyNamespaceOf(BigInt(CHAIN_ID), CONTRACT),
+});
 
 function handler(answer: Answerer, { changes, refusals }: Tampering): RequestListener {
   return (request, response) => {
@@ -154,15 +187,18 @@ function handler(answer: Answerer, { changes, refusals }: Tampering): RequestLis
 
 async function listen(certificate: Evidences | undefined, listener: RequestListener): Promise<Server> {
   const server =
-    certificate === undefined ? createHttpServer(listener) : createHttpsServer({ cert: certificate.certificatePem, key: certificate.privateKeyPem }, listener);
+    certificate === undefined
+      ? createHttpServer(listener)
+      : createHttpsServer({ cert: certificate.certificatePem, key: certificate.privateKeyPem }, listener);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return server as Server;
 }
 
-export const readEvidence = (service: AttestedService, name: string): Promise<string> => readFile(join(service.evidenceDir, name), "utf8");
+export const readEvidence = (service: AttestedService, name: string): Promise<string> =>
+  readFile(join(service.evidenceDir, name), "utf8");
 
-/** The digests that the pretended compose file names for the two services of this source. */
+/** The digests that the simulated compose file names for this source's two services. */
 export function imagesOf({ agent }: AttestedService): Record<string, string> {
   const images = pinnedImages(agent.appCompose);
   return Object.fromEntries(["relayer", "executor"].map((name) => [name, images.get(name)?.split("@")[1] ?? ""]));

@@ -1,4 +1,4 @@
-/** Debian's Chromium without a window, and pages served from an origin of their own. */
+/** Debian's Chromium, headless, and pages served from their own origin. */
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -25,7 +25,8 @@ export interface Site {
 export async function serveSite(files: Readonly<Record<string, string>>): Promise<Site> {
   const server = createServer((request, response) => {
     const file = files[request.url ?? ""];
-    if (request.url === "/") response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>page</title>");
+    if (request.url === "/")
+      response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>page</title>");
     else if (request.url === "/favicon.ico") response.writeHead(204).end();
     else if (file === undefined) response.writeHead(404).end();
     else response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "text/plain" }).end(readFileSync(file));
@@ -38,7 +39,7 @@ export async function serveSite(files: Readonly<Record<string, string>>): Promis
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop };
 }
 
-/** Opens the site's page; what goes wrong in it, console errors included, is collected. */
+/** Opens the site's page and collects its problems, console errors included. */
 export async function openPage(browser: Browser, site: Site): Promise<{ page: Page; problems: string[] }> {
   const page = await (await browser.newContext()).newPage();
   const problems: string[] = [];

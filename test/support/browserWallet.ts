@@ -1,15 +1,27 @@
-/** A wallet extension as pages meet it (EIP-6963, EIP-1193), which signs for real with a key of the development chain. Its user can be told to refuse. */
+/**
+ * A wallet extension as pages see it (EIP-6963, EIP-1193) that really signs with a key of the development chain. Its
+ * user can be set to refuse.
+ */
 import type { HDNodeWallet } from "ethers";
 import type { Page } from "playwright-core";
 
 const REFUSED = { code: 4001, message: "User rejected the request." };
-const ASKS_THE_USER = new Set(["eth_requestAccounts", "eth_signTypedData_v4", "eth_sendTransaction", "wallet_switchEthereumChain"]);
+/** Methods answered by the wallet without its node. */
+const OF_ITS_OWN = new Set(["eth_accounts", "eth_requestAccounts", "eth_chainId", "eth_signTypedData_v4"]);
+const ASKS_THE_USER = new Set([
+  "eth_requestAccounts",
+  "eth_signTypedData_v4",
+  "eth_sendTransaction",
+  "wallet_switchEthereumChain",
+]);
 
 export class BrowserWallet {
   /** Methods the user refuses from now on. */
   readonly refused = new Set<string>();
-  /** What the user was asked for, in order. */
+  /** The prompts shown to the user, in order. */
   readonly asked: string[] = [];
+  /** Whether the wallet's node cannot be reached. */
+  offline = false;
 
   constructor(
     readonly name: string,
@@ -21,6 +33,11 @@ export class BrowserWallet {
     return this.wallet.address;
   }
 
+  /** Switches the chain in the wallet itself. */
+  moveTo(chainId: bigint): void {
+    this.chainId = chainId;
+  }
+
   async install(page: Page): Promise<void> {
     const binding = `wallet_${this.name.replace(/\W/g, "")}`;
     await page.exposeFunction(binding, (method: string, params: unknown[]) => this.#answer(method, params));
@@ -30,6 +47,7 @@ export class BrowserWallet {
   async #answer(method: string, params: unknown[]): Promise<{ result?: unknown; error?: unknown }> {
     if (ASKS_THE_USER.has(method)) this.asked.push(method);
     if (this.refused.has(method)) return { error: REFUSED };
+    if (this.offline && !OF_ITS_OWN.has(method)) return { error: { code: -32603, message: "Failed to fetch" } };
     try {
       return { result: await this.#do(method, params) };
     } catch (error) {
@@ -76,7 +94,8 @@ function announce({ name, binding }: { name: string; binding: string }): void {
     on: () => undefined,
     removeListener: () => undefined,
   };
-  const icon = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4'/></svg>";
+  const icon =
+    "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'><circle cx='4' cy='4' r='4'/></svg>";
   const detail = Object.freeze({
     info: { uuid: `00000000-0000-4000-8000-${String(name.length).padStart(12, "0")}`, name, icon, rdns: "test.wallet" },
     provider,

@@ -1,4 +1,4 @@
-/** A chain with the contract on it and nothing else, and wallets with gas. For tests that need no service. */
+/** A chain with only the contract, and wallets with gas. For tests that need no service. */
 import { JsonRpcProvider, NonceManager, Wallet, parseEther, type HDNodeWallet } from "ethers";
 import { deployAccountManager } from "../../scripts/deployment";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain } from "../../scripts/dev/chain";
@@ -10,9 +10,9 @@ export interface TestChain {
   readonly provider: JsonRpcProvider;
   readonly contract: AccountManager;
   readonly contractAddress: string;
-  /** Pays for whatever a test needs done; the contract's admin. */
+  /** Pays for the test's set-up; the contract's admin. */
   readonly deployer: NonceManager;
-  /** A new wallet on this chain, with ether unless told otherwise. */
+  /** A new wallet on this chain, with ether by default. */
   wallet(ether?: string): Promise<HDNodeWallet>;
   stop(): Promise<void>;
 }
@@ -21,7 +21,10 @@ export async function startTestChain(): Promise<TestChain> {
   const { rpcUrl, process } = await startChain({ port: await freePort() });
   const provider = connect(rpcUrl);
   const deployer = new NonceManager(new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider));
-  const { contract } = await deployAccountManager(deployer, "test", { admin: await deployer.getAddress(), payerDelaySeconds: 0 });
+  const { contract } = await deployAccountManager(deployer, "test", {
+    admin: await deployer.getAddress(),
+    payerDelaySeconds: 0,
+  });
   return {
     rpcUrl,
     provider,
@@ -36,7 +39,7 @@ export async function startTestChain(): Promise<TestChain> {
   };
 }
 
-/** A provider that answers each question anew: tests look at state that has just changed. */
+/** A provider without a cache: tests read state that has just changed. */
 export function connect(rpcUrl: string): JsonRpcProvider {
   return new JsonRpcProvider(rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 50 });
 }

@@ -1,12 +1,21 @@
-/** A local node with the real contract, registered and funded payers, a store, and as many relayers' chain rooms on it as a test wants. */
-import { JsonRpcProvider, Wallet, keccak256, parseEther, randomBytes, toBeHex } from "ethers";
+/**
+ * A local node with the real contract, registered and funded payers, a store, and any number of relayers' chain parts
+ * on it.
+ */
+import { type HDNodeWallet, JsonRpcProvider, Wallet, keccak256, parseEther, randomBytes, toBeHex } from "ethers";
 import { pino } from "pino";
 import { freePort } from "../../scripts/dev/ports";
-import { DEVELOPMENT_CHAIN_ID, DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
+import {
+  DEVELOPMENT_CHAIN_ID,
+  DEVELOPMENT_DEPLOYER_KEY,
+  startChain,
+  type DevelopmentChain,
+} from "../../scripts/dev/chain";
 import { deployAccountManager } from "../../scripts/deployment";
-import type { AccountManager } from "../../typechain-types";
+import { ERC2771Forwarder__factory, type AccountManager } from "../../typechain-types";
+import { FORWARD_TYPES, type ForwardRequest, type SignedForwardRequest } from "../../protocol/forwardShape";
 import type { AccountId, Address } from "../../protocol/ids";
-import type { ContractWrite } from "../../protocol/executor";
+import type { ContractWrite, SimpleWrite } from "../../protocol/executor";
 import { openChain, type ChainTuning } from "../../relayer/chain";
 import type { Chain, ExecutorPort, SubmissionHooks, SubmissionOutcome, SubmitRequest } from "../../relayer/chain/types";
 import { openStore, type Store } from "../../relayer/store/index";
@@ -14,7 +23,7 @@ import { Instance } from "../../relayer/store/instance";
 import { LocalExecutor } from "./localExecutor";
 import { RpcProxy } from "./rpcProxy";
 
-/** Looks often enough for tests; patient where only a slow machine would notice. */
+/** Polls often enough for tests; with long time-outs, for slow machines. */
 export const TEST_TUNING: Partial<ChainTuning> = {
   rpcTimeoutMs: 5_000,
   rpcDeadlineMs: 20_000,
@@ -27,7 +36,7 @@ export const TEST_TUNING: Partial<ChainTuning> = {
   sweepEveryMs: 100,
 };
 
-/** For tests in which endpoints hang: given up soon. */
+/** For tests in which endpoints hang: short time-outs. */
 export const IMPATIENT: Partial<ChainTuning> = { rpcTimeoutMs: 500, rpcDeadlineMs: 3_500, answerWithinMs: 10_000 };
 
 export interface BedOptions {
@@ -44,13 +53,13 @@ export interface RoomOptions {
   readonly rpcUrls?: readonly string[];
   /** Default: the bed's. */
   readonly executor?: ExecutorPort;
-  /** False: the lease is taken and never renewed, so that a test can let it run out. */
+  /** False: the lease is taken and never renewed, so that a test can let it expire. */
   readonly renewsLease?: boolean;
-  /** Default: yes. */
+  /** Default: true. */
   readonly waitUntilReady?: boolean;
 }
 
-/** One relayer's chain room with its instance. */
+/** One relayer's chain part with its instance. */
 export interface Room {
   readonly chain: Chain;
   readonly instance: Instance;
@@ -58,7 +67,7 @@ export interface Room {
 }
 
 export class ChainBed {
-  /** What the books were told, in order. */
+  /** The outcomes reported to the ledger, in order. */
   readonly outcomes: SubmissionOutcome[] = [];
   readonly begun: string[] = [];
   readonly abandoned: string[] = [];
@@ -78,14 +87,31 @@ export class ChainBed {
 
   static async start({ payers = 2, chainArgs = [], databaseUrl }: BedOptions = {}): Promise<ChainBed> {
     const node = await startChain({ port: await freePort(), extraArgs: chainArgs });
-    const provider = new JsonRpcProvider(node.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 });
+    const provider = new JsonRpcProvider(node.rpcUrl, undefined, {
+      staticNetwork: true,
+      cacheTimeout: -1,
+      pollingInterval: 20,
+    });
     const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-    const { contract, deployment } = await deployAccountManager(deployer, "test", { admin: deployer.address, payerDelaySeconds: 0 });
+    const { contract, deployment } = await deployAccountManager(deployer, "test", {
+      admin: deployer.address,
+      payerDelaySeconds: 0,
+    });
     const contractAddress = deployment.contractAddress as Address;
-    const executor = new LocalExecutor(DEVELOPMENT_CHAIN_ID, contractAddress);
+    const executor = new LocalExecutor(DEVELOPMENT_CHAIN_ID, contractAddress, await contract.trustedForwarder());
     const store = await openStore(databaseUrl === undefined ? {} : { databaseUrl });
     const proxy = await RpcProxy.start(node.rpcUrl);
-    const bed = new ChainBed(node, provider, contract, contractAddress, deployment.blockNumber, store, executor, proxy, payers);
+    const bed = new ChainBed(
+      node,
+      provider,
+      contract,
+      contractAddress,
+      deployment.blockNumber,
+      store,
+      executor,
+      proxy,
+      payers,
+    );
     await bed.registerPayers(1, payers);
     await bed.setBalance(0, parseEther("1000"));
     return bed;
@@ -118,7 +144,11 @@ export class ChainBed {
     executor = this.executor,
     renewsLease = true,
   }: RoomOptions = {}): Promise<Room> {
-    const instance = new Instance({ db: this.store.db, onError: () => undefined, renewalMs: renewsLease ? 5_000 : 2 ** 30 });
+    const instance = new Instance({
+      db: this.store.db,
+      onError: () => undefined,
+      renewalMs: renewsLease ? 5_000 : 2 ** 30,
+    });
     await instance.start();
     const chain = await openChain({
       db: this.store.db,
@@ -150,7 +180,7 @@ export class ChainBed {
     return room;
   }
 
-  /** As if the instance had died more than 15 seconds ago. */
+  /** Simulates an instance that died more than 15 seconds ago. */
   async expire({ instance }: Room): Promise<void> {
     await this.store.db
       .updateTable("instances")
@@ -180,10 +210,15 @@ export class ChainBed {
 
 export const freshAccountId = (): AccountId => keccak256(randomBytes(32)) as AccountId;
 
-/** Requests as the routes make them. The local executor looks at no credential. */
+/** Requests as the routes make them. The local executor does not check credentials. */
 const credential = { type: "key", key: "-" } as const;
 
-export const request = (accountId: AccountId, kind: string, write: ContractWrite, more: Partial<SubmitRequest> = {}): SubmitRequest => ({
+export const request = (
+  accountId: AccountId,
+  kind: string,
+  write: ContractWrite,
+  more: Partial<SubmitRequest> = {},
+): SubmitRequest => ({
   accountId,
   credential,
   kind,
@@ -192,13 +227,58 @@ export const request = (accountId: AccountId, kind: string, write: ContractWrite
 });
 
 export const newAccount = (id: AccountId, more: Partial<SubmitRequest> = {}): SubmitRequest =>
-  request(id, "new_account", { functionName: "newAccount", args: [id, true, "test", "", Wallet.createRandom().address] }, more);
+  request(
+    id,
+    "new_account",
+    { functionName: "newAccount", args: [id, true, "test", "", Wallet.createRandom().address] },
+    more,
+  );
 
 export const addGroup = (id: AccountId, name = "group", more: Partial<SubmitRequest> = {}): SubmitRequest =>
   request(id, "add_group", { functionName: "addGroup", args: [id, name, "", [], []] }, more);
 
-/** Asks `probe` until it holds; fails with `what` after `timeoutMs`. */
-export async function eventually(what: string, probe: () => Promise<boolean> | boolean, timeoutMs = 10_000): Promise<void> {
+/** A request that the owner signs when its turn has come, with the owner's nonce at that time. */
+export function forwarded(
+  bed: ChainBed,
+  owner: HDNodeWallet | Wallet,
+  accountId: AccountId,
+  write: SimpleWrite,
+  more: Partial<SubmitRequest> = {},
+): SubmitRequest {
+  const forward = (): Promise<SignedForwardRequest> => signForward(bed, owner, write);
+  return { accountId, kind: "relay", signer: owner.address as Address, forward, ...more };
+}
+
+export async function signForward(
+  { contract, contractAddress, provider }: ChainBed,
+  owner: HDNodeWallet | Wallet,
+  { functionName, args }: SimpleWrite,
+  overrides: Partial<ForwardRequest> = {},
+): Promise<SignedForwardRequest> {
+  const forwarder = ERC2771Forwarder__factory.connect(await contract.trustedForwarder(), provider);
+  const { name, version, chainId, verifyingContract } = await forwarder.eip712Domain();
+  const request: ForwardRequest = {
+    from: owner.address as Address,
+    to: contractAddress,
+    value: "0",
+    gas: "400000",
+    nonce: String(await forwarder.nonces(owner.address)),
+    deadline: String(Math.floor(Date.now() / 1000) + 3_600),
+    data: contract.interface.encodeFunctionData(functionName as "addGroup", args as never),
+    ...overrides,
+  };
+  return {
+    ...request,
+    signature: await owner.signTypedData({ name, version, chainId, verifyingContract }, FORWARD_TYPES, request),
+  };
+}
+
+/** Polls `probe` until it holds; fails with `what` after `timeoutMs`. */
+export async function eventually(
+  what: string,
+  probe: () => Promise<boolean> | boolean,
+  timeoutMs = 10_000,
+): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await probe())) {
     if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);

@@ -8,23 +8,34 @@ export interface ChildFacts {
 }
 
 /**
- * The programs a process has started, also through wrappers that stay beside them (bubblewrap, two processes each), and what has ended but was not collected
- * (zombies).
+ * The descendants of a process, also through wrappers that stay alive (bubblewrap, two processes each), and zombies:
+ * ended but not reaped.
  */
 export function childrenOf(pid: number, marker: string): ChildFacts[] {
-  const lines = execFileSync("ps", ["-e", "-o", "pid=,ppid=,stat=,rss=,args="], { encoding: "utf8" }).trim().split("\n");
+  const lines = execFileSync("ps", ["-e", "-o", "pid=,ppid=,stat=,rss=,args="], { encoding: "utf8" })
+    .trim()
+    .split("\n");
   const all = lines.map((line) => {
     const [id, parent, state = "", kib, ...command] = line.trim().split(/\s+/);
-    return { pid: Number(id), parent: Number(parent), state, residentMiB: Number(kib) / 1024, command: command.join(" ") };
+    return {
+      pid: Number(id),
+      parent: Number(parent),
+      state,
+      residentMiB: Number(kib) / 1024,
+      command: command.join(" "),
+    };
   });
   const family = new Set([pid]);
-  // A process's number may be lower than its parent's: as many passes as there are generations.
+  // A process id may be lower than its parent's: one pass per generation.
   for (let size = 0; size !== family.size;) {
     size = family.size;
     for (const process of all) if (family.has(process.parent)) family.add(process.pid);
   }
-  const isProgram = (command: string): boolean => !/^(\S*\/)?(bwrap|prlimit|unshare|setpriv)\b/.test(command) && command.includes(marker);
+  const isProgram = (command: string): boolean =>
+    !/^(\S*\/)?(bwrap|prlimit|unshare|setpriv)\b/.test(command) && command.includes(marker);
   return all
-    .filter(({ pid: id, command }) => id !== pid && family.has(id) && (isProgram(command) || command.includes("defunct")))
+    .filter(
+      ({ pid: id, command }) => id !== pid && family.has(id) && (isProgram(command) || command.includes("defunct")),
+    )
     .map(({ parent: _parent, ...facts }) => facts);
 }

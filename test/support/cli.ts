@@ -1,4 +1,4 @@
-/** The command line in this process, with surroundings of the test's own. */
+/** The command line in this process, with the test's own I/O. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,11 +16,11 @@ export interface CliRun {
 export interface TestCli {
   readonly cwd: string;
   readonly env: Record<string, string | undefined>;
-  /** What a person types when asked for a secret. */
+  /** Input for secret prompts. */
   secrets: string[];
-  /** Runs one command line; arguments are split at spaces, those given apart are taken whole. */
+  /** Runs one command line; arguments are split at spaces, those in `more` are not split. */
   run(line: string, ...more: string[]): Promise<CliRun>;
-  /** As `run`, and insists on exit code 0. */
+  /** As `run`, and requires exit code 0. */
   ok(line: string, ...more: string[]): Promise<CliRun>;
   remove(): void;
 }
@@ -52,7 +52,8 @@ export function testCli(env: Record<string, string | undefined> = {}): TestCli {
     run,
     ok: async (line, ...more) => {
       const result = await run(line, ...more);
-      if (result.code !== 0) throw new Error(`keywright ${line} ${more.join(" ")} ended with ${result.code}\n${result.out}${result.err}`);
+      if (result.code !== 0)
+        throw new Error(`keywright ${line} ${more.join(" ")} ended with ${result.code}\n${result.out}${result.err}`);
       return result;
     },
     remove: () => rmSync(cwd, { recursive: true, force: true }),

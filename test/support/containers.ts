@@ -1,6 +1,7 @@
 /**
- * The images' root file systems under crun, with what compose.yaml allows each service and nothing more: user, capabilities, read-only root, no new privileges,
- * volumes, memory. The network is the machine's own, as the chain and PostgreSQL of the tests are there.
+ * The images' root file systems under crun, with exactly what compose.yaml allows each service: user, capabilities,
+ * read-only root, no new privileges, volumes, memory. Uses the machine's network, since the tests' chain and PostgreSQL
+ * are there.
  */
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -23,11 +24,19 @@ export interface ComposeService {
   readonly mem_limit: string;
 }
 export const COMPOSE = (
-  parse(readFileSync(join(ROOT, "compose.yaml"), "utf8"), { merge: true }) as { services: Record<"relayer" | "executor" | "ingress", ComposeService> }
+  parse(readFileSync(join(ROOT, "compose.yaml"), "utf8"), { merge: true }) as {
+    services: Record<"relayer" | "executor" | "ingress", ComposeService>;
+  }
 ).services;
 
 interface ImageConfig {
-  readonly config: { readonly User: string; readonly Env: string[]; readonly Entrypoint: string[]; readonly Cmd: string[]; readonly WorkingDir: string };
+  readonly config: {
+    readonly User: string;
+    readonly Env: string[];
+    readonly Entrypoint: string[];
+    readonly Cmd: string[];
+    readonly WorkingDir: string;
+  };
 }
 
 export interface ContainerOptions {
@@ -38,10 +47,10 @@ export interface ContainerOptions {
   readonly folder: string;
   /** Values of the compose file's variables. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Where the compose file's volumes lie on this machine, by the path inside; what is mounted beside them, read-only. */
+  /** Host paths of the compose file's volumes, by the path inside; and additional read-only mounts. */
   readonly volumes: Readonly<Record<string, string>>;
   readonly extra?: Readonly<Record<string, string>>;
-  /** Ports of this test instead of those of the file, and addresses of PostgreSQL. */
+  /** The test's ports instead of the file's, and addresses of PostgreSQL. */
   readonly environment: Readonly<Record<string, string>>;
   readonly onLine: (line: string) => void;
 }
@@ -51,7 +60,8 @@ export async function startContainer(options: ContainerOptions): Promise<Managed
   mkdirSync(bundle, { recursive: true });
   await run("umoci", ["raw", "unpack", "--image", `${options.layout}:latest`, join(bundle, "rootfs")]);
   const spec = specOf(options, imageConfig(options.layout));
-  for (const { destination, source, type } of spec.mounts) if (type === "bind") mountPoint(join(bundle, "rootfs", destination), source);
+  for (const { destination, source, type } of spec.mounts)
+    if (type === "bind") mountPoint(join(bundle, "rootfs", destination), source);
   writeFileSync(join(bundle, "config.json"), JSON.stringify(spec));
   const crun = `umount /sys/fs/cgroup/unified 2>/dev/null; exec crun --root "$1/crun" --cgroup-manager=cgroupfs run --bundle "$1" "$2"`;
   const id = `keywright-${options.name}-${process.pid}`;
@@ -65,8 +75,11 @@ export async function startContainer(options: ContainerOptions): Promise<Managed
 }
 
 function imageConfig(layout: string): ImageConfig {
-  const blob = (digest: string): unknown => JSON.parse(readFileSync(join(layout, "blobs", "sha256", digest.replace("sha256:", "")), "utf8"));
-  const { manifests } = JSON.parse(readFileSync(join(layout, "index.json"), "utf8")) as { manifests: { digest: string }[] };
+  const blob = (digest: string): unknown =>
+    JSON.parse(readFileSync(join(layout, "blobs", "sha256", digest.replace("sha256:", "")), "utf8"));
+  const { manifests } = JSON.parse(readFileSync(join(layout, "index.json"), "utf8")) as {
+    manifests: { digest: string }[];
+  };
   const { config } = blob(manifests[0]?.digest ?? "") as { config: { digest: string } };
   return blob(config.digest) as ImageConfig;
 }
@@ -82,7 +95,8 @@ function specOf(options: ContainerOptions, { config }: ImageConfig) {
   const service = COMPOSE[options.name];
   const [uid = 0, gid = 0] = config.User.split(":").map(Number);
   if (service.cap_drop.join() !== "ALL") throw new Error("the compose file drops all capabilities first");
-  // A user other than root has what it is given in its bounding set only, which is nothing without a program that asks for it.
+  // A user other than root gets capabilities in its bounding set only, which has no effect unless a program acquires
+  // them.
   const granted = (service.cap_add ?? []).map((name) => `CAP_${name}`);
   const held = uid === 0 ? granted : [];
   return {
@@ -101,7 +115,10 @@ function specOf(options: ContainerOptions, { config }: ImageConfig) {
     mounts: [...systemMounts(), ...service.tmpfs.map(tmpfs), ...volumesOf(service, options), ...extraMounts(options)],
     linux: {
       namespaces: ["pid", "ipc", "uts", "mount"].map((type) => ({ type })),
-      resources: { memory: { limit: bytesOf(substituted(service.mem_limit, options.variables)) }, devices: [{ allow: false, access: "rwm" }] },
+      resources: {
+        memory: { limit: bytesOf(substituted(service.mem_limit, options.variables)) },
+        devices: [{ allow: false, access: "rwm" }],
+      },
       maskedPaths: [
         "/proc/acpi",
         "/proc/kcore",
@@ -119,13 +136,28 @@ function specOf(options: ContainerOptions, { config }: ImageConfig) {
 
 const systemMounts = (): Mount[] => [
   { destination: "/proc", type: "proc", source: "proc", options: ["nosuid", "noexec", "nodev"] },
-  { destination: "/dev", type: "tmpfs", source: "tmpfs", options: ["nosuid", "strictatime", "mode=755", "size=65536k"] },
-  { destination: "/dev/shm", type: "tmpfs", source: "shm", options: ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"] },
+  {
+    destination: "/dev",
+    type: "tmpfs",
+    source: "tmpfs",
+    options: ["nosuid", "strictatime", "mode=755", "size=65536k"],
+  },
+  {
+    destination: "/dev/shm",
+    type: "tmpfs",
+    source: "shm",
+    options: ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
+  },
   { destination: "/sys", type: "bind", source: "/sys", options: ["rbind", "ro", "nosuid", "noexec", "nodev"] },
 ];
-const tmpfs = (destination: string): Mount => ({ destination, type: "tmpfs", source: "tmpfs", options: ["nosuid", "nodev", "mode=1777"] });
+const tmpfs = (destination: string): Mount => ({
+  destination,
+  type: "tmpfs",
+  source: "tmpfs",
+  options: ["nosuid", "nodev", "mode=1777"],
+});
 
-/** Each volume of the file, from where the test says; `:ro` as there. */
+/** Each volume of the file, from the test's host path; `:ro` as in the file. */
 function volumesOf({ volumes }: ComposeService, options: ContainerOptions): Mount[] {
   return volumes.map((volume) => {
     const isReadOnly = volume.endsWith(":ro");
@@ -137,21 +169,31 @@ function volumesOf({ volumes }: ComposeService, options: ContainerOptions): Moun
 }
 
 const extraMounts = ({ extra = {} }: ContainerOptions): Mount[] =>
-  Object.entries(extra).map(([destination, source]) => ({ destination, type: "bind", source, options: ["rbind", "ro"] }));
+  Object.entries(extra).map(([destination, source]) => ({
+    destination,
+    type: "bind",
+    source,
+    options: ["rbind", "ro"],
+  }));
 
 function environmentOf({ environment }: ComposeService, { variables, environment: own }: ContainerOptions): string[] {
-  const given = Object.entries({ ...environment, ...own }).map(([name, value]) => `${name}=${substituted(String(value), variables)}`);
+  const given = Object.entries({ ...environment, ...own }).map(
+    ([name, value]) => `${name}=${substituted(String(value), variables)}`,
+  );
   return given;
 }
 
 /** Variables as compose substitutes them: `${NAME:-default}`, and `${NAME:?…}` for those that must be given. */
 export function substituted(text: string, variables: Readonly<Record<string, string>>): string {
-  return text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string | undefined, rest: string | undefined) => {
-    const value = variables[name];
-    if (value !== undefined && value !== "") return value;
-    if (kind === "?") throw new Error(`the compose file needs ${name}`);
-    return rest ?? "";
-  });
+  return text.replace(
+    /\$\{(\w+)(?::([-?])([^}]*))?\}/g,
+    (_, name: string, kind: string | undefined, rest: string | undefined) => {
+      const value = variables[name];
+      if (value !== undefined && value !== "") return value;
+      if (kind === "?") throw new Error(`the compose file needs ${name}`);
+      return rest ?? "";
+    },
+  );
 }
 
 function bytesOf(size: string): number {
@@ -159,7 +201,7 @@ function bytesOf(size: string): number {
   return Number(number) * (unit === "g" ? 2 ** 30 : 2 ** 20);
 }
 
-/** A runtime makes them before it makes the root read-only. */
+/** Creates a mount point, as a runtime does before it makes the root read-only. */
 function mountPoint(path: string, source: string): void {
   if (existsSync(path)) return;
   mkdirSync(join(path, ".."), { recursive: true });
@@ -168,7 +210,7 @@ function mountPoint(path: string, source: string): void {
   else writeFileSync(path, "");
 }
 
-/** A copy of a built file with one change: the only way in which a test may differ from the image. */
+/** A copy of a built file with one change: the only permitted difference from the image. */
 export function patchedCopy(file: string, to: string, from: string, by: string): string {
   const text = readFileSync(file, "utf8");
   if (text.split(from).length !== 2) throw new Error(`${file} does not hold ${from} exactly once`);

@@ -16,3 +16,10 @@ export function seeded(seed: number): () => number {
     return state / 2 ** 32;
   };
 }
+
+/** `KEYWRIGHT_SLICE=3/10` runs the third tenth of very long tests, with its own seed. */
+const [slice = 1, slices = 1] = (process.env.KEYWRIGHT_SLICE ?? "1/1").split("/").map(Number);
+
+export const ofSlice = (total: number): number => Math.ceil(total / slices);
+
+export const seedOfSlice = (): number => SEED + slice - 1;

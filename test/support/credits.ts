@@ -1,4 +1,4 @@
-/** Credits over the shared store and a Stripe double of their own, for tests of the ledger and of payments. */
+/** Credits over the shared store and a separate Stripe double, for tests of the ledger and of payments. */
 import { randomBytes } from "node:crypto";
 import Stripe from "stripe";
 import type { AccountId, KeyId } from "../../protocol/ids";
@@ -20,7 +20,7 @@ export interface CreditsBench {
   readonly db: Db;
   readonly credits: Credits;
   readonly instance: Instance;
-  /** Failures the background work told of. */
+  /** Failures reported by background work. */
   readonly errors: unknown[];
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export async function openCredits(options: BenchOptions = {}): Promise<CreditsBe
   const db = options.db ?? (await sharedStore()).db;
   const errors: unknown[] = [];
   const onError = (error: unknown): void => void errors.push(error);
-  const instance = new Instance({ db, onError });
+  const instance = new Instance({ db, onError, renewalMs: 5_000 });
   await instance.start();
   const credits = createCredits({
     instanceId: instance.id,
@@ -60,14 +60,19 @@ export function paymentKeys(double: StripeDouble): PaymentKeys {
   };
 }
 
-/** The processor as its own dashboard, or another client of it, would use it. */
+/** A Stripe client, as the processor's own dashboard or another client would use. */
 export function stripeClient(double: StripeDouble, key = "sk_test_ours"): Stripe {
   const { hostname, port } = new URL(double.url);
   return new Stripe(key, { host: hostname, port, protocol: "http", telemetry: false, maxNetworkRetries: 0 });
 }
 
 export function startDouble(webhookUrl?: string): Promise<StripeDouble> {
-  return startStripeDouble({ port: 0, webhookUrl, webhookSecret: WEBHOOK_SECRET, retryDelaysMs: [20, 50, 100, 200, 400] });
+  return startStripeDouble({
+    port: 0,
+    webhookUrl,
+    webhookSecret: WEBHOOK_SECRET,
+    retryDelaysMs: [20, 50, 100, 200, 400],
+  });
 }
 
 /** Puts credit on an account without the processor. */

@@ -1,17 +1,35 @@
-/** The dashboard as a person uses it: a page of its own in a real browser, controls found by their visible names, and whatever goes wrong on it collected. */
+/**
+ * Drives the dashboard like a user: a page in a real browser, with controls found by their visible names; collects the
+ * page's problems.
+ */
 import { AxeBuilder } from "@axe-core/playwright";
 import { expect } from "chai";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 
-export const SCREENS = ["Overview", "PKPs", "Groups", "Actions", "Usage keys", "Runner", "Activity", "Credit", "Trust", "Account"] as const;
+export const SCREENS = [
+  "Overview",
+  "PKPs",
+  "Groups",
+  "Actions",
+  "Usage keys",
+  "Runner",
+  "Activity",
+  "Credit",
+  "Trust",
+  "Account",
+] as const;
 export type Screen = (typeof SCREENS)[number];
 
 const TIMEOUT_MS = 15_000;
+/** Except endless ones, like a spinner's. */
+const ANIMATIONS_AT_REST = `Promise.all(document.getAnimations()
+  .filter(({ effect }) => effect.getComputedTiming().endTime < Infinity)
+  .map((animation) => animation.finished.catch(() => undefined)))`;
 
 export class Dashboard {
-  /** What the page or the browser complained of: errors, and violations of the content security policy. */
+  /** Errors of the page or browser, and violations of the content security policy. */
   readonly complaints: string[] = [];
-  /** Requests that went anywhere but to the service. */
+  /** Requests to any other host than the service. */
   readonly elsewhere: string[] = [];
 
   private constructor(
@@ -25,11 +43,17 @@ export class Dashboard {
       if (/content security policy/i.test(message.text())) this.complaints.push(message.text());
     });
     page.on("request", (request) => {
-      if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(`${baseUrl}/`)) this.elsewhere.push(request.url());
+      if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(`${baseUrl}/`))
+        this.elsewhere.push(request.url());
     });
   }
 
-  static async open(browser: Browser, baseUrl: string, options: Parameters<Browser["newContext"]>[0] = {}, prepare?: (page: Page) => Promise<void>) {
+  static async open(
+    browser: Browser,
+    baseUrl: string,
+    options: Parameters<Browser["newContext"]>[0] = {},
+    prepare?: (page: Page) => Promise<void>,
+  ) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
     const dashboard = new Dashboard(await context.newPage(), context, baseUrl);
     await prepare?.(dashboard.page);
@@ -47,7 +71,7 @@ export class Dashboard {
     await this.button(name).click();
   }
 
-  /** Presses the button of the dialog that is in front. */
+  /** Presses the button in the topmost dialog. */
   async confirm(name: string): Promise<void> {
     await this.dialog().getByRole("button", { name, exact: true }).click();
   }
@@ -71,21 +95,47 @@ export class Dashboard {
     await this.page.getByRole("navigation", { name: "Main" }).waitFor();
   }
 
-  /** Waits until the page says this somewhere; a failure tells what it said instead. */
+  /** Waits until the page shows this text; a failure reports what it showed instead. */
   async says(text: string | RegExp): Promise<void> {
     await this.page
       .getByText(text)
       .first()
       .waitFor()
-      .catch(async () => expect.fail(`the page never said ${text}; it says: ${await this.page.locator("body").innerText()}`));
+      .catch(async () =>
+        expect.fail(`the page never said ${text}; it says: ${await this.page.locator("body").innerText()}`),
+      );
   }
 
-  /** A secret that is shown once, taken down as a person would. */
+  /** Reads a secret that is shown once and confirms that it is stored. */
   async keepSecret(): Promise<string> {
     const secret = await this.page.getByRole("status", { name: /^New / }).innerText();
     await this.page.getByRole("checkbox", { name: "I have stored this key" }).check();
     await this.press("Continue");
     return secret.trim();
+  }
+
+  /** Makes an account owned by a wallet of this name, from the sign-in page. */
+  async makeOwnAccount(name: string, wallet: string): Promise<void> {
+    await this.press("Create account");
+    await this.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
+    await this.fill("Name", name);
+    await this.confirm("Create account");
+    await this.confirm(wallet);
+    await this.says("newChainSecuredAccount");
+    await this.confirm("Sign and send");
+    await this.signedIn();
+  }
+
+  /** Checks that the review shows the called function and who pays. */
+  async reviewed(functionName: string, payer: RegExp = /Your wallet pays the network fee: [\d,]+ gas/): Promise<void> {
+    await this.dialog().getByText(functionName, { exact: true }).waitFor();
+    await this.dialog().getByText(payer).waitFor();
+  }
+
+  /** Reviews a write and lets the wallet send it. */
+  async reviewAndSend(functionName: string): Promise<void> {
+    await this.reviewed(functionName);
+    await this.confirm("Sign and send");
   }
 
   async createPkp(name: string): Promise<void> {
@@ -96,7 +146,7 @@ export class Dashboard {
 
   /** Violations of the accessibility rules on what is shown now. */
   async violations(): Promise<string[]> {
-    await this.page.evaluate("Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined)))");
+    await this.page.evaluate(ANIMATIONS_AT_REST);
     const { violations } = await new AxeBuilder({ page: this.page }).analyze();
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
   }

@@ -4,14 +4,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JsonRpcProvider, Wallet, type ContractTransactionResponse } from "ethers";
 import { Agent, request } from "undici";
-import { actionHashOf, packedAccountId, parseAddress, type AccountId, type Address } from "../../protocol/ids";
+import { actionHashOf, parseAddress, type AccountId, type Address } from "../../protocol/ids";
 import { cidOfCode } from "../../protocol/cid";
-import { EXECUTOR_CALLS, type ExecutorAnswer, type ExecutorCall, type ExecutorRequest, type WriteArgument } from "../../protocol/executor";
+import {
+  EXECUTOR_CALLS,
+  type ExecutorAnswer,
+  type ExecutorCall,
+  type ExecutorRequest,
+  type WriteArgument,
+} from "../../protocol/executor";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { ensureDeployment } from "../../scripts/dev/localDeployment";
 import { freePort } from "../../scripts/dev/ports";
 import { startProcess, waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
 import { AccountManager__factory, type AccountManager } from "../../typechain-types";
+import { defined } from "../../protocol/defined";
 
 export const PAYERS = 2;
 const RUN_LIMIT_MS = 10_000;
@@ -22,7 +29,7 @@ export interface Refusal {
   facts?: Record<string, unknown>;
 }
 
-/** What the executor answered: the answer, or its refusal. */
+/** The executor's answer or refusal. */
 export type Outcome<C extends ExecutorCall> = { status: number; answer?: ExecutorAnswer<C>; refusal?: Refusal };
 
 /** A chain with the contract on it, and wallets that can pay on it. */
@@ -38,13 +45,25 @@ export class TestChain {
   static async start(extraArgs: string[] = []): Promise<TestChain> {
     const folder = mkdtempSync(join(tmpdir(), "keywright-chain-"));
     const chain = await startChain({ port: await freePort(), extraArgs });
-    const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(folder, "deployment.json")).catch(async (error: unknown) => {
-      await chain.process.stop();
-      throw error;
+    const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(folder, "deployment.json")).catch(
+      async (error: unknown) => {
+        await chain.process.stop();
+        throw error;
+      },
+    );
+    const provider = new JsonRpcProvider(chain.rpcUrl, undefined, {
+      staticNetwork: true,
+      cacheTimeout: -1,
+      pollingInterval: 20,
     });
-    const provider = new JsonRpcProvider(chain.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 });
     const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);
-    return new TestChain(chain, provider, AccountManager__factory.connect(contractAddress, admin), contractAddress, folder);
+    return new TestChain(
+      chain,
+      provider,
+      AccountManager__factory.connect(contractAddress, admin),
+      contractAddress,
+      folder,
+    );
   }
 
   get rpcUrl(): string {
@@ -71,6 +90,8 @@ export class TestChain {
   }
 }
 
+const PROGRAM = join(__dirname, "../../dist/executor/main.js");
+
 export class TestExecutor {
   readonly logs: string[] = [];
   readonly socketPath: string;
@@ -80,23 +101,32 @@ export class TestExecutor {
   private constructor(
     readonly folder: string,
     private readonly env: Record<string, string>,
+    private readonly program: string,
   ) {
     this.socketPath = join(folder, "executor.sock");
     this.#agent = new Agent({ connect: { socketPath: this.socketPath }, connections: 64 });
   }
 
-  static async start(chain: Pick<TestChain, "rpcUrl" | "contractAddress">, env: Record<string, string> = {}): Promise<TestExecutor> {
+  static async start(
+    chain: Pick<TestChain, "rpcUrl" | "contractAddress">,
+    env: Record<string, string> = {},
+    program = PROGRAM,
+  ): Promise<TestExecutor> {
     const folder = mkdtempSync(join(tmpdir(), "keywright-executor-test-"));
-    const executor = new TestExecutor(folder, {
-      LOG_LEVEL: "debug",
-      PATH: process.env.PATH ?? "",
-      RPC_URLS: chain.rpcUrl,
-      CHAIN_ID: "31337",
-      CONTRACT_ADDRESS: chain.contractAddress,
-      DATA_DIR: join(folder, "data"),
-      POOL_SIZE: "2",
-      ...env,
-    });
+    const executor = new TestExecutor(
+      folder,
+      {
+        LOG_LEVEL: "debug",
+        PATH: process.env.PATH ?? "",
+        RPC_URLS: chain.rpcUrl,
+        CHAIN_ID: "31337",
+        CONTRACT_ADDRESS: chain.contractAddress,
+        DATA_DIR: join(folder, "data"),
+        POOL_SIZE: "2",
+        ...env,
+      },
+      program,
+    );
     await executor.launch().catch(async (error: unknown) => {
       await executor.stop();
       throw error;
@@ -105,9 +135,14 @@ export class TestExecutor {
   }
 
   async launch(): Promise<void> {
-    const main = join(__dirname, "../../dist/executor/main.js");
     const env = { ...this.env, EXECUTOR_SOCKET: this.socketPath };
-    this.#process = startProcess({ name: "executor", command: process.execPath, args: [main], env, onLine: (line) => this.logs.push(line) });
+    this.#process = startProcess({
+      name: "executor",
+      command: process.execPath,
+      args: [this.program],
+      env,
+      onLine: (line) => this.logs.push(line),
+    });
     const ready = async (): Promise<boolean> => (await this.call("ready", {})).ready;
     await waitUntil("the executor", ready, { timeoutMs: 30_000, died: this.#process.died });
   }
@@ -135,10 +170,11 @@ export class TestExecutor {
       dispatcher: this.#agent,
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
-      ...(signal === undefined ? {} : { signal }),
+      ...defined({ signal }),
     });
     const value: unknown = await answer.json();
-    if (statusCode === 200) return { status: 200, answer: EXECUTOR_CALLS[name].answer.parse(value) as ExecutorAnswer<C> };
+    if (statusCode === 200)
+      return { status: 200, answer: EXECUTOR_CALLS[name].answer.parse(value) as ExecutorAnswer<C> };
     return { status: statusCode, refusal: value as Refusal };
   }
 
@@ -148,7 +184,7 @@ export class TestExecutor {
       code,
       params: JSON.stringify(params),
       limitMs: RUN_LIMIT_MS,
-      ...(pkpId === undefined ? {} : { pkpId }),
+      ...defined({ pkpId }),
     });
   }
 
@@ -159,7 +195,7 @@ export class TestExecutor {
   }
 }
 
-/** A managed account made through the executor's own signatures, as the relayer would. */
+/** A managed account made through the executor's own signatures, as the relayer does. */
 export class TestAccount {
   nonce = 0;
   private constructor(
@@ -180,9 +216,12 @@ export class TestAccount {
   /** A write of this account through payer 1: authorised, signed, sent, mined. */
   async write(functionName: string, args: WriteArgument[], key = this.key): Promise<void> {
     const credential = { type: "key", key } as const;
-    const { writes } = await this.executor.call("authorizeWrites", { writes: [{ credential, write: { functionName, args } }] });
+    const { writes } = await this.executor.call("authorizeWrites", {
+      writes: [{ credential, write: { functionName, args } }],
+    });
     const authorized = writes[0];
-    if (authorized === undefined || "refused" in authorized) throw new Error(`the executor refused: ${JSON.stringify(authorized)}`);
+    if (authorized === undefined || "refused" in authorized)
+      throw new Error(`the executor refused: ${JSON.stringify(authorized)}`);
     await sendAsPayer(this.chain, this.executor, authorized.calldata, authorized.tag);
   }
 
@@ -194,23 +233,36 @@ export class TestAccount {
 
   /** A group of these actions (code or "any") and PKPs; ids count from 1. */
   async addGroup(codes: readonly string[], pkps: readonly string[]): Promise<void> {
-    const actions = await Promise.all(codes.map(async (code) => (code === "any" ? "0" : actionHashOf(await cidOfCode(code)))));
+    const actions = await Promise.all(
+      codes.map(async (code) => (code === "any" ? "0" : actionHashOf(await cidOfCode(code)))),
+    );
     await this.write("addGroup", [this.id, "a group", "", actions, [...pkps]]);
   }
 
   /** A usage key that may execute in these groups. */
-  async addUsageKey(executeInGroups: readonly number[], expiration = 0): Promise<{ key: string; id: string }> {
+  async addUsageKey(
+    executeInGroups: readonly number[],
+    expiration = 0,
+    capCents = 0,
+  ): Promise<{ key: string; id: string }> {
     const { usageApiKey, apiKeyHash } = await this.executor.call("mintApiUsageKey", {});
-    await this.setUsageKey(apiKeyHash, executeInGroups, expiration);
+    await this.setUsageKey(apiKeyHash, executeInGroups, expiration, capCents);
     return { key: usageApiKey, id: apiKeyHash };
   }
 
-  async setUsageKey(keyId: string, executeInGroups: readonly number[], expiration = 0): Promise<void> {
-    await this.write("setUsageApiKey", [this.id, keyId, String(expiration), "0", "a key", "", false, false, false, [], [], [], executeInGroups.map(String)]);
+  async setUsageKey(keyId: string, executeInGroups: readonly number[], expiration = 0, capCents = 0): Promise<void> {
+    const scopes = [false, false, false, [], [], [], executeInGroups.map(String)];
+    await this.write("setUsageApiKey", [this.id, keyId, String(expiration), String(capCents), "a key", "", ...scopes]);
   }
 }
 
-export async function sendAsPayer(chain: TestChain, executor: TestExecutor, calldata: string, tag: string, payer = 1): Promise<void> {
+export async function sendAsPayer(
+  chain: TestChain,
+  executor: TestExecutor,
+  calldata: string,
+  tag: string,
+  payer = 1,
+): Promise<void> {
   const { payers } = await executor.call("payers", { count: PAYERS });
   const nonce = await chain.provider.getTransactionCount(payers[payer - 1] ?? "");
   const { rawTransaction } = await executor.call("signAsPayer", {
@@ -234,5 +286,3 @@ export async function registerPayers(chain: TestChain, executor: TestExecutor): 
 export async function mined(sent: Promise<ContractTransactionResponse>): Promise<void> {
   await (await sent).wait();
 }
-
-export const ownAccountId = (wallet: Wallet): AccountId => packedAccountId(wallet.address as Address);

@@ -1,11 +1,12 @@
-/** Plain HTTP against a running relayer, as a stranger would speak it: no SDK, no schema. */
+/** Plain HTTP against a running relayer, without SDK or schemas. */
 import { request, type Dispatcher } from "undici";
+import { defined } from "../../protocol/defined";
 
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  /** The parsed body; undefined when it is no JSON. */
+  /** The parsed body; undefined when it is not JSON. */
   readonly body: unknown;
 }
 
@@ -17,16 +18,19 @@ export interface HttpRequest {
   readonly key?: string | undefined;
 }
 
-export async function send(url: string, { method = "GET", headers = {}, body, key }: HttpRequest = {}): Promise<HttpAnswer> {
+export async function send(
+  url: string,
+  { method = "GET", headers = {}, body, key }: HttpRequest = {},
+): Promise<HttpAnswer> {
   const bytes = body === undefined ? undefined : Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
   const response = await request(url, {
     method: method as Dispatcher.HttpMethod,
     headers: {
       ...(bytes === undefined ? {} : { "content-type": "application/json" }),
-      ...(key === undefined ? {} : { "x-api-key": key }),
+      ...defined({ "x-api-key": key }),
       ...headers,
     },
-    ...(bytes === undefined ? {} : { body: bytes }),
+    ...defined({ body: bytes }),
   });
   const text = await response.body.text();
   return { status: response.statusCode, headers: response.headers, text, body: parse(text) };

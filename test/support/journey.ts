@@ -1,9 +1,12 @@
-/** Steps that many end-to-end stories begin with, through the SDK: an account, a room where an action may use a PKP, a usage key, a refusal. */
+/**
+ * Common first steps of end-to-end tests, through the SDK: an account, a group in which an action may use a PKP, a
+ * usage key, a refusal.
+ */
 import { expect } from "chai";
 import { verifyMessage } from "ethers";
 import { ClientError, createAccount, createClient, type Client, type UsageKeyPermissions } from "../../client";
 
-/** Signs a message with a PKP. A trailing comment makes another CID of it. */
+/** Signs a message with a PKP. A trailing comment changes its CID. */
 export const SIGN = `async function main({ pkpId, message }) {
   return { signature: await Actions.signMessage({ pkpId, message }) };
 }`;
@@ -43,7 +46,11 @@ export interface Room {
 /** A group that lists a new PKP and `code`. */
 export async function makeRoom(client: Client, code: string = SIGN): Promise<Room> {
   const { wallet_address: pkp } = await client.createWallet({});
-  const { group_id: group } = await client.addGroup({ group_name: "room", group_description: "", pkp_ids_permitted: [pkp] });
+  const { group_id: group } = await client.addGroup({
+    group_name: "room",
+    group_description: "",
+    pkp_ids_permitted: [pkp],
+  });
   const cid = await client.getActionIpfsId(code);
   await client.addActionToGroup({ group_id: group, action_ipfs_cid: cid });
   return { pkp, group, cid };
@@ -55,21 +62,25 @@ export interface TestKey {
   readonly client: Client;
 }
 
-export async function makeUsageKey(account: Client, baseUrl: string, rights: Partial<UsageKeyPermissions>): Promise<TestKey> {
+export async function makeUsageKey(
+  account: Client,
+  baseUrl: string,
+  rights: Partial<UsageKeyPermissions>,
+): Promise<TestKey> {
   const { usage_api_key: key, api_key_hash: keyId } = await account.addUsageApiKey({ ...NO_RIGHTS, ...rights });
   return { key, keyId, client: createClient({ baseUrl, apiKey: key }) };
 }
 
 const MESSAGE = "signed in a test";
 
-/** Runs `code` and insists that the PKP signed. */
+/** Runs `code` and requires the PKP's signature. */
 export async function expectSigned(client: Client, pkp: string, code: string = SIGN): Promise<void> {
   const run = await client.runAction({ code, js_params: { pkpId: pkp, message: MESSAGE } });
   expect(run.error).to.equal(undefined);
   expect(verifyMessage(MESSAGE, (run.response as { signature: string }).signature)).to.equal(pkp);
 }
 
-/** The error a call is refused with; fails when it is not. */
+/** The error of a refused call; fails when the call succeeds. */
 export async function refusal(call: Promise<unknown>): Promise<ClientError> {
   const outcome: unknown = await call.then(
     (value) => ({ value }),
@@ -79,7 +90,7 @@ export async function refusal(call: Promise<unknown>): Promise<ClientError> {
   throw outcome instanceof Error ? outcome : new Error(`expected a refusal, got ${JSON.stringify(outcome)}`);
 }
 
-/** "403 missing_scope": what a refusal looks like over HTTP. */
+/** A refusal as text, for example "403 missing_scope". */
 export async function refused(call: Promise<unknown>): Promise<string> {
   const { status, code } = await refusal(call);
   return `${status ?? "contract"} ${code}`;

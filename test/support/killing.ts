@@ -1,4 +1,7 @@
-/** Kill -9 of processes that use the ledger, again and again at random moments; then the books, the told acts and the processor's records are compared. */
+/**
+ * Repeatedly kills (SIGKILL) processes that use the ledger at random moments; then compares the ledger, the reported
+ * operations and the processor's records.
+ */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -17,16 +20,21 @@ import type { SpenderOptions, Told } from "./spender";
 export interface KillingOptions {
   readonly store: Pick<StoreOptions, "databaseUrl" | "dataDir">;
   readonly kills: number;
-  /** Processes at the same time; more than one needs PostgreSQL. */
+  /** Concurrent processes; more than one needs PostgreSQL. */
   readonly processes: number;
-  /** Told after every kill: the place to hurt the database itself. */
+  /** Called after every kill, for example to crash the database. */
   readonly onKill?: () => Promise<void>;
 }
 
 const START_CENTS = 1_000;
 const ROOT = join(__dirname, "..", "..");
 
-export async function killAgainAndAgain({ store: storeOptions, kills, processes, onKill }: KillingOptions): Promise<{ acts: number }> {
+export async function killAgainAndAgain({
+  store: storeOptions,
+  kills,
+  processes,
+  onKill,
+}: KillingOptions): Promise<{ acts: number }> {
   const accounts = Array.from({ length: 3 }, freshAccount);
   await withStore(storeOptions, async ({ db }) => {
     for (const account of accounts) await fund(db, account, START_CENTS);
@@ -34,7 +42,13 @@ export async function killAgainAndAgain({ store: storeOptions, kills, processes,
   const double = await startDouble();
   const told: Told[] = [];
   try {
-    const options: SpenderOptions = { ...(storeOptions as object), stripeUrl: double.url, deployment: DEPLOYMENT, accounts, parallel: 6 };
+    const options: SpenderOptions = {
+      ...(storeOptions as object),
+      stripeUrl: double.url,
+      deployment: DEPLOYMENT,
+      accounts,
+      parallel: 6,
+    };
     for (let kill = 0; kill < kills; kill++) {
       const spenders = await Promise.all(Array.from({ length: processes }, () => startSpender(options, told)));
       await untilTold(told, told.length + 10 + Math.random() * 60);
@@ -54,7 +68,7 @@ export async function killAgainAndAgain({ store: storeOptions, kills, processes,
   return { acts: told.length };
 }
 
-/** By acts rather than by time, so that a slow machine is hurt as often as a fast one. */
+/** Counts operations rather than time, so that slow and fast machines get as many kills. */
 async function untilTold(told: readonly Told[], acts: number): Promise<void> {
   const deadline = Date.now() + 30_000;
   while (told.length < acts && Date.now() < deadline) await sleep(1);
@@ -70,11 +84,17 @@ async function withStore(options: StoreOptions, work: (store: Store) => Promise<
 }
 
 async function startSpender(options: SpenderOptions, told: Told[]): Promise<ChildProcess> {
-  const args = ["-r", "ts-node/register/transpile-only", join(ROOT, "test", "support", "spender.ts"), JSON.stringify(options)];
+  const args = [
+    "-r",
+    "ts-node/register/transpile-only",
+    join(ROOT, "test", "support", "spender.ts"),
+    JSON.stringify(options),
+  ];
   const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout });
   const [first] = (await Promise.race([once(lines, "line"), once(child, "exit").then(() => ["{}"])])) as [string];
-  if ((JSON.parse(first) as { told?: string }).told !== "started") throw new Error("the spender ended before it had begun");
+  if ((JSON.parse(first) as { told?: string }).told !== "started")
+    throw new Error("the spender ended before it had begun");
   lines.on("line", (line) => {
     const act = parsed(line);
     if (act !== undefined) told.push(act);
@@ -82,7 +102,7 @@ async function startSpender(options: SpenderOptions, told: Told[]): Promise<Chil
   return child;
 }
 
-/** The last line may be cut short by the kill: then it was not told. */
+/** The kill may truncate the last line: then it does not count as reported. */
 function parsed(line: string): Told | undefined {
   try {
     return JSON.parse(line) as Told;
@@ -97,7 +117,10 @@ async function kill9(child: ChildProcess): Promise<void> {
   await once(child, "close");
 }
 
-/** What the next relayer does by itself: dead instances are taken over, submissions get their outcome, the processor is asked what was paid. */
+/**
+ * Does what the next relayer does on its own: takes over dead instances, resolves submissions, and asks the processor
+ * for payments.
+ */
 async function endWhatWasUnderWay({ db }: Store, double: Awaited<ReturnType<typeof startDouble>>): Promise<void> {
   await db
     .updateTable("instances")
@@ -105,7 +128,12 @@ async function endWhatWasUnderWay({ db }: Store, double: Awaited<ReturnType<type
     .execute();
   const prices = { managementWriteCents: 1, runSecondCents: 1 };
   const reservations = new Reservations({ db, instanceId: "the next", prices, onError: () => undefined });
-  const bound = await db.selectFrom("credit_reservations").select("id").where("state", "=", "held").where("bound", "=", true).execute();
+  const bound = await db
+    .selectFrom("credit_reservations")
+    .select("id")
+    .where("state", "=", "held")
+    .where("bound", "=", true)
+    .execute();
   for (const { id } of bound) await db.transaction().execute((trx) => reservations.settleWrite(id, trx));
   await reservations.sweep();
   await new Payments(db, paymentKeys(double), DEPLOYMENT).reconcile();
@@ -127,11 +155,17 @@ async function expectBalance({ db }: Store, accountId: AccountId, paidCents: num
     .where("account_id", "=", accountId)
     .where("kind", "in", ["run", "write"])
     .executeTakeFirstOrThrow();
-  const row = await db.selectFrom("credit_accounts").select(["balance_cents", "reserved_cents"]).where("account_id", "=", accountId).executeTakeFirstOrThrow();
+  const row = await db
+    .selectFrom("credit_accounts")
+    .select(["balance_cents", "reserved_cents"])
+    .where("account_id", "=", accountId)
+    .executeTakeFirstOrThrow();
   expect(row).to.deep.equal({ balance_cents: paidCents - spent, reserved_cents: 0 });
 }
 
 function paidBy(double: Awaited<ReturnType<typeof startDouble>>, accountId: AccountId): number {
-  const paid = [...double.objects.intents.values()].filter(({ status, metadata }) => status === "succeeded" && metadata.account_id === accountId);
+  const paid = [...double.objects.intents.values()].filter(
+    ({ status, metadata }) => status === "succeeded" && metadata.account_id === accountId,
+  );
   return paid.reduce((sum, { amount }) => sum + amount, 0);
 }

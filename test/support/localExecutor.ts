@@ -1,7 +1,12 @@
-/** The executor's part in writes, in this process: real signatures of throw-away payers, none of the checks. For tests of the relayer's side alone. */
+/**
+ * The executor's part in writes, in this process: real signatures of throw-away payers, without its checks. For tests
+ * of the relayer alone.
+ */
 import { HDNodeWallet, keccak256, Mnemonic, Transaction, type Wallet } from "ethers";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { KeywrightError } from "../../protocol/errors";
+import { decodeForward, forwarderCalldata } from "../../protocol/forward";
+import type { Address } from "../../protocol/ids";
 import { encodeCalls, encodeWrite } from "../../relayer/chain/abi/contract";
 import type { ExecutorPort, ExecutorWriteCall } from "../../relayer/chain/types";
 
@@ -16,6 +21,7 @@ export class LocalExecutor implements ExecutorPort {
   constructor(
     private readonly chainId: bigint,
     private readonly contractAddress: string,
+    private readonly forwarderAddress: string,
   ) {}
 
   wallet(payer: number): HDNodeWallet | Wallet {
@@ -37,19 +43,39 @@ export class LocalExecutor implements ExecutorPort {
       }),
       signAsPayer: (asked) => {
         const calls = asked.calls.map(({ calldata }) => calldata);
-        return this.#sign(asked.payer, { ...asked, to: this.contractAddress, data: encodeCalls(calls), gasLimit: BigInt(asked.gasLimit) });
+        return this.#sign(asked.payer, {
+          ...asked,
+          to: this.contractAddress,
+          data: encodeCalls(calls),
+          gasLimit: BigInt(asked.gasLimit),
+        });
       },
-      signForwards: () => {
-        throw new Error("forward requests are tested with the real executor");
+      signForwards: (asked) => {
+        const data = forwarderCalldata(asked.forwards.map(decodeForward), this.wallet(asked.payer).address as Address);
+        return this.#sign(asked.payer, { ...asked, to: this.forwarderAddress, data, gasLimit: BigInt(asked.gasLimit) });
       },
-      signNoop: (asked) => this.#sign(asked.payer, { ...asked, to: this.wallet(asked.payer).address, data: "0x", gasLimit: 21_000n }),
-      signTopUp: (asked) => this.#sign(0, { ...asked, to: this.wallet(asked.toPayer).address, data: "0x", gasLimit: 21_000n, value: BigInt(asked.amountWei) }),
-      payers: ({ count }) => ({ adminPayer: this.wallet(0).address, payers: Array.from({ length: count }, (_, index) => this.wallet(index + 1).address) }),
+      signNoop: (asked) =>
+        this.#sign(asked.payer, { ...asked, to: this.wallet(asked.payer).address, data: "0x", gasLimit: 21_000n }),
+      signTopUp: (asked) =>
+        this.#sign(0, {
+          ...asked,
+          to: this.wallet(asked.toPayer).address,
+          data: "0x",
+          gasLimit: 21_000n,
+          value: BigInt(asked.amountWei),
+        }),
+      payers: ({ count }) => ({
+        adminPayer: this.wallet(0).address,
+        payers: Array.from({ length: count }, (_, index) => this.wallet(index + 1).address),
+      }),
     };
     return answers[name](request);
   }
 
-  #sign(payer: number, { to, data, gasLimit, nonce, maxFeePerGas, maxPriorityFeePerGas, value = 0n }: Unsigned): { rawTransaction: string; hash: string } {
+  #sign(
+    payer: number,
+    { to, data, gasLimit, nonce, maxFeePerGas, maxPriorityFeePerGas, value = 0n }: Unsigned,
+  ): { rawTransaction: string; hash: string } {
     const fees = { maxFeePerGas: BigInt(maxFeePerGas), maxPriorityFeePerGas: BigInt(maxPriorityFeePerGas) };
     const transaction = Transaction.from({ type: 2, chainId: this.chainId, to, data, gasLimit, nonce, value, ...fees });
     transaction.signature = this.wallet(payer).signingKey.sign(transaction.unsignedHash);

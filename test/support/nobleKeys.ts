@@ -1,4 +1,7 @@
-/** A second implementation of every key from the root on: @noble/hashes, @noble/curves, multiformats and BigInt, sharing nothing with the service's. */
+/**
+ * A second implementation of every key derivation from the root: @noble/hashes, @noble/curves, multiformats and BigInt,
+ * sharing no code with the service's.
+ */
 import { ed25519 } from "@noble/curves/ed25519";
 import { p256 } from "@noble/curves/nist";
 import { schnorr, secp256k1 } from "@noble/curves/secp256k1";
@@ -42,7 +45,12 @@ export function noblePublicKey(curve: Curve, secret: Uint8Array): string {
 }
 
 /** Whether a signature (64 bytes of hex) over a message (Ed25519) or digest is the key's. */
-export function nobleVerify(curve: Exclude<Curve, "secp256k1">, publicKey: string, signature: string, signed: Uint8Array): boolean {
+export function nobleVerify(
+  curve: Exclude<Curve, "secp256k1">,
+  publicKey: string,
+  signature: string,
+  signed: Uint8Array,
+): boolean {
   const [key, mark] = [bytes(publicKey), bytes(signature)];
   if (curve === "ed25519") return ed25519.verify(mark, signed, key);
   return curve === "bip340" ? schnorr.verify(mark, signed, key) : p256.verify(mark, signed, key, { lowS: true });

@@ -1,4 +1,4 @@
-/** The op handler of one run over a scripted contract that grants one PKP, for attacks by arguments. */
+/** The op handler of one run over a mocked contract that grants one PKP, for attacks by arguments. */
 import type { Authorization } from "../../executor/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import { useFastKeccak } from "../../executor/keccak";
@@ -35,7 +35,11 @@ export function opsBed(accountByte = "a1"): OpsBed {
     blockTimestamp: 1n,
     deniedOps: 0n,
   };
-  const run: Authorization = { keyId: `0x${"b2".repeat(32)}` as KeyId, cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid, decision };
+  const run: Authorization = {
+    keyId: `0x${"b2".repeat(32)}` as KeyId,
+    cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" as Cid,
+    decision,
+  };
   const chain = { explain: () => Promise.resolve(decision) } as unknown as Chain;
   const ops = createOps({ chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS }, run);
   const answer = (name: string, args: object): Promise<OpAnswer> => ops({ name, args: JSON.stringify(args) });
@@ -46,7 +50,7 @@ export function opsBed(accountByte = "a1"): OpsBed {
   return { pkpId: address as unknown as PkpId, ops, answer, codeOf };
 }
 
-/** The most this process computed between two looks at the clock while `work` went on, in ms of CPU: on a busy machine the wall clock says nothing. */
+/** The longest event-loop block during `work`, in ms of CPU time: on a busy machine wall time is meaningless. */
 export async function longestHold(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let last = process.cpuUsage();

@@ -1,6 +1,6 @@
 import { KeywrightError } from "../../protocol/errors";
 
-/** The KeywrightError a promise is refused with; fails when it is not. */
+/** The KeywrightError of a rejected promise; fails when it resolves. */
 export async function refusal(promise: Promise<unknown>): Promise<KeywrightError> {
   try {
     await promise;

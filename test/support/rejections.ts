@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { KeywrightError, type ErrorCode } from "../../protocol/errors";
 
-/** The promise fails with this named error, which is returned for a closer look. */
+/** Expects the promise to fail with this error code; returns the error. */
 export async function expectRejection(promise: Promise<unknown>, code: ErrorCode): Promise<KeywrightError> {
   try {
     await promise;

@@ -1,6 +1,7 @@
 /**
- * One whole relayer in this process (HTTP, kept requests, books, chain room) over a store whose statements can be made to fail. The executor is in this process, too:
- * it signs for throw-away payers, mints real keys, and counts the runs it was told to start.
+ * One whole relayer in this process (HTTP, idempotency records, ledger, chain) over a store with injectable statement
+ * failures. The executor is in this process, too: it signs for throw-away payers, mints real keys, and counts the runs
+ * it was asked to start.
  */
 import type { Server } from "node:http";
 import { createServer } from "node:http";
@@ -12,15 +13,19 @@ import { Mint } from "../../executor/mint";
 import { Keyring } from "../../executor/keys/keyring";
 import { cidOfCode } from "../../protocol/cid";
 import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../../protocol/executor";
-import type { Hash32 } from "../../protocol/ids";
+import { KeywrightError } from "../../protocol/errors";
+import { actionHashOf, keyIdOf, type ApiKey, type Cid, type Hash32 } from "../../protocol/ids";
+import type { KeyState } from "../../protocol/keyState";
 import { RATE_LIMITS, type RateLimits } from "../../protocol/limits";
+import { DEFAULT_SERVICE_NAME } from "../../protocol/serviceName";
 import { TYPED_DATA_VERSION, domainName } from "../../protocol/typedData";
 import { createApp } from "../../relayer/app";
 import { Repeating } from "../../relayer/background";
 import { openChain } from "../../relayer/chain";
 import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
 import { createCredits, type Credits, type PaymentKeys } from "../../relayer/credits/index";
-import type { Executor, PreparedRun } from "../../relayer/executorClient";
+import { DeniedRun, type AskedRun, type RunQuestion } from "../../relayer/askedRun";
+import type { Executor } from "../../relayer/executorClient";
 import { Authentication } from "../../relayer/middleware/credentials";
 import { Idempotency } from "../../relayer/middleware/idempotency";
 import { RequestLimits } from "../../relayer/middleware/rateLimits";
@@ -31,14 +36,20 @@ import { Instance } from "../../relayer/store/instance";
 import { DEVELOPMENT_CHAIN_ID } from "../../scripts/dev/chain";
 import { TEST_TUNING, eventually, type ChainBed } from "./chainBed";
 
-/** Signs as the bed's executor, mints as the real one, and runs nothing but counts. */
+/** Signs as the bed's executor, mints as the real one, and counts runs instead of executing them. */
 class CountingExecutor implements Executor {
   /** How often each run was started, by its params. */
   readonly runs = new Map<string, number>();
+  /** The contract used to authorize runs. */
+  contract: Pick<Chain, "key" | "explainExecution"> | undefined;
   readonly #mint: Mint;
 
   constructor(private readonly bed: ChainBed) {
-    const domain = { name: domainName("keywright"), version: TYPED_DATA_VERSION, chainId: DEVELOPMENT_CHAIN_ID } as const;
+    const domain = {
+      name: domainName(DEFAULT_SERVICE_NAME),
+      version: TYPED_DATA_VERSION,
+      chainId: DEVELOPMENT_CHAIN_ID,
+    } as const;
     this.#mint = new Mint(new Keyring(randomBytes(32), `0x${"5a".repeat(32)}` as Hash32), domain);
   }
 
@@ -50,18 +61,30 @@ class CountingExecutor implements Executor {
     const mint = minted[name];
     if (mint !== undefined) return mint() as ExecutorAnswer<C>;
     if (name === "info") return { limits: { wallMs: 60_000 } } as unknown as ExecutorAnswer<C>;
-    return (await this.bed.executor.call(name as ExecutorWriteCall, input as ExecutorRequest<ExecutorWriteCall>)) as ExecutorAnswer<C>;
+    return (await this.bed.executor.call(
+      name as ExecutorWriteCall,
+      input as ExecutorRequest<ExecutorWriteCall>,
+    )) as ExecutorAnswer<C>;
   }
 
-  prepareRun(input: Omit<ExecutorRequest<"run">, "limitMs">): PreparedRun {
+  askRun(question: RunQuestion): AskedRun {
     const run = { mayHaveRun: false };
+    const permission = this.#decide(question);
+    permission.catch(() => undefined);
     const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
       run.mayHaveRun = true;
-      this.runs.set(input.params, (this.runs.get(input.params) ?? 0) + 1);
-      const cid = input.cid ?? (await cidOfCode(input.code ?? ""));
-      return { response: input.params, logs: "", usage: { durationMs: 5, limitMs }, faultIsOurs: false, cid, pkpsUsed: [] };
+      this.runs.set(question.params, (this.runs.get(question.params) ?? 0) + 1);
+      return {
+        response: question.params,
+        logs: "",
+        usage: { durationMs: 5, limitMs },
+        faultIsOurs: false,
+        cid: await cidOf(question),
+        pkpsUsed: [],
+      };
     };
     return {
+      permission,
       start,
       abandon: () => undefined,
       get mayHaveRun() {
@@ -69,9 +92,20 @@ class CountingExecutor implements Executor {
       },
     };
   }
+
+  async #decide(question: RunQuestion): Promise<KeyState> {
+    const { credential } = question;
+    const key = credential.type === "key" ? await this.contract?.key([keyIdOf(credential.key as ApiKey)]) : undefined;
+    if (key === undefined) throw new KeywrightError("unknown_key", "This key is unknown here or has been revoked.");
+    const decision = await this.contract?.explainExecution(key.keyId, actionHashOf(await cidOf(question)));
+    if (decision?.allowed === true) return key;
+    throw new DeniedRun(new KeywrightError("action_not_permitted", String(decision?.reason)), key);
+  }
 }
 
-/** All tests of a process come from one address: what they do together is no flood. */
+const cidOf = async ({ cid, code = "" }: RunQuestion): Promise<Cid> => (cid as Cid | undefined) ?? cidOfCode(code);
+
+/** All tests of a process share one address: lift its rate limits. */
 const UNLIMITED = Object.fromEntries(Object.keys(RATE_LIMITS.production).map((name) => [name, 1e9])) as RateLimits;
 
 export interface RelayerBedOptions {
@@ -79,7 +113,7 @@ export interface RelayerBedOptions {
   readonly store: Pick<StoreOptions, "databaseUrl" | "around">;
   readonly payments?: PaymentKeys;
   readonly limits?: RateLimits;
-  /** Of this process among its peers; default 5 s. */
+  /** Interval of the credits sweeps; default 200 ms. */
   readonly sweepMs?: number;
 }
 
@@ -103,12 +137,21 @@ export async function startRelayerBed({
   const onError = (error: unknown): void => log.warn({ err: error }, "background");
   const store = await openStore({ ...storeOptions, onIdleError: onError });
   const { db } = store;
-  const instance = new Instance({ db, onError });
+  const instance = new Instance({ db, lockOf: store.lockOf, onError });
   await instance.start();
   const executor = new CountingExecutor(bed);
   const prices = { managementWriteCents: 1, runSecondCents: 1 };
   const signup = { cents: 2_000, dailyCapCents: undefined, everyAccount: true };
-  const credits = createCredits({ db, instanceId: instance.id, prices, signup, payments, deployment: "bed", onError, sweepMs });
+  const credits = createCredits({
+    db,
+    instanceId: instance.id,
+    prices,
+    signup,
+    payments,
+    deployment: "bed",
+    onError,
+    sweepMs,
+  });
   await credits.start();
   const chain = await openChain({
     db,
@@ -127,10 +170,15 @@ export async function startRelayerBed({
     payerCount: bed.payers,
     tuning: TEST_TUNING,
   });
+  executor.contract = chain;
   const kept = createIdempotencyStore(db, instance.id, onError);
   const catchUp = new Repeating(() => kept.catchUp(), 100, onError);
   catchUp.start();
-  const typedDataDomain = { name: domainName("keywright"), version: TYPED_DATA_VERSION, chainId: DEVELOPMENT_CHAIN_ID } as const;
+  const typedDataDomain = {
+    name: domainName(DEFAULT_SERVICE_NAME),
+    version: TYPED_DATA_VERSION,
+    chainId: DEVELOPMENT_CHAIN_ID,
+  } as const;
   const deps = {
     chain,
     credits,
@@ -140,7 +188,7 @@ export async function startRelayerBed({
     cids: { remember: async () => undefined, lookUp: async () => new Map() },
     onRan: () => undefined,
     log,
-    serviceName: "keywright",
+    serviceName: DEFAULT_SERVICE_NAME,
     typedDataDomain,
     prices,
     rateLimits: RATE_LIMITS.development,
@@ -151,8 +199,9 @@ export async function startRelayerBed({
     authentication: new Authentication({ chain, executor, typedDataDomain }),
     limits: new RequestLimits(limits),
     idempotency: new Idempotency(kept),
+    wasSubmitted: async (actId) => (await chain.submissionByIdempotencyKey(actId)) !== undefined,
     log,
-    serviceName: "keywright",
+    serviceName: DEFAULT_SERVICE_NAME,
     trustedProxyHops: 1,
     onAnswered: () => undefined,
   });

@@ -1,7 +1,8 @@
-/** A JSON-RPC endpoint that says what it is told to say: the truth about a chain of its own making, or a lie. */
+/** A scripted JSON-RPC endpoint that answers for a simulated chain, correctly or with faults. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Interface } from "ethers";
+import { ZERO_ADDRESS } from "../../protocol/ids";
 import { IAccountManager__factory } from "../../typechain-types";
 
 const ABI: Interface = IAccountManager__factory.createInterface();
@@ -13,6 +14,10 @@ export interface World {
   /** Unix seconds. */
   headTime: number;
   allowed: boolean;
+  /** The newest existing block; `head` is the one this endpoint reports as latest. Without it every block exists. */
+  newest?: bigint;
+  /** The block number that contracts see for a block. */
+  shownAs?: (block: bigint) => bigint;
 }
 
 type Fault = "none" | "hang" | "refuse" | "not json" | "rpc error" | "huge" | "garbage";
@@ -39,7 +44,7 @@ export class RpcDouble {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
       request.on("end", () => {
-        const answer = double.answer(Buffer.concat(chunks).toString());
+        const answer = double.#answer(Buffer.concat(chunks).toString());
         if (answer === undefined) return;
         if (answer === "refuse") return void response.writeHead(503).end("busy");
         response.setHeader("content-type", "application/json");
@@ -59,10 +64,14 @@ export class RpcDouble {
     await new Promise((resolve) => this.server.close(resolve));
   }
 
-  /** The body of the answer; undefined to say nothing at all. */
-  private answer(body: string): string | undefined {
+  /** The body of the answer; undefined to not answer. */
+  #answer(body: string): string | undefined {
     this.calls++;
-    const { id, method, params } = JSON.parse(body) as { id: number; method: string; params: [{ data: string }, string] };
+    const { id, method, params } = JSON.parse(body) as {
+      id: number;
+      method: string;
+      params: [{ data: string }, string];
+    };
     const reply = (result: string): string => JSON.stringify({ jsonrpc: "2.0", id, result });
     switch (this.fault) {
       case "hang":
@@ -78,15 +87,34 @@ export class RpcDouble {
       case "garbage":
         return reply("0x1234");
       case "none":
-        return reply(method === "eth_chainId" ? `0x${this.world.chainId.toString(16)}` : this.call(params[0].data, params[1]));
+        if (method === "eth_call" && BigInt(params[1] === "latest" ? 0 : params[1]) > (this.world.newest ?? 2n ** 64n))
+          return JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32_000, message: "header not found" } });
+        if (method === "eth_chainId") return reply(`0x${this.world.chainId.toString(16)}`);
+        return reply(
+          method === "eth_blockNumber" ? `0x${this.world.head.toString(16)}` : this.#call(params[0].data, params[1]),
+        );
     }
   }
 
-  private call(data: string, block: string): string {
-    const { keyNamespace, head, headTime, allowed } = this.world;
+  #call(data: string, block: string): string {
+    const { keyNamespace, head, headTime, allowed, shownAs = (number: bigint) => number } = this.world;
     if (data.startsWith(ABI.getFunction("keyNamespace")?.selector ?? "")) return keyNamespace;
     const at = block === "latest" ? head : BigInt(block);
     const time = headTime - Number(head - at) * 12;
-    return ABI.encodeFunctionResult("explainExecution", [allowed, allowed ? 0 : 1, allowed, allowed ? 5n : 0n, 0n, at, time, 0n]);
+    const decision = ABI.encodeFunctionResult("explainExecution", [
+      allowed,
+      allowed ? 0 : 1,
+      allowed,
+      allowed ? 5n : 0n,
+      0n,
+      shownAs(at),
+      time,
+      0n,
+    ]);
+    if (!data.startsWith(ABI.getFunction("multicall")?.selector ?? "")) return decision;
+    const key = ABI.encodeFunctionResult("getKey", [
+      [allowed ? 5n : 0n, false, allowed, true, ZERO_ADDRESS, 0n, 0n, false],
+    ]);
+    return ABI.encodeFunctionResult("multicall", [[decision, key]]);
   }
 }

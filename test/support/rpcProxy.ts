@@ -1,6 +1,7 @@
 /**
- * Stands between a relayer and its node and misbehaves on request: swallows, delays, forwards without answering, lies, answers with other nodes' words.
- * Each JSON-RPC call of a batch meets the faults by itself; an exchange with a call that hangs gives no answer at all.
+ * A proxy between a relayer and its node that injects faults: drops, delays, forwards without answering, answers
+ * falsely or from other nodes. Faults apply to each JSON-RPC call of a batch separately; an exchange with a hanging
+ * call is never answered.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { once } from "node:events";
@@ -14,8 +15,11 @@ export interface RpcMessage {
 }
 export type RpcAnswer = { result: unknown } | { error: { code: number; message: string; data?: unknown } };
 
-/** What happens to a call: undefined lets it through. */
-export type Fault = (call: RpcMessage, forward: () => Promise<RpcAnswer>) => Promise<RpcAnswer | typeof HANG | typeof BREAK | undefined> | undefined;
+/** Decides a call's answer: undefined lets it through. */
+export type Fault = (
+  call: RpcMessage,
+  forward: () => Promise<RpcAnswer>,
+) => Promise<RpcAnswer | typeof HANG | typeof BREAK | undefined> | undefined;
 /** The exchange never ends. */
 export const HANG: unique symbol = Symbol("hang");
 /** The exchange is cut. */
@@ -51,7 +55,7 @@ export class RpcProxy {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  /** Adds a fault until the answer is called. */
+  /** Adds a fault until the returned function is called. */
   inject(fault: Fault): () => void {
     this.#faults.push(fault);
     return () => {
@@ -59,13 +63,13 @@ export class RpcProxy {
     };
   }
 
-  /** The fault meets the first `times` calls of a method, then no more. */
+  /** Applies the fault to the first `times` calls of a method. */
   injectTimes(times: number, method: string, fault: Fault): void {
     let left = times;
     this.inject((call, forward) => (call.method === method && left-- > 0 ? fault(call, forward) : undefined));
   }
 
-  /** Whole exchanges go wrong, before anything is forwarded. */
+  /** Breaks whole exchanges before anything is forwarded. */
   breakAll(how: (response: ServerResponse) => void): void {
     this.#wholeFault = how;
   }
@@ -88,7 +92,11 @@ export class RpcProxy {
     const answers = await Promise.all(calls.map((call) => this.#answer(call)));
     if (answers.includes(HANG)) return;
     if (answers.includes(BREAK)) return void response.destroy();
-    const messages = answers.map((answer, index) => ({ ...(answer as RpcAnswer), jsonrpc: "2.0", id: calls[index]?.id }));
+    const messages = answers.map((answer, index) => ({
+      ...(answer as RpcAnswer),
+      jsonrpc: "2.0",
+      id: calls[index]?.id,
+    }));
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify(Array.isArray(body) ? messages : messages[0]));
   }
@@ -116,7 +124,7 @@ export class RpcProxy {
 /** Faults by name. */
 export const swallow: Fault = () => Promise.resolve(HANG);
 export const cut: Fault = () => Promise.resolve(BREAK);
-/** The node gets it; the caller never hears. */
+/** The node receives the call; the caller never gets an answer. */
 export const forwardThenHang: Fault = async (_call, forward): Promise<typeof HANG> => {
   await forward();
   return HANG;

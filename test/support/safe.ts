@@ -1,8 +1,18 @@
 /**
- * A real Safe on the test chain, from the artefacts its makers publish: owners sign, somebody executes. Runs any batch as the Transaction Builder would:
- * a single call as it is, several through MultiSendCallOnly.
+ * A real Safe on the test chain, from its published artefacts: owners sign, the deployer executes. Runs any batch as
+ * the Transaction Builder does: a single call as it is, several through MultiSendCallOnly.
  */
-import { Contract, ContractFactory, ZeroAddress, concat, dataLength, solidityPacked, type Signer, type TransactionReceipt, type Wallet } from "ethers";
+import {
+  Contract,
+  ContractFactory,
+  ZeroAddress,
+  concat,
+  dataLength,
+  solidityPacked,
+  type Signer,
+  type TransactionReceipt,
+  type Wallet,
+} from "ethers";
 import * as MultiSend from "@safe-global/safe-smart-account/build/artifacts/contracts/libraries/MultiSendCallOnly.sol/MultiSendCallOnly.json";
 import * as SafeProxyFactory from "@safe-global/safe-smart-account/build/artifacts/contracts/proxies/SafeProxyFactory.sol/SafeProxyFactory.json";
 import * as Safe from "@safe-global/safe-smart-account/build/artifacts/contracts/Safe.sol/Safe.json";
@@ -15,11 +25,11 @@ export interface SafeCall {
 
 export interface TestSafe {
   readonly address: string;
-  /** Signed by exactly as many owners as the threshold asks for; rejects when the inner call reverts. */
+  /** Signed by exactly as many owners as the threshold requires; rejects when the inner call reverts. */
   execute(calls: readonly SafeCall[]): Promise<TransactionReceipt>;
 }
 
-/** Whatever signs typed data: a wallet, or a PKP. */
+/** Any signer of typed data: a wallet, or a PKP. */
 export type Owner = Pick<Wallet, "address" | "signTypedData">;
 
 interface Artifact {
@@ -34,13 +44,25 @@ async function deploy(artifact: unknown, deployer: Signer): Promise<Contract> {
   return contract as Contract;
 }
 
-/** Deploys singleton, factory, MultiSendCallOnly and a proxy of the given owners. `deployer` pays, now and for each execution; it needs no seat. */
+/**
+ * Deploys singleton, factory, MultiSendCallOnly and a proxy of the given owners. `deployer` pays, now and for each
+ * execution; it need not be an owner.
+ */
 export async function deploySafe(deployer: Signer, owners: readonly Owner[], threshold: number): Promise<TestSafe> {
   const singleton = await deploy(Safe, deployer);
   const factory = await deploy(SafeProxyFactory, deployer);
   const multiSend = await deploy(MultiSend, deployer);
   const seats = owners.map((owner) => owner.address);
-  const setup = singleton.interface.encodeFunctionData("setup", [seats, threshold, ZeroAddress, "0x", ZeroAddress, ZeroAddress, 0, ZeroAddress]);
+  const setup = singleton.interface.encodeFunctionData("setup", [
+    seats,
+    threshold,
+    ZeroAddress,
+    "0x",
+    ZeroAddress,
+    ZeroAddress,
+    0,
+    ZeroAddress,
+  ]);
   const create = factory.getFunction("createProxyWithNonce");
   const address = String(await create.staticCall(await singleton.getAddress(), setup, 0));
   await (await create.send(await singleton.getAddress(), setup, 0)).wait();
@@ -48,7 +70,8 @@ export async function deploySafe(deployer: Signer, owners: readonly Owner[], thr
   const multiSendAddress = await multiSend.getAddress();
   return {
     address,
-    execute: async (calls) => executeSigned(safe, owners.slice(0, threshold), inner(calls, multiSend, multiSendAddress)),
+    execute: async (calls) =>
+      executeSigned(safe, owners.slice(0, threshold), inner(calls, multiSend, multiSendAddress)),
   };
 }
 
@@ -63,7 +86,12 @@ function inner(calls: readonly SafeCall[], multiSend: Contract, multiSendAddress
   const packed = calls.map(({ to, value, data }) =>
     solidityPacked(["uint8", "address", "uint256", "uint256", "bytes"], [0, to, value, dataLength(data), data]),
   );
-  return { to: multiSendAddress, value: "0", data: multiSend.interface.encodeFunctionData("multiSend", [concat(packed)]), operation: 1 };
+  return {
+    to: multiSendAddress,
+    value: "0",
+    data: multiSend.interface.encodeFunctionData("multiSend", [concat(packed)]),
+    operation: 1,
+  };
 }
 
 const SAFE_TX = [
@@ -83,12 +111,24 @@ async function executeSigned(safe: Contract, signers: readonly Owner[], call: In
   const provider = safe.runner?.provider;
   const chainId = (await provider?.getNetwork())?.chainId;
   const nonce = (await safe.getFunction("nonce").staticCall()) as bigint;
-  const message = { ...call, safeTxGas: 0, baseGas: 0, gasPrice: 0, gasToken: ZeroAddress, refundReceiver: ZeroAddress, nonce };
+  const message = {
+    ...call,
+    safeTxGas: 0,
+    baseGas: 0,
+    gasPrice: 0,
+    gasToken: ZeroAddress,
+    refundReceiver: ZeroAddress,
+    nonce,
+  };
   const sorted = [...signers].sort((a, b) => (BigInt(a.address) < BigInt(b.address) ? -1 : 1));
   const domain = { chainId, verifyingContract: await safe.getAddress() };
-  const signatures = await Promise.all(sorted.map((owner) => owner.signTypedData(domain, { SafeTx: SAFE_TX }, message)));
+  const signatures = await Promise.all(
+    sorted.map((owner) => owner.signTypedData(domain, { SafeTx: SAFE_TX }, message)),
+  );
   const { to, value, data, operation } = call;
-  const sent = await safe.getFunction("execTransaction").send(to, value, data, operation, 0, 0, 0, ZeroAddress, ZeroAddress, concat(signatures));
+  const sent = await safe
+    .getFunction("execTransaction")
+    .send(to, value, data, operation, 0, 0, 0, ZeroAddress, ZeroAddress, concat(signatures));
   const receipt = await sent.wait();
   if (receipt === null) throw new Error("the execution has no receipt");
   return receipt as TransactionReceipt;

@@ -1,6 +1,6 @@
 /**
- * One real pool of real child processes for all sandbox tests of a mocha process. Attacks hit a child, so they may share
- * it: that the pool is whole afterwards is part of what they test.
+ * One real pool of real child processes for all sandbox tests of a mocha process. Attacks affect only a child, so tests
+ * may share the pool: its recovery is part of what they test.
  */
 import { expect } from "chai";
 import pino from "pino";
@@ -11,7 +11,7 @@ import { RUN_LIMITS } from "../../protocol/limits";
 
 export const silent = pino({ level: "silent" });
 
-/** A fetcher that reaches nothing, for tests that are not about fetching. */
+/** A fetcher without network, for tests that are not about fetching. */
 export const noFetcher: Fetcher = {
   fetchGuest: () => Promise.reject(new FetchFailed("failed", "there is no network in this test")),
   checkGuest: () => Promise.resolve(),
@@ -42,18 +42,33 @@ export interface RunOptions {
   account?: string;
   key?: string;
   cid?: string;
+  permitted?: () => Promise<unknown>;
   signal?: AbortSignal;
   onStarted?: () => void;
 }
 
-/** Quick to end when something hangs, long enough for a busy machine. */
+/** Short enough to detect hangs, long enough for a busy machine. */
 export const TEST_LIMITS: RunLimits = { ...RUN_LIMITS, wallMs: 10_000 };
 
-const noOps = (call: OpCall): OpAnswer => ({ ok: false, code: "unexpected", message: `the test did not expect ${call.name}` });
+const noOps = (call: OpCall): OpAnswer => ({
+  ok: false,
+  code: "unexpected",
+  message: `the test did not expect ${call.name}`,
+});
 
 export function jobOf(
   code: string,
-  { params = {}, limits = {}, ops = noOps, account = "account", key = "key", cid = "QmTest", signal, onStarted }: RunOptions = {},
+  {
+    params = {},
+    limits = {},
+    ops = noOps,
+    account = "account",
+    key = "key",
+    cid = "QmTest",
+    permitted,
+    signal,
+    onStarted,
+  }: RunOptions = {},
 ): RunJob {
   return {
     account,
@@ -63,6 +78,7 @@ export function jobOf(
     params: JSON.stringify(params),
     limits: { ...TEST_LIMITS, ...limits },
     ops: async (call) => ops(call),
+    ...(permitted && { permitted }),
     ...(signal && { signal }),
     ...(onStarted && { onStarted }),
   };

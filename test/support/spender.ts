@@ -1,6 +1,6 @@
 /**
- * A process that uses the ledger as a relayer does, to be killed at any moment. It tells every act it has been told is done, one line of JSON each:
- * what it told must be in the books, whatever happened to it.
+ * A process that uses the ledger as a relayer does, to be killed at any moment. It reports every completed operation as
+ * one line of JSON: whatever it reported must be in the ledger.
  */
 import { randomBytes } from "node:crypto";
 import Stripe from "stripe";
@@ -17,12 +17,14 @@ export interface SpenderOptions {
   readonly stripeUrl: string;
   readonly deployment: string;
   readonly accounts: readonly AccountId[];
-  /** How many things it does at the same time. */
+  /** Concurrent operations. */
   readonly parallel: number;
 }
 
 export type Told =
-  { readonly told: "started" } | { readonly told: "cost"; readonly id: string; readonly cents: number } | { readonly told: "credited"; readonly id: string };
+  | { readonly told: "started" }
+  | { readonly told: "cost"; readonly id: string; readonly cents: number }
+  | { readonly told: "credited"; readonly id: string };
 
 const tell = (line: Told): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const fail = (error: unknown): never => {
@@ -41,13 +43,20 @@ async function main(options: SpenderOptions): Promise<void> {
     instanceId: instance.id,
     prices: { managementWriteCents: 1, runSecondCents: 1 },
     signup: { cents: 0, dailyCapCents: undefined, everyAccount: false },
-    payments: { secretKey: new Secret("sk_test_ours"), publishableKey: "pk_test_ours", webhookSecret: new Secret("whsec_test"), apiBase: options.stripeUrl },
+    payments: {
+      secretKey: new Secret("sk_test_ours"),
+      publishableKey: "pk_test_ours",
+      webhookSecret: new Secret("whsec_test"),
+      apiBase: options.stripeUrl,
+    },
     deployment: options.deployment,
     onError: fail,
   });
   await credits.start();
   tell({ told: "started" });
-  await Promise.all(Array.from({ length: options.parallel }, () => spendForEver({ credits, stripe, db }, options.accounts)));
+  await Promise.all(
+    Array.from({ length: options.parallel }, () => spendForEver({ credits, stripe, db }, options.accounts)),
+  );
 }
 
 interface Tools {

@@ -1,6 +1,7 @@
 /**
- * One whole stack for all tests of a mocha process that take it as it comes: chain, contract, executor, relayer, doubles, an identity provider. Started by the first
- * file that asks, stopped after the last of all. Tests that kill services or need other settings start their own with `startStack`.
+ * One whole stack shared by all tests of a mocha process that need no special settings: chain, contract, executor,
+ * relayer, doubles, an identity provider. Started on first use, stopped after the last test. Tests that kill services
+ * or need other settings start their own with `startStack`.
  */
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import { startIdentityProvider, type IdentityProvider } from "./identityProvider";
@@ -10,7 +11,7 @@ interface Shared {
   readonly identity: IdentityProvider;
 }
 
-/** All tests of a process come from one address: what they do together is no flood. */
+/** All tests of a process share one address: lift its rate limits. */
 const GENEROUS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
   RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000",
@@ -25,7 +26,10 @@ let shared: Promise<Shared> | undefined;
 async function startShared(): Promise<Shared> {
   const identity = await startIdentityProvider();
   try {
-    return { stack: await startStack({ env: { IDENTITY_ISSUERS: JSON.stringify([identity.issuer]), ...GENEROUS } }), identity };
+    return {
+      stack: await startStack({ env: { IDENTITY_ISSUERS: JSON.stringify([identity.issuer]), ...GENEROUS } }),
+      identity,
+    };
   } catch (error) {
     identity.stop();
     throw error;
@@ -45,7 +49,7 @@ function useShared<T>(part: (all: Shared) => T): () => T {
   };
 }
 
-/** Call inside `describe`; the answer gives the stack once the tests run. */
+/** Call inside `describe`; the returned function gives the stack once the tests run. */
 export const useStack = (): (() => Stack) => useShared(({ stack }) => stack);
 
 /** The identity provider the shared stack trusts; call inside `describe`. */

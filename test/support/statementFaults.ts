@@ -1,6 +1,6 @@
 /**
- * Statements that fail, the n-th from now on, before or after they took effect: as a lost connection at the embedded store's seam, and as a real one by a proxy
- * in front of PostgreSQL that knows where a statement begins and where its answer ends.
+ * Fails the n-th statement from now on, before or after it took effect: as a simulated lost connection of the embedded
+ * store, and as a real one by a proxy in front of PostgreSQL that tracks the boundaries of statements and answers.
  */
 import { createServer, connect, type Server, type Socket } from "node:net";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ export class StatementFaults {
   hits = 0;
   #at = Infinity;
   #side: Side = "before";
-  /** Chance of a fault at any statement, for histories. */
+  /** Probability of a fault at any statement, for random histories. */
   #chance = 0;
   #random: () => number = Math.random;
 
@@ -26,7 +26,7 @@ export class StatementFaults {
     this.#side = side;
   }
 
-  /** From now on each statement fails with this chance. */
+  /** From now on each statement fails with this probability. */
   rain(chance: number, random: () => number): void {
     this.#chance = chance;
     this.#random = random;
@@ -41,7 +41,7 @@ export class StatementFaults {
     return this.seen >= this.#at;
   }
 
-  /** Asked once for each statement: how it is to fail, if it is. */
+  /** Called once for each statement: how it should fail, if at all. */
   next(): Side | undefined {
     this.seen += 1;
     const side = this.seen === this.#at ? this.#side : this.#byChance();
@@ -55,7 +55,10 @@ export class StatementFaults {
   }
 }
 
-/** The seam of the embedded store. A connection that was "lost" serves nothing more, and its open transaction is rolled back, as the server would. */
+/**
+ * Wraps the embedded store's pool. A "lost" connection is unusable, and its open transaction is rolled back, as the
+ * server does.
+ */
 export function failingPool(pool: PostgresPool, faults: StatementFaults): PostgresPool {
   return {
     connect: async () => failingClient(await pool.connect(), faults),
@@ -83,9 +86,15 @@ function failingClient(client: PostgresPoolClient, faults: StatementFaults): Pos
   return { query: query as PostgresPoolClient["query"], release };
 }
 
-const lost = (): KeywrightError => new KeywrightError("database_unavailable", "The connection was lost (a fault of the test).", {}, { retryAfterSeconds: 1 });
+const lost = (): KeywrightError =>
+  new KeywrightError(
+    "database_unavailable",
+    "The connection was lost (a fault of the test).",
+    {},
+    { retryAfterSeconds: 1 },
+  );
 
-/** Between a relayer and PostgreSQL. */
+/** A proxy between a relayer and PostgreSQL. */
 export class PostgresProxy {
   readonly faults = new StatementFaults();
   readonly #server: Server;
@@ -109,7 +118,7 @@ export class PostgresProxy {
     return url.href;
   }
 
-  /** Every connection is cut and none is taken until `up`. */
+  /** Cuts every connection and accepts none until `up`. */
   down(): void {
     this.#isDown = true;
     this.cut();
@@ -153,7 +162,7 @@ export class PostgresProxy {
     );
     server.on("data", (chunk: Buffer) => {
       if (!cutsAtAnswer) client.write(chunk);
-      // ReadyForQuery ends every answer: six bytes, the last says where the transaction stands.
+      // ReadyForQuery ends every answer: six bytes, the last is the transaction status.
       else if (chunk.length >= 6 && chunk[chunk.length - 6] === READY) cut();
     });
   }
@@ -163,7 +172,10 @@ const READY = "Z".charCodeAt(0);
 const QUERY = "Q".charCodeAt(0);
 const SYNC = "S".charCodeAt(0);
 
-/** Cuts a client's stream into statements: what leads up to a Sync, or one simple query. The first message (the greeting) has no type and is none. */
+/**
+ * Splits a client's stream into statements: the messages up to a Sync, or one simple query. The first message (the
+ * start-up message) has no type and is not a statement.
+ */
 function batches(each: (batch: Buffer, isStatement: boolean) => void): (chunk: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0);
   let batch: Buffer[] = [];

@@ -1,6 +1,6 @@
 /**
- * One store for all tests of a mocha process (PGlite takes a second to start and 350 MB to keep): tests stay apart by using fresh accounts.
- * KEYWRIGHT_TEST_DATABASE_URL makes the same tests run on a real PostgreSQL (`npm run test:system`).
+ * One store for all tests of a mocha process (PGlite takes a second to start and 350 MB to keep): tests are isolated by
+ * fresh accounts. KEYWRIGHT_TEST_DATABASE_URL makes the same tests run on a real PostgreSQL (`npm run test:system`).
  */
 import { after, before } from "mocha";
 import { openStore, type Store } from "../../relayer/store/index";
@@ -14,7 +14,7 @@ export function sharedStore(): Promise<Store> {
   return shared;
 }
 
-// Opened before the first test, with time enough for a busy machine, so that no test's own time goes into it.
+// Opened before the first test, with a generous time-out, so that it does not count towards a test's own time.
 before(async function () {
   this.timeout(120_000);
   await sharedStore();

@@ -1,4 +1,6 @@
-/** One relayer stands still at a given step, its lease runs out, another carries on; then the first wakes up. Told for both stores. */
+/**
+ * One relayer pauses at a given step, its lease expires, another takes over; then the first resumes. For both stores.
+ */
 import { expect } from "chai";
 import type { AccountId } from "../../protocol/ids";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
@@ -6,7 +8,7 @@ import type { ExecutorPort, ExecutorWriteCall, SubmitAnswer } from "../../relaye
 import { addGroup, type ChainBed, eventually, freshAccountId, newAccount, type Room } from "./chainBed";
 import { RpcProxy, type Fault } from "./rpcProxy";
 
-/** Holds whoever comes until it is opened. */
+/** Blocks callers until opened. */
 class Gate {
   #open: () => void = () => undefined;
   readonly #opened = new Promise<void>((resolve) => (this.#open = resolve));
@@ -45,22 +47,50 @@ const holdAfter =
 
 interface Step {
   readonly name: string;
-  /** Whether the submission is written down by then, so that another relayer can carry it on. */
+  /** Whether the submission is stored by then, so that another relayer can continue it. */
   readonly writtenDown: boolean;
   readonly arrange: (executor: GatedExecutor, proxy: RpcProxy, gate: Gate) => void;
 }
 
 const STEPS: readonly Step[] = [
-  { name: "while it simulates", writtenDown: false, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_estimateGas", holdBefore(gate)) },
-  { name: "while it has the write authorised", writtenDown: false, arrange: (executor, _, gate) => void (executor.gate = { at: "authorizeWrites", gate }) },
-  { name: "before the signature", writtenDown: true, arrange: (executor, _, gate) => void (executor.gate = { at: "signAsPayer", gate }) },
-  { name: "before the node has it", writtenDown: true, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_sendRawTransaction", holdBefore(gate)) },
-  { name: "after the node took it", writtenDown: true, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_sendRawTransaction", holdAfter(gate)) },
-  { name: "before the receipt", writtenDown: true, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_getTransactionReceipt", holdBefore(gate)) },
-  { name: "with the receipt in hand", writtenDown: true, arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_getTransactionReceipt", holdAfter(gate)) },
+  {
+    name: "while it simulates",
+    writtenDown: false,
+    arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_estimateGas", holdBefore(gate)),
+  },
+  {
+    name: "while it has the write authorised",
+    writtenDown: false,
+    arrange: (executor, _, gate) => void (executor.gate = { at: "authorizeWrites", gate }),
+  },
+  {
+    name: "before the signature",
+    writtenDown: true,
+    arrange: (executor, _, gate) => void (executor.gate = { at: "signAsPayer", gate }),
+  },
+  {
+    name: "before the node has it",
+    writtenDown: true,
+    arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_sendRawTransaction", holdBefore(gate)),
+  },
+  {
+    name: "after the node took it",
+    writtenDown: true,
+    arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_sendRawTransaction", holdAfter(gate)),
+  },
+  {
+    name: "before the receipt",
+    writtenDown: true,
+    arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_getTransactionReceipt", holdBefore(gate)),
+  },
+  {
+    name: "with the receipt in hand",
+    writtenDown: true,
+    arrange: (_, proxy, gate) => proxy.injectTimes(1, "eth_getTransactionReceipt", holdAfter(gate)),
+  },
 ];
 
-/** Far beyond the test: what stands still is not a time-out. */
+/** Longer than the test, so that a pause does not become a time-out. */
 const PATIENT = { rpcTimeoutMs: 60_000, rpcDeadlineMs: 60_000, answerWithinMs: 60_000 };
 
 export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
@@ -79,10 +109,16 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
   }
 
   async function lanesAreWell(): Promise<void> {
-    await eventually("no submission is open", async () => Object.values((await other.chain.stats()).open).every((count) => count === 0));
+    await eventually("no submission is open", async () =>
+      Object.values((await other.chain.stats()).open).every((count) => count === 0),
+    );
     const lanes = await bed.store.db.selectFrom("lanes").selectAll().where("payer", ">", 0).execute();
-    for (const { address, next_nonce } of lanes) expect(next_nonce).to.equal(await bed.provider.getTransactionCount(address));
-    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
+    for (const { address, next_nonce } of lanes)
+      expect(next_nonce).to.equal(await bed.provider.getTransactionCount(address));
+    expect(
+      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
+      "the books hear of each write once",
+    ).to.equal(bed.outcomes.length);
   }
 
   for (const { name, writtenDown, arrange } of STEPS) {
@@ -93,12 +129,16 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
       const sleeper = await bed.open({ rpcUrls: [proxy.url], executor, renewsLease: false, tuning: PATIENT });
       const gate = new Gate();
       arrange(executor, proxy, gate);
-      const writing: Promise<SubmitAnswer> = sleeper.chain.submit(addGroup(id, "once", { reserve: async () => undefined }));
+      const writing: Promise<SubmitAnswer> = sleeper.chain.submit(
+        addGroup(id, "once", { reserve: async () => undefined }),
+      );
       await eventually("it stands still", () => gate.reached);
       await bed.expire(sleeper);
       if (writtenDown) {
         await eventually("the other has carried it on", async () => (await bed.groupCount(id)) === 1);
-        await eventually("with its outcome", async () => Object.values((await other.chain.stats()).open).every((count) => count === 0));
+        await eventually("with its outcome", async () =>
+          Object.values((await other.chain.stats()).open).every((count) => count === 0),
+        );
       } else {
         await other.chain.submit(addGroup(id, "in between"));
       }
@@ -117,7 +157,11 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
     const ids = await Promise.all(Array.from({ length: 12 }, account));
     const rooms = [other, second];
     await Promise.all(
-      ids.flatMap((id) => rooms.flatMap((room) => [0, 1].map(() => room.chain.submit(addGroup(id, "shared", { reserve: async () => undefined }))))),
+      ids.flatMap((id) =>
+        rooms.flatMap((room) =>
+          [0, 1].map(() => room.chain.submit(addGroup(id, "shared", { reserve: async () => undefined }))),
+        ),
+      ),
     );
     for (const id of ids) expect(await bed.groupCount(id)).to.equal(4);
     await lanesAreWell();
@@ -130,7 +174,9 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
       const id = await account();
       expect((await second.chain.key([id as never]))?.live).to.equal(true);
       const { result } = await second.chain.submit(addGroup(id, "there"));
-      expect((await other.chain.groups(id, { offset: 0, limit: 10 })).items.map((group) => String(group.id))).to.deep.equal([result.group_id]);
+      expect(
+        (await other.chain.groups(id, { offset: 0, limit: 10 })).items.map((group) => String(group.id)),
+      ).to.deep.equal([result.group_id]);
     }
     await second.close();
   });
@@ -138,13 +184,19 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
   it("A9: the pool grows and shrinks without a stop", async () => {
     await bed.registerPayers(bed.payers + 1, bed.payers + 2);
     const grown = await bed.open({ payerCount: bed.payers + 2 });
-    await eventually("the new lanes are used", async () => (await other.chain.stats()).lanes.filter(({ usable }) => usable).length === bed.payers + 2);
-    // One after another, for writes that come together share a transaction.
+    await eventually(
+      "the new lanes are used",
+      async () => (await other.chain.stats()).lanes.filter(({ usable }) => usable).length === bed.payers + 2,
+    );
+    // Sequential, since concurrent writes share a transaction.
     for (let time = 0; time < 3 * (bed.payers + 2); time++) await account();
     const used = await bed.provider.getTransactionCount(bed.executor.wallet(bed.payers + 2).address);
     expect(used).to.be.greaterThan(0);
     const shrunk = await bed.open({ payerCount: bed.payers });
-    await eventually("they drain", async () => (await other.chain.stats()).lanes.filter(({ usable }) => usable).length === bed.payers);
+    await eventually(
+      "they drain",
+      async () => (await other.chain.stats()).lanes.filter(({ usable }) => usable).length === bed.payers,
+    );
     const settled = await bed.provider.getTransactionCount(bed.executor.wallet(bed.payers + 2).address);
     await Promise.all(Array.from({ length: 10 }, account));
     expect(await bed.provider.getTransactionCount(bed.executor.wallet(bed.payers + 2).address)).to.equal(settled);
@@ -158,7 +210,7 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
     await bed.provider.send("evm_setAutomine", [false]);
     const ids = Array.from({ length: bed.payers }, freshAccountId);
     const blocking: Promise<SubmitAnswer>[] = [];
-    // One after another, for writes that come together share a transaction, and a lane would stay free.
+    // Sequential, since concurrent writes share a transaction and a lane would stay free.
     for (const id of ids) {
       blocking.push(narrow.chain.submit(newAccount(id)));
       await eventually("one more lane is busy", async () => (await narrow.chain.stats()).open.sent === blocking.length);

@@ -1,4 +1,4 @@
-/** Where a double's webhooks arrive: the same call the route makes, with the status the route would answer. */
+/** The endpoint of a double's webhooks: makes the route's call and answers with the route's status. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { KeywrightError } from "../../protocol/errors";
@@ -6,11 +6,11 @@ import type { Credits } from "../../relayer/credits/types";
 
 export interface WebhookEndpoint {
   readonly url: string;
-  /** Answers 503 to this many deliveries before it listens again. */
+  /** Answers 503 to this many deliveries. */
   refuse(times: number): void;
   /** Deliveries that were answered with 200. */
   readonly accepted: number;
-  /** Who takes the events from now on. */
+  /** Passes the events to these credits from now on. */
   serve(credits: Credits): void;
   stop(): Promise<void>;
 }
@@ -22,7 +22,13 @@ export async function openWebhookEndpoint(): Promise<WebhookEndpoint> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => void take(Buffer.concat(chunks), String(request.headers["stripe-signature"])).then((status) => response.writeHead(status).end()));
+    request.on(
+      "end",
+      () =>
+        void take(Buffer.concat(chunks), String(request.headers["stripe-signature"])).then((status) =>
+          response.writeHead(status).end(),
+        ),
+    );
   });
   const take = async (body: Buffer, signature: string): Promise<number> => {
     if (credits === undefined || refusals-- > 0) return 503;

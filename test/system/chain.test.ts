@@ -1,6 +1,9 @@
-/** The same as test/relayer/chain/takeover.test.ts, on a real PostgreSQL: row locks, unique indexes and lost races as they are in service. */
+/**
+ * The same as test/relayer/chain/takeover.test.ts, on a real PostgreSQL: row locks, unique indexes and lost races as
+ * they are in service.
+ */
 import { ChainBed } from "../support/chainBed";
-import { startPostgres, type TestPostgres } from "../support/postgres";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { describeTakeovers } from "../support/takeovers";
 
 describe("relayers on one PostgreSQL", function () {

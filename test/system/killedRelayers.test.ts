@@ -1,6 +1,7 @@
 /**
- * kill -9 of a relayer at every step of a write, with another one on the same PostgreSQL: real processes, real executor, real books. Afterwards the client
- * repeats its request with the same idempotency key through the survivor: each has exactly one effect and is paid once.
+ * kill -9 of a relayer at every step of a write, with another one on the same PostgreSQL: real processes, real
+ * executor, real books. Afterwards the client repeats its request with the same idempotency key through the survivor:
+ * each has exactly one effect and is paid once.
  */
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
@@ -14,7 +15,7 @@ import { freePort } from "../../scripts/dev/ports";
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import { AccountManager__factory } from "../../typechain-types";
 import { JsonRpcProvider } from "ethers";
-import { startPostgres, type TestPostgres } from "../support/postgres";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { eventually } from "../support/chainBed";
 import { RpcProxy } from "../support/rpcProxy";
 
@@ -75,11 +76,19 @@ interface Step {
 
 const STEPS: readonly Step[] = [
   { name: "while it simulates", writtenDown: false, rpc: { method: "eth_estimateGas", after: false } },
-  { name: "with its price reserved, before the write is authorised", writtenDown: false, executor: { path: "/authorize-writes", after: false } },
+  {
+    name: "with its price reserved, before the write is authorised",
+    writtenDown: false,
+    executor: { path: "/authorize-writes", after: false },
+  },
   { name: "with the write authorised", writtenDown: false, executor: { path: "/authorize-writes", after: true } },
   { name: "with a nonce, before the signature", writtenDown: true, executor: { path: "/sign/write", after: false } },
   { name: "after the signature", writtenDown: true, executor: { path: "/sign/write", after: true } },
-  { name: "before the node has the transaction", writtenDown: true, rpc: { method: "eth_sendRawTransaction", after: false } },
+  {
+    name: "before the node has the transaction",
+    writtenDown: true,
+    rpc: { method: "eth_sendRawTransaction", after: false },
+  },
   { name: "after the node took it", writtenDown: true, rpc: { method: "eth_sendRawTransaction", after: true } },
   { name: "before it has the receipt", writtenDown: true, rpc: { method: "eth_getTransactionReceipt", after: false } },
 ];
@@ -155,14 +164,26 @@ describe("relayers killed in the middle of a write", function () {
       onLine: () => undefined,
     });
     const url = `http://127.0.0.1:${port}`;
-    await waitUntil("a relayer", async () => (await fetch(`${url}/ready`)).ok, { timeoutMs: 30_000, died: relayer.died });
-    const account = await post(stack.baseUrl, "new_account", { "content-type": "application/json" }, { account_name: step.name, account_description: "" });
+    await waitUntil("a relayer", async () => (await fetch(`${url}/ready`)).ok, {
+      timeoutMs: 30_000,
+      died: relayer.died,
+    });
+    const account = await post(
+      stack.baseUrl,
+      "new_account",
+      { "content-type": "application/json" },
+      { account_name: step.name, account_description: "" },
+    );
     const { api_key: apiKey, api_key_hash: accountId } = account as { api_key: string; api_key_hash: string };
     return { step, apiKey, accountId, process: relayer, url, rpc, socket, reached: false };
   }
 
   async function post(baseUrl: string, route: string, headers: Record<string, string>, body: object): Promise<unknown> {
-    const response = await fetch(`${baseUrl}/core/v1/${route}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const response = await fetch(`${baseUrl}/core/v1/${route}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
     const answer = await response.json();
     if (!response.ok) throw new Error(JSON.stringify(answer));
     return answer;
@@ -183,7 +204,9 @@ describe("relayers killed in the middle of a write", function () {
         return new Promise(() => undefined);
       });
     }
-    post(victim.url, "add_group", headersOf(victim), { group_name: "once", group_description: "" }).catch(() => undefined);
+    post(victim.url, "add_group", headersOf(victim), { group_name: "once", group_description: "" }).catch(
+      () => undefined,
+    );
     await eventually(`it stands still ${victim.step.name}`, () => victim.reached || victim.socket.reached);
     victim.process.child.kill("SIGKILL");
   }
@@ -192,16 +215,24 @@ describe("relayers killed in the middle of a write", function () {
     for (const victim of victims) await strike(victim);
     const killedAt = Date.now();
     for (const victim of victims.filter(({ step }) => step.writtenDown)) {
-      await eventually(`the write killed ${victim.step.name} lands`, async () => (await groupCount(victim)) === 1, LEASE_MS + 20_000);
+      await eventually(
+        `the write killed ${victim.step.name} lands`,
+        async () => (await groupCount(victim)) === 1,
+        LEASE_MS + 20_000,
+      );
     }
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, killedAt + LEASE_MS + 5_000 - Date.now())));
-    for (const victim of victims) expect(await groupCount(victim), victim.step.name).to.equal(victim.step.writtenDown ? 1 : 0);
+    for (const victim of victims)
+      expect(await groupCount(victim), victim.step.name).to.equal(victim.step.writtenDown ? 1 : 0);
   });
 
   for (const step of STEPS) {
     it(`has exactly one effect and one price, killed ${step.name} and repeated`, async () => {
       const victim = victims.find((one) => one.step === step) as Victim;
-      const answer = (await post(stack.baseUrl, "add_group", headersOf(victim), { group_name: "once", group_description: "" })) as { group_id: string };
+      const answer = (await post(stack.baseUrl, "add_group", headersOf(victim), {
+        group_name: "once",
+        group_description: "",
+      })) as { group_id: string };
       expect(answer.group_id).to.equal("1");
       expect(await groupCount(victim)).to.equal(1);
       const response = await fetch(`${stack.baseUrl}/core/v1/billing/balance`, { headers: headersOf(victim) });
@@ -211,7 +242,12 @@ describe("relayers killed in the middle of a write", function () {
 
   it("leaves the lanes moving and without a gap", async () => {
     for (const victim of victims) {
-      await post(stack.baseUrl, "add_group", { ...headersOf(victim), "idempotency-key": "after" }, { group_name: "after", group_description: "" });
+      await post(
+        stack.baseUrl,
+        "add_group",
+        { ...headersOf(victim), "idempotency-key": "after" },
+        { group_name: "after", group_description: "" },
+      );
     }
     const metrics = await (await fetch(stack.metricsUrl)).text();
     expect(metrics).not.to.match(/submissions_open\{state="\w+"\} [1-9]/);

@@ -2,8 +2,12 @@
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { Client } from "pg";
 import { addGroup, ChainBed, eventually, freshAccountId, newAccount, type Room } from "../support/chainBed";
-import { startPostgres, type TestPostgres } from "../support/postgres";
+import { Audit } from "../../relayer/credits/audit";
+import { expectBalancedBooks } from "../support/books";
+import { openCredits } from "../support/credits";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { refusal } from "../support/refusal";
 
 const OPERATOR = join(__dirname, "..", "..", "dist", "scripts", "operator.js");
@@ -26,14 +30,19 @@ describe("operator commands on PostgreSQL", function () {
   });
 
   function operator(...args: string[]): { status: number | null; stdout: string; stderr: string } {
-    return spawnSync(process.execPath, [OPERATOR, ...args], { env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl }, encoding: "utf8" });
+    return spawnSync(process.execPath, [OPERATOR, ...args], {
+      env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl },
+      encoding: "utf8",
+    });
   }
 
   it("show what is stuck, and cancel it: its nonce is filled, nothing is charged", async () => {
     const id = freshAccountId();
     await room.chain.submit(newAccount(id));
     await bed.provider.send("evm_setAutomine", [false]);
-    const writing = refusal(room.chain.submit(addGroup(id, "stuck", { reserve: async () => undefined, waitMs: 20_000 })));
+    const writing = refusal(
+      room.chain.submit(addGroup(id, "stuck", { reserve: async () => undefined, waitMs: 20_000 })),
+    );
     await eventually("it is sent", async () => (await room.chain.stats()).open.sent === 1);
     expect(operator("stuck").stdout).to.contain("None.");
     await bed.store.db
@@ -47,7 +56,11 @@ describe("operator commands on PostgreSQL", function () {
     expect(shown.attempts).to.have.length(1);
     expect(operator("cancel", submissionId).status).to.equal(0);
     await eventually("the empty transaction took its place", async () => {
-      const nothing = await bed.store.db.selectFrom("submission_attempts").select("hash").where("does", "=", "nothing").executeTakeFirst();
+      const nothing = await bed.store.db
+        .selectFrom("submission_attempts")
+        .select("hash")
+        .where("does", "=", "nothing")
+        .executeTakeFirst();
       return nothing !== undefined && (await bed.provider.getTransaction(nothing.hash)) !== null;
     });
     await bed.provider.send("evm_setAutomine", [true]);
@@ -59,6 +72,82 @@ describe("operator commands on PostgreSQL", function () {
     expect(operator("cancel", submissionId).status).to.equal(1);
     await room.chain.submit(addGroup(id, "after"));
     expect(await bed.groupCount(id)).to.equal(1);
+  });
+
+  it("correct an account's credit by a further entry, once for each reference, which its owner sees and the check of the books accepts", async () => {
+    const account = freshAccountId();
+    const balance = async (): Promise<unknown> =>
+      bed.store.db
+        .selectFrom("credit_accounts")
+        .select(["balance_cents", "entries"])
+        .where("account_id", "=", account)
+        .executeTakeFirst();
+    expect(operator("correct", account, "250", "ticket-1").stdout).to.equal("Posted 250 cents.\n");
+    expect(operator("correct", account, "250", "ticket-1").stdout).to.contain("Nothing was posted");
+    expect(await balance()).to.deep.equal({ balance_cents: 250, entries: 1 });
+    expect(operator("correct", account, "-400", "ticket-2").stdout).to.equal("Posted -400 cents.\n");
+    expect(await balance()).to.deep.equal({ balance_cents: -150, entries: 2 });
+    const posted = await bed.store.db
+      .selectFrom("ledger_entries")
+      .selectAll()
+      .where("account_id", "=", account)
+      .orderBy("id")
+      .execute();
+    expect(
+      posted.map(({ kind, contra, amount_cents: cents, reference }) => [kind, contra, cents, reference]),
+    ).to.deep.equal([
+      ["correction", "corrections", 250, "ticket-1"],
+      ["correction", "corrections", -400, "ticket-2"],
+    ]);
+    const bench = await openCredits({ db: bed.store.db });
+    const { entries, total } = await bench.credits.history(account, { number: 0, size: 10 });
+    await bench.stop();
+    expect([total, entries.map(({ kind, amountCents }) => [kind, amountCents])]).to.deep.equal([
+      2,
+      [
+        ["correction", -400],
+        ["correction", 250],
+      ],
+    ]);
+    const wrong: unknown[] = [];
+    const audit = new Audit(bed.store.db, (found) => wrong.push(found));
+    while (audit.figures.finishedAt === undefined) await audit.turn();
+    expect(wrong).to.deep.equal([]);
+    await expectBalancedBooks(bed.store.db);
+  });
+
+  it("say what is wrong with a correction, and post nothing", async () => {
+    const account = freshAccountId();
+    for (const args of [
+      ["0x12", "5", "ref"],
+      [account, "1.5", "ref"],
+      [account, "5", "a b"],
+    ]) {
+      expect(operator("correct", ...args).status, args.join(" ")).to.equal(2);
+    }
+    expect(operator("correct", account, "100000001", "ref").stderr).to.contain("whole number of cents");
+    expect(
+      await bed.store.db.selectFrom("credit_accounts").select("account_id").where("account_id", "=", account).execute(),
+    ).to.deep.equal([]);
+  });
+
+  it("migrate nothing: an empty database is refused and stays empty", async () => {
+    const empty = await postgres.database("operator_empty");
+    const refused = spawnSync(process.execPath, [OPERATOR, "stuck"], {
+      env: { PATH: process.env.PATH, DATABASE_URL: empty },
+      encoding: "utf8",
+    });
+    expect([refused.status, refused.stderr]).to.deep.equal([
+      1,
+      refused.stderr.includes("start a relayer of this version first") ? refused.stderr : "…",
+    ]);
+    const client = new Client({ connectionString: empty });
+    await client.connect();
+    const { rows } = await client.query(
+      "select table_name from information_schema.tables where table_schema = 'public'",
+    );
+    await client.end();
+    expect(rows).to.deep.equal([]);
   });
 
   it("resize the pool while relayers run", async () => {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "chai";
-import { startPostgres, type TestPostgres } from "../support/postgres";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 
 const ROOT = join(__dirname, "..", "..");
 
@@ -18,7 +18,9 @@ describe("on a real PostgreSQL", () => {
     it(`the tests of ${suite} hold`, async function () {
       this.timeout(300_000);
       const databaseUrl = await postgres.database(`suite_${suite}`);
-      const { passes, failures } = await mocha(`test/relayer/${suite}/**/*.test.ts`, { KEYWRIGHT_TEST_DATABASE_URL: databaseUrl });
+      const { passes, failures } = await mocha(`test/relayer/${suite}/**/*.test.ts`, {
+        KEYWRIGHT_TEST_DATABASE_URL: databaseUrl,
+      });
       expect(failures).to.deep.equal([]);
       expect(passes).to.be.at.least(1);
     });
@@ -33,10 +35,20 @@ interface Outcome {
 
 async function mocha(spec: string, env: Record<string, string>): Promise<Outcome> {
   const args = [join(ROOT, "node_modules", "mocha", "bin", "mocha.js"), "--reporter", "json", "--spec", spec];
-  const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   await new Promise((resolve) => child.once("close", resolve));
-  const report = JSON.parse(output.slice(output.indexOf("{"))) as { stats: { passes: number }; failures: { fullTitle: string; err: { message?: string } }[] };
-  return { passes: report.stats.passes, failures: report.failures.map(({ fullTitle, err }) => `${fullTitle}: ${err.message ?? "?"}`) };
+  const report = JSON.parse(output.slice(output.indexOf("{"))) as {
+    stats: { passes: number };
+    failures: { fullTitle: string; err: { message?: string } }[];
+  };
+  return {
+    passes: report.stats.passes,
+    failures: report.failures.map(({ fullTitle, err }) => `${fullTitle}: ${err.message ?? "?"}`),
+  };
 }

@@ -1,16 +1,29 @@
 /**
- * From an empty folder to a signature with the package alone, as somebody else would: init, dev, test, build, deploy twice, run; timed. The packages a project
- * installs are those of this repository, linked, since a test fetches nothing.
+ * From an empty folder to a signature with the package alone, as somebody else would: init, dev, test, build, deploy
+ * twice, run; timed. The packages a project installs are those of this repository, linked, since a test fetches
+ * nothing.
  */
 import { expect } from "chai";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { verifyMessage } from "ethers";
+import { bash, commandsOf, surroundings } from "../support/bash";
 import { makeAccount } from "../support/journey";
 import { useStack } from "../support/stack";
 
@@ -20,6 +33,7 @@ const LINKED = ["esbuild", "ethers", "mocha", "typescript", "zod", "undici-types
 /** A process that runs actions sees these folders and no links to them. */
 const COPIED = ["isolated-vm", "node-gyp-build"];
 const WITHIN_MS = 5 * 60_000;
+const PAGE = join(ROOT, "docs", "projects.md");
 
 interface Result {
   readonly code: number | null;
@@ -41,16 +55,27 @@ describe("a project of actions", function () {
     mkdirSync(join(modules, "@types"), { recursive: true });
     for (const name of LINKED) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
     for (const name of COPIED) cpSync(join(ROOT, "node_modules", name), join(modules, name), { recursive: true });
-    const made = spawnSync(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")], { encoding: "utf8" });
+    const made = spawnSync(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")], {
+      encoding: "utf8",
+    });
     expect(made.status, made.stdout + made.stderr).to.equal(0);
     const { apiKey } = await makeAccount(stack().baseUrl);
     const { PATH, HOME } = process.env;
-    env = { PATH, HOME, KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: apiKey, KEYWRIGHT_CONFIG: join(folder, "logins.json") };
+    env = {
+      PATH,
+      HOME,
+      KEYWRIGHT_URL: stack().baseUrl,
+      KEYWRIGHT_API_KEY: apiKey,
+      KEYWRIGHT_CONFIG: join(folder, "logins.json"),
+    };
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   const start = (...args: string[]): ChildProcess =>
-    spawn(process.execPath, [join(folder, "node_modules", "keywright", "cli", "keywright.mjs"), ...args], { cwd: folder, env });
+    spawn(process.execPath, [join(folder, "node_modules", "keywright", "cli", "keywright.mjs"), ...args], {
+      cwd: folder,
+      env,
+    });
   const run = (...args: string[]): Promise<Result> =>
     new Promise((resolve) => {
       const child = start(...args);
@@ -67,6 +92,34 @@ describe("a project of actions", function () {
     return JSON.parse(out) as T;
   }
 
+  it("comes from an empty folder to a checked signature by the commands of docs/projects.md, within five minutes", async () => {
+    const began = Date.now();
+    const empty = join(folder, "empty");
+    const bin = join(folder, "bin");
+    for (const place of [empty, bin, join(folder, "node_modules", ".bin")]) mkdirSync(place);
+    for (const [name, program] of Object.entries({
+      keywright: "keywright/cli/keywright.mjs",
+      tsc: "typescript/bin/tsc",
+    }))
+      symlinkSync(join("..", program), join(folder, "node_modules", ".bin", name));
+    // All that is not as on a reader's machine: packages are there and not fetched.
+    writeFileSync(
+      join(bin, "npm"),
+      `#!/bin/sh\n[ "$*" = install ] && ln -s "${join(folder, "node_modules")}" node_modules\n`,
+    );
+    chmodSync(join(bin, "npm"), 0o755);
+    const shell = surroundings(bin, {
+      KEYWRIGHT_URL: stack().baseUrl,
+      KEYWRIGHT_CONFIG: join(empty, "logins.json"),
+      npm_config_update_notifier: "false",
+    });
+    const { code, text } = await bash(commandsOf(readFileSync(PAGE, "utf8")).join("\n"), empty, shell);
+    expect(code, text).to.equal(0);
+    expect(text).to.include("2 passing").and.to.include("+ group greeting").and.to.include("Nothing to do.");
+    expect(Date.now() - began).to.be.lessThan(WITHIN_MS);
+    rmSync(empty, { recursive: true });
+  });
+
   it("is made by init, and nothing is overwritten", async () => {
     expect((await ok<{ files: string[] }>("init")).files).to.include.members([
       "keywright.config.ts",
@@ -81,7 +134,11 @@ describe("a project of actions", function () {
 
   it("type-checks, its actions knowing what they see and no more", () => {
     const tsc = (): { status: number | null; stdout: string } =>
-      spawnSync(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder, "--allowImportingTsExtensions"], { encoding: "utf8" });
+      spawnSync(
+        process.execPath,
+        [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder, "--allowImportingTsExtensions"],
+        { encoding: "utf8" },
+      );
     const { status, stdout } = tsc();
     expect(status, stdout).to.equal(0);
     writeFileSync(join(folder, "actions", "wrong.ts"), "export default () => Actions.signMessage({ pkp: 1 });\n");
@@ -98,13 +155,16 @@ describe("a project of actions", function () {
       '{"name": "World"}',
     );
     expect(verifyMessage("Hello, World!", once.response.signature)).to.equal(once.pkp_id);
-    expect(once.recorded).to.deep.equal([{ kind: "op", name: "signMessage", args: { pkpId: once.pkp_id, message: "Hello, World!" }, ok: true }]);
+    expect(once.recorded).to.deep.equal([
+      { kind: "op", name: "signMessage", args: { pkpId: once.pkp_id, message: "Hello, World!" }, ok: true },
+    ]);
 
     const watching = start("--json", "dev", "sign", "--params", '{"name": "World"}');
     let out = "";
     watching.stdout?.on("data", (chunk: Buffer) => (out += chunk.toString()));
     const runs = async (count: number): Promise<string[]> => {
-      while (out.split("\n").length <= count && watching.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 50));
+      while (out.split("\n").length <= count && watching.exitCode === null)
+        await new Promise((resolve) => setTimeout(resolve, 50));
       return out.trim().split("\n");
     };
     await runs(1);
@@ -115,17 +175,19 @@ describe("a project of actions", function () {
     writeFileSync(file, source);
     await runs(3);
     watching.kill("SIGTERM");
-    expect([first, second].map((line) => (JSON.parse(line) as { response: { message: string } }).response.message)).to.deep.equal([
-      "Hello, World!",
-      "Goodbye, World!",
-    ]);
+    expect(
+      [first, second].map((line) => (JSON.parse(line) as { response: { message: string } }).response.message),
+    ).to.deep.equal(["Hello, World!", "Goodbye, World!"]);
   });
 
   it("is tested in the same sandbox, and a test that fails fails", async () => {
     const { code, out, err } = await run("test");
     expect(code, out + err).to.equal(0);
     expect(out).to.include("2 passing");
-    writeFileSync(join(folder, "test", "red.test.ts"), 'import assert from "node:assert";\nit("is red", () => assert.equal(1 as number, 2));\n');
+    writeFileSync(
+      join(folder, "test", "red.test.ts"),
+      'import assert from "node:assert";\nit("is red", () => assert.equal(1 as number, 2));\n',
+    );
     expect((await run("test")).code).to.equal(1);
     rmSync(join(folder, "test", "red.test.ts"));
   });
@@ -141,11 +203,18 @@ describe("a project of actions", function () {
       "/** A comment. */\nexport const sum = (all: number[]): number => all.reduce((one, other) => one + other, 0);\nexport const main = 1;\n",
     );
     const config = readFileSync(join(folder, "keywright.config.ts"), "utf8");
-    writeFileSync(join(folder, "keywright.config.ts"), config.replace("actions: {", 'actions: { sum: { file: "actions/sum.ts" },'));
+    writeFileSync(
+      join(folder, "keywright.config.ts"),
+      config.replace("actions: {", 'actions: { sum: { file: "actions/sum.ts" },'),
+    );
     const built = await ok<{ action: string; cid: string; bytes: number }[]>("build");
     const other = mkdtempSync(join(tmpdir(), "elsewhere-"));
     try {
-      const copied = spawnSync("cp", ["-r", ...["keywright.config.ts", "actions", "package.json", "node_modules"].map((name) => join(folder, name)), other]);
+      const copied = spawnSync("cp", [
+        "-r",
+        ...["keywright.config.ts", "actions", "package.json", "node_modules"].map((name) => join(folder, name)),
+        other,
+      ]);
       expect(copied.status).to.equal(0);
       const program = join(other, "node_modules", "keywright", "cli", "keywright.mjs");
       const again = spawnSync(process.execPath, [program, "--json", "build"], { cwd: other, encoding: "utf8" });
@@ -155,7 +224,10 @@ describe("a project of actions", function () {
     }
     expect(built.find(({ action }) => action === "sum")?.bytes).to.be.lessThan(3_000);
     const outcome = await ok<{ response: { sum: number } }>("dev", "sum", "--once", "--params", '{"a": [1, 2, 3]}');
-    expect(outcome.response).to.deep.equal({ sum: 6, id: "0x7521d1cadbcfa91eec65aa16715b94ffc1c9654ba57ea2ef1a2127bca1127a83" });
+    expect(outcome.response).to.deep.equal({
+      sum: 6,
+      id: "0x7521d1cadbcfa91eec65aa16715b94ffc1c9654ba57ea2ef1a2127bca1127a83",
+    });
     writeFileSync(join(folder, "keywright.config.ts"), config);
   });
 
@@ -171,11 +243,18 @@ describe("a project of actions", function () {
       join(folder, "actions", "add.ts"),
       '// @ts-expect-error fetched when it is built\nimport { add } from "add@1.0.0";\nexport default ({ n }: { n: number }) => add(n);\n',
     );
-    writeFileSync(join(folder, "keywright.config.ts"), config.replace("actions: {", `moduleOrigin: "${origin}/", actions: { add: { file: "actions/add.ts" },`));
+    writeFileSync(
+      join(folder, "keywright.config.ts"),
+      config.replace("actions: {", `moduleOrigin: "${origin}/", actions: { add: { file: "actions/add.ts" },`),
+    );
     await ok("build");
-    const lock = JSON.parse(readFileSync(join(folder, "keywright.lock.json"), "utf8")) as { modules: Record<string, string> };
+    const lock = JSON.parse(readFileSync(join(folder, "keywright.lock.json"), "utf8")) as {
+      modules: Record<string, string>;
+    };
     const hash = (text: string): string => `sha384-${createHash("sha384").update(text).digest("base64")}`;
-    expect(lock.modules).to.deep.equal(Object.fromEntries(Object.entries(modules).map(([path, text]) => [origin + path, hash(text)])));
+    expect(lock.modules).to.deep.equal(
+      Object.fromEntries(Object.entries(modules).map(([path, text]) => [origin + path, hash(text)])),
+    );
     expect((await ok<{ response: number }>("dev", "add", "--once", "--params", '{"n": 1}')).response).to.equal(2);
     modules["/one@2.0.0/+esm"] = "export const one = 1000;";
     const changed = await run("build");
@@ -194,7 +273,10 @@ describe("a project of actions", function () {
         .trim()
         .split("\n")
         .map((line) => line.slice(0, 12)),
-    ]).to.deep.equal([0, ["+ action sig", "+ pkp greete", "+ group gree", "+ group gree", "+ group gree", "+ key bot"]]);
+    ]).to.deep.equal([
+      0,
+      ["+ action sig", "+ pkp greete", "+ group gree", "+ group gree", "+ group gree", "+ key bot"],
+    ]);
     expect((await run("deploy")).code, "nobody agreed").to.equal(2);
     expect((await ok<{ steps: unknown[] }>("group", "list")) as unknown).to.deep.include({ total: 0 });
     await ok("deploy", "--yes");
@@ -218,7 +300,12 @@ describe("a project of actions", function () {
     const { bot } = JSON.parse(readFileSync(join(folder, "keywright.secrets.json"), "utf8")) as { bot: string };
     const { pkps } = await ok<{ pkps: { greeter: string } }>("deploy");
     env["KEYWRIGHT_API_KEY"] = bot;
-    const answer = await ok<{ response: { signature: string } }>("run", "build/sign.js", "--params", JSON.stringify({ pkpId: pkps.greeter, name: "World" }));
+    const answer = await ok<{ response: { signature: string } }>(
+      "run",
+      "build/sign.js",
+      "--params",
+      JSON.stringify({ pkpId: pkps.greeter, name: "World" }),
+    );
     expect(verifyMessage("Hello, World!", answer.response.signature)).to.equal(pkps.greeter);
     expect(existsSync(join(folder, ".keywright-test"))).to.equal(false);
     expect(Date.now() - startedAt).to.be.lessThan(WITHIN_MS);

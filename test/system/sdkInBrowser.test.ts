@@ -1,4 +1,7 @@
-/** The SDK's bundle in a real page, on another origin than the service: API mode with a key, ChainSecured with a wallet extension. */
+/**
+ * The SDK's bundle in a real page, on another origin than the service: API mode with a key, ChainSecured with a wallet
+ * extension.
+ */
 import { expect } from "chai";
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +38,8 @@ describe("the SDK in a browser page", () => {
     site?.stop();
   });
 
-  const inPage = <T>(call: string): Promise<T> => page.evaluate(`import("/journey.mjs").then((journey) => journey.${call})`);
+  const inPage = <T>(call: string): Promise<T> =>
+    page.evaluate(`import("/journey.mjs").then((journey) => journey.${call})`);
   const text = JSON.stringify;
 
   it("does the main job in API mode", async () => {
@@ -48,8 +52,15 @@ describe("the SDK in a browser page", () => {
 
   it("does a ChainSecured owner's job with a wallet extension", async () => {
     const { baseUrl, rpcUrl } = stack();
-    const answer = await inPage<Record<string, unknown>>(`chainSecured(${text(baseUrl)}, ${text(rpcUrl)}, ${text(UNLOCKED)})`);
-    expect(answer).to.deep.include({ steps: ["minted", "sending", "done"], owner: UNLOCKED, cents: 2000 - 1, refused: "unknown_group" });
+    const answer = await inPage<Record<string, unknown>>(
+      `chainSecured(${text(baseUrl)}, ${text(rpcUrl)}, ${text(UNLOCKED)})`,
+    );
+    expect(answer).to.deep.include({
+      steps: ["minted", "sending", "done"],
+      owner: UNLOCKED,
+      cents: 2000 - 1,
+      refused: "unknown_group",
+    });
     expect(answer["recovered"]).to.equal(answer["pkp"]);
   });
 

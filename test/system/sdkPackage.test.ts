@@ -1,7 +1,20 @@
-/** `npm run sdk`: the package as a program of somebody else would use it, in TypeScript and in plain Node, installed and nothing of this repository beside it. */
+/**
+ * `npm run sdk`: the package as a program of somebody else would use it, in TypeScript and in plain Node, installed and
+ * nothing of this repository beside it.
+ */
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type * as Sdk from "../../client";
@@ -62,7 +75,15 @@ export const sign = (baseUrl: string): Promise<\`0x\${string}\`> => toKeywrightA
 // @ts-expect-error the PKP is missing
 toKeywrightAccount({ client: createClient({ baseUrl: "" }) });
 `;
-const OPTIONS = { target: "es2022", lib: ["es2023"], module: "nodenext", moduleResolution: "nodenext", strict: true, noEmitOnError: true, types: ["node"] };
+const OPTIONS = {
+  target: "es2022",
+  lib: ["es2023"],
+  module: "nodenext",
+  moduleResolution: "nodenext",
+  strict: true,
+  noEmitOnError: true,
+  types: ["node"],
+};
 
 describe("the SDK as a package", function () {
   this.timeout(120_000);
@@ -74,14 +95,18 @@ describe("the SDK as a package", function () {
     const modules = join(folder, "node_modules");
     mkdirSync(join(modules, "@types"), { recursive: true });
     // What its peers would bring, and what every TypeScript program for Node has.
-    for (const name of ["ethers", "viem", "zod", "@types/node", "undici-types"]) symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
+    for (const name of ["ethers", "viem", "zod", "@types/node", "undici-types"])
+      symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
     expect(run(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")])).to.equal("");
     writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
     writeFileSync(join(folder, "consumer.ts"), CONSUMER);
     writeFileSync(join(folder, "viem.ts"), VIEM_CONSUMER);
     writeFileSync(
       join(folder, "viem.json"),
-      JSON.stringify({ compilerOptions: { ...OPTIONS, typeRoots: [join(modules, "@types")], skipLibCheck: true, noEmit: true }, files: ["viem.ts"] }),
+      JSON.stringify({
+        compilerOptions: { ...OPTIONS, typeRoots: [join(modules, "@types")], skipLibCheck: true, noEmit: true },
+        files: ["viem.ts"],
+      }),
     );
     writeFileSync(
       join(folder, "tsconfig.json"),
@@ -99,7 +124,9 @@ describe("the SDK as a package", function () {
 
   it("type-checks a consumer in strict mode, its own declarations included, and knows wrong fields", () => {
     expect(run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder])).to.equal("");
-    expect(run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", join(folder, "viem.json")])).to.equal("");
+    expect(
+      run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", join(folder, "viem.json")]),
+    ).to.equal("");
   });
 
   it("passes the linters of packages, for every way a program may resolve it", () => {
@@ -113,14 +140,30 @@ describe("the SDK as a package", function () {
     const { bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as { bin: { keywright: string } };
     expect(run(process.execPath, [join(installed, bin.keywright), "--help"])).to.include("Exit codes");
     expect(
-      run(process.execPath, ["-e", 'console.log(typeof require("keywright").createClient, typeof require("keywright/verify").verifyService)'], folder),
+      run(
+        process.execPath,
+        [
+          "-e",
+          'console.log(typeof require("keywright").createClient, typeof require("keywright/verify").verifyService)',
+        ],
+        folder,
+      ),
     ).to.equal("function function");
-    expect(readFileSync(join(installed, "README.md"), "utf8")).to.include("npx keywright");
-    for (const file of readdirSync(installed)) if (file.endsWith(".mjs")) expect(existsSync(join(installed, `${file}.map`)), file).to.equal(true);
+    const readme = readFileSync(join(installed, "README.md"), "utf8");
+    expect(readme).to.include("npx keywright");
+    const { exports } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as {
+      exports: Record<string, unknown>;
+    };
+    for (const path of Object.keys(exports).filter((one) => one !== "./package.json"))
+      expect(readme).to.include(`| \`keywright${path.slice(1)}\` |`);
+    for (const file of readdirSync(installed))
+      if (file.endsWith(".mjs")) expect(existsSync(join(installed, `${file}.map`)), file).to.equal(true);
   });
 
   it("runs in plain Node", async () => {
-    const { journey } = (await import(join(folder, "consumer.js"))) as { journey: (baseUrl: string) => Promise<string> };
+    const { journey } = (await import(join(folder, "consumer.js"))) as {
+      journey: (baseUrl: string) => Promise<string>;
+    };
     expect(await journey(stack().baseUrl)).to.equal("hello g");
   });
 
@@ -128,8 +171,12 @@ describe("the SDK as a package", function () {
     const alone = mkdtempSync(join(tmpdir(), "sdk-alone-"));
     try {
       const installed = join(folder, "node_modules", "keywright");
-      for (const file of ["package.json", "keywright.mjs", "cid.mjs"]) copyFileSync(join(installed, file), join(alone, file));
-      const { dependencies, scripts } = JSON.parse(readFileSync(join(alone, "package.json"), "utf8")) as Record<string, unknown>;
+      for (const file of ["package.json", "keywright.mjs", "cid.mjs"])
+        copyFileSync(join(installed, file), join(alone, file));
+      const { dependencies, scripts } = JSON.parse(readFileSync(join(alone, "package.json"), "utf8")) as Record<
+        string,
+        unknown
+      >;
       expect([dependencies, scripts]).to.deep.equal([undefined, undefined]);
       const sdk = (await import(join(alone, "keywright.mjs"))) as typeof Sdk;
       const { cidOfCode } = (await import(join(alone, "cid.mjs"))) as typeof Cid;

@@ -1,15 +1,21 @@
-/** Two relayers behind one service: one chain, one executor, one PostgreSQL. Whoever is asked, there is one truth about money. */
+/**
+ * Two relayers behind one service: one chain, one executor, one PostgreSQL. Whoever is asked, there is one truth about
+ * money.
+ */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { Wallet, solidityPackedKeccak256 } from "ethers";
 import { createClient, type Client } from "../../client";
 import { openStore, type Store } from "../../relayer/store/index";
 import { freePort } from "../../scripts/dev/ports";
 import { startProcess, waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import { expectBalancedBooks } from "../support/books";
+import { relayNonce, signedForward } from "../support/forwards";
+import { Api } from "../support/http";
 import { HELLO, makeAccount, makeRoom, type TestAccount } from "../support/journey";
-import { startPostgres, type TestPostgres } from "../support/postgres";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 
 const SIGNUP_CENTS = 20;
 
@@ -44,7 +50,8 @@ describe("two relayers on one PostgreSQL", function () {
   afterEach(() => expectBalancedBooks(store.db));
 
   const door = (index: number): Client => doors[index % 2] as Client;
-  const ok = <T>(outcomes: PromiseSettledResult<T>[]): T[] => outcomes.filter((one) => one.status === "fulfilled").map((one) => one.value);
+  const ok = <T>(outcomes: PromiseSettledResult<T>[]): T[] =>
+    outcomes.filter((one) => one.status === "fulfilled").map((one) => one.value);
   const codes = (outcomes: PromiseSettledResult<unknown>[]): Set<unknown> =>
     new Set(outcomes.filter((one) => one.status === "rejected").map((one) => (one.reason as { code?: string }).code));
 
@@ -52,7 +59,9 @@ describe("two relayers on one PostgreSQL", function () {
     await makeRoom(account.client, HELLO);
     const { balance_cents: left } = await account.client.balance();
     const runs = await Promise.allSettled(
-      Array.from({ length: 40 }, (_, index) => door(index).runAction({ code: HELLO, js_params: { name: String(index) }, timeout_ms: 1000 })),
+      Array.from({ length: 40 }, (_, index) =>
+        door(index).runAction({ code: HELLO, js_params: { name: String(index) }, timeout_ms: 1000 }),
+      ),
     );
     expect(ok(runs).reduce((sum, { usage }) => sum + usage.cost_cents, 0)).to.equal(left);
     expect(ok(runs)).to.have.length(left);
@@ -61,21 +70,27 @@ describe("two relayers on one PostgreSQL", function () {
   });
 
   it("credit a payment once that both confirm fifty times while its webhook arrives", async () => {
-    const { payment_intent_id: intent, client_secret: secret } = await account.client.createPaymentIntent({ amount_cents: 700 });
+    const { payment_intent_id: intent, client_secret: secret } = await account.client.createPaymentIntent({
+      amount_cents: 700,
+    });
     expect(secret).to.be.a("string");
     await fetch(`${stack.stripeUrl}/v1/payment_intents/${intent}/confirm`, {
       method: "POST",
       headers: { authorization: "Bearer sk_test_any" },
       body: new URLSearchParams({ payment_method: "pm_card_visa" }),
     });
-    const confirmed = await Promise.all(Array.from({ length: 50 }, (_, index) => door(index).confirmPayment({ payment_intent_id: intent })));
+    const confirmed = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => door(index).confirmPayment({ payment_intent_id: intent })),
+    );
     expect(confirmed.filter((one) => one.already_credited !== true).length).to.be.at.most(1);
     for (const client of doors) expect((await client.balance()).balance_cents).to.equal(SIGNUP_CENTS + 700);
   });
 
   it("charge writes of one account that go through both at once, each once, and carry out all that were paid", async () => {
     const writes = await Promise.allSettled(
-      Array.from({ length: 30 }, (_, index) => door(index).addGroup({ group_name: `group ${index}`, group_description: "" })),
+      Array.from({ length: 30 }, (_, index) =>
+        door(index).addGroup({ group_name: `group ${index}`, group_description: "" }),
+      ),
     );
     expect(ok(writes)).to.have.length(SIGNUP_CENTS);
     expect(codes(writes)).to.deep.equal(new Set(["insufficient_credit"]));
@@ -84,17 +99,42 @@ describe("two relayers on one PostgreSQL", function () {
     expect(await account.client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
   });
 
+  it("relay the same signed request once when both get it at once, and both answer it", async () => {
+    const [owner, one, two] = [Wallet.createRandom(), new Api(stack.baseUrl), new Api(second.baseUrl)];
+    const accountId = solidityPackedKeccak256(["address"], [owner.address]);
+    const made = await one.post("/relay", await signedForward(one, owner, "newChainSecuredAccount", ["mine", ""]));
+    expect(made.status, made.text).to.equal(200);
+    const balance = async (): Promise<string> =>
+      (
+        await store.db
+          .selectFrom("credit_accounts")
+          .select("balance_cents")
+          .where("account_id", "=", accountId)
+          .executeTakeFirstOrThrow()
+      ).balance_cents.toString();
+    const before = Number(await balance());
+    const same = await signedForward(one, owner, "addGroup", [accountId, "once", "", [], []]);
+    const answers = await Promise.all([one, two, one, two, two, one].map((api) => api.post("/relay", same)));
+    expect(answers.map(({ status, text }) => [status, text])).to.deep.equal(answers.map(() => [200, answers[0]?.text]));
+    expect(before - Number(await balance()), "paid once").to.equal(1);
+    expect(await relayNonce(two, owner)).to.equal("2");
+  });
+
   it("give back what a killed one held, and not what the living one holds", async () => {
     await makeRoom(account.client, HELLO);
     const sleeper = "async function main() { await new Promise((done) => setTimeout(done, 3000)); return 1; }";
-    await account.client.addActionToGroup({ group_id: "1", action_ipfs_cid: await account.client.getActionIpfsId(sleeper) });
+    await account.client.addActionToGroup({
+      group_id: "1",
+      action_ipfs_cid: await account.client.getActionIpfsId(sleeper),
+    });
     const { balance_cents: start } = await account.client.balance();
     const dying = doors[1].runAction({ code: sleeper, timeout_ms: 5000 }).catch(() => undefined);
     const living = doors[0].runAction({ code: sleeper, timeout_ms: 6000 });
     while ((await doors[0].balance()).reserved_cents < 11) await sleep(20);
     second.process.child.kill("SIGKILL");
     await dying;
-    // A process that died on this machine is known to be dead at once: its hold may go any moment, the living one's stays.
+    // A process that died on this machine is known to be dead at once: its hold may go any moment, the living one's
+    // stays.
     let isLiving = true;
     const run = living.finally(() => (isLiving = false));
     const held: number[] = [];
@@ -131,8 +171,17 @@ async function startSecond(stack: Stack, databaseUrl: string): Promise<{ baseUrl
     STRIPE_WEBHOOK_SECRET: "whsec_development",
   };
   const main = join(__dirname, "..", "..", "dist", "relayer", "main.js");
-  const second = startProcess({ name: "second relayer", command: process.execPath, args: [main], env, onLine: () => undefined });
+  const second = startProcess({
+    name: "second relayer",
+    command: process.execPath,
+    args: [main],
+    env,
+    onLine: () => undefined,
+  });
   const baseUrl = `http://127.0.0.1:${port}`;
-  await waitUntil("the second relayer", async () => (await fetch(`${baseUrl}/ready`)).ok, { timeoutMs: 60_000, died: second.died });
+  await waitUntil("the second relayer", async () => (await fetch(`${baseUrl}/ready`)).ok, {
+    timeoutMs: 60_000,
+    died: second.died,
+  });
   return { baseUrl, process: second };
 }

@@ -1,4 +1,7 @@
-/** The interactive viewer, self-hosted: a real browser draws every operation from our own files, with nothing from elsewhere. Source: specification §9. */
+/**
+ * The interactive viewer, self-hosted: a real browser draws every operation from our own files, with nothing from
+ * elsewhere.
+ */
 import { expect } from "chai";
 import type { Browser } from "playwright-core";
 import { launchBrowser } from "../support/browser";
@@ -19,7 +22,15 @@ describe("the viewer", function () {
     const [problems, elsewhere]: [string[], string[]] = [[], []];
     page.on("pageerror", (error) => problems.push(String(error)));
     page.on("console", (message) => void (message.type() === "error" && problems.push(message.text())));
-    page.on("request", (request) => void (/^(data|blob):/.test(request.url()) || request.url().startsWith(stack().baseUrl) || elsewhere.push(request.url())));
+    page.on(
+      "request",
+      (request) =>
+        void (
+          /^(data|blob):/.test(request.url()) ||
+          request.url().startsWith(stack().baseUrl) ||
+          elsewhere.push(request.url())
+        ),
+    );
     await page.goto(`${stack().baseUrl}/core/v1/swagger-ui`);
     await page.waitForSelector(".opblock");
     const document = members(await send(`${stack().baseUrl}/core/v1/openapi.json`));
@@ -35,7 +46,14 @@ describe("the viewer", function () {
   });
 
   it("has no file but its own", async () => {
-    for (const file of ["package.json", "..%2fpackage.json", "%2e%2e%2f%2e%2e%2fpackage.json", "index.html", "constructor", "__proto__"]) {
+    for (const file of [
+      "package.json",
+      "..%2fpackage.json",
+      "%2e%2e%2f%2e%2e%2fpackage.json",
+      "index.html",
+      "constructor",
+      "__proto__",
+    ]) {
       expect((await send(`${stack().baseUrl}/core/v1/swagger-ui/${file}`)).status, file).to.equal(404);
     }
   });

@@ -8,6 +8,7 @@ import { ROUTES } from "../../../protocol/http";
 import { ALL_OPERATIONS } from "../../../client/operations";
 import { buildProgram } from "../../../client/cli/program";
 import { commandSpecs, specOf } from "../../../client/cli/spec";
+import { withProgress, type Io } from "../../../client/cli/io";
 import { oneLine, readable, table } from "../../../client/cli/text";
 import { testCli, type TestCli } from "../../support/cli";
 
@@ -35,7 +36,21 @@ describe("the commands of the command line", () => {
     const known = names(program);
     for (const { words } of commandSpecs()) expect(known).to.include(words.join(" "));
     expect(commandSpecs().length + 2, "run and cid take files and are written by hand").to.equal(ALL_OPERATIONS.length);
-    for (const word of ["login", "account", "pkp", "group", "action", "key", "run", "cid", "logs", "billing", "verify", "safe", "completion"])
+    for (const word of [
+      "login",
+      "account",
+      "pkp",
+      "group",
+      "action",
+      "key",
+      "run",
+      "cid",
+      "logs",
+      "billing",
+      "verify",
+      "safe",
+      "completion",
+    ])
       expect(known).to.include(word);
   });
 
@@ -43,9 +58,16 @@ describe("the commands of the command line", () => {
     const { fields } = specOf("addUsageApiKey");
     expect(fields.map(({ name }) => name)).to.deep.equal(Object.keys(ROUTES.addUsageApiKey.request.body.shape));
     expect(fields.filter(({ positional }) => positional).map(({ name }) => name)).to.deep.equal(["name"]);
-    expect(fields.find(({ name }) => name === "execute_in_groups")).to.include({ kind: "list", option: "execute-in-groups", required: true });
+    expect(fields.find(({ name }) => name === "execute_in_groups")).to.include({
+      kind: "list",
+      option: "execute-in-groups",
+      required: true,
+    });
     expect(fields.find(({ name }) => name === "can_create_pkps")).to.include({ kind: "flag" });
-    expect(specOf("addGroup").fields.find(({ name }) => name === "group_description")).to.include({ option: "description", positional: false });
+    expect(specOf("addGroup").fields.find(({ name }) => name === "group_description")).to.include({
+      option: "description",
+      positional: false,
+    });
   });
 
   it("say what is wrong with a line and end with 2, and nothing is asked of anybody", async () => {
@@ -86,6 +108,20 @@ describe("the commands of the command line", () => {
     expect((await cli.ok("completion zsh")).out).to.include("bashcompinit");
     expect((await cli.ok("completion fish")).out).to.include("add-pkp");
   });
+
+  it("say what is waited for once that takes longer than a second, and to a person how long", async () => {
+    const shown = async (terminal: boolean, ms: number): Promise<string> => {
+      let err = "";
+      const io = { terminal, err: (text: string) => void (err += text) } as Io;
+      expect(
+        await withProgress(io, "running", new Promise((resolve) => setTimeout(() => resolve("done"), ms))),
+      ).to.equal("done");
+      return err;
+    };
+    const [quick, program, person] = await Promise.all([shown(true, 300), shown(false, 1_500), shown(true, 2_500)]);
+    expect([quick, program]).to.deep.equal(["", "… running\n"]);
+    expect(person).to.match(/^\r… running, 1 s\r… running, 2 s\r\u001b\[K$/);
+  }).timeout(10_000);
 
   it("show no control characters of an answer, and shorten hashes only where a table would not fit", () => {
     expect(oneLine("a\u001b[2Jb\nc")).to.equal("a [2Jb c");

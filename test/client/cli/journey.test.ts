@@ -1,4 +1,7 @@
-/** The command line against a whole stack: an account from nothing to a signature, a login that keeps its key to itself, an owner with a wallet, a Safe's file. */
+/**
+ * The command line against a whole stack: an account from nothing to a signature, a login that keeps its key to itself,
+ * an owner with a wallet, a Safe's file.
+ */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -38,7 +41,10 @@ describe("the command line", function () {
     const cid = (await cli.ok("cid sign.js")).out.trim();
     await cli.ok(`group add-action ${group} ${cid}`);
     await cli.ok(`group add-pkp ${group} ${pkp}`);
-    const key = (await cli.ok(`--json key create bot --execute-in-groups ${group}`)).json<{ usage_api_key: string; api_key_hash: string }>();
+    const key = (await cli.ok(`--json key create bot --execute-in-groups ${group}`)).json<{
+      usage_api_key: string;
+      api_key_hash: string;
+    }>();
     const bot = testCli({ KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: key.usage_api_key });
     const params = JSON.stringify({ pkpId: pkp, message: "hello" });
     const run = await bot.ok("run", join(cli.cwd, "sign.js"), "--params", params, "--pkp", pkp);
@@ -48,10 +54,15 @@ describe("the command line", function () {
     expect(groups.out)
       .to.match(/^ID +NAME/)
       .and.to.include("payouts");
-    expect((await cli.ok("billing history --all --json")).json<{ items: unknown[] }>().items.length).to.be.greaterThan(3);
+    expect((await cli.ok("billing history --all --json")).json<{ items: unknown[] }>().items.length).to.be.greaterThan(
+      3,
+    );
     await cli.ok(`key revoke ${key.api_key_hash}`);
     const refused = await bot.run("--json run", join(cli.cwd, "sign.js"));
-    expect([refused.code, (JSON.parse(refused.err) as { error: { code: string; status: number } }).error.code]).to.deep.equal([1, "unknown_key"]);
+    expect([
+      refused.code,
+      (JSON.parse(refused.err) as { error: { code: string; status: number } }).error.code,
+    ]).to.deep.equal([1, "unknown_key"]);
     bot.remove();
   });
 
@@ -92,7 +103,9 @@ describe("the command line", function () {
     const password = "correct horse";
     writeFileSync(
       join(cli.cwd, "wallet.json"),
-      encryptKeystoreJsonSync({ address: wallet.address, privateKey: wallet.privateKey }, password, { scrypt: { N: 1024, r: 8, p: 1 } }),
+      encryptKeystoreJsonSync({ address: wallet.address, privateKey: wallet.privateKey }, password, {
+        scrypt: { N: 1024, r: 8, p: 1 },
+      }),
     );
     cli.env["KEYWRIGHT_WALLET_PASSWORD"] = "wrong";
     expect((await cli.run(`login --wallet wallet.json --rpc ${stack().rpcUrl}`)).code).to.equal(2);
@@ -103,7 +116,9 @@ describe("the command line", function () {
     const pkp = (await cli.ok("--json pkp create --name mine")).json<{ wallet_address: string }>();
     const group = (await cli.ok("--json group create mine")).json<{ group_id: string }>();
     await cli.ok(`group add-pkp ${group.group_id} ${pkp.wallet_address}`);
-    const key = (await cli.ok(`--json key create bot --execute-in-groups ${group.group_id}`)).json<{ usage_api_key: string }>();
+    const key = (await cli.ok(`--json key create bot --execute-in-groups ${group.group_id}`)).json<{
+      usage_api_key: string;
+    }>();
     expect(key.usage_api_key).to.have.length(44);
     expect((await cli.ok("--json account show")).json()).to.include({ owner: wallet.address, managed: false });
     expect((await cli.ok("pkp list")).out).to.include(pkp.wallet_address);
@@ -115,13 +130,18 @@ describe("the command line", function () {
     const safe = await deploySafe(await fundedWallet(provider), seats, 2);
     const as = `safe --safe ${safe.address} --rpc ${stack().rpcUrl} --out batch.json`;
     await cli.ok(`${as} account create DAO`);
-    const minted = (await cli.ok(`--json ${as} pkp create --name treasury`)).json<{ wallet_address: string; calls: number }>();
+    const minted = (await cli.ok(`--json ${as} pkp create --name treasury`)).json<{
+      wallet_address: string;
+      calls: number;
+    }>();
     expect(minted.calls).to.equal(2);
     await cli.ok(`${as} group create payouts --pkp-ids-permitted ${minted.wallet_address}`);
     const batch = JSON.parse(readFileSync(join(cli.cwd, "batch.json"), "utf8")) as SafeBatchFile;
     expect(batch.transactions).to.have.length(3);
     await safe.execute(batch.transactions);
-    const seen = await cli.run(`safe --safe ${seats[0]?.address ?? ""} --rpc ${stack().rpcUrl} --out batch.json group delete 1`);
+    const seen = await cli.run(
+      `safe --safe ${seats[0]?.address ?? ""} --rpc ${stack().rpcUrl} --out batch.json group delete 1`,
+    );
     expect([seen.code, seen.err]).to.deep.equal([2, seen.err]);
     expect(seen.err).to.include("not a batch of this Safe");
   });

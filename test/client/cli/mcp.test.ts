@@ -28,9 +28,23 @@ describe("keywright mcp", function () {
     ({ key } = await makeUsageKey(account.client, stack().baseUrl, { execute_in_groups: [room.group] }));
   });
 
-  async function withAgent<T>(apiKey: string, args: readonly string[], use: (client: Client) => Promise<T>): Promise<T> {
-    const env = { PATH: process.env["PATH"] ?? "", KEYWRIGHT_URL: stack().baseUrl, KEYWRIGHT_API_KEY: apiKey, KEYWRIGHT_CONFIG: "/nonexistent" };
-    const transport = new StdioClientTransport({ command: process.execPath, args: [PROGRAM, "mcp", ...args], env, stderr: "ignore" });
+  async function withAgent<T>(
+    apiKey: string,
+    args: readonly string[],
+    use: (client: Client) => Promise<T>,
+  ): Promise<T> {
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      KEYWRIGHT_URL: stack().baseUrl,
+      KEYWRIGHT_API_KEY: apiKey,
+      KEYWRIGHT_CONFIG: "/nonexistent",
+    };
+    const transport = new StdioClientTransport({
+      command: process.execPath,
+      args: [PROGRAM, "mcp", ...args],
+      env,
+      stderr: "ignore",
+    });
     const client = new Client({ name: "test", version: "1" });
     try {
       await client.connect(transport);
@@ -39,15 +53,27 @@ describe("keywright mcp", function () {
       await client.close();
     }
   }
-  const call = async (client: Client, name: string, input: Record<string, unknown> = {}): Promise<{ failed: boolean; value: Record<string, unknown> }> => {
+  const call = async (
+    client: Client,
+    name: string,
+    input: Record<string, unknown> = {},
+  ): Promise<{ failed: boolean; value: Record<string, unknown> }> => {
     const answer = (await client.callTool({ name, arguments: input })) as unknown as Answer;
-    return { failed: answer.isError === true, value: JSON.parse(answer.content[0]?.text ?? "null") as Record<string, unknown> };
+    return {
+      failed: answer.isError === true,
+      value: JSON.parse(answer.content[0]?.text ?? "null") as Record<string, unknown>,
+    };
   };
 
   it("shows read-only tools of the route table, and refuses the others by name", async () => {
     await withAgent(key, [], async (client) => {
       const { tools } = await client.listTools();
-      expect(tools.map(({ name }) => name)).to.include.members(["listGroups", "listWallets", "account", "getActionIpfsId"]);
+      expect(tools.map(({ name }) => name)).to.include.members([
+        "listGroups",
+        "listWallets",
+        "account",
+        "getActionIpfsId",
+      ]);
       for (const { name, annotations } of tools)
         expect([name, routeOf(name as RouteName).effect, annotations?.readOnlyHint]).to.deep.equal([name, false, true]);
       const { value } = await call(client, "listGroups");
@@ -59,12 +85,26 @@ describe("keywright mcp", function () {
   it("runs actions with --allow-writes, and never does what is the owner's", async () => {
     await withAgent(key, ["--allow-writes"], async (client) => {
       const names = (await client.listTools()).tools.map(({ name }) => name);
-      for (const name of ["addUsageApiKey", "transferOwnership", "updateGroup", "newAccount", "convertToChainSecuredAccount"])
+      for (const name of [
+        "addUsageApiKey",
+        "transferOwnership",
+        "updateGroup",
+        "newAccount",
+        "convertToChainSecuredAccount",
+      ])
         expect(names).to.not.include(name);
-      const run = await call(client, "runAction", { code: SIGN, js_params: { pkpId: room.pkp, message: "by an agent" } });
-      expect(verifyMessage("by an agent", (run.value["response"] as { signature: string }).signature)).to.equal(room.pkp);
+      const run = await call(client, "runAction", {
+        code: SIGN,
+        js_params: { pkpId: room.pkp, message: "by an agent" },
+      });
+      expect(verifyMessage("by an agent", (run.value["response"] as { signature: string }).signature)).to.equal(
+        room.pkp,
+      );
       const refused = await call(client, "createWallet", { name: "mine" });
-      expect([refused.failed, (refused.value["error"] as { code: string }).code]).to.deep.equal([true, "missing_scope"]);
+      expect([refused.failed, (refused.value["error"] as { code: string }).code]).to.deep.equal([
+        true,
+        "missing_scope",
+      ]);
     });
   });
 

@@ -1,4 +1,7 @@
-/** A PKP as a signer of ethers and as an account of viem: real transactions on the chain, and what both libraries' own verification says. */
+/**
+ * A PKP as a signer of ethers and as an account of viem: real transactions on the chain, and what both libraries' own
+ * verification says.
+ */
 import { expect } from "chai";
 import {
   Contract,
@@ -37,7 +40,12 @@ import { makeAccount, makeUsageKey } from "../../support/journey";
 import { deploySafe } from "../../support/safe";
 import { useStack } from "../../support/stack";
 
-const DOMAIN = { name: "Orders", version: "1", chainId: 31337, verifyingContract: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" } as const;
+const DOMAIN = {
+  name: "Orders",
+  version: "1",
+  chainId: 31337,
+  verifyingContract: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+} as const;
 const TYPES = {
   Order: [
     { name: "maker", type: "Person" },
@@ -49,9 +57,15 @@ const TYPES = {
   ],
 } as const;
 const ORDER = { maker: { wallet: DOMAIN.verifyingContract, memo: "0x00ff" }, amounts: [1n, 2n ** 200n] } as const;
-/** A contract written by hand, since a test needs no compiler for it: with an argument it stores that (slot 0), without one it gives it back. */
+/**
+ * A contract written by hand, since a test needs no compiler for it: with an argument it stores that (slot 0), without
+ * one it gives it back.
+ */
 const STORE_RUNTIME = "36600410600f57" + "5f545f5260205ff3" + "5b6004355f5500";
-const STORE = { abi: ["function set(uint256)", "function get() view returns (uint256)"], bytecode: `0x6016600a5f3960165ff3${STORE_RUNTIME}` };
+const STORE = {
+  abi: ["function set(uint256)", "function get() view returns (uint256)"],
+  bytecode: `0x6016600a5f3960165ff3${STORE_RUNTIME}`,
+};
 
 const MUTABLE_TYPES = { Order: [...TYPES.Order], Person: [...TYPES.Person] };
 
@@ -71,7 +85,12 @@ describe("a PKP as an account", function () {
     const { client } = await makeAccount(baseUrl);
     pkp = (await client.createWallet({})).wallet_address;
     const cids = Object.values(STANDARD_ACTIONS).map(({ cid }) => actionHashOf(cid as Cid) as string);
-    const { group_id } = await client.addGroup({ group_name: "signing", group_description: "", pkp_ids_permitted: [pkp], cid_hashes_permitted: cids });
+    const { group_id } = await client.addGroup({
+      group_name: "signing",
+      group_description: "",
+      pkp_ids_permitted: [pkp],
+      cid_hashes_permitted: cids,
+    });
     bot = (await makeUsageKey(client, baseUrl, { execute_in_groups: [group_id] })).client;
     await provider.send("anvil_setBalance", [pkp, `0x${parseEther("10").toString(16)}`]);
     const deployed = await new ContractFactory(STORE.abi, STORE.bytecode, await fundedWallet(provider)).deploy();
@@ -97,7 +116,12 @@ describe("a PKP as an account", function () {
 
     it("sends transactions of types 0, 1 and 2, filled in by its provider", async () => {
       const to = Wallet.createRandom().address;
-      for (const fields of [{ type: 0 }, { type: 1, accessList: [{ address: to, storageKeys: [] }] }, { type: 2 }, {}]) {
+      for (const fields of [
+        { type: 0 },
+        { type: 1, accessList: [{ address: to, storageKeys: [] }] },
+        { type: 2 },
+        {},
+      ]) {
         const sent = await signer.sendTransaction({ to, value: 7n, ...fields });
         const receipt = await sent.wait();
         expect([receipt?.status, receipt?.from, sent.type]).to.deep.equal([1, pkp, fields.type ?? 2]);
@@ -117,7 +141,11 @@ describe("a PKP as an account", function () {
     it("signs digests, authorizations, and transactions of type 4 that carry them", async () => {
       const digest = hexlify(randomBytes(32));
       expect(recoverAddress(digest, await signer.signDigest(digest))).to.equal(pkp);
-      const authorization = await signer.authorize({ address: delegate, chainId: 31337n, nonce: (await signer.getNonce()) + 1 });
+      const authorization = await signer.authorize({
+        address: delegate,
+        chainId: 31337n,
+        nonce: (await signer.getNonce()) + 1,
+      });
       expect(verifyAuthorization(authorization, authorization.signature)).to.equal(pkp);
       const sent = await signer.sendTransaction({ type: 4, to: pkp, authorizationList: [authorization] });
       expect((await sent.wait())?.status).to.equal(1);
@@ -141,7 +169,15 @@ describe("a PKP as an account", function () {
     it("is offline without a provider, and another one can be connected", async () => {
       const offline = keywrightSigner({ client: bot, pkpId: pkp });
       expect(offline.provider).to.equal(null);
-      const raw = await offline.signTransaction({ type: 2, chainId: 1, nonce: 0, gasLimit: 21_000, to: pkp, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n });
+      const raw = await offline.signTransaction({
+        type: 2,
+        chainId: 1,
+        nonce: 0,
+        gasLimit: 21_000,
+        to: pkp,
+        maxFeePerGas: 1n,
+        maxPriorityFeePerGas: 1n,
+      });
       expect(Transaction.from(raw).from).to.equal(pkp);
       expect(offline.connect(provider).provider).to.equal(provider);
     });
@@ -149,14 +185,28 @@ describe("a PKP as an account", function () {
 
   describe("of viem", () => {
     const chain = (url: string) =>
-      defineChain({ id: 31337, name: "test", nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 }, rpcUrls: { default: { http: [url] } } });
+      defineChain({
+        id: 31337,
+        name: "test",
+        nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+        rpcUrls: { default: { http: [url] } },
+      });
 
     it("signs messages and typed data, unreached types left out", async () => {
       const address = account.address;
       for (const message of ["hello €", { raw: "0xfffe00" as Hex }, { raw: getBytes("0x68656c6c6f") }])
-        expect(await viemVerifyMessage({ address, message, signature: await account.signMessage({ message }) })).to.equal(true);
-      const typed = { domain: DOMAIN, types: { ...TYPES, Unused: [{ name: "x", type: "uint8" }] }, primaryType: "Order", message: ORDER } as const;
-      expect(await viemVerifyTypedData({ address, ...typed, signature: await account.signTypedData(typed) })).to.equal(true);
+        expect(
+          await viemVerifyMessage({ address, message, signature: await account.signMessage({ message }) }),
+        ).to.equal(true);
+      const typed = {
+        domain: DOMAIN,
+        types: { ...TYPES, Unused: [{ name: "x", type: "uint8" }] },
+        primaryType: "Order",
+        message: ORDER,
+      } as const;
+      expect(await viemVerifyTypedData({ address, ...typed, signature: await account.signTypedData(typed) })).to.equal(
+        true,
+      );
     });
 
     it("sends transactions of types 0, 1 and 2", async () => {
@@ -170,7 +220,9 @@ describe("a PKP as an account", function () {
         { type: "eip1559" },
         {},
       ] as const) {
-        const hash = await wallet.sendTransaction({ to, value: 3n, ...fields } as Parameters<typeof wallet.sendTransaction>[0]);
+        const hash = await wallet.sendTransaction({ to, value: 3n, ...fields } as Parameters<
+          typeof wallet.sendTransaction
+        >[0]);
         const receipt = await reader.waitForTransactionReceipt({ hash });
         expect([receipt.status, receipt.from]).to.deep.equal(["success", pkp.toLowerCase()]);
       }
@@ -200,7 +252,9 @@ describe("a PKP as an account", function () {
         maxFeePerGas: 2n,
         maxPriorityFeePerGas: 1n,
       });
-      expect(await recoverTransactionAddress({ serializedTransaction: serializedTransaction as `0x02${string}` })).to.equal(pkp);
+      expect(
+        await recoverTransactionAddress({ serializedTransaction: serializedTransaction as `0x02${string}` }),
+      ).to.equal(pkp);
     });
   });
 
@@ -231,9 +285,23 @@ describe("a PKP as an account", function () {
 
     it("a signature of somebody else, over something else, or none at all", async () => {
       const thief = Wallet.createRandom();
-      const answers = [thief.signMessageSync("hello"), Wallet.createRandom().signMessageSync("other"), "0x", 5, "0x1234", null];
+      const answers = [
+        thief.signMessageSync("hello"),
+        Wallet.createRandom().signMessageSync("other"),
+        "0x",
+        5,
+        "0x1234",
+        null,
+      ];
       for (const response of answers) {
-        const client = { runAction: async () => ({ response, logs: "", has_error: false, usage: { duration_ms: 1, limit_ms: 1, cost_cents: 1 } }) };
+        const client = {
+          runAction: async () => ({
+            response,
+            logs: "",
+            has_error: false,
+            usage: { duration_ms: 1, limit_ms: 1, cost_cents: 1 },
+          }),
+        };
         for (const sign of [
           keywrightSigner({ client, pkpId: pkp }),
           { signMessage: (message: string) => toKeywrightAccount({ client, pkpId: pkp }).signMessage({ message }) },
@@ -244,19 +312,47 @@ describe("a PKP as an account", function () {
 
     it("a transaction that differs from the one asked for", async () => {
       const thief = new Wallet(hexlify(randomBytes(32)));
-      const other = await thief.signTransaction({ type: 2, chainId: 1, nonce: 0, gasLimit: 1, to: thief.address, value: 1n });
-      const client = { runAction: async () => ({ response: other, logs: "", has_error: false, usage: { duration_ms: 1, limit_ms: 1, cost_cents: 1 } }) };
+      const other = await thief.signTransaction({
+        type: 2,
+        chainId: 1,
+        nonce: 0,
+        gasLimit: 1,
+        to: thief.address,
+        value: 1n,
+      });
+      const client = {
+        runAction: async () => ({
+          response: other,
+          logs: "",
+          has_error: false,
+          usage: { duration_ms: 1, limit_ms: 1, cost_cents: 1 },
+        }),
+      };
       const asked = { type: 2, chainId: 1, nonce: 0, gasLimit: 1, to: pkp, value: 1n } as const;
-      expect(await codeOf(keywrightSigner({ client, pkpId: thief.address }).signTransaction(asked))).to.equal("unexpected_answer");
+      expect(await codeOf(keywrightSigner({ client, pkpId: thief.address }).signTransaction(asked))).to.equal(
+        "unexpected_answer",
+      );
       const viemAsked = { type: "eip1559", chainId: 1, nonce: 0, gas: 1n, to: account.address, value: 1n } as const;
-      expect(await codeOf(toKeywrightAccount({ client, pkpId: thief.address }).signTransaction(viemAsked))).to.equal("unexpected_answer");
+      expect(await codeOf(toKeywrightAccount({ client, pkpId: thief.address }).signTransaction(viemAsked))).to.equal(
+        "unexpected_answer",
+      );
     });
 
     it("what would be good on every chain, another sender, and a PKP that is no address", async () => {
-      expect(await codeOf(keywrightSigner({ client: bot, pkpId: pkp }).signTransaction({ type: 0, nonce: 0, gasLimit: 1, gasPrice: 1, to: pkp }))).to.equal(
+      expect(
+        await codeOf(
+          keywrightSigner({ client: bot, pkpId: pkp }).signTransaction({
+            type: 0,
+            nonce: 0,
+            gasLimit: 1,
+            gasPrice: 1,
+            to: pkp,
+          }),
+        ),
+      ).to.equal("invalid_argument");
+      expect(await codeOf(signer.signTransaction({ from: Wallet.createRandom().address, to: pkp }))).to.equal(
         "invalid_argument",
       );
-      expect(await codeOf(signer.signTransaction({ from: Wallet.createRandom().address, to: pkp }))).to.equal("invalid_argument");
       expect(() => keywrightSigner({ client: bot, pkpId: "1" })).to.throw(ClientError);
       expect(() => toKeywrightAccount({ client: bot, pkpId: "1" })).to.throw(ClientError);
     });

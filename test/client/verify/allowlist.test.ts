@@ -1,4 +1,7 @@
-/** The allow-list step against the real contract on a real node: the application id measured into the quote is the contract's address, as in dstack. */
+/**
+ * The allow-list step against the real contract on a real node: the application id measured into the quote is the
+ * contract's address, as in dstack.
+ */
 import { expect } from "chai";
 import { toBeHex } from "ethers";
 import { verifyService, type Report, type Step } from "../../../client/verify";
@@ -38,7 +41,12 @@ describe("the allow-list step", () => {
   before(async function () {
     this.timeout(60_000);
     chain = await startTestChain();
-    allowlist = await new ApplicationAllowlist__factory(chain.deployer).deploy(await chain.deployer.getAddress(), DELAY_SECONDS, [], [ANY_DEVICE]);
+    allowlist = await new ApplicationAllowlist__factory(chain.deployer).deploy(
+      await chain.deployer.getAddress(),
+      DELAY_SECONDS,
+      [],
+      [ANY_DEVICE],
+    );
     await allowlist.waitForDeployment();
     address = await allowlist.getAddress();
     service = await startAttestedService({ says: "dstack", agent: { appId: Buffer.from(address.slice(2), "hex") } });
@@ -50,7 +58,9 @@ describe("the allow-list step", () => {
 
   it("fails for an image that is not listed, and nothing else does", async () => {
     const report = await verify({ rpcUrl: chain.rpcUrl });
-    expect(report.steps.filter(({ status }) => status !== "passed").map(({ id, status }) => [id, status])).to.deep.equal([["allowlist", "failed"]]);
+    expect(
+      report.steps.filter(({ status }) => status !== "passed").map(({ id, status }) => [id, status]),
+    ).to.deep.equal([["allowlist", "failed"]]);
     expect(report.exitCode).to.equal(1);
     expect((await step())?.detail).to.contain("not on the allow-list");
   });
@@ -81,7 +91,9 @@ describe("the allow-list step", () => {
   });
 
   it("fails where there is no contract, and where there is another one", async () => {
-    expect((await step({ allowlist: "0x00000000000000000000000000000000000000ff" }))?.detail).to.contain("there is no allow-list contract");
+    expect((await step({ allowlist: "0x00000000000000000000000000000000000000ff" }))?.detail).to.contain(
+      "there is no allow-list contract",
+    );
     expect((await step({ allowlist: chain.contractAddress }))?.status).to.equal("failed");
     expect((await step({ allowlist: "nonsense" }))?.status).to.equal("failed");
   });

@@ -6,12 +6,15 @@ import { EXIT_CODES, STEPS } from "../../../client/verify";
 
 const root = join(__dirname, "../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
-const rows = (text: string): string[] => text.split("\n").filter((line) => line.startsWith("| ") && !line.includes("|---"));
+const rows = (text: string): string[] =>
+  text.split("\n").filter((line) => line.startsWith("| ") && !line.includes("|---"));
 
 describe("documents on trust", () => {
   for (const document of ["docs/threats.md", "docs/verify.md"]) {
     it(`${document} names only tests and folders that exist`, () => {
-      const named = [...read(document).matchAll(/`((?:test|scripts|client)\/[A-Za-z0-9/._-]+)`/g)].map(([, path]) => path ?? "");
+      const named = [...read(document).matchAll(/`((?:test|scripts|client)\/[A-Za-z0-9/._-]+)`/g)].map(
+        ([, path]) => path ?? "",
+      );
       expect(named).not.to.have.length(0);
       expect(named.filter((path) => !existsSync(join(root, path)))).to.deep.equal([]);
     });

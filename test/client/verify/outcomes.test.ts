@@ -1,4 +1,7 @@
-/** One verdict and one exit code: nothing but a full set of passed steps of a real TEE is success. Told through the command line. */
+/**
+ * One verdict and one exit code: nothing but a full set of passed steps of a real TEE is success. Told through the
+ * command line.
+ */
 import { spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -12,7 +15,10 @@ import { startAttestedService, type AttestedService } from "../../support/attest
 const PROGRAM = join(__dirname, "../../../dist/scripts/verify.js");
 
 async function run(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env.PATH }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
+    env: { PATH: process.env.PATH },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let out = "";
   let err = "";
   child.stdout.on("data", (chunk) => (out += String(chunk)));
@@ -81,7 +87,13 @@ describe("the verdict of npm run verify", () => {
   });
 
   it("is 4 for wrong use, with the usage", async () => {
-    for (const args of [[], ["ftp://x"], ["http://a", "http://b"], ["http://a", "--nonsense"], ["http://a", "--collateral", "/nonexistent"]]) {
+    for (const args of [
+      [],
+      ["ftp://x"],
+      ["http://a", "http://b"],
+      ["http://a", "--nonsense"],
+      ["http://a", "--collateral", "/nonexistent"],
+    ]) {
       const { code, err } = await run(...args);
       expect(code, args.join(" ")).to.equal(4);
       expect(err).to.contain("npm run verify");
@@ -104,7 +116,9 @@ describe("the verdict of npm run verify", () => {
   it("is a report, not a crash, when the service sends documents of absurd depth", async () => {
     const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
     for (const path of ["/info", "/attestation", "/core/v1/limits", "/evidences/quote.json"]) {
-      service.tamper(path, (body) => body.replace(/^\{/, `{"deep":${deep},`).replace('"config":{', `"config":{"deep":${deep},`));
+      service.tamper(path, (body) =>
+        body.replace(/^\{/, `{"deep":${deep},`).replace('"config":{', `"config":{"deep":${deep},`),
+      );
       const report = await verifyService(service.baseUrl);
       expect(report.exitCode, path).to.be.oneOf([1, 2]);
       expect(report.steps).to.have.length(13);
@@ -127,7 +141,9 @@ describe("the verdict of npm run verify", () => {
     await once(trickle, "listening");
     try {
       for (const server of [flood, trickle]) {
-        const report = await verifyService(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { timeoutMs: 1_000 });
+        const report = await verifyService(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
+          timeoutMs: 1_000,
+        });
         expect(report.steps.some(({ status }) => status === "passed")).to.equal(false);
         expect(report.exitCode).to.equal(3);
       }

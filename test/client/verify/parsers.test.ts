@@ -1,4 +1,7 @@
-/** Whatever a service sends, the parsers answer with a value or `Malformed`: no other error, no crash, no unbounded memory or time. */
+/**
+ * Whatever a service sends, the parsers answer with a value or `Malformed`: no other error, no crash, no unbounded
+ * memory or time.
+ */
 import { QuoteVerifier } from "@phala/dcap-qvl";
 import { expect } from "chai";
 import fc from "fast-check";
@@ -28,16 +31,32 @@ function malformedOrFine<T>(parse: () => T): T | undefined {
 /** A valid text with a few stretches replaced, removed or repeated: much nearer to trouble than noise. */
 const damaged = (valid: Buffer): fc.Arbitrary<Buffer> =>
   fc
-    .array(fc.record({ at: fc.nat({ max: Math.max(0, valid.length - 1) }), take: fc.nat({ max: 40 }), put: fc.uint8Array({ maxLength: 40 }) }), {
-      minLength: 1,
-      maxLength: 4,
-    })
-    .map((cuts) => cuts.reduce<Buffer>((bytes, { at, take, put }) => Buffer.concat([bytes.subarray(0, at), put, bytes.subarray(at + take)]), valid));
+    .array(
+      fc.record({
+        at: fc.nat({ max: Math.max(0, valid.length - 1) }),
+        take: fc.nat({ max: 40 }),
+        put: fc.uint8Array({ maxLength: 40 }),
+      }),
+      {
+        minLength: 1,
+        maxLength: 4,
+      },
+    )
+    .map((cuts) =>
+      cuts.reduce<Buffer>(
+        (bytes, { at, take, put }) => Buffer.concat([bytes.subarray(0, at), put, bytes.subarray(at + take)]),
+        valid,
+      ),
+    );
 
 describe("parsers of what a service sends", () => {
   let platform: Platform;
   let quote: Buffer;
-  const events = buildEventLog({ appId: Buffer.alloc(20, 1), composeHash: Buffer.alloc(32, 2), instanceId: Buffer.alloc(20, 3) });
+  const events = buildEventLog({
+    appId: Buffer.alloc(20, 1),
+    composeHash: Buffer.alloc(32, 2),
+    instanceId: Buffer.alloc(20, 3),
+  });
   const registers = registersOf(events);
 
   before(async () => {
@@ -56,7 +75,10 @@ describe("parsers of what a service sends", () => {
 
     it("survives noise and damage", () => {
       fc.assert(
-        fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => void malformedOrFine(() => readQuote(Buffer.from(bytes).toString("hex")))),
+        fc.property(
+          fc.uint8Array({ maxLength: 2000 }),
+          (bytes) => void malformedOrFine(() => readQuote(Buffer.from(bytes).toString("hex"))),
+        ),
         RUNS,
       );
       fc.assert(
@@ -83,8 +105,18 @@ describe("parsers of what a service sends", () => {
       const auth = signed + 4;
       const qe = auth + 64 + 64 + 6;
       // Registers and keys, both signatures, the quoting enclave's report and its bound data.
-      const covered = [...range(0, signed), ...range(auth, auth + 128), ...range(qe, qe + 384 + 64), ...range(qe + 450, qe + 482)];
-      const options = { collateral: platform.collateral, trustedRoot: platform.rootDer, nowSeconds: Math.floor(Date.now() / 1000), timeoutMs: 1_000 };
+      const covered = [
+        ...range(0, signed),
+        ...range(auth, auth + 128),
+        ...range(qe, qe + 384 + 64),
+        ...range(qe + 450, qe + 482),
+      ];
+      const options = {
+        collateral: platform.collateral,
+        trustedRoot: platform.rootDer,
+        nowSeconds: Math.floor(Date.now() / 1000),
+        timeoutMs: 1_000,
+      };
       expect(await verifySignature(readQuote(quote.toString("hex")), options)).to.equal("UpToDate");
       const flip = fc.record({ at: fc.constantFrom(...covered), bit: fc.nat({ max: 7 }) });
       await fc.assert(
@@ -107,18 +139,40 @@ describe("parsers of what a service sends", () => {
 
   describe("what the verification library leaves to us", () => {
     const now = (): number => Math.floor(Date.now() / 1000);
-    const judged = async (by: Platform, measurements: Partial<Measurements> = {}, change: Partial<Collateral> = {}): Promise<string> => {
-      const bytes = await buildQuote(by, { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements }, Buffer.alloc(64));
-      const options = { collateral: { ...by.collateral, ...change }, trustedRoot: by.rootDer, nowSeconds: now(), timeoutMs: 1_000 };
+    const judged = async (
+      by: Platform,
+      measurements: Partial<Measurements> = {},
+      change: Partial<Collateral> = {},
+    ): Promise<string> => {
+      const bytes = await buildQuote(
+        by,
+        { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements },
+        Buffer.alloc(64),
+      );
+      const options = {
+        collateral: { ...by.collateral, ...change },
+        trustedRoot: by.rootDer,
+        nowSeconds: now(),
+        timeoutMs: 1_000,
+      };
       return verifySignature(readQuote(bytes.toString("hex")), options).catch((error: unknown) => {
         if (error instanceof Malformed) return `refused: ${error.message}`;
         throw error;
       });
     };
     /** What the library alone says of the same. */
-    const library = async (by: Platform, measurements: Partial<Measurements> = {}, change: Partial<Collateral> = {}): Promise<string> => {
-      const bytes = await buildQuote(by, { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements }, Buffer.alloc(64));
-      return QuoteVerifier.newWithRootCa(by.rootDer).verify(bytes, { ...by.collateral, ...change } as never, now()).status;
+    const library = async (
+      by: Platform,
+      measurements: Partial<Measurements> = {},
+      change: Partial<Collateral> = {},
+    ): Promise<string> => {
+      const bytes = await buildQuote(
+        by,
+        { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements },
+        Buffer.alloc(64),
+      );
+      return QuoteVerifier.newWithRootCa(by.rootDer).verify(bytes, { ...by.collateral, ...change } as never, now())
+        .status;
     };
 
     it("a TDX module that is not Intel's own", async () => {
@@ -142,7 +196,9 @@ describe("parsers of what a service sends", () => {
     });
 
     it("and what it does itself: a machine that may be debugged", async () => {
-      expect(await judged(platform, { tdAttributes: Buffer.from("0100001000000000", "hex") })).to.match(/^refused: .*[Dd]ebug/);
+      expect(await judged(platform, { tdAttributes: Buffer.from("0100001000000000", "hex") })).to.match(
+        /^refused: .*[Dd]ebug/,
+      );
     });
   });
 
@@ -165,7 +221,9 @@ describe("parsers of what a service sends", () => {
       const [first] = events;
       expect(() => parseEventLog(JSON.stringify(Array.from({ length: 5000 }, () => first)))).to.throw(Malformed);
       expect(() => parseEventLog(" ".repeat(5 * 1024 * 1024))).to.throw(Malformed, "longer than");
-      expect(() => parseEventLog(JSON.stringify([{ ...first, event_payload: "00".repeat(300 * 1024) }]))).to.throw(Malformed);
+      expect(() => parseEventLog(JSON.stringify([{ ...first, event_payload: "00".repeat(300 * 1024) }]))).to.throw(
+        Malformed,
+      );
       expect(() => parseEventLog(`${"[".repeat(100_000)}${"]".repeat(100_000)}`)).to.throw(Malformed);
     });
   });
@@ -196,7 +254,12 @@ describe("parsers of what a service sends", () => {
 
     it("are refused when they are too large, and a certificate file does not cost quadratic time", () => {
       const big = Buffer.alloc(MAX_EVIDENCE_BYTES + 1, 0x61);
-      for (const parse of [() => parseChecksums(big), () => leafOf(big, "x.pem"), () => acmeAccountOf(big), () => quoteFileOf(big)])
+      for (const parse of [
+        () => parseChecksums(big),
+        () => leafOf(big, "x.pem"),
+        () => acmeAccountOf(big),
+        () => quoteFileOf(big),
+      ])
         expect(parse).to.throw(Malformed);
       const begins = Buffer.from("-----BEGIN CERTIFICATE-----\nAAAA\n".repeat(25_000));
       const started = Date.now();
@@ -206,7 +269,8 @@ describe("parsers of what a service sends", () => {
 
     it("checksums: a file is named once, by a plain name", () => {
       const line = (name: string): Buffer => Buffer.from(`${"ab".repeat(32)}  ${name}\n`);
-      for (const name of ["../x", "/etc/passwd", ".hidden", "a b", "", "a".repeat(200)]) expect(() => parseChecksums(line(name)), name).to.throw(Malformed);
+      for (const name of ["../x", "/etc/passwd", ".hidden", "a b", "", "a".repeat(200)])
+        expect(() => parseChecksums(line(name)), name).to.throw(Malformed);
       expect(() => parseChecksums(Buffer.concat([line("a.pem"), line("a.pem")]))).to.throw(Malformed, "twice");
       expect(() => parseChecksums(Buffer.alloc(0))).to.throw(Malformed);
       expect(parseChecksums(line("cert-a.example.pem")).get("cert-a.example.pem")).to.equal("ab".repeat(32));
@@ -215,7 +279,8 @@ describe("parsers of what a service sends", () => {
 
   describe("compose files", () => {
     const digest = `@sha256:${"ab".repeat(32)}`;
-    const app = (compose: string, more: object = {}): string => JSON.stringify({ docker_compose_file: compose, ...more });
+    const app = (compose: string, more: object = {}): string =>
+      JSON.stringify({ docker_compose_file: compose, ...more });
 
     it("survive noise and damage", () => {
       const valid = Buffer.from(`services:\n  a: &a\n    image: r/a${digest}\n  b:\n    <<: *a\n`);
@@ -253,7 +318,9 @@ describe("parsers of what a service sends", () => {
     it("do not explode", () => {
       const bomb = [
         "a: &a [x,x,x,x,x,x,x,x,x]",
-        ..."bcdefghi".split("").map((name, index) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghi"[index]}`).join(",")}]`),
+        ..."bcdefghi"
+          .split("")
+          .map((name, index) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghi"[index]}`).join(",")}]`),
       ].join("\n");
       const started = Date.now();
       expect(() => pinnedImages(app(`${bomb}\nservices: {a: {image: r}}`))).to.throw(Malformed);

@@ -1,8 +1,18 @@
-/** Each step of a verification fails alone: one thing is tampered with, and exactly the step that answers for it says so. */
+/**
+ * Each step of a verification fails alone: one thing is tampered with, and exactly the step that answers for it says
+ * so.
+ */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";
-import { verifyService, STEP_IDS, type Measurements, type Report, type StepId, type VerifyOptions } from "../../../client/verify";
+import {
+  verifyService,
+  STEP_IDS,
+  type Measurements,
+  type Report,
+  type StepId,
+  type VerifyOptions,
+} from "../../../client/verify";
 import { readEvidence, startAttestedService, type AttestedService, imagesOf } from "../../support/attestedService";
 import { count, SEED } from "../../support/counts";
 
@@ -21,7 +31,11 @@ const flipHexByte = (hex: string, byte: number): string => {
 };
 
 function measurementsOf({ agent }: AttestedService): Measurements {
-  const [rtmr0, rtmr1, rtmr2] = agent.measurements.rtmrs.map((register) => register.toString("hex")) as [string, string, string];
+  const [rtmr0, rtmr1, rtmr2] = agent.measurements.rtmrs.map((register) => register.toString("hex")) as [
+    string,
+    string,
+    string,
+  ];
   return { mrtd: agent.measurements.mrtd.toString("hex"), rtmr0, rtmr1, rtmr2 };
 }
 
@@ -77,7 +91,10 @@ describe("verification, step by step", () => {
   describe("quote signature and TCB", () => {
     it("fails under Intel's root, which did not sign these quotes", async () => {
       const report = await verify({ trustedRoot: undefined });
-      expect(report.steps.filter(({ status }) => status === "failed").map(({ id }) => id)).to.deep.equal(["signature", "evidenceQuote"]);
+      expect(report.steps.filter(({ status }) => status === "failed").map(({ id }) => id)).to.deep.equal([
+        "signature",
+        "evidenceQuote",
+      ]);
       expect(report.exitCode).to.equal(1);
     });
 
@@ -113,24 +130,37 @@ describe("verification, step by step", () => {
 
     it("does not take a revocation list that its authority did not sign, or that cannot be read", async () => {
       const { collateral } = service.agent.platform;
-      await expectFailure(["signature", "evidenceQuote"], /revocation list is not signed/, { collateral: { ...collateral, pck_crl: collateral.root_ca_crl } });
+      await expectFailure(["signature", "evidenceQuote"], /revocation list is not signed/, {
+        collateral: { ...collateral, pck_crl: collateral.root_ca_crl },
+      });
       await expectFailure(["signature", "evidenceQuote"], /revocation list is not signed|cannot be read/, {
         collateral: { ...collateral, pck_crl: flipHexByte(collateral.pck_crl, collateral.pck_crl.length / 2 - 1) },
       });
-      await expectFailure(["signature", "evidenceQuote"], /cannot be read/, { collateral: { ...collateral, root_ca_crl: "00ff" } });
+      await expectFailure(["signature", "evidenceQuote"], /cannot be read/, {
+        collateral: { ...collateral, root_ca_crl: "00ff" },
+      });
     });
 
     it("fails on collateral that has run out", async () => {
-      await expectFailure(["signature", "evidenceQuote"], /not in force|expired/i, { nowSeconds: Math.floor(Date.now() / 1000) + 60 * 24 * 3600 });
+      await expectFailure(["signature", "evidenceQuote"], /not in force|expired/i, {
+        nowSeconds: Math.floor(Date.now() / 1000) + 60 * 24 * 3600,
+      });
     });
 
     it("fails on a TCB that is not accepted, and passes when the user accepts it", async () => {
       const stale = await startAttestedService({ says: "dstack", agent: { tcbStatus: "OutOfDate" } });
       try {
         const { platform } = stale.agent;
-        const options = { ca: stale.evidences.certificatePem, collateral: platform.collateral, trustedRoot: platform.rootDer };
+        const options = {
+          ca: stale.evidences.certificatePem,
+          collateral: platform.collateral,
+          trustedRoot: platform.rootDer,
+        };
         const strict = await verifyService(stale.baseUrl, options);
-        expect(strict.steps.find(({ id }) => id === "signature")).to.include({ status: "failed", detail: "genuine, but the platform's TCB is OutOfDate" });
+        expect(strict.steps.find(({ id }) => id === "signature")).to.include({
+          status: "failed",
+          detail: "genuine, but the platform's TCB is OutOfDate",
+        });
         const lenient = await verifyService(stale.baseUrl, { ...options, acceptTcb: ["OutOfDate"] });
         expect(lenient.steps.find(({ id }) => id === "signature")?.status).to.equal("passed");
       } finally {
@@ -140,10 +170,9 @@ describe("verification, step by step", () => {
 
     it("is not checked when no collateral can be had, and that is no success", async () => {
       const report = await verify({ collateral: undefined, pccsUrl: service.baseUrl, timeoutMs: 2_000 });
-      expect(report.steps.filter(({ id }) => id === "signature" || id === "evidenceQuote").map(({ status }) => status)).to.deep.equal([
-        "not_checked",
-        "not_checked",
-      ]);
+      expect(
+        report.steps.filter(({ id }) => id === "signature" || id === "evidenceQuote").map(({ status }) => status),
+      ).to.deep.equal(["not_checked", "not_checked"]);
       expect(report.exitCode).to.equal(3);
     });
   });
@@ -151,7 +180,9 @@ describe("verification, step by step", () => {
   it("machine image fails when it measures to something else than expected, and is not checked when nothing is expected", async () => {
     for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
       const expected = measurementsOf(service);
-      await expectFailure(["machineImage"], new RegExp(name, "i"), { measurements: { ...expected, [name]: flipHexByte(expected[name], 47) } });
+      await expectFailure(["machineImage"], new RegExp(name, "i"), {
+        measurements: { ...expected, [name]: flipHexByte(expected[name], 47) },
+      });
     }
     const report = await verify({ measurements: undefined });
     expect(report.steps.find(({ id }) => id === "machineImage")).to.include({ status: "not_checked" });
@@ -203,13 +234,21 @@ describe("verification, step by step", () => {
     it("fails when one byte of a payload is changed, and leaves the compose hash unchecked", async () => {
       service.tamper(
         "/attestation",
-        editLog((log) => log.filter(({ event }) => event === "compose-hash").forEach((event) => (event.event_payload = flipHexByte(event.event_payload, 0)))),
+        editLog((log) =>
+          log
+            .filter(({ event }) => event === "compose-hash")
+            .forEach((event) => (event.event_payload = flipHexByte(event.event_payload, 0))),
+        ),
       );
       await expectFailure(["eventLog"], /register 3/);
     });
 
     it("fails when an event is left out, added or moved", async () => {
-      for (const edit of [(log: unknown[]) => log.pop(), (log: unknown[]) => log.push(log.at(-1)), (log: unknown[]) => log.push(log.splice(4, 1)[0])]) {
+      for (const edit of [
+        (log: unknown[]) => log.pop(),
+        (log: unknown[]) => log.push(log.at(-1)),
+        (log: unknown[]) => log.push(log.splice(4, 1)[0]),
+      ]) {
         service.tamper("/attestation", editLog(edit));
         await expectFailure(["eventLog"], /register 3/);
         service.honest();
@@ -238,7 +277,8 @@ describe("verification, step by step", () => {
       service.tamper(
         "/info",
         editJson(
-          (info: { tcb_info: { app_compose: string } }) => void (info.tcb_info.app_compose = info.tcb_info.app_compose.replace("simulated", "simulat3d")),
+          (info: { tcb_info: { app_compose: string } }) =>
+            void (info.tcb_info.app_compose = info.tcb_info.app_compose.replace("simulated", "simulat3d")),
         ),
       );
       await expectFailure(["composeHash"], /not what was measured/);
@@ -263,9 +303,15 @@ describe("verification, step by step", () => {
     const built = imagesOf(service);
     for (const name of ["relayer", "executor"]) {
       const options = { builtImages: { ...built, [name]: `sha256:${"0".repeat(64)}` } };
-      await expectFailure(["imageContents"], new RegExp(`the service "${name}" runs .* but the source builds sha256:0000`), options);
+      await expectFailure(
+        ["imageContents"],
+        new RegExp(`the service "${name}" runs .* but the source builds sha256:0000`),
+        options,
+      );
     }
-    await expectFailure(["imageContents"], /has no service "signer"/, { builtImages: { ...built, signer: `sha256:${"0".repeat(64)}` } });
+    await expectFailure(["imageContents"], /has no service "signer"/, {
+      builtImages: { ...built, signer: `sha256:${"0".repeat(64)}` },
+    });
     const { builtImages: _, ...without } = { builtImages: built };
     const report = await verifyService(service.baseUrl, { ca: service.evidences.certificatePem, ...without });
     expect(report.steps.find(({ id }) => id === "imageContents")?.status).to.equal("not_checked");
@@ -275,7 +321,10 @@ describe("verification, step by step", () => {
     const tagged = await startAttestedService({
       says: "dstack",
       agent: {
-        appCompose: JSON.stringify({ runner: "docker-compose", docker_compose_file: "services:\n  relayer:\n    image: registry.invalid/relayer:latest\n" }),
+        appCompose: JSON.stringify({
+          runner: "docker-compose",
+          docker_compose_file: "services:\n  relayer:\n    image: registry.invalid/relayer:latest\n",
+        }),
       },
     });
     try {
@@ -307,7 +356,9 @@ describe("verification, step by step", () => {
     });
 
     it("quote: fails when another machine image made it", async () => {
-      const other = await startAttestedService({ agent: { appCompose: JSON.stringify({ docker_compose_file: "services: {}" }) } });
+      const other = await startAttestedService({
+        agent: { appCompose: JSON.stringify({ docker_compose_file: "services: {}" }) },
+      });
       try {
         const foreign = await other.tee.quote(
           Buffer.concat([
@@ -342,7 +393,11 @@ describe("verification, step by step", () => {
     try {
       const { platform } = between.agent;
       const certificate = await between.presentAnotherCertificate();
-      const report = await verifyService(between.baseUrl, { ca: certificate, collateral: platform.collateral, trustedRoot: platform.rootDer });
+      const report = await verifyService(between.baseUrl, {
+        ca: certificate,
+        collateral: platform.collateral,
+        trustedRoot: platform.rootDer,
+      });
       const failures = report.steps.filter(({ status }) => status === "failed");
       expect(note(report)).to.deep.equal(["tlsLeaf"]);
       expect(failures[0]?.detail).to.contain("something stands in between");
@@ -365,18 +420,33 @@ describe("verification, step by step", () => {
       "/evidences/sha256sum.txt": (body, change) => change(body),
       "/evidences/acme-account.json": (body, change) => change(body),
       [certificate]: (body, change) => change(body),
-      "/info#config": (body, change) => inJson(body, (info: { config: unknown }) => (info.config = JSON.parse(change(JSON.stringify(info.config))))),
+      "/info#config": (body, change) =>
+        inJson(body, (info: { config: unknown }) => (info.config = JSON.parse(change(JSON.stringify(info.config))))),
       "/info#app_compose": (body, change) =>
-        inJson(body, (info: { tcb_info: { app_compose: string } }) => (info.tcb_info.app_compose = change(info.tcb_info.app_compose))),
+        inJson(
+          body,
+          (info: { tcb_info: { app_compose: string } }) =>
+            (info.tcb_info.app_compose = change(info.tcb_info.app_compose)),
+        ),
       "/attestation#event_log": (body, change) =>
-        inJson(body, (answer: { event_log: string }) => (answer.event_log = changedRuntimeEvents(answer.event_log, change))),
+        inJson(
+          body,
+          (answer: { event_log: string }) => (answer.event_log = changedRuntimeEvents(answer.event_log, change)),
+        ),
     };
-    const change = fc.record({ place: fc.constantFrom(...Object.keys(places)), at: fc.nat(), digit: fc.constantFrom(..."0123456789") });
+    const change = fc.record({
+      place: fc.constantFrom(...Object.keys(places)),
+      at: fc.nat(),
+      digit: fc.constantFrom(..."0123456789"),
+    });
     await fc.assert(
       fc.asyncProperty(change, async ({ place, at, digit }) => {
         // A digit in place of another character: never the same text, and never only another way to write the same.
         const replaced = (text: string): string => {
-          const index = [...text].findIndex((character, position) => position >= at % text.length && /[A-Za-z0-9]/.test(character) && character !== digit);
+          const index = [...text].findIndex(
+            (character, position) =>
+              position >= at % text.length && /[A-Za-z0-9]/.test(character) && character !== digit,
+          );
           return index < 0 ? `${text}${digit}` : text.slice(0, index) + digit + text.slice(index + 1);
         };
         service.tamper(place.split("#")[0] ?? place, (body) => places[place]?.(body, replaced) ?? body);

@@ -1,4 +1,5 @@
-// F2: somebody registers a victim's PKP or derivation path under an account of their own and signs with the victim's key.
+// F2: somebody registers a victim's PKP or derivation path under an account of their own and signs with the victim's
+// key.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_PKP, BOB_PKP, twoAccounts } from "../support/stages";
 import { cid, pathFor, walletOf, staged } from "../support/world";
@@ -18,21 +19,27 @@ describe("F2 PKP hijack", () => {
   it("a victim's path is refused under any other account, whatever the address", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const stolen = pathFor(ALICE_ID, "pkp");
-    expect(await world.call(world.cast.bob, "registerWalletDerivation", [bobId, walletOf("alias"), stolen, "", ""])).to.equal("ForeignDerivationPath");
+    expect(
+      await world.call(world.cast.bob, "registerWalletDerivation", [bobId, walletOf("alias"), stolen, "", ""]),
+    ).to.equal("ForeignDerivationPath");
   });
 
   it("a path of no known kind is refused; the wallet of a usage key is no PKP", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { bob } = world.cast;
     for (const kind of [0n, 3n, 255n]) {
-      expect(await world.call(bob, "registerWalletDerivation", [bobId, walletOf("new"), pathFor(bobId, "x", kind), "", ""])).to.equal("UnknownPathKind");
+      expect(
+        await world.call(bob, "registerWalletDerivation", [bobId, walletOf("new"), pathFor(bobId, "x", kind), "", ""]),
+      ).to.equal("UnknownPathKind");
     }
     const wallet = walletOf("usage key's wallet");
     await world.do(bob, "registerWalletDerivation", bobId, wallet, pathFor(bobId, "x", 2n), "", "");
     expect(await world.manager.getWalletDerivation(bobId, wallet)).to.equal(pathFor(bobId, "x", 2n));
     expect((await world.manager.listPkps(bobId, 0, 10)).total).to.equal(1n);
     expect(await world.call(bob, "addPkpToGroup", [bobId, 1n, wallet])).to.equal("UnknownPkp");
-    expect(await world.call(bob, "registerWalletDerivation", [bobId, wallet, pathFor(bobId, "x"), "", ""])).to.equal("PkpTaken");
+    expect(await world.call(bob, "registerWalletDerivation", [bobId, wallet, pathFor(bobId, "x"), "", ""])).to.equal(
+      "PkpTaken",
+    );
   });
 
   it("another account's PKP cannot be listed, used, renamed or removed", async () => {

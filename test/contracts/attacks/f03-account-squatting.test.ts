@@ -9,9 +9,13 @@ describe("F3 account squatting", () => {
     const { world } = await staged(twoAccounts);
     const { stranger, carol, payer } = world.cast;
     const carolId = packedId(carol.address);
-    expect(await world.call(stranger, "newAccount", [number("x"), true, "", "", stranger.address])).to.equal("NotAuthorized");
+    expect(await world.call(stranger, "newAccount", [number("x"), true, "", "", stranger.address])).to.equal(
+      "NotAuthorized",
+    );
     expect(await world.call(stranger, "newAccount", [carolId, false, "", "", carol.address])).to.equal("NotAuthorized");
-    expect(await world.call(stranger, "newAccount", [carolId, false, "", "", stranger.address])).to.equal("ForeignAccountId");
+    expect(await world.call(stranger, "newAccount", [carolId, false, "", "", stranger.address])).to.equal(
+      "ForeignAccountId",
+    );
     expect(await world.call(payer, "newAccount", [carolId, false, "", "", carol.address])).to.equal("NotAuthorized");
     await world.do(carol, "newAccount", carolId, false, "", "", carol.address);
   });
@@ -19,7 +23,8 @@ describe("F3 account squatting", () => {
   it("an account that exists cannot be made again, by anybody, in either mode", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { payer, bob, stranger } = world.cast;
-    for (const id of [ALICE_ID, bobId]) expect(await world.call(payer, "newAccount", [id, true, "", "", stranger.address])).to.equal("AccountIdTaken");
+    for (const id of [ALICE_ID, bobId])
+      expect(await world.call(payer, "newAccount", [id, true, "", "", stranger.address])).to.equal("AccountIdTaken");
     expect(await world.call(bob, "newChainSecuredAccount", ["", ""])).to.equal("AccountIdTaken");
   });
 
@@ -38,7 +43,8 @@ describe("F3 account squatting", () => {
   it("the contract admin has no way into any account", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { admin } = world.cast;
-    for (const id of [bobId, ALICE_ID]) expect(await world.call(admin, "transferOwnership", [id, admin.address])).to.equal("NotAuthorized");
+    for (const id of [bobId, ALICE_ID])
+      expect(await world.call(admin, "transferOwnership", [id, admin.address])).to.equal("NotAuthorized");
     await world.do(admin, "addApiPayer", admin.address); // the most it can do: appoint itself
     expect(await world.call(admin, "transferOwnership", [bobId, admin.address])).to.equal("AccountChainSecured");
   });

@@ -48,14 +48,16 @@ describe("F4 a key gives itself rights", () => {
       ["changeGroupMembers", 1n, [], [], [zero], []],
       ["changeGroupMembers", 1n, [], [], [], [zero]],
     ];
-    for (const [name, ...args] of tries) expect(await world.call(payer, name, [ALICE_KEY, ...args]), name).to.equal("MissingScope");
+    for (const [name, ...args] of tries)
+      expect(await world.call(payer, name, [ALICE_KEY, ...args]), name).to.equal("MissingScope");
   });
 
   it("multicall opens no other door", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL));
-    const encode = (name: string, args: readonly unknown[]) => world.manager.interface.encodeFunctionData(name as "multicall", args as never);
+    const encode = (name: string, args: readonly unknown[]) =>
+      world.manager.interface.encodeFunctionData(name as "multicall", args as never);
     const legal = encode("registerWalletDerivation", [ALICE_KEY, walletOf("w"), pathFor(ALICE_ID, "w"), "", ""]);
     const raise = encode("setUsageApiKey", executeKey(ALICE_KEY, ALICE_KEY, ALL));
     const nested = encode("multicall", [[raise]]);
@@ -63,7 +65,10 @@ describe("F4 a key gives itself rights", () => {
       [legal, raise],
       [legal, nested],
     ]) {
-      await expect(world.manager.connect(payer).multicall(inner)).to.be.revertedWithCustomError(world.manager, "MissingScope");
+      await expect(world.manager.connect(payer).multicall(inner)).to.be.revertedWithCustomError(
+        world.manager,
+        "MissingScope",
+      );
     }
   });
 });

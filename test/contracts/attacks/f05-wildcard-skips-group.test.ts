@@ -10,9 +10,13 @@ async function stage() {
   const { world } = await twoAccounts();
   const { payer } = world.cast;
   await world.do(payer, "setUsageApiKey", ...executeKey(ALICE_ID, ALICE_KEY, ALL));
-  for (const pkp of [SECOND_PKP, THIRD_PKP]) await world.do(payer, "registerWalletDerivation", ALICE_ID, pkp, pathFor(ALICE_ID, pkp), "", "");
+  for (const pkp of [SECOND_PKP, THIRD_PKP])
+    await world.do(payer, "registerWalletDerivation", ALICE_ID, pkp, pathFor(ALICE_ID, pkp), "", "");
   await world.do(payer, "addGroup", ALICE_ID, "", "", [cid(2)], [SECOND_PKP]);
-  return { world, may: (action: bigint, pkp: string, key = ALICE_KEY) => world.manager.canUseWalletInAction(key, action, pkp) };
+  return {
+    world,
+    may: (action: bigint, pkp: string, key = ALICE_KEY) => world.manager.canUseWalletInAction(key, action, pkp),
+  };
 }
 
 describe("F5 the wildcard widens the groups, nothing else", () => {

@@ -1,4 +1,5 @@
-// F6 and invariant 8: an expired key still executes or writes. Live iff the expiration is 0 or the block is before it, tested at the boundary second.
+// F6 and invariant 8: an expired key still executes or writes. Live iff the expiration is 0 or the block is before it,
+// tested at the boundary second.
 import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, fullKey, twoAccounts } from "../support/stages";
@@ -52,7 +53,21 @@ describe("F6 expiry", () => {
   it("the largest expiration and balance are kept exactly, one more is refused", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
-    const key = (expiration: bigint, balance: bigint) => [ALICE_ID, ALICE_KEY, expiration, balance, "", "", false, false, false, [], [], [], ALL];
+    const key = (expiration: bigint, balance: bigint) => [
+      ALICE_ID,
+      ALICE_KEY,
+      expiration,
+      balance,
+      "",
+      "",
+      false,
+      false,
+      false,
+      [],
+      [],
+      [],
+      ALL,
+    ];
     await world.do(payer, "setUsageApiKey", ...key((1n << 40n) - 1n, (1n << 64n) - 1n));
     const stored = await world.manager.getUsageApiKey(ALICE_KEY);
     expect([stored.expiration, stored.balance]).to.deep.equal([(1n << 40n) - 1n, (1n << 64n) - 1n]);

@@ -1,4 +1,5 @@
-// F7, F8 and F9: group ids, key ids and account ids of one account used against another; removal without a right; one kind of id for the other.
+// F7, F8 and F9: group ids, key ids and account ids of one account used against another; removal without a right; one
+// kind of id for the other.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, BOB_PKP, executeKey, fullKey, twoAccounts } from "../support/stages";
 import { cid, number, staged } from "../support/world";
@@ -19,8 +20,12 @@ describe("F7 group ids are local to an account", () => {
   it("a list may not name a group the account has not had yet", async () => {
     const { world, bobId } = await staged(twoAccounts);
     await world.do(world.cast.bob, "addGroup", bobId, "", "", [], []);
-    expect(await world.call(world.cast.payer, "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [2n]))).to.equal("UnknownGroup");
-    expect(await world.call(world.cast.payer, "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [(1n << 256n) - 1n]))).to.equal("UnknownGroup");
+    expect(await world.call(world.cast.payer, "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [2n]))).to.equal(
+      "UnknownGroup",
+    );
+    expect(
+      await world.call(world.cast.payer, "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [(1n << 256n) - 1n])),
+    ).to.equal("UnknownGroup");
   });
 });
 
@@ -46,7 +51,9 @@ describe("F8 removing needs the same rights as adding", () => {
   it("an owner cannot remove another account's key by naming the own account", async () => {
     const { world, bobId } = await staged(twoAccounts);
     expect(await world.call(world.cast.bob, "removeUsageApiKey", [bobId, ALICE_KEY])).to.equal("UnknownUsageKey");
-    expect(await world.call(world.cast.bob, "updateUsageApiKeyMetadata", [bobId, ALICE_KEY, "", ""])).to.equal("UnknownUsageKey");
+    expect(await world.call(world.cast.bob, "updateUsageApiKeyMetadata", [bobId, ALICE_KEY, "", ""])).to.equal(
+      "UnknownUsageKey",
+    );
   });
 });
 
@@ -60,9 +67,13 @@ describe("F9 one kind of id is not taken for the other", () => {
   it("views that want an account refuse a key's id, and the other way round", async () => {
     const { world } = await staged(twoAccounts);
     const { manager } = world;
-    await expect(manager.getAccount(ALICE_KEY)).to.be.revertedWithCustomError(manager, "UnknownAccount").withArgs(ALICE_KEY);
+    await expect(manager.getAccount(ALICE_KEY))
+      .to.be.revertedWithCustomError(manager, "UnknownAccount")
+      .withArgs(ALICE_KEY);
     await expect(manager.listGroups(ALICE_KEY, 0, 1)).to.be.revertedWithCustomError(manager, "UnknownAccount");
-    await expect(manager.getUsageApiKey(ALICE_ID)).to.be.revertedWithCustomError(manager, "UnknownUsageKey").withArgs(ALICE_ID);
+    await expect(manager.getUsageApiKey(ALICE_ID))
+      .to.be.revertedWithCustomError(manager, "UnknownUsageKey")
+      .withArgs(ALICE_ID);
     expect(await manager.accountExistsAndIsMutable(ALICE_KEY)).to.equal(false);
   });
 });

@@ -1,4 +1,5 @@
-// F10: something taken away still works. Every way to end a permission is obeyed by the next decision, in the same block it lands in.
+// F10: something taken away still works. Every way to end a permission is obeyed by the next decision, in the same
+// block it lands in.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, executeKey, twoAccounts } from "../support/stages";
 import { cid, staged } from "../support/world";
@@ -20,7 +21,9 @@ describe("F10 nothing taken away still works", () => {
       const { world } = await staged(twoAccounts);
       expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(1), ALICE_PKP)).to.equal(true);
       await world.do(world.cast.payer, name, ...args);
-      expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(1), ALICE_PKP, { blockTag: "latest" })).to.equal(false);
+      expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(1), ALICE_PKP, { blockTag: "latest" })).to.equal(
+        false,
+      );
     });
   }
 

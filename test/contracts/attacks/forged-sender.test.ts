@@ -1,4 +1,5 @@
-// Somebody lies about who sends a call: through the forwarder, or with a forged suffix. An owner may act by signature; payers and the admin act only as senders.
+// Somebody lies about who sends a call: through the forwarder, or with a forged suffix. An owner may act by signature;
+// payers and the admin act only as senders.
 import { expect } from "chai";
 import { ethers } from "hardhat";
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
@@ -20,7 +21,15 @@ const TYPES = {
 /** Signs a call as `from` and has a stranger pay for it. */
 async function forward({ manager, forwarder, cast }: World, from: HardhatEthersSigner, data: string) {
   const [to, verifyingContract] = [await manager.getAddress(), await forwarder.getAddress()];
-  const request = { from: from.address, to, value: 0n, gas: 3_000_000n, nonce: await forwarder.nonces(from.address), deadline: 2n ** 47n, data };
+  const request = {
+    from: from.address,
+    to,
+    value: 0n,
+    gas: 3_000_000n,
+    nonce: await forwarder.nonces(from.address),
+    deadline: 2n ** 47n,
+    data,
+  };
   const domain = { name: "Keywright Forwarder", version: "1", chainId: 31_337n, verifyingContract };
   const signature = await from.signTypedData(domain, TYPES, request);
   return forwarder.connect(cast.stranger).execute({ ...request, signature }, { gasLimit: 5_000_000 });
@@ -36,7 +45,11 @@ describe("Forged senders", () => {
     const freeze = (frozen: boolean) => manager.interface.encodeFunctionData("setAccountFrozen", [bobId, frozen]);
     await forward(world, cast.bob, freeze(true));
     expect(await FROZEN(world, bobId)).to.equal(true);
-    await forward(world, cast.bob, manager.interface.encodeFunctionData("multicall", [[freeze(false), freeze(true), freeze(false)]]));
+    await forward(
+      world,
+      cast.bob,
+      manager.interface.encodeFunctionData("multicall", [[freeze(false), freeze(true), freeze(false)]]),
+    );
     expect(await FROZEN(world, bobId)).to.equal(false);
     await forward(world, cast.bob, manager.interface.encodeFunctionData("tryMulticall", [[freeze(true)]]));
     expect(await FROZEN(world, bobId)).to.equal(true);
@@ -47,13 +60,18 @@ describe("Forged senders", () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, cast } = world;
     const to = await manager.getAddress();
-    const forged = ethers.concat([manager.interface.encodeFunctionData("setAccountFrozen", [bobId, true]), cast.bob.address]);
+    const forged = ethers.concat([
+      manager.interface.encodeFunctionData("setAccountFrozen", [bobId, true]),
+      cast.bob.address,
+    ]);
     for (const data of [
       forged,
       manager.interface.encodeFunctionData("multicall", [[forged]]),
       ethers.concat([manager.interface.encodeFunctionData("multicall", [[forged]]), cast.bob.address]),
     ]) {
-      await expect(cast.stranger.sendTransaction({ to, data })).to.be.revertedWithCustomError(manager, "NotAuthorized").withArgs(cast.stranger.address);
+      await expect(cast.stranger.sendTransaction({ to, data }))
+        .to.be.revertedWithCustomError(manager, "NotAuthorized")
+        .withArgs(cast.stranger.address);
     }
     await manager.connect(cast.stranger).tryMulticall([forged], { gasLimit: 3_000_000 });
     expect(await FROZEN(world, bobId)).to.equal(false);
@@ -62,17 +80,24 @@ describe("Forged senders", () => {
   it("a signer's own suffix inside a batch is not taken for the signer", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, cast } = world;
-    const forged = ethers.concat([manager.interface.encodeFunctionData("setAccountFrozen", [bobId, true]), cast.bob.address]);
+    const forged = ethers.concat([
+      manager.interface.encodeFunctionData("setAccountFrozen", [bobId, true]),
+      cast.bob.address,
+    ]);
     await forward(world, cast.carol, manager.interface.encodeFunctionData("tryMulticall", [[forged]]));
-    await expect(forward(world, cast.carol, manager.interface.encodeFunctionData("multicall", [[forged]]))).to.be.reverted;
+    await expect(forward(world, cast.carol, manager.interface.encodeFunctionData("multicall", [[forged]]))).to.be
+      .reverted;
     expect(await FROZEN(world, bobId)).to.equal(false);
   });
 
   it("neither a payer nor the admin acts by signature", async () => {
     const { world } = await staged(twoAccounts);
     const { manager, cast } = world;
-    await expect(forward(world, cast.payer, manager.interface.encodeFunctionData("setAccountFrozen", [ALICE_ID, true]))).to.be.reverted;
-    await expect(forward(world, cast.admin, manager.interface.encodeFunctionData("addApiPayer", [cast.stranger.address]))).to.be.reverted;
+    await expect(forward(world, cast.payer, manager.interface.encodeFunctionData("setAccountFrozen", [ALICE_ID, true])))
+      .to.be.reverted;
+    await expect(
+      forward(world, cast.admin, manager.interface.encodeFunctionData("addApiPayer", [cast.stranger.address])),
+    ).to.be.reverted;
     expect([await FROZEN(world, ALICE_ID), (await manager.apiPayers()).length]).to.deep.equal([false, 1]);
   });
 

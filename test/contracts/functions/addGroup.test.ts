@@ -10,13 +10,21 @@ describeFunction("addGroup", {
     await ends("payer", "addGroup", [ALICE_ID, "name", "description", [], []], "ok");
   },
   "with members: one event each; duplicates count once": async ({ world, ends }) => {
-    await ends("payer", "addGroup", [ALICE_ID, "", "", [cid(1), cid(2), cid(1), 0n], [ALICE_PKP, ALICE_PKP, ANY_PKP]], "ok");
+    await ends(
+      "payer",
+      "addGroup",
+      [ALICE_ID, "", "", [cid(1), cid(2), cid(1), 0n], [ALICE_PKP, ALICE_PKP, ANY_PKP]],
+      "ok",
+    );
     const group = await world.manager.getGroup(ALICE_ID, 2);
     expect([group.actionCount, group.pkpCount]).to.deep.equal([3n, 2n]);
   },
   "an action new to the account: becomes one of its actions": async ({ world, ends }) => {
     await ends("payer", "addGroup", [ALICE_ID, "", "", [cid(5)], []], "ok");
-    expect((await world.manager.listActions(ALICE_ID, 0, 9)).items.map((item) => item.actionHash)).to.deep.equal([cid(1), cid(5)]);
+    expect((await world.manager.listActions(ALICE_ID, 0, 9)).items.map((item) => item.actionHash)).to.deep.equal([
+      cid(1),
+      cid(5),
+    ]);
   },
   "after a removal: ids are never used again": async ({ world, ends }) => {
     await world.do(world.cast.payer, "removeGroup", ALICE_ID, 1n);
@@ -24,7 +32,8 @@ describeFunction("addGroup", {
     expect((await world.manager.listGroups(ALICE_ID, 0, 9)).items.map((item) => item.id)).to.deep.equal([2n]);
   },
   "a PKP that is not the account's: UnknownPkp, and no group": async ({ world, ends }) => {
-    for (const pkp of [BOB_PKP, walletOf("none")]) await ends("payer", "addGroup", [ALICE_ID, "", "", [], [ALICE_PKP, pkp]], "UnknownPkp");
+    for (const pkp of [BOB_PKP, walletOf("none")])
+      await ends("payer", "addGroup", [ALICE_ID, "", "", [], [ALICE_PKP, pkp]], "UnknownPkp");
     expect((await world.manager.getAccount(ALICE_ID)).lastGroupId).to.equal(1n);
   },
 });

@@ -17,7 +17,8 @@ describeFunction("addPkpToGroup", {
   },
   "listed already: nothing happens": ({ ends }) => ends("payer", "addPkpToGroup", [ALICE_ID, 1n, ALICE_PKP], "silent"),
   "another account's or nobody's: UnknownPkp": async ({ ends }) => {
-    for (const pkp of [BOB_PKP, walletOf("none")]) await ends("payer", "addPkpToGroup", [ALICE_ID, 1n, pkp], "UnknownPkp");
+    for (const pkp of [BOB_PKP, walletOf("none")])
+      await ends("payer", "addPkpToGroup", [ALICE_ID, 1n, pkp], "UnknownPkp");
   },
   "group 0: GroupZero; no such group: UnknownGroup": async ({ ends }) => {
     await ends("payer", "addPkpToGroup", [ALICE_ID, 0n, ALICE_PKP], "GroupZero");

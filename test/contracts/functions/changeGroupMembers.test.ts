@@ -24,8 +24,10 @@ describeFunction("changeGroupMembers", {
   },
   "a member added and removed: MemberInBothLists, listed before or not": async ({ world, ends }) => {
     await world.do(world.cast.payer, "registerWalletDerivation", ALICE_ID, NEW, pathFor(ALICE_ID, "new"), "", "");
-    for (const action of [cid(1), cid(2), 0n]) await ends("payer", "changeGroupMembers", args([action], [action], [], []), "MemberInBothLists");
-    for (const pkp of [ALICE_PKP, NEW, ANY_PKP]) await ends("payer", "changeGroupMembers", args([], [], [pkp], [pkp]), "MemberInBothLists");
+    for (const action of [cid(1), cid(2), 0n])
+      await ends("payer", "changeGroupMembers", args([action], [action], [], []), "MemberInBothLists");
+    for (const pkp of [ALICE_PKP, NEW, ANY_PKP])
+      await ends("payer", "changeGroupMembers", args([], [], [pkp], [pkp]), "MemberInBothLists");
   },
   "a member that is not there, or removed twice: NotInGroup": async ({ ends }) => {
     await ends("payer", "changeGroupMembers", args([], [cid(2)], [], []), "NotInGroup");
@@ -33,7 +35,8 @@ describeFunction("changeGroupMembers", {
     await ends("payer", "changeGroupMembers", args([], [], [], [ANY_PKP]), "NotInGroup");
     await ends("payer", "changeGroupMembers", args([cid(2)], [0n], [], []), "NotInGroup");
   },
-  "a PKP that is not the account's: UnknownPkp": ({ ends }) => ends("payer", "changeGroupMembers", args([], [], [BOB_PKP], []), "UnknownPkp"),
+  "a PKP that is not the account's: UnknownPkp": ({ ends }) =>
+    ends("payer", "changeGroupMembers", args([], [], [BOB_PKP], []), "UnknownPkp"),
   "group 0: GroupZero; no such group: UnknownGroup": async ({ ends }) => {
     await ends("payer", "changeGroupMembers", args([cid(1)], [], [], [], 0n), "GroupZero");
     await ends("payer", "changeGroupMembers", args([cid(1)], [], [], [], 2n), "UnknownGroup");

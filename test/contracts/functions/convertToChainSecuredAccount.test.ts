@@ -16,14 +16,22 @@ describeFunction("convertToChainSecuredAccount", {
       await ends("payer", "addGroup", [ALICE_ID, "", "", [], []], "AccountChainSecured");
       await ends("carol", "addGroup", [ALICE_ID, "", "", [], []], "ok");
     },
-    "by the owner, keeping itself": ({ world, ends }) => ends("alice", "convertToChainSecuredAccount", [ALICE_ID, world.cast.alice.address], "ok"),
-    "new owner zero: ZeroAddress": ({ ends }) => ends("payer", "convertToChainSecuredAccount", [ALICE_ID, ANY_PKP], "ZeroAddress"),
+    "by the owner, keeping itself": ({ world, ends }) =>
+      ends("alice", "convertToChainSecuredAccount", [ALICE_ID, world.cast.alice.address], "ok"),
+    "new owner zero: ZeroAddress": ({ ends }) =>
+      ends("payer", "convertToChainSecuredAccount", [ALICE_ID, ANY_PKP], "ZeroAddress"),
     "new owner is the contract: OwnerIsThisContract": async ({ world, ends }) =>
-      ends("payer", "convertToChainSecuredAccount", [ALICE_ID, await world.manager.getAddress()], "OwnerIsThisContract"),
+      ends(
+        "payer",
+        "convertToChainSecuredAccount",
+        [ALICE_ID, await world.manager.getAddress()],
+        "OwnerIsThisContract",
+      ),
   },
   unmanaged: {
     "by anybody, the owner included: AccountChainSecured, no way back": async ({ world, bobId, ends }) => {
-      for (const who of ["bob", "payer"] as const) await ends(who, "convertToChainSecuredAccount", [bobId, world.cast.bob.address], "AccountChainSecured");
+      for (const who of ["bob", "payer"] as const)
+        await ends(who, "convertToChainSecuredAccount", [bobId, world.cast.bob.address], "AccountChainSecured");
     },
   },
 });

@@ -10,11 +10,14 @@ const args = (id: bigint, managed: boolean, owner: string) => [id, managed, "nam
 
 describeFunction("newAccount", {
   managed: {
-    "by a payer, id free: makes the account": ({ world, ends }) => ends("payer", "newAccount", args(NEW, true, world.cast.carol.address), "ok"),
+    "by a payer, id free: makes the account": ({ world, ends }) =>
+      ends("payer", "newAccount", args(NEW, true, world.cast.carol.address), "ok"),
     "by anybody else, the owner included: NotAuthorized": async ({ world, ends }) => {
-      for (const who of ["carol", "stranger", "admin"] as const) await ends(who, "newAccount", args(NEW, true, world.cast.carol.address), "NotAuthorized");
+      for (const who of ["carol", "stranger", "admin"] as const)
+        await ends(who, "newAccount", args(NEW, true, world.cast.carol.address), "NotAuthorized");
     },
-    "id zero: ZeroId": ({ world, ends }) => ends("payer", "newAccount", args(0n, true, world.cast.carol.address), "ZeroId"),
+    "id zero: ZeroId": ({ world, ends }) =>
+      ends("payer", "newAccount", args(0n, true, world.cast.carol.address), "ZeroId"),
     "owner zero: ZeroAddress": ({ ends }) => ends("payer", "newAccount", args(NEW, true, ANY_PKP), "ZeroAddress"),
     "owner is the contract: OwnerIsThisContract": async ({ world, ends }) =>
       ends("payer", "newAccount", args(NEW, true, await world.manager.getAddress()), "OwnerIsThisContract"),
@@ -30,7 +33,8 @@ describeFunction("newAccount", {
       await ends("payer", "newAccount", args(ALICE_KEY, true, world.cast.carol.address), "ok");
     },
     "id is an account's: AccountIdTaken": async ({ world, bobId, ends }) => {
-      for (const id of [ALICE_ID, bobId]) await ends("payer", "newAccount", args(id, true, world.cast.carol.address), "AccountIdTaken");
+      for (const id of [ALICE_ID, bobId])
+        await ends("payer", "newAccount", args(id, true, world.cast.carol.address), "AccountIdTaken");
     },
     "the packed id of a wallet, which then finds it taken (documented)": async ({ world, ends }) => {
       const { carol, payer } = world.cast;
@@ -42,8 +46,15 @@ describeFunction("newAccount", {
     "by the owner under its packed id: makes the account": ({ world, ends }) =>
       ends("carol", "newAccount", args(packedId(world.cast.carol.address), false, world.cast.carol.address), "ok"),
     "for somebody else: NotAuthorized": ({ world, ends }) =>
-      ends("carol", "newAccount", args(packedId(world.cast.stranger.address), false, world.cast.stranger.address), "NotAuthorized"),
-    "under another id: ForeignAccountId": ({ world, ends }) => ends("carol", "newAccount", args(NEW, false, world.cast.carol.address), "ForeignAccountId"),
-    "a second time: AccountIdTaken": ({ world, bobId, ends }) => ends("bob", "newAccount", args(bobId, false, world.cast.bob.address), "AccountIdTaken"),
+      ends(
+        "carol",
+        "newAccount",
+        args(packedId(world.cast.stranger.address), false, world.cast.stranger.address),
+        "NotAuthorized",
+      ),
+    "under another id: ForeignAccountId": ({ world, ends }) =>
+      ends("carol", "newAccount", args(NEW, false, world.cast.carol.address), "ForeignAccountId"),
+    "a second time: AccountIdTaken": ({ world, bobId, ends }) =>
+      ends("bob", "newAccount", args(bobId, false, world.cast.bob.address), "AccountIdTaken"),
   },
 });

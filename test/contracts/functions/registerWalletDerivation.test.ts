@@ -6,7 +6,13 @@ import { describeFunction } from "../support/tree";
 
 const NEW = walletOf("new");
 const path = (kind?: bigint) => pathFor(ALICE_ID, "new", kind);
-const args = (wallet: string, derivationPath: bigint, name = "", description = "") => [ALICE_ID, wallet, derivationPath, name, description];
+const args = (wallet: string, derivationPath: bigint, name = "", description = "") => [
+  ALICE_ID,
+  wallet,
+  derivationPath,
+  name,
+  description,
+];
 
 describeFunction("registerWalletDerivation", {
   "a new wallet": {
@@ -19,16 +25,29 @@ describeFunction("registerWalletDerivation", {
       expect(await world.manager.getWalletDerivation(ALICE_ID, NEW)).to.equal(path(2n));
       expect((await world.manager.listPkps(ALICE_ID, 0, 9)).total).to.equal(1n);
     },
-    "of another kind: UnknownPathKind": ({ ends }) => ends("payer", "registerWalletDerivation", args(NEW, path(3n)), "UnknownPathKind"),
-    "path zero: UnknownPathKind": ({ ends }) => ends("payer", "registerWalletDerivation", args(NEW, 0n), "UnknownPathKind"),
+    "of another kind: UnknownPathKind": ({ ends }) =>
+      ends("payer", "registerWalletDerivation", args(NEW, path(3n)), "UnknownPathKind"),
+    "path zero: UnknownPathKind": ({ ends }) =>
+      ends("payer", "registerWalletDerivation", args(NEW, 0n), "UnknownPathKind"),
     "a path for another account: ForeignDerivationPath": ({ bobId, ends }) =>
       ends("payer", "registerWalletDerivation", args(NEW, pathFor(bobId, "new")), "ForeignDerivationPath"),
-    "address zero: ZeroAddress": ({ ends }) => ends("payer", "registerWalletDerivation", args(ANY_PKP, path()), "ZeroAddress"),
+    "a path whose tail is the account's in all bytes but one: ForeignDerivationPath": async ({ ends }) => {
+      for (let byte = 0n; byte < 16n; byte++)
+        await ends(
+          "payer",
+          "registerWalletDerivation",
+          args(NEW, path() ^ (1n << (8n * byte))),
+          "ForeignDerivationPath",
+        );
+    },
+    "address zero: ZeroAddress": ({ ends }) =>
+      ends("payer", "registerWalletDerivation", args(ANY_PKP, path()), "ZeroAddress"),
   },
   "a registered wallet": {
     "same account, path and strings: nothing happens": ({ ends }) =>
       ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp")), "silent"),
-    "other strings: PkpTaken": ({ ends }) => ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp"), "other"), "PkpTaken"),
+    "other strings: PkpTaken": ({ ends }) =>
+      ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp"), "other"), "PkpTaken"),
     "other path or kind: PkpTaken": async ({ ends }) => {
       await ends("payer", "registerWalletDerivation", args(ALICE_PKP, path()), "PkpTaken");
       await ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp", 2n)), "PkpTaken");

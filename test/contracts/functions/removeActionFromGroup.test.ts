@@ -12,7 +12,8 @@ describeFunction("removeActionFromGroup", {
   "not listed, never known, retired, or any: NotInGroup": async ({ world, ends }) => {
     await world.do(world.cast.payer, "addActionToGroup", ALICE_ID, 1n, cid(2));
     await world.do(world.cast.payer, "removeAction", ALICE_ID, cid(2));
-    for (const action of [cid(2), cid(3), 0n]) await ends("payer", "removeActionFromGroup", [ALICE_ID, 1n, action], "NotInGroup");
+    for (const action of [cid(2), cid(3), 0n])
+      await ends("payer", "removeActionFromGroup", [ALICE_ID, 1n, action], "NotInGroup");
   },
   "group 0: GroupZero; no such group: UnknownGroup": async ({ ends }) => {
     await ends("payer", "removeActionFromGroup", [ALICE_ID, 0n, cid(1)], "GroupZero");

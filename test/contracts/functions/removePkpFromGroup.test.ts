@@ -11,7 +11,8 @@ describeFunction("removePkpFromGroup", {
     expect((await world.manager.listPkps(ALICE_ID, 0, 9)).total).to.equal(1n);
   },
   "not listed, another account's, nobody's, or any: NotInGroup": async ({ ends }) => {
-    for (const pkp of [BOB_PKP, walletOf("none"), ANY_PKP]) await ends("payer", "removePkpFromGroup", [ALICE_ID, 1n, pkp], "NotInGroup");
+    for (const pkp of [BOB_PKP, walletOf("none"), ANY_PKP])
+      await ends("payer", "removePkpFromGroup", [ALICE_ID, 1n, pkp], "NotInGroup");
   },
   "group 0: GroupZero; no such group: UnknownGroup": async ({ ends }) => {
     await ends("payer", "removePkpFromGroup", [ALICE_ID, 0n, ALICE_PKP], "GroupZero");

@@ -50,13 +50,16 @@ describeFunction("revokeAllUsageApiKeys", {
   "costs the same for one key and for fifty": async ({ world }) => {
     const { manager, cast } = world;
     const used = async () => {
-      const { gasUsed } = (await (await manager.connect(cast.payer).revokeAllUsageApiKeys(ALICE_ID)).wait()) ?? { gasUsed: 0n };
+      const { gasUsed } = (await (await manager.connect(cast.payer).revokeAllUsageApiKeys(ALICE_ID)).wait()) ?? {
+        gasUsed: 0n,
+      };
       return gasUsed;
     };
     await world.do(cast.payer, "revokeAllUsageApiKeys", ALICE_ID);
     await world.do(cast.payer, "setUsageApiKey", ...executeKey(ALICE_ID, OTHER, [1n]));
     const one = await used();
-    for (let i = 0; i < 50; i++) await manager.connect(cast.payer).setUsageApiKey(...executeKey(ALICE_ID, number(`key ${i}`), [1n]));
+    for (let i = 0; i < 50; i++)
+      await manager.connect(cast.payer).setUsageApiKey(...executeKey(ALICE_ID, number(`key ${i}`), [1n]));
     expect(await used()).to.equal(one);
   },
 });

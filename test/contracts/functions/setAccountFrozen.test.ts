@@ -9,7 +9,10 @@ const FROZEN = 8n;
 describeFunction("setAccountFrozen", {
   "true: every decision denies, of the account key and of usage keys, until false": async ({ world, ends }) => {
     const { manager } = world;
-    const reasons = () => Promise.all([ALICE_ID, ALICE_KEY].map(async (key) => (await manager.explainExecution(key, cid(1), ALICE_PKP)).reason));
+    const reasons = () =>
+      Promise.all(
+        [ALICE_ID, ALICE_KEY].map(async (key) => (await manager.explainExecution(key, cid(1), ALICE_PKP)).reason),
+      );
     await ends("payer", "setAccountFrozen", [ALICE_ID, true], "ok");
     expect(await reasons()).to.deep.equal([FROZEN, FROZEN]);
     expect(await manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(false);

@@ -36,10 +36,12 @@ describeFunction("setPkpOps", {
     await ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, 5n], "ok");
     await ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, 5n], "silent");
   },
-  "a set of 2^128 or more: ValueTooLarge": ({ ends }) => ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, MOST + 1n], "ValueTooLarge"),
+  "a set of 2^128 or more: ValueTooLarge": ({ ends }) =>
+    ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, MOST + 1n], "ValueTooLarge"),
   "another account's PKP, nobody's, any, or a usage key's wallet: UnknownPkp": async ({ world, ends }) => {
     const wallet = walletOf("a usage key's");
     await world.do(world.cast.payer, "registerWalletDerivation", ALICE_ID, wallet, pathFor(ALICE_ID, "k", 2n), "", "");
-    for (const pkp of [BOB_PKP, walletOf("nobody's"), ANY_PKP, wallet]) await ends("payer", "setPkpOps", [ALICE_ID, pkp, 1n], "UnknownPkp");
+    for (const pkp of [BOB_PKP, walletOf("nobody's"), ANY_PKP, wallet])
+      await ends("payer", "setPkpOps", [ALICE_ID, pkp, 1n], "UnknownPkp");
   },
 });

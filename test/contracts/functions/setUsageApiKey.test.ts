@@ -8,16 +8,23 @@ const KEY = number("new key");
 
 describeFunction("setUsageApiKey", {
   "a new key": {
-    "without scopes: both events, empty lists": ({ ends }) => ends("payer", "setUsageApiKey", executeKey(ALICE_ID, KEY, []), "ok"),
+    "without scopes: both events, empty lists": ({ ends }) =>
+      ends("payer", "setUsageApiKey", executeKey(ALICE_ID, KEY, []), "ok"),
     "with scopes: holds them": async ({ world, ends }) => {
       await ends("payer", "setUsageApiKey", fullKey(ALICE_ID, KEY, [1n]), "ok");
       const key = await world.manager.getUsageApiKey(KEY);
       expect([key.createGroups, key.deleteGroups, key.createPKPs]).to.deep.equal([true, true, true]);
-      for (const list of [key.manageIPFSIdsInGroups, key.addPkpToGroups, key.removePkpFromGroups, key.executeInGroups]) expect([...list]).to.deep.equal([1n]);
+      for (const list of [key.manageIPFSIdsInGroups, key.addPkpToGroups, key.removePkpFromGroups, key.executeInGroups])
+        expect([...list]).to.deep.equal([1n]);
     },
     "each list goes where it belongs": async ({ world, ends }) => {
       for (let i = 0; i < 4; i++) await world.do(world.cast.payer, "addGroup", ALICE_ID, "", "", [], []);
-      await ends("payer", "setUsageApiKey", [ALICE_ID, KEY, 0n, 0n, "", "", false, true, false, [2n], [3n], [4n], [5n]], "ok");
+      await ends(
+        "payer",
+        "setUsageApiKey",
+        [ALICE_ID, KEY, 0n, 0n, "", "", false, true, false, [2n], [3n], [4n], [5n]],
+        "ok",
+      );
       const held = [
         [4, 2],
         [5, 3],
@@ -25,7 +32,8 @@ describeFunction("setUsageApiKey", {
         [0, 5],
       ]; // scope, group
       for (const [scope, groupId] of held)
-        for (const other of [2, 3, 4, 5]) expect(await world.manager.hasScope(KEY, must(scope), other)).to.equal(other === groupId);
+        for (const other of [2, 3, 4, 5])
+          expect(await world.manager.hasScope(KEY, must(scope), other)).to.equal(other === groupId);
       for (const [scope, holds] of [
         [1, false],
         [2, false],
@@ -37,7 +45,12 @@ describeFunction("setUsageApiKey", {
     "a group above the last one, in any list: UnknownGroup": async ({ ends }) => {
       for (let list = 0; list < 4; list++) {
         const lists = [0, 1, 2, 3].map((i) => (i === list ? [1n, 2n] : []));
-        await ends("payer", "setUsageApiKey", [ALICE_ID, KEY, 0n, 0n, "", "", false, false, false, ...lists], "UnknownGroup");
+        await ends(
+          "payer",
+          "setUsageApiKey",
+          [ALICE_ID, KEY, 0n, 0n, "", "", false, false, false, ...lists],
+          "UnknownGroup",
+        );
       }
     },
     "a removed group: accepted and dead": async ({ world, ends }) => {
@@ -58,7 +71,12 @@ describeFunction("setUsageApiKey", {
         [5n, 7n, "key"],
         [5n, 7n, "other"],
       ] as const) {
-        await ends("payer", "setUsageApiKey", [ALICE_ID, ALICE_KEY, expiration, balance, name, "", false, false, false, [], [], [], [1n]], "ok");
+        await ends(
+          "payer",
+          "setUsageApiKey",
+          [ALICE_ID, ALICE_KEY, expiration, balance, name, "", false, false, false, [], [], [], [1n]],
+          "ok",
+        );
       }
     },
     "other lists: UsageApiKeyScopesSet alone, nothing of the old ones left": async ({ world, ends }) => {
@@ -76,7 +94,9 @@ describeFunction("setUsageApiKey", {
     await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [1n]), "KeyRevoked");
   },
   "the id of an account, its own or another's: KeyIdTaken": async ({ bobId, ends }) => {
-    for (const id of [ALICE_ID, bobId]) await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, id, []), "KeyIdTaken");
+    for (const id of [ALICE_ID, bobId])
+      await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, id, []), "KeyIdTaken");
   },
-  "another account's key: KeyIdTaken": ({ bobId, ends }) => ends("bob", "setUsageApiKey", executeKey(bobId, ALICE_KEY, []), "KeyIdTaken"),
+  "another account's key: KeyIdTaken": ({ bobId, ends }) =>
+    ends("bob", "setUsageApiKey", executeKey(bobId, ALICE_KEY, []), "KeyIdTaken"),
 });

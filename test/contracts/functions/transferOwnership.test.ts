@@ -10,7 +10,10 @@ describeFunction("transferOwnership", {
     await ends("bob", "updateAccountMetadata", [bobId, "x", ""], "NotAuthorized");
     await ends("carol", "updateAccountMetadata", [bobId, "x", ""], "ok");
   },
-  "of a managed account, by the owner or a payer: it becomes ChainSecured, its usage keys go on": async ({ world, ends }) => {
+  "of a managed account, by the owner or a payer: it becomes ChainSecured, its usage keys go on": async ({
+    world,
+    ends,
+  }) => {
     await ends("payer", "transferOwnership", [ALICE_ID, world.cast.carol.address], "ok");
     expect((await world.manager.getAccount(ALICE_ID)).managed).to.equal(false);
     expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(1), ALICE_PKP)).to.equal(true);

@@ -4,16 +4,24 @@ import type { World } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 const CALL_GAS = 1_000_000;
-const addGroup = ({ manager }: World, id: bigint) => manager.interface.encodeFunctionData("addGroup", [id, "", "", [], []]);
-const removeGroup = ({ manager }: World, groupId: number) => manager.interface.encodeFunctionData("removeGroup", [ALICE_ID, groupId]);
+const addGroup = ({ manager }: World, id: bigint) =>
+  manager.interface.encodeFunctionData("addGroup", [id, "", "", [], []]);
+const removeGroup = ({ manager }: World, groupId: number) =>
+  manager.interface.encodeFunctionData("removeGroup", [ALICE_ID, groupId]);
 
 describeFunction("tryMulticall", {
   "each alone: what fails leaves no trace but an event with its index and its error": async ({ world, bobId }) => {
     const { manager, cast } = world;
     const calls = [addGroup(world, ALICE_ID), removeGroup(world, 9), addGroup(world, bobId), addGroup(world, ALICE_ID)];
-    expect([...(await manager.connect(cast.payer).tryMulticall.staticCall(calls))]).to.deep.equal([true, false, false, true]);
+    expect([...(await manager.connect(cast.payer).tryMulticall.staticCall(calls))]).to.deep.equal([
+      true,
+      false,
+      false,
+      true,
+    ]);
     const sent = await manager.connect(cast.payer).tryMulticall(calls, { gasLimit: 5_000_000 });
-    const reason = (name: "UnknownGroup" | "AccountChainSecured", value: bigint) => manager.interface.encodeErrorResult(name, [value]);
+    const reason = (name: "UnknownGroup" | "AccountChainSecured", value: bigint) =>
+      manager.interface.encodeErrorResult(name, [value]);
     await expect(sent).to.emit(manager, "CallFailed").withArgs(1, reason("UnknownGroup", 9n));
     await expect(sent).to.emit(manager, "CallFailed").withArgs(2, reason("AccountChainSecured", bobId));
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(3n);
@@ -25,7 +33,9 @@ describeFunction("tryMulticall", {
   "bytes that are no call fail alone, with nothing to say": async ({ world }) => {
     const { manager, cast } = world;
     const calls = ["0x", "0x12", "0x12345678", addGroup(world, ALICE_ID).slice(0, 40)];
-    const sent = await manager.connect(cast.payer).tryMulticall([...calls, addGroup(world, ALICE_ID)], { gasLimit: 9_000_000 });
+    const sent = await manager
+      .connect(cast.payer)
+      .tryMulticall([...calls, addGroup(world, ALICE_ID)], { gasLimit: 9_000_000 });
     for (const index of calls.keys()) await expect(sent).to.emit(manager, "CallFailed").withArgs(index, "0x");
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(2n);
   },
@@ -33,7 +43,9 @@ describeFunction("tryMulticall", {
     const { manager, cast } = world;
     for (const name of ["multicall", "tryMulticall"] as const) {
       const inner = manager.interface.encodeFunctionData(name as "multicall", [[addGroup(world, ALICE_ID)]]);
-      await expect(manager.connect(cast.payer).tryMulticall([addGroup(world, ALICE_ID), inner])).to.be.revertedWithCustomError(manager, "NestedBatch");
+      await expect(
+        manager.connect(cast.payer).tryMulticall([addGroup(world, ALICE_ID), inner]),
+      ).to.be.revertedWithCustomError(manager, "NestedBatch");
     }
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(1n);
   },
@@ -55,7 +67,9 @@ describeFunction("tryMulticall", {
     const { manager, cast } = world;
     const members = Array.from({ length: 60 }, (_, i) => BigInt(i + 1));
     const heavy = manager.interface.encodeFunctionData("addGroup", [ALICE_ID, "", "", members, []]);
-    const sent = await manager.connect(cast.payer).tryMulticall([heavy, addGroup(world, ALICE_ID)], { gasLimit: 14_000_000 });
+    const sent = await manager
+      .connect(cast.payer)
+      .tryMulticall([heavy, addGroup(world, ALICE_ID)], { gasLimit: 14_000_000 });
     await expect(sent).to.emit(manager, "CallFailed").withArgs(0, "0x");
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(2n);
   },

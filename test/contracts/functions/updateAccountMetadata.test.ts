@@ -2,7 +2,10 @@ import { ALICE_ID } from "../support/stages";
 import { describeFunction } from "../support/tree";
 
 describeFunction("updateAccountMetadata", {
-  "other strings: changes them": ({ ends }) => ends("payer", "updateAccountMetadata", [ALICE_ID, "other", "text"], "ok"),
-  "the same strings: nothing happens": ({ ends }) => ends("payer", "updateAccountMetadata", [ALICE_ID, "alice", ""], "silent"),
-  "the same bytes, split otherwise: changes them": ({ ends }) => ends("payer", "updateAccountMetadata", [ALICE_ID, "ali", "ce"], "ok"),
+  "other strings: changes them": ({ ends }) =>
+    ends("payer", "updateAccountMetadata", [ALICE_ID, "other", "text"], "ok"),
+  "the same strings: nothing happens": ({ ends }) =>
+    ends("payer", "updateAccountMetadata", [ALICE_ID, "alice", ""], "silent"),
+  "the same bytes, split otherwise: changes them": ({ ends }) =>
+    ends("payer", "updateAccountMetadata", [ALICE_ID, "ali", "ce"], "ok"),
 });

@@ -9,8 +9,12 @@ describeFunction("updateGroup", {
     ends("payer", "updateGroup", [ALICE_ID, 1n, "group", "", [cid(1), cid(1)], [ALICE_PKP]], "silent"),
   "other members: exactly these, an event for each that came or went": async ({ world, ends }) => {
     await ends("payer", "updateGroup", [ALICE_ID, 1n, "group", "", [cid(2), 0n], [ANY_PKP]], "ok");
-    expect((await world.manager.listActionsInGroup(ALICE_ID, 1, 0, 9)).items.map((item) => item.actionHash)).to.deep.equal([0n, cid(2)]);
-    expect((await world.manager.listPkpsInGroup(ALICE_ID, 1, 0, 9)).items.map((item) => item.pkpId)).to.deep.equal([ANY_PKP]);
+    expect(
+      (await world.manager.listActionsInGroup(ALICE_ID, 1, 0, 9)).items.map((item) => item.actionHash),
+    ).to.deep.equal([0n, cid(2)]);
+    expect((await world.manager.listPkpsInGroup(ALICE_ID, 1, 0, 9)).items.map((item) => item.pkpId)).to.deep.equal([
+      ANY_PKP,
+    ]);
   },
   "empty lists: drops every member": async ({ world, ends }) => {
     await world.do(world.cast.payer, "changeGroupMembers", ALICE_ID, 1n, [0n, cid(3)], [], [ANY_PKP], []);
@@ -22,7 +26,9 @@ describeFunction("updateGroup", {
     await world.do(world.cast.payer, "removeAction", ALICE_ID, cid(1));
     await ends("payer", "updateGroup", [ALICE_ID, 1n, "group", "", [], [ALICE_PKP]], "silent");
   },
-  "a PKP that is not the account's: UnknownPkp": ({ ends }) => ends("payer", "updateGroup", [ALICE_ID, 1n, "", "", [], [walletOf("none")]], "UnknownPkp"),
+  "a PKP that is not the account's: UnknownPkp": ({ ends }) =>
+    ends("payer", "updateGroup", [ALICE_ID, 1n, "", "", [], [walletOf("none")]], "UnknownPkp"),
   "group 0: GroupZero": ({ ends }) => ends("payer", "updateGroup", [ALICE_ID, 0n, "", "", [], []], "GroupZero"),
-  "no such group: UnknownGroup": ({ ends }) => ends("payer", "updateGroup", [ALICE_ID, 2n, "", "", [], []], "UnknownGroup"),
+  "no such group: UnknownGroup": ({ ends }) =>
+    ends("payer", "updateGroup", [ALICE_ID, 2n, "", "", [], []], "UnknownGroup"),
 });

@@ -3,8 +3,10 @@ import { number } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("updateUsageApiKeyMetadata", {
-  "other strings: changes them": ({ ends }) => ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, ALICE_KEY, "new", "text"], "ok"),
-  "the same strings: nothing happens": ({ ends }) => ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, ALICE_KEY, "key", ""], "silent"),
+  "other strings: changes them": ({ ends }) =>
+    ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, ALICE_KEY, "new", "text"], "ok"),
+  "the same strings: nothing happens": ({ ends }) =>
+    ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, ALICE_KEY, "key", ""], "silent"),
   "a key never set, of another account, or removed: UnknownUsageKey": async ({ world, bobId, ends }) => {
     await ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, number("none"), "", ""], "UnknownUsageKey");
     await ends("bob", "updateUsageApiKeyMetadata", [bobId, ALICE_KEY, "", ""], "UnknownUsageKey");

@@ -6,7 +6,11 @@ import { packedId } from "./model";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, executeKey, settled } from "./stages";
 import { World, cid, number, walletOf } from "./world";
 
-const SOURCES = ["contracts/interfaces/IAccountCore.sol", "contracts/interfaces/ITwoStepAdmin.sol"];
+const SOURCES = [
+  "contracts/interfaces/IAccountCore.sol",
+  "contracts/interfaces/IApiPayers.sol",
+  "contracts/interfaces/ITwoStepAdmin.sol",
+];
 
 const START = 2_000_000_000; // the page shows times
 const PAYER_DELAY = 7 * 86_400;

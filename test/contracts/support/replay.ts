@@ -39,10 +39,13 @@ const groupOf = (state: State, args: Args) => must(accountOf(state, args).groups
 const keyOf = (state: State, { keyId }: Args) => must(state.keys.get(keyId as bigint));
 
 const handlers: Record<string, (state: State, args: Args) => void> = {
-  AccountCreated: (state, args) => state.accounts.set(args.id as bigint, newAccountState(args.admin as string, args.managed as boolean, labels(args))),
+  AccountCreated: (state, args) =>
+    state.accounts.set(args.id as bigint, newAccountState(args.admin as string, args.managed as boolean, labels(args))),
   AccountUpdated: (state, args) => Object.assign(accountOf(state, args), labels(args)),
-  AccountConvertedToChainSecured: (state, args) => Object.assign(accountOf(state, args), { owner: args.newAdmin, managed: false }),
-  AccountOwnershipTransferred: (state, args) => Object.assign(accountOf(state, args), { owner: args.newOwner, managed: false }),
+  AccountConvertedToChainSecured: (state, args) =>
+    Object.assign(accountOf(state, args), { owner: args.newAdmin, managed: false }),
+  AccountOwnershipTransferred: (state, args) =>
+    Object.assign(accountOf(state, args), { owner: args.newOwner, managed: false }),
 
   UsageApiKeySet: (state, args) => {
     const before = state.keys.get(args.keyId as bigint);
@@ -87,7 +90,8 @@ const handlers: Record<string, (state: State, args: Args) => void> = {
   PkpRemovedFromGroup: (state, args) => groupOf(state, args).pkps.delete(args.pkpId as string),
 
   ActionAdded: (state, args) => accountOf(state, args).actions.set(args.action as bigint, labels(args)),
-  ActionUpdated: (state, args) => Object.assign(must(accountOf(state, args).actions.get(args.action as bigint)), labels(args)),
+  ActionUpdated: (state, args) =>
+    Object.assign(must(accountOf(state, args).actions.get(args.action as bigint)), labels(args)),
   ActionRemoved: (state, args) => removeActionEverywhere(accountOf(state, args), args.action as bigint),
 
   WalletDerivationRegistered: (state, args) => {
@@ -96,7 +100,8 @@ const handlers: Record<string, (state: State, args: Args) => void> = {
     if (path >> 248n === 1n) accountOf(state, args).pkps.set(args.pkpId as string, { ...labels(args), deniedOps: 0n });
   },
   PkpUpdated: (state, args) => Object.assign(must(accountOf(state, args).pkps.get(args.pkpId as string)), labels(args)),
-  PkpOpsSet: (state, args) => Object.assign(must(accountOf(state, args).pkps.get(args.pkpId as string)), { deniedOps: args.deniedOps }),
+  PkpOpsSet: (state, args) =>
+    Object.assign(must(accountOf(state, args).pkps.get(args.pkpId as string)), { deniedOps: args.deniedOps }),
   CallFailed: () => undefined,
 
   AdminProposed: (state, args) => (state.pendingAdmin = args.newAdmin as string),

@@ -1,4 +1,7 @@
-/** Everything the contract remembers, in plain words. Rules live in model.ts; replay.ts fills the same shape from events alone. */
+/**
+ * Everything the contract remembers, in plain words. Rules live in model.ts; replay.ts fills the same shape from events
+ * alone.
+ */
 import { must } from "../../support/must";
 export interface Labels {
   name: string;
@@ -86,7 +89,8 @@ export function revokeEveryKey(state: State, account: AccountState): void {
 }
 
 /** The payers of which this much is true at a time. */
-export const payersAt = (state: State, now: bigint): string[] => [...state.payers].filter(([, from]) => from <= now).map(([payer]) => payer);
+export const payersAt = (state: State, now: bigint): string[] =>
+  [...state.payers].filter(([, from]) => from <= now).map(([payer]) => payer);
 
 /** A scheduled payer of the payers takes the place of the present one when its time has come. */
 export function settleAdminPayer(state: State, now: bigint): void {

@@ -3,7 +3,9 @@ import { staged, type Cast } from "./world";
 import { expect } from "chai";
 
 export interface Context extends Stage {
-  /** Makes a call that must end like this: the error's name, or "ok" with the events the model expects ("silent": none). */
+  /**
+   * Makes a call that must end like this: the error's name, or "ok" with the events the model expects ("silent": none).
+   */
   ends: (who: keyof Cast, name: string, args: readonly unknown[], end: string) => Promise<void>;
 }
 
@@ -12,7 +14,10 @@ export interface Tree {
   [branch: string]: Tree | Leaf;
 }
 
-/** A function's tree: every condition it knows, and what comes of it. Each leaf is a test on a fresh stage. What the door says is in matrix.test.ts. */
+/**
+ * A function's tree: every condition it knows, and what comes of it. Each leaf is a test on a fresh stage. What the
+ * door says is in matrix.test.ts.
+ */
 export function describeFunction(name: string, tree: Tree): void {
   describe(name, () => grow(tree));
 }

@@ -1,7 +1,17 @@
 import { expect } from "chai";
 import type { AccountManager } from "../../../typechain-types";
 import { time } from "@nomicfoundation/hardhat-network-helpers";
-import { ANY_ACTION, ANY_PKP, LISTS, payersAt, type AccountState, type GroupState, type KeyState, type Labels, type State } from "./state";
+import {
+  ANY_ACTION,
+  ANY_PKP,
+  LISTS,
+  payersAt,
+  type AccountState,
+  type GroupState,
+  type KeyState,
+  type Labels,
+  type State,
+} from "./state";
 import { must } from "../../support/must";
 
 const ascending = (set: Iterable<bigint>): bigint[] => [...set].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
@@ -21,7 +31,12 @@ const keyTuple = (id: bigint, key: KeyState): Plain => [
   ...LISTS.map((list) => ascending(key.lists[list])),
 ];
 
-const groupTuple = ([id, group]: [bigint, GroupState]): Plain => [id, ...labels(group), BigInt(group.pkps.size), BigInt(group.actions.size)];
+const groupTuple = ([id, group]: [bigint, GroupState]): Plain => [
+  id,
+  ...labels(group),
+  BigInt(group.pkps.size),
+  BigInt(group.actions.size),
+];
 
 const NO_LABELS: Labels = { name: "", description: "" };
 
@@ -38,19 +53,51 @@ export async function expectViews(manager: AccountManager, state: State): Promis
   for (const [id, key] of state.keys) {
     if (!key.isSet) await expect(manager.getUsageApiKey(id)).to.be.revertedWithCustomError(manager, "UnknownUsageKey");
     expect(await manager.accountOf(id)).to.equal(state.accounts.has(id) ? id : key.accountId);
+    if (!state.accounts.has(id)) await expectKey(manager, state, id, key, now);
   }
 }
 
-async function expectAdminPayer(manager: AccountManager, { adminApiPayer, nextAdminApiPayer: next }: State, now: bigint): Promise<void> {
+/** What a usage key is; an account's own key is asked for with the account. */
+async function expectKey(manager: AccountManager, state: State, id: bigint, key: KeyState, now: bigint): Promise<void> {
+  const { managed, owner, frozen } = must(state.accounts.get(key.accountId));
+  const isLive = key.isSet && (key.expiration === 0n || now < key.expiration);
+  const values = key.isSet ? [key.expiration, key.balance] : [0n, 0n];
+  expect(plain(await manager.getKey(id))).to.deep.equal([
+    key.accountId,
+    false,
+    isLive,
+    managed,
+    owner,
+    ...values,
+    frozen,
+  ]);
+}
+
+async function expectAdminPayer(
+  manager: AccountManager,
+  { adminApiPayer, nextAdminApiPayer: next }: State,
+  now: bigint,
+): Promise<void> {
   const waits = next !== undefined && next.activeFrom > now;
   expect(await manager.adminApiPayer()).to.equal(next === undefined || waits ? adminApiPayer : next.payer);
-  expect(plain(await manager.scheduledAdminApiPayer())).to.deep.equal(waits ? [next.payer, next.activeFrom] : [ANY_PKP, 0n]);
+  expect(plain(await manager.scheduledAdminApiPayer())).to.deep.equal(
+    waits ? [next.payer, next.activeFrom] : [ANY_PKP, 0n],
+  );
 }
 
 async function expectAccount(manager: AccountManager, state: State, id: bigint, account: AccountState): Promise<void> {
   const { owner, managed, groups, actions, pkps, keys, lastGroupId, frozen, paths } = account;
   const counts = [groups.size, actions.size, pkps.size, keys.length].map(BigInt);
-  expect(plain(await manager.getAccount(id))).to.deep.equal([id, owner, managed, ...labels(account), ...counts, lastGroupId, frozen]);
+  expect(plain(await manager.getKey(id))).to.deep.equal([id, true, managed, managed, owner, 0n, 0n, frozen]);
+  expect(plain(await manager.getAccount(id))).to.deep.equal([
+    id,
+    owner,
+    managed,
+    ...labels(account),
+    ...counts,
+    lastGroupId,
+    frozen,
+  ]);
   await expectList(
     (o, l) => manager.listUsageApiKeys(id, o, l),
     keys.map((key) => keyTuple(key, must(state.keys.get(key)))),
@@ -60,7 +107,13 @@ async function expectAccount(manager: AccountManager, state: State, id: bigint, 
     (o, l) => manager.listActions(id, o, l),
     [...actions].map(([action, texts]) => [action, ...labels(texts)]),
   );
-  const pkpTuples = [...pkps].map(([wallet, texts], i) => [BigInt(i + 1), wallet, must(paths.get(wallet)), ...labels(texts), texts.deniedOps]);
+  const pkpTuples = [...pkps].map(([wallet, texts], i) => [
+    BigInt(i + 1),
+    wallet,
+    must(paths.get(wallet)),
+    ...labels(texts),
+    texts.deniedOps,
+  ]);
   for (const [wallet, path] of paths) {
     expect(await manager.getWalletDerivation(id, wallet)).to.equal(path);
     expect(await manager.getWalletDerivation(id + 1n, wallet)).to.equal(0n);
@@ -81,7 +134,10 @@ async function expectAccount(manager: AccountManager, state: State, id: bigint, 
 }
 
 /** The whole list, and the same in two pages. */
-async function expectList(page: (offset: number, limit: number) => Promise<{ items: unknown; total: bigint }>, items: Plain[]): Promise<void> {
+async function expectList(
+  page: (offset: number, limit: number) => Promise<{ items: unknown; total: bigint }>,
+  items: Plain[],
+): Promise<void> {
   const whole = await page(0, 200);
   expect(whole.total).to.equal(BigInt(items.length));
   expect(plain(whole.items)).to.deep.equal(items);

@@ -2,13 +2,12 @@ import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signer
 import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ethers } from "hardhat";
-import type { ContractTransactionReceipt, LogDescription } from "ethers";
+import type { ContractTransactionReceipt, ErrorDescription, LogDescription } from "ethers";
 import type { AccountManager, ERC2771Forwarder } from "../../../typechain-types";
 import { Broken, Model, type Emitted } from "./model";
 import type { State } from "./state";
 import { must } from "../../support/must";
 
-export const NEVER = 0n;
 export const number = (text: string): bigint => BigInt(ethers.id(text));
 export const cid = (i: number): bigint => number(`action ${i}`);
 export const walletOf = (text: string): string => ethers.getAddress(ethers.dataSlice(ethers.id(text), 12));
@@ -27,9 +26,12 @@ export interface Cast {
   stranger: HardhatEthersSigner;
 }
 
-/** The contract, its model, and everybody who calls it. A call is made on both and must end the same way, with the same events. */
+/**
+ * The contract, its model, and everybody who calls it. A call is made on both and must end the same way, with the same
+ * events.
+ */
 export class World {
-  private atStart: State | undefined;
+  #atStart: State | undefined;
 
   private constructor(
     readonly manager: AccountManager,
@@ -50,18 +52,23 @@ export class World {
 
   /** Puts the model back to where it was when this was first called; `staged` puts back the chain. */
   rewind(): void {
-    this.atStart ??= structuredClone(this.model.state);
-    Object.assign(this.model.state, structuredClone(this.atStart));
+    this.#atStart ??= structuredClone(this.model.state);
+    Object.assign(this.model.state, structuredClone(this.#atStart));
   }
 
   /** Says the error that both ended with, or undefined. */
-  async call(sender: HardhatEthersSigner, name: string, args: readonly unknown[], secondsLater = 1): Promise<string | undefined> {
+  async call(
+    sender: HardhatEthersSigner,
+    name: string,
+    args: readonly unknown[],
+    secondsLater = 1,
+  ): Promise<string | undefined> {
     const now = BigInt((await time.latest()) + secondsLater);
     await time.setNextBlockTimestamp(now);
     const expected = predicted(() => this.model.call(sender.address, name, args, now));
-    const actual = await this.send(sender, name, args);
+    const actual = await this.#send(sender, name, args);
     expect(actual, `${name}(${show(args)}) by ${sender.address}`).to.deep.equal(expected);
-    return typeof expected === "string" ? expected : undefined;
+    return expected.error?.[0];
   }
 
   /** As `call`, for what must succeed. */
@@ -69,13 +76,18 @@ export class World {
     expect(await this.call(sender, name, args), name).to.equal(undefined);
   }
 
-  /** The error's name, or the events. */
-  private async send(sender: HardhatEthersSigner, name: string, args: readonly unknown[]): Promise<string | Emitted[]> {
+  async #send(sender: HardhatEthersSigner, name: string, args: readonly unknown[]): Promise<End> {
     try {
       const response = await this.manager.connect(sender).getFunction(name)(...args, { gasLimit: 20_000_000 });
-      return this.decode((await response.wait()) as ContractTransactionReceipt).map((log) => [log.name, ...log.args.toArray(true)]);
+      return {
+        events: this.decode((await response.wait()) as ContractTransactionReceipt).map((log) => [
+          log.name,
+          ...log.args.toArray(true),
+        ]),
+      };
     } catch (error) {
-      return this.errorName(error);
+      const { name: errorName, args: errorArgs } = this.#errorOf(error);
+      return { error: [errorName, ...errorArgs.toArray(true)] };
     }
   }
 
@@ -84,10 +96,14 @@ export class World {
   }
 
   errorName(error: unknown): string {
+    return this.#errorOf(error).name;
+  }
+
+  #errorOf(error: unknown): ErrorDescription {
     const data = /0x[0-9a-f]{8,}/.exec(revertData(error))?.[0];
     const parsed = data ? this.manager.interface.parseError(data) : null;
     if (!parsed) throw error as Error;
-    return parsed.name;
+    return parsed;
   }
 
   async allLogs(): Promise<LogDescription[]> {
@@ -96,11 +112,17 @@ export class World {
   }
 }
 
-function predicted(run: () => Emitted[]): string | Emitted[] {
+/** The typed error with its arguments, or the events. */
+interface End {
+  readonly error?: [name: string, ...args: unknown[]];
+  readonly events?: Emitted[];
+}
+
+function predicted(run: () => Emitted[]): End {
   try {
-    return run();
+    return { events: run() };
   } catch (error) {
-    if (error instanceof Broken) return error.message;
+    if (error instanceof Broken) return { error: [error.message, ...error.args] };
     throw error;
   }
 }
@@ -111,7 +133,8 @@ function revertData(error: unknown): string {
   return typeof data === "string" ? data : (message ?? "");
 }
 
-export const show = (value: unknown): string => JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v));
+export const show = (value: unknown): string =>
+  JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v));
 
 /** `loadFixture` for stages with a world in them: chain and model both start where the fixture left them. */
 export async function staged<T extends { world: World }>(fixture: () => Promise<T>): Promise<T> {

@@ -22,7 +22,14 @@ describe("attack: a relayer that was taken over burns the payers' gas", () => {
   });
   const codeOf = (offer: Partial<GasOffer>): string => {
     try {
-      guard.admit({ payer: 1, nonce: 0, gasLimit: 1_000_000n, maxFeePerGas: 300n * GWEI, maxPriorityFeePerGas: GWEI, ...offer });
+      guard.admit({
+        payer: 1,
+        nonce: 0,
+        gasLimit: 1_000_000n,
+        maxFeePerGas: 300n * GWEI,
+        maxPriorityFeePerGas: GWEI,
+        ...offer,
+      });
       return "admitted";
     } catch (error) {
       return (error as KeywrightError).code;
@@ -42,7 +49,10 @@ describe("attack: a relayer that was taken over burns the payers' gas", () => {
     now += 6_000;
     await guard.ready();
     await Promise.resolve();
-    expect(codeOf({ nonce: 1, maxFeePerGas: 1_000n * GWEI }), "a replacement may outbid what was asked for a while ago").to.equal("admitted");
+    expect(
+      codeOf({ nonce: 1, maxFeePerGas: 1_000n * GWEI }),
+      "a replacement may outbid what was asked for a while ago",
+    ).to.equal("admitted");
     now += 11 * MINUTE_MS;
     await guard.ready();
     expect(codeOf({ nonce: 2, maxFeePerGas: 110n * GWEI })).to.equal("admitted");
@@ -50,7 +60,12 @@ describe("attack: a relayer that was taken over burns the payers' gas", () => {
   });
 
   it("is stopped by the hour's budget, whatever nonces and payers it names, and goes on when the hour has passed", () => {
-    const offer = (nonce: number): Partial<GasOffer> => ({ payer: nonce % 7, nonce, gasLimit: 10_000_000n, maxFeePerGas: 100n * GWEI });
+    const offer = (nonce: number): Partial<GasOffer> => ({
+      payer: nonce % 7,
+      nonce,
+      gasLimit: 10_000_000n,
+      maxFeePerGas: 100n * GWEI,
+    });
     for (let i = 0; i < 10; i++) expect(codeOf(offer(i)), `coin ${i + 1}`).to.equal("admitted");
     expect(codeOf(offer(10))).to.equal("no_payer_available");
     now += 59 * MINUTE_MS;
@@ -60,7 +75,8 @@ describe("attack: a relayer that was taken over burns the payers' gas", () => {
   });
 
   it("counts of the transactions with one nonce only the dearest: one of them can be mined", () => {
-    for (let i = 0; i < 200; i++) expect(codeOf({ gasLimit: 30_000_000n, maxFeePerGas: 300n * GWEI })).to.equal("admitted");
+    for (let i = 0; i < 200; i++)
+      expect(codeOf({ gasLimit: 30_000_000n, maxFeePerGas: 300n * GWEI })).to.equal("admitted");
     expect(codeOf({ nonce: 1, gasLimit: 10_000_000n, maxFeePerGas: 100n * GWEI })).to.equal("admitted");
     expect(codeOf({ nonce: 2, gasLimit: 1n })).to.equal("no_payer_available");
   });

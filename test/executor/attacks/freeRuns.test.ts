@@ -12,16 +12,34 @@ describe("attack: runs that are free because a value throws in the keyholder", (
   const bad: Record<string, [op: string, args: object]> = {
     "half a surrogate pair as a message": ["signMessage", { message: HALF }],
     "half a surrogate pair to encrypt": ["Encrypt", { message: `a${HALF}b` }],
-    "half a surrogate pair in typed data": ["signTypedData", { domain: {}, types: { M: [{ name: "t", type: "string" }] }, message: { t: HALF } }],
-    "half a surrogate pair in a type's name": ["signTypedData", { domain: {}, types: { [HALF]: [{ name: "t", type: "string" }] }, message: { t: "" } }],
+    "half a surrogate pair in typed data": [
+      "signTypedData",
+      { domain: {}, types: { M: [{ name: "t", type: "string" }] }, message: { t: HALF } },
+    ],
+    "half a surrogate pair in a type's name": [
+      "signTypedData",
+      { domain: {}, types: { [HALF]: [{ name: "t", type: "string" }] }, message: { t: "" } },
+    ],
     "half a surrogate pair in the domain": ["signTypedData", { domain: { name: HALF }, types: { M: [] }, message: {} }],
-    "a priority fee above the maximum": ["signTransaction", { transaction: { ...transaction, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 2 } }],
+    "a priority fee above the maximum": [
+      "signTransaction",
+      { transaction: { ...transaction, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 2 } },
+    ],
     "type 0 with maxFeePerGas": ["signTransaction", { transaction: { ...transaction, type: 0, maxFeePerGas: 1 } }],
-    "type 0 with an access list": ["signTransaction", { transaction: { ...transaction, type: 0, gasPrice: 1, accessList: [], maxFeePerGas: 1 } }],
+    "type 0 with an access list": [
+      "signTransaction",
+      { transaction: { ...transaction, type: 0, gasPrice: 1, accessList: [], maxFeePerGas: 1 } },
+    ],
     "type 1 with maxFeePerGas": ["signTransaction", { transaction: { ...transaction, type: 1, maxFeePerGas: 1 } }],
-    "type 2 with a gas price, which would be left out": ["signTransaction", { transaction: { ...transaction, type: 2, gasPrice: 1 } }],
+    "type 2 with a gas price, which would be left out": [
+      "signTransaction",
+      { transaction: { ...transaction, type: 2, gasPrice: 1 } },
+    ],
     "a quantity of 78 digits": ["signTransaction", { transaction: { ...transaction, type: 2, value: "9".repeat(78) } }],
-    "a gas limit of 78 digits": ["signTransaction", { transaction: { ...transaction, type: 2, gasLimit: "9".repeat(78) } }],
+    "a gas limit of 78 digits": [
+      "signTransaction",
+      { transaction: { ...transaction, type: 2, gasLimit: "9".repeat(78) } },
+    ],
     "a chain id too large for the signature of type 0": [
       "signTransaction",
       { transaction: { ...transaction, type: 0, gasPrice: 1, chainId: (2n ** 256n - 1n).toString() } },
@@ -38,12 +56,20 @@ describe("attack: runs that are free because a value throws in the keyholder", (
   }
 
   it("a complaint never repeats more than a few hundred characters of what it is about", async () => {
-    const given = await answer("signTypedData", { pkpId, domain: {}, types: { ["n".repeat(9_000)]: [{ name: 5 }] }, message: {} });
+    const given = await answer("signTypedData", {
+      pkpId,
+      domain: {},
+      types: { ["n".repeat(9_000)]: [{ name: 5 }] },
+      message: {},
+    });
     expect(given.ok ? "" : given.message).to.have.length.within(1, 600);
   });
 
   it("no argument of any shape is our fault", async () => {
-    const text = fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(HALF, "0x", "", "0x00", "9".repeat(78), `0x${"f".repeat(64)}`, "__proto__"));
+    const text = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.constantFrom(HALF, "0x", "", "0x00", "9".repeat(78), `0x${"f".repeat(64)}`, "__proto__"),
+    );
     const value = fc.oneof(
       text,
       fc.integer(),
@@ -52,9 +78,15 @@ describe("attack: runs that are free because a value throws in the keyholder", (
       fc.constant(null),
       fc.object({ key: text, values: [text, fc.integer()], maxDepth: 3 }),
     );
-    const fields = fc.array(fc.record({ name: text, type: fc.oneof(text, fc.constantFrom("string", "uint8", "bytes32", "A", "B[]", "A[2]", "int7")) }), {
-      maxLength: 4,
-    });
+    const fields = fc.array(
+      fc.record({
+        name: text,
+        type: fc.oneof(text, fc.constantFrom("string", "uint8", "bytes32", "A", "B[]", "A[2]", "int7")),
+      }),
+      {
+        maxLength: 4,
+      },
+    );
     const quantity = fc.oneof(fc.maxSafeNat(), fc.constantFrom("0", "1", "9".repeat(78), `0x${"f".repeat(64)}`, "-1"));
     const shaped: Record<string, fc.Arbitrary<object>> = {
       signMessage: fc.record({ message: value }),
@@ -76,9 +108,15 @@ describe("attack: runs that are free because a value throws in the keyholder", (
             maxPriorityFeePerGas: quantity,
             to: fc.oneof(text, fc.constant(transaction.to)),
             data: text,
-            accessList: fc.array(fc.record({ address: fc.oneof(text, fc.constant(transaction.to)), storageKeys: fc.array(text, { maxLength: 2 }) }), {
-              maxLength: 2,
-            }),
+            accessList: fc.array(
+              fc.record({
+                address: fc.oneof(text, fc.constant(transaction.to)),
+                storageKeys: fc.array(text, { maxLength: 2 }),
+              }),
+              {
+                maxLength: 2,
+              },
+            ),
           },
           { requiredKeys: [] },
         ),
@@ -96,7 +134,11 @@ describe("attack: runs that are free because a value throws in the keyholder", (
       getActionPublicKey: fc.record({ ipfsId: value }),
       getActionWalletAddress: fc.record({ ipfsId: value }),
     };
-    const anyCall = fc.oneof(...Object.keys(OP_ARGUMENTS).map((name) => fc.tuple(fc.constant(name), fc.oneof(shaped[name] ?? fc.object(), fc.object()))));
+    const anyCall = fc.oneof(
+      ...Object.keys(OP_ARGUMENTS).map((name) =>
+        fc.tuple(fc.constant(name), fc.oneof(shaped[name] ?? fc.object(), fc.object())),
+      ),
+    );
     await fc.assert(
       fc.asyncProperty(anyCall, fc.boolean(), async ([name, args], withPkp) => {
         // A rejection is what makes a run free.

@@ -41,12 +41,17 @@ describe("attack: bodies by the hundred megabytes", function () {
         open.add(-1);
         bodies.add(-body.length);
         if (body.length === 0) answers.add(-RUN_LIMITS.fetchBytes);
-        return { response: { url, redirected: false, status: 200, statusText: "OK", headers: [] }, body: Buffer.alloc(0) };
+        return {
+          response: { url, redirected: false, status: 200, statusText: "OK", headers: [] },
+          body: Buffer.alloc(0),
+        };
       },
     };
     const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 4, logger: silent, fetcher });
     try {
-      const runs = [UPLOADS, UPLOADS, DOWNLOADS, DOWNLOADS].map((code) => pool.run(jobOf(code, { limits: { wallMs: 40_000 } })));
+      const runs = [UPLOADS, UPLOADS, DOWNLOADS, DOWNLOADS].map((code) =>
+        pool.run(jobOf(code, { limits: { wallMs: 40_000 } })),
+      );
       for (const { error } of await Promise.all(runs)) expect(error, JSON.stringify(error)).to.equal(undefined);
     } finally {
       await pool.close(0);

@@ -16,7 +16,13 @@ describe("attack: runs that together use more memory than there is", function ()
   this.timeout(60_000);
 
   it("the greedy end, who keeps within his share does not", async () => {
-    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 4, logger: silent, fetcher: noFetcher, memoryBytes: 350 * MIB });
+    const pool = await createSandboxPool({
+      limits: RUN_LIMITS,
+      size: 4,
+      logger: silent,
+      fetcher: noFetcher,
+      memoryBytes: 350 * MIB,
+    });
     try {
       const run = (code: string, account: string) => pool.run(jobOf(code, { account, key: account }));
       const greedy = ["a", "b", "c"].map((account) => run(GREEDY, account));

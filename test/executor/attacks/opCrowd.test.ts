@@ -14,7 +14,11 @@ describe("attack: thousands of large ops at once", function () {
     const over = new AbortController();
     let served = 0;
     const attack = Array.from({ length: RUNS * RUN_LIMITS.keyOps }, async () => {
-      const answer = await attacker.ops({ name: "signMessage", args: JSON.stringify({ pkpId: attacker.pkpId, message }), over: over.signal });
+      const answer = await attacker.ops({
+        name: "signMessage",
+        args: JSON.stringify({ pkpId: attacker.pkpId, message }),
+        over: over.signal,
+      });
       if (answer.ok) served++;
     });
     let mostBefore = 0;
@@ -27,7 +31,8 @@ describe("attack: thousands of large ops at once", function () {
       }
     });
     // A machine that is busy with other tests may not have come to the attacker's first op yet.
-    for (let waited = 0; served === 0 && waited < 5_000; waited += 10) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (let waited = 0; served === 0 && waited < 5_000; waited += 10)
+      await new Promise((resolve) => setTimeout(resolve, 10));
     over.abort();
     await Promise.all(attack);
     expect(held, "the loop").to.be.below(50);

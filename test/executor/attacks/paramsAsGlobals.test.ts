@@ -4,7 +4,9 @@ import { responseOf } from "../../support/sandbox";
 
 /** What `approved` is, in code without `main`, when the caller sends it. */
 const seen = (code: string): Promise<unknown> =>
-  responseOf(`${code}; Actions.setResponse({ response: String(approved) });`, { params: { approved: "by the caller" } });
+  responseOf(`${code}; Actions.setResponse({ response: String(approved) });`, {
+    params: { approved: "by the caller" },
+  });
 
 describe("attack: a parameter in place of a variable of the code's own", () => {
   for (const [how, code] of Object.entries({
@@ -26,13 +28,17 @@ describe("attack: a parameter in place of a variable of the code's own", () => {
   });
 
   it("names of functions' own variables, and names nobody declares, are read from the parameters as documented", async () => {
-    expect(await seen("(function () { var approved })(); class A { static { var approved } }")).to.equal("by the caller");
+    expect(await seen("(function () { var approved })(); class A { static { var approved } }")).to.equal(
+      "by the caller",
+    );
     expect(await seen("const f = () => { var approved = 1 }")).to.equal("by the caller");
   });
 
   it("what a script makes global is found in any code, in linear time", () => {
     expect(
-      analyse("var a, { b, c: d = 1, ...e } = {}, [f, [g]] = []; function h(i) { var j } for (var k in {}); try {} catch (l) { var m }").globals.sort(),
+      analyse(
+        "var a, { b, c: d = 1, ...e } = {}, [f, [g]] = []; function h(i) { var j } for (var k in {}); try {} catch (l) { var m }",
+      ).globals.sort(),
     ).to.deep.equal([..."abdefghkm"]);
     expect(analyse("export var a = 1; function b() {}").globals).to.deep.equal([]);
   });

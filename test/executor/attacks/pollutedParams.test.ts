@@ -3,7 +3,8 @@ import { run } from "../../support/sandbox";
 
 /** js_params come from whoever calls; they are data in the guest and nothing in the host. */
 describe("attack: parameters that try to pollute", () => {
-  const outcomeOf = (params: string, code: string) => run(code, { params: JSON.parse(params) as Record<string, unknown> });
+  const outcomeOf = (params: string, code: string) =>
+    run(code, { params: JSON.parse(params) as Record<string, unknown> });
 
   it("`__proto__` stays a field", async () => {
     const outcome = await outcomeOf(

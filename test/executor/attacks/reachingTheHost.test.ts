@@ -4,8 +4,22 @@ import { run, valueOf } from "../../support/sandbox";
 
 describe("attack: reaching the host's objects", () => {
   it("finds none of Node's globals", async () => {
-    const names = ["process", "require", "module", "exports", "__dirname", "Buffer", "global.process", "globalThis.process", "ivm", "prelude", "library"];
-    const found = await valueOf(`[${names.map((name) => `(() => { try { return typeof ${name}; } catch { return "undefined"; } })()`).join(",")}]`);
+    const names = [
+      "process",
+      "require",
+      "module",
+      "exports",
+      "__dirname",
+      "Buffer",
+      "global.process",
+      "globalThis.process",
+      "ivm",
+      "prelude",
+      "library",
+    ];
+    const found = await valueOf(
+      `[${names.map((name) => `(() => { try { return typeof ${name}; } catch { return "undefined"; } })()`).join(",")}]`,
+    );
     expect(found).to.deep.equal(names.map(() => "undefined"));
   });
 
@@ -28,7 +42,8 @@ describe("attack: reaching the host's objects", () => {
       "new URL('http://a')",
     ];
     const escapes = values.map(
-      (value) => `(() => { try { return typeof ${value}.constructor.constructor("return process")(); } catch { return "refused"; } })()`,
+      (value) =>
+        `(() => { try { return typeof ${value}.constructor.constructor("return process")(); } catch { return "refused"; } })()`,
     );
     expect(await valueOf(`[${escapes.join(",")}]`)).to.deep.equal(values.map(() => "refused"));
   });
@@ -119,8 +134,14 @@ describe("attack: reaching the host's objects", () => {
   });
 
   it("cannot reach into another run: nothing outlives an isolate", async () => {
-    await run(`globalThis.left = "behind"; Array.prototype.left = "behind"; Actions.left = 1; async function main() { return 1; }`);
-    expect(await valueOf(`[typeof globalThis.left, typeof [].left, typeof Actions.left]`)).to.deep.equal(["undefined", "undefined", "undefined"]);
+    await run(
+      `globalThis.left = "behind"; Array.prototype.left = "behind"; Actions.left = 1; async function main() { return 1; }`,
+    );
+    expect(await valueOf(`[typeof globalThis.left, typeof [].left, typeof Actions.left]`)).to.deep.equal([
+      "undefined",
+      "undefined",
+      "undefined",
+    ]);
   });
 
   it("cannot replace or extend the abilities it was given", async () => {
@@ -132,6 +153,12 @@ describe("attack: reaching the host's objects", () => {
           try { attempt(); results.push("changed"); } catch { results.push("refused"); }
         return results;
       }`;
-    expect(JSON.parse((await run(code)).response)).to.deep.equal(["refused", "refused", "refused", "refused", "refused"]);
+    expect(JSON.parse((await run(code)).response)).to.deep.equal([
+      "refused",
+      "refused",
+      "refused",
+      "refused",
+      "refused",
+    ]);
   });
 });

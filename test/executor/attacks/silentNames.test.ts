@@ -11,7 +11,14 @@ import { silent } from "../../support/sandbox";
 
 const CODE = "async function main() { return 1; }";
 const nothing = Buffer.alloc(0);
-const request = (url: string): GuestRequest => ({ url, method: "GET", headers: [], redirect: "follow", timeoutMs: 10_000, maxBytes: 1_000 });
+const request = (url: string): GuestRequest => ({
+  url,
+  method: "GET",
+  headers: [],
+  redirect: "follow",
+  timeoutMs: 10_000,
+  maxBytes: 1_000,
+});
 const codeOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => "answered",
@@ -31,7 +38,12 @@ describe("attack: names that never resolve", function () {
     await new Promise<void>((resolve) => nameServer.bind(0, "127.0.0.1", resolve));
     await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
     const at = `localhost:${(gateway.address() as AddressInfo).port}`;
-    fetcher = await createFetcher({ logger: silent, gateways: [`http://${at}`], allowHosts: [at], dnsServers: servers() });
+    fetcher = await createFetcher({
+      logger: silent,
+      gateways: [`http://${at}`],
+      allowHosts: [at],
+      dnsServers: servers(),
+    });
   });
   after(async () => {
     await fetcher.close();
@@ -41,11 +53,17 @@ describe("attack: names that never resolve", function () {
 
   it("hold up neither code from gateways nor a neighbour's fetch, and end after two seconds", async () => {
     const startedAt = performance.now();
-    const attack = Array.from({ length: 50 }, (_, i) => codeOf(fetcher.fetchGuest(request(`http://never-${i}.test/`), nothing, { run: i, lookups: 20 })));
+    const attack = Array.from({ length: 50 }, (_, i) =>
+      codeOf(fetcher.fetchGuest(request(`http://never-${i}.test/`), nothing, { run: i, lookups: 20 })),
+    );
     let hasEnded = false;
     const ended = Promise.all(attack).finally(() => (hasEnded = true));
     expect((await fetcher.fetchCode(await cidOfCode(CODE), 1_000)).toString()).to.equal(CODE);
-    const neighbour = await fetcher.fetchGuest(request(`http://localhost:${(gateway.address() as AddressInfo).port}/`), nothing, { run: 99, lookups: 20 });
+    const neighbour = await fetcher.fetchGuest(
+      request(`http://localhost:${(gateway.address() as AddressInfo).port}/`),
+      nothing,
+      { run: 99, lookups: 20 },
+    );
     expect(neighbour.body.toString()).to.equal(CODE);
     expect(hasEnded, "both were served while the attack was on").to.equal(false);
     expect(new Set(await ended)).to.deep.equal(new Set(["failed"]));

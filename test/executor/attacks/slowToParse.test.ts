@@ -6,7 +6,8 @@ const KILOBYTES = 305_000;
 /** As many different declarations as fit. */
 function declarations(of: (name: string) => string): string {
   const parts: string[] = [];
-  for (let i = 0, length = 0; length < KILOBYTES; i++) length += parts[parts.push(of(`a${i.toString(36)}`)) - 1]?.length ?? 0;
+  for (let i = 0, length = 0; length < KILOBYTES; i++)
+    length += parts[parts.push(of(`a${i.toString(36)}`)) - 1]?.length ?? 0;
   return parts.join("");
 }
 const kinds: Record<string, string> = {
@@ -39,7 +40,12 @@ describe("attack: code that is slow to parse", function () {
   }
 
   it("a name declared twice is still invalid code, said by the engine", async () => {
-    for (const code of ["let a; let a;", "let a; var a;", "function f() { const b = 1; var b; }", "export { nowhere };"]) {
+    for (const code of [
+      "let a; let a;",
+      "let a; var a;",
+      "function f() { const b = 1; var b; }",
+      "export { nowhere };",
+    ]) {
       const { error } = await run(code);
       expect(error?.code, code).to.equal("invalid_code");
     }
@@ -47,7 +53,9 @@ describe("attack: code that is slow to parse", function () {
   });
 
   it("code that takes longer than the limit is ended, and is the caller's to pay for", async () => {
-    const { error, fault, durationMs } = await run("x=[y=>({z:d}),e?.f??g];".repeat(300_000), { limits: { parseMs: 100 } });
+    const { error, fault, durationMs } = await run("x=[y=>({z:d}),e?.f??g];".repeat(300_000), {
+      limits: { parseMs: 100 },
+    });
     expect(error).to.include({ code: "limit_exceeded", message: "the code took longer than 100 ms to parse" });
     expect(fault).to.equal(undefined);
     // Timers may be a fraction of a millisecond early.
@@ -55,7 +63,10 @@ describe("attack: code that is slow to parse", function () {
   });
 
   it("code that is parsed in time may run for as long as it likes", async () => {
-    const outcome = await run("async function main() { await new Promise((resolve) => setTimeout(resolve, 300)); return 1; }", { limits: { parseMs: 250 } });
+    const outcome = await run(
+      "async function main() { await new Promise((resolve) => setTimeout(resolve, 300)); return 1; }",
+      { limits: { parseMs: 250 } },
+    );
     expect(outcome.response, JSON.stringify(outcome)).to.equal("1");
   });
 });

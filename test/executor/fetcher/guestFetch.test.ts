@@ -21,7 +21,12 @@ async function serve(answer: RequestListener): Promise<{ server: Server; port: n
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      seen.push({ method: request.method ?? "", url: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks).toString() });
+      seen.push({
+        method: request.method ?? "",
+        url: request.url ?? "",
+        headers: request.headers,
+        body: Buffer.concat(chunks).toString(),
+      });
       answer(request, response);
     });
   }).listen(0, "127.0.0.1");
@@ -63,8 +68,10 @@ describe("a guest's fetch, through the fetcher process", () => {
     main = await serve((incoming, response) => {
       const [, kind, rest = ""] = (incoming.url ?? "").split("/");
       const target = decodeURIComponent(rest);
-      if (kind === "redirect") return response.writeHead(Number(incoming.headers["x-status"] ?? 302), { location: target }).end();
-      if (kind === "gzip") return response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("a".repeat(Number(rest))));
+      if (kind === "redirect")
+        return response.writeHead(Number(incoming.headers["x-status"] ?? 302), { location: target }).end();
+      if (kind === "gzip")
+        return response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("a".repeat(Number(rest))));
       if (kind === "size") return response.end("a".repeat(Number(rest)));
       if (kind === "hang") return;
       if (kind === "drip") return void setInterval(() => response.write("a"), 50).unref();
@@ -72,7 +79,10 @@ describe("a guest's fetch, through the fetcher process", () => {
     });
     here = `http://127.0.0.1:${main.port}`;
     there = `http://127.0.0.1:${other.port}`;
-    fetcher = await createFetcher({ logger: silent, allowHosts: [`127.0.0.1:${main.port}`, `127.0.0.1:${other.port}`] });
+    fetcher = await createFetcher({
+      logger: silent,
+      allowHosts: [`127.0.0.1:${main.port}`, `127.0.0.1:${other.port}`],
+    });
   });
   after(async () => {
     await fetcher.close();
@@ -103,7 +113,8 @@ describe("a guest's fetch, through the fetcher process", () => {
     const [seen] = main.seen;
     expect(seen).to.include({ method: "PUT", body: "text" });
     expect(seen?.headers).to.include({ "x-own": "1", host: `127.0.0.1:${main.port}`, "content-length": "4" });
-    for (const name of ["proxy-authorization", "upgrade", "expect", "transfer-encoding"]) expect(seen?.headers).to.not.have.property(name);
+    for (const name of ["proxy-authorization", "upgrade", "expect", "transfer-encoding"])
+      expect(seen?.headers).to.not.have.property(name);
   });
 
   it("keeps a header from smuggling another", async () => {
@@ -143,13 +154,17 @@ describe("a guest's fetch, through the fetcher process", () => {
       ];
     };
     it("by any spelling of an address", async () => {
-      for (const url of inside()) expect((await failure(fetcher.fetchGuest(request(url), nothing))).code, url).to.equal("refused");
+      for (const url of inside())
+        expect((await failure(fetcher.fetchGuest(request(url), nothing))).code, url).to.equal("refused");
       expect(forbidden.seen).to.deep.equal([]);
     });
 
     it("by a redirect to any of them", async () => {
       for (const url of inside().map((text) => new URL(text).href))
-        expect((await failure(fetcher.fetchGuest(request(`${here}/redirect/${encodeURIComponent(url)}`), nothing))).code, url).to.equal("refused");
+        expect(
+          (await failure(fetcher.fetchGuest(request(`${here}/redirect/${encodeURIComponent(url)}`), nothing))).code,
+          url,
+        ).to.equal("refused");
       expect(forbidden.seen).to.deep.equal([]);
     });
 
@@ -177,15 +192,25 @@ describe("a guest's fetch, through the fetcher process", () => {
       const asked: string[] = [];
       const resolve = async (host: string) => (
         asked.push(host),
-        ((answers.length > 1 ? answers.shift() : answers[0]) ?? []).map((address) => ({ address, family: address.includes(":") ? 6 : 4 }))
+        ((answers.length > 1 ? answers.shift() : answers[0]) ?? []).map((address) => ({
+          address,
+          family: address.includes(":") ? 6 : 4,
+        }))
       );
       return { asked, resolve };
     };
 
     it("that resolve to an inside address are refused, also when a public one is among them", async () => {
-      for (const addresses of [["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["2606:4700::1", "::1"], ["::ffff:169.254.169.254"]]) {
+      for (const addresses of [
+        ["127.0.0.1"],
+        ["8.8.8.8", "10.0.0.1"],
+        ["2606:4700::1", "::1"],
+        ["::ffff:169.254.169.254"],
+      ]) {
         const { resolve } = resolving(addresses);
-        expect((await failure(exchange(request("http://rebind.test/"), nothing, { ...rules, resolve }))).code).to.equal("refused");
+        expect((await failure(exchange(request("http://rebind.test/"), nothing, { ...rules, resolve }))).code).to.equal(
+          "refused",
+        );
       }
     });
 
@@ -204,7 +229,13 @@ describe("a guest's fetch, through the fetcher process", () => {
     it("are resolved again after a redirect, so that a name that changes is caught", async () => {
       const { asked, resolve } = resolving(["127.0.0.1"], ["169.254.169.254"]);
       const url = `http://first.test:${main.port}/redirect/${encodeURIComponent("http://second.test/")}`;
-      expect((await failure(exchange(request(url), nothing, { allowHosts: [`first.test:${main.port}`], ports: [80], resolve }))).code).to.equal("refused");
+      expect(
+        (
+          await failure(
+            exchange(request(url), nothing, { allowHosts: [`first.test:${main.port}`], ports: [80], resolve }),
+          )
+        ).code,
+      ).to.equal("refused");
       expect(asked).to.deep.equal(["first.test", "second.test"]);
     });
   });
@@ -256,14 +287,23 @@ describe("a guest's fetch, through the fetcher process", () => {
     }
 
     it("are an error or the answer itself when the guest asks for that", async () => {
-      expect((await failure(fetcher.fetchGuest(request(to(there), { redirect: "error" }), nothing))).code).to.equal("refused");
-      expect((await fetcher.fetchGuest(request(to(there), { redirect: "manual" }), nothing)).response.status).to.equal(302);
+      expect((await failure(fetcher.fetchGuest(request(to(there), { redirect: "error" }), nothing))).code).to.equal(
+        "refused",
+      );
+      expect((await fetcher.fetchGuest(request(to(there), { redirect: "manual" }), nothing)).response.status).to.equal(
+        302,
+      );
       expect(other.seen).to.deep.equal([]);
     });
 
     it("end after ten", async () => {
       const endless = await serve((_, response) => response.writeHead(302, { location: "/again" }).end());
-      const error = await failure(exchange(request(`http://127.0.0.1:${endless.port}/`), nothing, { allowHosts: [`127.0.0.1:${endless.port}`], ports: [] }));
+      const error = await failure(
+        exchange(request(`http://127.0.0.1:${endless.port}/`), nothing, {
+          allowHosts: [`127.0.0.1:${endless.port}`],
+          ports: [],
+        }),
+      );
       endless.server.close();
       expect(error.message).to.equal("more than 10 redirects");
       expect(endless.seen).to.have.lengthOf(11);
@@ -274,7 +314,9 @@ describe("a guest's fetch, through the fetcher process", () => {
     it("count bytes after decompression: N passes, N + 1 does not", async () => {
       for (const kind of ["size", "gzip"]) {
         expect((await fetcher.fetchGuest(request(`${here}/${kind}/1000`), nothing)).body).to.have.lengthOf(1_000);
-        expect((await failure(fetcher.fetchGuest(request(`${here}/${kind}/1001`), nothing))).code).to.equal("too_large");
+        expect((await failure(fetcher.fetchGuest(request(`${here}/${kind}/1001`), nothing))).code).to.equal(
+          "too_large",
+        );
       }
     });
 
@@ -288,14 +330,18 @@ describe("a guest's fetch, through the fetcher process", () => {
     for (const kind of ["hang", "drip"]) {
       it(`end an answer that ${kind}s`, async () => {
         const startedAt = Date.now();
-        expect((await failure(fetcher.fetchGuest(request(`${here}/${kind}`, { timeoutMs: 300 }), nothing))).code).to.equal("timed_out");
+        expect(
+          (await failure(fetcher.fetchGuest(request(`${here}/${kind}`, { timeoutMs: 300 }), nothing))).code,
+        ).to.equal("timed_out");
         expect(Date.now() - startedAt).to.be.within(290, 1_500);
       });
     }
 
     it("a cancelled fetch ends at once and closes its connection", async () => {
       const stop = new AbortController();
-      const closed = new Promise((resolve) => main.server.once("request", (incoming) => incoming.socket.once("close", resolve)));
+      const closed = new Promise((resolve) =>
+        main.server.once("request", (incoming) => incoming.socket.once("close", resolve)),
+      );
       const fetching = failure(fetcher.fetchGuest(request(`${here}/hang`), nothing, { signal: stop.signal }));
       setTimeout(() => stop.abort(), 100);
       await fetching;
@@ -306,7 +352,9 @@ describe("a guest's fetch, through the fetcher process", () => {
   it("says in a word why an exchange failed", async () => {
     const closed = await serve(() => undefined);
     closed.server.close();
-    const error = await failure(exchange(request(`http://127.0.0.1:${closed.port}/`), nothing, { allowHosts: ["127.0.0.1"], ports: [] }));
+    const error = await failure(
+      exchange(request(`http://127.0.0.1:${closed.port}/`), nothing, { allowHosts: ["127.0.0.1"], ports: [] }),
+    );
     expect(error).to.include({ code: "failed", message: `127.0.0.1:${closed.port}: the connection was refused` });
   });
 });

@@ -49,7 +49,12 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
 /** The blocks of a file as `ipfs add` makes them. */
 async function blocksOf(content: Uint8Array): Promise<{ cid: string; get(cid: string): Promise<Uint8Array> }> {
   const store = new MemoryBlockstore();
-  const options = { cidVersion: 0 as const, rawLeaves: false, chunker: fixedSize({ chunkSize: 262_144 }), layout: balanced({ maxChildrenPerNode: 174 }) };
+  const options = {
+    cidVersion: 0 as const,
+    rawLeaves: false,
+    chunker: fixedSize({ chunkSize: 262_144 }),
+    layout: balanced({ maxChildrenPerNode: 174 }),
+  };
   let root = "";
   for await (const entry of importer([{ content }], store, options)) root = entry.cid.toString();
   const get = async (cid: string) => {
@@ -121,7 +126,9 @@ describe("code by CID", function () {
     const content = file(1_000);
     const cid = await cidOfCode(content);
     const asked: string[] = [];
-    const kubo = await serve((request, response) => (asked.push(`${request.method} ${request.url}`), response.end(content)));
+    const kubo = await serve(
+      (request, response) => (asked.push(`${request.method} ${request.url}`), response.end(content)),
+    );
     const fetcher = fetcherWith({ kuboRpcUrl: kubo });
     expect((await fetcher.fetchCode(cid, MIB)).equals(content)).to.equal(true);
     expect(asked).to.deep.equal([`POST /api/v0/cat?arg=${cid}`]);
@@ -139,7 +146,9 @@ describe("code by CID", function () {
 
   it("without a source there is none, and the sentence says so", async () => {
     const fetcher = fetcherWith({});
-    const error = (await fetcher.fetchCode(await cidOfCode("x"), MIB).catch((reason: unknown) => reason)) as FetchFailed;
+    const error = (await fetcher
+      .fetchCode(await cidOfCode("x"), MIB)
+      .catch((reason: unknown) => reason)) as FetchFailed;
     expect(error).to.include({ code: "not_found", message: "no source for code by CID is configured" });
   });
 
@@ -162,7 +171,12 @@ describe("code by CID", function () {
 describe("the fetcher process", () => {
   it("gives code, modules and key sets, and refuses as its parts do", async () => {
     const server = await serve((request, response) => response.end(request.url === "/npm/m" ? "module" : "code"));
-    const fetcher = await createFetcher({ logger: silent, gateways: [server], moduleOrigin: `${server}/npm/`, jwksUrls: [`${server}/jwks`] });
+    const fetcher = await createFetcher({
+      logger: silent,
+      gateways: [server],
+      moduleOrigin: `${server}/npm/`,
+      jwksUrls: [`${server}/jwks`],
+    });
     expect((await fetcher.fetchCode(await cidOfCode("code"), 10)).toString()).to.equal("code");
     expect((await fetcher.fetchModule(`${server}/npm/m`, 10)).toString()).to.equal("module");
     expect(await fetcher.fetchJwks(`${server}/jwks`)).to.equal("code");

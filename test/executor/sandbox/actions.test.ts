@@ -4,11 +4,17 @@ import { run, valueOf } from "../../support/sandbox";
 
 describe("the Actions SDK", () => {
   it("is one object under three names", async () => {
-    expect(await valueOf(`Actions === LitActions && Actions === Lit.Actions && Object.isFrozen(Actions) && Object.isFrozen(Lit)`)).to.equal(true);
+    expect(
+      await valueOf(
+        `Actions === LitActions && Actions === Lit.Actions && Object.isFrozen(Actions) && Object.isFrozen(Lit)`,
+      ),
+    ).to.equal(true);
   });
 
   it("has every op the keyholder serves", async () => {
-    expect(await valueOf(`${JSON.stringify(keyOps)}.filter((name) => typeof Actions[name] !== "function")`)).to.deep.equal([]);
+    expect(
+      await valueOf(`${JSON.stringify(keyOps)}.filter((name) => typeof Actions[name] !== "function")`),
+    ).to.deep.equal([]);
   });
 
   it("passes exactly the fields of an op, bigints as text and bytes as hex", async () => {
@@ -23,7 +29,10 @@ describe("the Actions SDK", () => {
     }`;
     expect((await run(code, { ops })).response).to.equal('["0xsigned","0xsigned","0xsigned"]');
     expect(seen.map(({ name, args }) => [name, JSON.parse(args)])).to.deep.equal([
-      ["signTransaction", { pkpId: "0xp", transaction: { value: "100000000000000000000", data: "0x01ff", nested: [{ gas: "1" }] } }],
+      [
+        "signTransaction",
+        { pkpId: "0xp", transaction: { value: "100000000000000000000", data: "0x01ff", nested: [{ gas: "1" }] } },
+      ],
       ["getActionPublicKey", { ipfsId: "Qm" }],
       ["getActionPrivateKey", {}],
     ]);
@@ -63,31 +72,44 @@ describe("the Actions SDK", () => {
     const refusing = (code: string) => () => ({ ok: false as const, code, message: "no group lists it" });
 
     it("is permission_denied when the action lets it pass", async () => {
-      const { error } = await run(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "m" }); }`, {
-        ops: refusing("permission_denied"),
-      });
+      const { error } = await run(
+        `async function main() { await Actions.signMessage({ pkpId: "0x1", message: "m" }); }`,
+        {
+          ops: refusing("permission_denied"),
+        },
+      );
       expect(error).to.include({ code: "permission_denied", message: "no group lists it" });
     });
 
     it("is an ordinary error when the action catches it, with its code", async () => {
       const code = `async function main() { try { await Actions.getPrivateKey({ pkpId: "0x1" }); } catch (error) { return [error instanceof Error, error.code, error.message]; } }`;
-      expect((await run(code, { ops: refusing("permission_denied") })).response).to.equal('[true,"permission_denied","no group lists it"]');
+      expect((await run(code, { ops: refusing("permission_denied") })).response).to.equal(
+        '[true,"permission_denied","no group lists it"]',
+      );
     });
 
     it("cannot be claimed by an action that makes the error up", async () => {
-      const { error } = await run(`async function main() { throw Object.assign(new Error("mine"), { code: "permission_denied" }); }`);
+      const { error } = await run(
+        `async function main() { throw Object.assign(new Error("mine"), { code: "permission_denied" }); }`,
+      );
       expect(error).to.include({ code: "threw", message: "mine" });
     });
 
     it("with any other code is the action's own error", async () => {
-      const { error } = await run(`async function main() { await Actions.signDigest({ pkpId: "0x1", digest: "0x" }); }`, { ops: refusing("invalid_value") });
+      const { error } = await run(
+        `async function main() { await Actions.signDigest({ pkpId: "0x1", digest: "0x" }); }`,
+        { ops: refusing("invalid_value") },
+      );
       expect(error?.code).to.equal("threw");
     });
   });
 
   it("an op the keyholder fails to serve is our fault, and is not explained to the guest", async () => {
     const ops = () => Promise.reject(new Error("the secret internals"));
-    const outcome = await run(`async function main() { try { await Actions.signMessage({ pkpId: "0x1", message: "m" }); } catch {} }`, { ops });
+    const outcome = await run(
+      `async function main() { try { await Actions.signMessage({ pkpId: "0x1", message: "m" }); } catch {} }`,
+      { ops },
+    );
     expect(outcome).to.include({ fault: "ours" });
     expect(outcome.error?.code).to.equal("sandbox_crashed");
     expect(JSON.stringify(outcome)).to.not.contain("secret internals");

@@ -7,7 +7,11 @@ const settled = (): Promise<unknown> => new Promise(setImmediate);
 
 describe("a budget that all runs share", () => {
   it("is never overdrawn, by nobody beyond a share, and whoever waits is served in the end", async () => {
-    const step = fc.record({ account: fc.constantFrom("a", "b", "c"), amount: fc.integer({ min: 1, max: 60 }), leaves: fc.boolean() });
+    const step = fc.record({
+      account: fc.constantFrom("a", "b", "c"),
+      amount: fc.integer({ min: 1, max: 60 }),
+      leaves: fc.boolean(),
+    });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const budget = new Budget({ total: 100, share: 50 });
@@ -18,12 +22,16 @@ describe("a budget that all runs share", () => {
             .to.equal(held.reduce((sum, { amount }) => sum + amount, 0))
             .and.at.most(100);
           for (const one of ["a", "b", "c"])
-            expect(held.filter(({ account }) => account === one).reduce((sum, { amount }) => sum + amount, 0)).to.be.at.most(50);
+            expect(
+              held.filter(({ account }) => account === one).reduce((sum, { amount }) => sum + amount, 0),
+            ).to.be.at.most(50);
         };
         for (const { account, amount, leaves } of steps) {
           const leave = new AbortController();
           waiting++;
-          const taken = budget.take(account, amount, leave.signal).then((release) => void held.push({ account, amount: Math.min(amount, 50), release }));
+          const taken = budget
+            .take(account, amount, leave.signal)
+            .then((release) => void held.push({ account, amount: Math.min(amount, 50), release }));
           taken.catch(() => undefined).finally(() => waiting--);
           if (leaves) leave.abort();
           await settled();
@@ -49,7 +57,8 @@ describe("a budget that all runs share", () => {
     const budget = new Budget({ total: 10, share: 10 });
     const order: string[] = [];
     const first = await budget.take("a", 10);
-    const wait = (account: string): Promise<void> => budget.take(account, 10).then((release) => (order.push(account), release()));
+    const wait = (account: string): Promise<void> =>
+      budget.take(account, 10).then((release) => (order.push(account), release()));
     const all = [wait("a"), wait("a"), wait("b"), wait("a"), wait("c")];
     first();
     await Promise.all(all);

@@ -39,7 +39,10 @@ describe("examples for other chains", () => {
     return JSON.parse(response) as T;
   }
   async function publicKey(curve: string): Promise<Buffer> {
-    const { response } = await runner.run("async function main({ pkpId, curve }) { return Actions.getPublicKey({ pkpId, curve }); }", { curve });
+    const { response } = await runner.run(
+      "async function main({ pkpId, curve }) { return Actions.getPublicKey({ pkpId, curve }); }",
+      { curve },
+    );
     return bytes(JSON.parse(response) as string);
   }
 
@@ -53,9 +56,15 @@ describe("examples for other chains", () => {
       const from = getAddressDecoder().decode(await publicKey("ed25519"));
       const signature = signatures[from];
       if (!signature) throw new Error("the PKP did not sign");
-      expect(await verifySignature(await getPublicKeyFromAddress(from as Address), signature, messageBytes)).to.equal(true);
+      expect(await verifySignature(await getPublicKeyFromAddress(from as Address), signature, messageBytes)).to.equal(
+        true,
+      );
       const message = getCompiledTransactionMessageDecoder().decode(messageBytes);
-      expect(message).to.deep.include({ version: "legacy", staticAccounts: [from, to, "11111111111111111111111111111111"], lifetimeToken: recentBlockhash });
+      expect(message).to.deep.include({
+        version: "legacy",
+        staticAccounts: [from, to, "11111111111111111111111111111111"],
+        lifetimeToken: recentBlockhash,
+      });
       const data = Buffer.alloc(12);
       data.writeUInt32LE(2);
       data.writeBigUInt64LE(5_000n, 4);
@@ -75,9 +84,15 @@ describe("examples for other chains", () => {
     const [scriptPubKey, outputKey] = [payment.output, payment.pubkey];
     if (!scriptPubKey || !outputKey) throw new Error("no output key");
     const coins = [50_000n, 70_000n].map((value, vout) => ({ txid: `${vout + 1}`.repeat(64), vout, value }));
-    const elsewhere = payments.p2wpkh({ hash: Buffer.alloc(20, 7), network: networks.testnet }).output ?? Buffer.alloc(0);
+    const elsewhere =
+      payments.p2wpkh({ hash: Buffer.alloc(20, 7), network: networks.testnet }).output ?? Buffer.alloc(0);
     const { signatures } = await responseOf<{ signatures: string[] }>("taproot-spend.js", {
-      inputs: coins.map(({ txid, vout, value }) => ({ txid, vout, value: String(value), scriptPubKey: `0x${Buffer.from(scriptPubKey).toString("hex")}` })),
+      inputs: coins.map(({ txid, vout, value }) => ({
+        txid,
+        vout,
+        value: String(value),
+        scriptPubKey: `0x${Buffer.from(scriptPubKey).toString("hex")}`,
+      })),
       outputs: [{ value: "119000", scriptPubKey: `0x${Buffer.from(elsewhere).toString("hex")}` }],
     });
     const transaction = new Transaction();
@@ -96,11 +111,19 @@ describe("examples for other chains", () => {
     });
     const psbt = new Psbt({ network: networks.testnet });
     coins.forEach(({ txid, vout, value }) =>
-      psbt.addInput({ hash: txid, index: vout, sequence: 0xfffffffd, witnessUtxo: { script: scriptPubKey, value }, tapInternalKey: payment.internalPubkey }),
+      psbt.addInput({
+        hash: txid,
+        index: vout,
+        sequence: 0xfffffffd,
+        witnessUtxo: { script: scriptPubKey, value },
+        tapInternalKey: payment.internalPubkey,
+      }),
     );
     psbt.addOutput({ script: elsewhere, value: 119_000n });
     signatures.forEach((signature, index) => psbt.updateInput(index, { tapKeySig: bytes(signature) }));
-    expect(psbt.validateSignaturesOfAllInputs((key, digest, signature) => schnorr.verify(signature, digest, key))).to.equal(true);
+    expect(
+      psbt.validateSignaturesOfAllInputs((key, digest, signature) => schnorr.verify(signature, digest, key)),
+    ).to.equal(true);
     expect(psbt.finalizeAllInputs().extractTransaction().virtualSize()).to.be.above(100);
   });
 
@@ -109,9 +132,15 @@ describe("examples for other chains", () => {
     const [x, y] = [key.subarray(1, 33), key.subarray(33)].map((part) => part.toString("base64url"));
     const keys = createLocalJWKSet({ keys: [{ kty: "EC", crv: "P-256", x: x ?? "", y: y ?? "" }] });
     const { token } = await responseOf("issue-token.js", { subject: "ann", audience: "them" });
-    const { payload } = await jwtVerify(token ?? "", keys, { issuer: runner.pkpId, audience: "them", algorithms: ["ES256"] });
+    const { payload } = await jwtVerify(token ?? "", keys, {
+      issuer: runner.pkpId,
+      audience: "them",
+      algorithms: ["ES256"],
+    });
     expect(payload.sub).to.equal("ann");
-    expect((await run("issue-token.js", { subject: "ann", audience: "them", seconds: 9_999 })).error?.message).to.contain("at most 3600 seconds");
+    expect(
+      (await run("issue-token.js", { subject: "ann", audience: "them", seconds: 9_999 })).error?.message,
+    ).to.contain("at most 3600 seconds");
   });
 
   it("the standard actions sign with each key what they are given", async () => {
@@ -122,8 +151,12 @@ describe("examples for other chains", () => {
     };
     const given = `0x${"ab".repeat(32)}`;
     const key = async (curve: string): Promise<string> => `0x${(await publicKey(curve)).toString("hex")}`;
-    expect(nobleVerify("ed25519", await key("ed25519"), await standard("ed25519", { bytes: given }), bytes(given))).to.equal(true);
-    expect(nobleVerify("bip340", await key("bip340"), await standard("schnorr", { digest: given }), bytes(given))).to.equal(true);
+    expect(
+      nobleVerify("ed25519", await key("ed25519"), await standard("ed25519", { bytes: given }), bytes(given)),
+    ).to.equal(true);
+    expect(
+      nobleVerify("bip340", await key("bip340"), await standard("schnorr", { digest: given }), bytes(given)),
+    ).to.equal(true);
     const hash = createHash("sha256").update(bytes(given)).digest();
     expect(nobleVerify("p256", await key("p256"), await standard("p256", { bytes: given }), hash)).to.equal(true);
   });
@@ -131,8 +164,13 @@ describe("examples for other chains", () => {
   it("aptos-message.js signs the wallet's text, and no forged field", async () => {
     const { fullMessage, signature } = await responseOf("aptos-message.js", { application: "app.example", nonce: "7" });
     expect(fullMessage).to.equal("APTOS\napplication: app.example\nmessage: Sign in\nnonce: 7");
-    const key = { key: { kty: "OKP", crv: "Ed25519", x: (await publicKey("ed25519")).toString("base64url") }, format: "jwk" } as const;
+    const key = {
+      key: { kty: "OKP", crv: "Ed25519", x: (await publicKey("ed25519")).toString("base64url") },
+      format: "jwk",
+    } as const;
     expect(verify(null, Buffer.from(fullMessage ?? ""), key, bytes(signature ?? ""))).to.equal(true);
-    expect((await run("aptos-message.js", { application: "a\nnonce: 1", nonce: "7" })).error?.message).to.contain("forge");
+    expect((await run("aptos-message.js", { application: "a\nnonce: 1", nonce: "7" })).error?.message).to.contain(
+      "forge",
+    );
   });
 });

@@ -1,4 +1,7 @@
-/** docs/actions.md and examples/ are true: every snippet with a result is run, every example too, and every name there is has its place on the page. */
+/**
+ * docs/actions.md and examples/ are true: every snippet with a result is run, every example too, and every name there
+ * is has its place on the page.
+ */
 import { expect } from "chai";
 import { ethers } from "ethers";
 import { execFileSync } from "node:child_process";
@@ -17,7 +20,8 @@ const SNIPPET = /```js\n((?:(?!```)[\s\S])*)```\n\n```json\n([\s\S]*?)```/g;
 
 /** Equal, where "abc…" stands for any text that starts so. */
 function matches(actual: unknown, expected: unknown): boolean {
-  if (typeof expected === "string" && expected.endsWith("…")) return typeof actual === "string" && actual.startsWith(expected.slice(0, -1));
+  if (typeof expected === "string" && expected.endsWith("…"))
+    return typeof actual === "string" && actual.startsWith(expected.slice(0, -1));
   if (typeof expected !== "object" || expected === null) return actual === expected;
   if (typeof actual !== "object" || actual === null || Array.isArray(actual) !== Array.isArray(expected)) return false;
   const [a, b] = [Object.entries(actual), Object.entries(expected)];
@@ -56,7 +60,8 @@ describe("docs/actions.md and examples/", function () {
   describe("snippets", () => {
     const snippets = [...page.matchAll(SNIPPET)].map(([, code = "", result = ""]) => ({ code, result }));
     for (const { code, result } of snippets) {
-      const title = code.split("\n").find((line) => line.includes("Actions.") || line.includes("return")) ?? code.slice(0, 60);
+      const title =
+        code.split("\n").find((line) => line.includes("Actions.") || line.includes("return")) ?? code.slice(0, 60);
       it(title.trim(), async () => {
         const params = JSON.parse(/^\/\/ params: (.*)$/m.exec(code)?.[1] ?? "{}") as Record<string, unknown>;
         const outcome = await runner.run(code, params);
@@ -103,7 +108,9 @@ describe("docs/actions.md and examples/", function () {
       "sign-transaction.js": async () => {
         const to = ethers.ZeroAddress;
         expect((await responseOf("sign-transaction.js", { to, valueWei: "100" })).from).to.equal(runner.pkpId);
-        expect((await run("sign-transaction.js", { to, valueWei: String(10n ** 18n) })).error?.message).to.contain("more than this action signs");
+        expect((await run("sign-transaction.js", { to, valueWei: String(10n ** 18n) })).error?.message).to.contain(
+          "more than this action signs",
+        );
       },
       "encrypt-secret.js": async () => {
         const { ciphertext } = await responseOf("encrypt-secret.js", { secret: "key" });
@@ -114,10 +121,14 @@ describe("docs/actions.md and examples/", function () {
         const params = { url: `${origin}/value`, message: "go" };
         const open = await responseOf("gate-on-fetch.js", { ...params, atLeast: 7 });
         expect(ethers.verifyMessage("go", open.signature ?? "")).to.equal(runner.pkpId);
-        expect(await responseOf("gate-on-fetch.js", { ...params, atLeast: 8 })).to.deep.equal({ signed: false, value: 7 });
+        expect(await responseOf("gate-on-fetch.js", { ...params, atLeast: 8 })).to.deep.equal({
+          signed: false,
+          value: 7,
+        });
       },
-      "price-oracle.js": async () => {
-        const ask = (...paths: string[]) => run("price-oracle.js", { pair: "A/B", urls: paths.map((path) => origin + path) });
+      "price-oracle/oracle.js": async () => {
+        const ask = (...paths: string[]) =>
+          run("price-oracle/oracle.js", { pair: "A/B", urls: paths.map((path) => origin + path) });
         const { report, hash, signature } = JSON.parse((await ask("/a", "/b", "/c")).response) as {
           report: { price: string };
           hash: string;
@@ -132,7 +143,10 @@ describe("docs/actions.md and examples/", function () {
         const { statement, signature, address } = await responseOf("action-identity.js", { statement: "s" });
         expect(ethers.verifyMessage(statement ?? "", signature ?? "")).to.equal(address);
         const { cid } = await run("action-identity.js");
-        const elsewhere = await runner.run("async function main({ ipfsId }) { return Actions.getActionWalletAddress({ ipfsId }); }", { ipfsId: cid });
+        const elsewhere = await runner.run(
+          "async function main({ ipfsId }) { return Actions.getActionWalletAddress({ ipfsId }); }",
+          { ipfsId: cid },
+        );
         expect(JSON.parse(elsewhere.response)).to.equal(address);
       },
       "threshold.js": async () => {
@@ -140,7 +154,9 @@ describe("docs/actions.md and examples/", function () {
         const params = { message: "m", amount: 1_000, keepers: keepers.map(({ address }) => address) };
         const met = await responseOf("threshold.js", { ...params, approvals });
         expect(ethers.verifyMessage("m", met.signature ?? "")).to.equal(runner.pkpId);
-        expect(await responseOf("threshold.js", { ...params, approvals: ["0x"], needed: 3 })).to.include({ signed: false });
+        expect(await responseOf("threshold.js", { ...params, approvals: ["0x"], needed: 3 })).to.include({
+          signed: false,
+        });
       },
       "verify-token.js": async () => {
         const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -150,11 +166,17 @@ describe("docs/actions.md and examples/", function () {
         const params = { token, jwk: publicKey.export({ format: "jwk" }), audience: "us" };
         const { subject, signature } = await responseOf("verify-token.js", params);
         expect(ethers.verifyMessage(`login of ${subject}`, signature ?? "")).to.equal(runner.pkpId);
-        expect((await run("verify-token.js", { ...params, audience: "them" })).error?.message).to.equal("the token is not acceptable");
+        expect((await run("verify-token.js", { ...params, audience: "them" })).error?.message).to.equal(
+          "the token is not acceptable",
+        );
       },
       "read-contract.js": async () => {
         const holder = ethers.ZeroAddress;
-        const { statement, signature } = await responseOf("read-contract.js", { rpcUrl: `${origin}/rpc`, token: holder, holder });
+        const { statement, signature } = await responseOf("read-contract.js", {
+          rpcUrl: `${origin}/rpc`,
+          token: holder,
+          holder,
+        });
         expect(statement).to.equal(`${holder} holds 42 TOK at block 9`);
         expect(ethers.verifyMessage(statement ?? "", signature ?? "")).to.equal(runner.pkpId);
       },
@@ -162,9 +184,14 @@ describe("docs/actions.md and examples/", function () {
     for (const [name, check] of Object.entries(checks)) it(`${name} does what it says`, check);
 
     it("are all here and all on the page", () => {
-      const files = readdirSync(join(ROOT, "examples")).filter((name) => name.endsWith(".js"));
+      const files = [
+        ...readdirSync(join(ROOT, "examples")).filter((name) => name.endsWith(".js")),
+        "price-oracle/oracle.js",
+      ];
       const elsewhere = readFileSync(join(__dirname, "curveExamples.test.ts"), "utf8");
-      expect([...Object.keys(checks), ...files.filter((name) => elsewhere.includes(`"${name}"`))].sort()).to.deep.equal(files.sort());
+      expect([...Object.keys(checks), ...files.filter((name) => elsewhere.includes(`"${name}"`))].sort()).to.deep.equal(
+        files.sort(),
+      );
       for (const name of files) expect(page).to.contain(`(../examples/${name})`);
     });
   });
@@ -189,7 +216,8 @@ describe("docs/actions.md and examples/", function () {
     it("prints response, logs, CID, PKP and usage", () => {
       const { code, output } = action("examples/hello.js", "--params", '{"name":"you"}');
       expect(code).to.equal(0);
-      for (const part of [`"greeting": "Hello, you!"`, "greeting you", "CID    Qm", "PKP    0x", "usage  "]) expect(output).to.contain(part);
+      for (const part of [`"greeting": "Hello, you!"`, "greeting you", "CID    Qm", "PKP    0x", "usage  "])
+        expect(output).to.contain(part);
     });
 
     it("exits with 1 when the action fails and with 2 when it is used wrongly", () => {
@@ -208,7 +236,8 @@ describe("docs/actions.md and examples/", function () {
     });
 
     it("keeps its keys for a seed", () => {
-      const once = () => (JSON.parse(action("examples/hello.js", "--seed", "s", "--json").output) as { pkp_id: string }).pkp_id;
+      const once = () =>
+        (JSON.parse(action("examples/hello.js", "--seed", "s", "--json").output) as { pkp_id: string }).pkp_id;
       expect(once()).to.equal(once());
     });
   });
@@ -219,10 +248,16 @@ function answerRpc(request: IncomingMessage, response: ServerResponse): void {
   const chunks: Buffer[] = [];
   request.on("data", (chunk: Buffer) => chunks.push(chunk));
   request.on("end", () => {
-    const calls = [JSON.parse(Buffer.concat(chunks).toString()) as unknown].flat() as { id: number; method: string; params: [{ data?: string }] }[];
+    const calls = [JSON.parse(Buffer.concat(chunks).toString()) as unknown].flat() as {
+      id: number;
+      method: string;
+      params: [{ data?: string }];
+    }[];
     const coder = ethers.AbiCoder.defaultAbiCoder();
     const results = calls.map(({ id, method, params }) => {
-      const call = params[0]?.data?.startsWith("0x70a08231") ? coder.encode(["uint256"], [42]) : coder.encode(["string"], ["TOK"]);
+      const call = params[0]?.data?.startsWith("0x70a08231")
+        ? coder.encode(["uint256"], [42])
+        : coder.encode(["string"], ["TOK"]);
       const result = { eth_chainId: "0x1", eth_blockNumber: "0x9", eth_call: call }[method];
       return { jsonrpc: "2.0", id, result };
     });

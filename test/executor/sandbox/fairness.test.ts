@@ -9,46 +9,60 @@ import { jobOf, noFetcher, silent } from "../../support/sandbox";
 
 describe("the fair queue", () => {
   it("keeps every promise through any history of arrivals, ends and withdrawals", () => {
-    const step = fc.record({ kind: fc.constantFrom("add", "add", "take", "done", "remove"), account: fc.constantFrom("a", "b", "c") });
+    const step = fc.record({
+      kind: fc.constantFrom("add", "add", "take", "done", "remove"),
+      account: fc.constantFrom("a", "b", "c"),
+    });
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 12 }), fc.array(step, { maxLength: 200 }), (slots, capacity, steps) => {
-        const queue = new FairQueue<{ account: string; id: number }>({ slots, capacity });
-        const waiting: { account: string; id: number }[] = [];
-        const running: { account: string; id: number }[] = [];
-        const of = (list: { account: string }[], account: string) => list.filter((item) => item.account === account).length;
-        const act: Record<string, (account: string, id: number) => void> = {
-          add(account, id) {
-            const isFull = waiting.length >= capacity || of(waiting, account) >= Math.max(1, Math.floor(capacity / 2));
-            const item = { account, id };
-            if (isFull) expect(() => queue.add(account, item)).to.throw(QueueFull);
-            else (queue.add(account, item), waiting.push(item));
-          },
-          take() {
-            const item = queue.take();
-            const mayRun = waiting.filter(({ account }) => running.length < slots && of(running, account) < Math.max(1, Math.floor(slots / 2)));
-            if (!item) return expect(mayRun).to.deep.equal([]);
-            expect(
-              mayRun.find(({ account }) => account === item.account),
-              "its account's oldest",
-            ).to.equal(item);
-            waiting.splice(waiting.indexOf(item), 1);
-            running.push(item);
-          },
-          done(account) {
-            const at = running.findIndex((item) => item.account === account);
-            if (at !== -1) (running.splice(at, 1), queue.done(account, 10));
-          },
-          remove(account) {
-            const item = waiting.find((other) => other.account === account);
-            if (item) (waiting.splice(waiting.indexOf(item), 1), expect(queue.remove(account, item)).to.equal(true));
-            else expect(queue.remove(account, { account, id: -1 })).to.equal(false);
-          },
-        };
-        steps.forEach(({ kind, account }, id) => {
-          act[kind]?.(account, id);
-          expect([queue.waiting, queue.running]).to.deep.equal([waiting.length, running.length]);
-        });
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 1, max: 12 }),
+        fc.array(step, { maxLength: 200 }),
+        (slots, capacity, steps) => {
+          const queue = new FairQueue<{ account: string; id: number }>({ slots, capacity });
+          const waiting: { account: string; id: number }[] = [];
+          const running: { account: string; id: number }[] = [];
+          const of = (list: { account: string }[], account: string) =>
+            list.filter((item) => item.account === account).length;
+          const act: Record<string, (account: string, id: number) => void> = {
+            add(account, id) {
+              const isFull =
+                waiting.length >= capacity || of(waiting, account) >= Math.max(1, Math.floor(capacity / 2));
+              const item = { account, id };
+              if (isFull) expect(() => queue.add(account, item)).to.throw(QueueFull);
+              else (queue.add(account, item), waiting.push(item));
+            },
+            take() {
+              const item = queue.take();
+              const share = (account: string) =>
+                Math.max(1, Math.floor((slots - (running.length - of(running, account))) / 2));
+              const mayRun = waiting.filter(
+                ({ account }) => running.length < slots && of(running, account) < share(account),
+              );
+              if (!item) return expect(mayRun).to.deep.equal([]);
+              expect(
+                mayRun.find(({ account }) => account === item.account),
+                "its account's oldest",
+              ).to.equal(item);
+              waiting.splice(waiting.indexOf(item), 1);
+              running.push(item);
+            },
+            done(account) {
+              const at = running.findIndex((item) => item.account === account);
+              if (at !== -1) (running.splice(at, 1), queue.done(account, 10));
+            },
+            remove(account) {
+              const item = waiting.find((other) => other.account === account);
+              if (item) (waiting.splice(waiting.indexOf(item), 1), expect(queue.remove(account, item)).to.equal(true));
+              else expect(queue.remove(account, { account, id: -1 })).to.equal(false);
+            },
+          };
+          steps.forEach(({ kind, account }, id) => {
+            act[kind]?.(account, id);
+            expect([queue.waiting, queue.running]).to.deep.equal([waiting.length, running.length]);
+          });
+        },
+      ),
       { seed: SEED, numRuns: count(200, 5_000) },
     );
   });
@@ -60,6 +74,21 @@ describe("the fair queue", () => {
     queue.add("quiet", "quiet0");
     expect(queue.take(), "the second slot is not the flood's").to.equal("quiet0");
   });
+
+  for (const slots of [4, 8, 64]) {
+    it(`lets two accounts that never end hold less than ${slots} slots, whoever began: a third starts at once`, () => {
+      const queue = new FairQueue<string>({ slots, capacity: 1_000 });
+      for (let i = 0; i < 2 * slots; i++) for (const flood of ["one", "two"]) queue.add(flood, flood);
+      const running: string[] = [];
+      for (let item = queue.take(); item !== undefined; item = queue.take()) running.push(item);
+      expect(running.length).to.be.below(slots);
+      // One of them ends all of its runs, and the other takes what it can.
+      for (const flood of running.filter((item) => item === "one")) queue.done(flood, 10);
+      while (queue.take() !== undefined);
+      queue.add("quiet", "quiet");
+      expect(queue.take()).to.equal("quiet");
+    });
+  }
 
   it("says when to come back, between 1 and 60 seconds", () => {
     const queue = new FairQueue<number>({ slots: 1, capacity: 2 });
@@ -74,11 +103,18 @@ describe("a pool under load", function () {
   this.timeout(20_000);
   let pool: SandboxPool;
   beforeEach(async () => {
-    pool = await createSandboxPool({ limits: RUN_LIMITS, size: 2, queueCapacity: 8, logger: silent, fetcher: noFetcher });
+    pool = await createSandboxPool({
+      limits: RUN_LIMITS,
+      size: 2,
+      queueCapacity: 8,
+      logger: silent,
+      fetcher: noFetcher,
+    });
   });
   afterEach(() => pool.close(0));
 
-  const sleeping = (ms: number) => `async function main() { await new Promise((resolve) => setTimeout(resolve, ${ms})); }`;
+  const sleeping = (ms: number) =>
+    `async function main() { await new Promise((resolve) => setTimeout(resolve, ${ms})); }`;
   const settled = (promise: Promise<unknown>) =>
     promise.then(
       () => "done",
@@ -107,7 +143,9 @@ describe("a pool under load", function () {
   it("a cancelled request leaves the queue, or ends its run and frees the slot", async () => {
     const inQueue = new AbortController();
     const inRun = new AbortController();
-    const running = settled(pool.run(jobOf("for (;;);", { signal: inRun.signal, onStarted: () => setTimeout(() => inRun.abort(), 100) })));
+    const running = settled(
+      pool.run(jobOf("for (;;);", { signal: inRun.signal, onStarted: () => setTimeout(() => inRun.abort(), 100) })),
+    );
     const queued = settled(pool.run(jobOf(sleeping(1), { signal: inQueue.signal })));
     expect(pool.stats().queued).to.equal(1);
     inQueue.abort();
@@ -120,7 +158,9 @@ describe("a pool under load", function () {
 
   it("a signal that was aborted before runs nothing", async () => {
     let started = false;
-    const error = await pool.run(jobOf("1", { signal: AbortSignal.abort(), onStarted: () => (started = true) })).catch((reason: unknown) => reason);
+    const error = await pool
+      .run(jobOf("1", { signal: AbortSignal.abort(), onStarted: () => (started = true) }))
+      .catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(RunCancelled);
     expect(started).to.equal(false);
   });

@@ -22,7 +22,10 @@ function read(bytes: Buffer, cuts: number[] = [], caps?: FrameCaps): { frames: F
 
 describe("frames", () => {
   it("arrive whole and in order, however the bytes are cut", () => {
-    const messages = fc.array(fc.record({ header: fc.dictionary(fc.string(), fc.jsonValue()), payload: fc.uint8Array({ maxLength: 50 }) }), { maxLength: 8 });
+    const messages = fc.array(
+      fc.record({ header: fc.dictionary(fc.string(), fc.jsonValue()), payload: fc.uint8Array({ maxLength: 50 }) }),
+      { maxLength: 8 },
+    );
     fc.assert(
       fc.property(messages, fc.array(fc.nat(10_000), { maxLength: 20 }), (sent, cuts) => {
         const bytes = Buffer.concat(sent.map(({ header, payload }) => encodeFrame(header, Buffer.from(payload))));
@@ -49,13 +52,21 @@ describe("frames", () => {
       [0, 11],
       [0xffffffff, 0xffffffff],
     ] as const) {
-      const { frames, violations } = read(Buffer.concat([prefix(lengths), encodeFrame({}, Buffer.alloc(0))]), [8], caps);
+      const { frames, violations } = read(
+        Buffer.concat([prefix(lengths), encodeFrame({}, Buffer.alloc(0))]),
+        [8],
+        caps,
+      );
       expect([frames.length, violations]).to.deep.equal([0, ["a frame is too large"]]);
     }
   });
 
   it("that are not JSON end the conversation once", () => {
-    const bytes = Buffer.concat([encodeFrame({ fine: 1 }), Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0x7b]), encodeFrame({ late: 1 })]);
+    const bytes = Buffer.concat([
+      encodeFrame({ fine: 1 }),
+      Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0x7b]),
+      encodeFrame({ late: 1 }),
+    ]);
     const { frames, violations } = read(bytes);
     expect(frames.map(({ header }) => header)).to.deep.equal([{ fine: 1 }]);
     expect(violations).to.have.lengthOf(1);
@@ -73,7 +84,9 @@ describe("frames", () => {
       { turn },
     );
     const large = (n: number): Buffer => encodeFrame({ n, text: "x".repeat(20_000) });
-    stream.write(Buffer.concat([encodeFrame({ n: 1 }), large(2), encodeFrame({ n: 3 }), large(4), encodeFrame({ n: 5 })]));
+    stream.write(
+      Buffer.concat([encodeFrame({ n: 1 }), large(2), encodeFrame({ n: 3 }), large(4), encodeFrame({ n: 5 })]),
+    );
     await new Promise(setImmediate);
     expect([seen, grants.length, stream.isPaused()]).to.deep.equal([[1], 1, true]);
     stream.write(encodeFrame({ n: 6 }));

@@ -45,18 +45,30 @@ describe("imports", () => {
   };
 
   it("a specifier of any length is the author's to mend, never a fault of ours", async () => {
-    const outcome = await here(`import "lib@1.2.3/${"x".repeat(3_000)}#sha384-${"A".repeat(64)}";\nasync function main() {}`);
+    const outcome = await here(
+      `import "lib@1.2.3/${"x".repeat(3_000)}#sha384-${"A".repeat(64)}";\nasync function main() {}`,
+    );
     refused(outcome, "at most 2048 characters");
     expect(outcome.fault).to.equal(undefined);
   });
 
   it("an exact version with its hash is fetched, checked and there for main", async () => {
     const specifier = publish("lib@1.2.3", "export const twice = (n) => n * 2; export default 'lib';");
-    const outcome = await here(`import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), Actions.showImportDetails()]; }`);
+    const outcome = await here(
+      `import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), Actions.showImportDetails()]; }`,
+    );
     expect(JSON.parse(outcome.response)).to.deep.equal([
       "lib",
       42,
-      [{ specifier, url: `${ORIGIN}lib@1.2.3/+esm`, integrity: specifier.split("#")[1], hash: specifier.split("#")[1], bytes: 56 }],
+      [
+        {
+          specifier,
+          url: `${ORIGIN}lib@1.2.3/+esm`,
+          integrity: specifier.split("#")[1],
+          hash: specifier.split("#")[1],
+          bytes: 56,
+        },
+      ],
     ]);
     expect(outcome.logs).to.contain("lib@1.2.3");
   });
@@ -64,7 +76,9 @@ describe("imports", () => {
   it("a module is fetched once, whoever imports it later", async () => {
     const specifier = publish("once@1.0.0", "export default 1;");
     for (const key of ["a", "b"])
-      expect((await pool.run(jobOf(`import one from "${specifier}"; function main() { return one; }`, { key }))).response).to.equal("1");
+      expect(
+        (await pool.run(jobOf(`import one from "${specifier}"; function main() { return one; }`, { key }))).response,
+      ).to.equal("1");
     expect(fetched).to.have.lengthOf(1);
   });
 
@@ -81,7 +95,10 @@ describe("imports", () => {
   });
 
   it("bytes of another hash are refused, and the true hash is told", async () => {
-    const specifier = publish("lib@3.0.0", "export default 'changed';").replace(/#.*/, `#${hashOf("export default 'original';")}`);
+    const specifier = publish("lib@3.0.0", "export default 'changed';").replace(
+      /#.*/,
+      `#${hashOf("export default 'original';")}`,
+    );
     refused(await here(`import x from "${specifier}";`), hashOf("export default 'changed';"));
   });
 
@@ -107,7 +124,11 @@ describe("imports", () => {
     });
   }
 
-  for (const nested of [`import "/npm/other@1.0.0/+esm"`, `import "https://modules.test/npm/other@1.0.0/+esm"`, `export * from "./other.js"`]) {
+  for (const nested of [
+    `import "/npm/other@1.0.0/+esm"`,
+    `import "https://modules.test/npm/other@1.0.0/+esm"`,
+    `export * from "./other.js"`,
+  ]) {
     it(`a module that has "${nested}" is refused, naming it`, async () => {
       const specifier = publish(`nested${nested.length}@1.0.0`, `${nested};`);
       refused(await here(`import x from "${specifier}";`), "must be self-contained");

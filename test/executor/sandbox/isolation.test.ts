@@ -18,7 +18,11 @@ const options = { limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetche
 async function asChild(script: string): Promise<string> {
   await findWalls();
   const drop = "process.setgroups([61999]); process.setgid(61999); process.setuid(61999);";
-  const { process: child } = startConfined(["-e", drop + script], { filter: "child", withoutNetwork: true, reads: [] }, "pipe");
+  const { process: child } = startConfined(
+    ["-e", drop + script],
+    { filter: "child", withoutNetwork: true, reads: [] },
+    "pipe",
+  );
   let output = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));
   return new Promise((resolve) => child.once("close", (code) => resolve(output.trim() || `ended with code ${code}`)));
@@ -44,10 +48,15 @@ describe("isolation of children", function () {
     const development = await createSandboxPool({ ...options, secretPaths: [secret] });
     const { level } = development.stats();
     await development.close(0);
-    const production = await createSandboxPool({ ...options, secretPaths: [secret], requireFullIsolation: true }).catch((error: unknown) => error);
+    const production = await createSandboxPool({ ...options, secretPaths: [secret], requireFullIsolation: true }).catch(
+      (error: unknown) => error,
+    );
     expect(level.level).to.not.equal("full");
     expect(level.missing).to.include(`children can open ${secret}`);
-    expect(production).to.be.instanceOf(IsolationTooWeak).with.property("message").that.contains(`children can open ${secret}`);
+    expect(production)
+      .to.be.instanceOf(IsolationTooWeak)
+      .with.property("message")
+      .that.contains(`children can open ${secret}`);
   });
 
   it("a root key file and a socket of the keyholder are out of reach", async function () {
@@ -65,7 +74,11 @@ describe("isolation of children", function () {
   const attempts: [string, string, RegExp][] = [
     ["reads the keyholder's memory", `fs.openSync("/proc/" + process.ppid + "/mem")`, /EACCES|EPERM/],
     ["finds the keyholder", `fs.readFileSync("/proc/${process.pid}/status")`, /ENOENT/],
-    ["reads the environment of what started it", `fs.readFileSync("/proc/" + process.ppid + "/environ")`, /EACCES|EPERM/],
+    [
+      "reads the environment of what started it",
+      `fs.readFileSync("/proc/" + process.ppid + "/environ")`,
+      /EACCES|EPERM/,
+    ],
     ["lists the open files of what started it", `fs.readdirSync("/proc/" + process.ppid + "/fd")`, /EACCES|EPERM/],
     ["signals what started it", `process.kill(process.ppid, 0)`, /EPERM/],
     ["reads /etc/shadow", `fs.readFileSync("/etc/shadow")`, /ENOENT|EACCES/],

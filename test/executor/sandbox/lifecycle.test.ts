@@ -119,7 +119,10 @@ describe("the life of children", function () {
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     const alive = children.filter((pid) => {
       try {
-        return process.kill(pid, 0) && !execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).includes("Z");
+        return (
+          process.kill(pid, 0) &&
+          !execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).includes("Z")
+        );
       } catch {
         return false;
       }

@@ -17,7 +17,10 @@ const fetcher: Fetcher = {
   fetchGuest: async ({ url, maxBytes }) => {
     const size = Number(new URL(url).pathname.slice(1));
     if (size > maxBytes) throw new FetchFailed("too_large", `the answer is larger than ${maxBytes} bytes`);
-    return { response: { url, redirected: false, status: 200, statusText: "OK", headers: [] }, body: Buffer.alloc(size, "a") };
+    return {
+      response: { url, redirected: false, status: 200, statusText: "OK", headers: [] },
+      body: Buffer.alloc(size, "a"),
+    };
   },
   fetchModule: async () => MODULE,
 };
@@ -31,7 +34,8 @@ describe("limits of a run", function () {
   after(() => pool.close(0));
 
   const here = (code: string, options?: RunOptions): Promise<RunOutcome> => pool.run(jobOf(code, options));
-  const passes = (outcome: RunOutcome) => expect(outcome.error, JSON.stringify(outcome).slice(0, 300)).to.equal(undefined);
+  const passes = (outcome: RunOutcome) =>
+    expect(outcome.error, JSON.stringify(outcome).slice(0, 300)).to.equal(undefined);
   const fails = (outcome: RunOutcome, code: string, message: string | RegExp) => {
     expect(outcome.error?.code, JSON.stringify(outcome).slice(0, 300)).to.equal(code);
     expect(outcome.error?.message).to.match(new RegExp(message));
@@ -39,7 +43,8 @@ describe("limits of a run", function () {
   };
 
   it("wallMs: a run within it passes, one beyond it is timed_out, both within half a second of it", async () => {
-    const sleep = (ms: number) => `async function main() { await new Promise((resolve) => setTimeout(resolve, ${ms})); }`;
+    const sleep = (ms: number) =>
+      `async function main() { await new Promise((resolve) => setTimeout(resolve, ${ms})); }`;
     passes(await here(sleep(200), { limits: { wallMs: 700 } }));
     const late = await here(sleep(5_000), { limits: { wallMs: 700 } });
     fails(late, "timed_out", "longer than its time limit");
@@ -55,7 +60,8 @@ describe("limits of a run", function () {
   });
 
   it("responseBytes: counted as UTF-8 of the JSON", async () => {
-    const text = (length: number, unit = "a") => `async function main() { return ${JSON.stringify(unit)}.repeat(${length}); }`;
+    const text = (length: number, unit = "a") =>
+      `async function main() { return ${JSON.stringify(unit)}.repeat(${length}); }`;
     passes(await here(text(RUN_LIMITS.responseBytes - 2)));
     fails(await here(text(RUN_LIMITS.responseBytes - 1)), "response_too_large", "102401");
     passes(await here(text((RUN_LIMITS.responseBytes - 2) / 2, "é")));
@@ -63,7 +69,8 @@ describe("limits of a run", function () {
   });
 
   it("logsBytes: a log of exactly the limit passes; one byte more ends the run and keeps the limit's worth", async () => {
-    const log = (length: number) => `console.log("a".repeat(${length / 2} - 1)); console.log("é".repeat(${length / 4} - 1) + "b");`;
+    const log = (length: number) =>
+      `console.log("a".repeat(${length / 2} - 1)); console.log("é".repeat(${length / 4} - 1) + "b");`;
     const whole = await here(log(RUN_LIMITS.logsBytes));
     passes(whole);
     expect(Buffer.byteLength(whole.logs)).to.equal(RUN_LIMITS.logsBytes);
@@ -73,7 +80,8 @@ describe("limits of a run", function () {
   });
 
   it("fetches", async () => {
-    const code = (count: number) => `async function main() { for (let i = 0; i < ${count}; i++) await fetch("http://a.test/1"); return ${count}; }`;
+    const code = (count: number) =>
+      `async function main() { for (let i = 0; i < ${count}; i++) await fetch("http://a.test/1"); return ${count}; }`;
     passes(await here(code(RUN_LIMITS.fetches)));
     fails(await here(code(RUN_LIMITS.fetches + 1)), "limit_exceeded", `more than ${RUN_LIMITS.fetches} fetches`);
   });
@@ -84,7 +92,8 @@ describe("limits of a run", function () {
   });
 
   it("fetchBytes: bodies both ways", async () => {
-    const get = (size: number) => `async function main() { return (await (await fetch("http://a.test/${size}")).text()).length; }`;
+    const get = (size: number) =>
+      `async function main() { return (await (await fetch("http://a.test/${size}")).text()).length; }`;
     expect((await here(get(RUN_LIMITS.fetchBytes))).response).to.equal(String(RUN_LIMITS.fetchBytes));
     fails(await here(get(RUN_LIMITS.fetchBytes + 1)), "limit_exceeded", "larger than 10485760 bytes");
     const post = (size: number) =>
@@ -99,22 +108,33 @@ describe("limits of a run", function () {
     const code = (count: number) =>
       `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.Encrypt({ pkpId: "0x1", message: "" }) : Actions.signMessage({ pkpId: "0x1", message: "m" })); }`;
     passes(await here(code(RUN_LIMITS.keyOps), { ops: answerAll }));
-    fails(await here(code(RUN_LIMITS.keyOps + 1), { ops: answerAll }), "limit_exceeded", `more than ${RUN_LIMITS.keyOps} key`);
+    fails(
+      await here(code(RUN_LIMITS.keyOps + 1), { ops: answerAll }),
+      "limit_exceeded",
+      `more than ${RUN_LIMITS.keyOps} key`,
+    );
   });
 
   it("privateKeyReads", async () => {
     const code = (count: number) =>
       `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.getLitActionPrivateKey() : Actions.getPrivateKey({ pkpId: "0x1" })); }`;
     passes(await here(code(RUN_LIMITS.privateKeyReads), { ops: answerAll }));
-    fails(await here(code(RUN_LIMITS.privateKeyReads + 1), { ops: answerAll }), "limit_exceeded", `more than ${RUN_LIMITS.privateKeyReads} private key reads`);
+    fails(
+      await here(code(RUN_LIMITS.privateKeyReads + 1), { ops: answerAll }),
+      "limit_exceeded",
+      `more than ${RUN_LIMITS.privateKeyReads} private key reads`,
+    );
   });
 
   it("an op beyond its count is not served at all", async () => {
     let served = 0;
     const ops = () => (served++, answerAll());
-    await here(`async function main() { await Promise.all(Array.from({ length: 500 }, () => Actions.getPrivateKey({ pkpId: "0x1" }).catch(() => 0))); }`, {
-      ops,
-    });
+    await here(
+      `async function main() { await Promise.all(Array.from({ length: 500 }, () => Actions.getPrivateKey({ pkpId: "0x1" }).catch(() => 0))); }`,
+      {
+        ops,
+      },
+    );
     expect(served).to.equal(RUN_LIMITS.privateKeyReads);
   });
 
@@ -126,7 +146,8 @@ describe("limits of a run", function () {
   });
 
   it("arguments of an op: a mebibyte passes, more is refused before it leaves the sandbox", async () => {
-    const code = (length: number) => `async function main() { return Actions.signMessage({ pkpId: "0x1", message: "m".repeat(${length}) }); }`;
+    const code = (length: number) =>
+      `async function main() { return Actions.signMessage({ pkpId: "0x1", message: "m".repeat(${length}) }); }`;
     const frame = JSON.stringify({ pkpId: "0x1", message: "" }).length;
     passes(await here(code(MIB - frame), { ops: answerAll }));
     fails(await here(code(MIB - frame + 1), { ops: answerAll }), "threw", "larger than 1 MiB");
@@ -136,18 +157,25 @@ describe("limits of a run", function () {
     const padding = `//${"x".repeat(RUN_LIMITS.codeBytes - 100)}\n`;
     passes(await here(`${padding}async function main() { return 1; }`));
     const params = { text: "x".repeat(RUN_LIMITS.paramsBytes - 20) };
-    expect((await here(`async function main({ text }) { return text.length; }`, { params })).response).to.equal(String(params.text.length));
+    expect((await here(`async function main({ text }) { return text.length; }`, { params })).response).to.equal(
+      String(params.text.length),
+    );
   });
 
   it("holds what the deployment sets, not only the defaults", async () => {
     const limits: Partial<RunLimits> = { fetches: 1, keyOps: 0, responseBytes: 10 };
     fails(
-      await here(`async function main() { await fetch("http://a.test/1"); await fetch("http://a.test/1"); }`, { limits }),
+      await here(`async function main() { await fetch("http://a.test/1"); await fetch("http://a.test/1"); }`, {
+        limits,
+      }),
       "limit_exceeded",
       "more than 1 fetches",
     );
     fails(
-      await here(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "" }); }`, { limits, ops: answerAll }),
+      await here(`async function main() { await Actions.signMessage({ pkpId: "0x1", message: "" }); }`, {
+        limits,
+        ops: answerAll,
+      }),
       "limit_exceeded",
       "more than 0 key",
     );

@@ -1,7 +1,14 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { totalmem } from "node:os";
-import { childrenFor, memoryLimitBytes, memoryOfChildren, privateBytes, slotsFor, toEnd } from "../../../executor/sandbox/memory";
+import {
+  childrenFor,
+  memoryLimitBytes,
+  memoryOfChildren,
+  privateBytes,
+  slotsFor,
+  toEnd,
+} from "../../../executor/sandbox/memory";
 import { SEED, count } from "../../support/counts";
 
 const GIB = 2 ** 30;
@@ -37,10 +44,12 @@ describe("the memory of all children", () => {
           400,
           4,
         );
-        const left = (list: readonly number[], from: number): number => list.slice(from).reduce((sum, each) => sum + each, 0);
+        const left = (list: readonly number[], from: number): number =>
+          list.slice(from).reduce((sum, each) => sum + each, 0);
         const after = left(idle, over.idle.length) + left(busy, 0);
         expect(over.idle).to.deep.equal(idle.slice(0, over.idle.length).map((_, i) => i));
-        if (over.idle.length > 0) expect(after + (idle[over.idle.length - 1] ?? 0), "no more than needed").to.be.above(400);
+        if (over.idle.length > 0)
+          expect(after + (idle[over.idle.length - 1] ?? 0), "no more than needed").to.be.above(400);
         expect(over.busy === undefined).to.equal(after <= 400);
         if (over.busy !== undefined) {
           expect(busy[over.busy])

@@ -6,7 +6,9 @@ describe("running an action", () => {
     const values: unknown[] = [42, "42", "", 0, false, true, null, [1, [2]], { a: { b: null } }, "ünï😀", 1.5e300];
     for (const value of values) {
       it(`keeps ${JSON.stringify(value)} as it is`, async () => {
-        expect(await responseOf(`async function main({ value }) { return value; }`, { params: { value } })).to.deep.equal(value);
+        expect(
+          await responseOf(`async function main({ value }) { return value; }`, { params: { value } }),
+        ).to.deep.equal(value);
       });
     }
 
@@ -18,7 +20,9 @@ describe("running an action", () => {
 
     it("may be set instead of returned, and the last one set counts", async () => {
       expect(
-        await responseOf(`async function main() { Actions.setResponse({ response: "1" }); Actions.setResponse({ response: { two: 2 } }); }`),
+        await responseOf(
+          `async function main() { Actions.setResponse({ response: "1" }); Actions.setResponse({ response: { two: 2 } }); }`,
+        ),
       ).to.deep.equal({ two: 2 });
     });
 
@@ -27,7 +31,10 @@ describe("running an action", () => {
     });
 
     it("must be JSON: a bigint or a cycle is the action's error, and says so", async () => {
-      for (const code of [`async function main() { return 1n; }`, `async function main() { const a = {}; a.a = a; return a; }`]) {
+      for (const code of [
+        `async function main() { return 1n; }`,
+        `async function main() { const a = {}; a.a = a; return a; }`,
+      ]) {
         const { error } = await run(code);
         expect(error).to.include({ code: "threw" });
         expect(error?.message).to.contain("the response is not JSON");
@@ -72,7 +79,9 @@ describe("running an action", () => {
 
   describe("errors", () => {
     it("an error thrown keeps its logs, name, message and line", async () => {
-      const outcome = await run(`console.log("first");\nasync function main() {\n  console.log("second");\n  throw new TypeError("no good");\n}`);
+      const outcome = await run(
+        `console.log("first");\nasync function main() {\n  console.log("second");\n  throw new TypeError("no good");\n}`,
+      );
       expect(outcome.logs).to.equal("first\nsecond\n");
       expect(outcome.response).to.equal("null");
       expect(outcome.error).to.include({ code: "threw", message: "TypeError: no good" });
@@ -106,7 +115,8 @@ describe("running an action", () => {
     ];
     for (const value of oddities) {
       it(`throwing ${value} is an error like any other`, async () => {
-        for (const code of [`throw ${value};`, `async function main() { throw ${value}; }`]) expect((await run(code)).error?.code).to.equal("threw");
+        for (const code of [`throw ${value};`, `async function main() { throw ${value}; }`])
+          expect((await run(code)).error?.code).to.equal("threw");
       });
     }
   });
@@ -120,7 +130,9 @@ describe("running an action", () => {
     });
 
     it("survive values that throw when they are looked at", async () => {
-      const { logs, error } = await run(`console.log(new Proxy({}, { ownKeys() { throw 1; }, get() { throw 2; } })); console.log("after");`);
+      const { logs, error } = await run(
+        `console.log(new Proxy({}, { ownKeys() { throw 1; }, get() { throw 2; } })); console.log("after");`,
+      );
       expect(error).to.equal(undefined);
       expect(logs.endsWith("after\n")).to.equal(true);
     });
@@ -131,6 +143,17 @@ describe("running an action", () => {
     });
   });
 
+  it("reaches the outside only once its permission is known", async () => {
+    const code = `async function main() {
+      let came = "nothing";
+      fetch("https://example.com").then(() => (came = "an answer"), () => (came = "a refusal"));
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return came;
+    }`;
+    expect(await responseOf(code)).to.equal("a refusal");
+    expect(await responseOf(code, { permitted: () => new Promise(() => {}) })).to.equal("nothing");
+  });
+
   it("ends when main settles: leftover timers and ops do not hold it", async () => {
     const started = Date.now();
     const code = `async function main() { setInterval(() => console.log("tick"), 1); setTimeout(() => {}, 60_000); Actions.signMessage({ pkpId: "0x1", message: "m" }); return "done"; }`;
@@ -139,12 +162,16 @@ describe("running an action", () => {
   });
 
   it("measures execution, not waiting", async () => {
-    const { durationMs } = await run(`async function main() { await new Promise((resolve) => setTimeout(resolve, 100)); }`);
+    const { durationMs } = await run(
+      `async function main() { await new Promise((resolve) => setTimeout(resolve, 100)); }`,
+    );
     expect(durationMs).to.be.within(95, 2_000);
   });
 
   it("sees no clock finer than a millisecond", async () => {
-    expect(await responseOf(`async function main() { return [performance.now(), Date.now()].every(Number.isInteger); }`)).to.equal(true);
+    expect(
+      await responseOf(`async function main() { return [performance.now(), Date.now()].every(Number.isInteger); }`),
+    ).to.equal(true);
   });
 
   it("gets answers of ops with their types", async () => {

@@ -33,9 +33,13 @@ describe("secrets of an action", function () {
     ];
     for (const [i, end] of ends.entries()) {
       const ops =
-        i % 2 === 0 ? () => Promise.reject(new Error("the chain cannot be read")) : () => ({ ok: false as const, code: "permission_denied", message: "no" });
+        i % 2 === 0
+          ? () => Promise.reject(new Error("the chain cannot be read"))
+          : () => ({ ok: false as const, code: "permission_denied", message: "no" });
       const code = `async function main(params) { ${use} ${end} }`;
-      const { logs } = await pool.run(jobOf(code, { params: { secret: CANARY }, account: CANARY, key: CANARY, limits: { wallMs: 1_000 }, ops }));
+      const { logs } = await pool.run(
+        jobOf(code, { params: { secret: CANARY }, account: CANARY, key: CANARY, limits: { wallMs: 1_000 }, ops }),
+      );
       expect(logs, end).to.contain(CANARY);
     }
     await pool.run(jobOf(`const broken = "${CANARY}" +;`, { params: { secret: CANARY } }));

@@ -40,7 +40,13 @@ function session(options: RunOptions = {}): { puppet: Puppet; outcome: RunSessio
   return { puppet, outcome: running.outcome };
 }
 
-const op = (name: string, args: unknown, call = 1): FromChild => ({ type: "op", run: RUN, call, name, args: JSON.stringify(args) });
+const op = (name: string, args: unknown, call = 1): FromChild => ({
+  type: "op",
+  run: RUN,
+  call,
+  name,
+  args: JSON.stringify(args),
+});
 
 describe("a child that was taken over", () => {
   it("cannot end or fill another run", async () => {
@@ -83,7 +89,9 @@ describe("a child that was taken over", () => {
 
   it("is not answered any more once its run is over", async () => {
     let answer: (() => void) | undefined;
-    const { puppet, outcome } = session({ ops: () => new Promise((resolve) => (answer = () => resolve({ ok: true, value: '"secret"' }))) });
+    const { puppet, outcome } = session({
+      ops: () => new Promise((resolve) => (answer = () => resolve({ ok: true, value: '"secret"' }))),
+    });
     puppet.says(op("getPrivateKey", {}));
     await new Promise((resolve) => setImmediate(resolve));
     puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
@@ -121,6 +129,9 @@ describe("a child that was taken over", () => {
     await new Promise((resolve) => setImmediate(resolve));
     puppet.says({ type: "end", run: RUN }, Buffer.from("1"));
     await outcome;
-    expect(puppet.heard.filter((message) => message.type === "answer").map((message) => message.ok)).to.deep.equal([false, false]);
+    expect(puppet.heard.filter((message) => message.type === "answer").map((message) => message.ok)).to.deep.equal([
+      false,
+      false,
+    ]);
   });
 });

@@ -22,7 +22,8 @@ describe("the key tripwire", () => {
   const atOnce = (): Promise<void> => Promise.resolve();
 
   it("finds any key in any of its forms, wherever it stands", async () => {
-    const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map((array) => Buffer.from(array));
+    const bytes = (length: number) =>
+      fc.uint8Array({ minLength: length, maxLength: length }).map((array) => Buffer.from(array));
     const around = fc.uint8Array({ maxLength: 5 }).map((array) => Buffer.from(array));
     await fc.assert(
       fc.asyncProperty(bytes(32), around, around, fc.string(), fc.string(), async (key, before, after, left, right) => {
@@ -39,7 +40,11 @@ describe("the key tripwire", () => {
         for (const form of forms) if (!(await tripwire.isIn([`${left}${form}${right}`], atOnce))) return false;
         return tripwire.isIn([inside], atOnce);
       }),
-      { seed: SEED, numRuns: count(200, 5_000), examples: [[Buffer.from(`${"00".repeat(27)}7fe0000000`, "hex"), Buffer.alloc(0), Buffer.alloc(0), "%", ""]] },
+      {
+        seed: SEED,
+        numRuns: count(200, 5_000),
+        examples: [[Buffer.from(`${"00".repeat(27)}7fe0000000`, "hex"), Buffer.alloc(0), Buffer.alloc(0), "%", ""]],
+      },
     );
   });
 
@@ -72,9 +77,21 @@ describe("the key tripwire", () => {
     const tripwire = watching(KEY);
     let looked = 0;
     tripwire.isIn = async () => (looked++, false);
-    const fetcher = { ...noFetcher, checkGuest: () => Promise.reject(new FetchFailed("refused", "127.0.0.1 is not a public address")) };
-    const fetches = new RunFetches(1, jobOf(""), { fetcher, budgets: new FetchBudgets() }, tripwire, new AbortController().signal);
-    const answer = await fetches.serve({ url: "http://127.0.0.1/", method: "POST", redirect: "follow", headers: [] }, Buffer.alloc(1_000));
+    const fetcher = {
+      ...noFetcher,
+      checkGuest: () => Promise.reject(new FetchFailed("refused", "127.0.0.1 is not a public address")),
+    };
+    const fetches = new RunFetches(
+      1,
+      jobOf(""),
+      { fetcher, budgets: new FetchBudgets() },
+      tripwire,
+      new AbortController().signal,
+    );
+    const answer = await fetches.serve(
+      { url: "http://127.0.0.1/", method: "POST", redirect: "follow", headers: [] },
+      Buffer.alloc(1_000),
+    );
     expect([answer.ok, looked]).to.deep.equal([false, 0]);
   });
 
@@ -82,7 +99,10 @@ describe("the key tripwire", () => {
     const tripwire = watching(KEY);
     const others = fc.uint8Array({ minLength: 32, maxLength: 64 }).map((array) => Buffer.from(array));
     await fc.assert(
-      fc.asyncProperty(others, async (other) => !(await tripwire.isIn([other.toString("hex"), other.toString("base64"), other], atOnce))),
+      fc.asyncProperty(
+        others,
+        async (other) => !(await tripwire.isIn([other.toString("hex"), other.toString("base64"), other], atOnce)),
+      ),
       { seed: SEED, numRuns: count(200, 5_000) },
     );
     expect(await tripwire.isIn([undefined, "", KEY.slice(0, -1)], atOnce)).to.equal(false);
@@ -90,7 +110,11 @@ describe("the key tripwire", () => {
   });
 
   describe("in a run that was given a key", () => {
-    const ops = (call: OpCall) => ({ ok: true as const, value: JSON.stringify(KEY), exposes: call.name === "getPrivateKey" ? [KEY] : [] });
+    const ops = (call: OpCall) => ({
+      ok: true as const,
+      value: JSON.stringify(KEY),
+      exposes: call.name === "getPrivateKey" ? [KEY] : [],
+    });
     const read = `const key = await Actions.getPrivateKey({ pkpId: "0x1" });`;
     const b64 = raw.toString("base64");
 
@@ -121,13 +145,19 @@ describe("the key tripwire", () => {
     }
 
     it("a run that only uses its key is not disturbed", async () => {
-      const outcome = await run(`async function main() { ${read} console.log("used"); return new ethers.Wallet(key).address; }`, { ops });
+      const outcome = await run(
+        `async function main() { ${read} console.log("used"); return new ethers.Wallet(key).address; }`,
+        { ops },
+      );
       expect(outcome.error).to.equal(undefined);
       expect(outcome.logs).to.equal("used\n");
     });
 
     it("an end by force is watched, too", async () => {
-      const outcome = await run(`async function main() { ${read} console.log(key); for (;;); }`, { ops, limits: { wallMs: 300 } });
+      const outcome = await run(`async function main() { ${read} console.log(key); for (;;); }`, {
+        ops,
+        limits: { wallMs: 300 },
+      });
       expect(outcome).to.deep.include({ logs: "" });
       expect(outcome.error?.code).to.equal("key_exposed");
     });

@@ -1,10 +1,25 @@
-/** Every formula of the transparency endpoints, computed from outside with nothing but hashes, against what the executor answers over the guest-agent double. */
+/**
+ * Every formula of the transparency endpoints, computed from outside with nothing but hashes, against what the executor
+ * answers over the guest-agent double.
+ */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";
 import { attest } from "../../../executor/tee";
-import { attestationReportData, replayRegister, runtimeEventDigest, runtimeEventDigestJson } from "../../../protocol/attestation";
-import { CHAIN_ID, CONTRACT, configDocument, readEvidence, startAttestedService, type AttestedService } from "../../support/attestedService";
+import {
+  attestationReportData,
+  replayRegister,
+  runtimeEventDigest,
+  runtimeEventDigestJson,
+} from "../../../protocol/attestation";
+import {
+  CHAIN_ID,
+  CONTRACT,
+  configDocument,
+  readEvidence,
+  startAttestedService,
+  type AttestedService,
+} from "../../support/attestedService";
 import { SEED } from "../../support/counts";
 
 const sha = (algorithm: string, ...parts: (Buffer | string)[]): Buffer =>
@@ -47,7 +62,12 @@ describe("what an attestation says, computed with nothing but hashes", () => {
     const answer: { quote: string; event_log: string } = await get("/attestation");
     expect(sha("sha256", info.tcb_info.app_compose).toString("hex")).to.equal(info.compose_hash);
     const events = logOf(answer).filter(({ imr }) => imr === 3);
-    expect(events.map(({ event }) => event)).to.include.members(["app-id", "compose-hash", "instance-id", "key-provider"]);
+    expect(events.map(({ event }) => event)).to.include.members([
+      "app-id",
+      "compose-hash",
+      "instance-id",
+      "key-provider",
+    ]);
     expect(events.find(({ event }) => event === "compose-hash")?.event_payload).to.equal(info.compose_hash);
     let register: Buffer = Buffer.alloc(48);
     for (const { event, event_payload } of events) {
@@ -62,7 +82,8 @@ describe("what an attestation says, computed with nothing but hashes", () => {
 
   it("run-time events leave their digest empty; the reader computes it", async () => {
     const answer: { event_log: string } = await get("/attestation");
-    for (const { event_type, digest } of logOf(answer)) expect(digest).to.have.length(event_type === 0x08000001 ? 0 : 96);
+    for (const { event_type, digest } of logOf(answer))
+      expect(digest).to.have.length(event_type === 0x08000001 ? 0 : 96);
   });
 
   it("without a nonce the report data is zero", async () => {
@@ -94,7 +115,13 @@ describe("what an attestation says, computed with nothing but hashes", () => {
       const nonce = "5a".repeat(32);
       const pemFile = `${secure.evidenceDir}/cert-localhost.pem`;
       const answer = await attest(secure.tee, { config: secure.config, tlsCertFile: pemFile }, { nonce });
-      const expected = sha("sha512", "attest/v1", hex(nonce), secure.evidences.leafDigest, sha("sha256", jcs(secure.config)));
+      const expected = sha(
+        "sha512",
+        "attest/v1",
+        hex(nonce),
+        secure.evidences.leafDigest,
+        sha("sha256", jcs(secure.config)),
+      );
       expect(answer.report_data).to.equal(expected.toString("hex"));
       expect(answer.tls_leaf_sha256).to.equal(secure.evidences.leafDigest.toString("hex"));
       const missing = await attest(secure.tee, { config: secure.config, tlsCertFile: `${pemFile}.not-yet` }, { nonce });
@@ -127,7 +154,12 @@ describe("what an attestation says, computed with nothing but hashes", () => {
 
   it("every input of the report data changes it", () => {
     const base = { nonce: Buffer.alloc(16), tlsLeafDigest: Buffer.alloc(32, 1), config: { a: 1 } };
-    const all = [base, { ...base, nonce: Buffer.alloc(17) }, { ...base, tlsLeafDigest: Buffer.alloc(32, 2) }, { ...base, config: { a: 2 } }];
+    const all = [
+      base,
+      { ...base, nonce: Buffer.alloc(17) },
+      { ...base, tlsLeafDigest: Buffer.alloc(32, 2) },
+      { ...base, config: { a: 2 } },
+    ];
     expect(new Set(all.map((facts) => attestationReportData(facts).toString("hex"))).size).to.equal(all.length);
   });
 
@@ -136,7 +168,9 @@ describe("what an attestation says, computed with nothing but hashes", () => {
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (config) => {
         const turned = Object.fromEntries(Object.entries(config).reverse());
         const nonce = Buffer.alloc(16);
-        expect(attestationReportData({ nonce, config }).equals(attestationReportData({ nonce, config: turned }))).to.equal(true);
+        expect(
+          attestationReportData({ nonce, config }).equals(attestationReportData({ nonce, config: turned })),
+        ).to.equal(true);
       }),
       { seed: SEED, numRuns: 100 },
     );

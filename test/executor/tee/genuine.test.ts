@@ -25,7 +25,12 @@ describe("a quote that says whether the TEE is real", () => {
 
   /** The agent's quotes with one byte changed on the way. */
   const withByteChanged = (at: number): TeeSource => ({
-    ...({ kind: "dstack", rootKey: () => tee.rootKey(), info: () => tee.info(), close: async () => undefined } as const),
+    ...({
+      kind: "dstack",
+      rootKey: () => tee.rootKey(),
+      info: () => tee.info(),
+      close: async () => undefined,
+    } as const),
     quote: async (reportData) => {
       const answer = await tee.quote(reportData);
       const bytes = Buffer.from(answer.quote, "hex");
@@ -54,13 +59,18 @@ describe("a quote that says whether the TEE is real", () => {
     "the quoting enclave's signature": QE_REPORT_AT + 384,
   })) {
     it(`refuses a quote with one bit of ${name} changed`, async () => {
-      expect(await failureOf(requireGenuineQuote(withByteChanged(at), agent.platform.rootDer))).to.be.instanceOf(TeeError);
+      expect(await failureOf(requireGenuineQuote(withByteChanged(at), agent.platform.rootDer))).to.be.instanceOf(
+        TeeError,
+      );
     });
   }
 
   it("refuses an agent that gives the same canned quote whatever it is asked", async () => {
     const canned = await tee.quote(Buffer.alloc(64, 1));
-    const simulator: TeeSource = { ...withByteChanged(0), quote: async () => Promise.reject(new Error(`not your report data: ${canned.quote.length}`)) };
+    const simulator: TeeSource = {
+      ...withByteChanged(0),
+      quote: async () => Promise.reject(new Error(`not your report data: ${canned.quote.length}`)),
+    };
     expect(await failureOf(requireGenuineQuote(simulator, agent.platform.rootDer)))
       .to.be.instanceOf(TeeError)
       .with.property("message")

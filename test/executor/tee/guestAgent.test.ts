@@ -118,7 +118,12 @@ describe("the keyholder and a guest agent that misbehaves", () => {
   }
 
   it("answers 503 to info of the wrong shape", async () => {
-    for (const body of [{}, { tcb_info: "{}" }, { tcb_info: "no json" }, { app_id: 1, tcb_info: JSON.stringify({ app_compose: 7 }) }]) {
+    for (const body of [
+      {},
+      { tcb_info: "{}" },
+      { tcb_info: "no json" },
+      { app_id: 1, tcb_info: JSON.stringify({ app_compose: 7 }) },
+    ]) {
       fault = answering(json(body));
       expect(((await failureOf(tee.info())) as KeywrightError).code).to.equal("attestation_unavailable");
     }
@@ -130,7 +135,9 @@ describe("the keyholder and a guest agent that misbehaves", () => {
     try {
       expect((await good.quote(Buffer.alloc(64, 1))).quote).to.have.length.above(1264);
       await double.stop();
-      expect(((await failureOf(good.quote(Buffer.alloc(64, 2)))) as KeywrightError).code).to.equal("attestation_unavailable");
+      expect(((await failureOf(good.quote(Buffer.alloc(64, 2)))) as KeywrightError).code).to.equal(
+        "attestation_unavailable",
+      );
       const again = await startGuestAgentDouble({ socketPath: double.socketPath });
       expect((await good.quote(Buffer.alloc(64, 3))).quote).to.contain("03".repeat(64));
       await again.stop();
@@ -143,7 +150,9 @@ describe("the keyholder and a guest agent that misbehaves", () => {
     const double = await startGuestAgentDouble({ socketPath: join(directory, "crowd.sock") });
     const crowd = openTee({ kind: "simulated", endpoint: double.socketPath });
     try {
-      const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, index) => crowd.quote(Buffer.alloc(64, index + 1))));
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 100 }, (_, index) => crowd.quote(Buffer.alloc(64, index + 1))),
+      );
       const served = outcomes.filter(({ status }) => status === "fulfilled");
       expect(served.length).to.equal(32);
       expect((await crowd.quote(Buffer.alloc(64, 200))).quote).to.contain("c8".repeat(64));
@@ -160,7 +169,10 @@ describe("the process that speaks to the guest agent", () => {
 
   it("speaks to an agent over the network as well, which development may use", async () => {
     const double = await startGuestAgentDouble({ socketPath: join(directory, "agent.sock") });
-    const wire = createServer((socket) => void socket.pipe(connect(double.socketPath)).pipe(socket)).listen(0, "127.0.0.1");
+    const wire = createServer((socket) => void socket.pipe(connect(double.socketPath)).pipe(socket)).listen(
+      0,
+      "127.0.0.1",
+    );
     await once(wire, "listening");
     const tee = openTee({ kind: "simulated", endpoint: `http://127.0.0.1:${(wire.address() as AddressInfo).port}` });
     try {
@@ -178,7 +190,10 @@ describe("the process that speaks to the guest agent", () => {
     const silent = createServer(() => undefined).listen(join(directory, "silent.sock"));
     await once(silent, "listening");
     const program = `require(${JSON.stringify(join(DIST, "executor/tee"))}).openTee({ kind: "dstack", endpoint: ${JSON.stringify(join(directory, "silent.sock"))} }).quote(Buffer.alloc(64, 1)).catch(() => {}); setInterval(() => {}, 1000)`;
-    const keyholder = spawn(process.execPath, ["-e", program], { env: { SECRET_OF_THE_KEYHOLDER: "canary" }, stdio: "ignore" });
+    const keyholder = spawn(process.execPath, ["-e", program], {
+      env: { SECRET_OF_THE_KEYHOLDER: "canary" },
+      stdio: "ignore",
+    });
     try {
       const [pid = 0] = await eventually(
         () => childrenOf(keyholder.pid ?? 0),
@@ -197,7 +212,8 @@ describe("the process that speaks to the guest agent", () => {
   });
 });
 
-const childrenOf = (pid: number): number[] => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
 async function eventually<T>(look: () => T, holds: (value: T) => boolean): Promise<T> {
   for (let tries = 0; tries < 100; tries++) {
@@ -214,7 +230,10 @@ describe("the root key from the TEE", () => {
   const running: GuestAgentDouble[] = [];
   const start = async (name: string, stateFile?: string): Promise<TeeSource> => {
     running.push(
-      await startGuestAgentDouble({ socketPath: join(directory, name), ...(stateFile === undefined ? {} : { stateFile: join(directory, stateFile) }) }),
+      await startGuestAgentDouble({
+        socketPath: join(directory, name),
+        ...(stateFile === undefined ? {} : { stateFile: join(directory, stateFile) }),
+      }),
     );
     return openTee({ kind: "simulated", endpoint: join(directory, name) });
   };
@@ -222,7 +241,12 @@ describe("the root key from the TEE", () => {
 
   it("is the same at every start of the same machine and another on another", async () => {
     const keys = [];
-    for (const [socket, state] of [["a.sock", "seed-1"], ["b.sock", "seed-1"], ["c.sock", "seed-2"], ["d.sock"]] as const) {
+    for (const [socket, state] of [
+      ["a.sock", "seed-1"],
+      ["b.sock", "seed-1"],
+      ["c.sock", "seed-2"],
+      ["d.sock"],
+    ] as const) {
       const tee = await start(socket, state);
       keys.push((await tee.rootKey()).toString("hex"));
       await tee.close();
@@ -254,7 +278,9 @@ describe("the root key from the TEE", () => {
     expect(await failureOf(none.rootKey()))
       .to.be.instanceOf(TeeError)
       .with.property("reason", "not_configured");
-    expect(((await failureOf(none.quote(Buffer.alloc(64)))) as KeywrightError).code).to.equal("attestation_unavailable");
+    expect(((await failureOf(none.quote(Buffer.alloc(64)))) as KeywrightError).code).to.equal(
+      "attestation_unavailable",
+    );
     expect(await none.info()).to.equal(undefined);
   });
 });

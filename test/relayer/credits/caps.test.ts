@@ -29,7 +29,10 @@ describe("a usage key's spending cap", () => {
     expect(await run(10, 7)).to.equal(7);
     const second = await bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 });
     expect(second.limitMs).to.equal(3000);
-    const error = await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 }), "key_cap_spent");
+    const error = await expectRejection(
+      bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 }),
+      "key_cap_spent",
+    );
     expect(error.facts).to.deep.equal({ required_cents: 1, cap_cents: 10, spent_cents: 10 });
     expect(await bench.credits.settleRun(second.reservationId, 1)).to.equal(1);
     expect(await spent()).to.equal(8);
@@ -38,7 +41,10 @@ describe("a usage key's spending cap", () => {
   it("counts writes and runs together", async () => {
     await run(10, 9);
     await bench.credits.reserveWrite({ accountId, keyId, capCents: 10, submissionId: freshKey(), cents: 1 });
-    await expectRejection(bench.credits.reserveWrite({ accountId, keyId, capCents: 10, submissionId: freshKey(), cents: 1 }), "key_cap_spent");
+    await expectRejection(
+      bench.credits.reserveWrite({ accountId, keyId, capCents: 10, submissionId: freshKey(), cents: 1 }),
+      "key_cap_spent",
+    );
   });
 
   it("belongs to the key: what was spent never resets, and a raised cap gives the difference", async () => {
@@ -58,7 +64,10 @@ describe("a usage key's spending cap", () => {
 
   it("does not stand in for credit: an empty account is told of its credit, not of the cap", async () => {
     const poor = freshAccount();
-    await expectRejection(bench.credits.reserveRun({ accountId: poor, keyId, capCents: 10, limitMs: 1000 }), "insufficient_credit");
+    await expectRejection(
+      bench.credits.reserveRun({ accountId: poor, keyId, capCents: 10, limitMs: 1000 }),
+      "insufficient_credit",
+    );
   });
 
   it("of one key leaves the other keys alone", async () => {
@@ -66,11 +75,15 @@ describe("a usage key's spending cap", () => {
     const other = freshKey();
     const { reservationId } = await bench.credits.reserveRun({ accountId, keyId: other, capCents: 1, limitMs: 1000 });
     await bench.credits.settleRun(reservationId, 1);
-    expect(await bench.credits.spentCents([keyId, other, freshKey()])).to.satisfy((all: ReadonlyMap<KeyId, number>) => [...all.values()].join() === "1,1,0");
+    expect(await bench.credits.spentCents([keyId, other, freshKey()])).to.satisfy(
+      (all: ReadonlyMap<KeyId, number>) => [...all.values()].join() === "1,1,0",
+    );
   });
 
   it("is not passed by many at once", async () => {
-    const tries = await Promise.allSettled(Array.from({ length: 60 }, () => bench.credits.reserveRun({ accountId, keyId, capCents: 25, limitMs: 1000 })));
+    const tries = await Promise.allSettled(
+      Array.from({ length: 60 }, () => bench.credits.reserveRun({ accountId, keyId, capCents: 25, limitMs: 1000 })),
+    );
     const granted = tries.filter((one) => one.status === "fulfilled");
     expect(granted).to.have.length(25);
     await Promise.all(granted.map((one) => bench.credits.settleRun(one.value.reservationId, 10)));

@@ -27,7 +27,9 @@ describe("many spenders at once", () => {
       }),
     );
     const paid = runs.filter((run) => run.status === "fulfilled").map((run) => run.value);
-    const refused = runs.filter((run) => run.status === "rejected").map((run) => (run.reason as { code?: string }).code);
+    const refused = runs
+      .filter((run) => run.status === "rejected")
+      .map((run) => (run.reason as { code?: string }).code);
     expect(paid.reduce((sum, cents) => sum + cents, 0)).to.equal(17);
     expect(new Set(refused)).to.deep.equal(new Set(["insufficient_credit"]));
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });

@@ -1,6 +1,7 @@
 /**
- * Random histories of top-ups, runs, writes, refunds, disputes, lost and repeated events, crashes and restarts, many things at once. Whatever happened:
- * the books balance, and each account has exactly what its acknowledged acts and the processor's facts add up to.
+ * Random histories of top-ups, runs, writes, refunds, disputes, lost and repeated events, crashes and restarts, many
+ * things at once. Whatever happened: the books balance, and each account has exactly what its acknowledged acts and the
+ * processor's facts add up to.
  */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
@@ -13,7 +14,17 @@ import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import { Reservations } from "../../../relayer/credits/reservations";
 import { expectBalancedBooks } from "../../support/books";
 import { count, SEED } from "../../support/counts";
-import { freshAccount, freshKey, fund, openCredits, paymentKeys, startDouble, stripeClient, WEBHOOK_SECRET, type CreditsBench } from "../../support/credits";
+import {
+  freshAccount,
+  freshKey,
+  fund,
+  openCredits,
+  paymentKeys,
+  startDouble,
+  stripeClient,
+  WEBHOOK_SECRET,
+  type CreditsBench,
+} from "../../support/credits";
 
 const ACCOUNTS = 3;
 const START_CENTS = 60;
@@ -64,7 +75,14 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       end,
     }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("refund" as const), payment: fc.nat(9), cents: fc.integer({ min: 1, max: 600 }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("refund" as const),
+      payment: fc.nat(9),
+      cents: fc.integer({ min: 1, max: 600 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("dispute" as const), payment: fc.nat(9), won: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("event" as const), which: fc.nat(99) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("crash" as const), instance: fc.nat(1) }) },
@@ -110,7 +128,12 @@ class World {
   readonly #costs = new Array<number>(ACCOUNTS).fill(0);
   readonly #keyCosts = new Array<number>(ACCOUNTS).fill(0);
   /** Submissions whose instance died before their outcome was known. */
-  readonly #open: { readonly id: string; readonly account: number; readonly capped: boolean; readonly mined: boolean }[] = [];
+  readonly #open: {
+    readonly id: string;
+    readonly account: number;
+    readonly capped: boolean;
+    readonly mined: boolean;
+  }[] = [];
 
   constructor(
     private readonly double: StripeDouble,
@@ -153,7 +176,9 @@ class World {
       case "write":
         return this.#write(one);
       case "refund":
-        return this.#onPayment(one.payment, ({ id }) => this.stripe.refunds.create({ payment_intent: id, amount: one.cents }));
+        return this.#onPayment(one.payment, ({ id }) =>
+          this.stripe.refunds.create({ payment_intent: id, amount: one.cents }),
+        );
       case "dispute":
         return this.#onPayment(one.payment, ({ id }) => this.#endDispute(id, one.won));
       case "event":
@@ -171,11 +196,21 @@ class World {
     await Promise.all(Array.from({ length: confirms }, () => this.#any().credits.confirmIntent(accountId, id)));
   }
 
-  async #run({ account: index, capped, limitSeconds, durationMs, end: how }: Extract<Act, { kind: "run" }>): Promise<void> {
+  async #run({
+    account: index,
+    capped,
+    limitSeconds,
+    durationMs,
+    end: how,
+  }: Extract<Act, { kind: "run" }>): Promise<void> {
     const { credits } = this.#any();
-    const { reservationId, limitMs } = await credits.reserveRun({ ...this.#spender(index, capped), limitMs: limitSeconds * 1000 });
+    const { reservationId, limitMs } = await credits.reserveRun({
+      ...this.#spender(index, capped),
+      limitMs: limitSeconds * 1000,
+    });
     if (how === "release") await credits.releaseRun(reservationId);
-    if (how === "settle") this.#charge(index, capped, await credits.settleRun(reservationId, Math.min(durationMs, limitMs)));
+    if (how === "settle")
+      this.#charge(index, capped, await credits.settleRun(reservationId, Math.min(durationMs, limitMs)));
   }
 
   async #write({ account: index, capped, cents, bind, end: how }: Extract<Act, { kind: "write" }>): Promise<void> {
@@ -195,7 +230,17 @@ class World {
     else await this.#outcome({ id, account: index, capped, mined: how === "settle" });
   }
 
-  async #outcome({ id, account: index, capped, mined }: { id: string; account: number; capped: boolean; mined: boolean }): Promise<void> {
+  async #outcome({
+    id,
+    account: index,
+    capped,
+    mined,
+  }: {
+    id: string;
+    account: number;
+    capped: boolean;
+    mined: boolean;
+  }): Promise<void> {
     const { credits, db } = this.#any();
     await db.transaction().execute(async (trx) => {
       if (!mined) await credits.releaseWrite(id, trx);
@@ -220,7 +265,10 @@ class World {
 
   async #endDispute(intent: string, won: boolean): Promise<void> {
     const { data } = await this.stripe.disputes.list({ payment_intent: intent });
-    for (const { id } of data) await this.stripe.disputes.update(id, { evidence: { uncategorized_text: won ? "winning_evidence" : "losing_evidence" } });
+    for (const { id } of data)
+      await this.stripe.disputes.update(id, {
+        evidence: { uncategorized_text: won ? "winning_evidence" : "losing_evidence" },
+      });
   }
 
   #events(): unknown[] {
@@ -234,10 +282,16 @@ class World {
   async #deliver(event: unknown): Promise<void> {
     if (event === undefined) return;
     const payload = JSON.stringify(event);
-    await this.#any().credits.handleWebhook(Buffer.from(payload), Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET }));
+    await this.#any().credits.handleWebhook(
+      Buffer.from(payload),
+      Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET }),
+    );
   }
 
-  /** The process is gone with all it held in memory; another takes its place. What it did not end stays reserved until its lease has run out. */
+  /**
+   * The process is gone with all it held in memory; another takes its place. What it did not end stays reserved until
+   * its lease has run out.
+   */
   async #crash(index: number): Promise<void> {
     const fresh = await this.#instance();
     const dead = this.#instances[index] as CreditsBench;
@@ -245,7 +299,10 @@ class World {
     this.#crashed.push(dead);
   }
 
-  /** Everything that was under way ends: dead instances are taken over, open submissions get their outcome, every event arrives at last, some again. */
+  /**
+   * Everything that was under way ends: dead instances are taken over, open submissions get their outcome, every event
+   * arrives at last, some again.
+   */
   async finish(): Promise<void> {
     const [survivor] = this.#instances as [CreditsBench];
     const gone = [...this.#crashed, ...this.#instances.slice(1)];

@@ -4,7 +4,15 @@ import type Stripe from "stripe";
 import type { AccountId } from "../../../protocol/ids";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import { expectBalancedBooks } from "../../support/books";
-import { DEPLOYMENT, freshAccount, openCredits, paymentKeys, startDouble, stripeClient, type CreditsBench } from "../../support/credits";
+import {
+  DEPLOYMENT,
+  freshAccount,
+  openCredits,
+  paymentKeys,
+  startDouble,
+  stripeClient,
+  type CreditsBench,
+} from "../../support/credits";
 import { expectRejection } from "../../support/rejections";
 
 describe("payment intents", () => {
@@ -29,7 +37,8 @@ describe("payment intents", () => {
 
   const create = async (amountCents = 500, attemptKey?: string): Promise<string> =>
     (await bench.credits.createIntent({ accountId, amountCents, attemptKey })).paymentIntentId;
-  const pay = (intentId: string, card = "pm_card_visa"): Promise<unknown> => stripe.paymentIntents.confirm(intentId, { payment_method: card });
+  const pay = (intentId: string, card = "pm_card_visa"): Promise<unknown> =>
+    stripe.paymentIntents.confirm(intentId, { payment_method: card });
   const balance = async (): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
   const nothingMoved = async (): Promise<void> => {
     expect(await balance()).to.equal(0);
@@ -44,7 +53,17 @@ describe("payment intents", () => {
   it("take amounts from 500 to 99,999,999 whole cents and no others", async () => {
     for (const amountCents of [500, 99_999_999]) expect(await create(amountCents)).to.match(/^pi_/);
     const intents = double.objects.intents.size;
-    for (const amountCents of [0, 499, -500, 500.5, 100_000_000, 1e300, Number.NaN, Number.POSITIVE_INFINITY, "500" as unknown as number]) {
+    for (const amountCents of [
+      0,
+      499,
+      -500,
+      500.5,
+      100_000_000,
+      1e300,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      "500" as unknown as number,
+    ]) {
       await expectRejection(bench.credits.createIntent({ accountId, amountCents }), "amount_out_of_range");
     }
     expect(double.objects.intents.size, "none reached the processor").to.equal(intents);
@@ -53,7 +72,10 @@ describe("payment intents", () => {
   it("are credited when they have succeeded, with what was received", async () => {
     const intent = await create(700);
     await pay(intent);
-    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({ balanceCents: 700, alreadyCredited: false });
+    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({
+      balanceCents: 700,
+      alreadyCredited: false,
+    });
   });
 
   it("say so when they were credited before, even while the processor is away", async () => {
@@ -61,7 +83,10 @@ describe("payment intents", () => {
     await pay(intent);
     await bench.credits.confirmIntent(accountId, intent);
     double.faults.plan({ kind: "lost_before", where: "/v1/payment_intents", times: 10 });
-    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({ balanceCents: 500, alreadyCredited: true });
+    expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({
+      balanceCents: 500,
+      alreadyCredited: true,
+    });
     double.faults.clear();
   });
 
@@ -120,7 +145,11 @@ describe("payment intents", () => {
   });
 
   it("in another currency are not credited", async () => {
-    const intent = await stripe.paymentIntents.create({ amount: 500, currency: "jpy", metadata: { deployment: DEPLOYMENT, account_id: accountId } });
+    const intent = await stripe.paymentIntents.create({
+      amount: 500,
+      currency: "jpy",
+      metadata: { deployment: DEPLOYMENT, account_id: accountId },
+    });
     await pay(intent.id);
     await expectRejection(bench.credits.confirmIntent(accountId, intent.id), "payment_wrong_currency");
     await nothingMoved();
@@ -155,7 +184,11 @@ describe("payment intents", () => {
   it("with the same attempt key of two accounts are two", async () => {
     const attempt = randomUUID();
     const mine = await create(900, attempt);
-    const theirs = await bench.credits.createIntent({ accountId: freshAccount(), amountCents: 900, attemptKey: attempt });
+    const theirs = await bench.credits.createIntent({
+      accountId: freshAccount(),
+      amountCents: 900,
+      attemptKey: attempt,
+    });
     expect(theirs.paymentIntentId).to.not.equal(mine);
   });
 

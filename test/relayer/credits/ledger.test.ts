@@ -14,7 +14,11 @@ describe("the ledger", () => {
   it("is append-only: the database itself refuses to change or remove an entry", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
-    for (const statement of ["update ledger_entries set amount_cents = 1", "delete from ledger_entries", "truncate ledger_entries"]) {
+    for (const statement of [
+      "update ledger_entries set amount_cents = 1",
+      "delete from ledger_entries",
+      "truncate ledger_entries",
+    ]) {
       const error = await sql
         .raw(statement)
         .execute(bench.db)
@@ -57,9 +61,10 @@ describe("the ledger", () => {
   });
 
   const books = async (): Promise<Map<string, number>> => {
-    const { rows } = await sql<{ book: string; cents: number }>`select book, sum(amount_cents)::int8 as cents from ledger_postings group by book`.execute(
-      bench.db,
-    );
+    const { rows } = await sql<{
+      book: string;
+      cents: number;
+    }>`select book, sum(amount_cents)::int8 as cents from ledger_postings group by book`.execute(bench.db);
     return new Map(rows.map(({ book, cents }) => [book, cents]));
   };
 
@@ -76,7 +81,9 @@ describe("the ledger", () => {
       const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 1000 });
       await bench.credits.settleRun(reservationId, 1);
     }
-    const pages = await Promise.all([0, 1, 2, 3].map((number) => bench.credits.history(accountId, { number, size: 5 })));
+    const pages = await Promise.all(
+      [0, 1, 2, 3].map((number) => bench.credits.history(accountId, { number, size: 5 })),
+    );
     expect(pages.map(({ entries }) => entries.length)).to.deep.equal([5, 5, 3, 0]);
     expect(pages.map(({ total }) => total)).to.deep.equal([13, 13, 13, 13]);
     const ids = pages.flatMap(({ entries }) => entries.map(({ id }) => id));

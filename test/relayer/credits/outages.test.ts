@@ -4,7 +4,14 @@ import type Stripe from "stripe";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import type { FaultKind } from "../../../scripts/dev/stripe/faults";
 import { expectBalancedBooks } from "../../support/books";
-import { freshAccount, openCredits, paymentKeys, startDouble, stripeClient, type CreditsBench } from "../../support/credits";
+import {
+  freshAccount,
+  openCredits,
+  paymentKeys,
+  startDouble,
+  stripeClient,
+  type CreditsBench,
+} from "../../support/credits";
 import { expectRejection } from "../../support/rejections";
 
 describe("while the payment processor fails", () => {
@@ -41,7 +48,10 @@ describe("while the payment processor fails", () => {
   it("a lasting failure is told as 503 with the promise that nothing was charged", async () => {
     for (const kind of faults) {
       double.faults.plan({ kind, where: "/v1/payment_intents", times: 3 });
-      const error = await expectRejection(bench.credits.createIntent({ accountId: freshAccount(), amountCents: 500 }), "payments_unavailable");
+      const error = await expectRejection(
+        bench.credits.createIntent({ accountId: freshAccount(), amountCents: 500 }),
+        "payments_unavailable",
+      );
       expect(error.status).to.equal(503);
       expect(error.retryable).to.equal(true);
       double.faults.clear();
@@ -63,7 +73,9 @@ describe("while the payment processor fails", () => {
     double.faults.plan({ kind: "lost_after", where: "POST /v1/customers", times: 3 });
     await expectRejection(bench.credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
     await bench.credits.createIntent({ accountId, amountCents: 500 });
-    const customers = [...double.objects.customers.values()].filter(({ metadata }) => metadata.account_id === accountId);
+    const customers = [...double.objects.customers.values()].filter(
+      ({ metadata }) => metadata.account_id === accountId,
+    );
     expect(customers).to.have.length(1);
   });
 
@@ -71,7 +83,10 @@ describe("while the payment processor fails", () => {
     const accountId = freshAccount();
     const attemptKey = randomUUID();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 3 });
-    await expectRejection(bench.credits.createIntent({ accountId, amountCents: 500, attemptKey }), "payments_unavailable");
+    await expectRejection(
+      bench.credits.createIntent({ accountId, amountCents: 500, attemptKey }),
+      "payments_unavailable",
+    );
     const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500, attemptKey });
     const ours = [...double.objects.intents.values()].filter(({ metadata }) => metadata.account_id === accountId);
     expect(ours.map(({ id }) => id)).to.deep.equal([paymentIntentId]);

@@ -3,7 +3,15 @@ import type Stripe from "stripe";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import { Payments } from "../../../relayer/credits/payments/index";
 import { expectBalancedBooks } from "../../support/books";
-import { DEPLOYMENT, freshAccount, openCredits, paymentKeys, startDouble, stripeClient, type CreditsBench } from "../../support/credits";
+import {
+  DEPLOYMENT,
+  freshAccount,
+  openCredits,
+  paymentKeys,
+  startDouble,
+  stripeClient,
+  type CreditsBench,
+} from "../../support/credits";
 import { expectRejection } from "../../support/rejections";
 
 describe("reconciliation with the processor", () => {
@@ -30,7 +38,8 @@ describe("reconciliation with the processor", () => {
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
     return paymentIntentId;
   };
-  const balance = async (accountId: ReturnType<typeof freshAccount>): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
+  const balance = async (accountId: ReturnType<typeof freshAccount>): Promise<number> =>
+    (await bench.credits.balance(accountId)).balanceCents;
 
   it("finds payments, refunds and disputes that no webhook told of, through all pages, and changes nothing the second time", async () => {
     const accounts = Array.from({ length: 40 }, freshAccount);
@@ -49,7 +58,10 @@ describe("reconciliation with the processor", () => {
     const account = freshAccount();
     const { paymentIntentId } = await bench.credits.createIntent({ accountId: account, amountCents: 500 });
     const intent = double.objects.intents.get(paymentIntentId);
-    double.objects.intents.set(paymentIntentId, Object.assign(intent ?? {}, { created: Math.floor(Date.now() / 1000) - 20 * 24 * 3600 }) as never);
+    double.objects.intents.set(
+      paymentIntentId,
+      Object.assign(intent ?? {}, { created: Math.floor(Date.now() / 1000) - 20 * 24 * 3600 }) as never,
+    );
     await payments.reconcile();
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
     await payments.reconcile();
@@ -70,7 +82,8 @@ describe("reconciliation with the processor", () => {
     const account = freshAccount();
     await paid(account, 500);
     await bench.credits.start();
-    for (let turn = 0; turn < 100 && (await balance(account)) === 0; turn++) await new Promise((done) => setTimeout(done, 20));
+    for (let turn = 0; turn < 100 && (await balance(account)) === 0; turn++)
+      await new Promise((done) => setTimeout(done, 20));
     expect(await balance(account)).to.equal(500);
     expect(bench.errors).to.deep.equal([]);
   });

@@ -23,7 +23,15 @@ describe("records of runs", () => {
 
   function record(accountId: AccountId, given: Partial<RunRecord> = {}): RunRecord {
     const cid = given.cid ?? CID;
-    const plain = { accountId, keyId: accountId as Hash32, requestId: randomUUID(), cid, durationMs: 10.5, outcome: "succeeded", pkpsUsed: [] } as const;
+    const plain = {
+      accountId,
+      keyId: accountId as Hash32,
+      requestId: randomUUID(),
+      cid,
+      durationMs: 10.5,
+      outcome: "succeeded",
+      pkpsUsed: [],
+    } as const;
     return { ...plain, startedAt: new Date(), ...given, actionHash: actionHashOf(cid) };
   }
 
@@ -33,7 +41,8 @@ describe("records of runs", () => {
     return reservationId;
   }
 
-  const totalOf = async (accountId: AccountId, filter = {}): Promise<number> => (await bench.credits.runs(accountId, filter, FIRST)).total;
+  const totalOf = async (accountId: AccountId, filter = {}): Promise<number> =>
+    (await bench.credits.runs(accountId, filter, FIRST)).total;
 
   it("say key, action, time, price, outcome and PKPs, newest first", async () => {
     const accountId = freshAccount();
@@ -41,7 +50,13 @@ describe("records of runs", () => {
     const keyId = freshKey();
     await ran(accountId, { startedAt: new Date("2026-03-01T10:00:00Z") });
     const pkp = `0x${"Ab".repeat(20)}` as RunRecord["pkpsUsed"][number];
-    await ran(accountId, { keyId, cid: OTHER, outcome: "threw", pkpsUsed: [pkp], startedAt: new Date("2026-03-02T10:00:00Z") });
+    await ran(accountId, {
+      keyId,
+      cid: OTHER,
+      outcome: "threw",
+      pkpsUsed: [pkp],
+      startedAt: new Date("2026-03-02T10:00:00Z"),
+    });
     const { runs, total } = await bench.credits.runs(accountId, {}, FIRST);
     expect(total).to.equal(2);
     expect(runs.map(({ cid, costCents, outcome, pkpsUsed }) => [cid, costCents, outcome, pkpsUsed])).to.deep.equal([
@@ -69,9 +84,21 @@ describe("records of runs", () => {
     for (const keyId of [undefined, one, two])
       for (const cid of [undefined, CID, OTHER])
         for (const outcome of [undefined, "succeeded", "threw"] as const) {
-          const wanted = all.filter((run) => (keyId ?? run.keyId) === run.keyId && (cid ?? run.cid) === run.cid && (outcome ?? run.outcome) === run.outcome);
-          const found = await bench.credits.runs(accountId, { keyId, outcome, actionHash: cid && actionHashOf(cid) }, FIRST);
-          expect([found.total, found.runs.length], `${keyId} ${cid} ${outcome}`).to.deep.equal([wanted.length, wanted.length]);
+          const wanted = all.filter(
+            (run) =>
+              (keyId ?? run.keyId) === run.keyId &&
+              (cid ?? run.cid) === run.cid &&
+              (outcome ?? run.outcome) === run.outcome,
+          );
+          const found = await bench.credits.runs(
+            accountId,
+            { keyId, outcome, actionHash: cid && actionHashOf(cid) },
+            FIRST,
+          );
+          expect([found.total, found.runs.length], `${keyId} ${cid} ${outcome}`).to.deep.equal([
+            wanted.length,
+            wanted.length,
+          ]);
         }
   });
 
@@ -126,7 +153,9 @@ describe("records of runs", () => {
     await dropOldRuns(bench.db, 90);
     expect(await totalOf(accountId)).to.equal(1);
     expect((await bench.credits.usage(accountId, ALWAYS, FIRST)).total).to.equal(1);
-    const { rows } = await sql<{ n: number }>`select count(*) as n from run_counts where account_id = ${accountId}`.execute(bench.db);
+    const { rows } = await sql<{
+      n: number;
+    }>`select count(*) as n from run_counts where account_id = ${accountId}`.execute(bench.db);
     expect(rows[0]?.n, "one row for each combination of filters that finds something").to.equal(8);
   });
 
@@ -141,7 +170,12 @@ describe("records of runs", () => {
         return rows.map((row) => Object.values(row)[0]).join("\n");
       });
     };
-    for (const where of ["", `and key_id = '${randomBytes(4).toString("hex")}'`, "and action_hash = 'x'", "and outcome = 'threw'"]) {
+    for (const where of [
+      "",
+      `and key_id = '${randomBytes(4).toString("hex")}'`,
+      "and action_hash = 'x'",
+      "and outcome = 'threw'",
+    ]) {
       expect(await plan(where), where)
         .to.match(/Index (Only )?Scan using run_records_by_/)
         .and.not.match(/Sort/);

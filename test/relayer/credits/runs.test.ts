@@ -59,7 +59,10 @@ describe("credit for a run", () => {
 
   it("is refused when there is not one second's price, with both figures", async () => {
     const accountId = await funded(2);
-    const error = await expectRejection(bench.credits.reserveRun({ accountId, limitMs: 60_000 }), "insufficient_credit");
+    const error = await expectRejection(
+      bench.credits.reserveRun({ accountId, limitMs: 60_000 }),
+      "insufficient_credit",
+    );
     expect(error.facts).to.include({ required_cents: 3, balance_cents: 2 });
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 2, reservedCents: 0 });
   });

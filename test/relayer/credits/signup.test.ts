@@ -43,7 +43,9 @@ describe("the signup credit", () => {
       .executeTakeFirst();
     const dailyCapCents = Number(today?.cents ?? 0) + 350;
     const grants = await Promise.all(
-      Array.from({ length: 10 }, () => grantSignupCredit(bench.db, { cents: 100, dailyCapCents, everyAccount: false }, freshAccount())),
+      Array.from({ length: 10 }, () =>
+        grantSignupCredit(bench.db, { cents: 100, dailyCapCents, everyAccount: false }, freshAccount()),
+      ),
     );
     expect(grants.filter((cents) => cents === 100)).to.have.length(3);
   });

@@ -15,7 +15,8 @@ describe("the Stripe double", () => {
   });
   after(() => double.stop());
 
-  const intent = (amount = 500): Promise<Stripe.PaymentIntent> => stripe.paymentIntents.create({ amount, currency: "usd" });
+  const intent = (amount = 500): Promise<Stripe.PaymentIntent> =>
+    stripe.paymentIntents.create({ amount, currency: "usd" });
   const refusal = (promise: Promise<unknown>): Promise<Refusal> =>
     promise.then(
       () => expect.fail("it succeeded"),
@@ -29,7 +30,8 @@ describe("the Stripe double", () => {
     expect(second.id).to.equal(first.id);
     expect(second.lastResponse.headers["idempotent-replayed"]).to.equal("true");
     expect((await refusal(create(501))).type).to.equal("StripeIdempotencyError");
-    const decline = (): Promise<unknown> => stripe.paymentIntents.confirm(first.id, { payment_method: "pm_card_chargeDeclined" }, { idempotencyKey: "two" });
+    const decline = (): Promise<unknown> =>
+      stripe.paymentIntents.confirm(first.id, { payment_method: "pm_card_chargeDeclined" }, { idempotencyKey: "two" });
     expect((await refusal(decline())).code).to.equal("card_declined");
     const events = double.objects.events.size;
     expect((await refusal(decline())).code).to.equal("card_declined");
@@ -37,7 +39,8 @@ describe("the Stripe double", () => {
   });
 
   it("keeps no answer for parameters it refused: the same key may be used with better ones", async () => {
-    const create = (amount: number): Promise<Stripe.PaymentIntent> => stripe.paymentIntents.create({ amount, currency: "usd" }, { idempotencyKey: "three" });
+    const create = (amount: number): Promise<Stripe.PaymentIntent> =>
+      stripe.paymentIntents.create({ amount, currency: "usd" }, { idempotencyKey: "three" });
     expect((await refusal(create(1))).code).to.equal("amount_too_small");
     expect((await create(500)).amount).to.equal(500);
   });
@@ -45,7 +48,11 @@ describe("the Stripe double", () => {
   it("knows its keys: none, a wrong one, a publishable one without and with the client secret", async () => {
     const { id, client_secret: secret } = await intent();
     const get = async (key: string, query = ""): Promise<number> =>
-      (await fetch(`${double.url}/v1/payment_intents/${id}${query}`, { headers: key === "" ? {} : { authorization: `Bearer ${key}` } })).status;
+      (
+        await fetch(`${double.url}/v1/payment_intents/${id}${query}`, {
+          headers: key === "" ? {} : { authorization: `Bearer ${key}` },
+        })
+      ).status;
     expect(await get("")).to.equal(401);
     expect(await get("sk_live_1")).to.equal(401);
     expect(await get("pk_test_1")).to.equal(401);
@@ -61,9 +68,12 @@ describe("the Stripe double", () => {
   });
 
   it("refuses parameters it does not know, and the one that this version of the API has dropped", async () => {
-    const create = (extra: object): Promise<unknown> => stripe.paymentIntents.create({ amount: 500, currency: "usd", ...extra });
+    const create = (extra: object): Promise<unknown> =>
+      stripe.paymentIntents.create({ amount: 500, currency: "usd", ...extra });
     expect(await refusal(create({ colour: "red" }))).to.include({ code: "parameter_unknown", param: "colour" });
-    expect((await refusal(create({ payment_method_types: ["card"] }))).code).to.equal("payment_method_types_no_longer_supported");
+    expect((await refusal(create({ payment_method_types: ["card"] }))).code).to.equal(
+      "payment_method_types_no_longer_supported",
+    );
     expect((await refusal(create({ amount: "5.5" }))).code).to.equal("parameter_invalid_integer");
     expect((await refusal(stripe.paymentIntents.retrieve("pi_none"))).code).to.equal("resource_missing");
   });
@@ -79,14 +89,18 @@ describe("the Stripe double", () => {
     }
     expect((await stripe.paymentIntents.retrieve(id)).status).to.equal("requires_payment_method");
     expect((await stripe.paymentIntents.confirm(id, { payment_method: "pm_card_visa" })).status).to.equal("succeeded");
-    expect((await refusal(stripe.paymentIntents.confirm(id, { payment_method: "pm_card_visa" }))).code).to.equal("payment_intent_unexpected_state");
+    expect((await refusal(stripe.paymentIntents.confirm(id, { payment_method: "pm_card_visa" }))).code).to.equal(
+      "payment_intent_unexpected_state",
+    );
   });
 
   it("refunds no more than was paid", async () => {
     const { id } = await intent(800);
     await stripe.paymentIntents.confirm(id, { payment_method: "pm_card_visa" });
     await stripe.refunds.create({ payment_intent: id, amount: 500 });
-    expect((await refusal(stripe.refunds.create({ payment_intent: id, amount: 301 }))).type).to.equal("StripeInvalidRequestError");
+    expect((await refusal(stripe.refunds.create({ payment_intent: id, amount: 301 }))).type).to.equal(
+      "StripeInvalidRequestError",
+    );
     await stripe.refunds.create({ payment_intent: id });
     expect((await refusal(stripe.refunds.create({ payment_intent: id }))).code).to.equal("charge_already_refunded");
   });

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
 import { expectRejection } from "../../support/rejections";
+import { Audit } from "../../../relayer/credits/audit";
 import { Reservations } from "../../../relayer/credits/reservations";
 
 const submission = (): string => randomBytes(16).toString("hex");
@@ -16,7 +17,12 @@ describe("reservations of an instance that is gone", () => {
     living = await openCredits();
     dying = await openCredits();
     const { db, instance } = living;
-    sweeper = new Reservations({ db, instanceId: instance.id, prices: { managementWriteCents: 1, runSecondCents: 1 }, onError: () => undefined });
+    sweeper = new Reservations({
+      db,
+      instanceId: instance.id,
+      prices: { managementWriteCents: 1, runSecondCents: 1 },
+      onError: () => undefined,
+    });
   });
   afterEach(async () => {
     await expectBalancedBooks(living.db);
@@ -87,12 +93,36 @@ describe("reservations of an instance that is gone", () => {
     expect((await expectRejection(binding, "database_unavailable")).retryable).to.equal(true);
   });
 
-  it("make a run free that ends after its instance was given up: the fault was ours", async () => {
+  it("are charged all the same where the run went on and ended: once, with its record, also when the credit is spent by then", async () => {
     const accountId = await funded();
     const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);
     await sweeper.sweep();
-    expect(await dying.credits.settleRun(reservationId, 5000)).to.equal(0);
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+    const { reservationId: other } = await living.credits.reserveRun({ accountId, limitMs: 100_000 });
+    expect(await living.credits.settleRun(other, 99_000)).to.equal(99);
+    expect(await dying.credits.settleRun(reservationId, 5_000)).to.equal(5);
+    expect(await dying.credits.settleRun(reservationId, 5_000), "told again").to.equal(5);
+    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: -4, reservedCents: 0 });
+    const { entries } = await living.credits.history(accountId, { number: 0, size: 10 });
+    expect(
+      entries
+        .filter(({ reference }) => reference === reservationId)
+        .map(({ kind, amountCents }) => [kind, amountCents]),
+    ).to.deep.equal([["run", -5]]);
+    const found: unknown[] = [];
+    const audit = new Audit(living.db, (one) => one.accountId === accountId && found.push(one));
+    while (audit.figures.finishedAt === undefined) await audit.turn();
+    expect(found).to.deep.equal([]);
+  });
+
+  it("stay free where the guest was never started, or the fault was ours", async () => {
+    const accountId = await funded();
+    const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+    await silentFor(60);
+    await sweeper.sweep();
+    await dying.credits.releaseRun(reservationId);
+    expect(await dying.credits.settleRun(randomBytes(16).toString("hex"), 5_000), "never reserved").to.equal(0);
     expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
@@ -101,7 +131,8 @@ describe("reservations of an instance that is gone", () => {
     await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);
     await living.credits.start();
-    for (let turn = 0; turn < 100 && (await living.credits.balance(accountId)).reservedCents > 0; turn++) await new Promise((done) => setTimeout(done, 20));
+    for (let turn = 0; turn < 100 && (await living.credits.balance(accountId)).reservedCents > 0; turn++)
+      await new Promise((done) => setTimeout(done, 20));
     expect((await living.credits.balance(accountId)).reservedCents).to.equal(0);
     expect(living.errors).to.deep.equal([]);
   });

@@ -4,7 +4,16 @@ import type { AccountId } from "../../../protocol/ids";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import { creditIntent, recordClaim } from "../../../relayer/credits/payments/books";
 import { expectBalancedBooks } from "../../support/books";
-import { DEPLOYMENT, freshAccount, openCredits, paymentKeys, startDouble, stripeClient, WEBHOOK_SECRET, type CreditsBench } from "../../support/credits";
+import {
+  DEPLOYMENT,
+  freshAccount,
+  openCredits,
+  paymentKeys,
+  startDouble,
+  stripeClient,
+  WEBHOOK_SECRET,
+  type CreditsBench,
+} from "../../support/credits";
 import { expectRejection } from "../../support/rejections";
 import { openWebhookEndpoint, type WebhookEndpoint } from "../../support/webhookEndpoint";
 
@@ -51,7 +60,9 @@ describe("webhooks", () => {
 
   it("and fifty confirms at once credit once", async () => {
     const intent = await paidIntent(700);
-    const confirmations = await Promise.all(Array.from({ length: 50 }, () => bench.credits.confirmIntent(accountId, intent)));
+    const confirmations = await Promise.all(
+      Array.from({ length: 50 }, () => bench.credits.confirmIntent(accountId, intent)),
+    );
     await double.webhooks.idle();
     expect(confirmations.filter(({ alreadyCredited }) => !alreadyCredited).length).to.be.at.most(1);
     expect(await balance()).to.equal(700);
@@ -77,9 +88,21 @@ describe("webhooks", () => {
 
   describe("from somebody else", () => {
     const event = (object: object = {}): string => {
-      const intent = { id: "pi_forged", object: "payment_intent", status: "succeeded", amount_received: 9_999, currency: "usd", ...object };
+      const intent = {
+        id: "pi_forged",
+        object: "payment_intent",
+        status: "succeeded",
+        amount_received: 9_999,
+        currency: "usd",
+        ...object,
+      };
       const metadata = { deployment: DEPLOYMENT, account_id: accountId };
-      return JSON.stringify({ id: "evt_forged", object: "event", type: "payment_intent.succeeded", data: { object: { metadata, ...intent } } });
+      return JSON.stringify({
+        id: "evt_forged",
+        object: "event",
+        type: "payment_intent.succeeded",
+        data: { object: { metadata, ...intent } },
+      });
     };
     const sign = (payload: string, options: { secret?: string; timestamp?: number } = {}): string =>
       Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET, ...options });
@@ -97,7 +120,10 @@ describe("webhooks", () => {
         ["signature without time", sign(payload).replace(/^t=\d+,/, "")],
       ];
       for (const [name, header] of headers) {
-        const error = await expectRejection(bench.credits.handleWebhook(Buffer.from(payload), header), "invalid_webhook_signature");
+        const error = await expectRejection(
+          bench.credits.handleWebhook(Buffer.from(payload), header),
+          "invalid_webhook_signature",
+        );
         expect(error.status, name).to.equal(401);
       }
       expect(await balance()).to.equal(0);
@@ -118,13 +144,17 @@ describe("webhooks", () => {
         event({ id: "pi_f4", currency: "eur" }),
         event({ id: "pi_f5" }).replace("payment_intent.succeeded", "customer.created"),
       ];
-      for (const payload of foreign) expect(await bench.credits.handleWebhook(Buffer.from(payload), sign(payload))).to.deep.equal({ handled: false });
+      for (const payload of foreign)
+        expect(await bench.credits.handleWebhook(Buffer.from(payload), sign(payload))).to.deep.equal({
+          handled: false,
+        });
       expect(await balance()).to.equal(0);
     });
   });
 
   describe("of refunds and disputes", () => {
-    const disputeOf = async (intent: string): Promise<string> => (await stripe.disputes.list({ payment_intent: intent })).data[0]?.id ?? "";
+    const disputeOf = async (intent: string): Promise<string> =>
+      (await stripe.disputes.list({ payment_intent: intent })).data[0]?.id ?? "";
     const settled = async (): Promise<number> => {
       await double.webhooks.idle();
       return balance();
@@ -165,7 +195,14 @@ describe("webhooks", () => {
         await creditIntent(bench.db, { intentId, accountId, amountCents: 500 });
         await tell(order, intentId)();
         expect((await bench.credits.balance(accountId)).balanceCents, order.join()).to.equal(0);
-        await recordClaim(bench.db, { claimId: `dp_${intentId}`, kind: "dispute", intentId, amountCents: 500, withdrawn: true, toldAt: 400 });
+        await recordClaim(bench.db, {
+          claimId: `dp_${intentId}`,
+          kind: "dispute",
+          intentId,
+          amountCents: 500,
+          withdrawn: true,
+          toldAt: 400,
+        });
         expect((await bench.credits.balance(accountId)).balanceCents, "won in the end").to.equal(500);
       }
     });
@@ -208,7 +245,10 @@ describe("webhooks", () => {
       await bench.credits.settleRun(reservationId, 60_000);
       await stripe.refunds.create({ payment_intent: intent });
       expect(await settled()).to.equal(-60);
-      const error = await expectRejection(bench.credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
+      const error = await expectRejection(
+        bench.credits.reserveRun({ accountId, limitMs: 1000 }),
+        "insufficient_credit",
+      );
       expect(error.facts).to.include({ balance_cents: -60 });
       await paidIntent(500);
       expect(await settled()).to.equal(440);
@@ -228,7 +268,8 @@ describe("webhooks", () => {
       for (let order = 0; order < 12; order++) {
         const elsewhere = await openCredits({ payments: paymentKeys(double), deployment: DEPLOYMENT });
         const copy = freshAccount();
-        const renamed = (text: string): string => text.replaceAll(accountId, copy).replaceAll(/\b(pi|du|ch|re)_(\w+)/g, `$1_$2x${order}`);
+        const renamed = (text: string): string =>
+          text.replaceAll(accountId, copy).replaceAll(/\b(pi|du|ch|re)_(\w+)/g, `$1_$2x${order}`);
         for (const event of shuffled(events, order)) {
           const payload = renamed(JSON.stringify(event));
           const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET });

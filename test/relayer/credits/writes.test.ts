@@ -56,7 +56,9 @@ describe("credit for a management write", () => {
     await bench.credits.reserveWrite({ accountId, submissionId: failed, cents: 2 });
     await bench.credits.reserveWrite({ accountId: other, submissionId: others, cents: 4 });
     await inTransaction((trx) => bench.credits.bindWrites([mine, failed, others, free], trx));
-    const ends = [mine, others, free].map((submissionId) => ({ submissionId, charged: true })).concat({ submissionId: failed, charged: false });
+    const ends = [mine, others, free]
+      .map((submissionId) => ({ submissionId, charged: true }))
+      .concat({ submissionId: failed, charged: false });
     for (let time = 0; time < 2; time++) await inTransaction((trx) => bench.credits.endWrites(ends, trx));
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
     expect(await bench.credits.balance(other)).to.deep.equal({ balanceCents: 1, reservedCents: 0 });
@@ -66,7 +68,8 @@ describe("credit for a management write", () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     const charged: number[] = [];
-    for (let time = 0; time < 3; time++) charged.push(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx)));
+    for (let time = 0; time < 3; time++)
+      charged.push(await inTransaction((trx) => bench.credits.settleWrite(submissionId, trx)));
     await inTransaction((trx) => bench.credits.releaseWrite(submissionId, trx));
     expect(charged).to.deep.equal([3, 3, 3]);
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
@@ -84,14 +87,20 @@ describe("credit for a management write", () => {
   });
 
   it("is refused with both figures when there is too little, and nothing is held", async () => {
-    const error = await expectRejection(bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 11 }), "insufficient_credit");
+    const error = await expectRejection(
+      bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 11 }),
+      "insufficient_credit",
+    );
     expect(error.facts).to.include({ required_cents: 11, balance_cents: 10, reserved_cents: 0 });
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
   it("counts what is already held", async () => {
     await bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 8 });
-    const error = await expectRejection(bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 3 }), "insufficient_credit");
+    const error = await expectRejection(
+      bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 3 }),
+      "insufficient_credit",
+    );
     expect(error.facts).to.include({ required_cents: 3, balance_cents: 10, reserved_cents: 8 });
   });
 

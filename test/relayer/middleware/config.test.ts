@@ -1,4 +1,4 @@
-/** A bad environment stops the start with what to fix; production refuses the conveniences of development. Source: house rule 6. */
+/** A bad environment stops the start with what to fix; production refuses the conveniences of development. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,11 @@ const GOOD = {
   CONTRACT_ADDRESS: CONTRACT,
   EXECUTOR_SOCKET: "/run/executor.sock",
 };
-const STRIPE = { STRIPE_SECRET_KEY: "sk_live_1", STRIPE_PUBLISHABLE_KEY: "pk_live_1", STRIPE_WEBHOOK_SECRET: "whsec_1" };
+const STRIPE = {
+  STRIPE_SECRET_KEY: "sk_live_1",
+  STRIPE_PUBLISHABLE_KEY: "pk_live_1",
+  STRIPE_WEBHOOK_SECRET: "whsec_1",
+};
 const PRODUCTION = { ...GOOD, ...STRIPE, NODE_ENV: "production", DATABASE_URL: "postgres://db/keywright" };
 
 function problems(env: Record<string, string | undefined>): string {
@@ -30,10 +34,20 @@ function problems(env: Record<string, string | undefined>): string {
 describe("the relayer's configuration", () => {
   it("takes development with little, and its generous defaults", () => {
     const config = loadConfig(GOOD);
-    expect(config).to.deep.include({ production: false, chainId: 31_337n, contractAddress: CONTRACT, serviceName: "Keywright", host: "127.0.0.1", port: 8000 });
+    expect(config).to.deep.include({
+      production: false,
+      chainId: 31_337n,
+      contractAddress: CONTRACT,
+      serviceName: "Keywright",
+      host: "127.0.0.1",
+      port: 8000,
+    });
     expect(config.signup).to.deep.equal({ creditCents: 2_000, dailyCapCents: undefined });
     expect(config.rateLimits.mintsPerMinutePerAddress).to.equal(120);
   });
+
+  it("shares no code where the operator wants none kept", () =>
+    expect(loadConfig({ ...GOOD, SHARED_CODE_MIB: "0" }).sharedCode.totalBytes).to.equal(0));
 
   it("takes production when everything that protects is there", () => {
     const config = loadConfig(PRODUCTION);
@@ -47,6 +61,7 @@ describe("the relayer's configuration", () => {
     const given = {
       FINALITY_DEPTH: "12",
       STUCK_AFTER_SECONDS: "20",
+      NONCE_LOST_AFTER_SECONDS: "8",
       MAX_FEE_PER_GAS_WEI: "7",
       TOP_UP_BELOW_WEI: "8",
       TOP_UP_TO_WEI: "9",
@@ -55,6 +70,7 @@ describe("the relayer's configuration", () => {
     expect(loadConfig({ ...GOOD, ...given }).chainTuning).to.deep.equal({
       finalityDepth: 12,
       stuckAfterMs: 20_000,
+      nonceLostAfterMs: 8_000,
       maxFeeCapWei: 7n,
       topUpBelowWei: 8n,
       topUpToWei: 9n,
@@ -62,7 +78,8 @@ describe("the relayer's configuration", () => {
     });
   });
 
-  it("is production unless it says otherwise", () => expect(problems({ ...GOOD, NODE_ENV: undefined })).to.include("DATABASE_URL"));
+  it("is production unless it says otherwise", () =>
+    expect(problems({ ...GOOD, NODE_ENV: undefined })).to.include("DATABASE_URL"));
 
   const wrong: [string, Record<string, string | undefined>, string][] = [
     ["no RPC endpoint", { ...GOOD, RPC_URLS: undefined }, "RPC_URLS"],
@@ -71,18 +88,28 @@ describe("the relayer's configuration", () => {
     ["half an address", { ...GOOD, CONTRACT_ADDRESS: "0x1234" }, "CONTRACT_ADDRESS"],
     ["no chain", { ...GOOD, CHAIN_ID: undefined }, "CHAIN_ID"],
     ["a fee cap that is no number of wei", { ...GOOD, MAX_FEE_PER_GAS_WEI: "0.5" }, "MAX_FEE_PER_GAS_WEI"],
+    ["less room for code than one account needs", { ...GOOD, SHARED_CODE_MIB: "64" }, "SHARED_CODE_MIB"],
     ["a port too high", { ...GOOD, PORT: "70000" }, "PORT"],
     ["a port in words", { ...GOOD, PORT: "http" }, "PORT"],
     ["a name with a blank", { ...GOOD, SERVICE_NAME: "Key wright" }, "SERVICE_NAME"],
     ["some of the payment keys", { ...GOOD, STRIPE_SECRET_KEY: "sk_test_1" }, "STRIPE_WEBHOOK_SECRET"],
     ["an unknown mode", { ...GOOD, NODE_ENV: "staging" }, "NODE_ENV"],
     ["production on the embedded database", { ...PRODUCTION, DATABASE_URL: undefined }, "DATABASE_URL"],
-    ["production with unbounded signup credit", { ...PRODUCTION, SIGNUP_CREDIT_CENTS: "100" }, "SIGNUP_DAILY_CAP_CENTS"],
-    ["production with a payment double", { ...PRODUCTION, STRIPE_API_BASE: "http://127.0.0.1:12111" }, "STRIPE_API_BASE"],
+    [
+      "production with unbounded signup credit",
+      { ...PRODUCTION, SIGNUP_CREDIT_CENTS: "100" },
+      "SIGNUP_DAILY_CAP_CENTS",
+    ],
+    [
+      "production with a payment double",
+      { ...PRODUCTION, STRIPE_API_BASE: "http://127.0.0.1:12111" },
+      "STRIPE_API_BASE",
+    ],
     ["a deployment file that is not there", { ...GOOD, DEPLOYMENT_FILE: "/nowhere.json" }, "DEPLOYMENT_FILE"],
   ];
   for (const [what, env, variable] of wrong)
-    it(`with ${what} names ${variable}`, () => expect(problems(env)).to.match(new RegExp(`^[A-Z_, ]*${variable}[.: ]`, "m")));
+    it(`with ${what} names ${variable}`, () =>
+      expect(problems(env)).to.match(new RegExp(`^[A-Z_, ]*${variable}[.: ]`, "m")));
 
   it("names everything that is wrong at once", () => {
     const all = problems({ NODE_ENV: "development", PORT: "x" });
@@ -92,12 +119,23 @@ describe("the relayer's configuration", () => {
   it("takes chain and contract from a deployment file, and refuses two that differ", () => {
     const folder = mkdtempSync(join(tmpdir(), "deployment-"));
     const file = join(folder, "local.json");
-    writeFileSync(file, JSON.stringify({ network: "local", chainId: "31337", contractAddress: CONTRACT, blockNumber: 7 }));
+    writeFileSync(
+      file,
+      JSON.stringify({ network: "local", chainId: "31337", contractAddress: CONTRACT, blockNumber: 7 }),
+    );
     try {
       const { CHAIN_ID: _, CONTRACT_ADDRESS: __, ...rest } = GOOD;
-      expect(loadConfig({ ...rest, DEPLOYMENT_FILE: file })).to.deep.include({ chainId: 31_337n, contractAddress: CONTRACT, contractBlock: 7 });
-      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CHAIN_ID: "1" })).to.include("CHAIN_ID is 1, but DEPLOYMENT_FILE says 31337");
-      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CONTRACT_ADDRESS: `0x${"11".repeat(20)}` })).to.include("CONTRACT_ADDRESS is");
+      expect(loadConfig({ ...rest, DEPLOYMENT_FILE: file })).to.deep.include({
+        chainId: 31_337n,
+        contractAddress: CONTRACT,
+        contractBlock: 7,
+      });
+      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CHAIN_ID: "1" })).to.include(
+        "CHAIN_ID is 1, but DEPLOYMENT_FILE says 31337",
+      );
+      expect(problems({ ...GOOD, DEPLOYMENT_FILE: file, CONTRACT_ADDRESS: `0x${"11".repeat(20)}` })).to.include(
+        "CONTRACT_ADDRESS is",
+      );
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -1,4 +1,4 @@
-/** The manners of HTTP: ids, CORS, methods, content types, sizes, encodings, pages. Source: wire "Requests and answers", "Order of checks". */
+/** The manners of HTTP: ids, CORS, methods, content types, sizes, encodings, pages. */
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -20,7 +20,9 @@ describe("the HTTP face", () => {
     it("every answer carries a fresh request id; a client's own is ignored", async () => {
       const sent = "11111111-1111-4111-8111-111111111111";
       const answers = await Promise.all(
-        ["/health", "/core/v1/limits", "/core/v1/list_groups", "/nowhere"].map((path) => send(base + path, { headers: { "x-request-id": sent } })),
+        ["/health", "/core/v1/limits", "/core/v1/list_groups", "/nowhere"].map((path) =>
+          send(base + path, { headers: { "x-request-id": sent } }),
+        ),
       );
       const ids = answers.map(({ headers }) => String(headers["x-request-id"]));
       for (const id of ids) expect(id).to.match(UUID).and.not.equal(sent);
@@ -29,8 +31,14 @@ describe("the HTTP face", () => {
     });
 
     it("a correlation id comes back as it was sent, one with control characters or too long does not", async () => {
-      expect((await send(`${base}/health`, { headers: { "x-correlation-id": "order 7/a" } })).headers["x-correlation-id"]).to.equal("order 7/a");
-      expect((await send(`${base}/health`, { headers: { "x-correlation-id": "x".repeat(200) } })).headers["x-correlation-id"]).to.equal(undefined);
+      expect(
+        (await send(`${base}/health`, { headers: { "x-correlation-id": "order 7/a" } })).headers["x-correlation-id"],
+      ).to.equal("order 7/a");
+      expect(
+        (await send(`${base}/health`, { headers: { "x-correlation-id": "x".repeat(200) } })).headers[
+          "x-correlation-id"
+        ],
+      ).to.equal(undefined);
       expect((await send(`${base}/health`)).headers["x-correlation-id"]).to.equal(undefined);
     });
   });
@@ -45,7 +53,11 @@ describe("the HTTP face", () => {
     });
 
     it("answers a preflight with the headers a client may send", async () => {
-      const asks = { origin: "https://app.example", "access-control-request-method": "POST", "access-control-request-headers": "x-api-key,content-type" };
+      const asks = {
+        origin: "https://app.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "x-api-key,content-type",
+      };
       const { status, headers } = await send(`${base}/core/v1/add_group`, { method: "OPTIONS", headers: asks });
       expect(status).to.equal(204);
       for (const name of [
@@ -63,7 +75,9 @@ describe("the HTTP face", () => {
     });
 
     it("errors carry the CORS headers, too", async () => {
-      const { status, headers } = await send(`${base}/core/v1/list_groups`, { headers: { origin: "https://app.example" } });
+      const { status, headers } = await send(`${base}/core/v1/list_groups`, {
+        headers: { origin: "https://app.example" },
+      });
       expect(status).to.equal(401);
       expect(headers["access-control-allow-origin"]).to.equal("*");
     });
@@ -78,7 +92,8 @@ describe("the HTTP face", () => {
       }
     });
 
-    it("paths are case-sensitive", async () => expect((await send(`${base}/core/v1/List_Groups`)).status).to.equal(404));
+    it("paths are case-sensitive", async () =>
+      expect((await send(`${base}/core/v1/List_Groups`)).status).to.equal(404));
 
     it("the wrong method is 405 with Allow, before anything else is looked at", async () => {
       const wrong = await send(`${base}/core/v1/add_group`, { method: "GET" });
@@ -123,18 +138,37 @@ describe("the HTTP face", () => {
     });
 
     it("of any JSON type are taken", async () => {
-      for (const type of ["application/json", "application/json; charset=utf-8", "application/vnd.acme+json", "APPLICATION/JSON; charset=UTF-8"]) {
-        expect((await account.api.post("/remove_group", Buffer.from('{"group_id":99}'), { headers: { "content-type": type } })).status, type).to.equal(404);
+      for (const type of [
+        "application/json",
+        "application/json; charset=utf-8",
+        "application/vnd.acme+json",
+        "APPLICATION/JSON; charset=UTF-8",
+      ]) {
+        expect(
+          (
+            await account.api.post("/remove_group", Buffer.from('{"group_id":99}'), {
+              headers: { "content-type": type },
+            })
+          ).status,
+          type,
+        ).to.equal(404);
       }
     });
 
     it("that are absent count as {} and their type is not asked for", async () => {
-      const answer = await send(`${base}/core/v1/remove_group`, { method: "POST", key: account.key, headers: { "content-type": "text/plain" } });
+      const answer = await send(`${base}/core/v1/remove_group`, {
+        method: "POST",
+        key: account.key,
+        headers: { "content-type": "text/plain" },
+      });
       expect([answer.status, codeOf(answer)]).to.deep.equal([422, "invalid_body"]);
     });
 
     it("in broken UTF-8 are 400", async () => {
-      const answer = await post(Buffer.concat([Buffer.from('{"group_name":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]), {});
+      const answer = await post(
+        Buffer.concat([Buffer.from('{"group_name":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]),
+        {},
+      );
       expect([answer.status, codeOf(answer)]).to.deep.equal([400, "malformed_json"]);
     });
 
@@ -147,7 +181,9 @@ describe("the HTTP face", () => {
     it("larger than the route accepts are 413: declared, and chunked", async () => {
       const large = Buffer.concat([Buffer.from('{"group_name":"'), Buffer.alloc(1024 * 1024, "a"), Buffer.from('"}')]);
       expect((await post(large, {})).status).to.equal(413);
-      expect(codeOf(await account.api.post("/run_action", { code: "1", js_params: { a: "x".repeat(65_536) } }))).to.equal("params_too_large");
+      expect(
+        codeOf(await account.api.post("/run_action", { code: "1", js_params: { a: "x".repeat(65_536) } })),
+      ).to.equal("params_too_large");
       const chunked = (headers: Record<string, string>): Promise<Response> =>
         fetch(`${base}/core/v1/add_group`, {
           method: "POST",
@@ -160,7 +196,10 @@ describe("the HTTP face", () => {
     });
 
     it("of signature routes end at 8 KiB", async () => {
-      const answer = await send(`${base}/core/v1/create_wallet_with_signature`, { method: "POST", body: { typed_data: "x".repeat(8_192), signature: "0x" } });
+      const answer = await send(`${base}/core/v1/create_wallet_with_signature`, {
+        method: "POST",
+        body: { typed_data: "x".repeat(8_192), signature: "0x" },
+      });
       expect([answer.status, codeOf(answer)]).to.deep.equal([413, "payload_too_large"]);
     });
 
@@ -168,7 +207,9 @@ describe("the HTTP face", () => {
       const { hostname, port } = new URL(base);
       await new Promise<void>((resolve) => {
         const socket = connect(Number(port), hostname, () => {
-          socket.write("POST /core/v1/new_account HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{");
+          socket.write(
+            "POST /core/v1/new_account HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+          );
           setTimeout(() => socket.destroy(), 50);
         });
         socket.on("close", () => resolve());
@@ -201,8 +242,13 @@ describe("the HTTP face", () => {
       const powerless = account.api.with(String(key));
       expect((await powerless.post("/remove_group", {})).status).to.equal(422);
       expect((await powerless.post("/remove_group", { group_id: 0 })).status).to.equal(400);
-      expect(codeOf(await powerless.post("/remove_group", { group_id: 99 })), "403 before 404").to.equal("missing_scope");
-      expect(codeOf(await powerless.post("/add_pkp_to_group", { group_id: 99, pkp_id: 99 })), "403 before 404").to.equal("missing_scope");
+      expect(codeOf(await powerless.post("/remove_group", { group_id: 99 })), "403 before 404").to.equal(
+        "missing_scope",
+      );
+      expect(
+        codeOf(await powerless.post("/add_pkp_to_group", { group_id: 99, pkp_id: 99 })),
+        "403 before 404",
+      ).to.equal("missing_scope");
     });
   });
 
@@ -223,13 +269,21 @@ describe("the HTTP face", () => {
     });
 
     it("that differ are 400", async () => {
-      expect(codeOf(await list({ "x-api-key": account.key, authorization: "Bearer other" }))).to.equal("conflicting_credentials");
-      expect(codeOf(await list({ "x-api-key": account.key, "x-identity-token": "token" }))).to.equal("conflicting_credentials");
+      expect(codeOf(await list({ "x-api-key": account.key, authorization: "Bearer other" }))).to.equal(
+        "conflicting_credentials",
+      );
+      expect(codeOf(await list({ "x-api-key": account.key, "x-identity-token": "token" }))).to.equal(
+        "conflicting_credentials",
+      );
     });
 
     it("are asked for with WWW-Authenticate", async () => {
       const answer = await list({});
-      expect([answer.status, codeOf(answer), answer.headers["www-authenticate"]]).to.deep.equal([401, "missing_credential", "Bearer"]);
+      expect([answer.status, codeOf(answer), answer.headers["www-authenticate"]]).to.deep.equal([
+        401,
+        "missing_credential",
+        "Bearer",
+      ]);
       expect(codeOf(await list({ authorization: "Basic YTpi" }))).to.equal("missing_credential");
     });
 
@@ -266,7 +320,10 @@ describe("the HTTP face", () => {
     });
     const page = async (query: string) => {
       const answer = await account.api.get(`/list_groups${query}`);
-      return { ...answer, names: Array.isArray(answer.body) ? answer.body.map(({ name }: { name: string }) => name) : undefined };
+      return {
+        ...answer,
+        names: Array.isArray(answer.body) ? answer.body.map(({ name }: { name: string }) => name) : undefined,
+      };
     };
 
     it("start at 0 and carry the total", async () => {

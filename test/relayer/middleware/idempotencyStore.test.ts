@@ -1,11 +1,17 @@
-/** Kept requests in the store: who begins, who waits, who takes over what a dead instance left. Source: wire "Idempotency". */
+/** Kept requests in the store: who begins, who waits, who takes over what a dead instance left. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { KeywrightError } from "../../../protocol/errors";
 import type { Act } from "../../../relayer/act";
 import { Idempotency } from "../../../relayer/middleware/idempotency";
-import { createIdempotencyStore, dropExpiredRequests, type Begun, type IdempotencyStore, type RequestName } from "../../../relayer/store/idempotency";
+import {
+  createIdempotencyStore,
+  dropExpiredRequests,
+  type Begun,
+  type IdempotencyStore,
+  type RequestName,
+} from "../../../relayer/store/idempotency";
 import type { Db } from "../../../relayer/store/database";
 import { Instance } from "../../../relayer/store/instance";
 import { openStore } from "../../../relayer/store";
@@ -63,16 +69,20 @@ describe("kept requests", () => {
   it("another body takes nothing over", async () => {
     const request = name();
     await of("an instance that is gone").begin(request);
-    expect(await codeOf(new Idempotency(mine()).once("addGroup", { ...request, bodyHash: "other" }, async () => ({})))).to.equal("idempotency_conflict");
+    expect(
+      await codeOf(new Idempotency(mine()).once("addGroup", { ...request, bodyHash: "other" }, async () => ({}))),
+    ).to.equal("idempotency_conflict");
     await of("an instance that is gone").begin({ ...request, key: "open" });
     const unknown = async (act: Act): Promise<never> => {
       act.begins();
       throw new Error("who knows");
     };
     await codeOf(new Idempotency(mine()).once("addGroup", { ...request, key: "open" }, unknown));
-    expect(await codeOf(new Idempotency(mine()).once("addGroup", { ...request, key: "open", bodyHash: "other" }, async () => ({})))).to.equal(
-      "idempotency_conflict",
-    );
+    expect(
+      await codeOf(
+        new Idempotency(mine()).once("addGroup", { ...request, key: "open", bodyHash: "other" }, async () => ({})),
+      ),
+    ).to.equal("idempotency_conflict");
   });
 
   it("a write whose outcome is open is asked for again under its attempt's id, and then kept", async () => {
@@ -97,7 +107,14 @@ describe("kept requests", () => {
 
   it("what follows from an end is told by the act, never by the error", async () => {
     const idempotency = new Idempotency(mine());
-    const codes = ["unknown_group", "rate_limited", "chain_unavailable", "database_unavailable", "internal_error", "timed_out"] as const;
+    const codes = [
+      "unknown_group",
+      "rate_limited",
+      "chain_unavailable",
+      "database_unavailable",
+      "internal_error",
+      "timed_out",
+    ] as const;
     for (const code of codes) {
       const [nothing, unknown, done] = [name(), name(), name()];
       const refuse = (say: (act: Act) => void) => async (act: Act) => {
@@ -127,7 +144,9 @@ describe("kept requests", () => {
           refuse(() => undefined),
         ),
       );
-      expect(await idempotency.once("removeGroup", unknown, again), `${code}, twice without a known end`).to.deep.equal({ repeated: true });
+      expect(await idempotency.once("removeGroup", unknown, again), `${code}, twice without a known end`).to.deep.equal(
+        { repeated: true },
+      );
       await codeOf(
         idempotency.once(
           "removeGroup",
@@ -151,7 +170,9 @@ describe("kept requests", () => {
     });
     expect(answer).to.deep.equal({ group_id: "7" });
     faults.disarm();
-    expect(await idempotency.once("addGroup", request, async () => ({ group_id: "8" }))).to.deep.equal({ group_id: "7" });
+    expect(await idempotency.once("addGroup", request, async () => ({ group_id: "8" }))).to.deep.equal({
+      group_id: "7",
+    });
     await faulty.close();
   });
 
@@ -161,7 +182,11 @@ describe("kept requests", () => {
     const secret = `canary-${randomUUID()}`;
     const act = async () => ({ success: true, usage_api_key: secret, api_key_hash: "0x1" });
     expect(await idempotency.once("addUsageApiKey", request, act)).to.include({ usage_api_key: secret });
-    expect(await idempotency.once("addUsageApiKey", request, act)).to.deep.equal({ success: true, api_key_hash: "0x1", secret_returned_before: true });
+    expect(await idempotency.once("addUsageApiKey", request, act)).to.deep.equal({
+      success: true,
+      api_key_hash: "0x1",
+      secret_returned_before: true,
+    });
     const rows = await db.selectFrom("idempotent_requests").selectAll().where("scope", "=", request.scope).execute();
     expect(JSON.stringify(rows)).to.not.include(secret);
   });
@@ -175,13 +200,17 @@ describe("kept requests", () => {
       .set({ created_at: sql<Date>`now() - interval '25 hours'` })
       .where("scope", "=", request.scope)
       .execute();
-    expect(await idempotency.once("addGroup", request, async () => ({ group_id: "2" }))).to.deep.equal({ group_id: "2" });
+    expect(await idempotency.once("addGroup", request, async () => ({ group_id: "2" }))).to.deep.equal({
+      group_id: "2",
+    });
     await db
       .updateTable("idempotent_requests")
       .set({ created_at: sql<Date>`now() - interval '25 hours'` })
       .where("scope", "=", request.scope)
       .execute();
     await dropExpiredRequests(db);
-    expect(await db.selectFrom("idempotent_requests").selectAll().where("scope", "=", request.scope).execute()).to.deep.equal([]);
+    expect(
+      await db.selectFrom("idempotent_requests").selectAll().where("scope", "=", request.scope).execute(),
+    ).to.deep.equal([]);
   });
 });

@@ -20,18 +20,32 @@ describe("addresses behind proxies", () => {
         throw new KeywrightError("rate_limited", "noted", {}, { retryAfterSeconds: 7.2 });
       },
     };
-    const options = { handlers: {}, limits, log: pino({ level: "silent" }), serviceName: "Keywright", trustedProxyHops, onAnswered: () => undefined };
+    const options = {
+      handlers: {},
+      limits,
+      log: pino({ level: "silent" }),
+      serviceName: "Keywright",
+      trustedProxyHops,
+      onAnswered: () => undefined,
+    };
     const server = createServer(createApp(options as unknown as AppOptions).callback());
     servers.push(server);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/core/v1/new_account`;
-    const answer = await send(url, { method: "POST", headers: forwardedFor === undefined ? {} : { "x-forwarded-for": forwardedFor } });
+    const answer = await send(url, {
+      method: "POST",
+      headers: forwardedFor === undefined ? {} : { "x-forwarded-for": forwardedFor },
+    });
     expect([answer.status, answer.headers["retry-after"]]).to.deep.equal([429, "8"]);
     return seen;
   }
 
-  it("without proxies the header is a client's claim", async () => expect(await seenBy(0, "203.0.113.7")).to.deep.equal(["127.0.0.1"]));
-  it("one proxy: its own entry, the last", async () => expect(await seenBy(1, "6.6.6.6, 203.0.113.7")).to.deep.equal(["203.0.113.7"]));
-  it("two proxies: the entry the outer one made", async () => expect(await seenBy(2, "6.6.6.6, 203.0.113.7, 10.0.0.1")).to.deep.equal(["203.0.113.7"]));
-  it("a proxy that adds nothing: the connection's own address", async () => expect(await seenBy(1, undefined)).to.deep.equal(["127.0.0.1"]));
+  it("without proxies the header is a client's claim", async () =>
+    expect(await seenBy(0, "203.0.113.7")).to.deep.equal(["127.0.0.1"]));
+  it("one proxy: its own entry, the last", async () =>
+    expect(await seenBy(1, "6.6.6.6, 203.0.113.7")).to.deep.equal(["203.0.113.7"]));
+  it("two proxies: the entry the outer one made", async () =>
+    expect(await seenBy(2, "6.6.6.6, 203.0.113.7, 10.0.0.1")).to.deep.equal(["203.0.113.7"]));
+  it("a proxy that adds nothing: the connection's own address", async () =>
+    expect(await seenBy(1, undefined)).to.deep.equal(["127.0.0.1"]));
 });

@@ -1,10 +1,11 @@
-/** Rate limits: per address (IPv6 by /64), over all, per key; in memory and in the store. Source: wire "Development", "Errors". */
+/** Rate limits: per address (IPv6 by /64), over all, per key; in memory and in the store. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { KeywrightError } from "../../../protocol/errors";
 import { clientGroup } from "../../../relayer/middleware/clientAddress";
-import { RequestLimits } from "../../../relayer/middleware/rateLimits";
-import { storeLimiter } from "../../../relayer/store/rateLimits";
+import { RequestLimits, type Shared } from "../../../relayer/middleware/rateLimits";
+import type { Db } from "../../../relayer/store/database";
+import { fleetingLimiter, storeLimiter } from "../../../relayer/store/rateLimits";
 import { sharedStore } from "../../support/store";
 
 const FEW = {
@@ -16,6 +17,12 @@ const FEW = {
   mintsPerDay: 3,
   keyRequestsPerSecond: 2,
 };
+
+const sharedBy = (db: Db, relayers: number): Shared => ({
+  budgets: storeLimiter(db),
+  rates: fleetingLimiter(db),
+  instances: () => relayers,
+});
 
 async function refusal(act: () => Promise<void>): Promise<KeywrightError | undefined> {
   try {
@@ -40,7 +47,7 @@ describe("rate limits", () => {
     describe(`in ${where}`, () => {
       const open = async (limits = FEW): Promise<RequestLimits> => {
         if (where === "memory") return new RequestLimits(limits);
-        return new RequestLimits(limits, storeLimiter((await sharedStore()).db));
+        return new RequestLimits(limits, sharedBy((await sharedStore()).db, 1));
       };
 
       it("mints are refused from the one too many on, with the seconds to wait", async () => {
@@ -63,7 +70,7 @@ describe("rate limits", () => {
 
   it("in the store hold over several relayers and over a restart", async () => {
     const { db } = await sharedStore();
-    const [one, other] = [new RequestLimits(FEW, storeLimiter(db)), new RequestLimits(FEW, storeLimiter(db))];
+    const [one, other] = [new RequestLimits(FEW, sharedBy(db, 2)), new RequestLimits(FEW, sharedBy(db, 2))];
     const address = randomUUID();
     await one.mintBy(address);
     await other.mintBy(address);
@@ -74,6 +81,46 @@ describe("rate limits", () => {
     const limits = new RequestLimits(FEW);
     for (let i = 0; i < FEW.mintsPerDay; i++) await limits.mintAtAll();
     expect((await refusal(() => limits.mintAtAll()))?.code).to.equal("rate_limited");
+  });
+
+  it("per key are one over several relayers, wherever the requests go", async () => {
+    const { db } = await sharedStore();
+    const limits = { ...FEW, keyRequestsPerSecond: 40 };
+    const relayers = Array.from({ length: 3 }, () => new RequestLimits(limits, sharedBy(db, 3)));
+    // Some go one after another, so that a slow machine opens a second window at most.
+    const started = Date.now();
+    const outcomes = await Promise.all(
+      relayers.flatMap((relayer) => Array.from({ length: 40 }, () => refusal(() => relayer.requestBy("busy")))),
+    );
+    const windows = Math.ceil((Date.now() - started) / 1000) + 1;
+    const passed = outcomes.filter((outcome) => outcome === undefined).length;
+    expect(passed).to.be.within(36, windows === 2 ? 40 : 40 * windows);
+    expect(outcomes.every((outcome) => outcome === undefined || outcome.code === "rate_limited")).to.equal(true);
+    const [alone] = relayers;
+    const pinned = await Promise.all(
+      Array.from({ length: 60 }, () => refusal(() => (alone as RequestLimits).requestBy("pinned"))),
+    );
+    expect(pinned.filter((outcome) => outcome === undefined).length, "through one relayer alone").to.be.within(
+      37,
+      40 * windows,
+    );
+  });
+
+  it("per key cost no statement while little is asked, and go on by an equal part without the store", async () => {
+    let statements = 0;
+    const failing = (): never => {
+      statements += 1;
+      throw new Error("no store");
+    };
+    const rates: Shared["rates"] = () => ({ consume: async () => failing() }) as never;
+    const limits = new RequestLimits(
+      { ...FEW, keyRequestsPerSecond: 40 },
+      { budgets: rates, rates, instances: () => 2 },
+    );
+    for (let i = 0; i < 2; i++) await limits.requestBy("quiet");
+    expect(statements).to.equal(0);
+    const outcomes = await Promise.allSettled(Array.from({ length: 30 }, () => limits.requestBy("busy")));
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).to.have.length(20);
   });
 
   it("per key open again after a second", async () => {

@@ -1,4 +1,7 @@
-/** The OpenAPI document as strangers' tools see it: a linter's recommended rules, and two generators whose clients compile and make the journey. */
+/**
+ * The OpenAPI document as strangers' tools see it: a linter's recommended rules, and two generators whose clients
+ * compile and make the journey.
+ */
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -74,13 +77,23 @@ describe("the OpenAPI document in strangers' hands", function () {
     writeFileSync(join(folder, `${file}.ts`), source);
     writeFileSync(join(folder, `${file}.json`), JSON.stringify({ compilerOptions: OPTIONS, files: [`${file}.ts`] }));
     run(process.execPath, join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", `${file}.json`);
-    const { journey } = (await import(join(folder, `${file}.js`))) as { journey: (baseUrl: string) => Promise<unknown[]> };
+    const { journey } = (await import(join(folder, `${file}.js`))) as {
+      journey: (baseUrl: string) => Promise<unknown[]>;
+    };
     return journey(stack().baseUrl);
   }
 
   // The listing of evidence files is specified with a slash at its end.
   it("passes the recommended rules of a linter, but for one path that is specified otherwise", () =>
-    run(join(BIN, "redocly"), "lint", "--extends", "recommended", "--skip-rule", "no-path-trailing-slash", "openapi.json"));
+    run(
+      join(BIN, "redocly"),
+      "lint",
+      "--extends",
+      "recommended",
+      "--skip-rule",
+      "no-path-trailing-slash",
+      "openapi.json",
+    ));
 
   it("becomes a client by openapi-typescript that compiles and makes the journey", async () => {
     run(join(BIN, "openapi-typescript"), "openapi.json", "-o", "schema.d.ts");
@@ -88,7 +101,17 @@ describe("the OpenAPI document in strangers' hands", function () {
   });
 
   it("becomes a client by @hey-api/openapi-ts that compiles and makes the journey", async () => {
-    run(join(BIN, "openapi-ts"), "-i", "openapi.json", "-o", "hey", "-p", "@hey-api/typescript", "@hey-api/sdk", "@hey-api/client-fetch");
+    run(
+      join(BIN, "openapi-ts"),
+      "-i",
+      "openapi.json",
+      "-o",
+      "hey",
+      "-p",
+      "@hey-api/typescript",
+      "@hey-api/sdk",
+      "@hey-api/client-fetch",
+    );
     expect(await compiledJourney("heyClient", HEY_CLIENT)).to.deep.equal(["1", "g", 0, "unknown_group"]);
   });
 });

@@ -1,12 +1,20 @@
 /**
- * Bad input on every route, generated from the route table: whatever is wrong, the answer is a problem with the right status, never a 500, and nothing is written.
- * Source: wire "Errors", "Order of checks".
+ * Bad input on every route, generated from the route table: whatever is wrong, the answer is a problem with the right
+ * status, never a 500, and nothing is written.
  */
 import { expect } from "chai";
 import { ERRORS, type ErrorCode } from "../../../protocol/errors";
 import { ROUTE_NAMES, endpointsOf, errorsOf, routeOf, type Endpoint, type Route } from "../../../protocol/http";
 import { count } from "../../support/counts";
-import { codeOf, members, newApiAccount, send, type ApiAccount, type HttpAnswer, type HttpRequest } from "../../support/http";
+import {
+  codeOf,
+  members,
+  newApiAccount,
+  send,
+  type ApiAccount,
+  type HttpAnswer,
+  type HttpRequest,
+} from "../../support/http";
 import { useStack } from "../../support/stack";
 
 interface Place {
@@ -15,24 +23,43 @@ interface Place {
   readonly path: string;
 }
 
-const filled = ({ path }: Endpoint, params: Record<string, string> = {}): string => path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? "1");
+const filled = ({ path }: Endpoint, params: Record<string, string> = {}): string =>
+  path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? "1");
 
 /** Every endpoint that answers JSON, with the example's path parameters. */
 const PLACES: Place[] = ROUTE_NAMES.flatMap((name) => endpointsOf(name, "Keywright")).map((endpoint) => {
   const route = routeOf(endpoint.name);
   return { endpoint, route, path: filled(endpoint, route.example.params) };
 });
-const takesJson = ({ route, endpoint }: Place): boolean => endpoint.method === "POST" && route.request.body !== undefined;
+const takesJson = ({ route, endpoint }: Place): boolean =>
+  endpoint.method === "POST" && route.request.body !== undefined;
 const takesObject = (place: Place): boolean => takesJson(place) && typeof place.route.example.body === "object";
-const needsKey = ({ route }: Place): boolean => ["anyKey", "ownerKey", "accountKey", "keyOrWallet", "ownerOrWallet"].includes(route.auth);
+const needsKey = ({ route }: Place): boolean =>
+  ["anyKey", "ownerKey", "accountKey", "keyOrWallet", "ownerOrWallet"].includes(route.auth);
 const WITH_BODY = PLACES.filter(takesJson);
 const WITH_OBJECT = PLACES.filter(takesObject);
 
 /** Values of every JSON type that no field of ours takes everywhere. */
-const WRONG_TYPES: unknown[] = [null, true, 1.5, -1, "", "0x", "ж".repeat(3), [], {}, [[[]]], { a: { b: 1 } }, 1e300, "0xzz", "9".repeat(80)];
+const WRONG_TYPES: unknown[] = [
+  null,
+  true,
+  1.5,
+  -1,
+  "",
+  "0x",
+  "ж".repeat(3),
+  [],
+  {},
+  [[[]]],
+  { a: { b: 1 } },
+  1e300,
+  "0xzz",
+  "9".repeat(80),
+];
 
 /** In a quick run every field meets a third of the values, each another third; in a deep one all. */
-const someOf = <T>(values: readonly T[], turn: number): readonly T[] => values.filter((_, at) => (at + turn) % count(3, 1) === 0);
+const someOf = <T>(values: readonly T[], turn: number): readonly T[] =>
+  values.filter((_, at) => (at + turn) % count(3, 1) === 0);
 
 describe("bad input on every route", function () {
   this.timeout(120_000);
@@ -55,7 +82,8 @@ describe("bad input on every route", function () {
 
   afterEach("nothing was written or charged", async () => expect(await look()).to.deep.equal(picture));
 
-  const ask = (place: Place, request: HttpRequest) => send(stack().baseUrl + place.path, { method: place.endpoint.method, key: account.key, ...request });
+  const ask = (place: Place, request: HttpRequest) =>
+    send(stack().baseUrl + place.path, { method: place.endpoint.method, key: account.key, ...request });
 
   function expectProblem(answer: HttpAnswer, place: Place, statuses: number[], what: string): void {
     const where = `${place.endpoint.method} ${place.path} ${what}: ${answer.text.slice(0, 300)}`;
@@ -64,7 +92,11 @@ describe("bad input on every route", function () {
     const { code, status, detail, request_id: requestId, title, message } = members(answer);
     expect(ERRORS, where).to.have.property(String(code));
     expect(errorsOf(place.route), `${where} is not in the document`).to.include(code as ErrorCode);
-    expect({ status, title, message }).to.deep.equal({ status: answer.status, title: ERRORS[code as ErrorCode].title, message: detail });
+    expect({ status, title, message }).to.deep.equal({
+      status: answer.status,
+      title: ERRORS[code as ErrorCode].title,
+      message: detail,
+    });
     expect(requestId).to.equal(answer.headers["x-request-id"]);
   }
 
@@ -72,18 +104,27 @@ describe("bad input on every route", function () {
     const places = PLACES.filter(needsKey);
     expect(places.length).to.be.above(30);
     for (const place of places)
-      expectProblem(await ask(place, { key: undefined, ...(takesJson(place) ? { body: Buffer.from("{") } : {}) }), place, [401], "no key");
+      expectProblem(
+        await ask(place, { key: undefined, ...(takesJson(place) ? { body: Buffer.from("{") } : {}) }),
+        place,
+        [401],
+        "no key",
+      );
   });
 
   it("garbage and hash-shaped keys: 401", async () => {
     for (const place of PLACES.filter(needsKey)) {
-      for (const key of ["garbage", account.id, account.wallet, `${"A".repeat(43)}=`]) expectProblem(await ask(place, { key }), place, [401], `key ${key}`);
+      for (const key of ["garbage", account.id, account.wallet, `${"A".repeat(43)}=`])
+        expectProblem(await ask(place, { key }), place, [401], `key ${key}`);
     }
   });
 
   it("malformed JSON: 400", async () => {
     for (const [index, place] of WITH_BODY.entries()) {
-      for (const body of someOf(["{", "{'a':1}", "\u0000", '{"a":1}}', "undefined", "NaN", '{"a":}', '"half', "[1,]"], index)) {
+      for (const body of someOf(
+        ["{", "{'a':1}", "\u0000", '{"a":1}}', "undefined", "NaN", '{"a":}', '"half', "[1,]"],
+        index,
+      )) {
         const answer = await ask(place, { body: Buffer.from(body) });
         expectProblem(answer, place, [400], body);
         expect(codeOf(answer)).to.equal("malformed_json");
@@ -93,7 +134,8 @@ describe("bad input on every route", function () {
 
   it("JSON that is no object: 422", async () => {
     for (const place of WITH_OBJECT) {
-      for (const body of ["[]", "null", "1", '"text"', "true"]) expectProblem(await ask(place, { body: Buffer.from(body) }), place, [422], body);
+      for (const body of ["[]", "null", "1", '"text"', "true"])
+        expectProblem(await ask(place, { body: Buffer.from(body) }), place, [422], body);
     }
   });
 
@@ -101,7 +143,9 @@ describe("bad input on every route", function () {
     for (const place of WITH_OBJECT) {
       for (const field of ["surprise", "__proto__", "constructor", "toString"]) {
         const text = JSON.stringify(place.route.example.body);
-        const answer = await ask(place, { body: Buffer.from(`{${JSON.stringify(field)}:{"admin":true}${text === "{}" ? "" : ","}${text.slice(1)}`) });
+        const answer = await ask(place, {
+          body: Buffer.from(`{${JSON.stringify(field)}:{"admin":true}${text === "{}" ? "" : ","}${text.slice(1)}`),
+        });
         expectProblem(answer, place, [422], field);
         expect(answer.text).to.include(`"field":"${field}"`);
       }
@@ -129,7 +173,8 @@ describe("bad input on every route", function () {
       for (const [index, field] of Object.keys(example).entries()) {
         for (const wrong of someOf(WRONG_TYPES, index)) {
           const body = { ...example, [field]: wrong };
-          if (place.route.request.body?.safeParse(body).success && field !== "typed_data" && field !== "signature") continue;
+          if (place.route.request.body?.safeParse(body).success && field !== "typed_data" && field !== "signature")
+            continue;
           expectProblem(await ask(place, { body }), place, [400, 413, 422], `${field} = ${JSON.stringify(wrong)}`);
         }
       }
@@ -137,12 +182,19 @@ describe("bad input on every route", function () {
   });
 
   it("impossible path and query parameters: 400, repeated ones 422", async () => {
-    for (const place of PLACES.filter(({ route }) => route.auth === "anyKey" && (route.request.query ?? route.request.params) !== undefined)) {
+    for (const place of PLACES.filter(
+      ({ route }) => route.auth === "anyKey" && (route.request.query ?? route.request.params) !== undefined,
+    )) {
       for (const name of Object.keys(place.route.request.query?.shape ?? {})) {
         for (const value of ["", "-1", "1.5", "ten", "0x", "1e3", "%00", "9".repeat(80), "%F0%9F%98%80"]) {
           const query = { ...place.route.example.query, [name]: undefined };
-          const rest = Object.entries(query).flatMap(([key, given]) => (given === undefined ? [] : [`&${key}=${given}`]));
-          const answer = await send(`${stack().baseUrl}${place.path}?${name}=${value}${rest.join("")}`, { method: place.endpoint.method, key: account.key });
+          const rest = Object.entries(query).flatMap(([key, given]) =>
+            given === undefined ? [] : [`&${key}=${given}`],
+          );
+          const answer = await send(`${stack().baseUrl}${place.path}?${name}=${value}${rest.join("")}`, {
+            method: place.endpoint.method,
+            key: account.key,
+          });
           if (name === "after" && answer.status === 200) continue;
           expectProblem(answer, place, [400], `${name}=${value}`);
         }
@@ -150,7 +202,11 @@ describe("bad input on every route", function () {
       if (!place.endpoint.path.includes(":id")) continue;
       for (const id of ["0", "x", "-1", "1.5", "9".repeat(30), "1%00"]) {
         const body = takesJson(place) ? { body: place.route.example.body } : {};
-        const answer = await send(stack().baseUrl + filled(place.endpoint, { id }), { method: place.endpoint.method, key: account.key, ...body });
+        const answer = await send(stack().baseUrl + filled(place.endpoint, { id }), {
+          method: place.endpoint.method,
+          key: account.key,
+          ...body,
+        });
         expectProblem(answer, place, [400], `id ${id}`);
       }
     }
@@ -163,7 +219,11 @@ describe("bad input on every route", function () {
       ["/remove_group", { group_id: "18446744073709551615" }, "unknown_group"],
       ["/update_group", { group_id: 9_999, name: "", description: "" }, "unknown_group"],
       ["/update_group", { group_id: 9_999, name: "", description: "", pkp_ids_permitted: [] }, "unknown_group"],
-      ["/add_action_to_group", { group_id: 9_999, action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" }, "unknown_group"],
+      [
+        "/add_action_to_group",
+        { group_id: 9_999, action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" },
+        "unknown_group",
+      ],
       ["/remove_action_from_group", { group_id: 1, hashed_cid: unknownHash }, "not_in_group"],
       ["/add_pkp_to_group", { group_id: 1, pkp_id: 99 }, "unknown_pkp_number"],
       ["/add_pkp_to_group", { group_id: 1, pkp_id: "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC" }, "unknown_pkp"],
@@ -172,7 +232,11 @@ describe("bad input on every route", function () {
       ["/update_action_metadata", { hashed_cid: unknownHash, name: "", description: "" }, "unknown_action"],
       ["/remove_usage_api_key", { usage_api_key: unknownHash }, "unknown_usage_key"],
       ["/remove_usage_api_key", { usage_api_key: account.id }, "unknown_usage_key"],
-      ["/update_usage_api_key_metadata", { usage_api_key: unknownHash, name: "", description: "" }, "unknown_usage_key"],
+      [
+        "/update_usage_api_key_metadata",
+        { usage_api_key: unknownHash, name: "", description: "" },
+        "unknown_usage_key",
+      ],
       ["/add_group", { group_name: "", group_description: "", pkp_ids_permitted: [99] }, "unknown_pkp_number"],
       ["/groups/1/actions", { remove: ["QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX"] }, "not_in_group"],
       ["/billing/confirm_payment", { payment_intent_id: "pi_nobodys" }, "payment_intent_not_found"],
@@ -181,7 +245,12 @@ describe("bad input on every route", function () {
       const answer = await account.api.post(path, body);
       expect([answer.status, codeOf(answer)], `${path} ${JSON.stringify(body)}`).to.deep.equal([404, code]);
     }
-    for (const path of ["/groups/9999", "/list_wallets_in_group?group_id=9999", "/list_actions?group_id=9999", `/submissions/${"0".repeat(32)}`]) {
+    for (const path of [
+      "/groups/9999",
+      "/list_wallets_in_group?group_id=9999",
+      "/list_actions?group_id=9999",
+      `/submissions/${"0".repeat(32)}`,
+    ]) {
       expect((await account.api.get(path)).status, path).to.equal(404);
     }
   });
@@ -193,7 +262,11 @@ describe("bad input on every route", function () {
       ["/groups/1/actions", {}, "invalid_value"],
       ["/transfer_ownership", { new_owner_address: `0x${"0".repeat(40)}` }, "zero_address"],
       ["/transfer_ownership", { new_owner_address: account.wallet }, "same_owner"],
-      ["/add_action", { action_ipfs_cid: "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy", name: "", description: "" }, "invalid_cid"],
+      [
+        "/add_action",
+        { action_ipfs_cid: "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy", name: "", description: "" },
+        "invalid_cid",
+      ],
       ["/billing/create_payment_intent", { amount_cents: 499 }, "amount_out_of_range"],
       ["/billing/create_payment_intent", { amount_cents: 100_000_000 }, "amount_out_of_range"],
     ];
@@ -204,9 +277,19 @@ describe("bad input on every route", function () {
   });
 
   it("every failing field is listed in one answer", async () => {
-    const answer = await account.api.post("/add_group", { group_name: 1, pkp_ids_permitted: ["x", 1.5], colour: "red" });
+    const answer = await account.api.post("/add_group", {
+      group_name: 1,
+      pkp_ids_permitted: ["x", 1.5],
+      colour: "red",
+    });
     expect(answer.status).to.equal(422);
     const fields = (members(answer)["errors"] as { field: string }[]).map(({ field }) => field);
-    expect(fields).to.have.members(["group_name", "group_description", "pkp_ids_permitted.0", "pkp_ids_permitted.1", "colour"]);
+    expect(fields).to.have.members([
+      "group_name",
+      "group_description",
+      "pkp_ids_permitted.0",
+      "pkp_ids_permitted.1",
+      "colour",
+    ]);
   });
 });

@@ -24,7 +24,9 @@ describe("error codes", () => {
   });
 
   it("of failed runs are all documented", () => {
-    const documented = [...sections.keys()].filter((heading) => heading.startsWith("run: ")).map((heading) => heading.slice("run: ".length));
+    const documented = [...sections.keys()]
+      .filter((heading) => heading.startsWith("run: "))
+      .map((heading) => heading.slice("run: ".length));
     expect(documented).to.deep.equal([...RUN_ERROR_CODES]);
   });
 
@@ -40,7 +42,8 @@ describe("error codes", () => {
       .split(/^# Status /m)
       .slice(1)
       .map((text) => [text.slice(0, 3), text] as const)) {
-      for (const [, code] of part.matchAll(/^## (\w+)$/gm)) expect(String(ERRORS[code as ErrorCode].status), code).to.equal(status);
+      for (const [, code] of part.matchAll(/^## (\w+)$/gm))
+        expect(String(ERRORS[code as ErrorCode].status), code).to.equal(status);
     }
   });
 
@@ -56,7 +59,8 @@ describe("error codes", () => {
 
   it("named by a route exist, and every code can be answered by some route or belongs to the contract's administration", () => {
     const answered = new Set(ROUTE_NAMES.flatMap((name) => errorsOf(routeOf(name))));
-    for (const name of ROUTE_NAMES) for (const code of routeOf(name).errors) expect(ERRORS, `${name}: ${code}`).to.have.property(code);
+    for (const name of ROUTE_NAMES)
+      for (const code of routeOf(name).errors) expect(ERRORS, `${name}: ${code}`).to.have.property(code);
     const neverOverHttp = new Set([
       "not_admin",
       "not_pending_admin",
@@ -73,7 +77,9 @@ describe("error codes", () => {
       "unknown_path_kind",
     ]);
     const outsideRoutes = new Set(["route_not_found", "method_not_allowed"]);
-    const missing = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => !answered.has(code) && !neverOverHttp.has(code) && !outsideRoutes.has(code));
+    const missing = (Object.keys(ERRORS) as ErrorCode[]).filter(
+      (code) => !answered.has(code) && !neverOverHttp.has(code) && !outsideRoutes.has(code),
+    );
     expect(missing).to.deep.equal([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * A fuzzer that knows the document: requests are generated from the OpenAPI schemas (right, nearly right and wrong) and sent to a live server.
- * No 500, no hang, no answer outside the document, no secret of another account in any answer. Source: wire "Errors".
+ * A fuzzer that knows the document: requests are generated from the OpenAPI schemas (right, nearly right and wrong) and
+ * sent to a live server. No 500, no hang, no answer outside the document, no secret of another account in any answer.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -10,6 +10,7 @@ import { errorsOf, routeOf, type Endpoint } from "../../../protocol/http";
 import { SEED, count } from "../../support/counts";
 import { codeOf, members, newApiAccount, send, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
+import { defined } from "../../../protocol/defined";
 
 interface Schema {
   readonly type?: string | readonly string[];
@@ -26,7 +27,9 @@ interface Schema {
 }
 interface Operation {
   readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
-  readonly requestBody?: { readonly content: { readonly "application/json": { readonly schema: Schema; readonly example: unknown } } };
+  readonly requestBody?: {
+    readonly content: { readonly "application/json": { readonly schema: Schema; readonly example: unknown } };
+  };
 }
 type Document = { readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> };
 
@@ -70,15 +73,24 @@ function goodValue(schema: Schema, name: string): fc.Arbitrary<unknown> {
   if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map((one) => goodValue(one, name)));
   const types = typeof schema.type === "string" ? [schema.type] : (schema.type ?? []);
   if (schema.properties !== undefined) return objectOf(schema);
-  if (types.includes("array")) return fc.array(schema.items === undefined ? nasty : valueOf(schema.items, name), { maxLength: 4 });
+  if (types.includes("array"))
+    return fc.array(schema.items === undefined ? nasty : valueOf(schema.items, name), { maxLength: 4 });
   if (types.includes("boolean")) return fc.boolean();
-  if (types.includes("object")) return fc.dictionary(fc.string({ maxLength: 8 }), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 4 });
-  const texts = [fc.string({ unit: "binary", maxLength: Math.min(schema.maxLength ?? 40, 200) }), ...examplesOf(schema)];
-  const numbers = [fc.integer({ min: schema.minimum ?? 0, max: Math.min(schema.maximum ?? 5, 5_000_000) }), fc.constantFrom(0, 1, 2, 3, "1", "0x1", "2")];
+  if (types.includes("object"))
+    return fc.dictionary(fc.string({ maxLength: 8 }), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 4 });
+  const texts = [
+    fc.string({ unit: "binary", maxLength: Math.min(schema.maxLength ?? 40, 200) }),
+    ...examplesOf(schema),
+  ];
+  const numbers = [
+    fc.integer({ min: schema.minimum ?? 0, max: Math.min(schema.maximum ?? 5, 5_000_000) }),
+    fc.constantFrom(0, 1, 2, 3, "1", "0x1", "2"),
+  ];
   return types.includes("integer") ? fc.oneof(...numbers, ...examplesOf(schema)) : fc.oneof(...texts);
 }
 
-const examplesOf = ({ examples = [] }: Schema): fc.Arbitrary<unknown>[] => (examples.length === 0 ? [] : [fc.constantFrom(...examples)]);
+const examplesOf = ({ examples = [] }: Schema): fc.Arbitrary<unknown>[] =>
+  examples.length === 0 ? [] : [fc.constantFrom(...examples)];
 
 function objectOf({ properties = {}, required = [] }: Schema): fc.Arbitrary<unknown> {
   const fields = Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valueOf(schema, name)]));
@@ -128,14 +140,28 @@ describe("the fuzzer over the OpenAPI document", function () {
     account = await newApiAccount(stack().baseUrl);
     await account.api.must("/add_group", { group_name: "g", group_description: "" });
     await account.api.must("/create_wallet", {});
-    const rights = { can_create_groups: true, can_delete_groups: false, can_create_pkps: false, manage_ipfs_ids_in_groups: [0], add_pkp_to_groups: [1] };
-    const made = await account.api.must("/add_usage_api_key", { name: "", description: "", ...rights, remove_pkp_from_groups: [], execute_in_groups: [0] });
+    const rights = {
+      can_create_groups: true,
+      can_delete_groups: false,
+      can_create_pkps: false,
+      manage_ipfs_ids_in_groups: [0],
+      add_pkp_to_groups: [1],
+    };
+    const made = await account.api.must("/add_usage_api_key", {
+      name: "",
+      description: "",
+      ...rights,
+      remove_pkp_from_groups: [],
+      execute_in_groups: [0],
+    });
     usageKey = String(made["usage_api_key"]);
     document = (await account.api.get("/openapi.json")).body as Document;
   });
 
   function shots(): fc.Arbitrary<Shot> {
-    const endpoints = allEndpoints("Keywright").filter(({ name }) => !LEFT_OUT.has(name) && routeOf(name).answers === undefined);
+    const endpoints = allEndpoints("Keywright").filter(
+      ({ name }) => !LEFT_OUT.has(name) && routeOf(name).answers === undefined,
+    );
     return fc.constantFrom(...endpoints).chain((endpoint) => {
       const path = endpoint.path.replace(/:(\w+)/g, "{$1}");
       const operation = document.paths[path]?.[endpoint.method.toLowerCase()] ?? {};
@@ -153,11 +179,16 @@ describe("the fuzzer over the OpenAPI document", function () {
           credential,
           headers: oddHeaders,
         })
-        .map(({ given: values, ...rest }) => ({ endpoint, url: urlOf(path, values as Record<string, unknown>), ...rest }));
+        .map(({ given: values, ...rest }) => ({
+          endpoint,
+          url: urlOf(path, values as Record<string, unknown>),
+          ...rest,
+        }));
     });
   }
 
-  const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value)).replaceAll(/[\ud800-\udfff]/g, "?");
+  const asText = (value: unknown): string =>
+    (typeof value === "string" ? value : JSON.stringify(value)).replaceAll(/[\ud800-\udfff]/g, "?");
   function urlOf(path: string, values: Record<string, unknown>): string {
     const used = new Set<string>();
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
@@ -183,7 +214,7 @@ describe("the fuzzer over the OpenAPI document", function () {
         const body = shot.rawBody === undefined ? shot.body : Buffer.from(shot.rawBody);
         const answer = await send(stack().baseUrl + shot.url, {
           method: shot.endpoint.method,
-          ...(body === undefined ? {} : { body }),
+          ...defined({ body }),
           headers: { ...credentialHeaders(shot.credential), ...encodable(shot.headers) },
         });
         const where = `${shot.endpoint.method} ${shot.url} ${JSON.stringify(shot.body)?.slice(0, 500)} → ${answer.status} ${answer.text.slice(0, 500)}`;
@@ -209,4 +240,6 @@ describe("the fuzzer over the OpenAPI document", function () {
 
 /** Header values travel as latin1. */
 const encodable = (headers: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value, "utf8").toString("latin1")]));
+  Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Buffer.from(value, "utf8").toString("latin1")]),
+  );

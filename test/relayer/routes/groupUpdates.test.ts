@@ -1,10 +1,13 @@
-/** `update_group` and the removal routes over HTTP: what a list that is given, empty or left out does to who may sign. */
+/**
+ * `update_group` and the removal routes over HTTP: what a list that is given, empty or left out does to who may sign.
+ */
 import { expect } from "chai";
 import { ZeroAddress, ZeroHash } from "ethers";
 import { type Api, NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
-const sign = (mark: string) => `async function main({ pkpId }) { return Actions.signMessage({ pkpId, message: "${mark}" }); }`;
+const sign = (mark: string) =>
+  `async function main({ pkpId }) { return Actions.signMessage({ pkpId, message: "${mark}" }); }`;
 
 describe("the members of a group", function () {
   this.timeout(60_000);
@@ -18,7 +21,8 @@ describe("the members of a group", function () {
 
   before(async () => {
     account = await newApiAccount(stack().baseUrl);
-    for (const name of ["first", "second"]) pkps.push(String((await account.api.must("/create_wallet", { name }))["wallet_address"]));
+    for (const name of ["first", "second"])
+      pkps.push(String((await account.api.must("/create_wallet", { name }))["wallet_address"]));
     for (const code of codes) {
       const cid = (await account.api.post("/get_lit_action_ipfs_id", code)).body;
       await account.api.must("/add_action", { action_ipfs_cid: cid, name: code.slice(0, 20), description: "" });
@@ -32,7 +36,8 @@ describe("the members of a group", function () {
 
   beforeEach(() => update({ cid_hashes_permitted: [hashes[0]], pkp_ids_permitted: [pkps[0]] }));
 
-  const update = (lists: Record<string, unknown>, name = "g") => account.api.must("/update_group", { group_id: group, name, description: "d", ...lists });
+  const update = (lists: Record<string, unknown>, name = "g") =>
+    account.api.must("/update_group", { group_id: group, name, description: "d", ...lists });
   const shown = async () => {
     const answer = members(await account.api.get(`/groups/${group}`));
     return { name: answer["name"], pkps: answer["pkp_ids_permitted"], actions: answer["cid_hashes_permitted"] };
@@ -86,7 +91,13 @@ describe("the members of a group", function () {
   it("a list with an unknown PKP changes neither name nor lists and costs nothing", async () => {
     const balance = async () => members(await account.api.get("/billing/balance"))["balance_cents"];
     const before = [await balance(), await shown()];
-    const body = { group_id: group, name: "other", description: "", cid_hashes_permitted: hashes, pkp_ids_permitted: [pkps[0], `0x${"99".repeat(20)}`] };
+    const body = {
+      group_id: group,
+      name: "other",
+      description: "",
+      cid_hashes_permitted: hashes,
+      pkp_ids_permitted: [pkps[0], `0x${"99".repeat(20)}`],
+    };
     const refused = await account.api.post("/update_group", body);
     expect([refused.status, codeOf(refused)]).to.deep.equal([404, "unknown_pkp"]);
     expect([await balance(), await shown()]).to.deep.equal(before);
@@ -108,11 +119,16 @@ describe("the members of a group", function () {
     const cid = (await account.api.post("/get_lit_action_ipfs_id", code)).body;
     await account.api.must("/add_action_to_group", { group_id: group, action_ipfs_cid: cid });
     expect((await usage.post("/run_action", { code })).status).to.equal(200);
-    const listed = (await account.api.get(`/list_actions?group_id=${group}`)).body as { hashed_cid: string; action_ipfs_cid?: string }[];
+    const listed = (await account.api.get(`/list_actions?group_id=${group}`)).body as {
+      hashed_cid: string;
+      action_ipfs_cid?: string;
+    }[];
     const hashed = listed.find((action) => action.action_ipfs_cid === cid)?.hashed_cid;
     expect((await account.api.post("/delete_action", { hashed_cid: hashed })).status).to.equal(200);
     expect((await usage.post("/run_action", { code })).status).to.equal(403);
-    expect(((await account.api.get("/list_actions")).body as { hashed_cid: string }[]).map((action) => action.hashed_cid)).not.to.include(hashed);
+    expect(
+      ((await account.api.get("/list_actions")).body as { hashed_cid: string }[]).map((action) => action.hashed_cid),
+    ).not.to.include(hashed);
     expect(codeOf(await account.api.post("/delete_action", { hashed_cid: hashed }))).to.equal("unknown_action");
   });
 });

@@ -1,7 +1,15 @@
-/** `Idempotency-Key`: done once, answered twice, secrets shown once. Source: wire "Idempotency". */
+/** `Idempotency-Key`: done once, answered twice, secrets shown once. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
-import { Api, NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
+import {
+  Api,
+  NO_PERMISSIONS,
+  codeOf,
+  members,
+  newApiAccount,
+  type ApiAccount,
+  type HttpAnswer,
+} from "../../support/http";
 import { useStack } from "../../support/stack";
 
 const CODE = "async function main() { console.log('ran'); return 'answer'; }";
@@ -17,7 +25,8 @@ describe("Idempotency-Key", function () {
 
   const post = (path: string, body: unknown, key: string, api: Api = account.api): Promise<HttpAnswer> =>
     api.post(path, body, { headers: { "idempotency-key": key } });
-  const groups = async (): Promise<string> => String((await account.api.get("/list_groups?page_size=1")).headers["x-total-count"]);
+  const groups = async (): Promise<string> =>
+    String((await account.api.get("/list_groups?page_size=1")).headers["x-total-count"]);
   const balance = async (): Promise<unknown> => members(await account.api.get("/billing/balance"))["balance_cents"];
   const newGroup = (name: string) => ({ group_name: name, group_description: "" });
 
@@ -65,11 +74,20 @@ describe("Idempotency-Key", function () {
     expect((await post("/remove_group", { group_id: 9_999 }, key)).status).to.equal(404);
     expect((await post("/add_group", { group_name: 1 }, key)).status).to.equal(422);
     const poor = randomUUID();
-    const { usage_api_key: capped } = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, can_create_groups: true, balance: 1 });
+    const { usage_api_key: capped } = await account.api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      can_create_groups: true,
+      balance: 1,
+    });
     const api = account.api.with(String(capped));
     expect((await post("/add_group", newGroup("first"), randomUUID(), api)).status).to.equal(200);
     expect(codeOf(await post("/add_group", newGroup("second"), poor, api))).to.equal("key_cap_spent");
-    await account.api.must("/update_usage_api_key", { usage_api_key: capped, ...NO_PERMISSIONS, can_create_groups: true, balance: 5 });
+    await account.api.must("/update_usage_api_key", {
+      usage_api_key: capped,
+      ...NO_PERMISSIONS,
+      can_create_groups: true,
+      balance: 5,
+    });
     expect((await post("/add_group", newGroup("second"), poor, api)).status, "paid for now").to.equal(200);
   });
 
@@ -85,9 +103,14 @@ describe("Idempotency-Key", function () {
   it("a new account is made once for an address and a key", async () => {
     const [key, body] = [randomUUID(), { account_name: "once", account_description: randomUUID() }];
     const stranger = new Api(stack().baseUrl);
-    const [first, second] = [members(await post("/new_account", body, key, stranger)), members(await post("/new_account", body, key, stranger))];
+    const [first, second] = [
+      members(await post("/new_account", body, key, stranger)),
+      members(await post("/new_account", body, key, stranger)),
+    ];
     expect(first["api_key"]).to.be.a("string");
-    expect(second).to.include({ api_key_hash: first["api_key_hash"], secret_returned_before: true }).and.not.have.property("api_key");
+    expect(second)
+      .to.include({ api_key_hash: first["api_key_hash"], secret_returned_before: true })
+      .and.not.have.property("api_key");
     expect((await account.api.with(String(first["api_key"])).get("/account_exists")).body).to.equal(true);
   });
 
@@ -113,7 +136,10 @@ describe("Idempotency-Key", function () {
 
   it("the deprecated GET /create_wallet honours it", async () => {
     const headers = { "idempotency-key": randomUUID() };
-    const [first, second] = [await account.api.get("/create_wallet", { headers }), await account.api.get("/create_wallet", { headers })];
+    const [first, second] = [
+      await account.api.get("/create_wallet", { headers }),
+      await account.api.get("/create_wallet", { headers }),
+    ];
     expect(members(first)["wallet_address"]).to.be.a("string").and.to.equal(members(second)["wallet_address"]);
     expect(first.headers["cache-control"]).to.include("no-store");
   });
@@ -124,12 +150,16 @@ describe("Idempotency-Key", function () {
     const body = { new_owner_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" };
     const first = await post("/transfer_ownership", body, key, leaving.api);
     expect((await post("/transfer_ownership", body, key, leaving.api)).body).to.deep.equal(first.body);
-    expect(codeOf(await post("/transfer_ownership", body, randomUUID(), leaving.api))).to.equal("account_chain_secured");
+    expect(codeOf(await post("/transfer_ownership", body, randomUUID(), leaving.api))).to.equal(
+      "account_chain_secured",
+    );
   });
 
   it("of no or too many characters is 400; where nothing is written it is not looked at", async () => {
     expect((await post("/add_group", newGroup("x"), "k".repeat(256))).status).to.equal(400);
     expect((await post("/add_group", newGroup("x"), "")).status).to.equal(400);
-    expect((await account.api.get("/list_groups", { headers: { "idempotency-key": "k".repeat(300) } })).status).to.equal(200);
+    expect(
+      (await account.api.get("/list_groups", { headers: { "idempotency-key": "k".repeat(300) } })).status,
+    ).to.equal(200);
   });
 });

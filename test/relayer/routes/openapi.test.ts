@@ -1,4 +1,7 @@
-/** The description is complete and true: every endpoint of the router is in it, and its examples fit the schemas the guard uses. */
+/**
+ * The description is complete and true: every endpoint of the router is in it, and its examples fit the schemas the
+ * guard uses.
+ */
 import { expect } from "chai";
 import type Router from "@koa/router";
 import { allEndpoints, routerOf, type AppOptions } from "../../../relayer/app";
@@ -12,20 +15,26 @@ interface Operation {
   deprecated?: boolean;
   parameters?: { name: string; in: string; required?: boolean }[];
   requestBody?: { content: Record<string, { example?: unknown; schema: unknown }> };
-  responses: Record<string, { content: Record<string, { schema: unknown; example?: unknown; examples?: Record<string, unknown> }> }>;
+  responses: Record<
+    string,
+    { content: Record<string, { schema: unknown; example?: unknown; examples?: Record<string, unknown> }> }
+  >;
 }
 
 const SERVICE = "Keywright";
 const document = buildOpenApi(SERVICE, "1.0.0");
 const paths = document.paths as Record<string, Record<string, Operation>>;
 const shared = document.components?.examples as Record<string, { value: object } | undefined>;
-const operationAt = (method: string, path: string): Operation | undefined => paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
+const operationAt = (method: string, path: string): Operation | undefined =>
+  paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
 
 /** The routes koa really answers, read from the router itself. */
 function servedRoutes(): { method: string; path: string }[] {
   const options = { handlers: {}, serviceName: SERVICE } as unknown as AppOptions;
   const router: Router = routerOf(options) as unknown as Router;
-  return router.stack.flatMap((layer) => layer.methods.filter((method) => method !== "HEAD").map((method) => ({ method, path: String(layer.path) })));
+  return router.stack.flatMap((layer) =>
+    layer.methods.filter((method) => method !== "HEAD").map((method) => ({ method, path: String(layer.path) })),
+  );
 }
 
 describe("the OpenAPI document", () => {
@@ -34,7 +43,8 @@ describe("the OpenAPI document", () => {
   it("has an operation for every route the router serves, and no other", () => {
     const served = servedRoutes();
     expect(served.length).to.be.above(50);
-    for (const { method, path } of served) expect(operationAt(method, path), `${method} ${path}`).to.not.equal(undefined);
+    for (const { method, path } of served)
+      expect(operationAt(method, path), `${method} ${path}`).to.not.equal(undefined);
     const documented = Object.values(paths).flatMap((operations) => Object.keys(operations));
     expect(documented.length).to.equal(served.length);
   });
@@ -47,7 +57,9 @@ describe("the OpenAPI document", () => {
         ids.add(operation.operationId);
         expect(operation.summary.length).to.be.above(10);
         const wanted = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-        const given = (operation.parameters ?? []).filter(({ in: place, required }) => place === "path" && required).map(({ name }) => name);
+        const given = (operation.parameters ?? [])
+          .filter(({ in: place, required }) => place === "path" && required)
+          .map(({ name }) => name);
         expect(given, path).to.deep.equal(wanted);
       }
     }
@@ -72,9 +84,12 @@ describe("the OpenAPI document", () => {
   it("shows requests and answers that the guard itself accepts", () => {
     for (const name of ROUTE_NAMES) {
       const { request, response, example } = routeOf(name);
-      if (request.body !== undefined) expect(request.body.safeParse(example.body).error, `${name} body`).to.equal(undefined);
-      if (request.query !== undefined) expect(request.query.safeParse(example.query ?? {}).error, `${name} query`).to.equal(undefined);
-      if (request.params !== undefined) expect(request.params.safeParse(example.params).error, `${name} params`).to.equal(undefined);
+      if (request.body !== undefined)
+        expect(request.body.safeParse(example.body).error, `${name} body`).to.equal(undefined);
+      if (request.query !== undefined)
+        expect(request.query.safeParse(example.query ?? {}).error, `${name} query`).to.equal(undefined);
+      if (request.params !== undefined)
+        expect(request.params.safeParse(example.params).error, `${name} params`).to.equal(undefined);
       expect(response.safeParse(example.response).error, `${name} answer`).to.equal(undefined);
     }
   });

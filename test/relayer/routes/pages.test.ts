@@ -17,7 +17,12 @@ describe("pages of lists", function () {
     const wallets = Array.from({ length: ITEMS }, (_, i) => account.api.must("/create_wallet", { name: `w${i}` }));
     const made = await Promise.all(wallets);
     const hashes = Array.from({ length: ITEMS }, (_, i) => `0x${(i + 1).toString(16).padStart(64, "0")}`);
-    const group = { group_name: "g", group_description: "", pkp_ids_permitted: made.map((wallet) => wallet["wallet_address"]), cid_hashes_permitted: hashes };
+    const group = {
+      group_name: "g",
+      group_description: "",
+      pkp_ids_permitted: made.map((wallet) => wallet["wallet_address"]),
+      cid_hashes_permitted: hashes,
+    };
     await account.api.must("/add_group", group);
     await makeKeys();
   });
@@ -35,7 +40,9 @@ describe("pages of lists", function () {
   async function pages(path: string, size: number): Promise<{ ids: string[]; lengths: number[]; totals: Set<string> }> {
     const found = { ids: [] as string[], lengths: [] as number[], totals: new Set<string>() };
     for (let page = 0; page < 40; page++) {
-      const answer = await account.api.get(`${path}${path.includes("?") ? "&" : "?"}page_number=${page}&page_size=${size}`);
+      const answer = await account.api.get(
+        `${path}${path.includes("?") ? "&" : "?"}page_number=${page}&page_size=${size}`,
+      );
       expect(answer.status, answer.text).to.equal(200);
       const items = answer.body as { id: string }[];
       found.totals.add(String(answer.headers["x-total-count"]));
@@ -46,7 +53,12 @@ describe("pages of lists", function () {
     throw new Error(`${path} never ended`);
   }
 
-  for (const path of ["/list_wallets", "/list_wallets_in_group?group_id=1", "/list_actions", "/list_actions?group_id=1"]) {
+  for (const path of [
+    "/list_wallets",
+    "/list_wallets_in_group?group_id=1",
+    "/list_actions",
+    "/list_actions?group_id=1",
+  ]) {
     it(`${path}: three pages of three hold what one page holds`, async () => {
       const [whole, parts] = [await pages(path, 1_000), await pages(path, 3)];
       expect(parts.lengths).to.deep.equal([3, 3, 1]);

@@ -1,6 +1,7 @@
 /**
- * The permission matrix of specification §2 over HTTP: every kind of key × every operation × (own group, other group, wildcard, other account). The expectation is
- * computed from one table of operations; nothing here is written down per case.
+ * The permission matrix of specification §2 over HTTP: every kind of key × every operation × (own group, other group,
+ * wildcard, other account). The expectation is computed from one table of operations; nothing here is written down per
+ * case.
  */
 import { expect } from "chai";
 import { type Api, NO_PERMISSIONS, codeOf, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
@@ -19,7 +20,10 @@ const WALLET = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const ANY_PKP = `0x${"00".repeat(20)}`;
 const ANY_ACTION = `0x${"00".repeat(32)}`;
 
-/** The account under test: group 1 is the target and lists the action and PKP 1; group 2 is another group; PKP 2 is in no group. */
+/**
+ * The account under test: group 1 is the target and lists the action and PKP 1; group 2 is another group; PKP 2 is in
+ * no group.
+ */
 const TARGET = 1;
 const OTHER = 2;
 
@@ -31,7 +35,11 @@ interface Operation {
 
 /** Operations that end in 404 when permitted change nothing; the others may be repeated. */
 const OPERATIONS: Operation[] = [
-  { name: "create a group", needs: "can_create_groups", act: (api) => api.post("/add_group", { group_name: "new", group_description: "" }) },
+  {
+    name: "create a group",
+    needs: "can_create_groups",
+    act: (api) => api.post("/add_group", { group_name: "new", group_description: "" }),
+  },
   { name: "delete a group", needs: "can_delete_groups", act: (api) => api.post("/remove_group", { group_id: 9_999 }) },
   { name: "create a PKP", needs: "can_create_pkps", act: (api) => api.post("/create_wallet", {}) },
   { name: "create a PKP (design-level route)", needs: "can_create_pkps", act: (api) => api.post("/pkps/create", {}) },
@@ -45,47 +53,105 @@ const OPERATIONS: Operation[] = [
     needs: "manage_ipfs_ids_in_groups",
     act: (api) => api.post("/remove_action_from_group", { group_id: TARGET, hashed_cid: ABSENT_HASH }),
   },
-  { name: "change actions", needs: "manage_ipfs_ids_in_groups", act: (api, { cid }) => api.post(`/groups/${TARGET}/actions`, { add: [cid] }) },
-  { name: "add a PKP", needs: "add_pkp_to_groups", act: (api) => api.post("/add_pkp_to_group", { group_id: TARGET, pkp_id: 1 }) },
+  {
+    name: "change actions",
+    needs: "manage_ipfs_ids_in_groups",
+    act: (api, { cid }) => api.post(`/groups/${TARGET}/actions`, { add: [cid] }),
+  },
+  {
+    name: "add a PKP",
+    needs: "add_pkp_to_groups",
+    act: (api) => api.post("/add_pkp_to_group", { group_id: TARGET, pkp_id: 1 }),
+  },
   { name: "add PKPs", needs: "add_pkp_to_groups", act: (api) => api.post(`/groups/${TARGET}/pkps`, { add: [1] }) },
-  { name: "remove a PKP", needs: "remove_pkp_from_groups", act: (api) => api.post("/remove_pkp_from_group", { group_id: TARGET, pkp_id: 2 }) },
-  { name: "remove PKPs", needs: "remove_pkp_from_groups", act: (api) => api.post(`/groups/${TARGET}/pkps`, { remove: [2] }) },
+  {
+    name: "remove a PKP",
+    needs: "remove_pkp_from_groups",
+    act: (api) => api.post("/remove_pkp_from_group", { group_id: TARGET, pkp_id: 2 }),
+  },
+  {
+    name: "remove PKPs",
+    needs: "remove_pkp_from_groups",
+    act: (api) => api.post(`/groups/${TARGET}/pkps`, { remove: [2] }),
+  },
   { name: "run", needs: "execute_in_groups", act: (api) => api.post("/run_action", { code: CODE }) },
-  { name: "run with a PKP", needs: "execute_in_groups", act: (api) => api.post("/run_action", { code: CODE, pkp_id: 1 }) },
+  {
+    name: "run with a PKP",
+    needs: "execute_in_groups",
+    act: (api) => api.post("/run_action", { code: CODE, pkp_id: 1 }),
+  },
   { name: "fill a new group at once", needs: "wildcardManage", act: (api, { cid }) => fillNewGroup(api, cid) },
-  { name: "let any PKP into a group", needs: "owner", act: (api) => api.post("/add_pkp_to_group", { group_id: TARGET, pkp_id: ANY_PKP }) },
+  {
+    name: "let any PKP into a group",
+    needs: "owner",
+    act: (api) => api.post("/add_pkp_to_group", { group_id: TARGET, pkp_id: ANY_PKP }),
+  },
   {
     name: "let any action into a group",
     needs: "owner",
     act: (api) => api.post("/add_group", { group_name: "", group_description: "", cid_hashes_permitted: [ANY_ACTION] }),
   },
-  { name: "update a group", needs: "owner", act: (api) => api.post("/update_group", { group_id: OTHER, name: "other", description: "" }) },
-  { name: "describe an action", needs: "owner", act: (api, { cid }) => api.post("/add_action", { action_ipfs_cid: cid, name: "a", description: "" }) },
+  {
+    name: "update a group",
+    needs: "owner",
+    act: (api) => api.post("/update_group", { group_id: OTHER, name: "other", description: "" }),
+  },
+  {
+    name: "describe an action",
+    needs: "owner",
+    act: (api, { cid }) => api.post("/add_action", { action_ipfs_cid: cid, name: "a", description: "" }),
+  },
   { name: "delete an action", needs: "owner", act: (api) => api.post("/delete_action", { hashed_cid: ABSENT_HASH }) },
-  { name: "rename an action", needs: "owner", act: (api) => api.post("/update_action_metadata", { hashed_cid: ABSENT_HASH, name: "", description: "" }) },
+  {
+    name: "rename an action",
+    needs: "owner",
+    act: (api) => api.post("/update_action_metadata", { hashed_cid: ABSENT_HASH, name: "", description: "" }),
+  },
   { name: "add a key", needs: "owner", act: (api) => api.post("/add_usage_api_key", NO_PERMISSIONS) },
-  { name: "update a key", needs: "owner", act: (api, { keyId }) => api.post("/update_usage_api_key", { usage_api_key: keyId, ...NO_PERMISSIONS }) },
+  {
+    name: "update a key",
+    needs: "owner",
+    act: (api, { keyId }) => api.post("/update_usage_api_key", { usage_api_key: keyId, ...NO_PERMISSIONS }),
+  },
   {
     name: "rename a key",
     needs: "owner",
-    act: (api, { keyId }) => api.post("/update_usage_api_key_metadata", { usage_api_key: keyId, name: "key", description: "" }),
+    act: (api, { keyId }) =>
+      api.post("/update_usage_api_key_metadata", { usage_api_key: keyId, name: "key", description: "" }),
   },
   { name: "end a freezing", needs: "owner", act: (api) => api.post("/unfreeze_account", {}) },
-  { name: "deny ops with a PKP", needs: "owner", act: (api) => api.post("/set_wallet_ops", { pkp_id: 2, denied_ops: [] }) },
-  { name: "revoke a key", needs: "owner", act: (api) => api.post("/remove_usage_api_key", { usage_api_key: ABSENT_HASH }) },
+  {
+    name: "deny ops with a PKP",
+    needs: "owner",
+    act: (api) => api.post("/set_wallet_ops", { pkp_id: 2, denied_ops: [] }),
+  },
+  {
+    name: "revoke a key",
+    needs: "owner",
+    act: (api) => api.post("/remove_usage_api_key", { usage_api_key: ABSENT_HASH }),
+  },
 ];
 /** Tried by keys only: for the owner it would be the last act. */
-const LAST_ACT: Operation = { name: "hand the account over", needs: "owner", act: (api) => api.post("/transfer_ownership", { new_owner_address: WALLET }) };
+const LAST_ACT: Operation = {
+  name: "hand the account over",
+  needs: "owner",
+  act: (api) => api.post("/transfer_ownership", { new_owner_address: WALLET }),
+};
 
 const fillNewGroup = async (api: Api, cid: string): Promise<HttpAnswer> => {
   const known = await api.get("/list_actions");
-  const hash = (known.body as { hashed_cid: string; action_ipfs_cid?: string }[]).find((item) => item.action_ipfs_cid === cid)?.hashed_cid;
+  const hash = (known.body as { hashed_cid: string; action_ipfs_cid?: string }[]).find(
+    (item) => item.action_ipfs_cid === cid,
+  )?.hashed_cid;
   return api.post("/add_group", { group_name: "full", group_description: "", cid_hashes_permitted: [hash] });
 };
 
 /** Every kind of key: each flag; each list with the target, another group, both, all groups; none; everything. */
 function everyRights(): Record<string, Rights> {
-  const all: Rights = { ...Object.fromEntries(FLAGS.map((flag) => [flag, true])), ...Object.fromEntries(LISTS.map((list) => [list, [0]])) };
+  const all: Rights = {
+    ...Object.fromEntries(FLAGS.map((flag) => [flag, true])),
+    ...Object.fromEntries(LISTS.map((list) => [list, [0]])),
+  };
   const kinds: [string, Rights][] = [
     ["nothing", {}],
     ["everything", all],
@@ -102,11 +168,13 @@ function everyRights(): Record<string, Rights> {
   return Object.fromEntries(kinds);
 }
 
-const covers = (list: (number | string)[] | undefined, group: number): boolean => list?.some((id) => Number(id) === group || Number(id) === 0) ?? false;
+const covers = (list: (number | string)[] | undefined, group: number): boolean =>
+  list?.some((id) => Number(id) === group || Number(id) === 0) ?? false;
 
 function permits(rights: Rights, needs: Operation["needs"]): boolean {
   if (needs === "owner") return false;
-  if (needs === "wildcardManage") return rights.can_create_groups === true && covers(rights.manage_ipfs_ids_in_groups, 0);
+  if (needs === "wildcardManage")
+    return rights.can_create_groups === true && covers(rights.manage_ipfs_ids_in_groups, 0);
   return (FLAGS as string[]).includes(needs) ? rights[needs as Flag] === true : covers(rights[needs as List], TARGET);
 }
 
@@ -117,12 +185,14 @@ describe("the permission matrix over HTTP", function () {
   let cid: string;
   let keyId: string;
 
-  const makeKey = async (account: ApiAccount, rights: Rights) => account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, ...rights });
+  const makeKey = async (account: ApiAccount, rights: Rights) =>
+    account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, ...rights });
 
   before(async () => {
     owner = await newApiAccount(stack().baseUrl);
     cid = String((await owner.api.post("/get_lit_action_ipfs_id", CODE)).body);
-    for (const name of ["target", "other"]) await owner.api.must("/add_group", { group_name: name, group_description: "" });
+    for (const name of ["target", "other"])
+      await owner.api.must("/add_group", { group_name: name, group_description: "" });
     for (let i = 0; i < 2; i++) await owner.api.must("/create_wallet", {});
     await owner.api.must("/add_action_to_group", { group_id: TARGET, action_ipfs_cid: cid });
     await owner.api.must("/add_pkp_to_group", { group_id: TARGET, pkp_id: 1 });
@@ -147,7 +217,8 @@ describe("the permission matrix over HTTP", function () {
         const expected = permits(rights, operation.needs) ? "allowed" : "403";
         const seen = allowed(answer) ? "allowed" : String(answer.status);
         expect(seen, `${operation.name}: ${answer.text}`).to.equal(expected);
-        if (operation.needs === "owner" && operation.name.endsWith("key")) expect(codeOf(answer)).to.equal("owner_only");
+        if (operation.needs === "owner" && operation.name.endsWith("key"))
+          expect(codeOf(answer)).to.equal("owner_only");
       }
     });
   }
@@ -157,7 +228,11 @@ describe("the permission matrix over HTTP", function () {
     const rights = everyRights()["everything"] ?? {};
     const api = stranger.api.with(String((await makeKey(stranger, rights))["usage_api_key"]));
     const look = async () =>
-      Promise.all(["/list_groups", "/list_wallets", "/list_actions", "/list_api_keys", "/groups/1"].map(async (path) => (await owner.api.get(path)).text));
+      Promise.all(
+        ["/list_groups", "/list_wallets", "/list_actions", "/list_api_keys", "/groups/1"].map(
+          async (path) => (await owner.api.get(path)).text,
+        ),
+      );
     const before = await look();
     for (const operation of OPERATIONS.filter(({ name }) => !name.startsWith("fill"))) {
       const answer = await operation.act(api, { cid, keyId });
@@ -180,7 +255,11 @@ describe("the permission matrix over HTTP", function () {
   });
 
   it("an expired key is 401 everywhere, its metadata still listed", async () => {
-    const made = await owner.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: [0], expiration: 1 });
+    const made = await owner.api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      execute_in_groups: [0],
+      expiration: 1,
+    });
     const refused = await owner.api.with(String(made["usage_api_key"])).post("/run_action", { code: CODE });
     expect([refused.status, codeOf(refused)]).to.deep.equal([401, "key_expired"]);
     expect((await owner.api.get("/list_api_keys?page_size=1000")).text).to.include(String(made["api_key_hash"]));
@@ -189,8 +268,17 @@ describe("the permission matrix over HTTP", function () {
   it("an update never makes a key, and keeps expiration and cap it does not name", async () => {
     const unknown = await owner.api.post("/update_usage_api_key", { usage_api_key: ABSENT_HASH, ...NO_PERMISSIONS });
     expect([unknown.status, codeOf(unknown)]).to.deep.equal([404, "unknown_usage_key"]);
-    const made = await owner.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, expiration: 4_000_000_000, balance: "77" });
-    await owner.api.must("/update_usage_api_key", { usage_api_key: made["usage_api_key"], ...NO_PERMISSIONS, name: "renamed", can_create_groups: true });
+    const made = await owner.api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      expiration: 4_000_000_000,
+      balance: "77",
+    });
+    await owner.api.must("/update_usage_api_key", {
+      usage_api_key: made["usage_api_key"],
+      ...NO_PERMISSIONS,
+      name: "renamed",
+      can_create_groups: true,
+    });
     const listed = (await owner.api.get("/list_api_keys?page_size=1000")).body as Record<string, unknown>[];
     const item = listed.find(({ id }) => id === made["api_key_hash"]);
     expect(item).to.include({ name: "renamed", expiration: "4000000000", balance: "77", can_create_groups: true });

@@ -63,7 +63,14 @@ describe("the public keys of a PKP", () => {
       { ...answer, derivation_path: `0x${"11".repeat(32)}` },
       { ...answer, keys: answer.keys.slice(1) },
       { ...answer, keys: [second, first, ...answer.keys.slice(2)] },
-      { ...answer, keys: [first, { ...second, addresses: { solana: "11111111111111111111111111111111" } }, ...answer.keys.slice(2)] },
+      {
+        ...answer,
+        keys: [
+          first,
+          { ...second, addresses: { solana: "11111111111111111111111111111111" } },
+          ...answer.keys.slice(2),
+        ],
+      },
       { ...answer, attestation: { ...answer.attestation, signature: `0x${"00".repeat(64)}` } },
     ];
     for (const forged of forgeries) expect(arePublicKeysAttested(forged, config)).to.equal(false);

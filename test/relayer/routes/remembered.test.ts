@@ -1,12 +1,21 @@
 /**
- * Reads and runs begin for the caller the relayer remembers while the contract is asked who that is now. Whatever changed meanwhile, the answer is the one a
- * relayer without memory would give. Source: wire "Order of checks", "Reads after a write".
+ * Reads and runs begin for the caller the relayer remembers while the contract is asked who that is now. Whatever
+ * changed meanwhile, the answer is the one a relayer without memory would give.
  */
 import { expect } from "chai";
 import type { JsonRpcProvider } from "ethers";
 import { convertAccount } from "../../../client";
 import { connect, fundedWallet } from "../../support/chain";
-import { NO_PERMISSIONS, codeOf, members, newApiAccount, send, type Api, type ApiAccount, type HttpAnswer } from "../../support/http";
+import {
+  NO_PERMISSIONS,
+  codeOf,
+  members,
+  newApiAccount,
+  send,
+  type Api,
+  type ApiAccount,
+  type HttpAnswer,
+} from "../../support/http";
 import { useStack } from "../../support/stack";
 
 const HELLO = "async function main() { return 'hello'; }";
@@ -25,11 +34,16 @@ describe("a caller that is remembered", () => {
   after(() => provider.destroy());
 
   const run = (api: Api): Promise<HttpAnswer> => api.post("/run_action", { code: HELLO });
-  const credit = async (): Promise<number> => Number(members(await account.api.get("/billing/balance"))["balance_cents"]);
+  const credit = async (): Promise<number> =>
+    Number(members(await account.api.get("/billing/balance"))["balance_cents"]);
 
   /** A usage key that has listed and run, so that it is remembered with these rights. */
   async function knownKey(rights: object): Promise<Api> {
-    const { usage_api_key: key } = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: [1], ...rights });
+    const { usage_api_key: key } = await account.api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      execute_in_groups: [1],
+      ...rights,
+    });
     const api = account.api.with(String(key));
     expect([(await api.get("/list_groups")).status, (await run(api)).status]).to.deep.equal([200, 200]);
     return api;
@@ -51,17 +65,32 @@ describe("a caller that is remembered", () => {
     for (const body of [Buffer.from("{"), { code: 1 }, {}]) {
       const bot = await knownKey({});
       await account.api.must("/remove_usage_api_key", { usage_api_key: bot.key });
-      const ran = await send(url, { method: "POST", key: String(bot.key), headers: { "content-type": "application/json" }, body });
+      const ran = await send(url, {
+        method: "POST",
+        key: String(bot.key),
+        headers: { "content-type": "application/json" },
+        body,
+      });
       expect([ran.status, codeOf(ran)]).to.deep.equal([401, "unknown_key"]);
     }
   });
 
   it("runs under the cap it has now", async () => {
     const bot = await knownKey({ balance: 0 });
-    await account.api.must("/update_usage_api_key", { ...NO_PERMISSIONS, usage_api_key: bot.key, execute_in_groups: [1], balance: 1 });
+    await account.api.must("/update_usage_api_key", {
+      ...NO_PERMISSIONS,
+      usage_api_key: bot.key,
+      execute_in_groups: [1],
+      balance: 1,
+    });
     const ran = await run(bot);
     expect([ran.status, codeOf(ran)]).to.deep.equal([402, "key_cap_spent"]);
-    await account.api.must("/update_usage_api_key", { ...NO_PERMISSIONS, usage_api_key: bot.key, execute_in_groups: [1], balance: 100 });
+    await account.api.must("/update_usage_api_key", {
+      ...NO_PERMISSIONS,
+      usage_api_key: bot.key,
+      execute_in_groups: [1],
+      balance: 100,
+    });
     expect((await run(bot)).status).to.equal(200);
   });
 
@@ -70,7 +99,11 @@ describe("a caller that is remembered", () => {
     expect((await other.api.get("/list_groups")).status).to.equal(200);
     await convertAccount({ baseUrl: stack().baseUrl, apiKey: other.key, signer: await fundedWallet(provider) });
     const list = await other.api.get("/list_groups");
-    expect([list.status, codeOf(list), list.headers["x-total-count"]]).to.deep.equal([403, "account_chain_secured", undefined]);
+    expect([list.status, codeOf(list), list.headers["x-total-count"]]).to.deep.equal([
+      403,
+      "account_chain_secured",
+      undefined,
+    ]);
   });
 
   it("lists what a write that was just answered has made", async () => {

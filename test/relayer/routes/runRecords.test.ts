@@ -19,10 +19,14 @@ describe("records of runs over HTTP", function () {
     account = await newApiAccount(stack().baseUrl);
     pkp = String((await account.api.must("/create_wallet", {}))["wallet_address"]);
     await account.api.must("/add_group", { group_name: "g", group_description: "", pkp_ids_permitted: [1] });
-    const cids = await Promise.all([SIGN, THROW].map(async (code) => (await account.api.post("/get_lit_action_ipfs_id", code)).body));
+    const cids = await Promise.all(
+      [SIGN, THROW].map(async (code) => (await account.api.post("/get_lit_action_ipfs_id", code)).body),
+    );
     await account.api.must("/groups/1/actions", { add: cids });
     usageKey = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: [1] });
-    signed = await account.api.with(String(usageKey["usage_api_key"])).post("/run_action", { code: SIGN, js_params: { pkpId: pkp } });
+    signed = await account.api
+      .with(String(usageKey["usage_api_key"]))
+      .post("/run_action", { code: SIGN, js_params: { pkpId: pkp } });
     expect(members(signed)["has_error"], signed.text).to.equal(false);
     await account.api.must("/run_action", { code: THROW });
   });
@@ -34,7 +38,11 @@ describe("records of runs over HTTP", function () {
     const [thrown, succeeded] = rows(listed);
     expect(thrown).to.include({ outcome: "threw", api_key_hash: account.id, cost_cents: 1 });
     expect(thrown?.["pkps_used"]).to.deep.equal([]);
-    expect(succeeded).to.include({ outcome: "succeeded", api_key_hash: usageKey["api_key_hash"], request_id: signed.headers["x-request-id"] });
+    expect(succeeded).to.include({
+      outcome: "succeeded",
+      api_key_hash: usageKey["api_key_hash"],
+      request_id: signed.headers["x-request-id"],
+    });
     expect(succeeded?.["pkps_used"]).to.deep.equal([pkp]);
     expect(succeeded?.["duration_ms"]).to.equal((members(signed)["usage"] as Record<string, unknown>)["duration_ms"]);
     expect(Number(succeeded?.["started_at"])).to.be.within(Date.now() / 1000 - 60, Date.now() / 1000);
@@ -54,7 +62,11 @@ describe("records of runs over HTTP", function () {
     expect(await find(`hashed_cid=0x${"ab".repeat(32)}`)).to.deep.equal([0, "0"]);
     expect(await find("page_number=1&page_size=1")).to.deep.equal([1, "2"]);
     expect(await find("page_number=18446744073709551615")).to.deep.equal([0, "2"]);
-    for (const query of ["outcome=fine", "api_key_hash=1", `hashed_cid=0x${"ab".repeat(32)}&action_ipfs_cid=${String(thrown?.["action_ipfs_cid"])}`]) {
+    for (const query of [
+      "outcome=fine",
+      "api_key_hash=1",
+      `hashed_cid=0x${"ab".repeat(32)}&action_ipfs_cid=${String(thrown?.["action_ipfs_cid"])}`,
+    ]) {
       expect(codeOf(await account.api.get(`/list_runs?${query}`)), query).to.be.oneOf(["invalid_value", "invalid_cid"]);
     }
   });

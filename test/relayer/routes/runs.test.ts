@@ -1,10 +1,12 @@
-/** Runs over HTTP: what may be sent, what is refused and why, what is paid. Source: wire, row "run action"; design "Credits". */
+/** Runs over HTTP: what may be sent, what is refused and why, what is paid. */
 import { expect } from "chai";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
 import { useStack } from "../../support/stack";
 
 const ECHO = "async function main(params) { return params; }";
-const SLEEP = "async function main({ ms }) { await new Promise((resolve) => setTimeout(resolve, ms)); return 'slept'; }";
+const TEXT = "Actions.setResponse({ response: jsParams.text });";
+const SLEEP =
+  "async function main({ ms }) { await new Promise((resolve) => setTimeout(resolve, ms)); return 'slept'; }";
 const THROW = "async function main() { console.log('before'); throw new TypeError('no such luck'); }";
 
 describe("runs over HTTP", function () {
@@ -14,13 +16,18 @@ describe("runs over HTTP", function () {
   let cids: string[];
 
   const run = (body: unknown, api = account.api): Promise<HttpAnswer> => api.post("/run_action", body);
-  const credit = async (): Promise<number> => Number(members(await account.api.get("/billing/balance"))["balance_cents"]);
+  const credit = async (): Promise<number> =>
+    Number(members(await account.api.get("/billing/balance"))["balance_cents"]);
 
   before(async () => {
     account = await newApiAccount(stack().baseUrl);
     await account.api.must("/create_wallet", {});
     await account.api.must("/add_group", { group_name: "g", group_description: "", pkp_ids_permitted: [1] });
-    cids = await Promise.all([ECHO, SLEEP, THROW].map(async (code) => String((await account.api.post("/get_lit_action_ipfs_id", code)).body)));
+    cids = await Promise.all(
+      [ECHO, SLEEP, THROW, TEXT].map(async (code) =>
+        String((await account.api.post("/get_lit_action_ipfs_id", code)).body),
+      ),
+    );
     await account.api.must("/groups/1/actions", { add: cids });
   });
 
@@ -36,6 +43,19 @@ describe("runs over HTTP", function () {
     expect(members(alias)["response"]).to.deep.equal({});
   });
 
+  it("give the object that a program for older systems set as text, under the older name alone; other texts stay texts", async () => {
+    const responseAs = async (path: string, text: string): Promise<unknown> =>
+      members(await account.api.post(path, { code: TEXT, js_params: { text } }))["response"];
+    for (const value of [{ signature: "0x12", __proto__: null }, [1, { a: "42" }]]) {
+      expect(await responseAs("/lit_action", JSON.stringify(value))).to.deep.equal(JSON.parse(JSON.stringify(value)));
+      expect(await responseAs("/run_action", JSON.stringify(value))).to.equal(JSON.stringify(value));
+    }
+    for (const text of ["42", "null", '"a"', "{ not JSON", "[".repeat(50_000)])
+      expect(await responseAs("/lit_action", text), text.slice(0, 9)).to.equal(text);
+    const deep = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
+    expect((await account.api.post("/lit_action", { code: TEXT, js_params: { text: deep } })).status).to.equal(200);
+  });
+
   it("take exactly one of code and CID, and params that are an object", async () => {
     for (const body of [
       {},
@@ -44,14 +64,22 @@ describe("runs over HTTP", function () {
       { code: ECHO, js_params: [1] },
       { code: ECHO, js_params: "x" },
     ]) {
-      expect([(await run(body)).status, codeOf(await run(body))], JSON.stringify(body)).to.deep.equal([422, "invalid_body"]);
+      expect([(await run(body)).status, codeOf(await run(body))], JSON.stringify(body)).to.deep.equal([
+        422,
+        "invalid_body",
+      ]);
     }
   });
 
   it("hand params on as they are, __proto__ included, without setting anything", async () => {
     const code = "async function main(p) { return [Object.keys(p), ({}).polluted ?? null]; }";
-    await account.api.must("/groups/1/actions", { add: [(await account.api.post("/get_lit_action_ipfs_id", code)).body] });
-    const again = await account.api.post("/run_action", Buffer.from(`{"code":${JSON.stringify(code)},"js_params":{"__proto__":{"polluted":1},"b":2}}`));
+    await account.api.must("/groups/1/actions", {
+      add: [(await account.api.post("/get_lit_action_ipfs_id", code)).body],
+    });
+    const again = await account.api.post(
+      "/run_action",
+      Buffer.from(`{"code":${JSON.stringify(code)},"js_params":{"__proto__":{"polluted":1},"b":2}}`),
+    );
     const [keys, polluted] = members(again)["response"] as [string[], unknown];
     expect(keys).to.include("b");
     expect(polluted).to.equal(null);
@@ -61,12 +89,19 @@ describe("runs over HTTP", function () {
     const before = await credit();
     const other = await newApiAccount(stack().baseUrl);
     const { wallet_address: foreign } = await other.api.must("/create_wallet", {});
-    const powerless = account.api.with(String((await account.api.must("/add_usage_api_key", NO_PERMISSIONS))["usage_api_key"]));
+    const powerless = account.api.with(
+      String((await account.api.must("/add_usage_api_key", NO_PERMISSIONS))["usage_api_key"]),
+    );
     const refusals: [HttpAnswer, number, string, string][] = [
       [await run({ code: "1" }), 403, "action_not_permitted", "action"],
       [await run({ code: ECHO }, powerless), 403, "no_execute_scope", "group"],
       [await run({ code: ECHO, pkp_id: foreign }), 403, "pkp_not_permitted", "pkp"],
-      [await run({ action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" }), 403, "action_not_permitted", "action"],
+      [
+        await run({ action_ipfs_cid: "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX" }),
+        403,
+        "action_not_permitted",
+        "action",
+      ],
     ];
     for (const [answer, status, code, failed] of refusals)
       expect([answer.status, codeOf(answer), members(answer)["failed"]]).to.deep.equal([status, code, failed]);
@@ -96,7 +131,9 @@ describe("runs over HTTP", function () {
 
   it("that never begin are charged when finding out took longer than a second", async () => {
     const broken = `${"/(?<a>x)(?<b>y)(?<c>z)/u;".repeat(130_000)}=`;
-    await account.api.must("/groups/1/actions", { add: [(await account.api.post("/get_lit_action_ipfs_id", broken)).body] });
+    await account.api.must("/groups/1/actions", {
+      add: [(await account.api.post("/get_lit_action_ipfs_id", broken)).body],
+    });
     const answer = members(await run({ code: broken }));
     expect(["invalid_code", "limit_exceeded"]).to.include((answer["error"] as { code: string }).code);
     const { duration_ms: ms, cost_cents: cents } = answer["usage"] as { duration_ms: number; cost_cents: number };
@@ -111,13 +148,20 @@ describe("runs over HTTP", function () {
   });
 
   it("cannot last longer than there is credit for", async () => {
-    const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: [0], balance: 1 });
+    const made = await account.api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      execute_in_groups: [0],
+      balance: 1,
+    });
     const capped = account.api.with(String(made["usage_api_key"]));
     const first = members(await run({ code: SLEEP, js_params: { ms: 1 } }, capped));
     expect(first["usage"]).to.include({ limit_ms: 1_000, cost_cents: 1 });
     const second = await run({ code: SLEEP, js_params: { ms: 1 } }, capped);
     expect([second.status, codeOf(second)]).to.deep.equal([402, "key_cap_spent"]);
-    const listed = (await account.api.get("/list_api_keys?page_size=1000")).body as { id: string; spent_cents: number }[];
+    const listed = (await account.api.get("/list_api_keys?page_size=1000")).body as {
+      id: string;
+      spent_cents: number;
+    }[];
     expect(listed.find(({ id }) => id === made["api_key_hash"])?.spent_cents).to.equal(1);
   });
 
@@ -126,12 +170,19 @@ describe("runs over HTTP", function () {
     const left = AbortSignal.timeout(400);
     const url = `${stack().baseUrl}/core/v1/run_action`;
     const body = JSON.stringify({ code: SLEEP, js_params: { ms: 1_300 } });
-    const gone = await fetch(url, { method: "POST", headers: { "x-api-key": account.key, "content-type": "application/json" }, body, signal: left }).catch(
-      (error: Error) => error.name,
-    );
+    const gone = await fetch(url, {
+      method: "POST",
+      headers: { "x-api-key": account.key, "content-type": "application/json" },
+      body,
+      signal: left,
+    }).catch((error: Error) => error.name);
     expect(gone).to.be.oneOf(["TimeoutError", "AbortError"]);
-    for (let tries = 0; tries < 60 && (await credit()) !== before - 2; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(members(await account.api.get("/billing/balance"))).to.include({ balance_cents: before - 2, reserved_cents: 0 });
+    for (let tries = 0; tries < 60 && (await credit()) !== before - 2; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(members(await account.api.get("/billing/balance"))).to.include({
+      balance_cents: before - 2,
+      reserved_cents: 0,
+    });
   });
 
   it("with js_params of 64 KiB are taken, of one byte more 413", async () => {

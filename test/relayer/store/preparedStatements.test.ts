@@ -1,4 +1,7 @@
-/** Statements of the embedded database, prepared once: every kind of parameter, more texts than are kept, and errors that leave the connection good. */
+/**
+ * Statements of the embedded database, prepared once: every kind of parameter, more texts than are kept, and errors
+ * that leave the connection good.
+ */
 import { PGlite } from "@electric-sql/pglite";
 import { expect } from "chai";
 import { PreparedStatements } from "../../../relayer/store/preparedStatements";
@@ -13,13 +16,21 @@ describe("prepared statements", () => {
   });
   after(() => lite.close());
 
-  const prepared = async (): Promise<number> => Number((await lite.query<{ n: number }>("select count(*)::int as n from pg_prepared_statements")).rows[0]?.n);
+  const prepared = async (): Promise<number> =>
+    Number((await lite.query<{ n: number }>("select count(*)::int as n from pg_prepared_statements")).rows[0]?.n);
 
   it("say what they did and to how many rows, as pg does", async () => {
     const insert = "insert into things (id, name, at, facts) values ($1, $2, $3, $4)";
-    expect(await statements.query(insert, [1, "one", new Date(0), { a: [1] }])).to.deep.equal({ command: "INSERT", rowCount: 1, rows: [] });
+    expect(await statements.query(insert, [1, "one", new Date(0), { a: [1] }])).to.deep.equal({
+      command: "INSERT",
+      rowCount: 1,
+      rows: [],
+    });
     await statements.query(insert, [2, null, undefined, null]);
-    expect(await statements.query("update things set name = $1 where id > $2", ["new", 5])).to.include({ command: "UPDATE", rowCount: 0 });
+    expect(await statements.query("update things set name = $1 where id > $2", ["new", 5])).to.include({
+      command: "UPDATE",
+      rowCount: 0,
+    });
     expect((await statements.query("select * from things order by id", [])).rows).to.deep.equal([
       { id: 1, name: "one", at: new Date(0), facts: { a: [1] } },
       { id: 2, name: null, at: null, facts: null },
@@ -36,11 +47,15 @@ describe("prepared statements", () => {
 
   it("fail with the database's own error, also inside a transaction, and go on", async () => {
     await statements.query("begin", []);
-    const failed = await statements.query("insert into things (id) values ($1)", [1]).catch((error: { constraint?: string }) => error.constraint);
+    const failed = await statements
+      .query("insert into things (id) values ($1)", [1])
+      .catch((error: { constraint?: string }) => error.constraint);
     expect(failed).to.equal("things_pkey");
     await statements.query("rollback", []);
     expect(await statements.query("select 1 as one", []).then(({ rows }) => rows)).to.deep.equal([{ one: 1 }]);
-    expect(await statements.query("select nothing from nowhere", []).catch((error: { code?: string }) => error.code)).to.equal("42P01");
+    expect(
+      await statements.query("select nothing from nowhere", []).catch((error: { code?: string }) => error.code),
+    ).to.equal("42P01");
   });
 
   it("are kept up to a bound, and work on when they were dropped", async () => {

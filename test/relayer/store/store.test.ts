@@ -10,10 +10,19 @@ import { sharedStore, testDatabaseUrl } from "../../support/store";
 describe("the store", () => {
   it("reads every kind of value in one form, whichever database it is", async () => {
     const { db } = await sharedStore();
-    const { rows } = await sql`select 5::int8 as int8, 9007199254740991::int8 as most, 340282366920938463463374607431768211456::numeric as wide,
-      '\\xdeadbeef'::bytea as bytes, now() as at, ${JSON.stringify([1, { a: null }])}::jsonb as json, true as yes`.execute(db);
+    const { rows } =
+      await sql`select 5::int8 as int8, 9007199254740991::int8 as most, 340282366920938463463374607431768211456::numeric as wide,
+      '\\xdeadbeef'::bytea as bytes, now() as at, ${JSON.stringify([1, { a: null }])}::jsonb as json, true as yes`.execute(
+        db,
+      );
     const [row] = rows as [Record<string, unknown>];
-    expect(row).to.deep.include({ int8: 5, most: Number.MAX_SAFE_INTEGER, wide: "340282366920938463463374607431768211456", json: [1, { a: null }], yes: true });
+    expect(row).to.deep.include({
+      int8: 5,
+      most: Number.MAX_SAFE_INTEGER,
+      wide: "340282366920938463463374607431768211456",
+      json: [1, { a: null }],
+      yes: true,
+    });
     expect(row.at).to.be.instanceOf(Date);
     expect(Buffer.isBuffer(row.bytes) && row.bytes.toString("hex")).to.equal("deadbeef");
   });
@@ -44,7 +53,12 @@ describe("the store", () => {
     await db.insertInto("credit_settings").values({ name: id, value: "0" }).execute();
     const increment = (): Promise<unknown> =>
       db.transaction().execute(async (trx) => {
-        const row = await trx.selectFrom("credit_settings").select("value").where("name", "=", id).forUpdate().executeTakeFirstOrThrow();
+        const row = await trx
+          .selectFrom("credit_settings")
+          .select("value")
+          .where("name", "=", id)
+          .forUpdate()
+          .executeTakeFirstOrThrow();
         await trx
           .updateTable("credit_settings")
           .set({ value: JSON.stringify(Number(row.value) + 1) })
@@ -52,7 +66,9 @@ describe("the store", () => {
           .execute();
       });
     await Promise.all(Array.from({ length: 40 }, increment));
-    expect((await db.selectFrom("credit_settings").select("value").where("name", "=", id).executeTakeFirstOrThrow()).value).to.equal(40);
+    expect(
+      (await db.selectFrom("credit_settings").select("value").where("name", "=", id).executeTakeFirstOrThrow()).value,
+    ).to.equal(40);
   });
 });
 
@@ -85,7 +101,9 @@ describe("the embedded store", () => {
     await sql`insert into kysely_migration (name, timestamp) values ('9999_later', now()::text)`.execute(newer.db);
     await newer.close();
     const { db, close } = await openStore({ dataDir });
-    const { rows } = await sql<{ name: string }>`select name from kysely_migration where name = '9999_later'`.execute(db);
+    const { rows } = await sql<{ name: string }>`select name from kysely_migration where name = '9999_later'`.execute(
+      db,
+    );
     expect(rows).to.have.length(1);
     await close();
   });
@@ -114,7 +132,10 @@ describe("the embedded store", () => {
 
 describe("a PostgreSQL that is not there", () => {
   it("is told as database_unavailable, worth another try", async () => {
-    const error = await expectRejection(openStore({ databaseUrl: "postgresql://app@127.0.0.1:1/none" }), "database_unavailable");
+    const error = await expectRejection(
+      openStore({ databaseUrl: "postgresql://app@127.0.0.1:1/none" }),
+      "database_unavailable",
+    );
     expect(error.status).to.equal(503);
     expect(error.retryable).to.equal(true);
   });

@@ -13,7 +13,15 @@ import { dropOld } from "../../../relayer/store/retention";
 import { makeOld } from "../../../scripts/bench/oldStore";
 import { freshAccount } from "../../support/credits";
 
-const GROWING = ["submissions", "submission_attempts", "ledger_entries", "credit_reservations", "credit_accounts", "run_records", "run_counts"];
+const GROWING = [
+  "submissions",
+  "submission_attempts",
+  "ledger_entries",
+  "credit_reservations",
+  "credit_accounts",
+  "run_records",
+  "run_counts",
+];
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
 describe("a store that is years old", function () {
@@ -28,7 +36,10 @@ describe("a store that is years old", function () {
         connect: async () => {
           const client = await pool.connect();
           const query = client.query as unknown as (text: string, values: readonly unknown[]) => Promise<unknown>;
-          const noting = (text: string, values: readonly unknown[]): Promise<unknown> => (seen.add(text), query(text, values));
+          const noting = (text: string, values: readonly unknown[]): Promise<unknown> => (
+            seen.add(text),
+            query(text, values)
+          );
           return { query: noting as unknown as typeof client.query, release: () => client.release() };
         },
         end: () => pool.end(),
@@ -55,15 +66,35 @@ describe("a store that is years old", function () {
     const writes = await Promise.all(
       [freshAccount(), freshAccount()].map(async (accountId) => {
         await new AccountQueue({ db, maxWaitingPerAccount: 9, maxWaiting: 9 }).turnsOf([accountId]);
-        const write = { id: newSubmissionId(), accountId, kind: "add_group", turn: 0, calldata: "0x", tag: "0x", billed: true };
+        const write = {
+          id: newSubmissionId(),
+          accountId,
+          kind: "add_group",
+          turn: 0,
+          calldata: "0x",
+          tag: "0x",
+          billed: true,
+        };
         return { ...write, idempotencyKey: undefined, requestId: undefined };
       }),
     );
     const unit = await records.beginBatch({ payer: 1, gasLimit: 1n, writes });
     if (unit === undefined) throw new Error("the batch lost its turns");
-    await records.addAttempt(unit.row, { hash: `0x${unit.row.id}`, does: "write", raw: "0x", max_fee: "1", priority_fee: "1" });
+    await records.addAttempt(unit.row, {
+      hash: `0x${unit.row.id}`,
+      does: "write",
+      raw: "0x",
+      max_fee: "1",
+      priority_fee: "1",
+    });
     await records.markSent(unit.row.id);
-    const outcome: Outcome = { state: "mined", transactionHash: "0x", block: { number: 1, hash: "0x" }, result: {}, charged: true };
+    const outcome: Outcome = {
+      state: "mined",
+      transactionHash: "0x",
+      block: { number: 1, hash: "0x" },
+      result: {},
+      charged: true,
+    };
     await records.end(unit, new Map([unit.row, ...unit.members].map(({ id }) => [id, outcome])));
   }
 
@@ -81,7 +112,16 @@ describe("a store that is years old", function () {
     const id = newSubmissionId();
     await credits.reserveWrite({ accountId: account, submissionId: id, cents: 1 });
     const row = await records.begin({
-      ...{ id, accountId: account, kind: "add_group", payer: 1, turn: turn.number, calldata: "0x", tag: "0x", gasLimit: 1n },
+      ...{
+        id,
+        accountId: account,
+        kind: "add_group",
+        payer: 1,
+        turn: turn.number,
+        calldata: "0x",
+        tag: "0x",
+        gasLimit: 1n,
+      },
       ...{ idempotencyKey: id, billed: true, requestId: undefined },
     });
     if (row === undefined) throw new Error("the write lost its turn");
@@ -92,11 +132,26 @@ describe("a store that is years old", function () {
     await records.attempts(id);
     await records.takeOver([]);
     await new Lanes({ db, maxInFlight: 9 }).all();
-    const outcome: Outcome = { state: "mined", transactionHash: "0x", block: { number: 1, hash: "0x" }, result: {}, charged: true };
+    const outcome: Outcome = {
+      state: "mined",
+      transactionHash: "0x",
+      block: { number: 1, hash: "0x" },
+      result: {},
+      charged: true,
+    };
     await records.end({ row, members: [] }, new Map([[id, outcome]]));
     await batch(records);
     const { reservationId } = await credits.reserveRun({ accountId: account, limitMs: 1_000 });
-    const record = { accountId: account, keyId: account, requestId: "r", cid: "c", actionHash: account, durationMs: 1, outcome: "succeeded", pkpsUsed: [] };
+    const record = {
+      accountId: account,
+      keyId: account,
+      requestId: "r",
+      cid: "c",
+      actionHash: account,
+      durationMs: 1,
+      outcome: "succeeded",
+      pkpsUsed: [],
+    };
     await credits.settleRun(reservationId, 5, { ...record, startedAt: new Date() } as never);
     await credits.history(account, { number: 0, size: 50 });
     await credits.runs(account, { outcome: "succeeded" }, { number: 0, size: 50 });
@@ -107,23 +162,30 @@ describe("a store that is years old", function () {
   it("is not read through by any statement of a write, a run, a list or a sweep", async () => {
     seen.clear();
     await daysWork();
-    const statements = [...seen].filter((text) => /^\s*(select|insert|update|delete|with)/i.test(text) && GROWING.some((table) => text.includes(table)));
+    const statements = [...seen].filter(
+      (text) => /^\s*(select|insert|update|delete|with)/i.test(text) && GROWING.some((table) => text.includes(table)),
+    );
     expect(statements.length).to.be.greaterThan(15);
     for (const text of statements) {
       const parameters = new Set(text.match(/\$\d+/g)).size;
-      const { rows } = await db.executeQuery(CompiledQuery.raw(`explain (generic_plan) ${text}`, Array<null>(parameters).fill(null)));
+      const { rows } = await db.executeQuery(
+        CompiledQuery.raw(`explain (generic_plan) ${text}`, Array<null>(parameters).fill(null)),
+      );
       const plan = rows.map((row) => Object.values(row as object)[0] as string).join("\n");
       for (const table of GROWING) expect(plan, text).to.not.match(new RegExp(`Seq Scan on ${table}\\b`));
     }
   });
 
   it("loses the bytes of final writes and closed reservations when they are old, and keeps what accounting needs", async () => {
-    const count = async (query: string): Promise<number> => Number((await sql.raw<{ n: number }>(`select count(*) as n from ${query}`).execute(db)).rows[0]?.n);
+    const count = async (query: string): Promise<number> =>
+      Number((await sql.raw<{ n: number }>(`select count(*) as n from ${query}`).execute(db)).rows[0]?.n);
     const [entries, submissions] = [await count("ledger_entries"), await count("submissions")];
     await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee) values ('0xold', 'old 0', 'write', '0x', 1, 1)`.execute(
       db,
     );
-    await sql`update submissions set updated_at = now() - interval '8 days' where id in ('old 0', 'old 10')`.execute(db);
+    await sql`update submissions set updated_at = now() - interval '8 days' where id in ('old 0', 'old 10')`.execute(
+      db,
+    );
     await sql`update credit_reservations set closed_at = now() - interval '8 days' where id in (select id from credit_reservations where state <> 'held' limit 700)`.execute(
       db,
     );

@@ -14,7 +14,7 @@ import { EvidenceFolder, MAX_EVIDENCE_BYTES } from "../../../relayer/evidences";
 import type { Executor } from "../../../relayer/executorClient";
 import { RequestLimits } from "../../../relayer/middleware/rateLimits";
 import { RATE_LIMITS } from "../../../protocol/limits";
-import { createLogger } from "../../../relayer/logger";
+import { createLogger } from "../../../protocol/log";
 import { transparencyRoutes } from "../../../relayer/routes/transparency";
 import { count, SEED } from "../../support/counts";
 
@@ -31,7 +31,11 @@ function get(port: number, path: string, method = "GET"): Promise<Answer> {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("end", () =>
-        resolve({ status: response.statusCode ?? 0, type: response.headers["content-type"] ?? "", body: Buffer.concat(chunks).toString("utf8") }),
+        resolve({
+          status: response.statusCode ?? 0,
+          type: response.headers["content-type"] ?? "",
+          body: Buffer.concat(chunks).toString("utf8"),
+        }),
       );
     });
     sent.on("error", reject).end();
@@ -46,15 +50,22 @@ const INFO = {
   sandbox: { level: "full", missing: [] },
 };
 
-async function serveRoutes(calls: Calls, folder: EvidenceFolder | undefined): Promise<{ port: number; server: Server }> {
+async function serveRoutes(
+  calls: Calls,
+  folder: EvidenceFolder | undefined,
+): Promise<{ port: number; server: Server }> {
   const executor = {
-    call: (name: "info" | "attestation", input: object) => calls[name]?.(input) ?? Promise.reject(new KeywrightError("executor_unavailable", "not here")),
+    call: (name: "info" | "attestation", input: object) =>
+      calls[name]?.(input) ?? Promise.reject(new KeywrightError("executor_unavailable", "not here")),
   } as unknown as Executor;
   const options = {
     handlers: transparencyRoutes({ executor, evidences: folder }),
-    authentication: { isFamiliar: () => true, identify: () => ({ remembered: undefined, caller: Promise.resolve(undefined) }) },
+    authentication: {
+      isFamiliar: () => true,
+      identify: () => ({ remembered: undefined, caller: () => Promise.resolve(undefined) }),
+    },
     limits: new RequestLimits(RATE_LIMITS.development),
-    log: createLogger({ level: "silent" }),
+    log: createLogger("silent", "relayer"),
     serviceName: "Keywright",
     trustedProxyHops: 0,
     onAnswered: () => undefined,
@@ -102,18 +113,31 @@ describe("transparency routes", () => {
     const { status, type, body } = await get(port, "/info");
     expect(status).to.equal(200);
     expect(type).to.contain("application/json");
-    expect(JSON.parse(body)).to.deep.equal({ ...INFO.dstack, tee: "dstack", config: { version: 1 }, sandbox: { level: "full", missing: [] } });
+    expect(JSON.parse(body)).to.deep.equal({
+      ...INFO.dstack,
+      tee: "dstack",
+      config: { version: 1 },
+      sandbox: { level: "full", missing: [] },
+    });
   });
 
   it("/info without a TEE says the word and has none of dstack's fields", async () => {
-    const none = await serveRoutes({ info: async () => ({ tee: "none", config: {}, sandbox: { level: "none", missing: ["all"] } }) }, undefined);
-    expect(JSON.parse((await get(none.port, "/info")).body)).to.deep.equal({ tee: "none", config: {}, sandbox: { level: "none", missing: ["all"] } });
+    const none = await serveRoutes(
+      { info: async () => ({ tee: "none", config: {}, sandbox: { level: "none", missing: ["all"] } }) },
+      undefined,
+    );
+    expect(JSON.parse((await get(none.port, "/info")).body)).to.deep.equal({
+      tee: "none",
+      config: {},
+      sandbox: { level: "none", missing: ["all"] },
+    });
     none.server.close();
   });
 
   it("/attestation hands on a nonce of 16 to 32 bytes in lower case, or none, and refuses any other", async () => {
     asked.length = 0;
-    for (const nonce of ["ab".repeat(16), "AB".repeat(32)]) expect((await get(port, `/attestation?nonce=${nonce}`)).status).to.equal(200);
+    for (const nonce of ["ab".repeat(16), "AB".repeat(32)])
+      expect((await get(port, `/attestation?nonce=${nonce}`)).status).to.equal(200);
     expect((await get(port, "/attestation")).status).to.equal(200);
     expect(asked).to.deep.equal(["ab".repeat(16), "ab".repeat(32), undefined]);
     for (const nonce of ["", "ab", "ab".repeat(15), "ab".repeat(33), `${"ab".repeat(16)}a`, "zz".repeat(16)]) {
@@ -128,7 +152,14 @@ describe("transparency routes", () => {
     expect(status).to.equal(200);
     expect(type).to.contain("text/html");
     const names = [...body.matchAll(/href="([^"]+)"/g)].map(([, name]) => name);
-    expect(names).to.deep.equal(["cert-keys.example.pem", "limit.txt", "other.bin", "quote.json", "same.json", "sha256sum.txt"]);
+    expect(names).to.deep.equal([
+      "cert-keys.example.pem",
+      "limit.txt",
+      "other.bin",
+      "quote.json",
+      "same.json",
+      "sha256sum.txt",
+    ]);
   });
 
   it("gives each file its type", async () => {
@@ -138,7 +169,8 @@ describe("transparency routes", () => {
       "sha256sum.txt": "text/plain; charset=utf-8",
       "other.bin": "application/octet-stream",
     };
-    for (const [name, type] of Object.entries(types)) expect(await get(port, `/evidences/${name}`), name).to.include({ status: 200, type });
+    for (const [name, type] of Object.entries(types))
+      expect(await get(port, `/evidences/${name}`), name).to.include({ status: 200, type });
     expect((await get(port, "/evidences/limit.txt")).body).to.have.length(MAX_EVIDENCE_BYTES);
   });
 
@@ -165,7 +197,20 @@ describe("transparency routes", () => {
       expect(status, path).to.be.oneOf([400, 404]);
       expect(body, path).not.to.contain("OUTSIDE");
     }
-    const part = fc.constantFrom("..", ".", "/", "%2f", "%2e", "outside.txt", "way-out", "\\", "%5c", "evidences", "%00", "~");
+    const part = fc.constantFrom(
+      "..",
+      ".",
+      "/",
+      "%2f",
+      "%2e",
+      "outside.txt",
+      "way-out",
+      "\\",
+      "%5c",
+      "evidences",
+      "%00",
+      "~",
+    );
     await fc.assert(
       fc.asyncProperty(fc.array(part, { maxLength: 6 }), async (parts) => {
         expect((await get(port, `/evidences/${parts.join("")}`)).body).not.to.contain("OUTSIDE");
@@ -176,7 +221,8 @@ describe("transparency routes", () => {
 
   it("answers HEAD, and 405 to anything that would write", async () => {
     expect(await get(port, "/evidences/quote.json", "HEAD")).to.include({ status: 200, body: "" });
-    for (const method of ["PUT", "DELETE", "POST"]) expect((await get(port, "/evidences/quote.json", method)).status, method).to.equal(405);
+    for (const method of ["PUT", "DELETE", "POST"])
+      expect((await get(port, "/evidences/quote.json", method)).status, method).to.equal(405);
   });
 
   it("answers 503 without a TEE, without a folder, and while the folder is not there", async () => {
@@ -200,7 +246,10 @@ describe("transparency routes", () => {
       throw new KeywrightError("attestation_unavailable", "this deployment runs without a TEE.");
     };
     const { port: other, server: its } = await serveRoutes({ attestation }, undefined);
-    expect(JSON.parse((await get(other, "/attestation")).body)).to.include({ status: 503, code: "attestation_unavailable" });
+    expect(JSON.parse((await get(other, "/attestation")).body)).to.include({
+      status: 503,
+      code: "attestation_unavailable",
+    });
     expect(JSON.parse((await get(other, "/info")).body)).to.include({ status: 503, code: "executor_unavailable" });
     its.close();
   });

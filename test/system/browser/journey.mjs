@@ -1,9 +1,11 @@
-// Runs inside the page: what a web application does with the SDK's bundle, a wallet extension (EIP-1193) and its own copy of ethers.
+// Runs inside the page: what a web application does with the SDK's bundle, a wallet extension (EIP-1193) and its own
+// copy of ethers.
 import { ClientError, createAccount, createChainSecuredClient, createClient } from "/keywright.mjs";
 import { cidOfCode } from "/cid.mjs";
 import { BrowserProvider, verifyMessage } from "/ethers.js";
 
-const SIGN = "async function main({ pkpId, message }) { return { signature: await Actions.signMessage({ pkpId, message }) }; }";
+const SIGN =
+  "async function main({ pkpId, message }) { return { signature: await Actions.signMessage({ pkpId, message }) }; }";
 const MESSAGE = "from a page";
 const RIGHTS = {
   name: "page",
@@ -71,10 +73,21 @@ export async function chainSecured(baseUrl, rpcUrl, account) {
   await owner.createAccount({ account_name: "Page owner", account_description: "" });
   const steps = [];
   const pkp = await owner.createPkp({ name: "mine" }, { onProgress: ({ step }) => steps.push(step) });
-  const { group_id } = await owner.addGroup({ group_name: "g", group_description: "", pkp_ids_permitted: [pkp.pkp_id] });
+  const { group_id } = await owner.addGroup({
+    group_name: "g",
+    group_description: "",
+    pkp_ids_permitted: [pkp.pkp_id],
+  });
   await owner.addActionToGroup({ group_id, action_ipfs_cid: await cidOfCode(SIGN) });
   const { usage_api_key } = await owner.createUsageKey({ ...RIGHTS, execute_in_groups: [group_id] });
   const recovered = await signerOf(createClient({ baseUrl, apiKey: usage_api_key }), pkp.wallet_address);
   const refused = await owner.removeGroup({ group_id: 99 }).catch((error) => error.code);
-  return { steps, pkp: pkp.wallet_address, recovered, owner: owner.owner, cents: (await owner.balance()).balance_cents, refused };
+  return {
+    steps,
+    pkp: pkp.wallet_address,
+    recovered,
+    owner: owner.owner,
+    cents: (await owner.balance()).balance_cents,
+    refused,
+  };
 }

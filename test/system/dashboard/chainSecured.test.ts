@@ -1,4 +1,7 @@
-/** The dashboard of a ChainSecured owner: a wallet that signs for real, each write reviewed, several as one, a Safe's file, and the ways a wallet can say no. */
+/**
+ * The dashboard of a ChainSecured owner: a wallet that signs for real, each write reviewed, several as one, a Safe's
+ * file, and the ways a wallet can say no.
+ */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import type { JsonRpcProvider } from "ethers";
@@ -30,27 +33,12 @@ describe("the dashboard of a ChainSecured owner", function () {
   });
   afterEach(() => dashboard?.close());
 
-  const open = async (chainId = CHAIN): Promise<void> => {
-    wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider), chainId);
+  const open = async (chainId = CHAIN, ether?: string): Promise<void> => {
+    wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider, ether), chainId);
     dashboard = await Dashboard.open(browser, stack().baseUrl, {}, (page) => wallet.install(page));
   };
-  const makeAccount = async (name: string): Promise<void> => {
-    await dashboard.press("Create account");
-    await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
-    await dashboard.fill("Name", name);
-    await dashboard.confirm("Create account");
-    await dashboard.confirm("Test Wallet");
-    await dashboard.says("newChainSecuredAccount");
-    await dashboard.confirm("Sign and send");
-    await dashboard.signedIn();
-  };
-  const reviewed = async (functionName: string): Promise<void> => {
-    await dashboard.dialog().getByText(functionName, { exact: true }).waitFor();
-    await dashboard
-      .dialog()
-      .getByText(/Your wallet pays the network fee: [\d,]+ gas/)
-      .waitFor();
-  };
+  const makeAccount = (name: string): Promise<void> => dashboard.makeOwnAccount(name, "Test Wallet");
+  const reviewed = (functionName: string): Promise<void> => dashboard.reviewed(functionName);
 
   it("makes an account, reviews and sends every step to a signature, and comes back with the wallet", async () => {
     await open();
@@ -108,10 +96,18 @@ describe("the dashboard of a ChainSecured owner", function () {
       await dashboard.confirm("Collect");
     }
     await dashboard.says("2 changes collected");
-    const [download] = await Promise.all([dashboard.page.waitForEvent("download"), dashboard.press("Save as Safe file")]);
-    const file = JSON.parse(await readFile(await download.path(), "utf8")) as { chainId: string; transactions: { to: string; value: string; data: string }[] };
+    const [download] = await Promise.all([
+      dashboard.page.waitForEvent("download"),
+      dashboard.press("Save as Safe file"),
+    ]);
+    const file = JSON.parse(await readFile(await download.path(), "utf8")) as {
+      chainId: string;
+      transactions: { to: string; value: string; data: string }[];
+    };
     expect(file.chainId).to.equal(String(CHAIN));
-    expect(file.transactions.map(({ to, value }) => [to, value])).to.deep.equal(Array(2).fill([stack().contractAddress, "0"]));
+    expect(file.transactions.map(({ to, value }) => [to, value])).to.deep.equal(
+      Array(2).fill([stack().contractAddress, "0"]),
+    );
     const before = wallet.asked.filter((method) => method === "eth_sendTransaction").length;
     await dashboard.press("Send all");
     await reviewed("multicall");
@@ -183,6 +179,57 @@ describe("the dashboard of a ChainSecured owner", function () {
     wallet.refused.clear();
     await dashboard.confirm("Switch network");
     await dashboard.says("This wallet owns no account here yet.");
+  });
+
+  it("has the wallet come back to the service's chain before anything is prepared or sent", async () => {
+    await open();
+    await makeAccount("Wanderer");
+    await dashboard.go("Groups");
+    wallet.moveTo(1n);
+    wallet.refused.add("wallet_switchEthereumChain");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Here");
+    await dashboard.confirm("Create group");
+    await dashboard.dialog().getByText("You declined in your wallet. Nothing was sent.").waitFor();
+    wallet.refused.clear();
+    await dashboard.confirm("Try again");
+    await reviewed("addGroup");
+    wallet.moveTo(1n);
+    const asked = wallet.asked.length;
+    await dashboard.confirm("Sign and send");
+    await dashboard.row(/Here/).waitFor();
+    expect(wallet.asked.slice(asked)).to.deep.equal(["wallet_switchEthereumChain", "eth_sendTransaction"]);
+    dashboard.expectCalm();
+  });
+
+  it("says that the connection is lost, sends nothing then, and goes on when it is back", async () => {
+    await open();
+    await makeAccount("Patient");
+    await dashboard.go("Groups");
+    wallet.offline = true;
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Later");
+    await dashboard.confirm("Create group");
+    await dashboard.button("Try again").first().waitFor();
+    wallet.offline = false;
+    await dashboard.confirm("Try again");
+    await dashboard.reviewAndSend("addGroup");
+    await dashboard.row(/Later/).waitFor();
+  });
+
+  it("lets a wallet without coin sign only: the service sends and the credit pays", async () => {
+    await open(CHAIN, "0");
+    await makeAccount("Penniless");
+    await dashboard.go("Groups");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Free of gas");
+    await dashboard.confirm("Create group");
+    await dashboard.reviewed("addGroup", /The service pays the network fee: your wallet only signs/);
+    const asked = wallet.asked.length;
+    await dashboard.confirm("Sign and send");
+    await dashboard.row(/Free of gas/).waitFor();
+    expect(wallet.asked.slice(asked)).to.deep.equal(["eth_signTypedData_v4"]);
+    dashboard.expectCalm();
   });
 
   it("converts an account made with a key: the wallet owns it, the key has ended", async () => {

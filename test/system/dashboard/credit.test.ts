@@ -1,4 +1,7 @@
-/** The dashboard's Credit screen against the whole stack: what a card pays is credited once, whatever happens in between. */
+/**
+ * The dashboard's Credit screen against the whole stack: what a card pays is credited once, whatever happens in
+ * between.
+ */
 import { expect } from "chai";
 import type { Browser } from "playwright-core";
 import { launchBrowser } from "../../support/browser";
@@ -39,12 +42,16 @@ describe("the dashboard's credit", function () {
   const control = (what: string, body: object): Promise<Response> =>
     fetch(`${stack().stripeUrl}/_double/${what}`, { method: "POST", body: JSON.stringify(body) });
   const balanceOf = async (): Promise<number> => {
-    const answer = await fetch(`${stack().baseUrl}/core/v1/billing/balance`, { headers: { authorization: `Bearer ${key}` } });
+    const answer = await fetch(`${stack().baseUrl}/core/v1/billing/balance`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
     return ((await answer.json()) as { balance_cents: number }).balance_cents;
   };
   /** Intents at the processor, known among all by an amount of their own. */
   const intentsOf = async (amount: number): Promise<string[]> => {
-    const answer = await fetch(`${stack().stripeUrl}/v1/payment_intents?limit=100`, { headers: { authorization: "Bearer sk_test_any" } });
+    const answer = await fetch(`${stack().stripeUrl}/v1/payment_intents?limit=100`, {
+      headers: { authorization: "Bearer sk_test_any" },
+    });
     const { data } = (await answer.json()) as { data: { amount: number; status: string }[] };
     return data.filter((intent) => intent.amount === amount).map(({ status }) => status);
   };
@@ -74,7 +81,18 @@ describe("the dashboard's credit", function () {
     await dashboard.confirm("Add funds");
     await shows("$50.00 has been credited");
     await shows("$70.00");
-    await dashboard.row(/Funds added.*\$50\.00/).waitFor();
+    const receipt = dashboard.row(/Funds added.*\$50\.00/).getByRole("link", { name: "Receipt" });
+    expect(await receipt.getAttribute("href")).to.match(/^https:\/\/pay\.stripe\.com\/receipts\//);
+    expect([await receipt.getAttribute("target"), await receipt.getAttribute("rel")]).to.deep.equal([
+      "_blank",
+      "noopener noreferrer",
+    ]);
+    expect(
+      await dashboard
+        .row(/Signup credit/)
+        .getByRole("link")
+        .count(),
+    ).to.equal(0);
     await dashboard.row(/Signup credit.*\$20\.00/).waitFor();
     expect(await balanceOf()).to.equal(7000);
     const stored = await dashboard.page.evaluate(
@@ -105,7 +123,9 @@ describe("the dashboard's credit", function () {
       await shows(failure);
     }
     expect(await balanceOf()).to.equal(2000);
-    expect(await intentsOf(601), "one attempt is one intent, however many cards are tried").to.deep.equal(["requires_payment_method"]);
+    expect(await intentsOf(601), "one attempt is one intent, however many cards are tried").to.deep.equal([
+      "requires_payment_method",
+    ]);
     await fillCard(GOOD_CARD);
     await dashboard.confirm("Add funds");
     await shows("$26.01");

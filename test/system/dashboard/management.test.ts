@@ -6,7 +6,8 @@ import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
-const CODE = "async function main({ pkpId, message }) { console.log('signing'); return { signature: await Actions.signMessage({ pkpId, message }) }; }";
+const CODE =
+  "async function main({ pkpId, message }) { console.log('signing'); return { signature: await Actions.signMessage({ pkpId, message }) }; }";
 
 describe("managing an account in the dashboard", function () {
   this.timeout(90_000);
@@ -27,7 +28,8 @@ describe("managing an account in the dashboard", function () {
   });
 
   const pkpAddress = async (): Promise<string> => String((await list("list_wallets"))[0]?.["wallet_address"]);
-  const fetchJson = async (path: string): Promise<Record<string, unknown>> => (await list(path)) as unknown as Record<string, unknown>;
+  const fetchJson = async (path: string): Promise<Record<string, unknown>> =>
+    (await list(path)) as unknown as Record<string, unknown>;
   const list = async (path: string): Promise<Record<string, unknown>[]> => {
     const answer = await fetch(`${stack().baseUrl}/core/v1/${path}`, { headers: { "x-api-key": account.key } });
     return (await answer.json()) as Record<string, unknown>[];
@@ -73,7 +75,7 @@ describe("managing an account in the dashboard", function () {
     await dashboard.confirm("Create group");
     await dashboard.page.getByRole("link", { name: "Payouts" }).click();
     await dashboard.page.getByRole("cell", { name: "✓ may use" }).waitFor();
-    await dashboard.page.getByRole("button", { name: "Take Treasury out of the group" }).click();
+    await dashboard.page.getByRole("button", { name: "Remove Treasury from the group" }).click();
     await dashboard.says("no PKP listed");
     await dashboard.press("Choose PKPs");
     await dashboard.page.getByRole("checkbox", { name: "Treasury" }).check();
@@ -85,18 +87,39 @@ describe("managing an account in the dashboard", function () {
     await dashboard.go("Usage keys");
     await dashboard.press("Create usage key");
     await dashboard.fill("Name", "Bot");
-    await dashboard.page.getByRole("group", { name: "May run actions in" }).getByRole("checkbox", { name: "Payouts" }).check();
-    await dashboard.fill("Spending cap in dollars", "5");
+    await dashboard.page
+      .getByRole("group", { name: "May run actions in" })
+      .getByRole("checkbox", { name: "Payouts" })
+      .check();
+    const cap = dashboard.field("Spending cap in dollars");
+    await cap.fill("five");
+    await dashboard.confirm("Create usage key");
+    await dashboard.page.getByRole("alert").filter({ hasText: "The spending cap is no sum" }).waitFor();
+    await cap.fill("");
+    await cap.pressSequentially("2.50");
+    expect(await cap.inputValue()).to.equal("2.50");
     await dashboard.dialog().getByText("Run actions in “Payouts”.").waitFor();
-    await dashboard.dialog().getByText("Spends at most $5.00 over its life.").waitFor();
+    await dashboard.dialog().getByText("Spends at most $2.50 over its life.").waitFor();
     await dashboard.confirm("Create usage key");
     await dashboard.keepSecret();
-    await dashboard.row(/Bot/).getByText("of $5.00").waitFor();
+    await dashboard.row(/Bot/).getByText("of $2.50").waitFor();
     expect(await list("list_api_keys")).to.have.length(1);
     await dashboard.go("PKPs");
     await dashboard.page.getByRole("link", { name: "Treasury" }).click();
     const uses = dashboard.page.getByRole("region", { name: "Uses" });
     await uses.getByRole("row", { name: /Sign a payout.*Payouts.*Bot/ }).waitFor();
+  });
+
+  it("changes what a key may do and until when, by the reader's own days", async () => {
+    await dashboard.go("Usage keys");
+    await dashboard.row(/Bot/).getByRole("button", { name: "Edit" }).click();
+    await dashboard.page.getByLabel("Expires", { exact: true }).selectOption({ label: "On a day I choose" });
+    await dashboard.page.getByLabel("Last day").fill("2035-06-07");
+    await dashboard.dialog().getByText("Until Jun 7, 2035.").waitFor();
+    await dashboard.confirm("Save");
+    await dashboard.row(/Bot.*Jun 7, 2035/).waitFor();
+    const [bot] = await list("list_api_keys");
+    expect(Number(bot?.["expiration"])).to.equal(new Date(2035, 5, 7, 23, 59, 59).getTime() / 1000);
   });
 
   it("runs the action in the Runner with that key and shows the same run as curl and SDK code", async () => {
@@ -125,6 +148,41 @@ describe("managing an account in the dashboard", function () {
       .row(/PKP added to group/)
       .first()
       .waitFor();
+  });
+
+  it("opens an example, completes the globals of actions, and lists what was run in a group", async () => {
+    await dashboard.go("Runner");
+    await dashboard.page.getByLabel("Open an example").selectOption({ label: "Keep a secret" });
+    expect(await dashboard.field("Parameters").innerText()).to.include(await pkpAddress());
+    await dashboard.field("Code").fill("async function main() { return 7; }");
+    await dashboard.field("Code").press("Control+End");
+    await dashboard.page.keyboard.type("\nActions.signM");
+    await dashboard.page.getByRole("option", { name: /^signMessage/ }).waitFor();
+    await dashboard.field("Code").fill("async function main() { return 7; }");
+    await dashboard.field("Parameters").fill("{}");
+    await dashboard.page.getByLabel("Run with").selectOption({ label: "The account key" });
+    await dashboard.press("Run");
+    await dashboard.press("Add this action to a group");
+    await dashboard.confirm("Add to group");
+    await dashboard.says("Done: List an action in “Payouts”.");
+    await dashboard.press("Run");
+    const result = dashboard.page.getByRole("region", { name: "Result" });
+    await result.getByText("succeeded").waitFor();
+    expect(await result.getByRole("region", { name: "Response" }).innerText()).to.equal("7");
+    await result.getByText("The same run from your program").click();
+    await result.getByRole("radio", { name: "SDK" }).check({ force: true });
+    await result.getByRole("region", { name: "SDK code" }).getByText("client.runAction").waitFor();
+    const [group] = await list("list_groups");
+    expect(await list(`list_actions?group_id=${group?.["id"]}`)).to.have.length(2);
+  });
+
+  it("filters the runs by key and outcome", async () => {
+    await dashboard.go("Activity");
+    await dashboard.page.getByLabel("Key", { exact: true }).selectOption({ label: "Bot" });
+    await dashboard.row(/Bot.*succeeded/).waitFor();
+    expect(await dashboard.row(/Account key/).count()).to.equal(0);
+    await dashboard.page.getByLabel("Outcome", { exact: true }).selectOption({ label: "Threw an error" });
+    await dashboard.says("Nothing fits these filters.");
   });
 
   it("refuses code that no group lists, in words", async () => {
@@ -213,8 +271,12 @@ describe("managing an account in the dashboard", function () {
       .and.match(/Compose hash/)
       .and.match(/Evidence files/)
       .and.match(/Key namespace/);
-    expect(shown.find((text) => text.includes("What is inside the image"))).to.match(/^not checked here\n.*\n.*--source/);
-    expect(await dashboard.page.getByRole("region", { name: "Check it yourself" }).innerText()).to.match(/npm run verify -- http\S+ .*--source \./);
+    expect(shown.find((text) => text.includes("What is inside the image"))).to.match(
+      /^not checked here\n.*\n.*--source/,
+    );
+    expect(await dashboard.page.getByRole("region", { name: "Check it yourself" }).innerText()).to.match(
+      /npm run verify -- http\S+ .*--source \./,
+    );
     dashboard.expectCalm();
   });
 });

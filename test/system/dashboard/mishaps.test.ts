@@ -6,6 +6,9 @@ import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
+/** The account is read anew more often than that. */
+const LOOKS_AGAIN_MS = 20_000;
+
 describe("the dashboard when things go wrong", function () {
   this.timeout(60_000);
   const stack = useStack();
@@ -47,6 +50,18 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.row(/Later/).waitFor();
   });
 
+  it("says on every screen that what is shown may be old while the service is away", async () => {
+    await dashboard.page.clock.install();
+    await dashboard.page.reload();
+    await dashboard.signIn(account.key);
+    await dashboard.page.route("**/core/v1/**", (route) => route.abort());
+    await dashboard.page.clock.fastForward(LOOKS_AGAIN_MS);
+    await dashboard.says("The service cannot be reached. What you see may be old.");
+    await dashboard.page.unroute("**/core/v1/**");
+    await dashboard.press("Try again");
+    await dashboard.page.getByText("What you see may be old.").waitFor({ state: "hidden" });
+  });
+
   it("makes nothing twice when an answer is lost", async () => {
     await dashboard.signIn(account.key);
     await dashboard.go("Groups");
@@ -76,6 +91,30 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.button("Sign in").waitFor();
   });
 
+  it("names what needs attention: no group, a key that soon expires, a group that lists anything", async () => {
+    await account.api.must("/create_wallet", { name: "Alone", description: "" });
+    await dashboard.signIn(account.key);
+    const needs = dashboard.page.getByRole("region", { name: "Needs attention" });
+    await needs.getByText("There is no group yet, so nothing can use your PKPs.").waitFor();
+    const group = await account.api.must("/add_group", {
+      group_name: "Wide",
+      group_description: "",
+      cid_hashes_permitted: [`0x${"0".repeat(64)}`],
+    });
+    const expiration = String(Math.floor(Date.now() / 1000) + 86_400);
+    await account.api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      name: "Brief",
+      execute_in_groups: [group["group_id"]],
+      expiration,
+    });
+    await dashboard.page.reload();
+    await dashboard.signIn(account.key);
+    await needs.getByText(/“Brief” will expire on/).waitFor();
+    await needs.getByText("The group “Wide” lists anything").waitFor();
+    expect(await needs.getByText("There is no group yet").count()).to.equal(0);
+  });
+
   it("remembers a key for this tab only when asked, and forgets it on leaving", async () => {
     await dashboard.signIn(account.key);
     await dashboard.page.reload();
@@ -87,7 +126,9 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.press("Sign out");
     await dashboard.page.reload();
     await dashboard.button("Sign in").waitFor();
-    expect(await dashboard.page.evaluate("JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])")).to.not.include(account.key);
+    expect(
+      await dashboard.page.evaluate("JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])"),
+    ).to.not.include(account.key);
   });
 
   it("goes back and forward by the browser's buttons", async () => {

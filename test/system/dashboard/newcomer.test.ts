@@ -1,4 +1,5 @@
 /** A newcomer goes from the open page to a signature by a PKP with nothing but what can be read on the screen. */
+import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import type { Browser } from "playwright-core";
 import { launchBrowser } from "../../support/browser";
@@ -15,12 +16,24 @@ describe("a newcomer", function () {
   after(() => browser?.close());
 
   it("makes an account, a PKP, an action, a group and a key, and sees the PKP sign", async () => {
-    const dashboard = await Dashboard.open(browser, stack().baseUrl);
+    const dashboard = await Dashboard.open(browser, stack().baseUrl, {
+      acceptDownloads: true,
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
     await dashboard.press("Create account");
     await dashboard.fill("Name", "Ada");
     await dashboard.confirm("Create account");
+    expect(await dashboard.button("Continue").getAttribute("aria-disabled"), "before it is said to be kept").to.equal(
+      "true",
+    );
+    await dashboard.page.keyboard.press("Escape");
+    const [download] = await Promise.all([dashboard.page.waitForEvent("download"), dashboard.press("Download")]);
+    await dashboard.press("Copy API key");
+    await dashboard.button("Copied").waitFor();
+    const copied = await dashboard.page.evaluate("navigator.clipboard.readText()");
     const key = await dashboard.keepSecret();
     expect(key).to.have.length(44);
+    expect([copied, (await readFile(await download.path(), "utf8")).trim()]).to.deep.equal([key, key]);
 
     await dashboard.createPkp("My first PKP");
     await dashboard.press("Add action");

@@ -1,4 +1,7 @@
-/** How the dashboard is served: one page under a strict policy, its files small, compressed, kept for ever, and nothing from anywhere else. */
+/**
+ * How the dashboard is served: one page under a strict policy, its files small, compressed, kept for ever, and nothing
+ * from anywhere else.
+ */
 import { expect } from "chai";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { request } from "undici";
@@ -20,10 +23,13 @@ describe("serving the dashboard", function () {
   after(() => browser?.close());
 
   const get = async (path: string, acceptEncoding = "identity") => {
-    const { statusCode, headers, body } = await request(stack().baseUrl + path, { headers: { "accept-encoding": acceptEncoding } });
+    const { statusCode, headers, body } = await request(stack().baseUrl + path, {
+      headers: { "accept-encoding": acceptEncoding },
+    });
     return { status: statusCode, headers, bytes: Buffer.from(await body.arrayBuffer()) };
   };
-  const script = async (): Promise<string> => /src="(\/assets\/[^"]+\.js)"/.exec((await get("/")).bytes.toString())?.[1] ?? "";
+  const script = async (): Promise<string> =>
+    /src="(\/assets\/[^"]+\.js)"/.exec((await get("/")).bytes.toString())?.[1] ?? "";
 
   it("sends a page under a policy that lets nothing else run, with a nonce of its own each time", async () => {
     const [one, other] = [await get("/"), await get("/")];
@@ -56,7 +62,15 @@ describe("serving the dashboard", function () {
   });
 
   it("has no file but its own", async () => {
-    for (const file of ["index.html", "..%2findex.html", "%2e%2e%2f.sources", "constructor", "__proto__", "index.js.br", ""])
+    for (const file of [
+      "index.html",
+      "..%2findex.html",
+      "%2e%2e%2f.sources",
+      "constructor",
+      "__proto__",
+      "index.js.br",
+      "",
+    ])
       expect((await get(`/assets/${file}`)).status, file).to.equal(404);
   });
 
@@ -65,7 +79,9 @@ describe("serving the dashboard", function () {
     const { key } = await newApiAccount(stack().baseUrl);
     await dashboard.signIn(key);
     await dashboard.page.waitForLoadState("networkidle");
-    const files = (await dashboard.page.evaluate("performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)")) as string[];
+    const files = (await dashboard.page.evaluate(
+      "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)",
+    )) as string[];
     const assets = [...new Set(files.filter((path) => path.startsWith("/assets/")))];
     const sizes = await Promise.all(["/", ...assets].map(async (path) => (await get(path, "gzip")).bytes.length));
     expect(assets.length).to.be.greaterThan(1);
@@ -79,7 +95,9 @@ describe("serving the dashboard", function () {
 
   it("lets nothing run that somebody puts into the page", async () => {
     const dashboard = await Dashboard.open(browser, stack().baseUrl);
-    await dashboard.page.evaluate("document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = true' }))");
+    await dashboard.page.evaluate(
+      "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = true' }))",
+    );
     expect(await dashboard.page.evaluate("window.injected")).to.equal(undefined);
     expect(dashboard.complaints).to.have.length(1);
     await dashboard.close();

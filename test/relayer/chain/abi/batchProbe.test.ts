@@ -1,4 +1,7 @@
-/** The code that tries writes in place of a payer is what its source compiles to, and its answer is read as it was written. */
+/**
+ * The code that tries writes in place of a payer is what its source compiles to, and its answer is read as it was
+ * written.
+ */
 import { expect } from "chai";
 import { BATCH_PROBE, BATCH_PROBE_SOURCE, decodeProbe, encodeProbe } from "../../../../relayer/chain/abi/batchProbe";
 
@@ -24,7 +27,9 @@ describe("the probe of a batch", function () {
   it("is asked about calls of any length, and its answer read item by item", () => {
     const contract = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
     const word = (value: number): string => value.toString(16).padStart(64, "0");
-    expect(encodeProbe(contract, ["0x1234", "0x"])).to.equal(`0x${contract.slice(2).toLowerCase().padStart(64, "0")}${word(2)}1234${word(0)}`);
+    expect(encodeProbe(contract, ["0x1234", "0x"])).to.equal(
+      `0x${contract.slice(2).toLowerCase().padStart(64, "0")}${word(2)}1234${word(0)}`,
+    );
     expect(decodeProbe(`0x${word(1)}${word(777)}${word(0)}${word(0)}${word(5)}${word(2)}abcd`)).to.deep.equal([
       { succeeded: true, gas: 777n, reason: "0x" },
       { succeeded: false, gas: 5n, reason: "0xabcd" },

@@ -1,4 +1,7 @@
-/** Results of views, read where they stand: the same as the general coder reads, and nothing from bytes that no view returned. */
+/**
+ * Results of views, read where they stand: the same as the general coder reads, and nothing from bytes that no view
+ * returned.
+ */
 import { expect } from "chai";
 import fc from "fast-check";
 import { Interface, getAddress, hexlify, type FunctionFragment, type ParamType } from "ethers";
@@ -9,15 +12,18 @@ import { count, SEED } from "../../../support/counts";
 
 const VIEWS = CONTRACT.fragments.filter(
   (fragment): fragment is FunctionFragment =>
-    fragment.type === "function" && /^(get[AGU]|list|pkpByNumber|apiPayers|adminApiPayer)/.test((fragment as FunctionFragment).name),
+    fragment.type === "function" &&
+    /^(get[AGU]|list|pkpByNumber|apiPayers|adminApiPayer)/.test((fragment as FunctionFragment).name),
 );
 
 function arbitrary(type: ParamType): fc.Arbitrary<unknown> {
   if (type.arrayChildren !== null) return fc.array(arbitrary(type.arrayChildren), { maxLength: 5 });
-  if (type.components !== null) return fc.record(Object.fromEntries(type.components.map((component) => [component.name, arbitrary(component)])));
+  if (type.components !== null)
+    return fc.record(Object.fromEntries(type.components.map((component) => [component.name, arbitrary(component)])));
   if (type.type === "bool") return fc.boolean();
   if (type.type === "string") return fc.string({ unit: "grapheme", maxLength: 80 });
-  if (type.type === "address") return fc.uint8Array({ minLength: 20, maxLength: 20 }).map((bytes) => getAddress(hexlify(bytes)));
+  if (type.type === "address")
+    return fc.uint8Array({ minLength: 20, maxLength: 20 }).map((bytes) => getAddress(hexlify(bytes)));
   const bits = Number(/^uint(\d+)$/.exec(type.type)?.[1]);
   return fc.oneof(fc.bigInt({ min: 0n, max: 2n ** BigInt(bits) - 1n }), fc.bigInt({ min: 0n, max: 255n }));
 }
@@ -55,7 +61,8 @@ describe("results of the contract's views", () => {
     for (let length = 2; length < answer.length; length += 2) {
       expect(() => decodeResult("listGroups", answer.slice(0, length)), String(length)).to.throw(NotTheContract);
     }
-    for (const bad of ["", "0x0", "0xzz", null, 7, undefined, {}]) expect(() => decodeResult("listGroups", bad)).to.throw(NotTheContract);
+    for (const bad of ["", "0x0", "0xzz", null, 7, undefined, {}])
+      expect(() => decodeResult("listGroups", bad)).to.throw(NotTheContract);
     const word = fc.oneof(fc.nat((answer.length - 2) / 64 - 1), fc.constant(0));
     const value = fc.oneof(fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }), fc.bigInt({ min: 0n, max: 2_000n }));
     fc.assert(
@@ -71,6 +78,8 @@ describe("results of the contract's views", () => {
     const bytes = "0xff41c328eda080c0af";
     const asBytes = CONTRACT.getFunction("getGroup")?.format("full").replaceAll("string", "bytes") ?? "";
     const data = new Interface([asBytes]).encodeFunctionResult("getGroup", [[1n, bytes, bytes, 0n, 0n]]);
-    expect((decodeResult("getGroup", data)[0] as { name: string }).name).to.equal(Buffer.from(bytes.slice(2), "hex").toString("utf8"));
+    expect((decodeResult("getGroup", data)[0] as { name: string }).name).to.equal(
+      Buffer.from(bytes.slice(2), "hex").toString("utf8"),
+    );
   });
 });

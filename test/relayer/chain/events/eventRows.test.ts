@@ -1,4 +1,7 @@
-/** Names on chain are bytes anybody may choose: NUL, half a UTF-8 sequence, anything. They hurt nobody: the follower goes on, reads answer. */
+/**
+ * Names on chain are bytes anybody may choose: NUL, half a UTF-8 sequence, anything. They hurt nobody: the follower
+ * goes on, reads answer.
+ */
 import { expect } from "chai";
 import { Interface, JsonRpcProvider, Wallet, parseEther, toBeHex } from "ethers";
 import { buildTypedData } from "../../../../protocol/typedData";
@@ -30,7 +33,9 @@ describe("names that are no text", function () {
   }
 
   async function walletAuth(wallet: Wallet): Promise<Record<string, string>> {
-    const { name, chainId } = members(await new Api(stack().baseUrl).get("/get_node_chain_config"))["typed_data_domain"] as { name: string; chainId: string };
+    const { name, chainId } = members(await new Api(stack().baseUrl).get("/get_node_chain_config"))[
+      "typed_data_domain"
+    ] as { name: string; chainId: string };
     const typed_data = buildTypedData(
       "BillingAuth",
       { name, version: "1", chainId: BigInt(chainId) },
@@ -59,10 +64,13 @@ describe("names that are no text", function () {
     await account.api.must("/add_group", { group_name: "nul\u0000nul", group_description: "\u0001 \ufffd 💥" });
     await account.api.must("/add_group", { group_name: "after", group_description: "" });
     const names = async (): Promise<unknown[]> => {
-      const { events } = members(await account.api.get("/events")) as { events: { name: string; args: Record<string, unknown> }[] };
+      const { events } = members(await account.api.get("/events")) as {
+        events: { name: string; args: Record<string, unknown> }[];
+      };
       return events.filter(({ name }) => name === "GroupAdded").map(({ args }) => args["name"]);
     };
-    for (let tries = 0; tries < 300 && (await names()).length < 2; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
+    for (let tries = 0; tries < 300 && (await names()).length < 2; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 100));
     expect(await names()).to.deep.equal(["nul\u0000nul", "after"]);
   });
 });

@@ -1,4 +1,6 @@
-/** What is offered for gas follows the chain, whatever methods its nodes have, and is raised as far as the cap allows. */
+/**
+ * What is offered for gas follows the chain, whatever methods its nodes have, and is raised as far as the cap allows.
+ */
 import { expect } from "chai";
 import { FeeOracle, type Fees } from "../../../../relayer/chain/payers/fees";
 import { RpcClient } from "../../../../relayer/chain/rpc/client";
@@ -25,12 +27,16 @@ describe("fees", function () {
   const oracle = (capWei = 500n * GWEI): FeeOracle => new FeeOracle({ rpc, capWei, defaultTipWei: 3n * GWEI });
   const missing = (...methods: string[]): void =>
     void bed.proxy.inject((call, forward) =>
-      methods.includes(call.method) ? refuseWith(`the method ${call.method} does not exist/is not available`, -32_601)(call, forward) : undefined,
+      methods.includes(call.method)
+        ? refuseWith(`the method ${call.method} does not exist/is not available`, -32_601)(call, forward)
+        : undefined,
     );
 
   it("take the tip out of the gas price where nodes name no tip", async () => {
     missing("eth_maxPriorityFeePerGas");
-    bed.proxy.inject((call) => (call.method === "eth_gasPrice" ? Promise.resolve({ result: `0x${(1_007n * GWEI).toString(16)}` }) : undefined));
+    bed.proxy.inject((call) =>
+      call.method === "eth_gasPrice" ? Promise.resolve({ result: `0x${(1_007n * GWEI).toString(16)}` }) : undefined,
+    );
     const base = BigInt((await bed.provider.getBlock("latest"))?.baseFeePerGas ?? 0);
     const started = Date.now();
     expect((await oracle(5_000n * GWEI).now()).maxPriorityFeePerGas).to.equal(1_007n * GWEI - base);
@@ -65,15 +71,23 @@ describe("fees", function () {
     // A node that shows low fees to whoever asks, and takes no transaction below 50 gwei.
     bed.proxy.inject((call, forward) =>
       call.method === "eth_getBlockByNumber"
-        ? forward().then((answer) => ("result" in answer ? { result: { ...(answer.result as object), baseFeePerGas: "0x1" } } : answer))
+        ? forward().then((answer) =>
+            "result" in answer ? { result: { ...(answer.result as object), baseFeePerGas: "0x1" } } : answer,
+          )
         : undefined,
     );
-    bed.proxy.inject((call) => (call.method === "eth_maxPriorityFeePerGas" ? Promise.resolve({ result: `0x${GWEI.toString(16)}` }) : undefined));
+    bed.proxy.inject((call) =>
+      call.method === "eth_maxPriorityFeePerGas" ? Promise.resolve({ result: `0x${GWEI.toString(16)}` }) : undefined,
+    );
     await bed.provider.send("anvil_setNextBlockBaseFeePerGas", [`0x${(50n * GWEI).toString(16)}`]);
     await bed.mine();
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     const { submissionId } = await chain.submit(addGroup(account, "dear"));
-    const attempts = await bed.store.db.selectFrom("submission_attempts").select("hash").where("submission_id", "=", submissionId).execute();
+    const attempts = await bed.store.db
+      .selectFrom("submission_attempts")
+      .select("hash")
+      .where("submission_id", "=", submissionId)
+      .execute();
     expect(attempts.length).to.be.greaterThan(12);
     await eventually("nothing is open", async () => Object.keys((await chain.stats()).open).length === 0);
   });

@@ -13,8 +13,12 @@ describe("the places of a lane", () => {
   after(() => store?.close());
 
   const begun = (id: string, nonce: number): Promise<unknown> =>
-    store.db.insertInto("submissions").values({ id, kind: "filler", state: "sent", payer: 1, nonce, gas_limit: 21_000, cancelled: true }).execute();
-  const ended = (id: string): Promise<unknown> => store.db.updateTable("submissions").set({ state: "mined" }).where("id", "=", id).execute();
+    store.db
+      .insertInto("submissions")
+      .values({ id, kind: "filler", state: "sent", payer: 1, nonce, gas_limit: 21_000, cancelled: true })
+      .execute();
+  const ended = (id: string): Promise<unknown> =>
+    store.db.updateTable("submissions").set({ state: "mined" }).where("id", "=", id).execute();
 
   it("an outcome of a transaction that was never counted makes no room", async () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });

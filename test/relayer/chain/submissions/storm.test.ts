@@ -1,4 +1,7 @@
-/** Load with everything going wrong at once, in a repeatable order: two relayers, one store, a node behind two bad lines, reorgs. Then the count. */
+/**
+ * Load with everything going wrong at once, in a repeatable order: two relayers, one store, a node behind two bad
+ * lines, reorgs. Then the count.
+ */
 import { expect } from "chai";
 import { KeywrightError } from "../../../../protocol/errors";
 import type { AccountId } from "../../../../protocol/ids";
@@ -32,9 +35,14 @@ function weather(next: () => number): Fault {
     const dice = next();
     if (dice < 0.03) return HANG;
     if (dice < 0.06) return BREAK;
-    if (dice < 0.1) return refuseWith(WORDS[Math.floor(next() * WORDS.length)] ?? "internal error", next() < 0.5 ? -32_000 : -32_603)(call, forward);
+    if (dice < 0.1)
+      return refuseWith(WORDS[Math.floor(next() * WORDS.length)] ?? "internal error", next() < 0.5 ? -32_000 : -32_603)(
+        call,
+        forward,
+      );
     if (dice < 0.13) return forward().then(() => HANG);
-    if (dice < 0.15 && call.method === "eth_getTransactionCount") return { result: `0x${Math.floor(next() * 400).toString(16)}` };
+    if (dice < 0.15 && call.method === "eth_getTransactionCount")
+      return { result: `0x${Math.floor(next() * 400).toString(16)}` };
     if (dice < 0.17 && call.method === "eth_getTransactionReceipt") return { result: null };
     if (dice < 0.25) await new Promise((resolve) => setTimeout(resolve, next() * 100));
     return forward();
@@ -51,7 +59,12 @@ describe("a storm", function () {
     for (let relayer = 0; relayer < 2; relayer++) {
       const pair = [await RpcProxy.start(bed.node.rpcUrl), await RpcProxy.start(bed.node.rpcUrl)];
       lines.push(...pair);
-      rooms.push(await bed.open({ rpcUrls: pair.map(({ url }) => url), tuning: { rpcTimeoutMs: 1_000, rpcDeadlineMs: 10_000, nonceLostAfterMs: 60_000 } }));
+      rooms.push(
+        await bed.open({
+          rpcUrls: pair.map(({ url }) => url),
+          tuning: { rpcTimeoutMs: 1_000, rpcDeadlineMs: 10_000, nonceLostAfterMs: 60_000 },
+        }),
+      );
     }
   });
   after(async () => {
@@ -92,24 +105,37 @@ describe("a storm", function () {
     })();
     await Promise.all(
       ids.map(async (id, index) => {
-        for (let write = 0; write < writes; write++) await writeOnce((rooms[(index + write) % 2] as Room).chain, id, `g${write}`);
+        for (let write = 0; write < writes; write++)
+          await writeOnce((rooms[(index + write) % 2] as Room).chain, id, `g${write}`);
       }),
     );
     isOver = true;
     await reorgs;
     for (const line of lines) line.heal();
     const { chain } = rooms[0] as Room;
-    await eventually("everything has an outcome", async () => Object.values((await chain.stats()).open).every((open) => open === 0), 60_000);
+    await eventually(
+      "everything has an outcome",
+      async () => Object.values((await chain.stats()).open).every((open) => open === 0),
+      60_000,
+    );
     for (const id of ids) {
       await eventually(`each write of ${id} landed once`, async () => (await bed.groupCount(id)) === writes, 20_000);
       const { items } = await chain.groups(id, { offset: 0, limit: 1_000 });
-      expect(items.map(({ name }) => name).sort()).to.deep.equal(Array.from({ length: writes }, (_, write) => `g${write}`).sort());
+      expect(items.map(({ name }) => name).sort()).to.deep.equal(
+        Array.from({ length: writes }, (_, write) => `g${write}`).sort(),
+      );
     }
     expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size).to.equal(bed.outcomes.length);
-    expect(bed.outcomes.filter(({ charged, kind }) => charged && kind === "add_group")).to.have.length(ids.length * writes);
+    expect(bed.outcomes.filter(({ charged, kind }) => charged && kind === "add_group")).to.have.length(
+      ids.length * writes,
+    );
     for (const { payer, address } of (await chain.stats()).lanes.filter((lane) => lane.payer > 0)) {
       await eventually("the counter is the chain's", async () => {
-        const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", payer).executeTakeFirstOrThrow();
+        const lane = await bed.store.db
+          .selectFrom("lanes")
+          .select("next_nonce")
+          .where("payer", "=", payer)
+          .executeTakeFirstOrThrow();
         return lane.next_nonce === (await bed.provider.getTransactionCount(address));
       });
     }

@@ -40,7 +40,9 @@ describe("writes of the relayer", function () {
     const signed = bed.executor.calls.length;
     let reserved = false;
     const write = { functionName: "removeGroup", args: [id, "7"] };
-    const error = await refusal(chain.submit(request(id, "remove_group", write, { reserve: async () => void (reserved = true) })));
+    const error = await refusal(
+      chain.submit(request(id, "remove_group", write, { reserve: async () => void (reserved = true) })),
+    );
     expect(error.code).to.equal("unknown_group");
     expect(error.facts).to.deep.equal({ group_id: "7" });
     expect(reserved).to.equal(false);
@@ -52,7 +54,16 @@ describe("writes of the relayer", function () {
     await chain.submit(newAccount(id));
     const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => chain.submit(addGroup(id, `g${index}`))));
     expect(answers.map(({ result }) => result.group_id)).to.deep.equal(["1", "2", "3", "4", "5", "6", "7", "8"]);
-    expect((await chain.groups(id, { offset: 0, limit: 20 })).items.map(({ name }) => name)).to.deep.equal(["g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7"]);
+    expect((await chain.groups(id, { offset: 0, limit: 20 })).items.map(({ name }) => name)).to.deep.equal([
+      "g0",
+      "g1",
+      "g2",
+      "g3",
+      "g4",
+      "g5",
+      "g6",
+      "g7",
+    ]);
   });
 
   it("runs many accounts at once over all lanes, without a gap", async () => {
@@ -62,7 +73,12 @@ describe("writes of the relayer", function () {
     for (const id of ids) expect(await bed.groupCount(id)).to.equal(1);
     const lanes = (await chain.stats()).lanes.filter(({ payer }) => payer > 0);
     const counts = await Promise.all(lanes.map(({ address }) => bed.provider.getTransactionCount(address)));
-    const rows = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", ">", 0).orderBy("payer").execute();
+    const rows = await bed.store.db
+      .selectFrom("lanes")
+      .select("next_nonce")
+      .where("payer", ">", 0)
+      .orderBy("payer")
+      .execute();
     expect(rows.map(({ next_nonce }) => next_nonce)).to.deep.equal(counts);
     expect(Math.min(...counts)).to.be.greaterThan(0);
   });
@@ -84,7 +100,10 @@ describe("writes of the relayer", function () {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     const idempotencyKey = `add_group:${id}:a`;
-    const [first, second] = await Promise.all([chain.submit(addGroup(id, "once", { idempotencyKey })), chain.submit(addGroup(id, "once", { idempotencyKey }))]);
+    const [first, second] = await Promise.all([
+      chain.submit(addGroup(id, "once", { idempotencyKey })),
+      chain.submit(addGroup(id, "once", { idempotencyKey })),
+    ]);
     const third = await chain.submit(addGroup(id, "once", { idempotencyKey }));
     expect(new Set([first, second, third].map(({ transactionHash }) => transactionHash)).size).to.equal(1);
     expect([first, second].filter(({ replayed }) => replayed)).to.have.length(1);
@@ -96,7 +115,9 @@ describe("writes of the relayer", function () {
     const small = await bed.open({ tuning: { maxWaitingPerAccount: 3 } });
     const [greedy, other] = [freshAccountId(), freshAccountId()];
     await small.chain.submit(newAccount(greedy));
-    const writes = Array.from({ length: 10 }, (_, index) => small.chain.submit(addGroup(greedy, `g${index}`)).then(() => "landed", codeOf));
+    const writes = Array.from({ length: 10 }, (_, index) =>
+      small.chain.submit(addGroup(greedy, `g${index}`)).then(() => "landed", codeOf),
+    );
     const between = await small.chain.submit(newAccount(other));
     expect(between.result.api_key_hash).to.equal(other);
     const ends = await Promise.all(writes);

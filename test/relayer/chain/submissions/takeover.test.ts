@@ -1,4 +1,7 @@
-/** Several relayers on one store, one of them standing still at every step. The same on a real PostgreSQL: test/system/chain.test.ts. */
+/**
+ * Several relayers on one store, one of them standing still at every step. The same on a real PostgreSQL:
+ * test/system/chain.test.ts.
+ */
 import { ChainBed } from "../../../support/chainBed";
 import { describeTakeovers } from "../../../support/takeovers";
 

@@ -1,4 +1,7 @@
-/** One address, many nodes: a managed provider runs the items of a batch in any order on any of its nodes, and these are not equally far. */
+/**
+ * One address, many nodes: a managed provider runs the items of a batch in any order on any of its nodes, and these are
+ * not equally far.
+ */
 import { expect } from "chai";
 import type { AccountId } from "../../../../protocol/ids";
 import type { Chain } from "../../../../relayer/chain/types";
@@ -26,7 +29,9 @@ describe("nodes that are not equally far behind one address", function () {
       if (method !== "eth_call" || params[1] !== "latest") return undefined;
       return bed.provider.send(method, [params[0], tag]).then(
         (result: unknown) => ({ result }),
-        (error: { info?: { error: { code: number; message: string } } }) => ({ error: error.info?.error ?? { code: -32_000, message: "header not found" } }),
+        (error: { info?: { error: { code: number; message: string } } }) => ({
+          error: error.info?.error ?? { code: -32_000, message: "header not found" },
+        }),
       );
     };
   }
@@ -53,7 +58,9 @@ describe("nodes that are not equally far behind one address", function () {
     await chain.groups(account, { offset: 0, limit: 1 });
     const other = bed.executor.wallet(8).connect(bed.provider);
     await (await bed.contract.connect(other).addGroup(account, "by another hand", "", [], [])).wait();
-    expect((await chain.groups(account, { offset: 0, limit: 100 })).items.map(({ name }) => name)).to.include("by another hand");
+    expect((await chain.groups(account, { offset: 0, limit: 100 })).items.map(({ name }) => name)).to.include(
+      "by another hand",
+    );
   });
 
   it("reads go on after a reorg to a shorter chain", async () => {
@@ -70,24 +77,32 @@ describe("nodes that are not equally far behind one address", function () {
   it("logs that a lagging node does not have yet are not lost", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
-    // For a while the node that answers for logs and receipts knows nothing of the newest blocks, whichever way it is asked.
+    // For a while the node that answers for logs and receipts knows nothing of the newest blocks, whichever way it is
+    // asked.
     const standsAt = await bed.provider.getBlockNumber();
     bed.proxy.inject(({ method, params }) => {
-      if (method === "eth_getLogs") return emptyAbove(standsAt, params[0] as { blockHash?: string; fromBlock?: string });
+      if (method === "eth_getLogs")
+        return emptyAbove(standsAt, params[0] as { blockHash?: string; fromBlock?: string });
       return method === "eth_getBlockReceipts" ? Promise.resolve({ result: null }) : undefined;
     });
     for (const name of ["a", "b"]) await chain.submit(addGroup(id, name));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     bed.proxy.heal();
     await chain.submit(addGroup(id, "c"));
-    const names = async (): Promise<unknown[]> => (await chain.events(id, undefined, 100)).events.map(({ args }) => args.name);
+    const names = async (): Promise<unknown[]> =>
+      (await chain.events(id, undefined, 100)).events.map(({ args }) => args.name);
     await eventually("the events are there", async () => (await names()).length >= 4);
     expect(await names()).to.deep.equal(["test", "a", "b", "c"]);
   });
 
-  async function emptyAbove(block: number, filter: { blockHash?: string; fromBlock?: string }): Promise<RpcAnswer | undefined> {
+  async function emptyAbove(
+    block: number,
+    filter: { blockHash?: string; fromBlock?: string },
+  ): Promise<RpcAnswer | undefined> {
     if (filter.blockHash === undefined) return Number(filter.fromBlock) > block ? { result: [] } : undefined;
-    const asked = (await bed.provider.send("eth_getBlockByHash", [filter.blockHash, false])) as { number: string } | null;
+    const asked = (await bed.provider.send("eth_getBlockByHash", [filter.blockHash, false])) as {
+      number: string;
+    } | null;
     return asked === null || Number(asked.number) > block ? { result: [] } : undefined;
   }
 

@@ -1,15 +1,17 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { computeAddress, getAddress, toBeHex, zeroPadValue } from "ethers";
-import type { KeyId } from "../../../../protocol/ids";
-import { NotTheContract } from "../../../../protocol/decision";
-import { CONTRACT } from "../../../../relayer/chain/abi/contract";
-import { keyAnswer, keyQuestion } from "../../../../relayer/chain/abi/keyState";
-import { count, SEED } from "../../../support/counts";
+import type { KeyId } from "../../protocol/ids";
+import { NotTheContract } from "../../protocol/decision";
+import { CONTRACT } from "../../relayer/chain/abi/contract";
+import { keyAnswer, keyQuestion } from "../../protocol/keyState";
+import { count, SEED } from "../support/counts";
 
 const word = fc.bigInt({ min: 1n, max: 2n ** 256n - 1n });
 const hex = (value: bigint): string => zeroPadValue(toBeHex(value), 32);
-const address = fc.bigInt({ min: 1n, max: 2n ** 160n - 1n }).map((value) => getAddress(zeroPadValue(toBeHex(value), 20)));
+const address = fc
+  .bigInt({ min: 1n, max: 2n ** 160n - 1n })
+  .map((value) => getAddress(zeroPadValue(toBeHex(value), 20)));
 const options = { seed: SEED, numRuns: count(100, 5_000) };
 
 describe("the state of a key, read by hand", () => {
@@ -28,8 +30,18 @@ describe("the state of a key, read by hand", () => {
         (id, account, isAccountKey, live, managed, owner, until, cap, frozen) => {
           const keyId = hex(id) as KeyId;
           expect(keyQuestion(keyId)).to.equal(CONTRACT.encodeFunctionData("getKey", [id]));
-          const answer = CONTRACT.encodeFunctionResult("getKey", [[account, isAccountKey, live, managed, owner, until, cap, frozen]]);
-          const expected = { keyId, accountId: hex(account), isAccountKey, live, managed, expiresAtSeconds: until, capCents: cap };
+          const answer = CONTRACT.encodeFunctionResult("getKey", [
+            [account, isAccountKey, live, managed, owner, until, cap, frozen],
+          ]);
+          const expected = {
+            keyId,
+            accountId: hex(account),
+            isAccountKey,
+            live,
+            managed,
+            expiresAtSeconds: until,
+            capCents: cap,
+          };
           expect(keyAnswer(keyId, answer)).to.deep.equal(expected);
         },
       ),
@@ -39,7 +51,9 @@ describe("the state of a key, read by hand", () => {
 
   it("finds nothing in a key that was never known, and fails on what no such contract can have said", () => {
     const id = hex(1n) as KeyId;
-    const nobody = CONTRACT.encodeFunctionResult("getKey", [[0n, false, false, false, computeAddress(hex(5n)), 0n, 0n, false]]);
+    const nobody = CONTRACT.encodeFunctionResult("getKey", [
+      [0n, false, false, false, computeAddress(hex(5n)), 0n, 0n, false],
+    ]);
     expect(keyAnswer(id, nobody)).to.equal(undefined);
     for (const bad of ["0x", nobody.slice(0, -2), `${nobody}00`, nobody.replace(/.$/, "g"), null, 7]) {
       expect(() => keyAnswer(id, bad)).to.throw(NotTheContract);

@@ -25,7 +25,9 @@ describe("what writes cost", function () {
     await bed.setBalance(0, parseEther("1000"));
     await bed.setBalance(1, parseEther("100"));
     await baseFee(GWEI);
-    await eventually("the payers are seen", async () => (await chain.stats()).lanes.every(({ balanceWei }) => balanceWei > parseEther("99")));
+    await eventually("the payers are seen", async () =>
+      (await chain.stats()).lanes.every(({ balanceWei }) => balanceWei > parseEther("99")),
+    );
   });
 
   async function baseFee(wei: bigint): Promise<void> {
@@ -37,7 +39,10 @@ describe("what writes cost", function () {
     await bed.setBalance(1, parseEther("0.05"));
     await baseFee(400n * GWEI);
     expect((await chain.submit(addGroup(account, "while gas is dear"))).result.group_id).to.match(/^\d+$/);
-    await eventually("the payer has gas for many more", async () => (await bed.provider.getBalance(bed.executor.wallet(1).address)) > parseEther("1"));
+    await eventually(
+      "the payer has gas for many more",
+      async () => (await bed.provider.getBalance(bed.executor.wallet(1).address)) > parseEther("1"),
+    );
   });
 
   it("/ready is red while no payer can pay for a write, and such a write spends nothing", async () => {
@@ -54,12 +59,20 @@ describe("what writes cost", function () {
 
   it("one write that needs more than payers usually have gets a top-up of its own", async () => {
     await baseFee(GWEI);
-    const dear = await bed.open({ tuning: { topUpGas: 1n, topUpBelowWei: 1n, topUpToWei: 10n ** 14n, maxTopUpWei: parseEther("0.0005") } });
+    const dear = await bed.open({
+      tuning: { topUpGas: 1n, topUpBelowWei: 1n, topUpToWei: 10n ** 14n, maxTopUpWei: parseEther("0.0005") },
+    });
     await chain.close();
     chain = dear.chain;
     await bed.setBalance(1, 10n ** 14n);
-    await eventually("the payer is seen", async () => ((await chain.stats()).lanes.find(({ payer }) => payer === 1)?.balanceWei ?? 0n) <= 10n ** 14n);
-    const write = request(account, "add_group", { functionName: "addGroup", args: [account, "dear", "x".repeat(1_000), [], []] });
+    await eventually(
+      "the payer is seen",
+      async () => ((await chain.stats()).lanes.find(({ payer }) => payer === 1)?.balanceWei ?? 0n) <= 10n ** 14n,
+    );
+    const write = request(account, "add_group", {
+      functionName: "addGroup",
+      args: [account, "dear", "x".repeat(1_000), [], []],
+    });
     expect((await chain.submit(write)).result.group_id).to.match(/^\d+$/);
   });
 
@@ -69,7 +82,10 @@ describe("what writes cost", function () {
     chain = capped.chain;
     const { transactionHash } = await chain.submit(addGroup(account, "near the cap"));
     expect((await bed.provider.getTransaction(transactionHash))?.gasLimit).to.equal(130_000n);
-    const large = request(account, "add_group", { functionName: "addGroup", args: [account, "", "d".repeat(500), [], []] });
+    const large = request(account, "add_group", {
+      functionName: "addGroup",
+      args: [account, "", "d".repeat(500), [], []],
+    });
     expect((await refusal(chain.submit(large))).code).to.equal("invalid_value");
   });
 });

@@ -1,4 +1,7 @@
-/** What a reorg does to writes and events: both are carried over to the chain that won, and whoever was told otherwise can see it. */
+/**
+ * What a reorg does to writes and events: both are carried over to the chain that won, and whoever was told otherwise
+ * can see it.
+ */
 import { expect } from "chai";
 import { toBeHex } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
@@ -16,10 +19,17 @@ describe("reorgs", function () {
   });
   after(() => bed?.stop());
   afterEach(async () => {
-    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
+    expect(
+      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
+      "the books hear of each write once",
+    ).to.equal(bed.outcomes.length);
     const { lanes } = await chain.stats();
     for (const { payer, address } of lanes.filter((lane) => lane.payer > 0)) {
-      const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", payer).executeTakeFirstOrThrow();
+      const lane = await bed.store.db
+        .selectFrom("lanes")
+        .select("next_nonce")
+        .where("payer", "=", payer)
+        .executeTakeFirstOrThrow();
       expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(address));
     }
   });
@@ -42,22 +52,32 @@ describe("reorgs", function () {
   async function followed(): Promise<void> {
     await eventually("the follower is at the head", async () => {
       const head = await bed.provider.getBlock("latest");
-      const at = await bed.store.db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1).executeTakeFirst();
+      const at = await bed.store.db
+        .selectFrom("followed_blocks")
+        .selectAll()
+        .orderBy("number", "desc")
+        .limit(1)
+        .executeTakeFirst();
       return at?.hash === head?.hash;
     });
   }
 
-  const allEvents = async (id: AccountId): Promise<readonly AccountEvent[]> => (await chain.events(id, undefined, 1_000)).events;
+  const allEvents = async (id: AccountId): Promise<readonly AccountEvent[]> =>
+    (await chain.events(id, undefined, 1_000)).events;
 
   for (const depth of [1, 3]) {
     it(`A6: a write whose block is gone (depth ${depth}) is sent again and keeps its result`, async () => {
       const id = await account();
       const answers = [];
-      for (let index = 0; index < depth; index++) answers.push(await chain.submit(addGroup(id, `g${index}`, { reserve })));
+      for (let index = 0; index < depth; index++)
+        answers.push(await chain.submit(addGroup(id, `g${index}`, { reserve })));
       await reorg(depth);
       await eventually("the writes are on the chain again", async () => (await bed.groupCount(id)) === depth);
       for (const { submissionId, result } of answers) {
-        await eventually("the submission is mined again", async () => (await chain.submission(submissionId))?.state === "mined");
+        await eventually(
+          "the submission is mined again",
+          async () => (await chain.submission(submissionId))?.state === "mined",
+        );
         const now = await chain.submission(submissionId);
         expect(now?.result).to.deep.equal(result);
         expect(now?.before).to.deep.equal({ result });
@@ -115,7 +135,10 @@ describe("reorgs", function () {
     const id = freshAccountId();
     const { submissionId } = await shallow.chain.submit(newAccount(id));
     await bed.mine(5);
-    await eventually("it is confirmed", async () => (await shallow.chain.submission(submissionId))?.state === "confirmed");
+    await eventually(
+      "it is confirmed",
+      async () => (await shallow.chain.submission(submissionId))?.state === "confirmed",
+    );
     chain = shallow.chain;
   });
 
@@ -177,7 +200,9 @@ describe("reorgs", function () {
       await bed.provider.send("anvil_setBalance", [owner.address, toBeHex(10n ** 20n)]);
       await (await bed.contract.connect(owner).newChainSecuredAccount("own", "")).wait();
       const id = await account();
-      await chain.submit(request(id, "transfer_ownership", { functionName: "transferOwnership", args: [id, owner.address] }));
+      await chain.submit(
+        request(id, "transfer_ownership", { functionName: "transferOwnership", args: [id, owner.address] }),
+      );
       await followed();
       const owned = await chain.accountsOwnedBy(owner.address as never);
       expect(owned.map(({ byTransfer }) => byTransfer)).to.deep.equal([false, true]);
@@ -193,8 +218,14 @@ describe("reorgs", function () {
       await followed();
       const id = (await chain.accountsOwnedBy(owner.address as never))[0]?.id as AccountId;
       await (await bed.contract.connect(owner).addGroup(id, "direct", "", [], [])).wait();
-      expect((await chain.groups(id, { offset: 0, limit: 10 })).items.map(({ name }) => name)).to.deep.equal(["direct"]);
-      await eventually("its event is there", async () => (await allEvents(id)).some(({ name }) => name === "GroupAdded"), 1_000);
+      expect((await chain.groups(id, { offset: 0, limit: 10 })).items.map(({ name }) => name)).to.deep.equal([
+        "direct",
+      ]);
+      await eventually(
+        "its event is there",
+        async () => (await allEvents(id)).some(({ name }) => name === "GroupAdded"),
+        1_000,
+      );
     });
   });
 });

@@ -1,11 +1,22 @@
-/** Writes that wait for a lane share a transaction: each keeps its id, result, error and price, whatever becomes of the others or of the transaction. */
+/**
+ * Writes that wait for a lane share a transaction: each keeps its id, result, error and price, whatever becomes of the
+ * others or of the transaction.
+ */
 import { expect } from "chai";
 import { Transaction } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { Chain, SubmitAnswer } from "../../../../relayer/chain/types";
 import { parseSubmissionId } from "../../../../relayer/chain";
-import { addGroup, ChainBed, eventually, freshAccountId, newAccount, request, type Room } from "../../../support/chainBed";
+import {
+  addGroup,
+  ChainBed,
+  eventually,
+  freshAccountId,
+  newAccount,
+  request,
+  type Room,
+} from "../../../support/chainBed";
 import { refusal } from "../../../support/refusal";
 import { refuseWith } from "../../../support/rpcProxy";
 
@@ -29,9 +40,18 @@ describe("batches of writes", function () {
   afterEach(async () => {
     bed.proxy.heal();
     await bed.provider.send("evm_setAutomine", [true]);
-    await eventually("no submission is open", async () => Object.values((await chain.stats()).open).every((count) => count === 0));
-    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
-    const lane = await bed.store.db.selectFrom("lanes").select(["address", "next_nonce"]).where("payer", "=", 1).executeTakeFirstOrThrow();
+    await eventually("no submission is open", async () =>
+      Object.values((await chain.stats()).open).every((count) => count === 0),
+    );
+    expect(
+      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
+      "the books hear of each write once",
+    ).to.equal(bed.outcomes.length);
+    const lane = await bed.store.db
+      .selectFrom("lanes")
+      .select(["address", "next_nonce"])
+      .where("payer", "=", 1)
+      .executeTakeFirstOrThrow();
     expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(lane.address));
   });
 
@@ -65,13 +85,19 @@ describe("batches of writes", function () {
     expect(bed.executor.calls.filter((name) => name === "signAsPayer").length - signatures).to.equal(1);
     expect(bed.proxy.count("eth_estimateGas"), "one call names every error and the gas").to.equal(simulations);
     for (const id of accounts) expect(await bed.groupCount(id)).to.equal(1);
-    for (const { submissionId } of answers) expect(bed.outcomes.find((outcome) => outcome.submissionId === submissionId)?.charged).to.equal(true);
+    for (const { submissionId } of answers)
+      expect(bed.outcomes.find((outcome) => outcome.submissionId === submissionId)?.charged).to.equal(true);
   });
 
   it("a write that would fail never goes in: it gets its name, and nothing is held for it", async () => {
     const release = await occupied();
     const bad = chain.submit(
-      request(accounts[0] as AccountId, "remove_group", { functionName: "removeGroup", args: [accounts[0] as string, "999"] }, { reserve }),
+      request(
+        accounts[0] as AccountId,
+        "remove_group",
+        { functionName: "removeGroup", args: [accounts[0] as string, "999"] },
+        { reserve },
+      ),
     );
     const good = accounts.slice(1).map((id) => chain.submit(addGroup(id, "good", { reserve })));
     const refused = refusal(bad);
@@ -103,20 +129,35 @@ describe("batches of writes", function () {
     expect([error.code, error.facts.charged]).to.deep.equal(["unknown_group", undefined]);
     expect(error.facts).to.have.property("transaction_hash");
     const answers = await Promise.all(good);
-    expect(new Set(answers.map(({ transactionHash }) => transactionHash))).to.deep.equal(new Set([error.facts.transaction_hash]));
+    expect(new Set(answers.map(({ transactionHash }) => transactionHash))).to.deep.equal(
+      new Set([error.facts.transaction_hash]),
+    );
     const failed = bed.outcomes.find(({ submissionId }) => submissionId === error.facts.submission_id);
     expect(failed?.charged).to.equal(false);
   });
 
   it("a relayer that dies with a signed batch loses none of it: another carries it on", async () => {
     const release = await occupied();
-    bed.proxy.inject((call, forward) => (call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined));
-    const dying = await bed.open({ tuning: { maxInFlightPerLane: 1, answerWithinMs: 2_000 }, payerCount: 1, renewsLease: false });
-    const writing = accounts.map((id) => dying.chain.submit(addGroup(id, "carried on", { reserve })).catch((error: unknown) => error));
+    bed.proxy.inject((call, forward) =>
+      call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined,
+    );
+    const dying = await bed.open({
+      tuning: { maxInFlightPerLane: 1, answerWithinMs: 2_000 },
+      payerCount: 1,
+      renewsLease: false,
+    });
+    const writing = accounts.map((id) =>
+      dying.chain.submit(addGroup(id, "carried on", { reserve })).catch((error: unknown) => error),
+    );
     await new Promise((resolve) => setTimeout(resolve, 100));
     await release();
     await eventually("the batch is signed", async () => {
-      const rows = await bed.store.db.selectFrom("submissions").select("id").where("kind", "=", "batch").where("state", "=", "signed").execute();
+      const rows = await bed.store.db
+        .selectFrom("submissions")
+        .select("id")
+        .where("kind", "=", "batch")
+        .where("state", "=", "signed")
+        .execute();
       return rows.length > 0;
     });
     const before = await Promise.all(accounts.map((id) => bed.groupCount(id)));
@@ -138,7 +179,10 @@ describe("batches of writes", function () {
     expect(new Set(answers.map(({ blockNumber }) => blockNumber)), "the block that goes holds the batch").to.deep.equal(
       new Set([await bed.provider.getBlockNumber()]),
     );
-    await eventually("the follower is at the head", async () => (await chain.stats()).followedBlock === (await bed.provider.getBlockNumber()));
+    await eventually(
+      "the follower is at the head",
+      async () => (await chain.stats()).followedBlock === (await bed.provider.getBlockNumber()),
+    );
     await bed.provider.send("anvil_reorg", [1, []]);
     await bed.mine();
     for (const { submissionId, result } of answers) {
@@ -156,9 +200,12 @@ describe("batches of writes", function () {
     const release = await occupied();
     const writing = accounts.map((id) => refusal(chain.submit(addGroup(id, "given up", { reserve }))));
     await new Promise((resolve) => setTimeout(resolve, 100));
-    const isBatch = (raw: unknown): boolean => Transaction.from(String(raw)).data.startsWith(CONTRACT.getFunction("tryMulticall")?.selector ?? "?");
+    const isBatch = (raw: unknown): boolean =>
+      Transaction.from(String(raw)).data.startsWith(CONTRACT.getFunction("tryMulticall")?.selector ?? "?");
     bed.proxy.inject((call, forward) =>
-      call.method === "eth_sendRawTransaction" && isBatch(call.params[0]) ? refuseWith("transaction type not supported", -32_602)(call, forward) : undefined,
+      call.method === "eth_sendRawTransaction" && isBatch(call.params[0])
+        ? refuseWith("transaction type not supported", -32_602)(call, forward)
+        : undefined,
     );
     await release();
     const errors = await Promise.all(writing);
@@ -172,7 +219,9 @@ describe("batches of writes", function () {
   it("nodes that cannot try a batch are asked about each write by itself", async () => {
     const plain = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
     bed.proxy.inject((call, forward) =>
-      call.method === "eth_call" && call.params.length > 2 ? refuseWith("too many arguments, want at most 2", -32_602)(call, forward) : undefined,
+      call.method === "eth_call" && call.params.length > 2
+        ? refuseWith("too many arguments, want at most 2", -32_602)(call, forward)
+        : undefined,
     );
     const release = await occupied();
     const writing = accounts.map((id) => plain.chain.submit(addGroup(id, "one by one")));

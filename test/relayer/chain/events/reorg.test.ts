@@ -1,4 +1,7 @@
-/** A reorg deeper than the blocks whose hashes are kept: the follower goes on by itself, and writes that had been taken as final are on the chain again. */
+/**
+ * A reorg deeper than the blocks whose hashes are kept: the follower goes on by itself, and writes that had been taken
+ * as final are on the chain again.
+ */
 import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../../../protocol/ids";
@@ -20,17 +23,24 @@ describe("reorgs deeper than what is remembered", function () {
   async function followed(): Promise<void> {
     await eventually("the follower is at the head", async () => {
       const head = await bed.provider.getBlock("latest");
-      const at = await bed.store.db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").limit(1).executeTakeFirst();
+      const at = await bed.store.db
+        .selectFrom("followed_blocks")
+        .selectAll()
+        .orderBy("number", "desc")
+        .limit(1)
+        .executeTakeFirst();
       return at?.hash === head?.hash;
     });
   }
 
   async function confirmedWrites(account: AccountId, names: readonly string[]): Promise<string[]> {
     const ids: string[] = [];
-    for (const name of names) ids.push((await chain.submit(addGroup(account, name, { reserve: async () => undefined }))).submissionId);
+    for (const name of names)
+      ids.push((await chain.submit(addGroup(account, name, { reserve: async () => undefined }))).submissionId);
     await bed.mine(FINALITY + 2);
     await followed();
-    for (const id of ids) await eventually("it is confirmed", async () => (await chain.submission(id as never))?.state === "confirmed");
+    for (const id of ids)
+      await eventually("it is confirmed", async () => (await chain.submission(id as never))?.state === "confirmed");
     return ids;
   }
 
@@ -43,9 +53,16 @@ describe("reorgs deeper than what is remembered", function () {
     await bed.provider.send("anvil_reorg", [depth, []]);
     await bed.mine();
     await eventually("the writes are on the chain again", async () => (await bed.groupCount(account)) === 3);
-    for (const id of ids) await eventually("the submission has its outcome", async () => (await chain.submission(id as never))?.state === "mined");
+    for (const id of ids)
+      await eventually(
+        "the submission has its outcome",
+        async () => (await chain.submission(id as never))?.state === "mined",
+      );
     expect((await chain.submit(addGroup(account, "four"))).result.group_id).to.equal("4");
-    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
+    expect(
+      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
+      "the books hear of each write once",
+    ).to.equal(bed.outcomes.length);
   });
 
   it("leave the events as the chain tells them: taken back once, told again once", async () => {
@@ -56,7 +73,9 @@ describe("reorgs deeper than what is remembered", function () {
     await bed.provider.send("anvil_reorg", [2 + FINALITY + 2, []]);
     await bed.mine();
     const entries = async (): Promise<string[]> =>
-      (await chain.events(account, undefined, 100)).events.slice(1).map(({ args, removed }) => `${removed ? "-" : "+"}${String(args.name)}`);
+      (await chain.events(account, undefined, 100)).events
+        .slice(1)
+        .map(({ args, removed }) => `${removed ? "-" : "+"}${String(args.name)}`);
     await eventually("the events stand again", async () => (await entries()).length === 6);
     expect((await entries()).slice(0, 4)).to.deep.equal(["+a", "+b", "-b", "-a"]);
     expect((await entries()).slice(4)).to.have.members(["+a", "+b"]);
@@ -70,6 +89,8 @@ describe("reorgs deeper than what is remembered", function () {
     const account = freshAccountId();
     expect((await chain.submit(newAccount(account))).result.api_key_hash).to.equal(account);
     await followed();
-    expect((await chain.events(account, undefined, 100)).events.map(({ name }) => name)).to.deep.equal(["AccountCreated"]);
+    expect((await chain.events(account, undefined, 100)).events.map(({ name }) => name)).to.deep.equal([
+      "AccountCreated",
+    ]);
   });
 });

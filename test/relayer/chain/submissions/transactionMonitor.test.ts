@@ -1,15 +1,25 @@
 /**
- * What really went wrong in relayers (design/faults, section 3), made to happen between this one and its node. After each: exactly one effect, no gap, lanes
- * moving, books told once.
+ * What really went wrong in relayers (design/faults, section 3), made to happen between this one and its node. After
+ * each: exactly one effect, no gap, lanes moving, books told once.
  */
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
+import { CHAIN_TUNING } from "../../../../relayer/chain/settings";
 import { parseEther } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
 import { KeywrightError } from "../../../../protocol/errors";
 import type { Chain } from "../../../../relayer/chain/types";
 import { parseSubmissionId } from "../../../../relayer/chain";
-import { addGroup, ChainBed, eventually, freshAccountId, IMPATIENT, newAccount, request, type Room } from "../../../support/chainBed";
+import {
+  addGroup,
+  ChainBed,
+  eventually,
+  freshAccountId,
+  IMPATIENT,
+  newAccount,
+  request,
+  type Room,
+} from "../../../support/chainBed";
 import { refusal } from "../../../support/refusal";
 import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support/rpcProxy";
 
@@ -36,11 +46,20 @@ describe("faults between relayer and chain", function () {
 
   /** No open submission, no gap, the counter at the chain's, the lane takes another write at once. */
   async function everythingIsWell(): Promise<void> {
-    await eventually("no submission is open", async () => Object.values((await chain.stats()).open).every((count) => count === 0));
+    await eventually("no submission is open", async () =>
+      Object.values((await chain.stats()).open).every((count) => count === 0),
+    );
     const { address } = bed.executor.wallet(1);
-    const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+    const lane = await bed.store.db
+      .selectFrom("lanes")
+      .select("next_nonce")
+      .where("payer", "=", 1)
+      .executeTakeFirstOrThrow();
     expect(lane.next_nonce, "the counter is the chain's").to.equal(await bed.provider.getTransactionCount(address));
-    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each write once").to.equal(bed.outcomes.length);
+    expect(
+      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
+      "the books hear of each write once",
+    ).to.equal(bed.outcomes.length);
     const before = await bed.groupCount(account);
     await chain.submit(addGroup(account, "well"));
     expect(await bed.groupCount(account)).to.equal(before + 1);
@@ -60,17 +79,22 @@ describe("faults between relayer and chain", function () {
   });
 
   it("A1: a storm of refusals for a while leaves no gap", async () => {
-    const stop = bed.proxy.inject((call) => (call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, never) : undefined));
+    const stop = bed.proxy.inject((call) =>
+      call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, never) : undefined,
+    );
     const writes = [freshAccountId(), freshAccountId(), freshAccountId()].map((id) =>
       chain.submit(newAccount(id, { reserve })).catch((error: unknown) => error),
     );
     await new Promise((resolve) => setTimeout(resolve, 60));
     stop();
-    for (const outcome of await Promise.all(writes)) if (outcome instanceof KeywrightError) expect(outcome.code).to.equal("chain_unavailable");
+    for (const outcome of await Promise.all(writes))
+      if (outcome instanceof KeywrightError) expect(outcome.code).to.equal("chain_unavailable");
   });
 
   it("A1: a write that every node refuses for good is given up, its nonce filled, nothing charged", async () => {
-    const stop = bed.proxy.inject((call) => (isFirstOf(call) ? refuseWith("transaction type not supported", -32_602)(call, never) : undefined));
+    const stop = bed.proxy.inject((call) =>
+      isFirstOf(call) ? refuseWith("transaction type not supported", -32_602)(call, never) : undefined,
+    );
     const error = await refusal(chain.submit(addGroup(account, "refused", { reserve })));
     stop();
     expect(error.code).to.equal("chain_unavailable");
@@ -88,10 +112,17 @@ describe("faults between relayer and chain", function () {
 
   it("A2: a write the executor cannot sign gives its nonce back", async () => {
     bed.executor.failing.set("signAsPayer", new KeywrightError("not_authorized", "no"));
-    const before = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
-    for (let time = 0; time < 5; time++) expect((await refusal(chain.submit(addGroup(account, "unsigned", { reserve })))).code).to.equal("not_authorized");
+    const before = await bed.store.db
+      .selectFrom("lanes")
+      .select("next_nonce")
+      .where("payer", "=", 1)
+      .executeTakeFirstOrThrow();
+    for (let time = 0; time < 5; time++)
+      expect((await refusal(chain.submit(addGroup(account, "unsigned", { reserve })))).code).to.equal("not_authorized");
     bed.executor.failing.clear();
-    expect(await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow()).to.deep.equal(before);
+    expect(
+      await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow(),
+    ).to.deep.equal(before);
     expect(bed.outcomes.slice(-5).every(({ charged }) => !charged)).to.equal(true);
   });
 
@@ -105,7 +136,8 @@ describe("faults between relayer and chain", function () {
     // From here on the first is refused for good, the second is signed.
     const sign = bed.executor.call.bind(bed.executor);
     bed.executor.call = async (name, asked) => {
-      if (name === "signAsPayer" && JSON.stringify(asked).includes(first.slice(2))) throw new KeywrightError("not_authorized", "no");
+      if (name === "signAsPayer" && JSON.stringify(asked).includes(first.slice(2)))
+        throw new KeywrightError("not_authorized", "no");
       return sign(name, asked);
     };
     bed.executor.failing.clear();
@@ -122,19 +154,52 @@ describe("faults between relayer and chain", function () {
     await bed.store.db.updateTable("lanes").set({ next_nonce: 5_000 }).where("payer", "=", 1).execute();
     const { address } = bed.executor.wallet(1);
     await eventually("the counter is the chain's", async () => {
-      const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+      const lane = await bed.store.db
+        .selectFrom("lanes")
+        .select("next_nonce")
+        .where("payer", "=", 1)
+        .executeTakeFirstOrThrow();
       return lane.next_nonce === (await bed.provider.getTransactionCount(address));
     });
   });
 
   it("A2: a counter below the chain (an older copy of the store) goes up", async () => {
     const { address } = bed.executor.wallet(1);
-    const lane = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+    const lane = await bed.store.db
+      .selectFrom("lanes")
+      .select("next_nonce")
+      .where("payer", "=", 1)
+      .executeTakeFirstOrThrow();
     await bed.provider.send("anvil_setNonce", [address, `0x${(lane.next_nonce + 3).toString(16)}`]);
     await eventually("the counter is the chain's", async () => {
-      const now = await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow();
+      const now = await bed.store.db
+        .selectFrom("lanes")
+        .select("next_nonce")
+        .where("payer", "=", 1)
+        .executeTakeFirstOrThrow();
       return now.next_nonce === lane.next_nonce + 3;
     });
+  });
+
+  it("A2: a nonce that somebody else has used is given up in ten seconds where every endpoint agrees, and nothing is charged", async () => {
+    const { nonceLostAfterMs, lookEveryMs, slowestPollMs } = CHAIN_TUNING;
+    const patient = await bed.open({ tuning: { nonceLostAfterMs, lookEveryMs, slowestPollMs } });
+    const thief = bed.executor.wallet(1).connect(bed.provider);
+    let isStolen = false;
+    bed.proxy.inject(async ({ method }) => {
+      if (method !== "eth_sendRawTransaction" || isStolen) return undefined;
+      isStolen = true;
+      await (await thief.sendTransaction({ to: thief.address })).wait();
+      return undefined;
+    });
+    const [before, begun] = [await bed.groupCount(account), Date.now()];
+    const error = await refusal(patient.chain.submit(addGroup(account, "overtaken", { reserve })));
+    // Two seconds for a machine that is busy with other tests.
+    expect(Date.now() - begun, "ms until the client is told").to.be.below(12_000);
+    expect([error.code, error.retryable]).to.deep.equal(["chain_unavailable", true]);
+    expect(bed.outcomes.at(-1)).to.include({ charged: false });
+    expect(await bed.groupCount(account)).to.equal(before);
+    await patient.close();
   });
 
   it("A3: a transaction that a node dropped is sent again", async () => {
@@ -180,7 +245,14 @@ describe("faults between relayer and chain", function () {
     await addsExactlyOne(() => chain.submit(addGroup(account, "indeterminate", { reserve })));
   });
 
-  for (const words of ["already known", "AlreadyKnown", "nonce too low", "Known transaction", "nonce too low: next nonce 7, tx nonce 6", "OldNonce"]) {
+  for (const words of [
+    "already known",
+    "AlreadyKnown",
+    "nonce too low",
+    "Known transaction",
+    "nonce too low: next nonce 7, tx nonce 6",
+    "OldNonce",
+  ]) {
     it(`A5: "${words}" after the node took it has one effect`, async () => {
       bed.proxy.injectTimes(1, "eth_sendRawTransaction", async (_call, forward) => {
         await forward();
@@ -202,7 +274,7 @@ describe("faults between relayer and chain", function () {
       const lie = method === "eth_getTransactionCount" ? lies[asked++ % lies.length] : undefined;
       return lie === undefined ? undefined : Promise.resolve({ result: lie });
     });
-    await eventually("the keeper met the lies", () => asked > 12);
+    await eventually("the maintenance met the lies", () => asked > 12);
     await addsExactlyOne(() => chain.submit(addGroup(account, "nonces")));
   });
 
@@ -222,13 +294,18 @@ describe("faults between relayer and chain", function () {
   it("A10: a payer without gas answers 503 with nothing spent, and the admin payer tops it up", async () => {
     await bed.setBalance(1, 0n);
     await bed.setBalance(0, 0n);
-    await eventually("the lane is seen to be empty", async () => (await chain.stats()).lanes.every(({ usable }) => !usable));
+    await eventually("the lane is seen to be empty", async () =>
+      (await chain.stats()).lanes.every(({ usable }) => !usable),
+    );
     const error = await refusal(chain.submit(addGroup(account, "broke")));
     expect(error.code).to.equal("no_payer_available");
     expect(error.status).to.equal(503);
     expect((await chain.ready()).problems.join()).to.contain("has gas");
     await bed.setBalance(0, parseEther("10"));
-    await eventually("the payer was topped up", async () => (await bed.provider.getBalance(bed.executor.wallet(1).address)) >= parseEther("0.05"));
+    await eventually(
+      "the payer was topped up",
+      async () => (await bed.provider.getBalance(bed.executor.wallet(1).address)) >= parseEther("0.05"),
+    );
     await eventually("the lane is used again", async () => (await chain.ready()).ready);
     const topUps = await bed.store.db.selectFrom("submissions").select("state").where("kind", "=", "top_up").execute();
     expect(topUps.length).to.equal(1);
@@ -236,9 +313,16 @@ describe("faults between relayer and chain", function () {
 
   it("A13: an endpoint that hangs gives 504 with the submission's id, and the write lands later", async () => {
     const before = await bed.groupCount(account);
-    bed.proxy.inject((call) => (["eth_getTransactionReceipt", "eth_blockNumber"].includes(call.method) && sent() ? swallow(call, never) : undefined));
-    const sent = (): boolean => bed.proxy.seen.some(({ method, params }) => method === "eth_sendRawTransaction" && !known.has(params[0]));
-    const known = new Set(bed.proxy.seen.filter(({ method }) => method === "eth_sendRawTransaction").map(({ params }) => params[0]));
+    bed.proxy.inject((call) =>
+      ["eth_getTransactionReceipt", "eth_blockNumber"].includes(call.method) && sent()
+        ? swallow(call, never)
+        : undefined,
+    );
+    const sent = (): boolean =>
+      bed.proxy.seen.some(({ method, params }) => method === "eth_sendRawTransaction" && !known.has(params[0]));
+    const known = new Set(
+      bed.proxy.seen.filter(({ method }) => method === "eth_sendRawTransaction").map(({ params }) => params[0]),
+    );
     const error = await refusal(chain.submit(addGroup(account, "late", { waitMs: 400, reserve })));
     expect([error.code, error.status]).to.deep.equal(["submission_pending", 504]);
     const id = parseSubmissionId(String(error.facts.submission_id)) as never;
@@ -273,7 +357,9 @@ describe("faults between relayer and chain", function () {
   ] as const) {
     it(`an outage by ${name} in the middle of writes loses none and doubles none`, async () => {
       const ids = Array.from({ length: 6 }, freshAccountId);
-      const writing = Promise.all(ids.map((id) => chain.submit(newAccount(id, { reserve })).catch((error: unknown) => error as KeywrightError)));
+      const writing = Promise.all(
+        ids.map((id) => chain.submit(newAccount(id, { reserve })).catch((error: unknown) => error as KeywrightError)),
+      );
       await new Promise((resolve) => setTimeout(resolve, 15));
       bed.proxy.breakAll(how);
       await new Promise((resolve) => setTimeout(resolve, 700));
@@ -293,9 +379,14 @@ describe("faults between relayer and chain", function () {
     await bed.registerPayers(9, 9);
     const other = bed.executor.wallet(9).connect(bed.provider);
     await bed.provider.send("evm_setAutomine", [false]);
-    await bed.contract.connect(other).removeGroup(account, group, { gasLimit: 200_000, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 11n });
+    await bed.contract
+      .connect(other)
+      .removeGroup(account, group, { gasLimit: 200_000, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 11n });
     const writing = refusal(chain.submit(request(account, "remove_group", remove, { reserve })));
-    await eventually("both are pending", async () => Number((await bed.provider.send("txpool_status", [])).pending) === 2);
+    await eventually(
+      "both are pending",
+      async () => Number((await bed.provider.send("txpool_status", [])).pending) === 2,
+    );
     await bed.provider.send("evm_setAutomine", [true]);
     await bed.mine();
     const error = await writing;
@@ -308,7 +399,9 @@ describe("faults between relayer and chain", function () {
     const frozen = await RpcProxy.start(bed.node.rpcUrl);
     const second = await bed.open({ rpcUrls: [frozen.url, bed.proxy.url] });
     const number = await bed.provider.getBlockNumber();
-    frozen.inject((call) => (call.method === "eth_blockNumber" ? Promise.resolve({ result: `0x${number.toString(16)}` }) : undefined));
+    frozen.inject((call) =>
+      call.method === "eth_blockNumber" ? Promise.resolve({ result: `0x${number.toString(16)}` }) : undefined,
+    );
     frozen.inject((call) => (call.method === "eth_call" ? askAt(number, call.params[0]) : undefined));
     for (let time = 0; time < 3; time++) {
       const { result } = await second.chain.submit(addGroup(account, `fresh ${time}`));
@@ -327,7 +420,9 @@ describe("faults between relayer and chain", function () {
   async function pendingHash(): Promise<string> {
     let hash: string | undefined;
     await eventually("a transaction is pending", async () => {
-      const { pending } = (await bed.provider.send("txpool_content", [])) as { pending: Record<string, Record<string, { hash: string }>> };
+      const { pending } = (await bed.provider.send("txpool_content", [])) as {
+        pending: Record<string, Record<string, { hash: string }>>;
+      };
       hash = Object.values(pending).flatMap((byNonce) => Object.values(byNonce))[0]?.hash;
       return hash !== undefined;
     });

@@ -1,0 +1,76 @@
+/**
+ * What the verifier says of the delay with which payers are added: asked of the contract on a real node, and warned of
+ * when it is 0.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Wallet } from "ethers";
+import { verifyService, type Report } from "../../../client/verify";
+import { deployAccountManager } from "../../../scripts/deployment";
+import { DEVELOPMENT_DEPLOYER_KEY } from "../../../scripts/dev/chain";
+import { CONTRACT, startAttestedService, type AttestedService } from "../../support/attestedService";
+import { startTestChain, type TestChain } from "../../support/chain";
+
+const PROGRAM = join(__dirname, "../../../dist/scripts/verify.js");
+const WEEK = 7 * 86_400;
+
+describe("the payer delay under the verifier", function () {
+  this.timeout(60_000);
+  let chain: TestChain;
+  let service: AttestedService;
+
+  /** Puts the code of a contract with this delay where the attested contract is. */
+  async function give(payerDelaySeconds: number): Promise<void> {
+    const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY).address;
+    const { contract } = await deployAccountManager(chain.deployer, "test", { admin, payerDelaySeconds });
+    const code = await chain.provider.getCode(await contract.getAddress());
+    await chain.provider.send("anvil_setCode", [CONTRACT, code]);
+  }
+
+  const verify = (rpcUrl?: string): Promise<Report> =>
+    verifyService(service.baseUrl, rpcUrl === undefined ? {} : { rpcUrl });
+
+  before(async () => {
+    chain = await startTestChain();
+    service = await startAttestedService({ says: "simulated", secure: false });
+  });
+  after(async () => {
+    await service?.stop();
+    await chain?.stop();
+  });
+
+  it("of 0 is a warning, in the report and at the terminal, and fails no step", async () => {
+    await give(0);
+    const report = await verify(chain.rpcUrl);
+    expect(report.warnings).to.have.length(1);
+    expect(report.warnings[0]).to.contain("payer delay 0");
+    // This chain has no allow-list, and nothing else fails.
+    expect(report.steps.filter(({ status }) => status === "failed").map(({ id }) => id)).to.deep.equal(["allowlist"]);
+    const child = spawn(process.execPath, [PROGRAM, service.baseUrl, "--rpc", chain.rpcUrl], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    let out = "";
+    child.stdout.on("data", (chunk) => (out += String(chunk)));
+    const [code] = (await once(child, "close")) as [number];
+    expect(out).to.contain("WARNING: payer delay 0");
+    expect(code).to.equal(report.exitCode);
+  });
+
+  it("of a week is a note", async () => {
+    await give(WEEK);
+    const report = await verify(chain.rpcUrl);
+    expect(report.warnings).to.deep.equal([]);
+    expect(report.notes.join("\n")).to.contain(`waits ${WEEK} s`);
+  });
+
+  it("is said not to be checked without an endpoint, by one that is silent, and where no contract is", async () => {
+    await chain.provider.send("anvil_setCode", [CONTRACT, "0x"]);
+    for (const rpcUrl of [undefined, "http://127.0.0.1:1", chain.rpcUrl]) {
+      const { notes, warnings } = await verify(rpcUrl);
+      expect(notes.join("\n"), String(rpcUrl)).to.contain("how long an added payer waits: not checked");
+      expect(warnings).to.deep.equal([]);
+    }
+  });
+});

@@ -1,0 +1,286 @@
+/**
+ * A run in two parts: the executor asks the contract and says who it is permitted to, and nothing runs before it is
+ * paid for. What whoever has taken over the relayer may say instead gets him no run.
+ */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { expect } from "chai";
+import { Agent, request } from "undici";
+import { cidOfCode } from "../../protocol/cid";
+import { EXECUTOR_CALLS } from "../../protocol/executor";
+import type { KeyState } from "../../protocol/keyState";
+import { DeniedRun } from "../../relayer/askedRun";
+import { ExecutorClient } from "../../relayer/executorClient";
+import { TestAccount, TestChain, TestExecutor } from "../support/executor";
+import { refusal } from "../support/refusal";
+
+const HELLO = "async function main() { console.log('ran'); return 'hello'; }";
+/** Sent in slices, whose ends fall between the halves of a character. */
+const LARGE = `// ${"\u{1F511}".repeat(400_000)} "\\"\n${HELLO}`;
+const SLEEP = "async function main() { await new Promise((resolve) => setTimeout(resolve, 8000)); }";
+const ELSEWHERE = "async function main() { return 'kept by somebody else'; }";
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe("a run that is asked for and then started", () => {
+  let chain: TestChain;
+  let executor: TestExecutor;
+  let client: ExecutorClient;
+  let account: TestAccount;
+  let agent: Agent;
+  /** Where code by CID is fetched from: has none, and counts who asks. */
+  let gateway: Server;
+  let fetches = 0;
+  before(async () => {
+    gateway = createServer((_request, response) => {
+      fetches += 1;
+      response.writeHead(404).end();
+    }).listen(0, "127.0.0.1");
+    await once(gateway, "listening");
+    chain = await TestChain.start();
+    executor = await TestExecutor.start(chain, {
+      KUBO_RPC_URL: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`,
+    });
+    client = new ExecutorClient(executor.socketPath);
+    agent = new Agent({ connect: { socketPath: executor.socketPath } });
+    await chain.register((await executor.call("payers", { count: 1 })).payers[0] as string);
+    account = await TestAccount.create(chain, executor);
+    await account.addGroup([HELLO, ELSEWHERE, SLEEP, LARGE], []);
+  });
+  after(async () => {
+    await client?.close();
+    await agent?.destroy();
+    await executor?.stop();
+    await chain?.stop();
+    gateway?.close();
+  });
+
+  const asked = (key: string) => ({ credential: { type: "key", key } as const, code: HELLO, params: "{}" });
+  const busy = async (): Promise<number> => (await executor.call("info", {})).pool.busy;
+  /** Runs the executor's log tells of, once it has written its lines out. */
+  const ranLines = async (): Promise<number> => {
+    await pause(250);
+    return executor.logs.filter((line) => line.includes('"ran"')).length;
+  };
+
+  /** Both parts as they are, each sent when it is due; the lines of the answer. */
+  async function inParts(
+    first: string,
+    second: string,
+  ): Promise<{ status: number; lines: { key?: unknown; refused?: { code: string }; answer?: unknown }[] }> {
+    const body = async function* (): AsyncIterable<Buffer> {
+      yield Buffer.from(first);
+      await pause(50);
+      yield Buffer.from(second);
+    };
+    const { statusCode, body: answer } = await request(`http://executor${EXECUTOR_CALLS.run.path}`, {
+      method: "POST",
+      dispatcher: agent,
+      headers: { "content-type": "application/json" },
+      body: Readable.from(body()),
+    });
+    const lines = (await answer.text()).trim().split("\n");
+    return { status: statusCode, lines: lines.map((line) => JSON.parse(line) as object) };
+  }
+
+  it("is permitted to the key the contract knows, with all that the relayer pays by", async () => {
+    const bot = await account.addUsageKey([1], 0, 25);
+    const permissionOf = async (key: string): Promise<KeyState> => {
+      const run = client.askRun(asked(key));
+      const permission = await run.permission;
+      run.abandon();
+      return permission;
+    };
+    const managed = { accountId: account.id, live: true, managed: true, expiresAtSeconds: 0n };
+    expect(await permissionOf(account.key)).to.deep.equal({
+      ...managed,
+      keyId: account.id,
+      isAccountKey: true,
+      capCents: 0n,
+    });
+    expect(await permissionOf(bot.key)).to.deep.equal({
+      ...managed,
+      keyId: bot.id,
+      isAccountKey: false,
+      capCents: 25n,
+    });
+  });
+
+  it("that is denied names the key all the same, so that the refusal comes in its place", async () => {
+    const nowhere = await account.addUsageKey([]);
+    const denied = await client.askRun(asked(nowhere.key)).permission.catch((error: unknown) => error);
+    expect(denied).to.be.instanceOf(DeniedRun);
+    expect(denied).to.include({ code: "no_execute_scope" }).and.to.have.nested.property("key.keyId", nowhere.id);
+  });
+
+  it("begins only when it is started, for as long as was said", async () => {
+    const before_ = await ranLines();
+    const permitted = client.askRun(asked(account.key));
+    expect([await busy(), await ranLines()]).to.deep.equal([0, before_]);
+    const { response, logs, usage } = await permitted.start(1_234);
+    expect([response, logs, usage.limitMs]).to.deep.equal(['"hello"', "ran\n", 1_234]);
+  });
+
+  it("has large code handed over character by character as it is", async () => {
+    const { response, cid } = await client.askRun({ ...asked(account.key), code: LARGE }).start(5_000);
+    expect([response, cid]).to.deep.equal(['"hello"', await cidOfCode(LARGE)]);
+  });
+
+  it("never begins when it is abandoned, before or after its permission, and leaves no place taken", async () => {
+    const before_ = await ranLines();
+    for (let i = 0; i < 20; i++) client.askRun(asked(account.key)).abandon();
+    for (let i = 0; i < 20; i++) {
+      const late = client.askRun(asked(account.key));
+      await late.permission;
+      late.abandon();
+    }
+    expect([await busy(), await ranLines()]).to.deep.equal([0, before_]);
+    expect((await client.askRun(asked(account.key)).start(5_000)).response).to.equal('"hello"');
+  });
+
+  it("takes no place of the sandbox while it is paid for", async () => {
+    const waiting = Array.from({ length: 40 }, () => client.askRun(asked(account.key)));
+    await Promise.all(waiting.map(({ permission }) => permission));
+    expect(await busy()).to.equal(0);
+    expect((await client.askRun(asked(account.key)).start(5_000)).response).to.equal('"hello"');
+    for (const run of waiting) run.abandon();
+  });
+
+  it("keeps no other call waiting while it holds the connections of runs", async () => {
+    const narrow = new ExecutorClient(executor.socketPath, { connections: 1 });
+    const waiting = narrow.askRun(asked(account.key));
+    try {
+      await waiting.permission;
+      expect((await narrow.call("ready", {})).ready).to.equal(true);
+    } finally {
+      waiting.abandon();
+      await narrow.close();
+    }
+  });
+
+  it("has not run when the executor is lost before its start, and may have run when it is lost after", async () => {
+    const lost = await TestExecutor.start(chain, {});
+    const other = new ExecutorClient(lost.socketPath);
+    try {
+      const [before_, after_] = [
+        other.askRun(asked(account.key)),
+        other.askRun({ ...asked(account.key), code: SLEEP }),
+      ];
+      await Promise.all([before_.permission, after_.permission]);
+      const outcome = refusal(after_.start(9_000));
+      await pause(300);
+      lost.process.child.kill("SIGKILL");
+      expect([(await outcome).code, after_.mayHaveRun]).to.deep.equal(["executor_unavailable", true]);
+      await pause(100);
+      expect([(await refusal(before_.start(5_000))).code, before_.mayHaveRun]).to.deep.equal([
+        "executor_unavailable",
+        false,
+      ]);
+    } finally {
+      await other.close();
+      await lost.stop();
+    }
+  });
+
+  it("has no code fetched for it before it is started", async () => {
+    const byCid = {
+      credential: { type: "key", key: account.key } as const,
+      cid: await cidOfCode(ELSEWHERE),
+      params: "{}",
+    };
+    const permitted = client.askRun(byCid);
+    await pause(300);
+    permitted.abandon();
+    await pause(100);
+    expect(fetches).to.equal(0);
+    expect((await refusal(client.askRun(byCid).start(5_000))).code).to.be.oneOf(["code_not_found", "code_unavailable"]);
+    expect(fetches).to.be.at.least(1);
+  });
+
+  it("is asked about again when it was permitted long before it starts", async () => {
+    const bot = await account.addUsageKey([1]);
+    const permitted = client.askRun(asked(bot.key));
+    await pause(200);
+    await account.write("removeUsageApiKey", [account.id, bot.id]);
+    await pause(1_100);
+    expect((await refusal(permitted.start(5_000))).code).to.equal("unknown_key");
+  });
+
+  it("is refused for what the contract says, whenever it is started", async () => {
+    const stranger = Buffer.alloc(32, 7).toString("base64");
+    const permitted = client.askRun(asked(stranger));
+    await pause(200);
+    expect((await refusal(permitted.start(5_000))).code).to.equal("unknown_key");
+  });
+
+  it("does not begin on a second part that is missing, or says nothing that counts", async () => {
+    const before_ = await ranLines();
+    const first = `${JSON.stringify(asked(account.key))}\n`;
+    for (const second of [
+      "",
+      " ",
+      "{}",
+      '{"limitMs":0}',
+      '{"limitMs":"9"}',
+      '{"limitMs":1e99}',
+      '{"limitMs":5,"key":1}',
+      "limit",
+      '{"limitMs":5',
+    ]) {
+      const { status, lines } = await inParts(first, second);
+      expect([status, lines.length], second).to.deep.equal([200, 2]);
+      expect(lines[1]?.refused?.code, second).to.be.oneOf(["invalid_body", "malformed_json"]);
+    }
+    expect([await busy(), await ranLines()]).to.deep.equal([0, before_]);
+    const { lines } = await inParts(first.slice(0, 40), `${first.slice(40)}{"limitMs":5000}`);
+    expect(lines[1], "split anywhere").to.have.nested.property("answer.response", '"hello"');
+  });
+
+  describe("from a relayer that was taken over", () => {
+    const start = '{"limitMs":5000}';
+    const line = (question: object): string => `${JSON.stringify(question)}\n`;
+
+    it("is no run for a key that the contract does not know or permit, however early it is said to be paid for", async () => {
+      const before_ = await ranLines();
+      const nowhere = await account.addUsageKey([]);
+      const revoked = await account.addUsageKey([1]);
+      await account.write("removeUsageApiKey", [account.id, revoked.id]);
+      for (const key of [nowhere.key, revoked.key, Buffer.alloc(32, 9).toString("base64")]) {
+        expect((await inParts(`${line(asked(key))}${start}`, "")).status).to.be.oneOf([401, 403]);
+        expect((await executor.ask("run", { ...asked(key), limitMs: 5_000 })).status).to.be.oneOf([401, 403]);
+      }
+      expect(await ranLines()).to.equal(before_);
+    });
+
+    it("is refused when it brings an account, a key's state or a permission of its own", async () => {
+      const before_ = await ranLines();
+      const nowhere = await account.addUsageKey([]);
+      const { key: state } = (await inParts(line(asked(account.key)), start)).lines[0] ?? {};
+      for (const more of [
+        { key: state },
+        { accountId: account.id },
+        { permitted: true },
+        { account: account.id, keyId: account.id },
+      ]) {
+        const { status, lines } = await inParts(line({ ...asked(nowhere.key), ...more }), start);
+        expect([status, lines[0]], JSON.stringify(more))
+          .to.deep.include(422)
+          .and.have.nested.property("[1].code", "invalid_body");
+      }
+      expect(await ranLines()).to.equal(before_ + 1);
+    });
+
+    it("gains nothing by naming a block: an old one counts for nothing, one that is not there stops its own run only", async () => {
+      const revoked = await account.addUsageKey([1]);
+      await account.write("removeUsageApiKey", [account.id, revoked.id]);
+      expect((await refusal(client.askRun({ ...asked(revoked.key), notBefore: 1 }).permission)).code).to.equal(
+        "unknown_key",
+      );
+      const future = refusal(client.askRun({ ...asked(account.key), notBefore: 1_000_000 }).permission);
+      expect((await client.askRun(asked(account.key)).start(5_000)).response).to.equal('"hello"');
+      expect((await future).code).to.equal("chain_unavailable");
+      expect((await client.askRun(asked(account.key)).start(5_000)).response).to.equal('"hello"');
+    });
+  });
+});

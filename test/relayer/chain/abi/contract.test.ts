@@ -1,0 +1,31 @@
+/** Writes as calldata: one as it is, several in one transaction, each for itself. */
+import { expect } from "chai";
+import { CONTRACT, encodeCalls, encodeWrite } from "../../../../relayer/chain/abi/contract";
+
+const ACCOUNT = `0x${"11".repeat(32)}`;
+const addGroup = { functionName: "addGroup", args: [ACCOUNT, "group", "", [], []] };
+const removeGroup = { functionName: "removeGroup", args: [ACCOUNT, "1"] };
+
+describe("calldata of writes", () => {
+  it("names the function and its arguments", () => {
+    const { name, args } = CONTRACT.parseTransaction({ data: encodeWrite(addGroup) }) ?? {};
+    expect([name, args?.[0], args?.[1]]).to.deep.equal(["addGroup", BigInt(ACCOUNT), "group"]);
+  });
+
+  it("of several calls of one account is one multicall that does all or nothing", () => {
+    const { name, args } =
+      CONTRACT.parseTransaction({ data: encodeWrite({ functionName: "multicall", calls: [addGroup, removeGroup] }) }) ??
+      {};
+    expect([name, [...(args?.[0] as Iterable<string>)]]).to.deep.equal([
+      "multicall",
+      [encodeWrite(addGroup), encodeWrite(removeGroup)],
+    ]);
+  });
+
+  it("of a batch is a tryMulticall, and of one write that write", () => {
+    const calls = [encodeWrite(addGroup), encodeWrite(removeGroup)];
+    const { name, args } = CONTRACT.parseTransaction({ data: encodeCalls(calls) }) ?? {};
+    expect([name, [...(args?.[0] as Iterable<string>)]]).to.deep.equal(["tryMulticall", calls]);
+    expect(encodeCalls(calls.slice(0, 1))).to.equal(calls[0]);
+  });
+});

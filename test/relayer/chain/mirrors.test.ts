@@ -1,0 +1,43 @@
+/** Each source of the chain's folder has the test that mirrors it, or a reason to have none. */
+import { expect } from "chai";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+
+const SOURCES = join(__dirname, "..", "..", "..", "relayer", "chain");
+
+const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
+  "chain.ts": "puts the parts together: every test with a chain bed runs it whole",
+  "index.ts": "names what others may use",
+  "settings.ts": "figures only",
+  "types.ts": "types only",
+  "events/blockReader.ts": "events/follower.test.ts: what it reads is what the follower keeps",
+  "events/events.ts": "events/follower.test.ts asks through it",
+  "reads/reads.ts":
+    "rpc/client.test.ts asks through it against unequal nodes, abi/views.test.ts holds its decoding against the general coder",
+  "submissions/content.ts":
+    "submissions/forwards.test.ts and submissions/batcher.test.ts: both kinds of content, on the real contract",
+  "submissions/forwardGas.ts": "submissions/forwards.test.ts",
+  "submissions/forwardOutcomes.ts": "submissions/forwards.test.ts",
+  "submissions/forwardSimulation.ts": "submissions/forwards.test.ts",
+  "submissions/revertReason.ts": "submissions/outcomes.test.ts: why a write alone reverted",
+  "submissions/records.ts":
+    "submissions/takeover.test.ts and test/system/killedRelayers.test.ts: each of its changes under two instances",
+};
+
+describe("tests of the chain's folder", () => {
+  const sources = readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+
+  it("mirror its sources", () => {
+    const missing = sources.filter(
+      (name) => !(name in TESTED_ELSEWHERE) && !existsSync(join(__dirname, name.replace(/\.ts$/, ".test.ts"))),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it("have no reason for a source that is gone, or that has its test", () => {
+    for (const name of Object.keys(TESTED_ELSEWHERE)) {
+      expect(sources, name).to.include(name);
+      expect(existsSync(join(__dirname, name.replace(/\.ts$/, ".test.ts"))), name).to.equal(false);
+    }
+  });
+});

@@ -1,0 +1,72 @@
+/**
+ * The head: whoever waits is woken by the next block, a chain that does not answer grows old, and nobody waits beyond
+ * his time.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { pino } from "pino";
+import type { RpcClient } from "../../../../relayer/chain/rpc/client";
+import { Head } from "../../../../relayer/chain/rpc/head";
+
+describe("the chain's head", () => {
+  let number: number;
+  let isAway: boolean;
+  let asked: number;
+  let head: Head;
+  beforeEach(() => {
+    [number, isAway, asked] = [7, false, 0];
+    const call = async (): Promise<string> => {
+      asked += 1;
+      if (isAway) throw new Error("away");
+      return `0x${number.toString(16)}`;
+    };
+    head = new Head({
+      rpc: { call } as unknown as RpcClient,
+      log: pino({ level: "silent" }),
+      fastestPollMs: 5,
+      slowestPollMs: 10_000,
+    });
+  });
+  afterEach(() => head.stop());
+
+  it("is unknown and of no age before the first answer", async () => {
+    expect([head.number, head.ageSeconds]).to.deep.equal([0, Infinity]);
+    head.start();
+    await head.next(1_000);
+    expect(head.number).to.equal(7);
+    expect(head.ageSeconds).to.be.lessThan(1);
+  });
+
+  it("wakes all who wait when it moves, by asking often while somebody waits", async () => {
+    head.start();
+    await head.next(1_000);
+    await sleep(50);
+    const quiet = asked;
+    const waiting = Promise.all([head.next(5_000), head.next(5_000)]);
+    number = 8;
+    await waiting;
+    expect(head.number).to.equal(8);
+    expect(asked).to.be.greaterThan(quiet);
+  });
+
+  it("lets nobody wait beyond his time, nor beyond its own end", async () => {
+    head.start();
+    await head.next(1_000);
+    const started = Date.now();
+    await head.next(20);
+    expect(Date.now() - started).to.be.lessThan(5_000);
+    const waiting = head.next(60_000);
+    head.stop();
+    await waiting;
+    await head.next(60_000);
+  });
+
+  it("stands, and grows old, while the chain does not answer", async () => {
+    head.start();
+    await head.next(1_000);
+    isAway = true;
+    await head.next(60);
+    expect(head.number).to.equal(7);
+    expect(head.ageSeconds).to.be.greaterThan(0.03);
+  });
+});

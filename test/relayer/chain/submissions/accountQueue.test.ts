@@ -1,0 +1,81 @@
+/** One account's writes in their order: inside a process by waiting, between processes by the number in the store. */
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { KeywrightError } from "../../../../protocol/errors";
+import type { AccountId } from "../../../../protocol/ids";
+import { AccountQueue } from "../../../../relayer/chain/submissions/accountQueue";
+import type { Db } from "../../../../relayer/store/database";
+import { sharedStore } from "../../../support/store";
+
+const account = (): AccountId => `0x${randomBytes(32).toString("hex")}` as AccountId;
+const tooLate = (): KeywrightError => new KeywrightError("timed_out", "too late");
+const soon = (): number => Date.now() + 5_000;
+const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => "entered",
+    (error: KeywrightError) => error.code,
+  );
+
+describe("the queue of an account", () => {
+  let db: Db;
+  let queue: AccountQueue;
+  before(async () => ({ db } = await sharedStore()));
+  beforeEach(() => (queue = new AccountQueue({ db, maxWaitingPerAccount: 3, maxWaiting: 4 })));
+
+  it("lets one through at a time, in the order they came, and others past", async () => {
+    const [mine, other] = [account(), account()];
+    const order: number[] = [];
+    const leave = await queue.enter(mine, soon(), tooLate);
+    const second = queue.enter(mine, soon(), tooLate).then((done) => (order.push(2), done()));
+    const third = queue.enter(mine, soon(), tooLate).then((done) => (order.push(3), done()));
+    (await queue.enter(other, soon(), tooLate))();
+    expect([order, queue.waiting]).to.deep.equal([[], 2]);
+    leave();
+    await Promise.all([second, third]);
+    expect([order, queue.waiting]).to.deep.equal([[2, 3], 0]);
+  });
+
+  it("refuses one too many, of an account or in all, and keeps its place for nobody who gave up", async () => {
+    const mine = account();
+    const leave = await queue.enter(mine, soon(), tooLate);
+    const impatient = codeOf(queue.enter(mine, Date.now() + 10, tooLate));
+    const patient = queue.enter(mine, soon(), tooLate);
+    expect(await codeOf(queue.enter(mine, soon(), tooLate))).to.equal("queue_full");
+    expect(await impatient).to.equal("timed_out");
+    leave();
+    (await patient)();
+    (await queue.enter(mine, soon(), tooLate))();
+    const many = Array.from({ length: 4 }, account);
+    const first = await Promise.all(many.map((id) => queue.enter(id, soon(), tooLate)));
+    const waiting = many.map((id) => queue.enter(id, soon(), tooLate));
+    expect(await codeOf(queue.enter(many[0] as AccountId, soon(), tooLate))).to.equal("queue_full");
+    for (const done of first) done();
+    for (const done of await Promise.all(waiting)) done();
+  });
+
+  it("knows accounts it never saw at their beginning, and leaves out those with a write under way", async () => {
+    const [fresh, old, busy] = [account(), account(), account()];
+    await db
+      .insertInto("account_turns")
+      .values([
+        { account_id: old, turn: 5 },
+        { account_id: busy, turn: 2 },
+      ])
+      .execute();
+    const id = randomBytes(16).toString("hex");
+    const payer = 902;
+    await db.insertInto("lanes").values({ payer, address: account(), next_nonce: 1 }).execute();
+    await db
+      .insertInto("submissions")
+      .values({ id, account_id: busy, kind: "addGroup", state: "reserved", payer, nonce: 0, instance_id: "elsewhere" })
+      .execute();
+    const turns = await queue.turnsOf([fresh, old, busy]);
+    await db.deleteFrom("submissions").where("id", "=", id).execute();
+    await db.deleteFrom("lanes").where("payer", "=", payer).execute();
+    expect([...turns].map(([key, { number }]) => [key, number])).to.deep.equal([
+      [fresh, 0],
+      [old, 5],
+    ]);
+    expect((await queue.turnsOf([busy])).get(busy)).to.deep.equal({ number: 2 });
+  });
+});

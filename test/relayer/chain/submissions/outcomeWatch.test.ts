@@ -1,0 +1,55 @@
+/**
+ * Waiting for outcomes: told by this instance's monitor at once, found in the store when another one made them, one
+ * look for all.
+ */
+import { expect } from "chai";
+import { OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeFeed";
+import { OutcomeWatch } from "../../../../relayer/chain/submissions/outcomeWatch";
+import type { SubmissionRow } from "../../../../relayer/chain/submissions/records";
+
+const row = (id: string): SubmissionRow => ({ id, state: "mined" }) as SubmissionRow;
+const soon = (): number => Date.now() + 10_000;
+
+describe("the watch for outcomes", () => {
+  let feed: OutcomeFeed;
+  let looks: (readonly string[])[];
+  let stored: Set<string>;
+  let isAway: boolean;
+  let watch: OutcomeWatch;
+  beforeEach(() => {
+    [feed, looks, stored, isAway] = [new OutcomeFeed(), [], new Set(), false];
+    const ended = async (ids: readonly string[]): Promise<SubmissionRow[]> => {
+      looks.push(ids);
+      if (isAway) throw new Error("away");
+      return ids.filter((id) => stored.has(id)).map(row);
+    };
+    watch = new OutcomeWatch({ records: { ended }, outcomes: feed });
+  });
+
+  it("hears of this instance's at once, whoever waits, without a look into the store", async () => {
+    const waiting = [watch.next("one", soon()), watch.next("one", soon())];
+    feed.publish(row("other"));
+    feed.publish(row("one"));
+    expect((await Promise.all(waiting)).map((found) => found?.id)).to.deep.equal(["one", "one"]);
+    expect(looks).to.deep.equal([]);
+  });
+
+  it("finds another instance's by one look for all that are awaited, also after the store was away", async () => {
+    isAway = true;
+    const waiting = ["one", "two", "three"].map((id) => watch.next(id, soon()));
+    while (looks.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    isAway = false;
+    for (const id of ["one", "two", "three"]) stored.add(id);
+    expect((await Promise.all(waiting)).map((found) => found?.id)).to.deep.equal(["one", "two", "three"]);
+    expect(looks).to.deep.equal([
+      ["one", "two", "three"],
+      ["one", "two", "three"],
+    ]);
+  });
+
+  it("ends at the deadline, and looks no more when nobody waits", async () => {
+    expect(await watch.next("never", Date.now() + 20)).to.equal(undefined);
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    expect(looks).to.deep.equal([]);
+  });
+});

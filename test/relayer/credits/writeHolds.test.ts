@@ -1,0 +1,132 @@
+/**
+ * Holds of writes that are asked for at once: one statement, each granted or refused by itself, exact under any
+ * mixture.
+ */
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { CompiledQuery, Kysely, PostgresDialect, type PostgresPool } from "kysely";
+import { ensureAccount, ensureKey } from "../../../relayer/credits/accounts";
+import type { WriteHold } from "../../../relayer/credits/holds";
+import { WriteHolds } from "../../../relayer/credits/writeHolds";
+import type { Database } from "../../../relayer/store/database";
+import type { AccountId } from "../../../protocol/ids";
+import { expectBalancedBooks } from "../../support/books";
+import { freshAccount, freshKey, fund } from "../../support/credits";
+import { sharedStore } from "../../support/store";
+
+const id = (): string => randomBytes(16).toString("hex");
+
+describe("holds of writes that come together", () => {
+  let db: Kysely<Database>;
+  before(async () => (db = (await sharedStore()).db));
+  afterEach(() => expectBalancedBooks(db));
+
+  const holdOf = (accountId: AccountId, cents: number, rest: Partial<WriteHold> = {}): WriteHold => ({
+    id: id(),
+    accountId,
+    cents,
+    instanceId: "here",
+    ...rest,
+  });
+  async function account(cents: number): Promise<AccountId> {
+    const accountId = freshAccount();
+    await ensureAccount(db, accountId);
+    await fund(db, accountId, cents);
+    return accountId;
+  }
+  const reserved = async (accountId: AccountId): Promise<number | undefined> =>
+    (
+      await db
+        .selectFrom("credit_accounts")
+        .select("reserved_cents")
+        .where("account_id", "=", accountId)
+        .executeTakeFirst()
+    )?.reserved_cents;
+
+  /** The same database, with its statements counted. */
+  function counted(): { readonly db: Kysely<Database>; readonly statements: () => number } {
+    let count = 0;
+    const query = async (text: string, parameters: readonly unknown[]): Promise<object> => {
+      count += 1;
+      const { rows } = await db.executeQuery(CompiledQuery.raw(text, [...parameters]));
+      return { command: "INSERT", rowCount: rows.length, rows };
+    };
+    const pool = {
+      connect: async () => ({ query, release: () => undefined }),
+      end: async () => undefined,
+    } as unknown as PostgresPool;
+    return { db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }), statements: () => count };
+  }
+
+  it("are one statement for thirty-two accounts", async () => {
+    const accounts = await Promise.all(Array.from({ length: 32 }, () => account(5)));
+    const bench = counted();
+    const holds = new WriteHolds(bench.db);
+    expect(await Promise.all(accounts.map((accountId) => holds.hold(holdOf(accountId, 2))))).to.deep.equal(
+      accounts.map(() => true),
+    );
+    expect(bench.statements()).to.equal(1);
+    expect(await Promise.all(accounts.map(reserved))).to.deep.equal(accounts.map(() => 2));
+  });
+
+  it("refuse who cannot pay, whose key has spent its cap, and who is unknown, and nobody else", async () => {
+    const [rich, poor, capped, within] = [await account(5), await account(1), await account(5), await account(5)];
+    const [spent, fresh] = [freshKey(), freshKey()];
+    for (const key of [spent, fresh]) await ensureKey(db, key);
+    const holds = new WriteHolds(db);
+    expect(await holds.hold(holdOf(capped, 2, { keyId: spent, capCents: 3 }))).to.equal(true);
+    const answers = await Promise.all([
+      holds.hold(holdOf(rich, 2)),
+      holds.hold(holdOf(poor, 2)),
+      holds.hold(holdOf(capped, 2, { keyId: spent, capCents: 3 })),
+      holds.hold(holdOf(within, 3, { keyId: fresh, capCents: 3 })),
+      holds.hold(holdOf(freshAccount(), 1)),
+    ]);
+    expect(answers).to.deep.equal([true, false, false, true, false]);
+    expect(await reserved(poor)).to.equal(0);
+    expect(await reserved(capped)).to.equal(2);
+  });
+
+  it("of one account go one after another, to its last cent", async () => {
+    const [mine, other] = [await account(10), await account(10)];
+    const holds = new WriteHolds(db);
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, (_, index) => holds.hold(holdOf(index % 2 === 0 ? mine : other, 1))),
+    );
+    expect(answers.filter(Boolean)).to.have.length(20);
+    expect([await reserved(mine), await reserved(other)]).to.deep.equal([10, 10]);
+  });
+
+  it("through several relayers at once, over the same accounts in other orders, block nobody", async () => {
+    const accounts = await Promise.all(Array.from({ length: 20 }, () => account(6)));
+    const relayers = Array.from({ length: 4 }, () => new WriteHolds(db));
+    const answers = await Promise.all(
+      relayers.flatMap((holds, index) =>
+        (index % 2 === 0 ? accounts : accounts.toReversed()).flatMap((accountId) =>
+          [1, 2].map(() => holds.hold(holdOf(accountId, 1))),
+        ),
+      ),
+    );
+    expect(answers.filter(Boolean)).to.have.length(20 * 6);
+  });
+
+  it("all fail when the store does, and the next ones are asked for anew", async () => {
+    let isAway = true;
+    const query = async (): Promise<object> => {
+      if (isAway) throw new Error("away");
+      return { command: "INSERT", rowCount: 0, rows: [] };
+    };
+    const pool = {
+      connect: async () => ({ query, release: () => undefined }),
+      end: async () => undefined,
+    } as unknown as PostgresPool;
+    const holds = new WriteHolds(new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }));
+    const outcomes = await Promise.allSettled([
+      holds.hold(holdOf(freshAccount(), 1)),
+      holds.hold(holdOf(freshAccount(), 1)),
+    ]);
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
+    isAway = false;
+    expect(await holds.hold(holdOf(freshAccount(), 1))).to.equal(false);
+  });
+});

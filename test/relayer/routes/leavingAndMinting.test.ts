@@ -1,0 +1,119 @@
+/**
+ * What an owner can do without a cent (stop everything, end every key), and how a key's mint goes on when strangers set
+ * its id first.
+ */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import type { HDNodeWallet } from "ethers";
+import { packedAccountId, type AccountId, type Address, type KeyId } from "../../../protocol/ids";
+import { fundedWallet } from "../../support/chain";
+import { ChainBed } from "../../support/chainBed";
+import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount } from "../../support/http";
+import { startRelayerBed, type RelayerBed } from "../../support/relayerBed";
+
+const MOST_MINTS = 4;
+
+describe("an owner over HTTP", function () {
+  this.timeout(120_000);
+  let bed: ChainBed;
+  let relayer: RelayerBed;
+  let account: ApiAccount;
+  before(async () => {
+    bed = await ChainBed.start();
+    relayer = await startRelayerBed({ chain: bed, store: {} });
+  });
+  after(async () => {
+    await relayer?.stop();
+    await bed?.stop();
+  });
+  beforeEach(async () => {
+    account = await newApiAccount(relayer.baseUrl);
+  });
+  const balance = async (): Promise<number> => (await relayer.credits.balance(account.id as AccountId)).balanceCents;
+
+  describe("without credit", () => {
+    let key: Record<string, unknown>;
+    beforeEach(async () => {
+      key = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, can_create_groups: true });
+      const submissionId = randomBytes(16).toString("hex");
+      await relayer.credits.reserveWrite({ accountId: account.id as AccountId, submissionId, cents: await balance() });
+      await relayer.store.db.transaction().execute((trx) => relayer.credits.settleWrite(submissionId, trx));
+      expect(await balance()).to.equal(0);
+      expect(codeOf(await account.api.post("/add_group", { group_name: "g", group_description: "" }))).to.equal(
+        "insufficient_credit",
+      );
+    });
+    afterEach(async () => expect(await balance()).to.equal(0));
+
+    it("freezes the account and ends that", async () => {
+      await account.api.must("/freeze_account", {});
+      expect((await bed.contract.getAccount(account.id)).frozen).to.equal(true);
+      const refused = await account.api
+        .with(String(key["usage_api_key"]))
+        .post("/add_group", { group_name: "g", group_description: "" });
+      expect([refused.status, codeOf(refused)]).to.deep.equal([403, "account_frozen"]);
+      await account.api.must("/unfreeze_account", {});
+      expect((await bed.contract.getAccount(account.id)).frozen).to.equal(false);
+    });
+
+    it("ends every usage key, and one", async () => {
+      await account.api.must("/remove_usage_api_key", { usage_api_key: key["api_key_hash"] });
+      await account.api.must("/revoke_all_usage_api_keys", {});
+      expect((await bed.contract.getKey(String(key["api_key_hash"]))).live).to.equal(false);
+    });
+  });
+
+  describe("whose new key's id a stranger sets first", () => {
+    let stranger: HDNodeWallet;
+    let strangerId: AccountId;
+    const minted: KeyId[] = [];
+    before(async () => {
+      stranger = await fundedWallet(bed.provider);
+      strangerId = packedAccountId(stranger.address as Address);
+      await (await bed.contract.connect(stranger).newChainSecuredAccount("", "")).wait();
+    });
+
+    /** Sets the ids of so many mints between the mint and the write. */
+    function squat(times: number): void {
+      const call = relayer.executor.call.bind(relayer.executor);
+      minted.length = 0;
+      relayer.executor.call = (async (name: Parameters<typeof call>[0], input: never) => {
+        const answer = await call(name, input);
+        if (name !== "mintApiUsageKey") return answer;
+        const { apiKeyHash } = answer as unknown as { apiKeyHash: KeyId };
+        if (minted.push(apiKeyHash) <= times) {
+          await (
+            await bed.contract
+              .connect(stranger)
+              .setUsageApiKey(strangerId, apiKeyHash, 0, 0, "", "", false, false, false, [], [], [], [])
+          ).wait();
+        }
+        return answer;
+      }) as typeof call;
+    }
+    afterEach(() => Reflect.deleteProperty(relayer.executor, "call"));
+
+    it("gets another one, unseen, and pays once", async () => {
+      squat(2);
+      const before = await balance();
+      const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "third" });
+      expect(minted).to.have.length(3);
+      expect(made["api_key_hash"]).to.equal(minted[2]);
+      expect((await bed.contract.getKey(String(made["api_key_hash"]))).accountId).to.equal(BigInt(account.id));
+      expect((await account.api.with(String(made["usage_api_key"])).get("/list_groups")).status).to.equal(200);
+      expect(before - (await balance())).to.equal(1);
+    });
+
+    it("is told of it in the end, has nothing to pay and can ask again", async () => {
+      squat(Infinity);
+      const before = await balance();
+      const refused = await account.api.post("/add_usage_api_key", NO_PERMISSIONS);
+      expect([refused.status, codeOf(refused)]).to.deep.equal([409, "key_id_taken"]);
+      expect(members(refused)).not.to.have.property("usage_api_key");
+      expect(minted).to.have.length(MOST_MINTS);
+      expect(await balance()).to.equal(before);
+      Reflect.deleteProperty(relayer.executor, "call");
+      await account.api.must("/add_usage_api_key", NO_PERMISSIONS);
+    });
+  });
+});

@@ -1,0 +1,172 @@
+/**
+ * Runs by CID on a machine whose executor does not keep the code: from the shared store, from outside, and not from a
+ * store that lies.
+ */
+import { expect } from "chai";
+import { cidOfCode } from "../../protocol/cid";
+import { KeywrightError } from "../../protocol/errors";
+import type { ExecutorAnswer } from "../../protocol/executor";
+import type { AccountId, Cid } from "../../protocol/ids";
+import type { KeyState } from "../../protocol/keyState";
+import type { AskedRun, RunQuestion } from "../../relayer/askedRun";
+import type { Executor } from "../../relayer/executorClient";
+import { CodeSharingExecutor } from "../../relayer/sharedCode";
+
+const ACCOUNT = `0x${"ac".repeat(32)}` as AccountId;
+const PERMISSION = Promise.resolve({ accountId: ACCOUNT } as KeyState);
+const CODE = "async function main() { return 1; }";
+const BROKEN = "not JavaScript";
+const input = (code: Pick<RunQuestion, "code" | "cid">): RunQuestion => ({
+  credential: { type: "key", key: "k" },
+  params: "{}",
+  ...code,
+});
+
+/** Keeps what it ran, as the real one does, and hashes what it is given. */
+class ExecutorDouble implements Executor {
+  readonly kept = new Map<string, string>();
+  readonly outside = new Map<string, string>();
+  readonly asked: RunQuestion[] = [];
+  abandoned = 0;
+
+  call(): Promise<never> {
+    return Promise.reject(new Error("not asked"));
+  }
+
+  askRun(asked: RunQuestion): AskedRun {
+    this.asked.push(asked);
+    return {
+      permission: PERMISSION,
+      start: (limitMs) => this.#run(asked, limitMs),
+      abandon: () => void this.abandoned++,
+      mayHaveRun: false,
+    };
+  }
+
+  async #run({ code, cid, keptOnly }: RunQuestion, limitMs: number): Promise<ExecutorAnswer<"run">> {
+    const own = code === undefined ? undefined : await cidOfCode(code);
+    if (own !== undefined && cid !== undefined && own !== cid)
+      throw new KeywrightError("code_unavailable", "other bytes");
+    const name = own ?? cid ?? "";
+    const found = code ?? this.kept.get(name) ?? (keptOnly === true ? undefined : this.outside.get(name));
+    if (found === undefined) throw new KeywrightError("code_not_found", "no");
+    this.kept.set(name, found);
+    const usage = { durationMs: 1, limitMs };
+    const error = found === BROKEN ? { error: { code: "invalid_code" as const, message: "no" } } : {};
+    return { response: "1", logs: "", ...error, usage, faultIsOurs: false, cid: name, pkpsUsed: [] };
+  }
+}
+
+class StoreDouble {
+  readonly codes = new Map<string, Buffer>();
+  readonly uses: string[] = [];
+  isAway = false;
+  async read(cid: Cid): Promise<Buffer | undefined> {
+    if (this.isAway) throw new Error("away");
+    return this.codes.get(cid);
+  }
+  async keep(_account: AccountId, cid: Cid, code: Buffer): Promise<void> {
+    if (this.isAway) throw new Error("away");
+    this.uses.push(`keep ${cid}`);
+    this.codes.set(cid, code);
+  }
+  async use(_account: AccountId, cid: Cid): Promise<void> {
+    this.uses.push(`use ${cid}`);
+  }
+  async drop(cid: Cid): Promise<void> {
+    this.codes.delete(cid);
+  }
+}
+
+describe("code that machines share", () => {
+  let store: StoreDouble;
+  let errors: unknown[];
+  let cid: Cid;
+  const machine = (): { executor: ExecutorDouble; sharing: CodeSharingExecutor } => {
+    const executor = new ExecutorDouble();
+    return { executor, sharing: new CodeSharingExecutor(executor, store, (error) => errors.push(error)) };
+  };
+  const refusalOf = (run: Promise<unknown>): Promise<unknown> =>
+    run.then(
+      () => "ran",
+      (error: unknown) => (error instanceof KeywrightError ? error.code : error),
+    );
+
+  before(async () => (cid = await cidOfCode(CODE)));
+  beforeEach(() => {
+    store = new StoreDouble();
+    errors = [];
+  });
+
+  it("runs by CID on a machine that never saw it, once another ran it", async () => {
+    await machine()
+      .sharing.askRun(input({ code: CODE }))
+      .start(1_000);
+    const other = machine();
+    const run = other.sharing.askRun(input({ cid }));
+    expect((await run.start(1_000)).response).to.equal("1");
+    expect(other.executor.asked.map(({ keptOnly, code }) => [keptOnly, code])).to.deep.equal([
+      [true, undefined],
+      [undefined, CODE],
+    ]);
+    await other.sharing.askRun(input({ cid })).start(1_000);
+    expect(other.executor.asked, "from then on its executor keeps it").to.have.length(3);
+  });
+
+  it("is looked for outside only where the store has none", async () => {
+    const { executor, sharing } = machine();
+    executor.outside.set(cid, CODE);
+    await sharing.askRun(input({ cid })).start(1_000);
+    expect(executor.asked).to.have.length(2);
+    expect(await refusalOf(sharing.askRun(input({ cid: await cidOfCode("none") })).start(1_000))).to.equal(
+      "code_not_found",
+    );
+  });
+
+  it("is not run from a store that gives other bytes: they are dropped, and the code is looked for outside", async () => {
+    const { executor, sharing } = machine();
+    store.codes.set(cid, Buffer.from("evil"));
+    executor.outside.set(cid, CODE);
+    await sharing.askRun(input({ cid })).start(1_000);
+    expect(executor.kept.get(cid)).to.equal(CODE);
+    expect(store.codes.size).to.equal(0);
+  });
+
+  it("costs one statement for each account and code within an hour", async () => {
+    const { sharing } = machine();
+    for (let i = 0; i < 3; i++) await sharing.askRun(input({ code: CODE })).start(1_000);
+    for (let i = 0; i < 3; i++) await sharing.askRun(input({ cid })).start(1_000);
+    expect(store.uses).to.deep.equal([`keep ${cid}`]);
+  });
+
+  it("loses no run to a store that is away, and shares nothing of a run that was refused", async () => {
+    const { executor, sharing } = machine();
+    store.isAway = true;
+    expect((await sharing.askRun(input({ code: CODE })).start(1_000)).response).to.equal("1");
+    executor.outside.set(await cidOfCode("2"), "2");
+    await sharing.askRun(input({ cid: await cidOfCode("2") })).start(1_000);
+    expect(errors).to.have.length(2);
+    store.isAway = false;
+    executor.askRun = () => ({
+      permission: PERMISSION,
+      start: () => Promise.reject(new KeywrightError("action_not_permitted", "no")),
+      abandon: () => undefined,
+      mayHaveRun: false,
+    });
+    expect(await refusalOf(sharing.askRun(input({ code: "other" })).start(1_000))).to.equal("action_not_permitted");
+    expect(store.codes.size).to.equal(0);
+  });
+
+  it("is not shared when it never began: nobody paid for that", async () => {
+    await machine()
+      .sharing.askRun(input({ code: BROKEN }))
+      .start(1_000);
+    expect(store.uses).to.deep.equal([]);
+  });
+
+  it("is given up with its run", () => {
+    const { executor, sharing } = machine();
+    sharing.askRun(input({ cid })).abandon();
+    expect(executor.abandoned).to.equal(1);
+  });
+});

@@ -1,0 +1,48 @@
+/** Leases on an embedded store: it is one process's alone. */
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { Instance } from "../../../relayer/store/instance";
+import { openStore, type Store } from "../../../relayer/store";
+import type { SessionLock } from "../../../relayer/store/sessionLock";
+
+describe("an instance on an embedded store", () => {
+  let store: Store;
+  before(async function () {
+    this.timeout(60_000);
+    store = await openStore();
+  });
+  after(() => store?.close());
+
+  it("knows that whoever had the store before is dead, and waits for no lease", async () => {
+    const { db } = store;
+    const id = randomUUID();
+    await db.insertInto("instances").values({ id }).execute();
+    const begun = Date.now();
+    const instance = new Instance({ db, storeIsOurs: true, onError: () => undefined });
+    await instance.start();
+    expect(await db.selectFrom("instances").select("id").execute()).to.deep.equal([{ id: instance.id }]);
+    expect(Date.now() - begun).to.be.below(1_000);
+    await instance.stop();
+  });
+
+  it("renews its lease while its lock cannot be taken, and says that it holds none", async function () {
+    this.timeout(10_000);
+    const { db } = store;
+    const never = { hold: () => new Promise<boolean>(() => undefined), close: () => Promise.resolve() };
+    const lockOf = (): SessionLock => never as unknown as SessionLock;
+    const instance = new Instance({ db, storeIsOurs: true, lockOf, renewalMs: 600, onError: () => undefined });
+    await instance.start();
+    const seen = async () =>
+      db
+        .selectFrom("instances")
+        .where("id", "=", instance.id)
+        .select(["has_lock", "renewed_at"])
+        .executeTakeFirstOrThrow();
+    const first = await seen();
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    const later = await seen();
+    expect(later.has_lock).to.equal(false);
+    expect(later.renewed_at.getTime()).to.be.above(first.renewed_at.getTime());
+    await instance.stop();
+  });
+});

@@ -1,0 +1,99 @@
+/** `npm run deploy` as an operator runs it: the key by the prompt, the deployment's file for everybody who needs it. */
+import { expect } from "chai";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type JsonRpcProvider, Wallet } from "ethers";
+import type { Deployment } from "../../scripts/deployment";
+import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
+import { freePort } from "../../scripts/dev/ports";
+import { AccountManager__factory, ERC2771Forwarder__factory } from "../../typechain-types";
+import { connect } from "../support/chain";
+
+const PROGRAM = join(__dirname, "..", "..", "dist", "scripts", "deploy.js");
+const ADMIN = Wallet.createRandom().address;
+
+describe("the deploy script", function () {
+  const folder = mkdtempSync(join(tmpdir(), "keywright-deploy-"));
+  const file = join(folder, "base.json");
+  let chain: DevelopmentChain;
+  let provider: JsonRpcProvider;
+  before(async () => {
+    chain = await startChain({ port: await freePort() });
+    provider = connect(chain.rpcUrl);
+  });
+  after(async () => {
+    provider.destroy();
+    await chain.process.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const deploy = (key: string, ...args: string[]) =>
+    new Promise<{ status: number | null; output: string }>((resolve) => {
+      const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ["pipe", "pipe", "pipe"] });
+      const output: Buffer[] = [];
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => output.push(chunk));
+      child.stdin.end(`${key}\n`);
+      child.once("close", (status) => resolve({ status, output: Buffer.concat(output).toString("utf8") }));
+    });
+  const base = () => ["--network", "base", "--rpc", chain.rpcUrl, "--admin", ADMIN, "--out", file];
+
+  it("puts both contracts on the chain and describes them in a file; payers wait for 7 days unless told otherwise", async () => {
+    const { status, output } = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...base());
+    expect(status, output).to.equal(0);
+    const made = JSON.parse(readFileSync(file, "utf8")) as Deployment;
+    const contract = AccountManager__factory.connect(made.contractAddress, provider);
+    expect(await contract.admin()).to.equal(ADMIN);
+    expect(await contract.payerDelaySeconds()).to.equal(7n * 86_400n);
+    expect(await contract.trustedForwarder()).to.equal(made.forwarderAddress);
+    expect(await contract.keyNamespace()).to.equal(made.keyNamespace);
+    expect((await provider.getTransactionReceipt(made.transactionHash))?.blockNumber).to.equal(made.blockNumber);
+    expect((await ERC2771Forwarder__factory.connect(made.forwarderAddress, provider).eip712Domain()).name).to.equal(
+      "Keywright Forwarder",
+    );
+    expect(output).to.contain(made.contractAddress).and.not.contain(DEVELOPMENT_DEPLOYER_KEY.slice(2));
+  });
+
+  it("takes a delay and a service's name of one's own", async () => {
+    const { status, output } = await deploy(
+      DEVELOPMENT_DEPLOYER_KEY,
+      ...base(),
+      "--payer-delay",
+      "3600",
+      "--service-name",
+      "Acme",
+    );
+    expect(status, output).to.equal(0);
+    const made = JSON.parse(readFileSync(file, "utf8")) as Deployment;
+    expect(await AccountManager__factory.connect(made.contractAddress, provider).payerDelaySeconds()).to.equal(3_600n);
+    expect((await ERC2771Forwarder__factory.connect(made.forwarderAddress, provider).eip712Domain()).name).to.equal(
+      "Acme Forwarder",
+    );
+  });
+
+  it("says what is wrong with an option, and deploys nothing", async () => {
+    rmSync(file, { force: true });
+    const before = await provider.getBlockNumber();
+    const wrong = [
+      [["--network", "base"], "usage: npm run deploy"],
+      [[...base(), "--admin", "0x12"], "--admin 0x12 is not an address"],
+      [[...base(), "--payer-delay", "a week"], "--payer-delay is a whole number of seconds"],
+      [[...base(), "--service-name", "two words"], "--service-name is a letter"],
+    ] as const;
+    for (const [args, sentence] of wrong) {
+      const { status, output } = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...args);
+      expect([status, output]).to.satisfy(
+        ([ended, said]: [number, string]) => ended === 1 && said.includes(sentence),
+        output,
+      );
+    }
+    expect([await provider.getBlockNumber(), existsSync(file)]).to.deep.equal([before, false]);
+  });
+
+  it("does not repeat a key that is none", async () => {
+    const { status, output } = await deploy("0xnot-a-key-but-secret", ...base());
+    expect([status, existsSync(file)]).to.deep.equal([1, false]);
+    expect(output).to.not.contain("not-a-key-but-secret");
+  });
+});

@@ -1,0 +1,40 @@
+/** Forward requests as an owner's wallet signs them for `POST /relay`. */
+import type { HDNodeWallet, Interface, Wallet } from "ethers";
+import { FORWARD_TYPES } from "../../protocol/forwardShape";
+import { IAccountManager__factory } from "../../typechain-types";
+import { members, type Api } from "./http";
+
+const ABI: Interface = IAccountManager__factory.createInterface();
+
+export type ForwardOverrides = Partial<Record<"from" | "to" | "value" | "gas" | "nonce" | "deadline" | "data", string>>;
+
+export const relayNonce = async (api: Api, { address }: { address: string }): Promise<string> =>
+  String(members(await api.get(`/relay_nonce?address=${address}`))["nonce"]);
+
+/** The body of `POST /relay`, with the signer's next nonce by default. */
+export async function signedForward(
+  api: Api,
+  wallet: HDNodeWallet | Wallet,
+  functionName: string,
+  args: unknown[],
+  overrides: ForwardOverrides = {},
+): Promise<Record<string, string>> {
+  const config = members(await api.get("/get_node_chain_config"));
+  const domain = {
+    name: "Keywright Forwarder",
+    version: "1",
+    chainId: config["chain_id"] as number,
+    verifyingContract: String(config["forwarder_address"]),
+  };
+  const unsigned = {
+    from: wallet.address,
+    to: String(config["contract_address"]),
+    value: "0",
+    gas: "800000",
+    nonce: overrides.nonce ?? (await relayNonce(api, wallet)),
+    deadline: String(Math.floor(Date.now() / 1000) + 600),
+    data: ABI.encodeFunctionData(functionName, args),
+    ...overrides,
+  };
+  return { ...unsigned, signature: await wallet.signTypedData(domain, { ...FORWARD_TYPES }, unsigned) };
+}
