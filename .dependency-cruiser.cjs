@@ -5,16 +5,36 @@ module.exports = {
   forbidden: [
     never("executor-without-relayer", { path: "^executor/" }, { path: "^relayer/" }, "rule 1"),
     never("relayer-without-executor", { path: "^relayer/" }, { path: "^executor/" }, "rule 1: they share protocol"),
-    never("ingress-stands-alone", { path: "^ingress/" }, { path: "^(relayer|executor|client|scripts)/" }, "rule 1: the end of TLS shares protocol only"),
-    never("guest-rooms-hold-no-keys", { path: "^executor/(sandbox|fetcher)/" }, { path: "^executor/(keys|ops)/" }, "rule 2"),
-    never("one-door-to-isolated-vm", { pathNot: "^executor/sandbox/isolate\\.ts$" }, { path: "node_modules/isolated-vm" }, "rule 3"),
+    never(
+      "ingress-stands-alone",
+      { path: "^ingress/" },
+      { path: "^(relayer|executor|client|scripts)/" },
+      "rule 1: the end of TLS shares protocol only",
+    ),
+    never(
+      "guest-rooms-hold-no-keys",
+      { path: "^executor/(sandbox|fetcher)/" },
+      { path: "^executor/(keys|ops)/" },
+      "rule 2",
+    ),
+    never(
+      "one-door-to-isolated-vm",
+      { pathNot: "^executor/sandbox/isolate\\.ts$" },
+      { path: "node_modules/isolated-vm" },
+      "rule 3",
+    ),
     never(
       "tee-library-in-its-room",
       { path: "^(relayer|protocol|executor)/", pathNot: "^executor/(keys|tee)/" },
       { path: "node_modules/@phala/dstack-sdk" },
       "rule 3",
     ),
-    never("root-key-in-its-room", { path: "^executor/(sandbox|fetcher|chain)/" }, { path: "^executor/keys/" }, "rule 3"),
+    never(
+      "root-key-in-its-room",
+      { path: "^executor/(sandbox|fetcher|chain)/" },
+      { path: "^executor/keys/" },
+      "rule 3",
+    ),
     never(
       "koa-at-the-face",
       { path: "^(relayer|executor|protocol|client)/", pathNot: "^relayer/(app\\.ts|routes/|middleware/)" },
@@ -25,10 +45,25 @@ module.exports = {
     never("chain-without-credits", { path: "^relayer/chain/" }, { path: "^relayer/credits/" }, "rule 5"),
     never("routes-without-store", { path: "^relayer/routes/" }, { path: "^relayer/store/" }, "rule 7"),
     never("nobody-imports-scripts", { path: "^(relayer|executor|protocol|client)/" }, { path: "^scripts/" }, "rule 7"),
-    never("protocol-is-the-ground", { path: "^protocol/" }, { path: "^(relayer|executor|client|scripts|test)/" }, "rule 8"),
-    never("client-stands-alone", { path: "^client/" }, { path: "^(relayer|executor)/" }, "the SDK shares protocol only"),
+    never(
+      "protocol-is-the-ground",
+      { path: "^protocol/" },
+      { path: "^(relayer|executor|client|scripts|test)/" },
+      "rule 8",
+    ),
+    never(
+      "client-stands-alone",
+      { path: "^client/" },
+      { path: "^(relayer|executor)/" },
+      "the SDK shares protocol only",
+    ),
     never("dashboard-over-the-sdk", { path: "^dashboard/" }, { path: "^(relayer|executor|scripts|test)/" }, "rule 9"),
-    never("dashboard-stands-alone", { path: "^(relayer|executor|protocol|client|scripts)/" }, { path: "^dashboard/" }, "rule 9"),
+    never(
+      "dashboard-stands-alone",
+      { path: "^(relayer|executor|protocol|client|scripts)/" },
+      { path: "^dashboard/" },
+      "rule 9",
+    ),
     never("no-circles", {}, { circular: true, viaOnly: { pathNot: "typechain-types" } }, "one hop out, one hop back"),
   ],
   options: {
@@ -36,6 +71,9 @@ module.exports = {
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
     exclude: { path: "^(dist|artifacts|cache|typechain-types)/" },
-    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["require", "node", "import", "types", "default"] },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["require", "node", "import", "types", "default"],
+    },
   },
 };

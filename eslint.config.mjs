@@ -1,7 +1,20 @@
 import tseslint from "typescript-eslint";
 
 export default tseslint.config(
-  { ignores: ["node_modules", "dist", "artifacts", "cache", "typechain-types", "examples", "policies", "client/standard", "coverage", "**/*.cjs"] },
+  {
+    ignores: [
+      "node_modules",
+      "dist",
+      "artifacts",
+      "cache",
+      "typechain-types",
+      "examples",
+      "policies",
+      "client/standard",
+      "coverage",
+      "**/*.cjs",
+    ],
+  },
   ...tseslint.configs.strict,
   {
     rules: {
@@ -9,7 +22,7 @@ export default tseslint.config(
       "@typescript-eslint/no-non-null-assertion": "error",
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
       "@typescript-eslint/consistent-type-imports": ["error", { fixStyle: "inline-type-imports" }],
-      "max-lines-per-function": ["error", { max: 70, skipBlankLines: true, skipComments: true }],
+      "max-lines-per-function": ["error", { max: 100, skipBlankLines: true, skipComments: true }],
       complexity: ["error", 14],
       eqeqeq: "error",
       "prefer-const": "error",
@@ -17,11 +30,14 @@ export default tseslint.config(
     },
   },
   {
-    // House rule 6: only config.ts reads the environment.
+    // Only config.ts reads the environment.
     files: ["relayer/**/*.ts", "executor/**/*.ts", "protocol/**/*.ts", "client/**/*.ts"],
     ignores: ["**/config.ts"],
     rules: {
-      "no-restricted-properties": ["error", { object: "process", property: "env", message: "Only config.ts reads the environment." }],
+      "no-restricted-properties": [
+        "error",
+        { object: "process", property: "env", message: "Only config.ts reads the environment." },
+      ],
       "no-console": "error",
     },
   },
@@ -31,9 +47,14 @@ export default tseslint.config(
     rules: { "@typescript-eslint/no-require-imports": "off" },
   },
   {
+    // What one command alone needs is read when it runs; the packages' bundler makes it lazy, too.
+    files: ["client/cli/{mcp,policy,run,verify}.ts", "client/project/build.ts"],
+    rules: { "@typescript-eslint/no-require-imports": "off" },
+  },
+  {
     // A component is a function whose length is mostly markup.
     files: ["dashboard/**/*.tsx"],
-    rules: { "max-lines-per-function": ["error", { max: 110, skipBlankLines: true, skipComments: true }] },
+    rules: { "max-lines-per-function": ["error", { max: 140, skipBlankLines: true, skipComments: true }] },
   },
   {
     // Describe blocks of tests are as long as their story.
