@@ -95,7 +95,7 @@ export class Runner {
     if (request.limitMs === undefined) permit({ key: runKeyOf(authorization.key) });
     const limits = limitsOfRun(this.parts.limits, request.limitMs ?? (await limitOf(rest)));
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
-    const code = await this.parts.code.load(source);
+    const code = await this.parts.code.load(source, authorization.decision.accountId);
     const used = new Set<PkpId>();
     const outcome = await this.#runCode({
       code,

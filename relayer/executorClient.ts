@@ -30,19 +30,22 @@ export interface Executor {
 
 export class ExecutorClient implements Executor {
   readonly #agent: Agent;
-  /** Of runs alone: each holds its connection until it ends, and no other call may wait for that. */
+  /**
+   * Of runs alone: each holds its connection until it ends, and no other call may wait for that. The executor bounds
+   * their number, by account; a bound here would let one account's runs hold back all others'.
+   */
   readonly #runs: Agent;
 
   constructor(socketPath: string, options: { connections?: number } = {}) {
     const config = {
       connect: { socketPath },
-      connections: options.connections ?? 256,
       headersTimeout: CALL_TIMEOUT_MS,
       bodyTimeout: CALL_TIMEOUT_MS,
       maxResponseSize: MAX_ANSWER_BYTES,
     };
-    this.#agent = new Agent(config);
-    this.#runs = new Agent(config);
+    const { connections = 256 } = options;
+    this.#agent = new Agent({ ...config, connections });
+    this.#runs = new Agent({ ...config, connections: null });
   }
 
   /**

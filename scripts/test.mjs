@@ -20,7 +20,8 @@ const mocha = [
 const BESIDE_BROWSER = "project|sdkInBrowser|sdkPackage|viewer";
 // Longest first, to shorten the total time.
 const plain = {
-  services: ["mocha", [...mocha, "test/!(contracts|executor|system)/**/*.test.ts"]],
+  relayer: ["mocha", [...mocha, "test/relayer/**/*.test.ts"]],
+  clients: ["mocha", [...mocha, "test/!(contracts|executor|relayer|system)/**/*.test.ts"]],
   executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
 };

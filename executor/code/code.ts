@@ -24,7 +24,16 @@ export interface NamedCode {
 /** `ignoreBOM` keeps a leading byte-order mark, so that decoding and encoding round-trip. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** Runs of one account that may wait for code from a gateway; further ones are refused. */
+const WAITING_PER_ACCOUNT = 16;
+/** The longest that code may take to arrive, over all gateways. */
+const FETCH_TIMEOUT_MS = 45_000;
+
 export class Code {
+  /** Runs that name the same code share one fetch. */
+  readonly #fetches = new Map<Cid, Promise<Buffer>>();
+  readonly #waiting = new Map<string, number>();
+
   constructor(
     private readonly cids: CidComputer,
     private readonly store: CodeStore,
@@ -53,10 +62,11 @@ export class Code {
 
   /**
    * The code of an authorised run as text. Unauthorised code is neither fetched nor stored.
-   * @throws KeywrightError `code_not_found`, `code_unavailable`, `code_too_large`.
+   * @throws KeywrightError `code_not_found`, `code_unavailable`, `code_too_large`, `queue_full` when too many runs of
+   * the account wait for code.
    */
-  async load({ cid, bytes, keptOnly = false }: CodeSource): Promise<string> {
-    const code = bytes ?? (await this.#kept(cid)) ?? (keptOnly ? notKept(cid) : await this.#fetched(cid));
+  async load({ cid, bytes, keptOnly = false }: CodeSource, account: string): Promise<string> {
+    const code = bytes ?? (await this.#kept(cid)) ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
     this.#requireSize(code.length);
     this.store.keep(cid, code).catch(() => undefined);
     return textOf(code);
@@ -69,8 +79,34 @@ export class Code {
     return undefined;
   }
 
+  async #waitFor(cid: Cid, account: string): Promise<Buffer> {
+    const waiting = this.#waiting.get(account) ?? 0;
+    if (waiting >= WAITING_PER_ACCOUNT) throw tooManyWait();
+    this.#waiting.set(account, waiting + 1);
+    try {
+      return await this.#fetchedOnce(cid);
+    } finally {
+      this.#leave(account);
+    }
+  }
+
+  #leave(account: string): void {
+    const left = (this.#waiting.get(account) ?? 1) - 1;
+    if (left === 0) this.#waiting.delete(account);
+    else this.#waiting.set(account, left);
+  }
+
+  #fetchedOnce(cid: Cid): Promise<Buffer> {
+    const running = this.#fetches.get(cid);
+    if (running !== undefined) return running;
+    const fetched = this.#fetched(cid).finally(() => this.#fetches.delete(cid));
+    this.#fetches.set(cid, fetched);
+    return fetched;
+  }
+
   async #fetched(cid: Cid): Promise<Buffer> {
-    const bytes = await this.fetcher.fetchCode(cid, this.maxBytes).catch((error: unknown) => {
+    const options = { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) };
+    const bytes = await this.fetcher.fetchCode(cid, this.maxBytes, options).catch((error: unknown) => {
       throw notFetched(cid, error);
     });
     if ((await this.cids.of(bytes)) !== cid) throw otherBytes("The bytes a gateway gave are not those of the CID.");
@@ -92,6 +128,15 @@ function requireCid(text: string): Cid {
 
 function otherBytes(detail: string): KeywrightError {
   return new KeywrightError("code_unavailable", detail, {}, { retryAfterSeconds: 5 });
+}
+
+function tooManyWait(): KeywrightError {
+  return new KeywrightError(
+    "queue_full",
+    `At most ${WAITING_PER_ACCOUNT} runs of an account wait for code at the same time.`,
+    {},
+    { retryAfterSeconds: 5 },
+  );
 }
 
 function notKept(cid: Cid): never {

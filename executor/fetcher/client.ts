@@ -159,8 +159,8 @@ class FetcherClient implements Fetcher {
     return (await this.#ask({ type: "module", url, maxBytes })).body;
   }
 
-  async fetchCode(cid: string, maxBytes: number): Promise<Buffer> {
-    return (await this.#ask({ type: "code", cid, maxBytes })).body;
+  async fetchCode(cid: string, maxBytes: number, options: { signal?: AbortSignal } = {}): Promise<Buffer> {
+    return (await this.#ask({ type: "code", cid, maxBytes }, undefined, options)).body;
   }
 
   async fetchJwks(url: string): Promise<string> {

@@ -16,6 +16,20 @@ export interface Endpoints {
   jwksUrls: readonly string[];
 }
 
+interface Get {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly method?: "GET" | "POST";
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What reading one file block by block has gathered so far. */
+interface Walk {
+  readonly parts: Buffer[];
+  blocks: number;
+  room: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 const TIMEOUT_MS = 15_000;
 const MAX_JWKS_BYTES = 262_144;
 /** Files of other tools may have blocks larger than a chunk; 2 MiB is the most that peers exchange. */
@@ -38,20 +52,23 @@ export class Sources {
   async jwks(url: string): Promise<string> {
     if (!this.endpoints.jwksUrls.includes(url))
       throw new FetchFailed("refused", "the key set is not of a configured identity provider");
-    return (await this.#get(url, MAX_JWKS_BYTES, { accept: "application/json" })).toString("utf8");
+    return (await this.#get(url, MAX_JWKS_BYTES, { headers: { accept: "application/json" } })).toString("utf8");
   }
 
   /**
    * The bytes of the first source that match the CID. A source with wrong bytes is skipped like one that does not
    * answer.
    */
-  async code(cid: string, maxBytes: number): Promise<Buffer> {
+  async code(cid: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer> {
     const { gateways, kuboRpcUrl } = this.endpoints;
-    const attempts = gateways.map((gateway) => () => this.#fromGateway(gateway, cid, maxBytes));
+    const attempts = gateways.map((gateway) => () => this.#fromGateway(gateway, cid, maxBytes, signal));
     if (kuboRpcUrl)
-      attempts.push(() => this.#get(`${trimmed(kuboRpcUrl)}/api/v0/cat?arg=${cid}`, maxBytes, {}, "POST"));
+      attempts.push(() =>
+        this.#get(`${trimmed(kuboRpcUrl)}/api/v0/cat?arg=${cid}`, maxBytes, { method: "POST", signal }),
+      );
     const problems: FetchFailed[] = [];
     for (const attempt of attempts) {
+      if (signal?.aborted) throw new FetchFailed("timed_out", "the sources took too long");
       try {
         const bytes = await attempt();
         if ((await cidOfCode(bytes)) === cid) return bytes;
@@ -70,19 +87,25 @@ export class Sources {
   }
 
   /** Fetches block by block, each verified by its hash. Also accepts a gateway that only returns whole files. */
-  async #fromGateway(gateway: string, cid: string, maxBytes: number): Promise<Buffer> {
-    const root = await this.#block(gateway, cid, maxBytes);
+  async #fromGateway(
+    gateway: string,
+    cid: string,
+    maxBytes: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Buffer> {
+    const root = await this.#block(gateway, cid, maxBytes, signal);
     if (!isBlockOf(root, cid)) return root;
     const parts: Buffer[] = [];
-    await this.#walk(gateway, root, { parts, blocks: 1, room: maxBytes });
+    await this.#walk(gateway, root, { parts, blocks: 1, room: maxBytes, signal });
     return Buffer.concat(parts);
   }
 
-  #block(gateway: string, cid: string, maxBytes: number): Promise<Buffer> {
-    return this.#get(`${trimmed(gateway)}/ipfs/${cid}?format=raw`, maxBytes, { accept: "application/vnd.ipld.raw" });
+  #block(gateway: string, cid: string, maxBytes: number, signal: AbortSignal | undefined): Promise<Buffer> {
+    const headers = { accept: "application/vnd.ipld.raw" };
+    return this.#get(`${trimmed(gateway)}/ipfs/${cid}?format=raw`, maxBytes, { headers, signal });
   }
 
-  async #walk(gateway: string, block: Buffer, state: { parts: Buffer[]; blocks: number; room: number }): Promise<void> {
+  async #walk(gateway: string, block: Buffer, state: Walk): Promise<void> {
     const { data, links } = await readNode(block);
     state.room -= data.length;
     if (state.room < 0) throw new FetchFailed("too_large", "the code is larger than code may be");
@@ -90,13 +113,13 @@ export class Sources {
     for (const cid of links) {
       if (++state.blocks > MAX_BLOCKS)
         throw new FetchFailed("too_large", "the code has more blocks than code may have");
-      const child = await this.#block(gateway, cid, MAX_BLOCK_BYTES);
+      const child = await this.#block(gateway, cid, MAX_BLOCK_BYTES, state.signal);
       if (!isBlockOf(child, cid)) throw new FetchFailed("failed", "a gateway answered with a block of another hash");
       await this.#walk(gateway, child, state);
     }
   }
 
-  async #get(url: string, maxBytes: number, headers: Record<string, string> = {}, method = "GET"): Promise<Buffer> {
+  async #get(url: string, maxBytes: number, { headers = {}, method = "GET", signal }: Get = {}): Promise<Buffer> {
     const request = {
       url,
       method,
@@ -105,7 +128,7 @@ export class Sources {
       timeoutMs: TIMEOUT_MS,
       maxBytes,
     };
-    const { response, body } = await exchange(request, Buffer.alloc(0), this.rules);
+    const { response, body } = await exchange(request, Buffer.alloc(0), this.rules, signal);
     if (response.status === 404 || response.status === 410)
       throw new FetchFailed("not_found", `${new URL(url).host} does not have it`);
     if (response.status !== 200) throw new FetchFailed("failed", `${new URL(url).host} answered ${response.status}`);

@@ -54,7 +54,7 @@ export interface Fetcher {
   /**
    * Code by CIDv0 from the gateways or the Kubo RPC. The fetcher verifies the CID, and the keyholder verifies it again.
    */
-  fetchCode(cid: string, maxBytes: number): Promise<Buffer>;
+  fetchCode(cid: string, maxBytes: number, options?: { signal?: AbortSignal }): Promise<Buffer>;
   /** The JSON text of a key set, at most 256 KiB. Only configured URLs are fetched. */
   fetchJwks(url: string): Promise<string>;
   close(): Promise<void>;

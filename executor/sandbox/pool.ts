@@ -251,7 +251,7 @@ class Pool implements SandboxPool {
       return this.#fillBlanks();
     }
     this.#idle.push(worker);
-    this.#makeRoom();
+    this.#makeRoom(0);
   }
 
   #isUsedUp(worker: Worker): boolean {
@@ -271,10 +271,16 @@ class Pool implements SandboxPool {
     }
   }
 
-  /** Ends the longest idle children while there are too many. */
-  #makeRoom(): void {
-    for (let excess = this.#workers.size - this.#maxChildren; excess > 0; excess--)
-      this.#idle.shift()?.kill("made room");
+  /** Ends the longest idle children until there is room for so many more; the children that are ending. */
+  #makeRoom(more: number): Worker[] {
+    const ending = [...this.#workers].filter((worker) => !worker.isAlive);
+    for (let excess = this.#workers.size - ending.length + more - this.#maxChildren; excess > 0; excess--) {
+      const idle = this.#idle.shift();
+      if (idle === undefined) break;
+      idle.kill("made room");
+      ending.push(idle);
+    }
+    return ending;
   }
 
   #sweep(): void {
@@ -296,7 +302,13 @@ class Pool implements SandboxPool {
   }
 
   async #startWorker(options: { unfenced?: boolean } = {}): Promise<Worker> {
-    this.#makeRoom();
+    while (this.#workers.size >= this.#maxChildren) {
+      const ending = this.#makeRoom(1);
+      if (ending.length === 0) break;
+      // A killed child has its memory until it has exited.
+      await Promise.race(ending.map((worker) => worker.exited));
+    }
+    if (this.#isClosing) throw new PoolClosed();
     const uid = this.#freeUids.pop() ?? this.options.firstUid ?? DEFAULT_FIRST_UID;
     const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid, ...options }, this.options.logger);
     this.#workers.add(worker);

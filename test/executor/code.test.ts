@@ -16,6 +16,7 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Cid } from "../../protocol/ids";
 
 const MAX_BYTES = 1_000;
+const ACCOUNT = "an account";
 const text = (name: string, bytes = 100): Buffer => Buffer.from(`// ${name} `.padEnd(bytes, "x"));
 
 describe("code by CID", () => {
@@ -47,10 +48,10 @@ describe("code by CID", () => {
     const cid = await cidOfCode(bytes);
     gateway = () => Promise.resolve(bytes);
     const { code } = await open();
-    expect(await code.load({ cid })).to.equal(bytes.toString());
+    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
     await sleep(50);
-    expect(await code.load({ cid })).to.equal(bytes.toString());
-    expect(await (await open()).code.load({ cid })).to.equal(bytes.toString());
+    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
+    expect(await (await open()).code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(1);
   });
 
@@ -58,8 +59,8 @@ describe("code by CID", () => {
     const bytes = text("brought along");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
-    await code.load({ cid, bytes });
-    expect(await code.load({ cid })).to.equal(bytes.toString());
+    await code.load({ cid, bytes }, ACCOUNT);
+    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
     expect(fetches).to.equal(0);
   });
 
@@ -68,26 +69,55 @@ describe("code by CID", () => {
     gateway = () => Promise.resolve(bytes);
     const { code } = await open();
     const source = await code.identify({ cid: await cidOfCode(bytes), keptOnly: true });
-    expect(await codeOf(code.load(source))).to.equal("code_not_found");
+    expect(await codeOf(code.load(source, ACCOUNT))).to.equal("code_not_found");
     expect(fetches).to.equal(0);
-    await code.load({ cid: source.cid, bytes });
-    expect(await code.load(source)).to.equal(bytes.toString());
+    await code.load({ cid: source.cid, bytes }, ACCOUNT);
+    expect(await code.load(source, ACCOUNT)).to.equal(bytes.toString());
   });
 
   it("is hashed again when it comes with its CID", async () => {
     const { code } = await open();
     const cid = await cidOfCode("right");
-    expect(await code.load(await code.identify({ cid, code: "right" }))).to.equal("right");
+    expect(await code.load(await code.identify({ cid, code: "right" }), ACCOUNT)).to.equal("right");
     expect(await codeOf(code.identify({ cid, code: "wrong" }))).to.equal("code_unavailable");
     expect(await codeOf(code.identify({}))).to.equal("invalid_value");
     expect(await codeOf(code.identify({ cid: "nonsense", code: "right" }))).to.equal("invalid_cid");
+  });
+
+  it("is fetched once for all runs that wait for it", async () => {
+    const bytes = text("wanted by many");
+    const cid = await cidOfCode(bytes);
+    gateway = () => sleep(20).then(() => bytes);
+    const { code } = await open();
+    const loaded = await Promise.all(Array.from({ length: 5 }, () => code.load({ cid }, ACCOUNT)));
+    expect(new Set(loaded)).to.deep.equal(new Set([bytes.toString()]));
+    expect(fetches).to.equal(1);
+  });
+
+  it("is waited for by so many runs of one account, whatever hangs, and by another account's all the same", async () => {
+    const bytes = text("published");
+    const published = await cidOfCode(bytes);
+    const hanging = await Promise.all(Array.from({ length: 20 }, (_, index) => cidOfCode(text(`hangs ${index}`))));
+    let give: (bytes: Buffer) => void = () => undefined;
+    const never = new Promise<Buffer>((resolve) => (give = resolve));
+    gateway = (cid) => (cid === published ? Promise.resolve(bytes) : never);
+    const { code } = await open();
+    const codes: string[] = [];
+    const loads = hanging.map((cid) => codeOf(code.load({ cid }, ACCOUNT)).then((end) => codes.push(end)));
+    await sleep(50);
+    expect(codes).to.deep.equal(Array(4).fill("queue_full"));
+    expect(await codeOf(code.load({ cid: published }, ACCOUNT))).to.equal("queue_full");
+    expect(await code.load({ cid: published }, "another account")).to.equal(bytes.toString());
+    give(text("too late and wrong"));
+    await Promise.all(loads);
+    expect(await code.load({ cid: published }, ACCOUNT)).to.equal(bytes.toString());
   });
 
   it("is refused when a gateway gives other bytes", async () => {
     gateway = () => Promise.resolve(text("other bytes"));
     const { code, store } = await open();
     const cid = await cidOfCode(text("wanted"));
-    expect(await codeOf(code.load({ cid }))).to.equal("code_unavailable");
+    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_unavailable");
     expect(store.has(cid)).to.equal(false);
   });
 
@@ -95,25 +125,25 @@ describe("code by CID", () => {
     const bytes = text("original");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
-    await code.load({ cid, bytes });
+    await code.load({ cid, bytes }, ACCOUNT);
     await sleep(50);
     writeFileSync(join(folder, cid), text("tampered"));
-    expect(await codeOf(code.load({ cid }))).to.equal("code_not_found");
+    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_not_found");
     gateway = () => Promise.resolve(bytes);
-    expect(await code.load({ cid })).to.equal(bytes.toString());
+    expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
   });
 
   it("says whether it was not found, too large, not text, or not to be had at the moment", async () => {
     const { code } = await open();
     const cid = await cidOfCode(text("wanted"));
-    expect(await codeOf(code.load({ cid }))).to.equal("code_not_found");
+    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_not_found");
     gateway = () => Promise.reject(new FetchFailed("timed_out", "slow"));
-    expect(await codeOf(code.load({ cid }))).to.equal("code_unavailable");
+    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_unavailable");
     gateway = () => Promise.reject(new FetchFailed("too_large", "large"));
-    expect(await codeOf(code.load({ cid }))).to.equal("code_too_large");
+    expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_too_large");
     const noText = Buffer.from([0xff, 0xfe, 0x00]);
     gateway = () => Promise.resolve(noText);
-    expect(await codeOf(code.load({ cid: await cidOfCode(noText) }))).to.equal("code_not_found");
+    expect(await codeOf(code.load({ cid: await cidOfCode(noText) }, ACCOUNT))).to.equal("code_not_found");
   });
 
   it("may have exactly the greatest size and not one byte more", async () => {
