@@ -138,6 +138,7 @@ const channel = new Socket({ fd: CHANNEL, readable: true, writable: true });
 // The keyholder is gone. SIGKILL, because an orderly exit would wait for a guest that loops.
 channel.on("close", () => process.kill(process.pid, "SIGKILL"));
 channel.on("error", () => process.kill(process.pid, "SIGKILL"));
+new Guest(Number(process.argv[2]), undefined).warmUp();
 spare = new Guest(Number(process.argv[2]), undefined);
 becomeUser(Number(process.argv[3]));
 readFrames(channel, onFrame, () => process.exit(1));

@@ -33,14 +33,16 @@ export interface GuestRun {
   wallMs: number;
 }
 
+/** An action that uses what most actions use. */
+const WARM_UP = `async () => void (console.log(""), Actions.signMessage({ pkpId: "", message: "" }))`;
 const MAX_TEXT = 8_192;
 const MAX_RANDOM_BYTES = 65_536;
 /** Code up to this many characters compiles faster than a switch to another thread takes. */
 const QUICK_TO_COMPILE = 32_768;
 
 /**
- * A script of the executor, with V8's compiled form cached after the first use. Never for guest code: V8 trusts cached
- * data like machine code.
+ * A script of the executor, with V8's compiled form cached. Never for guest code: V8 trusts cached data like machine
+ * code.
  */
 class OwnScript {
   readonly #source: string;
@@ -51,16 +53,22 @@ class OwnScript {
   }
 
   run(isolate: ivm.Isolate, context: ivm.Context): ivm.Reference {
-    const script = isolate.compileScriptSync(this.#source, {
-      cachedData: this.#cachedData,
-      produceCachedData: !this.#cachedData,
-      filename: "keywright:own",
-    });
-    this.#cachedData ??= (script as { cachedData?: ivm.ExternalCopy<ArrayBuffer> }).cachedData;
+    const script = isolate.compileScriptSync(this.#source, { ...ORIGIN, cachedData: this.#cachedData });
     return script.runSync(context, { reference: true }) as ivm.Reference;
+  }
+
+  /**
+   * Caches the script with all functions that have been called in this isolate: compiling it once more finds them
+   * compiled. Only before guest code runs there.
+   */
+  cache(isolate: ivm.Isolate): void {
+    if (this.#cachedData !== undefined) return;
+    const script = isolate.compileScriptSync(this.#source, { ...ORIGIN, produceCachedData: true });
+    this.#cachedData = (script as { cachedData?: ivm.ExternalCopy<ArrayBuffer> }).cachedData;
   }
 }
 
+const ORIGIN = { filename: "keywright:own" };
 type OwnScriptName = "prelude" | EthersVersion;
 /** Read when the child starts: its later user may not be able to read the files. */
 const ownScripts: Record<OwnScriptName, OwnScript> = {
@@ -96,6 +104,7 @@ export class Guest {
 
   #loadLibrary(name: EthersVersion): void {
     const library = ownScripts[name].run(this.#isolate, this.#context);
+    ownScripts[name].cache(this.#isolate);
     const define =
       "Object.defineProperty(globalThis, 'ethers', { value: $0, writable: false, enumerable: false, configurable: true })";
     this.#context.evalClosureSync(define, [library.derefInto({ release: true })]);
@@ -120,12 +129,14 @@ export class Guest {
     // Second time limit: also stops what `timeout` does not cover, such as code after an await.
     this.#startTimer(job.wallMs, () => this.#finish(timedOut()));
     try {
-      // Trusted and short: faster on this thread than a switch to another.
+      // On this thread, which is faster than a switch to another and back. If the engine's own time limit fails, the
+      // keyholder's ends this process.
       this.#deliverReference.applySync(undefined, ["begin", 0, JSON.stringify(job.setting)], { timeout: this.#left() });
       const { main, topLevel } = job.analysis.isModule
         ? await this.#evaluateModule(job)
         : await this.#evaluateScript(job);
-      await this.#deliver("finish", 0, main?.derefInto({ release: true }), topLevel?.derefInto({ release: true }));
+      const ends = [main?.derefInto({ release: true }), topLevel?.derefInto({ release: true })];
+      this.#deliverReference.applySync(undefined, ["finish", 0, ...ends], { timeout: this.#left() });
     } catch (error) {
       this.#finish(this.#failureOf(error));
     }
@@ -140,6 +151,16 @@ export class Guest {
       text,
       body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true }),
     ).catch((error: unknown) => this.#finish(this.#failureOf(error)));
+  }
+
+  /** Calls what every run calls, so that later isolates find it compiled; this one serves no run afterwards. */
+  warmUp(): void {
+    const setting: Setting = { params: {}, imports: [], paramsAsGlobals: [], responseBytes: 64, logsBytes: 64 };
+    const main = this.#isolate.compileScriptSync(WARM_UP, ORIGIN).runSync(this.#context, { reference: true });
+    this.#deliverReference.applySync(undefined, ["begin", 0, JSON.stringify(setting)]);
+    this.#deliverReference.applySync(undefined, ["finish", 0, (main as ivm.Reference).derefInto({ release: true })]);
+    ownScripts.prelude.cache(this.#isolate);
+    this.dispose();
   }
 
   dispose(): void {
@@ -159,7 +180,7 @@ export class Guest {
         ? this.#isolate.compileScriptSync(source, options)
         : await this.#isolate.compileScript(source, options);
     this.#isRunning = true;
-    const value = (await script.run(this.#context, { reference: true, timeout: this.#left() })) as ivm.Reference;
+    const value = script.runSync(this.#context, { reference: true, timeout: this.#left() }) as ivm.Reference;
     return hasMain ? { main: value } : { topLevel: value };
   }
 

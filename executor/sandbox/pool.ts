@@ -94,6 +94,8 @@ class Pool implements SandboxPool {
   readonly #sessions = new Map<RunSession, Worker>();
   #level: SandboxLevel = { level: "none", missing: ["the sandbox has not been tested"] };
   #isClosing = false;
+  /** The pool closes and no run may start any more. */
+  #isDrained = false;
   #nextRun = 1;
   #counts = { runs: 0, crashes: 0 };
   readonly #sweeper: NodeJS.Timeout;
@@ -164,6 +166,7 @@ class Pool implements SandboxPool {
     clearInterval(this.#sweeper);
     clearInterval(this.#memoryWatch);
     if (this.#queue.running + this.#queue.waiting > 0 && drainMs > 0) await this.#untilIdle(drainMs);
+    this.#isDrained = true;
     for (const { reject } of this.#queue.drain()) reject(new PoolClosed());
     for (const session of this.#sessions.keys()) session.abandon("the service is shutting down");
     const ends = [...this.#workers].map((worker) => worker.exited);
@@ -308,7 +311,7 @@ class Pool implements SandboxPool {
       // A killed child has its memory until it has exited.
       await Promise.race(ending.map((worker) => worker.exited));
     }
-    if (this.#isClosing) throw new PoolClosed();
+    if (this.#isDrained) throw new PoolClosed();
     const uid = this.#freeUids.pop() ?? this.options.firstUid ?? DEFAULT_FIRST_UID;
     const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid, ...options }, this.options.logger);
     this.#workers.add(worker);
