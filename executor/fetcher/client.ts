@@ -123,11 +123,11 @@ class FetcherClient implements Fetcher {
     readFrames(
       channel,
       (frame) => this.#onFrame(frame),
-      () => child.kill("SIGKILL"),
+      () => confined.kill(),
     );
     const ready = new Promise<string[]>((resolve) => (this.#onReady = resolve));
     this.#write({ type: "configure", configuration: this.#configuration() });
-    const timer = setTimeout(() => child.kill("SIGKILL"), READY_MS);
+    const timer = setTimeout(() => confined.kill(), READY_MS);
     const missing = await Promise.race([ready, ended]).finally(() => clearTimeout(timer));
     this.#lowerScore();
     return missing;
@@ -172,7 +172,7 @@ class FetcherClient implements Fetcher {
     const child = this.#confined?.process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const closed = new Promise((resolve) => child.once("close", resolve));
-    child.kill("SIGKILL");
+    this.#confined?.kill();
     // Killing the wrapper may leave a program that is still starting; closing its channel ends it.
     this.#channel?.destroy();
     await closed;
@@ -220,7 +220,7 @@ class FetcherClient implements Fetcher {
 
   #onFrame({ header, payload }: Frame): void {
     const parsed = fromFetcherSchema.safeParse(header);
-    if (!parsed.success) return void this.#confined?.process.kill("SIGKILL");
+    if (!parsed.success) return void this.#confined?.kill();
     this.#onMessage(parsed.data, payload);
   }
 

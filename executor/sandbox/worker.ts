@@ -113,7 +113,7 @@ export class Worker {
   kill(reason: string): void {
     if (!this.isAlive) return;
     this.#killedFor = reason;
-    this.#confined.process.kill("SIGKILL");
+    this.#confined.kill();
     // Killing the wrapper may leave a program that is still starting; closing its channel ends it.
     this.#channel.destroy();
   }

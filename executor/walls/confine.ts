@@ -27,6 +27,8 @@ export interface Confined {
   readonly channel: Duplex;
   /** The process id of the program itself, not of its wrapper; undefined before it runs. */
   programId(): number | undefined;
+  /** Ends the program and its wrappers with SIGKILL, also while they start. */
+  kill(): void;
 }
 
 const LIMITS = ["prlimit", "--core=0:0", "--fsize=0:0", "--nofile=1024:1024"];
@@ -87,6 +89,7 @@ function startInBubblewrap(node: string[], walls: Walls, stdout: "ignore" | "pip
     cwd: "/",
     env: { TZ: "UTC" },
     stdio: ["ignore", stdout, "pipe", "pipe", "pipe", "pipe"],
+    detached: true,
   });
   const filter = wrapper.stdio[4] as Writable;
   // A wrapper that failed to start does not read the filter; its exit reports the reason.
@@ -96,7 +99,25 @@ function startInBubblewrap(node: string[], walls: Walls, stdout: "ignore" | "pip
   ((wrapper.stdio as readonly unknown[])[5] as Readable)
     .setEncoding("utf8")
     .on("data", (text: string) => (status += text));
-  return { process: wrapper, channel: wrapper.stdio[3] as Duplex, programId: () => programBelow(status) };
+  return {
+    process: wrapper,
+    channel: wrapper.stdio[3] as Duplex,
+    programId: () => programBelow(status),
+    kill: () => killGroup(wrapper),
+  };
+}
+
+/**
+ * bubblewrap's second process waits for the first one without end if that is killed early. Until it makes a session of
+ * its own, which is after it has asked to end with the first, it is in the group that `detached` gave the first.
+ */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // All have exited.
+  }
 }
 
 /** bubblewrap reports the id of the first process in the namespace; the program is its only child. */
@@ -115,7 +136,12 @@ function startInWrappers(node: string[], walls: Walls, stdout: "ignore" | "pipe"
   const wrappers = [...(walls.withoutNetwork ? usable(network) : []), ...usable(privileges), ...usable(limits(walls))];
   const [command = "", ...args] = [...wrappers, ...node];
   const program = spawn(command, args, { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", stdout, "pipe", "pipe"] });
-  return { process: program, channel: program.stdio[3] as Duplex, programId: () => program.pid };
+  return {
+    process: program,
+    channel: program.stdio[3] as Duplex,
+    programId: () => program.pid,
+    kill: () => void program.kill("SIGKILL"),
+  };
 }
 
 const tried = new Map<string, boolean>();

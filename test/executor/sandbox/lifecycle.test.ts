@@ -1,8 +1,10 @@
 import { expect } from "chai";
 import { execFileSync, spawn } from "node:child_process";
 import { join } from "node:path";
+import { DEFAULT_FIRST_UID } from "../../../executor/sandbox/launch";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import type { SandboxPool } from "../../../executor/sandbox/types";
+import { Worker } from "../../../executor/sandbox/worker";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { childrenOf } from "../../support/children";
 import { count } from "../../support/counts";
@@ -65,6 +67,19 @@ describe("the life of children", function () {
     await here({ limits: { wallMs: 100 } }, "for (;;);");
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect((await pids()).filter((pid) => before.includes(pid)).length).to.be.below(before.length);
+  });
+
+  it("is gone at once when it is ended while it starts, at whatever moment", async () => {
+    await start();
+    const starts = count(40, 400);
+    for (let i = 0; i < starts; i++) {
+      const child = new Worker({ heapMiB: RUN_LIMITS.heapMiB, uid: DEFAULT_FIRST_UID + 90 }, silent);
+      child.ready().catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, i % 20));
+      child.kill("the test ends it");
+      const end = await Promise.race([child.exited.then(() => "exited"), new Promise((r) => setTimeout(r, 5_000))]);
+      expect(end, `ended ${i % 20} ms after its start`).to.equal("exited");
+    }
   });
 
   it("many keys never make more children than the pool may have", async () => {
