@@ -8,7 +8,7 @@ import { Dialog } from "../parts/Dialog";
 import { Facts, Id, Notice, Spinner } from "../parts/bits";
 import { wordsOf } from "../parts/failures";
 import { useMessages } from "../parts/Messages";
-import { explorerOf } from "../parts/explorer";
+import { Address, Transaction } from "../parts/explorer";
 import type { WalletSession } from "../session/types";
 import type { Change, Outcome, Prepared } from "./change";
 import { sendingOf } from "./sending";
@@ -58,7 +58,7 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
         />
       )}
       {phase.at === "wallet" && <Spinner label={`Waiting for ${session.wallet.name}`} />}
-      {phase.at === "chain" && <OnItsWay hash={phase.hash} chainId={session.config.chain_id} />}
+      {phase.at === "chain" && <OnItsWay hash={phase.hash} chain={session.config} />}
     </Dialog>
   );
 }
@@ -174,29 +174,18 @@ function Summary({ session, change, functionName }: SummaryProps): ReactNode {
         ...(functionName === undefined ? [] : [["Function", <code key="f">{functionName}</code>] as const]),
         ...change.words,
         ["Account", account.name === "" ? <Id key="a" value={account.id} what="account id" /> : account.name],
-        [
-          "Sent to",
-          <Id
-            key="c"
-            value={owner.contractAddress}
-            what="contract"
-            href={explorerOf(config, "address", owner.contractAddress)}
-          />,
-        ],
-        [
-          "Sent from",
-          <Id key="o" value={owner.owner} what="owner" href={explorerOf(config, "address", owner.owner)} />,
-        ],
+        ["Sent to", <Address key="c" value={owner.contractAddress} what="contract" chain={config} />],
+        ["Sent from", <Address key="o" value={owner.owner} what="owner" chain={config} />],
       ]}
     />
   );
 }
 
-function OnItsWay({ hash, chainId }: { readonly hash: string; readonly chainId: number }): ReactNode {
+function OnItsWay({ hash, chain }: { readonly hash: string; readonly chain: WalletSession["config"] }): ReactNode {
   return (
     <div className="stack-s">
       <Spinner label="Sent. Waiting for a block" />
-      <Id value={hash} what="transaction" href={explorerOf({ chain_id: chainId }, "tx", hash)} />
+      <Transaction hash={hash} chain={chain} />
     </div>
   );
 }

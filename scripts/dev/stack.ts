@@ -51,6 +51,8 @@ export interface StackOptions {
   readonly payerCount?: number;
   /** Environment for relayer and executor on top of the development defaults. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Of the local chain, which then passes for that network. */
+  readonly chainId?: bigint;
   /** More arguments for the chain, e.g. a block time. */
   readonly chainArgs?: readonly string[];
   /** Puts a fault proxy between the services and the chain: maps the chain's URL to the one the services use. */
@@ -166,7 +168,12 @@ async function startSurroundings(
 ): Promise<Surroundings> {
   const progress = options.onProgress ?? (() => undefined);
   const state = options.dataDir === undefined ? {} : { stateFile: join(dataDir, "chain.json") };
-  const chain = await startChain({ port: ports.chain, extraArgs: options.chainArgs ?? TICKING, ...state });
+  const chain = await startChain({
+    port: ports.chain,
+    chainId: chainIdOf(options),
+    extraArgs: options.chainArgs ?? TICKING,
+    ...state,
+  });
   teardown.add(() => chain.process.stop());
   progress(`chain     ${chain.rpcUrl}`);
 
@@ -207,7 +214,7 @@ function serviceEnvironments(
     ...basicEnvironment(),
     NODE_ENV: "development",
     RPC_URLS: options.servicesRpcUrl?.(facts.rpcUrl) ?? facts.rpcUrl,
-    CHAIN_ID: String(DEVELOPMENT_CHAIN_ID),
+    CHAIN_ID: String(chainIdOf(options)),
     CONTRACT_ADDRESS: facts.deployment.contractAddress,
     EXECUTOR_SOCKET: facts.executorSocket,
   };
@@ -236,6 +243,7 @@ function serviceEnvironments(
   };
 }
 
+const chainIdOf = (options: StackOptions): bigint => options.chainId ?? DEVELOPMENT_CHAIN_ID;
 const payerCountOf = (options: StackOptions): number => options.payerCount ?? 4;
 
 /** How often a killed executor (by its watchdog, or out of memory) is restarted, as by a container's restart policy. */

@@ -5,7 +5,7 @@ import { renameAccount } from "../../changes/operations";
 import { Button } from "../../parts/Button";
 import { FormDialog } from "../../parts/Dialog";
 import { Badge, Facts, Id, Notice, PageHead } from "../../parts/bits";
-import { explorerOf } from "../../parts/explorer";
+import { Address } from "../../parts/explorer";
 import { StringsFields, type Strings } from "../../parts/Field";
 import { useSession } from "../../session/context";
 import type { Account as AccountItem } from "../../session/types";
@@ -70,19 +70,8 @@ function AccountFacts({ account }: { readonly account: AccountItem }): ReactNode
           ["Description", account.description || "–"],
           ["Mode", <Badge key="m">{account.managed ? "API mode" : "ChainSecured"}</Badge>],
           ["Account id", <Id key="i" value={account.id} what="account id" />],
-          [
-            "Owner",
-            <Id key="o" whole value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />,
-          ],
-          [
-            "Contract",
-            <Id
-              key="c"
-              value={config.contract_address}
-              what="contract"
-              href={explorerOf(config, "address", config.contract_address)}
-            />,
-          ],
+          ["Owner", <Address key="o" whole value={account.owner} what="owner" chain={config} />],
+          ["Contract", <Address key="c" value={config.contract_address} what="contract" chain={config} />],
         ]}
       />
     </section>

@@ -1,7 +1,8 @@
 import { useState, type ReactNode } from "react";
 import type { ChainConfig, Connection, FoundWallet, KeySession } from "../../session/types";
 import { FormDialog, Dialog } from "../../parts/Dialog";
-import { Id, Notice } from "../../parts/bits";
+import { Notice } from "../../parts/bits";
+import { Address } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { Check } from "../../parts/Field";
 import { useWallets, walletTools } from "../../session/foundWallets";
@@ -80,7 +81,7 @@ function Confirm({ session, connection, onClose }: ConfirmProps): ReactNode {
       onSubmit={async () => begin(await convert(session, connection, session.config))}
     >
       <Notice>
-        The account will belong to <Id whole value={connection.address} what="new owner" />
+        The account will belong to <Address whole value={connection.address} what="new owner" chain={session.config} />
       </Notice>
       <Ends managed />
       <Check label="I understand that this cannot be undone" checked={understood} onChange={setUnderstood} />

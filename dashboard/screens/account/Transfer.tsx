@@ -5,13 +5,15 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { transferOwnership } from "../../changes/operations";
 import { FormDialog } from "../../parts/Dialog";
 import { Notice } from "../../parts/bits";
+import { Address } from "../../parts/explorer";
 import { Check, TextField } from "../../parts/Field";
-import { useSessions } from "../../session/context";
+import { useSession, useSessions } from "../../session/context";
 
 /** The address is checked, shown in full and confirmed before anything is sent: a wrong one is final. */
 export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNode {
   const { perform } = useChanges();
   const { end } = useSessions();
+  const { config } = useSession();
   const { data: account } = useAccount();
   const [address, setAddress] = useState("");
   const [ending, setEnding] = useState("");
@@ -45,7 +47,8 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
       {address !== "" && problem !== undefined && <Notice kind="bad">{problem}</Notice>}
       {problem === undefined && address !== "" && (
         <Notice>
-          The account will belong to <span className="code anywhere">{getAddress(address.trim())}</span>
+          The account will belong to{" "}
+          <Address whole value={getAddress(address.trim())} what="new owner" chain={config} />
         </Notice>
       )}
       <TextField

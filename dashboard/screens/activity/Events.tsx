@@ -1,11 +1,12 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { useSigned, type Records } from "../../app/queries";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Id, Notice, Spinner } from "../../parts/bits";
-import { explorerOf } from "../../parts/explorer";
+import { Empty, Notice, Spinner } from "../../parts/bits";
+import { Transaction } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
 import { useSession } from "../../session/context";
+import type { ChainConfig } from "../../session/types";
 import { eventDetails, eventName, type ContractEvent } from "./eventWords";
 import { useNames, type Names } from "./names";
 
@@ -16,7 +17,7 @@ export function Events(): ReactNode {
   const names = useMemo(() => [...new Set(data.map((event) => event.name))].sort(), [data]);
   const shown = useMemo(() => (name === "" ? data : data.filter((event) => event.name === name)), [data, name]);
   const told = useNames();
-  const columns = useMemo(() => columnsOf(config.chain_id, told), [config.chain_id, told]);
+  const columns = useMemo(() => columnsOf(config, told), [config, told]);
   return (
     <section className="stack" aria-label="Events">
       <div className="filters">
@@ -66,7 +67,7 @@ async function everyEvent(client: Pick<Records, "events">): Promise<readonly Con
   return all.reverse();
 }
 
-const columnsOf = (chainId: number, names: Names): readonly Column<ContractEvent>[] => [
+const columnsOf = (chain: ChainConfig, names: Names): readonly Column<ContractEvent>[] => [
   {
     title: "Event",
     width: "minmax(10rem, 1fr)",
@@ -90,8 +91,6 @@ const columnsOf = (chainId: number, names: Names): readonly Column<ContractEvent
   {
     title: "Transaction",
     width: "11rem",
-    cell: ({ transaction_hash: hash }) => (
-      <Id value={hash} what="transaction" href={explorerOf({ chain_id: chainId }, "tx", hash)} />
-    ),
+    cell: ({ transaction_hash: hash }) => <Transaction hash={hash} chain={chain} />,
   },
 ];

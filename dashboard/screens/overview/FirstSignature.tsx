@@ -3,7 +3,9 @@ import { useState, type ReactNode } from "react";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { Id, Notice } from "../../parts/bits";
+import { Address } from "../../parts/explorer";
 import { Icon } from "../../parts/icons";
+import { useSession } from "../../session/context";
 import { AddAction } from "../actions/AddAction";
 import { GroupForm } from "../groups/GroupForm";
 import { CreatePkp } from "../pkps/CreatePkp";
@@ -118,6 +120,7 @@ export function FirstSignature({
 }
 
 function SignedNotice({ signed, expected }: { readonly signed: Signed; readonly expected: string }): ReactNode {
+  const { config } = useSession();
   const isOurs = signed.signer === expected;
   return (
     <Notice kind={isOurs ? "good" : "bad"}>
@@ -125,7 +128,7 @@ function SignedNotice({ signed, expected }: { readonly signed: Signed; readonly 
         <strong>{isOurs ? "Your PKP signed." : "The signature is not the PKP's."}</strong>
         <span>
           This browser recovered the signer of “{MESSAGE}” from the signature:{" "}
-          <Id value={signed.signer} what="signer" />
+          <Address value={signed.signer} what="signer" chain={config} />
         </span>
         <span className="row">
           Signature <Id value={signed.signature} what="signature" />

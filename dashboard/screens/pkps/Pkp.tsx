@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import { useAccount, useAllMembers, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/bits";
-import { explorerOf } from "../../parts/explorer";
+import { Address } from "../../parts/explorer";
 import { short } from "../../parts/text";
 import { useSession } from "../../session/context";
 import { RevokeKey } from "../usageKeys/RevokeKey";
@@ -38,10 +38,7 @@ export function Pkp(): ReactNode {
       <section className="card">
         <Facts
           items={[
-            [
-              "Address",
-              <Id key="a" whole value={address} what="address" href={explorerOf(config, "address", address)} />,
-            ],
+            ["Address", <Address key="a" whole value={address} what="address" chain={config} />],
             ["Number", pkp.id],
             ["Listed in", <ListedIn key="l" address={address} />],
             ["Derivation path", <Id key="d" value={pkp.derivation_path} what="derivation path" />],

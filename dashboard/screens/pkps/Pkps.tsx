@@ -3,17 +3,18 @@ import { useMemo, useState, type ReactNode } from "react";
 import { usePkps, type Pkp } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/bits";
-import { explorerOf } from "../../parts/explorer";
+import { Empty, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Address } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { useSession } from "../../session/context";
+import type { ChainConfig } from "../../session/types";
 import { CreatePkp } from "./CreatePkp";
 
 export function Pkps(): ReactNode {
   const { config } = useSession();
   const { items, total, isLoading, error } = usePkps();
   const [creating, setCreating] = useState(false);
-  const columns = useMemo(() => columnsOf(config.chain_id), [config.chain_id]);
+  const columns = useMemo(() => columnsOf(config), [config]);
   return (
     <>
       <PageHead
@@ -49,7 +50,7 @@ export function Pkps(): ReactNode {
   );
 }
 
-const columnsOf = (chainId: number): readonly Column<Pkp>[] => [
+const columnsOf = (chain: ChainConfig): readonly Column<Pkp>[] => [
   {
     title: "Name",
     width: "minmax(10rem, 1.4fr)",
@@ -63,9 +64,7 @@ const columnsOf = (chainId: number): readonly Column<Pkp>[] => [
   {
     title: "Address",
     width: "minmax(11rem, 1fr)",
-    cell: ({ wallet_address: address }) => (
-      <Id value={address} what="address" href={explorerOf({ chain_id: chainId }, "address", address)} />
-    ),
+    cell: ({ wallet_address: address }) => <Address value={address} what="address" chain={chain} />,
     by: ({ wallet_address }) => wallet_address,
   },
   {

@@ -51,7 +51,7 @@ export function Runner(): ReactNode {
         title="Runner"
         about="Write an action, run it, see what it answers. A run costs as much here as anywhere."
       >
-        <Examples onOpen={change} />
+        <Examples code={draft.code} onOpen={change} />
       </PageHead>
       <div className="runner">
         <section className="stack" aria-label="Action">
@@ -119,8 +119,15 @@ function RunRefused({ failure, code }: { readonly failure: unknown; readonly cod
   );
 }
 
-function Examples({ onOpen }: { readonly onOpen: (draft: Draft) => void }): ReactNode {
+interface ExamplesProps {
+  readonly code: string;
+  readonly onOpen: (draft: Draft) => void;
+}
+
+/** Names the example that is open, so that the arrow keys go from one to the next. */
+function Examples({ code, onOpen }: ExamplesProps): ReactNode {
   const { items } = usePkps();
+  const shown = EXAMPLES.find((one) => one.code === code)?.name ?? "";
   const open = (name: string): void => {
     const example = EXAMPLES.find((one) => one.name === name);
     if (example === undefined) return;
@@ -128,7 +135,7 @@ function Examples({ onOpen }: { readonly onOpen: (draft: Draft) => void }): Reac
     onOpen({ code: example.code, params: JSON.stringify({ ...pkp, ...example.params }, null, 2) });
   };
   return (
-    <select className="input" aria-label="Open an example" value="" onChange={(event) => open(event.target.value)}>
+    <select className="input" aria-label="Open an example" value={shown} onChange={(event) => open(event.target.value)}>
       <option value="">Open an example</option>
       {EXAMPLES.map(({ name }) => (
         <option key={name}>{name}</option>

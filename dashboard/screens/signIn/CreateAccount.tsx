@@ -3,7 +3,8 @@ import { createAccount, createClient, type ChainSecuredClient } from "../../../c
 import { Choices, StringsFields, TextField, type Strings } from "../../parts/Field";
 import { Dialog, FormDialog } from "../../parts/Dialog";
 import { SecretOnce } from "../../parts/SecretOnce";
-import { Facts, Id, Notice } from "../../parts/bits";
+import { Facts, Notice } from "../../parts/bits";
+import { Address } from "../../parts/explorer";
 import { keySession, openClient, useSessions } from "../../session/context";
 import type { Connection, KeySession } from "../../session/types";
 import { useWallets, walletTools } from "../../session/foundWallets";
@@ -170,8 +171,8 @@ function CreateWithWallet({
         items={[
           ["Function", <code key="f">newChainSecuredAccount</code>],
           ["Name", strings.name],
-          ["Owner", <Id key="o" value={connection.address} what="owner" />],
-          ["Sent to", <Id key="c" value={client.contractAddress} what="contract" />],
+          ["Owner", <Address key="o" value={connection.address} what="owner" chain={config} />],
+          ["Sent to", <Address key="c" value={client.contractAddress} what="contract" chain={config} />],
         ]}
       />
       <p>

@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 import { useAccount, useLimits } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { Badge, CodeBlock, Facts, Id, Notice, PageHead } from "../../parts/bits";
-import { explorerOf } from "../../parts/explorer";
+import { Address } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { openClient, useSession } from "../../session/context";
 import type { Step } from "./verify";
@@ -63,19 +63,8 @@ function Stated({ info }: { readonly info: Awaited<ReturnType<typeof openClient.
       <Facts
         items={[
           ["Chain", `${config.chain_name} (${config.chain_id})${config.testnet ? ", a test network" : ""}`],
-          [
-            "Account contract",
-            <Id
-              key="c"
-              value={config.contract_address}
-              what="contract"
-              href={explorerOf(config, "address", config.contract_address)}
-            />,
-          ],
-          [
-            "Your account's owner",
-            <Id key="o" value={account.owner} what="owner" href={explorerOf(config, "address", account.owner)} />,
-          ],
+          ["Account contract", <Address key="c" value={config.contract_address} what="contract" chain={config} />],
+          ["Your account's owner", <Address key="o" value={account.owner} what="owner" chain={config} />],
           [
             "Who can change your account",
             account.managed
