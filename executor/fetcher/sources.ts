@@ -87,12 +87,7 @@ export class Sources {
   }
 
   /** Fetches block by block, each verified by its hash. Also accepts a gateway that only returns whole files. */
-  async #fromGateway(
-    gateway: string,
-    cid: string,
-    maxBytes: number,
-    signal: AbortSignal | undefined,
-  ): Promise<Buffer> {
+  async #fromGateway(gateway: string, cid: string, maxBytes: number, signal: AbortSignal | undefined): Promise<Buffer> {
     const root = await this.#block(gateway, cid, maxBytes, signal);
     if (!isBlockOf(root, cid)) return root;
     const parts: Buffer[] = [];

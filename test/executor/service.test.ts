@@ -238,7 +238,8 @@ describe("the keyholder process", function () {
     const running = [ENDLESS, SLOW].map((code) =>
       executor.run(account.key, code, { ms: 9_000 }).catch(() => "cut off"),
     );
-    await sleep(500);
+    // Until the children that replace the two have started, too.
+    await sleep(1_500);
     const family = descendants(pid);
     expect(family.length).to.be.greaterThan(2);
     executor.process.child.kill("SIGKILL");
