@@ -8,6 +8,7 @@ import {Bits, NumberSet} from "./libraries/Bits.sol";
 import {GROUPS_PER_WORD, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
 import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
 import {Text, Texts} from "./libraries/Texts.sol";
+import {UsageKeys} from "./libraries/UsageKeys.sol";
 import {
     Account,
     Action,
@@ -41,6 +42,7 @@ contract AccountLists is AccountRules, IAccountLists {
     using GroupSets for GroupList;
     using Rows for mapping(uint256 => uint256);
     using Texts for Text;
+    using UsageKeys for KeyHead;
 
     uint256 private constant MAX_PAGE = 1000;
     uint256 private constant MAX_KEY_PAGE = 200;
@@ -94,7 +96,7 @@ contract AccountLists is AccountRules, IAccountLists {
     function getUsageApiKey(uint256 key) public view returns (UsageApiKeyInfo memory info) {
         UsageKey storage stored = _usageKeys[key];
         KeyHead memory head = stored.head;
-        if (!_isSet(stored.head, _accounts[stored.accountId])) revert UnknownUsageKey(key);
+        if (!stored.head.isSet(_accounts[stored.accountId])) revert UnknownUsageKey(key);
         info.id = key;
         info.accountId = stored.accountId;
         info.expiration = head.expiration;

@@ -2,7 +2,6 @@
 pragma solidity 0.8.30;
 
 import {ERC2771Context} from "@openzeppelin/contracts/metatx/ERC2771Context.sol";
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {AccountDecisions} from "./AccountDecisions.sol";
 import {ApiPayers} from "./ApiPayers.sol";
 import {Batches} from "./Batches.sol";
@@ -10,10 +9,11 @@ import {Delegating} from "./Delegating.sol";
 import {GroupMembers} from "./GroupMembers.sol";
 import {IAccountManager} from "./interfaces/IAccountManager.sol"; // what this address answers, for its artifact
 import {ITwoStepAdmin} from "./interfaces/ITwoStepAdmin.sol";
-import {Bits, NumberSet} from "./libraries/Bits.sol";
-import {Column, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
-import {INDEXES_PER_WORD} from "./libraries/Rows.sol";
-import {Text, Texts} from "./libraries/Texts.sol";
+import {GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
+import {Labels} from "./libraries/Labels.sol";
+import {Scopes} from "./libraries/Scopes.sol";
+import {Texts} from "./libraries/Texts.sol";
+import {UsageKeys} from "./libraries/UsageKeys.sol";
 import {
     Account,
     AccountStorage,
@@ -41,11 +41,16 @@ import {DenialReason, Scope} from "./types/AccountTypes.sol";
 /// `AccountLists`, on this contract's storage. In the private functions `id` is the account, `actor` the account or
 /// usage key id that was authenticated.
 contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembers, Delegating {
-    using Bits for NumberSet;
     using GroupSets for GroupRegister;
-    using GroupSets for Column;
-    using GroupSets for GroupList;
-    using Texts for Text;
+    using Labels for Account;
+    using Labels for Action;
+    using Labels for Group;
+    using Labels for Pkp;
+    using Labels for UsageKey;
+    using Scopes for Scope;
+    using UsageKeys for KeyHead;
+    using UsageKeys for UsageKey;
+    using UsageKeys for mapping(uint256 keyId => UsageKey);
 
     uint256 private constant KIND_PKP = 1;
     uint256 private constant KIND_USAGE_KEY = 2;
@@ -99,21 +104,6 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         return _authorize(actor, Scope.OwnerOnly, 0);
     }
 
-    /// @dev A member that means "any" is the owner's, whatever the key may do in the group.
-    function _unlessAny(Scope scope, uint256 action) private pure returns (Scope) {
-        return action == 0 ? Scope.OwnerOnly : scope;
-    }
-
-    function _unlessAny(Scope scope, uint256[] calldata actions) private pure returns (Scope) {
-        for (uint256 i = 0; i < actions.length; i++) scope = _unlessAny(scope, actions[i]);
-        return scope;
-    }
-
-    function _unlessAny(Scope scope, address[] calldata pkps) private pure returns (Scope) {
-        for (uint256 i = 0; i < pkps.length; i++) scope = _unlessAny(scope, uint160(pkps[i]));
-        return scope;
-    }
-
     // ---------------------------------------------------------------------------------------------------------- accounts
 
     function newAccount(
@@ -150,10 +140,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     function updateAccountMetadata(uint256 apiKeyHash, string calldata name, string calldata description) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        Account storage account = _accounts[id];
-        bool changed;
-        (account.lengths, changed) = account.text.set(account.lengths, name, description);
-        if (changed) emit AccountUpdated(id, name, description, apiKeyHash);
+        if (_accounts[id].label(name, description)) emit AccountUpdated(id, name, description, apiKeyHash);
     }
 
     function setAccountFrozen(uint256 id, bool frozen) external {
@@ -180,7 +167,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         if (account.owner != address(0)) revert AccountIdTaken(id);
         account.owner = owner;
         if (managed) account.flags = MANAGED;
-        (account.lengths, ) = account.text.set(account.lengths, name, description);
+        account.label(name, description);
         emit AccountCreated(id, owner, managed, name, description, id);
     }
 
@@ -234,9 +221,10 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
             (deleteGroups ? DELETE_GROUPS : 0) |
             (createPKPs ? CREATE_PKPS : 0);
 
+        if (_accounts[usageApiKeyHash].owner != address(0)) revert KeyIdTaken(usageApiKeyHash);
         UsageKey storage key = _usageKeys[usageApiKeyHash];
-        bool isNew = _claim(key, id, usageApiKeyHash);
-        if (_setValues(key, wanted, name, description) || isNew) {
+        bool isNew = key.claim(_accounts[id], id, usageApiKeyHash);
+        if (key.setValues(wanted, name, description) || isNew) {
             emit UsageApiKeySet(
                 id,
                 usageApiKeyHash,
@@ -254,7 +242,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         lists[1] = GroupSets.fromList(addPkpToGroups, lastId);
         lists[2] = GroupSets.fromList(removePkpFromGroups, lastId);
         lists[3] = GroupSets.fromList(executeInGroups, lastId);
-        if (_setLists(key, lists) || isNew) {
+        if (key.setLists(lists) || isNew) {
             emit UsageApiKeyScopesSet(
                 id,
                 usageApiKeyHash,
@@ -274,22 +262,15 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         string calldata description
     ) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
-        UsageKey storage key = _usageKeyOf(id, usageApiKeyHash);
-        bool changed;
-        (key.head.lengths, changed) = key.text.set(key.head.lengths, name, description);
-        if (changed) emit UsageApiKeyUpdated(id, usageApiKeyHash, name, description, accountApiKeyHash);
+        if (_usageKeyOf(id, usageApiKeyHash).label(name, description)) {
+            emit UsageApiKeyUpdated(id, usageApiKeyHash, name, description, accountApiKeyHash);
+        }
     }
 
     function removeUsageApiKey(uint256 accountApiKeyHash, uint256 usageApiKeyHash) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
-        UsageKey storage key = _usageKeyOf(id, usageApiKeyHash);
-        uint32 position = key.head.position;
-        uint256[] storage keys = _accounts[id].usageKeys[key.head.epoch];
-        uint256 last = keys[keys.length - 1];
-        keys[position - 1] = last;
-        _usageKeys[last].head.position = position;
-        keys.pop();
-        delete key.head;
+        _usageKeyOf(id, usageApiKeyHash);
+        _usageKeys.remove(_accounts[id], usageApiKeyHash);
         emit UsageApiKeyRemoved(id, usageApiKeyHash, accountApiKeyHash);
     }
 
@@ -300,75 +281,9 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         emit AllUsageApiKeysRevoked(id, id);
     }
 
-    /// @dev A key id belongs to one account for ever, and only once. Says whether the key is new, and lists it then.
-    function _claim(UsageKey storage key, uint256 id, uint256 keyId) private returns (bool isNew) {
-        if (_accounts[keyId].owner != address(0)) revert KeyIdTaken(keyId);
-        Account storage account = _accounts[id];
-        isNew = key.accountId == 0;
-        if (isNew) {
-            key.accountId = id;
-            uint256[] storage keys = account.usageKeys[account.epoch];
-            keys.push(keyId);
-            (key.head.position, key.head.epoch) = (uint32(keys.length), account.epoch);
-        } else {
-            if (key.accountId != id) revert KeyIdTaken(keyId);
-            if (!_isSet(key.head, account)) revert KeyRevoked(keyId);
-        }
-    }
-
-    function _setValues(
-        UsageKey storage key,
-        KeyHead memory wanted,
-        string calldata name,
-        string calldata description
-    ) private returns (bool changed) {
-        KeyHead memory head = key.head;
-        (wanted.lengths, changed) = key.text.set(head.lengths, name, description);
-        changed =
-            changed ||
-            head.expiration != wanted.expiration ||
-            head.balance != wanted.balance ||
-            head.flags != wanted.flags;
-        if (!changed) return false;
-        (wanted.position, wanted.epoch, wanted.generation, wanted.wordCount) = (
-            head.position,
-            head.epoch,
-            head.generation,
-            head.wordCount
-        );
-        key.head = wanted;
-    }
-
-    /// @dev Replaces the four lists under a new generation, unless they are what they were.
-    function _setLists(UsageKey storage key, uint256[][4] memory lists) private returns (bool changed) {
-        KeyHead memory head = key.head;
-        uint256 longest = 0;
-        for (uint256 i = 0; i < lists.length; i++) {
-            longest = Math.max(longest, lists[i].length);
-            for (uint256 word = 0; word < Math.max(head.wordCount, lists[i].length) && !changed; word++) {
-                uint256 groups = word < lists[i].length ? lists[i][word] : 0;
-                changed = groups != key.lists[_scopeOfList(i)].at(head.generation, word);
-            }
-        }
-        if (!changed) return false;
-        head.generation++;
-        head.wordCount = uint32(longest);
-        key.head = head;
-        for (uint256 i = 0; i < lists.length; i++) {
-            for (uint256 word = 0; word < lists[i].length; word++) {
-                if (lists[i][word] != 0) key.lists[_scopeOfList(i)].put(head.generation, word, lists[i][word]);
-            }
-        }
-    }
-
-    /// @dev The order of the lists in `setUsageApiKey`.
-    function _scopeOfList(uint256 i) private pure returns (Scope) {
-        return i == 3 ? Scope.Execute : Scope(uint256(Scope.ManageActions) + i);
-    }
-
     function _usageKeyOf(uint256 id, uint256 keyId) private view returns (UsageKey storage key) {
         key = _usageKeys[keyId];
-        if (key.accountId != id || !_isSet(key.head, _accounts[id])) revert UnknownUsageKey(keyId);
+        if (key.accountId != id || !key.head.isSet(_accounts[id])) revert UnknownUsageKey(keyId);
     }
 
     function _atMost(uint256 value, uint256 max) private pure returns (uint256) {
@@ -395,7 +310,9 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         Wallet storage wallet = _accounts[id].wallets[pkpId];
         if (wallet.pathHead != 0) {
             if (_pathOf(id, pkpId) != derivationPath) revert PkpTaken(pkpId);
-            if (kind == KIND_PKP && _setPkpTexts(id, wallet.column.index, name, description)) revert PkpTaken(pkpId);
+            if (kind == KIND_PKP && _accounts[id].pkpAt[wallet.column.index].label(name, description)) {
+                revert PkpTaken(pkpId);
+            }
             return;
         }
         wallet.pathHead = uint128(derivationPath >> 128);
@@ -403,7 +320,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
             uint24 number = ++_accounts[id].lastPkp;
             wallet.column.index = number;
             _accounts[id].pkpAt[number].wallet = pkpId;
-            _setPkpTexts(id, number, name, description);
+            _accounts[id].pkpAt[number].label(name, description);
         }
         emit WalletDerivationRegistered(id, pkpId, derivationPath, name, description, apiKeyHash);
     }
@@ -415,8 +332,9 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         string calldata description
     ) external {
         uint256 id = _authorizeOwner(apiKeyHash);
-        if (_setPkpTexts(id, _pkpNumber(id, pkpId), name, description))
+        if (_accounts[id].pkpAt[_pkpNumber(id, pkpId)].label(name, description)) {
             emit PkpUpdated(id, pkpId, name, description, apiKeyHash);
+        }
     }
 
     function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external {
@@ -432,16 +350,6 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         if (number == 0) revert UnknownPkp(pkpId);
     }
 
-    function _setPkpTexts(
-        uint256 id,
-        uint256 number,
-        string calldata name,
-        string calldata description
-    ) private returns (bool changed) {
-        Pkp storage pkp = _accounts[id].pkpAt[number];
-        (pkp.lengths, changed) = pkp.text.set(pkp.lengths, name, description);
-    }
-
     // ------------------------------------------------------------------------------------------------------------ groups
 
     function addGroup(
@@ -454,12 +362,11 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         uint256 id = _authorize(apiKeyHash, Scope.CreateGroups, 0);
         // On 0: a key that could fill the group it makes, without being allowed to fill every group, would give itself
         // rights.
-        if (cidHashes.length != 0) _authorize(apiKeyHash, _unlessAny(Scope.ManageActions, cidHashes), 0);
-        if (pkpIds.length != 0) _authorize(apiKeyHash, _unlessAny(Scope.AddPkp, pkpIds), 0);
+        if (cidHashes.length != 0) _authorize(apiKeyHash, Scope.ManageActions.unlessAny(cidHashes), 0);
+        if (pkpIds.length != 0) _authorize(apiKeyHash, Scope.AddPkp.unlessAny(pkpIds), 0);
         Account storage account = _accounts[id];
         groupId = account.groupsThatExist.add();
-        Group storage group = account.groups[groupId];
-        (group.lengths, ) = group.text.set(group.lengths, name, description);
+        account.groups[groupId].label(name, description);
         emit GroupAdded(id, groupId, name, description, apiKeyHash);
         _addActions(id, apiKeyHash, groupId, cidHashes);
         _addPkps(id, apiKeyHash, groupId, pkpIds);
@@ -505,16 +412,8 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     ) external {
         uint256 id = _authorizeChange(apiKeyHash, groupId, addActions, removeActions, addPkps, removePkps);
         _requireGroup(_accounts[id], groupId);
-        NumberSet memory added = _addActions(id, apiKeyHash, groupId, addActions);
-        for (uint256 i = 0; i < removeActions.length; i++) {
-            uint256 index = _removeAction(id, apiKeyHash, groupId, removeActions[i]);
-            if (added.has(index)) revert MemberInBothLists(removeActions[i]);
-        }
-        added = _addPkps(id, apiKeyHash, groupId, addPkps);
-        for (uint256 i = 0; i < removePkps.length; i++) {
-            uint256 number = _removePkp(id, apiKeyHash, groupId, removePkps[i]);
-            if (added.has(number)) revert MemberInBothLists(uint160(removePkps[i]));
-        }
+        _changeActions(id, apiKeyHash, groupId, addActions, removeActions);
+        _changePkps(id, apiKeyHash, groupId, addPkps, removePkps);
     }
 
     /// @dev The scope of each list that is not empty; a call that asks nothing is the owner's.
@@ -526,33 +425,33 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         address[] calldata addPkps,
         address[] calldata removePkps
     ) private view returns (uint256 id) {
-        if (addActions.length != 0) id = _authorize(actor, _unlessAny(Scope.ManageActions, addActions), groupId);
-        if (removeActions.length != 0) id = _authorize(actor, _unlessAny(Scope.ManageActions, removeActions), groupId);
-        if (addPkps.length != 0) id = _authorize(actor, _unlessAny(Scope.AddPkp, addPkps), groupId);
-        if (removePkps.length != 0) id = _authorize(actor, _unlessAny(Scope.RemovePkp, removePkps), groupId);
+        if (addActions.length != 0) id = _authorize(actor, Scope.ManageActions.unlessAny(addActions), groupId);
+        if (removeActions.length != 0) id = _authorize(actor, Scope.ManageActions.unlessAny(removeActions), groupId);
+        if (addPkps.length != 0) id = _authorize(actor, Scope.AddPkp.unlessAny(addPkps), groupId);
+        if (removePkps.length != 0) id = _authorize(actor, Scope.RemovePkp.unlessAny(removePkps), groupId);
         if (id == 0) id = _authorizeOwner(actor);
     }
 
     function addActionToGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external {
-        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.ManageActions, action), groupId);
+        uint256 id = _authorize(apiKeyHash, Scope.ManageActions.unlessAny(action), groupId);
         _requireGroup(_accounts[id], groupId);
         _addAction(id, apiKeyHash, groupId, action);
     }
 
     function removeActionFromGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external {
-        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.ManageActions, action), groupId);
+        uint256 id = _authorize(apiKeyHash, Scope.ManageActions.unlessAny(action), groupId);
         _requireGroup(_accounts[id], groupId);
         _removeAction(id, apiKeyHash, groupId, action);
     }
 
     function addPkpToGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external {
-        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.AddPkp, uint160(pkpId)), groupId);
+        uint256 id = _authorize(apiKeyHash, Scope.AddPkp.unlessAny(pkpId), groupId);
         _requireGroup(_accounts[id], groupId);
         _addPkp(id, apiKeyHash, groupId, pkpId);
     }
 
     function removePkpFromGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external {
-        uint256 id = _authorize(apiKeyHash, _unlessAny(Scope.RemovePkp, uint160(pkpId)), groupId);
+        uint256 id = _authorize(apiKeyHash, Scope.RemovePkp.unlessAny(pkpId), groupId);
         _requireGroup(_accounts[id], groupId);
         _removePkp(id, apiKeyHash, groupId, pkpId);
     }
@@ -566,10 +465,9 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         id = _authorizeOwner(actor);
         Account storage account = _accounts[id];
         _requireGroup(account, groupId);
-        Group storage group = account.groups[groupId];
-        bool changed;
-        (group.lengths, changed) = group.text.set(group.lengths, name, description);
-        if (changed) emit GroupUpdated(id, groupId, name, description, actor);
+        if (account.groups[groupId].label(name, description)) {
+            emit GroupUpdated(id, groupId, name, description, actor);
+        }
     }
 
     // ----------------------------------------------------------------------------------------------------------- actions
@@ -583,17 +481,14 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         uint256 id = _authorizeOwner(accountApiKeyHash);
         if (actionHash == 0) revert ActionZero();
         (uint256 index, bool isNew) = _know(id, actionHash);
-        bool changed = _setActionTexts(id, index, name, description);
+        bool changed = _accounts[id].actionAt[index].label(name, description);
         if (isNew) emit ActionAdded(id, actionHash, name, description, accountApiKeyHash);
         else if (changed) emit ActionUpdated(id, actionHash, name, description, accountApiKeyHash);
     }
 
     function removeAction(uint256 accountApiKeyHash, uint256 actionHash) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
-        Account storage account = _accounts[id];
-        uint256 index = _actionIndex(id, actionHash);
-        account.actions[actionHash].retire();
-        account.liveActions[index / INDEXES_PER_WORD] &= ~(1 << (index % INDEXES_PER_WORD));
+        _forget(id, actionHash);
         emit ActionRemoved(id, actionHash, accountApiKeyHash);
     }
 
@@ -606,23 +501,8 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
     ) external {
         uint256 id = _authorizeOwner(accountApiKeyHash);
         if (groupId != 0) _requireGroup(_accounts[id], groupId);
-        if (_setActionTexts(id, _actionIndex(id, actionHash), name, description)) {
+        if (_accounts[id].actionAt[_actionIndex(id, actionHash)].label(name, description)) {
             emit ActionUpdated(id, actionHash, name, description, accountApiKeyHash);
         }
-    }
-
-    function _setActionTexts(
-        uint256 id,
-        uint256 index,
-        string calldata name,
-        string calldata description
-    ) private returns (bool changed) {
-        Action storage action = _accounts[id].actionAt[index];
-        (action.lengths, changed) = action.text.set(action.lengths, name, description);
-    }
-
-    function _actionIndex(uint256 id, uint256 action) private view returns (uint256 index) {
-        index = _accounts[id].actions[action].index;
-        if (index == 0) revert UnknownAction(action);
     }
 }

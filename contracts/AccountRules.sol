@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {EnumerableMap} from "@openzeppelin/contracts/utils/structs/EnumerableMap.sol";
 import {IAccountErrors} from "./interfaces/IAccountErrors.sol";
 import {GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets.sol";
+import {UsageKeys} from "./libraries/UsageKeys.sol";
 import {
     Account,
     AccountStorage,
@@ -22,6 +23,7 @@ abstract contract AccountRules is AccountStorage {
     using EnumerableMap for EnumerableMap.AddressToUintMap;
     using GroupSets for GroupRegister;
     using GroupSets for GroupList;
+    using UsageKeys for KeyHead;
 
     /// @dev A key's state for a decision. `denial` is why it is not live; a live key of a frozen account cannot act
     /// either.
@@ -50,13 +52,8 @@ abstract contract AccountRules is AccountStorage {
         subject.frozen = _isFrozen(account);
         subject.generation = key.head.generation;
         uint256 expiration = key.head.expiration;
-        if (!_isSet(key.head, account)) subject.denial = DenialReason.UnknownKey;
+        if (!key.head.isSet(account)) subject.denial = DenialReason.UnknownKey;
         else if (expiration != 0 && block.timestamp >= expiration) subject.denial = DenialReason.KeyExpired;
-    }
-
-    /// @dev Whether a usage key is set: neither removed nor revoked with all others.
-    function _isSet(KeyHead storage head, Account storage account) internal view returns (bool) {
-        return head.position != 0 && head.epoch == account.epoch;
     }
 
     /// @dev Whether a usage key holds a scope: on the group, or on all of them. Liveness and the group's existence are

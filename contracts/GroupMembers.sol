@@ -83,6 +83,33 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         for (uint256 i = 0; i < pkps.length; i++) set.put(_addPkp(id, actor, groupId, pkps[i]));
     }
 
+    /// @dev Lists some actions and ends the listing of others. An action in both lists reverts.
+    function _changeActions(
+        uint256 id,
+        uint256 actor,
+        uint256 groupId,
+        uint256[] calldata add,
+        uint256[] calldata remove
+    ) internal {
+        NumberSet memory added = _addActions(id, actor, groupId, add);
+        for (uint256 i = 0; i < remove.length; i++) {
+            if (added.has(_removeAction(id, actor, groupId, remove[i]))) revert MemberInBothLists(remove[i]);
+        }
+    }
+
+    function _changePkps(
+        uint256 id,
+        uint256 actor,
+        uint256 groupId,
+        address[] calldata add,
+        address[] calldata remove
+    ) internal {
+        NumberSet memory added = _addPkps(id, actor, groupId, add);
+        for (uint256 i = 0; i < remove.length; i++) {
+            if (added.has(_removePkp(id, actor, groupId, remove[i]))) revert MemberInBothLists(uint160(remove[i]));
+        }
+    }
+
     /// @dev Ends the listing of every action but those wanted. `wanted` has room for every index of the account.
     function _dropActionsBut(uint256 id, uint256 actor, uint256 groupId, NumberSet memory wanted) internal {
         Account storage account = _accounts[id];
@@ -118,5 +145,17 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         account.actionAt[index].hash = action;
         account.liveActions[index / INDEXES_PER_WORD] |= 1 << (index % INDEXES_PER_WORD);
         return (index, true);
+    }
+
+    /// @dev Removes an action from the account and, with its index, from every group.
+    function _forget(uint256 id, uint256 action) internal {
+        uint256 index = _actionIndex(id, action);
+        _accounts[id].actions[action].retire();
+        _accounts[id].liveActions[index / INDEXES_PER_WORD] &= ~(1 << (index % INDEXES_PER_WORD));
+    }
+
+    function _actionIndex(uint256 id, uint256 action) internal view returns (uint256 index) {
+        index = _accounts[id].actions[action].index;
+        if (index == 0) revert UnknownAction(action);
     }
 }

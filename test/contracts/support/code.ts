@@ -56,7 +56,7 @@ export function layoutOf({ storageLayout: { storage, types } }: Compiled): strin
   const shapeOf = (type: string): unknown => {
     const { members, key, value, base, numberOfBytes } = must(types[type]);
     return {
-      type: type.replace(/\)\d+_/g, ")_"),
+      type: type.replace(/\)\d+/g, ")"),
       numberOfBytes,
       members: members?.map(entry),
       parts: [key, value, base].filter((part) => part !== undefined).map(shapeOf),
