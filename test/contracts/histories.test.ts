@@ -2,21 +2,21 @@
 // must have ended as the model says, with the same error or the same events; after each history every view must say
 // what the model says, every decision must be the model's, and the state rebuilt from the events alone must be the same
 // again.
-import { time } from "@nomicfoundation/hardhat-network-helpers";
+import { takeSnapshot, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import fc from "fast-check";
-import { ethers } from "hardhat";
+import { artifacts, ethers } from "hardhat";
 import { count, SEED } from "../support/counts";
-import { packedId } from "./support/model";
+import { isBatch, packedId, type Inner } from "./support/model";
 import { replay } from "./support/replay";
-import { ANY_PKP, payersAt } from "./support/state";
+import { ANY_PKP, payersAt, type AccountState } from "./support/state";
 import { expectViews } from "./support/views";
 import { World, cid, number, pathFor, walletOf, type Cast } from "./support/world";
 import { must } from "../support/must";
 
 const PAYER_DELAY = 60;
 const HISTORIES = count(4, 100);
-const CALLS = count(160, 400);
+const CALLS = count(200, 400);
 
 const NOBODY = number("nobody");
 
@@ -129,14 +129,21 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
     [3, "addAction", v.actor, ...labels, v.action],
     [3, "removeAction", v.actor, v.action],
     [2, "updateActionMetadata", v.actor, v.action, v.groupId, ...labels],
-    [1, "addApiPayer", v.person],
-    [1, "removeApiPayer", v.person],
-    [2, "setAdminApiPayer", v.person],
-    [3, "cancelAdminApiPayer"],
-    [1, "proposeAdmin", v.person],
+    [2, "addApiPayer", v.person],
+    [2, "removeApiPayer", v.person],
+    [5, "setAdminApiPayer", v.person],
+    [4, "cancelAdminApiPayer"],
+    [4, "proposeAdmin", v.person],
     [3, "cancelAdminProposal"],
     [2, "acceptAdmin"],
   ];
+  const single = fc.oneof(
+    ...shapes.map(([weight, name, ...args]) => ({ weight, arbitrary: fc.tuple(fc.constant(name), fc.tuple(...args)) })),
+  );
+  const batch = fc.tuple(fc.constantFrom("multicall", "tryMulticall"), fc.tuple(fc.array(single, { maxLength: 2 })));
+  const inner = fc.oneof({ weight: 15, arbitrary: single }, { weight: 1, arbitrary: batch });
+  shapes.push([10, "multicall", fc.array(inner, { maxLength: 3 })]);
+  shapes.push([8, "tryMulticall", fc.array(inner, { maxLength: 5 })]);
   const someone = fc.constantFrom<Call[0]>("payer", "otherPayer", "alice", "bob", "carol", "stranger", "admin");
   const sender = fc.oneof(
     { weight: 4, arbitrary: fc.constant<Call[0]>("rightful") },
@@ -189,7 +196,11 @@ async function furnished(): Promise<World> {
 }
 
 /** Somebody who may make this call, as far as the first argument tells. */
-function rightful({ model, cast }: World, name: string, [id]: unknown[]): keyof Cast {
+function rightful(world: World, name: string, args: readonly unknown[]): keyof Cast {
+  const { model, cast } = world;
+  const [id] = args;
+  const [first] = isBatch(name) ? (id as Inner[]) : [];
+  if (first) return rightful(world, ...first);
   const nameOf = (address: string) =>
     (Object.keys(cast) as (keyof Cast)[]).find((who) => cast[who].address === address);
   if (name.includes("Admin") || name.includes("ApiPayer"))
@@ -208,23 +219,56 @@ const groupArgument = (name: string): number | undefined =>
 /**
  * Bends a call's arguments to what exists, so that histories get somewhere; one call in five stays as it was thrown.
  */
-function bend({ model }: World, name: string, thrown: unknown[]): unknown[] {
-  if (WITHOUT_ACCOUNT.test(name)) return thrown;
+function bend(world: World, name: string, thrown: readonly unknown[]): unknown[] {
+  const { model } = world;
+  if (isBatch(name)) return [bendAll(world, name, thrown[0] as Inner[])];
+  if (name === "newAccount" && thrown[1] === true)
+    return [managedIds.find((id) => !model.state.accounts.has(id)) ?? thrown[0], ...thrown.slice(1)];
+  if (WITHOUT_ACCOUNT.test(name)) return [...thrown];
   const args = [...thrown];
   if (model.accountOf(args[0] as bigint) === 0n) args[0] = managedIds[0];
   const accountId = model.accountOf(args[0] as bigint);
-  const account = must(model.state.accounts.get(accountId));
+  if (name === "registerWalletDerivation") args[2] = pathFor(accountId, "a", (args[2] as bigint) >> 248n);
+  return bendInAccount(must(model.state.accounts.get(accountId)), name, args);
+}
+
+function bendInAccount(account: AccountState, name: string, args: unknown[]): unknown[] {
   const at = groupArgument(name);
   const groups = [...account.groups.keys()];
   if (at !== undefined && groups.length > 0 && !groups.includes(args[at] as bigint))
     args[at] = groups[Number((args[at] as bigint) % BigInt(groups.length))];
-  if (name === "registerWalletDerivation") args[2] = pathFor(accountId, "a", (args[2] as bigint) >> 248n);
   if (/^(remove|update)UsageApiKey/.test(name)) args[1] = account.keys[0] ?? args[1];
   if (name === "updateActionMetadata") args[1] = [...account.actions.keys()][0] ?? args[1];
+  if (/GroupMembers|FromGroup/.test(name)) return bendMembers(account, name, args);
   if (name !== "setUsageApiKey") return args;
   return args.map((arg) =>
     Array.isArray(arg) ? arg.filter((groupId: bigint) => groupId <= account.lastGroupId) : arg,
   );
+}
+
+/** Adds PKPs of the account, and removes what is in the group. */
+function bendMembers(account: AccountState, name: string, args: unknown[]): unknown[] {
+  const group = account.groups.get(args[1] as bigint);
+  if (!group) return args;
+  if (name === "removePkpFromGroup") return [...args.slice(0, 2), [...group.pkps][0] ?? args[2]];
+  if (name === "removeActionFromGroup") return [...args.slice(0, 2), [...group.actions][0] ?? args[2]];
+  const [addActions, removeActions, addPkps, removePkps] = args.slice(2) as [bigint[], bigint[], string[], string[]];
+  return [
+    ...args.slice(0, 2),
+    addActions,
+    removeActions.filter((action) => group.actions.has(action)),
+    addPkps.filter((pkp) => pkp === ANY_PKP || account.pkps.has(pkp)),
+    removePkps.filter((pkp) => group.pkps.has(pkp)),
+  ];
+}
+
+/** The calls of a batch. Those that only succeed together are all about the account of the first. */
+function bendAll(world: World, batch: string, calls: readonly Inner[]): Inner[] {
+  const id = calls.find(([name]) => !isBatch(name) && !WITHOUT_ACCOUNT.test(name))?.[1][0];
+  return calls.map(([name, args]): Inner => {
+    const isOfOne = batch === "multicall" && id !== undefined && !isBatch(name) && !WITHOUT_ACCOUNT.test(name);
+    return [name, bend(world, name, isOfOne ? [id, ...args.slice(1)] : args)];
+  });
 }
 
 const SCOPES = [
@@ -302,30 +346,69 @@ async function expectDecisions(world: World): Promise<void> {
   }
 }
 
+/** The writes of the whole interface that none of these ends is of. */
+async function neverCalled(ends: ReadonlySet<string>): Promise<string[]> {
+  const called = new Set([...ends].map((end) => end.split(" ")[0]));
+  const { abi } = await artifacts.readArtifact("IAccountManager");
+  return (abi as { type: string; name: string; stateMutability: string }[])
+    .filter(({ type, stateMutability }) => type === "function" && stateMutability === "nonpayable")
+    .map(({ name }) => name)
+    .filter((name) => !called.has(name));
+}
+
+/** What histories have seen: every call's end, several calls made together, and calls that failed alone. */
+class Seen {
+  readonly ends = new Set<string>();
+  together = 0;
+  failedAlone = 0;
+
+  add({ model }: World, name: string, args: readonly unknown[], end: string): void {
+    this.ends.add(`${name} ${end}`);
+    if (!isBatch(name) || end !== "ok") return;
+    const calls = args[0] as Inner[];
+    const succeeded = calls.filter((_, i) => !model.failedAlone.includes(i));
+    for (const [inner] of succeeded) this.ends.add(`${inner} ok`);
+    if (name === "multicall" && calls.length > 1) this.together++;
+    this.failedAlone += calls.length - succeeded.length;
+  }
+
+  neverSucceeded(): string[] {
+    const names = new Set([...this.ends].map((end) => must(end.split(" ")[0])));
+    return [...names].filter((name) => !this.ends.has(`${name} ok`));
+  }
+}
+
+async function play(calls: readonly Call[], seen: Seen): Promise<void> {
+  const world = await furnished();
+  for (const [sender, name, args, later] of calls) {
+    const bent = sender === "rightful" ? bend(world, name, args) : args;
+    const who = world.cast[sender === "rightful" ? rightful(world, name, bent) : sender];
+    seen.add(world, name, bent, (await world.call(who, name, bent, later)) ?? "ok");
+  }
+  await expectViews(world.manager, world.model.state);
+  await expectDecisions(world);
+  await expectViews(world.manager, replay(await world.allLogs(), BigInt(PAYER_DELAY)));
+}
+
 describe("Histories", () => {
   it("end as the model says, in every view, every decision, and rebuilt from events", async function () {
     this.timeout(count(120_000, 3_600_000));
     const { cast } = await World.create(PAYER_DELAY);
     const histories = fc.array(anyCall(cast), { minLength: CALLS, maxLength: CALLS, size: "max" });
-    const ends = new Set<string>();
+    const seen = new Seen();
     const property = fc.asyncProperty(histories, async (calls) => {
-      const snapshot = (await ethers.provider.send("evm_snapshot", [])) as string;
-      const world = await furnished();
-      for (const [sender, name, args, later] of calls) {
-        const bent = sender === "rightful" ? bend(world, name, args) : args;
-        const who = world.cast[sender === "rightful" ? rightful(world, name, bent) : sender];
-        const end = `${name} ${(await world.call(who, name, bent, later)) ?? "ok"}`;
-        ends.add(end);
+      const snapshot = await takeSnapshot();
+      try {
+        await play(calls, seen);
+      } finally {
+        await snapshot.restore();
       }
-      await expectViews(world.manager, world.model.state);
-      await expectDecisions(world);
-      await expectViews(world.manager, replay(await world.allLogs(), BigInt(PAYER_DELAY)));
-      await ethers.provider.send("evm_revert", [snapshot]);
     });
     await fc.assert(property, { numRuns: HISTORIES, seed: SEED, endOnFailure: true });
-    const neverSucceeded = [...new Set([...ends].map((end) => must(end.split(" ")[0])))].filter(
-      (name) => !ends.has(`${name} ok`),
-    );
-    expect(neverSucceeded, "functions that never succeeded").to.deep.equal([]);
+    expect(seen.neverSucceeded(), "functions that never succeeded").to.deep.equal([]);
+    expect([...seen.ends], "a batch in a batch").to.include("tryMulticall NestedBatch");
+    expect(seen.together, "batches of several calls").to.be.greaterThan(0);
+    expect(seen.failedAlone, "calls that failed alone").to.be.greaterThan(0);
+    expect(await neverCalled(seen.ends), "functions that no history calls").to.deep.equal([]);
   });
 });

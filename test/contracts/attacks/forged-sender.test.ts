@@ -3,6 +3,7 @@
 import { expect } from "chai";
 import { ethers } from "hardhat";
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
+import { packedId } from "../support/model";
 import { ALICE_ID, twoAccounts } from "../support/stages";
 import { staged, type World } from "../support/world";
 
@@ -54,6 +55,33 @@ describe("Forged senders", () => {
     await forward(world, cast.bob, manager.interface.encodeFunctionData("tryMulticall", [[freeze(true)]]));
     expect(await FROZEN(world, bobId)).to.equal(true);
     expect(await ethers.provider.getBalance(cast.bob.address)).to.equal(before);
+  });
+
+  it("the signer makes an account of its own, under its own id", async () => {
+    const { world } = await staged(twoAccounts);
+    const { manager, cast } = world;
+    await forward(world, cast.carol, manager.interface.encodeFunctionData("newChainSecuredAccount", ["carol", ""]));
+    expect((await manager.getAccount(packedId(cast.carol.address))).adminWalletAddress).to.equal(cast.carol.address);
+    const { address } = cast.otherPayer;
+    const create = manager.interface.encodeFunctionData("newAccount", [packedId(address), false, "", "", address]);
+    await forward(world, cast.otherPayer, create);
+    expect((await manager.getAccount(packedId(address))).adminWalletAddress).to.equal(address);
+  });
+
+  it("a refusal names who signed, not the forwarder", async () => {
+    const { world, bobId } = await staged(twoAccounts);
+    const { manager, forwarder, cast } = world;
+    const calls = [
+      manager.interface.encodeFunctionData("setAccountFrozen", [bobId, true]),
+      manager.interface.encodeFunctionData("newAccount", [1n, true, "", "", cast.carol.address]),
+      manager.interface.encodeFunctionData("newAccount", [1n, false, "", "", cast.bob.address]),
+    ];
+    for (const call of calls) {
+      const [from, to] = [await forwarder.getAddress(), await manager.getAddress()];
+      await expect(ethers.provider.call({ from, to, data: ethers.concat([call, cast.carol.address]) }))
+        .to.be.revertedWithCustomError(manager, "NotAuthorized")
+        .withArgs(cast.carol.address);
+    }
   });
 
   it("a suffix from anybody but the forwarder says nothing, alone and in both batches", async () => {

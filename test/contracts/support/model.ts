@@ -33,6 +33,9 @@ export class Broken extends Error {
   }
 }
 export type Emitted = [name: string, ...args: unknown[]];
+/** A call inside `multicall` or `tryMulticall`, whose arguments are lists of these. */
+export type Inner = readonly [name: string, args: readonly unknown[]];
+export const isBatch = (name: string): boolean => name === "multicall" || name === "tryMulticall";
 /** In the contract's order. */
 const SCOPES = [
   "execute",
@@ -75,16 +78,22 @@ export class Model {
 
   /** Runs one call at a block time. Throws `Broken` with the error and its arguments, the state then unchanged. */
   call(sender: string, name: string, args: readonly unknown[], now: bigint): Emitted[] {
-    const before = structuredClone(this.state);
     [this.#events, this.#now, this.#sender] = [[], now, sender];
+    this.#atomically([name, args]);
+    return this.#events;
+  }
+
+  /** Makes a call; one that fails leaves neither changes nor events. */
+  #atomically([name, args]: Inner): void {
+    const [before, events] = [structuredClone(this.state), this.#events.length];
     const run = this[name as keyof this] as unknown as (...args: unknown[]) => void;
     try {
       run.apply(this, [...args]);
     } catch (error) {
       Object.assign(this.state, before);
+      this.#events.length = events;
       throw error;
     }
-    return this.#events;
   }
 
   #require(holds: boolean, error: string, ...args: unknown[]): asserts holds {
@@ -99,6 +108,11 @@ export class Model {
 
   isLive(key: KeyState | undefined): key is KeyState {
     return key !== undefined && key.isSet && (key.expiration === 0n || this.#now < key.expiration);
+  }
+
+  /** Which calls of the newest `tryMulticall` failed. */
+  get failedAlone(): number[] {
+    return this.#events.filter(([name]) => name === "CallFailed").map(([, index]) => Number(index));
   }
 
   /** Of the newest call. */
@@ -542,6 +556,24 @@ export class Model {
     const action = account.actions.get(cid);
     this.#require(action !== undefined, "UnknownAction", cid);
     if (this.#relabel(action, name, description)) this.#emit("ActionUpdated", id, cid, name, description, id);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- batches
+
+  multicall(calls: readonly Inner[]): void {
+    for (const call of calls) this.#atomically(call);
+  }
+
+  tryMulticall(calls: readonly Inner[]): void {
+    for (const [index, call] of calls.entries()) {
+      this.#require(!isBatch(call[0]), "NestedBatch");
+      try {
+        this.#atomically(call);
+      } catch (error) {
+        if (!(error instanceof Broken)) throw error;
+        this.#emit("CallFailed", BigInt(index), [error.message, ...error.args]);
+      }
+    }
   }
 
   // ------------------------------------------------------------------------------------------------------ contract admin

@@ -2,9 +2,9 @@ import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signer
 import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ethers } from "hardhat";
-import type { ContractTransactionReceipt, ErrorDescription, LogDescription } from "ethers";
+import type { ErrorDescription, LogDescription } from "ethers";
 import type { AccountManager, ERC2771Forwarder } from "../../../typechain-types";
-import { Broken, Model, type Emitted } from "./model";
+import { Broken, Model, isBatch, type Emitted, type Inner } from "./model";
 import type { State } from "./state";
 import { must } from "../../support/must";
 
@@ -78,21 +78,32 @@ export class World {
 
   async #send(sender: HardhatEthersSigner, name: string, args: readonly unknown[]): Promise<End> {
     try {
-      const response = await this.manager.connect(sender).getFunction(name)(...args, { gasLimit: 20_000_000 });
-      return {
-        events: this.decode((await response.wait()) as ContractTransactionReceipt).map((log) => [
-          log.name,
-          ...log.args.toArray(true),
-        ]),
-      };
+      const data = this.#encoded([name, args]);
+      const response = await sender.sendTransaction({ to: this.manager, data, gasLimit: 20_000_000 });
+      const logs = this.decode(must(await response.wait()));
+      return { events: logs.map((log) => this.#emitted(log)) };
     } catch (error) {
       const { name: errorName, args: errorArgs } = this.#errorOf(error);
       return { error: [errorName, ...errorArgs.toArray(true)] };
     }
   }
 
-  decode(receipt: ContractTransactionReceipt): LogDescription[] {
-    return receipt.logs.map((log) => must(this.manager.interface.parseLog(log)));
+  /** The bytes of a call, with those of the calls in a batch. */
+  #encoded([name, args]: Inner): string {
+    const values = isBatch(name) ? [(args[0] as Inner[]).map((inner) => this.#encoded(inner))] : args;
+    return this.manager.interface.encodeFunctionData(name as "multicall", values as [string[]]);
+  }
+
+  /** An event as the model says it: with the error of a call that failed alone in place of its bytes. */
+  #emitted({ name, args }: LogDescription): Emitted {
+    const values = args.toArray(true);
+    if (name !== "CallFailed") return [name, ...values];
+    const reason = must(this.manager.interface.parseError(String(values[1])));
+    return [name, values[0], [reason.name, ...reason.args.toArray(true)]];
+  }
+
+  decode({ logs }: { readonly logs: readonly Raw[] }): LogDescription[] {
+    return logs.map((log) => must(this.manager.interface.parseLog(log)));
   }
 
   errorName(error: unknown): string {
@@ -110,6 +121,12 @@ export class World {
     const logs = await ethers.provider.getLogs({ address: await this.manager.getAddress(), fromBlock: 0 });
     return logs.map((log) => must(this.manager.interface.parseLog(log)));
   }
+}
+
+/** A log as the chain has it. */
+interface Raw {
+  readonly topics: readonly string[];
+  readonly data: string;
 }
 
 /** The typed error with its arguments, or the events. */
