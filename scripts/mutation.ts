@@ -11,7 +11,7 @@
 import hre from "hardhat";
 import { parseArgs } from "node:util";
 import { EXPLAINED, FILES, BY_HAND } from "./mutation/plan";
-import { report, write, type Verdict } from "./mutation/report";
+import { report, shown, write, type Verdict } from "./mutation/report";
 import { loadTests, Runner } from "./mutation/runner";
 import { compileAlone, compileWoven, findMutants } from "./mutation/weave";
 import type { Mutant } from "./mutation/mutants";
@@ -36,10 +36,10 @@ async function main(): Promise<void> {
     for (const mutant of chunk) {
       const killer = await runner.killerOf(mutant);
       verdicts.push({ mutant, killer });
-      process.stdout.write(
-        `${verdicts.length}/${wanted.length} ${mutant.file}:${mutant.line} ${mutant.operator}: ${killer ?? "LIVES"}\n`,
-      );
+      process.stdout.write(`${verdicts.length}/${wanted.length} ${shown(mutant)}: ${killer ?? "LIVES"}\n`);
     }
+    for (const title of runner.unsound)
+      process.stdout.write(`counts for nothing, it fails without a mutant: ${title}\n`);
   }
   const judged = withoutEqual(verdicts);
   const { page, killed, unexplained } = report(judged, { found: all.length, tried: wanted.length }, EXPLAINED);

@@ -64,7 +64,7 @@ export function write(page: string): void {
 export const keyOf = ({ file, place, original, text }: Mutant): string =>
   `${file} ${place}: ${short(original)} → ${short(text)}`;
 const short = (text: string): string => text.replace(/\s+/g, " ").trim() || "(nothing)";
-const shown = ({ file, line, place, operator, original, text }: Mutant): string =>
+export const shown = ({ file, line, place, operator, original, text }: Mutant): string =>
   `${file.replace("contracts/", "")}:${line} ${place}, ${operator}: \`${short(original)}\` → \`${short(text)}\``;
 
 function perFile(verdicts: readonly Verdict[]): string[] {
