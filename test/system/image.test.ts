@@ -24,6 +24,7 @@ import { ensureDeployment } from "../../scripts/dev/localDeployment";
 import { callExecutor, registerPayers } from "../../scripts/dev/payers";
 import { freePort } from "../../scripts/dev/ports";
 import { waitUntil, type ManagedProcess } from "../../scripts/dev/processes";
+import { defaultAppCompose } from "../../scripts/dev/tee/appCompose";
 import { generateEvidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
 import { PACKAGE_NAMES } from "../../scripts/image/debian";
@@ -183,7 +184,10 @@ describe("the images", function () {
       const deployments = place("deployments");
       const { contractAddress } = await ensureDeployment(chain.rpcUrl, join(deployments, "test.json"));
       postgres = await startPostgres();
-      agent = await startGuestAgentDouble({ socketPath: join(folder, "dstack.sock") });
+      agent = await startGuestAgentDouble({
+        socketPath: join(folder, "dstack.sock"),
+        appCompose: defaultAppCompose((name) => digestOf(layouts, name)),
+      });
       await generateEvidences({
         directory: place("evidences"),
         domain: "localhost",
@@ -281,6 +285,19 @@ describe("the images", function () {
 
     it("take a newcomer through the README's first run", async () => {
       await expectFirstRun(baseUrl);
+    });
+
+    it("are what `npm run verify -- <url> --source .` builds anew, its packages installed anew, and finds measured", async () => {
+      const { stdout } = await run(
+        process.execPath,
+        [join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", ROOT, "--json"],
+        { cwd: folder },
+      ).catch((error: { stdout: string }) => error);
+      const { steps } = JSON.parse(stdout) as { steps: { id: string; status: string; detail: string }[] };
+      expect(steps.find(({ id }) => id === "imageContents")).to.include({
+        status: "passed",
+        detail: "relayer and executor and ingress are what the source builds",
+      });
     });
 
     it("end by themselves when they are asked to", async () => {

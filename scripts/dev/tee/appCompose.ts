@@ -1,11 +1,13 @@
 /** The application configuration of the simulated guest: one compose file, its images pinned by digest. */
 import { createHash } from "node:crypto";
 
-const digestOf = (name: string): string => createHash("sha256").update(`simulated image ${name}`).digest("hex");
+const simulated = (name: string): string =>
+  `sha256:${createHash("sha256").update(`simulated image ${name}`).digest("hex")}`;
 
-export function defaultAppCompose(): string {
+/** `digestOf` gives an image's digest by the service's name. */
+export function defaultAppCompose(digestOf: (name: string) => string = simulated): string {
   const images = ["ingress", "relayer", "executor"].map(
-    (name) => `  ${name}:\n    image: registry.invalid/simulated/${name}@sha256:${digestOf(name)}\n`,
+    (name) => `  ${name}:\n    image: registry.invalid/simulated/${name}@${digestOf(name)}\n`,
   );
   return JSON.stringify({
     manifest_version: 2,
