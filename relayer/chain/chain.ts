@@ -16,15 +16,17 @@ import { LastWrites } from "./reads/lastWrites";
 import { networkFacts, networkTuning } from "./network";
 import { wantPayers } from "./submissions/operations";
 import { Reads } from "./reads/reads";
-import { SubmissionRecords, viewOf } from "./submissions/records";
+import { SubmissionRecords } from "./submissions/records";
 import { OutcomeFeed } from "./submissions/outcomeFeed";
 import { RpcClient, type EndpointHead } from "./rpc/client";
 import { CHAIN_TUNING, type ChainOptions, type ChainTuning } from "./settings";
 import { IS_OPEN, type SubmissionState } from "./submissions/states";
 import { estimateAsOwner } from "./submissions/forwardSimulation";
 import { Batcher } from "./submissions/batcher";
+import { Separation } from "./submissions/separation";
 import { Simulation } from "./submissions/simulation";
 import { Submitter } from "./submissions/submitter";
+import { viewOf } from "./submissions/view";
 import { AccountQueue } from "./submissions/accountQueue";
 import type {
   Chain,
@@ -121,19 +123,17 @@ class ChainRoom extends Reads implements Chain {
       defaultTipWei: tuning.defaultTipWei,
     }));
     const shared = { rpc, records: this.#records, executor, head: this.#head, fees, contractAddress, tuning };
-    this.#monitor = new TransactionMonitor({
-      ...shared,
-      log,
-      outcomes,
-    });
-    const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas: tuning.maxTransactionGas });
     const { maxTransactionGas } = tuning;
+    const forwarder = (): Promise<Address> => this.forwarder();
+    const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas });
+    const separation = new Separation({ rpc, records: this.#records, simulation, forwarder });
+    this.#monitor = new TransactionMonitor({ ...shared, log, outcomes, separation });
     const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
     const batcher = new Batcher({
       ...shared,
       rpc,
       minBlock,
-      forwarder: () => this.forwarder(),
+      forwarder,
       ...making,
       monitor: this.#monitor,
       hooks,

@@ -1,3 +1,3 @@
 export { openChain } from "./chain";
-export { parseSubmissionId } from "./submissions/records";
+export { parseSubmissionId } from "./submissions/rows";
 export { type ChainOptions, type ChainTuning } from "./settings";

@@ -10,11 +10,12 @@ import type { Block } from "./blockReader";
 export async function undoAbove(trx: Trx, fork: Block): Promise<void> {
   await retractEvents(trx, fork.number);
   await reopenSettledAbove(trx, fork.number);
-  await trx
-    .updateTable("account_turns")
-    .set({ last_block: fork.number })
-    .where("last_block", ">", fork.number)
-    .execute();
+  // In the order in which submissions lock them.
+  await sql`
+    with locked as (select account_id from account_turns where last_block > ${fork.number} order by account_id for update)
+    update account_turns set last_block = ${fork.number} from locked where account_turns.account_id = locked.account_id`.execute(
+    trx,
+  );
   await trx.deleteFrom("followed_blocks").where("number", ">=", fork.number).execute();
   await trx.insertInto("followed_blocks").values({ number: fork.number, hash: fork.hash }).execute();
 }

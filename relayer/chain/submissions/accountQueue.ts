@@ -71,7 +71,8 @@ export class AccountQueue {
         or exists (select from submissions where signer = account_turns.account_id and ${IS_OPEN}) as busy
       from account_turns where account_id = any(${ids}::text[])`.execute(db);
     const found = new Map(rows.map((row) => [row.account_id as K, row]));
-    const fresh = ids.filter((id) => !found.has(id));
+    // In one order on all instances, so that two such statements cannot deadlock.
+    const fresh = ids.filter((id) => !found.has(id)).sort();
     if (fresh.length > 0)
       await db
         .insertInto("account_turns")

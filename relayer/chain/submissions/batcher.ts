@@ -4,6 +4,7 @@
  * a single write is sent as it is.
  */
 import { isErrorCode, KeywrightError } from "../../../protocol/errors";
+import { forwarderCalldata } from "../../../protocol/forward";
 import type { ExecutorAnswer, ExecutorRequest, TaggedCall } from "../../../protocol/executor";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle } from "../payers/fees";
@@ -15,7 +16,9 @@ import { bytesOf, contentOf, goTogether, isMadeInTurn, mayShare, signerOf, turnK
 import { limitOfForwards } from "./forwardGas";
 import { simulateForward } from "./forwardSimulation";
 import type { OutcomeFeed } from "./outcomeFeed";
-import { RepeatedKey, type Beginning, type SubmissionRecords, type SubmissionRow, type Unit } from "./records";
+import type { Beginning } from "./beginnings";
+import { RepeatedKey, type SubmissionRecords } from "./records";
+import type { SubmissionRow, Unit } from "./rows";
 import type { Simulation } from "./simulation";
 import type { TransactionMonitor } from "./transactionMonitor";
 import { defined } from "../../../protocol/defined";
@@ -175,7 +178,8 @@ export class Batcher {
     let unit: Unit | undefined;
     try {
       const made = await this.#make(await this.#inTurn(taken, left), left);
-      const { tried, gasLimit } = this.#bounded(await this.#simulate(made, lane, left), made.length === 1, left);
+      const simulated = await this.#simulate(made, lane, left);
+      const { tried, gasLimit } = await this.#bounded(simulated, made.length === 1, lane, left);
       if (tried.length === 0) return;
       lane = await this.#laneThatPays(lane, gasLimit, tried);
       const authorized = await this.#authorize(await this.#hold(tried, left), left);
@@ -231,10 +235,8 @@ export class Batcher {
   async #simulate(made: readonly Made[], lane: Lane, left: Set<Waiting>): Promise<readonly Tried[]> {
     const { simulation } = this.options;
     const [only] = made;
-    if (made.length <= 1 || only === undefined || "forward" in only.content) {
-      const tried = await Promise.all(made.map((item) => this.#tryAlone(item, lane, left)));
-      return tried.filter((item) => item !== undefined);
-    }
+    if (made.length <= 1 || only === undefined) return this.#eachAlone(made, lane, left);
+    if ("forward" in only.content) return this.#simulateForwards(made, lane, left);
     const answers = await simulation.together(
       made.map(({ calldata }) => calldata),
       lane.address,
@@ -249,6 +251,32 @@ export class Batcher {
       }),
     );
     return found.filter((item) => item !== undefined);
+  }
+
+  /** In sequence as well: two requests may each succeed alone and not one after the other. */
+  async #simulateForwards(made: readonly Made[], lane: Lane, left: Set<Waiting>): Promise<readonly Tried[]> {
+    const { simulation, forwarder } = this.options;
+    const calls = made.flatMap(({ content }) =>
+      "forward" in content ? [forwarderCalldata([content.forward], lane.address)] : [],
+    );
+    const probed = await simulation.inSequence(await forwarder(), calls, lane.address);
+    if (probed === undefined) return this.#eachAlone(made, lane, left);
+    const found = await Promise.all(
+      made.map(async (item, index): Promise<Tried | undefined> => {
+        const answer = probed[index];
+        if (answer === undefined) return this.#later(item, left);
+        if (answer.succeeded) return { ...item, gas: answer.gas };
+        // The forwarder does not say why: alone, it gets its name, or succeeds and is sent so.
+        const tried = await this.#tryAlone(item, lane, left);
+        return tried === undefined ? undefined : this.#sendAlone(item, left);
+      }),
+    );
+    return found.filter((item) => item !== undefined);
+  }
+
+  async #eachAlone(made: readonly Made[], lane: Lane, left: Set<Waiting>): Promise<readonly Tried[]> {
+    const tried = await Promise.all(made.map((item) => this.#tryAlone(item, lane, left)));
+    return tried.filter((item) => item !== undefined);
   }
 
   async #tryAlone(item: Made, lane: Lane, left: Set<Waiting>): Promise<Tried | undefined> {
@@ -268,27 +296,33 @@ export class Batcher {
     return simulateForward(content.forward, { rpc, forwarder, minBlock, payer: lane.address });
   }
 
-  /** Limits the batch to what one transaction may hold; returns its gas limit. */
-  #bounded(
+  /** Limits the batch to what one transaction may hold and the lane can pay for; returns its gas limit. */
+  async #bounded(
     tried: readonly Tried[],
     isAlone: boolean,
+    { balanceWei }: Lane,
     left: Set<Waiting>,
-  ): { readonly tried: readonly Tried[]; readonly gasLimit: bigint } {
-    const { simulation, maxTransactionGas } = this.options;
+  ): Promise<{ readonly tried: readonly Tried[]; readonly gasLimit: bigint }> {
+    const { simulation, maxTransactionGas, fees } = this.options;
     const [only] = tried;
-    // The estimate of a forward request covers the very transaction it is sent in alone.
-    const goesAlone = isAlone || (tried.length === 1 && only !== undefined && "forward" in only.content);
-    if (goesAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
+    if (isAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
+    const affordable = balanceWei / (await fees.now()).maxFeePerGas;
+    const mostGas = affordable < maxTransactionGas ? affordable : maxTransactionGas;
     let kept = tried;
-    while (kept.length > 1 && (this.#limitTogether(kept) > maxTransactionGas || sizeOf(kept) > MOST_BYTES_TOGETHER))
+    while (kept.length > 1 && (this.#limitTogether(kept) > mostGas || sizeOf(kept) > MOST_BYTES_TOGETHER))
       kept = kept.slice(0, -1);
     for (const item of tried.slice(kept.length)) void this.#later(item, left);
     return { tried: kept, gasLimit: this.#limitTogether(kept) };
   }
 
   #limitTogether(tried: readonly Tried[]): bigint {
-    const forwards = tried.flatMap(({ content }) => ("forward" in content ? [content.forward] : []));
-    return forwards.length > 0 ? limitOfForwards(forwards) : this.options.simulation.limitTogether(tried);
+    const forwards = tried.flatMap(({ content, gas }) =>
+      "forward" in content ? [{ request: content.forward, gas }] : [],
+    );
+    if (forwards.length > 0) return limitOfForwards(forwards);
+    const { simulation } = this.options;
+    const [only] = tried;
+    return tried.length === 1 && only !== undefined ? simulation.limitLeftAlone(only) : simulation.limitTogether(tried);
   }
 
   async #laneThatPays(lane: Lane, gasLimit: bigint, tried: readonly Tried[]): Promise<Lane> {

@@ -9,7 +9,7 @@ import { Executions, noncesCall } from "../abi/forwarder";
 import { eventsOf, isOf, resultOf, type Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
 import type { SubmissionFailure } from "../types";
-import type { Outcome, SubmissionRow } from "./records";
+import type { Outcome, SubmissionRow } from "./rows";
 import { reasonOf } from "./revertReason";
 
 type Where = Pick<Outcome, "transactionHash" | "block">;

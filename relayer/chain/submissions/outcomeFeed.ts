@@ -1,5 +1,5 @@
 /** Publishes outcomes of submissions, decoupling the transaction monitor from its listeners. */
-import type { SubmissionRow } from "./records";
+import type { SubmissionRow } from "./rows";
 
 export type OutcomeListener = (row: SubmissionRow) => void;
 

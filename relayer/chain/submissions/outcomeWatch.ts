@@ -3,7 +3,8 @@
  * store for those of other instances. One query covers all awaited submissions.
  */
 import type { OutcomeFeed } from "./outcomeFeed";
-import type { SubmissionRecords, SubmissionRow } from "./records";
+import type { SubmissionRecords } from "./records";
+import type { SubmissionRow } from "./rows";
 
 export interface OutcomeWatchOptions {
   readonly records: Pick<SubmissionRecords, "ended">;

@@ -1,6 +1,6 @@
 /** Derives the outcome of a submission from its receipt. */
 import type { Address } from "../../../protocol/ids";
-import type { Outcome, SubmissionRow, Unit } from "./records";
+import { BATCH, type Outcome, type SubmissionRow, type Unit } from "./rows";
 import type { DecodedLog } from "../abi/logs";
 import { eventsOf, failedCalls, isOf, resultOf, type Receipt } from "../abi/receipts";
 import { revertError } from "../abi/reverts";
@@ -23,7 +23,7 @@ const GIVEN_UP: SubmissionFailure = {
   facts: {},
 };
 
-const OUT_OF_GAS: SubmissionFailure = {
+export const FAILED_TOGETHER: SubmissionFailure = {
   code: "chain_unavailable",
   detail: "The transaction this write shared with others came to nothing. Nothing was charged; make it again.",
   facts: {},
@@ -48,8 +48,9 @@ export async function outcomesOf(
   const isDone = BigInt(receipt.status) === 1n;
   // A batch reduced to one write is sent as that write.
   const [only = row] = members;
-  const isShared = members.length > 1;
-  if (isShared && !isDone) return ofAll(unit, { ...where, state: "failed", error: OUT_OF_GAS, charged: false });
+  // None are left in a batch that was separated, when a reorg opens it again.
+  const isShared = row.kind === BATCH && members.length !== 1;
+  if (isShared && !isDone) return ofAll(unit, { ...where, state: "failed", error: FAILED_TOGETHER, charged: false });
   const carriedOut: [string, Outcome] = [row.id, { ...where, state: "mined", result: {}, charged: true }];
   if (only.signer !== null) {
     const carried = members.length === 0 ? [row] : members;

@@ -2,71 +2,17 @@
  * Submissions in the store. Every state change is one statement or transaction conditional on the state it starts from,
  * so that two relayers, even one presumed dead, can never both make it.
  */
-import { randomBytes } from "node:crypto";
-import { sql, type Selectable } from "kysely";
-import type { AccountId, Address, Hash32 } from "../../../protocol/ids";
+import { sql } from "kysely";
+import type { AccountId } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import { leaseExpired } from "../../store/instance";
-import type { KeptFailure, SubmissionAttemptsTable, SubmissionsTable } from "../../store/tables/chain";
+import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionOutcome } from "../types";
+import { takeBatchNonce, takeNonce, type BatchBeginning, type Beginning } from "./beginnings";
+import { writeOutcomes } from "./endings";
 import { cancelSubmission } from "./operations";
-import { sameResult } from "../abi/receipts";
+import { BATCH, newSubmissionId, type AttemptRow, type Outcome, type SubmissionRow, type Unit } from "./rows";
+import { separateMembers, type Alone } from "./separatedRows";
 import { hasOutcome, IS_OPEN } from "./states";
-import type {
-  SubmissionFailure,
-  SubmissionHooks,
-  SubmissionId,
-  SubmissionOutcome,
-  SubmissionView,
-  WriteResult,
-} from "../types";
-
-export type SubmissionRow = Selectable<SubmissionsTable>;
-export type AttemptRow = Selectable<SubmissionAttemptsTable>;
-
-export const newSubmissionId = (): SubmissionId => randomBytes(16).toString("hex") as SubmissionId;
-export const parseSubmissionId = (text: string): SubmissionId | undefined =>
-  /^[0-9a-f]{32}$/.test(text) ? (text as SubmissionId) : undefined;
-
-export interface Beginning {
-  readonly id: SubmissionId;
-  readonly accountId: AccountId;
-  readonly kind: string;
-  readonly payer: number;
-  /** The turn at which the write was simulated. */
-  readonly turn: number;
-  readonly calldata: string;
-  /** Null for a forward request, which is authorized by its signature. */
-  readonly tag: string | null;
-  /** Of a forward request: its signer, and the turn at which its nonce was read. */
-  readonly signer?: { readonly address: Address; readonly turn: number };
-  readonly gasLimit: bigint;
-  readonly idempotencyKey: string | undefined;
-  readonly billed: boolean;
-  readonly requestId: string | undefined;
-}
-
-/** Writes, or forward requests, that share a transaction. */
-export interface BatchBeginning {
-  readonly payer: number;
-  readonly gasLimit: bigint;
-  readonly writes: readonly Omit<Beginning, "payer" | "gasLimit">[];
-}
-
-/** The row that holds a nonce, and the batch members it carries; none for single submissions, fillers and top-ups. */
-export interface Unit {
-  readonly row: SubmissionRow;
-  readonly members: readonly SubmissionRow[];
-}
-
-export interface Outcome {
-  readonly state: "mined" | "failed" | "expired";
-  readonly transactionHash?: string;
-  readonly block?: { readonly number: number; readonly hash: string };
-  readonly result?: WriteResult;
-  readonly error?: SubmissionFailure;
-  /** It was mined, successfully or not. */
-  readonly charged: boolean;
-}
 
 /** Another instance watches the submission now; this one must not continue. */
 export class LostSubmission extends Error {
@@ -79,8 +25,6 @@ export class RepeatedKey extends Error {
 }
 
 const AT_A_TIME = 200;
-/** The `kind` of a batch's row. */
-export const BATCH = "batch";
 
 export class SubmissionRecords {
   constructor(
@@ -95,9 +39,9 @@ export class SubmissionRecords {
    */
   async begin(beginning: Beginning): Promise<SubmissionRow | undefined> {
     try {
-      if (!beginning.billed) return await this.#takeNonce(this.db, beginning);
+      if (!beginning.billed) return await takeNonce(this.db, this.instanceId, beginning);
       return await this.db.transaction().execute(async (trx) => {
-        const row = await this.#takeNonce(trx, beginning);
+        const row = await takeNonce(trx, this.instanceId, beginning);
         if (row !== undefined) await this.hooks.onBegin([beginning.id], trx);
         return row;
       });
@@ -114,99 +58,13 @@ export class SubmissionRecords {
    */
   async beginBatch(beginning: BatchBeginning): Promise<Unit | undefined> {
     const billed = new Set(beginning.writes.filter((write) => write.billed).map(({ id }) => id));
-    if (billed.size === 0) return this.#takeBatchNonce(this.db, beginning);
+    if (billed.size === 0) return takeBatchNonce(this.db, this.instanceId, beginning);
     return this.db.transaction().execute(async (trx) => {
-      const unit = await this.#takeBatchNonce(trx, beginning);
+      const unit = await takeBatchNonce(trx, this.instanceId, beginning);
       const bound = unit?.members.map(({ id }) => id as SubmissionId).filter((id) => billed.has(id)) ?? [];
       if (bound.length > 0) await this.hooks.onBegin(bound, trx);
       return unit;
     });
-  }
-
-  async #takeBatchNonce(trx: Db | Trx, { payer, gasLimit, writes }: BatchBeginning): Promise<Unit | undefined> {
-    const id = newSubmissionId();
-    const wanted = writes.map(({ idempotencyKey = null, requestId = null, signer, ...write }, place) => ({
-      ...write,
-      idempotencyKey,
-      requestId,
-      signer: signer?.address ?? null,
-      signersTurn: signer?.turn ?? null,
-      place,
-    }));
-    const { rows } = await sql<SubmissionRow>`
-      with wanted as (
-        select * from jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) as w (id text, "accountId" text, kind text, turn int8, calldata text, tag text,
-          "idempotencyKey" text, billed boolean, "requestId" text, signer text, "signersTurn" int8, place int4)
-      ), keys as (
-        select "accountId" as key, turn from wanted where not exists (select from submissions where idempotency_key = wanted."idempotencyKey")
-        union all select signer, "signersTurn" from wanted where signer is not null
-      ), turn as (
-        update account_turns set turn = account_turns.turn + 1, payer = ${payer} from keys
-        where account_id = keys.key and account_turns.turn = keys.turn
-          and not exists (select from submissions where account_id = keys.key and ${IS_OPEN})
-          and not exists (select from submissions where signer = keys.key and ${IS_OPEN})
-        returning account_id
-      ), ready as (
-        select wanted.* from wanted
-        where "accountId" in (select account_id from turn) and (signer is null or signer in (select account_id from turn))
-      ), lane as (
-        update lanes set next_nonce = next_nonce + 1
-        where payer = ${payer} and not draining and exists (select from ready)
-        returning next_nonce - 1 as nonce
-      ), batch as (
-        insert into submissions (id, kind, state, payer, nonce, gas_limit, instance_id)
-        select ${id}, 'batch', 'reserved', ${payer}::int4, nonce, ${gasLimit.toString()}::int8, ${this.instanceId} from lane returning *
-      ), members as (
-        insert into submissions (id, account_id, kind, state, payer, batch_id, place, calldata, tag, idempotency_key, billed, request_id, signer)
-        select ready.id, "accountId", kind, 'reserved', ${payer}::int4, ${id}, place, calldata, tag, "idempotencyKey", billed, "requestId", signer
-        from ready cross join lane
-        returning *
-      )
-      select * from batch union all select * from members`.execute(trx);
-    const [row] = rows.filter(({ kind }) => kind === BATCH);
-    return row === undefined
-      ? undefined
-      : { row, members: rows.filter(({ batch_id }) => batch_id === id).sort(byPlace) };
-  }
-
-  async #takeNonce(trx: Db | Trx, beginning: Beginning): Promise<SubmissionRow | undefined> {
-    const {
-      id,
-      accountId,
-      kind,
-      payer,
-      turn,
-      calldata,
-      tag,
-      gasLimit,
-      idempotencyKey = null,
-      billed,
-      requestId = null,
-      signer,
-    } = beginning;
-    const keys = [
-      { key: accountId, turn },
-      ...(signer === undefined ? [] : [{ key: signer.address, turn: signer.turn }]),
-    ];
-    const { rows } = await sql<SubmissionRow>`
-      with keys as (
-        select * from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as k (key text, turn int8)
-      ), turn as (
-        update account_turns set turn = account_turns.turn + 1, payer = ${payer} from keys
-        where account_id = keys.key and account_turns.turn = keys.turn
-          and not exists (select from submissions where account_id = keys.key and ${IS_OPEN})
-          and not exists (select from submissions where signer = keys.key and ${IS_OPEN})
-        returning 1
-      ), lane as (
-        update lanes set next_nonce = next_nonce + 1
-        where payer = ${payer} and not draining and (select count(*) from turn) = ${keys.length}::int4
-        returning next_nonce - 1 as nonce
-      )
-      insert into submissions (id, account_id, kind, state, payer, nonce, calldata, tag, gas_limit, idempotency_key, billed, instance_id, request_id, signer)
-      select ${id}, ${accountId}, ${kind}, 'reserved', ${payer}::int4, nonce, ${calldata}, ${tag}, ${gasLimit.toString()}::int8, ${idempotencyKey}, ${billed}::boolean,
-        ${this.instanceId}, ${requestId}, ${signer?.address ?? null}
-      from lane returning *`.execute(trx);
-    return rows[0];
   }
 
   /** Begins a gas transfer to a payer on the admin payer's lane; undefined while another top-up of it is pending. */
@@ -276,45 +134,41 @@ export class SubmissionRecords {
     // A single statement is its own transaction; notifying credits requires an explicit one.
     const ended = all.some(({ billed }) => billed)
       ? await this.db.transaction().execute(async (trx) => {
-          const written = await this.#writeOutcomes(trx, all, outcomes);
+          const written = await writeOutcomes(trx, all, outcomes);
           await this.#tellBooks(
             trx,
             written.filter(({ before }) => before === null),
           );
           return written;
         })
-      : await this.#writeOutcomes(this.db, all, outcomes);
+      : await writeOutcomes(this.db, all, outcomes);
     const byId = new Map(ended.map((now) => [now.id, now]));
     const own = byId.get(row.id);
     if (own === undefined) return this.#overtaken(row, outcomes);
     return { row: own, members: members.map((member) => byId.get(member.id) ?? member) };
   }
 
-  async #writeOutcomes(
-    trx: Db | Trx,
-    rows: readonly SubmissionRow[],
+  /**
+   * Ends a batch whose transaction failed as a whole. Each member of `alone` gets a nonce of its own on the same lane,
+   * and stays open; all others have their outcome, as have all if the lane is draining. One transaction, and the first
+   * writer wins, as in `end`.
+   */
+  async separate(
+    { row, members }: Unit,
+    alone: readonly Alone[],
     outcomes: ReadonlyMap<string, Outcome>,
-  ): Promise<SubmissionRow[]> {
-    const ends = rows.flatMap((row) => {
-      const outcome = outcomes.get(row.id);
-      return outcome === undefined ? [] : [endOf(row, outcome)];
+  ): Promise<{ readonly unit: Unit; readonly alone: readonly SubmissionRow[] }> {
+    const ended = await this.db.transaction().execute(async (trx) => {
+      const [own] = await writeOutcomes(trx, [row], outcomes);
+      if (own === undefined) return undefined;
+      const apart = await separateMembers(trx, this.instanceId, row, alone);
+      const isApart = new Set(apart.map(({ id }) => id));
+      const left = members.filter(({ id }) => !isApart.has(id));
+      const written = left.length === 0 ? [] : await writeOutcomes(trx, left, outcomes);
+      await this.#tellBooks(trx, written);
+      return { unit: { row: own, members: written }, alone: apart };
     });
-    const { rows: ended } = await sql<SubmissionRow>`
-      with ends as (
-        select * from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb) as e (id text, state text, hash text, block int8, "blockHash" text, result jsonb,
-          error jsonb, charged boolean, "isFirst" boolean)
-      ), ended as (
-        update submissions set state = ends.state, transaction_hash = ends.hash, block_number = ends.block, block_hash = ends."blockHash", result = ends.result,
-          error = ends.error, charged = submissions.charged or ends.charged, instance_id = null, updated_at = now()
-        from ends
-        where submissions.id = ends.id and ${IS_OPEN} and (submissions.before is null) = ends."isFirst"
-        returning submissions.*
-      ), seen as (
-        update account_turns set last_block = greatest(last_block, ended.block_number) from ended
-        where account_turns.account_id = ended.account_id and ended.block_number is not null
-      )
-      select * from ended`.execute(trx);
-    return ended;
+    return ended ?? { unit: await this.#overtaken(row, outcomes), alone: [] };
   }
 
   /**
@@ -460,58 +314,3 @@ export class SubmissionRecords {
     if (outcomes.length > 0) await this.hooks.onOutcome(outcomes, trx);
   }
 }
-
-const byPlace = (a: SubmissionRow, b: SubmissionRow): number => (a.place ?? 0) - (b.place ?? 0);
-
-/** The values a row gets, for the one statement that writes a whole unit. */
-function endOf(row: SubmissionRow, { state, transactionHash, block, result, error, charged }: Outcome): object {
-  return {
-    id: row.id,
-    state: row.before === null || isSameAnswer(row.before, { result, error }) ? state : "changed",
-    hash: transactionHash ?? null,
-    block: block?.number ?? null,
-    blockHash: block?.hash ?? null,
-    result: result ?? null,
-    error: error ?? null,
-    charged,
-    isFirst: row.before === null,
-  };
-}
-
-type Answered = NonNullable<SubmissionRow["before"]>;
-
-function isSameAnswer(
-  before: Answered,
-  now: { result?: WriteResult | undefined; error?: SubmissionFailure | undefined },
-): boolean {
-  return before.error?.code === now.error?.code && sameResult(before.result as WriteResult | undefined, now.result);
-}
-
-export function viewOf(row: SubmissionRow): SubmissionView {
-  return {
-    id: row.id as SubmissionId,
-    accountId: row.account_id as AccountId,
-    kind: row.kind,
-    state: row.state,
-    ...(row.transaction_hash === null ? {} : { transactionHash: row.transaction_hash as Hash32 }),
-    ...(row.block_number === null ? {} : { blockNumber: row.block_number }),
-    ...(row.result === null ? {} : { result: row.result as WriteResult }),
-    ...(row.error === null ? {} : { error: failureOfKept(row.error) }),
-    ...(row.before === null ? {} : { before: beforeOf(row.before) }),
-    charged: row.charged,
-    createdAt: row.created_at,
-  };
-}
-
-function beforeOf({ result, error }: Answered): NonNullable<SubmissionView["before"]> {
-  return {
-    ...(result === undefined ? {} : { result: result as WriteResult }),
-    ...(error === undefined ? {} : { error: failureOfKept(error) }),
-  };
-}
-
-const failureOfKept = (kept: KeptFailure): SubmissionFailure => ({
-  code: kept.code as SubmissionFailure["code"],
-  detail: kept.detail,
-  facts: kept.facts,
-});

@@ -1,7 +1,7 @@
 /** Has the executor sign the transaction that a submission needs next. */
 import type { ExecutorAnswer, TaggedCall } from "../../../protocol/executor";
 import type { Fees } from "../payers/fees";
-import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./records";
+import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./rows";
 import type { ExecutorPort } from "../types";
 
 export type TransactionKind = AttemptRow["does"];

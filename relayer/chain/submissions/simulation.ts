@@ -19,6 +19,11 @@ export interface SimulationOptions {
 /** Result of a simulation: the gas of the write, or why it would fail. */
 export type Simulated = { readonly gas: bigint } | { readonly refused: unknown };
 
+export interface MeasuredCall {
+  readonly calldata: string;
+  readonly gas: bigint;
+}
+
 /** Gas that `tryMulticall` guarantees each call; a write that needs nearly as much goes alone. */
 const CALL_GAS = 1_000_000n;
 const BEFORE_LAST_CALL = (CALL_GAS * 64n) / 63n + 30_000n;
@@ -34,8 +39,8 @@ export class Simulation {
   constructor(private readonly options: SimulationOptions) {}
 
   /** The gas of one write in its own transaction, intrinsic cost included. A revert throws the named error. */
-  async alone(calldata: string, from: Address): Promise<bigint> {
-    const { rpc, contractAddress, minBlock } = this.options;
+  async alone(calldata: string, from: Address, minBlock = this.options.minBlock): Promise<bigint> {
+    const { rpc, contractAddress } = this.options;
     const call = { from, to: contractAddress, data: calldata };
     try {
       const { values } = await rpc.callAt(await minBlock(), (block) => [
@@ -52,7 +57,7 @@ export class Simulation {
    * results than writes when the node's gas limit was reached.
    */
   async together(calls: readonly string[], from: Address): Promise<readonly Simulated[]> {
-    const probed = this.#probeWorks ? await this.#probe(calls, from) : undefined;
+    const probed = await this.inSequence(this.options.contractAddress, calls, from);
     if (probed !== undefined) return probed.map(simulatedOf);
     return Promise.all(
       calls.map((call) =>
@@ -62,6 +67,17 @@ export class Simulation {
         ),
       ),
     );
+  }
+
+  /**
+   * The same for calls of any contract, without names for their errors. Undefined where the node does not support it.
+   */
+  async inSequence(
+    target: Address,
+    calls: readonly string[],
+    from: Address,
+  ): Promise<readonly ProbedCall[] | undefined> {
+    return this.#probeWorks ? this.#probe(target, calls, from) : undefined;
   }
 
   /** The gas limit of a single write's transaction: its estimate plus a margin, capped at the protocol's maximum. */
@@ -77,8 +93,13 @@ export class Simulation {
     return limit < maxTransactionGas ? limit : maxTransactionGas;
   }
 
+  /** The gas limit of a write that was simulated with others and is sent alone. */
+  limitLeftAlone({ calldata, gas }: MeasuredCall): bigint {
+    return this.limitAlone(TRANSACTION_GAS + gas + BYTE_GAS * BigInt(calldata.length / 2));
+  }
+
   /** The gas limit of a batch: every call must have the gas that the contract guarantees it. */
-  limitTogether(calls: readonly { readonly calldata: string; readonly gas: bigint }[]): bigint {
+  limitTogether(calls: readonly MeasuredCall[]): bigint {
     const each = calls.reduce(
       (sum, { calldata, gas }) => sum + (gas * 12n) / 10n + AROUND_CALL + BYTE_GAS * BigInt(calldata.length / 2 + 64),
       0n,
@@ -91,10 +112,9 @@ export class Simulation {
     return calldata.length / 2 < LONGEST_PROBED_BYTES / 8 && (gas * 13n) / 10n < CALL_GAS;
   }
 
-  /** Undefined where the node does not support it. */
-  async #probe(calls: readonly string[], from: Address): Promise<readonly ProbedCall[] | undefined> {
-    const { rpc, contractAddress, minBlock } = this.options;
-    const params = [{ from, to: from, data: encodeProbe(contractAddress, calls) }];
+  async #probe(target: Address, calls: readonly string[], from: Address): Promise<readonly ProbedCall[] | undefined> {
+    const { rpc, minBlock } = this.options;
+    const params = [{ from, to: from, data: encodeProbe(target, calls) }];
     const override = { [from]: { code: BATCH_PROBE } };
     try {
       const { values } = await rpc.callAt(

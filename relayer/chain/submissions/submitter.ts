@@ -13,9 +13,11 @@ import type { AccountQueue } from "./accountQueue";
 import { busyAccount, type Batcher } from "./batcher";
 import type { OutcomeFeed } from "./outcomeFeed";
 import { OutcomeWatch } from "./outcomeWatch";
-import { newSubmissionId, RepeatedKey, viewOf, type SubmissionRecords, type SubmissionRow } from "./records";
+import { RepeatedKey, type SubmissionRecords } from "./records";
+import { newSubmissionId, type SubmissionRow } from "./rows";
 import type { Simulation } from "./simulation";
 import { hasOutcome } from "./states";
+import { viewOf } from "./view";
 
 export interface SubmitterOptions {
   readonly rpc: RpcClient;

@@ -8,20 +8,15 @@ import { KeywrightError } from "../../../protocol/errors";
 import type { Address } from "../../../protocol/ids";
 import type { FeeOracle, Fees } from "../payers/fees";
 import type { Head } from "../rpc/head";
-import {
-  BATCH,
-  LostSubmission,
-  type AttemptRow,
-  type SubmissionRecords,
-  type SubmissionRow,
-  type Unit,
-} from "./records";
+import { LostSubmission, type SubmissionRecords } from "./records";
+import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./rows";
 import { lostOutcomes, outcomesOf } from "./outcomes";
 import type { OutcomeFeed } from "./outcomeFeed";
 import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
 import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
 import type { ChainTuning } from "../settings";
+import { failedTogether, type Separation } from "./separation";
 import { sign, type TransactionKind } from "./signing";
 import { hasOutcome, wasNeverSigned } from "./states";
 import type { ExecutorPort } from "../types";
@@ -33,6 +28,7 @@ export interface TransactionMonitorOptions {
   readonly head: Head;
   readonly fees: FeeOracle;
   readonly contractAddress: Address;
+  readonly separation: Separation;
   readonly log: Logger;
   readonly tuning: ChainTuning;
   /** Receives every submission whose outcome this instance has seen. */
@@ -131,6 +127,7 @@ export class TransactionMonitor {
     if (item.sent === undefined) {
       // Loaded from the store: it may be pending or already mined.
       if (item.row.state !== "signed" && (await this.#landed(item))) return true;
+      await this.#insteadOfCancelled(item);
       await this.#broadcast(item);
     }
     if (await this.#landed(item)) return true;
@@ -253,10 +250,23 @@ export class TransactionMonitor {
     for (const attempt of item.attempts) {
       const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
       if (receipt === null) continue;
+      if (failedTogether(item, attempt.does, receipt)) return this.#separate(item, receipt);
       this.#ended(item, await records.end(item, await outcomesOf(rpc, contractAddress, item, attempt.does, receipt)));
       return hasOutcome(item.row.state);
     }
     return false;
+  }
+
+  /** Its members go on alone. */
+  async #separate(item: Monitored, receipt: Receipt): Promise<boolean> {
+    const { unit, alone } = await this.options.separation.separate(item, receipt);
+    this.options.log.warn(
+      { submissionId: item.row.id, transaction: receipt.transactionHash, alone: alone.length },
+      "a shared transaction failed as a whole; its writes are sent alone",
+    );
+    this.#ended(item, unit);
+    for (const row of alone) this.watch(row);
+    return hasOutcome(item.row.state);
   }
 
   /**
@@ -304,6 +314,12 @@ export class TransactionMonitor {
 
   async #raiseFees(item: Monitored, attempt: AttemptRow): Promise<void> {
     await this.#attemptAgain(item, attempt.does, await this.options.fees.toReplace(feesOf(attempt)));
+  }
+
+  /** A cancelled write is not sent again. */
+  async #insteadOfCancelled(item: Monitored): Promise<void> {
+    const newest = item.attempts.at(-1);
+    if (item.row.cancelled && newest?.does === "write") await this.#replaceByNothing(item, newest);
   }
 
   async #replaceByNothing(item: Monitored, newest: AttemptRow): Promise<void> {

@@ -20,6 +20,11 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "submissions/forwardOutcomes.ts": "submissions/forwards.test.ts",
   "submissions/forwardSimulation.ts": "submissions/forwards.test.ts",
   "submissions/revertReason.ts": "submissions/outcomes.test.ts: why a write alone reverted",
+  "submissions/beginnings.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
+  "submissions/endings.ts": "test/system/turnLocks.test.ts, and submissions/storm.test.ts under two instances",
+  "submissions/rows.ts": "types and ids only",
+  "submissions/separatedRows.ts": "submissions/separation.test.ts",
+  "submissions/view.ts": "submissions/submitter.test.ts: what the routes show of a submission",
   "submissions/records.ts":
     "submissions/takeover.test.ts and test/system/killedRelayers.test.ts: each of its changes under two instances",
 };

@@ -3,7 +3,7 @@
  * others or of the transaction.
  */
 import { expect } from "chai";
-import { Transaction } from "ethers";
+import { parseEther, Transaction } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { Chain, SubmitAnswer } from "../../../../relayer/chain/types";
@@ -214,6 +214,23 @@ describe("batches of writes", function () {
       const id = parseSubmissionId(String(facts.submission_id));
       expect(bed.outcomes.find(({ submissionId }) => submissionId === id)?.charged).to.equal(false);
     }
+  });
+
+  it("a payer with little gas carries as many as it can pay for at a time", async () => {
+    const little = 2_000_000n * BigInt((await bed.provider.getFeeData()).maxFeePerGas ?? 0n);
+    await bed.setBalance(0, 0n);
+    await bed.setBalance(1, little);
+    await eventually("the lane's balance is known", async () =>
+      (await chain.stats()).lanes.every(({ payer, balanceWei }) => payer !== 1 || balanceWei <= little),
+    );
+    const writing = settled(accounts.map((id) => chain.submit(addGroup(id, "little gas"))));
+    // What it pays with comes back, so that each of its transactions has as much.
+    const refilling = setInterval(() => void bed.setBalance(1, little), 50);
+    const reasons = (await writing).map((one) => (one.status === "fulfilled" ? "done" : String(one.reason)));
+    clearInterval(refilling);
+    await bed.setBalance(1, parseEther("100"));
+    await bed.setBalance(0, parseEther("1000"));
+    expect(reasons).to.deep.equal(Array(COUNT).fill("done"));
   });
 
   it("nodes that cannot try a batch are asked about each write by itself", async () => {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeFeed";
-import type { SubmissionRow } from "../../../../relayer/chain/submissions/records";
+import type { SubmissionRow } from "../../../../relayer/chain/submissions/rows";
 
 describe("the feed of outcomes", () => {
   it("tells everybody who listens, in the order they came", () => {

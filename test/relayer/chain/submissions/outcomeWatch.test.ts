@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeFeed";
 import { OutcomeWatch } from "../../../../relayer/chain/submissions/outcomeWatch";
-import type { SubmissionRow } from "../../../../relayer/chain/submissions/records";
+import type { SubmissionRow } from "../../../../relayer/chain/submissions/rows";
 
 const row = (id: string): SubmissionRow => ({ id, state: "mined" }) as SubmissionRow;
 const soon = (): number => Date.now() + 10_000;

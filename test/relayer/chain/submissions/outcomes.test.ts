@@ -10,7 +10,7 @@ import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { Receipt } from "../../../../relayer/chain/abi/receipts";
 import type { RpcClient } from "../../../../relayer/chain/rpc/client";
 import { lostOutcomes, outcomesOf } from "../../../../relayer/chain/submissions/outcomes";
-import { BATCH, type SubmissionRow, type Unit } from "../../../../relayer/chain/submissions/records";
+import { BATCH, type SubmissionRow, type Unit } from "../../../../relayer/chain/submissions/rows";
 
 const ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3" as Address;
 const [ONE, TWO] = [`0x${"11".repeat(32)}`, `0x${"22".repeat(32)}`];

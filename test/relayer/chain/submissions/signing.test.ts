@@ -1,6 +1,6 @@
 /** Which signature a unit needs next, and that nothing is asked for that its row does not carry. */
 import { expect } from "chai";
-import { BATCH, type SubmissionRow, type Unit } from "../../../../relayer/chain/submissions/records";
+import { BATCH, type SubmissionRow, type Unit } from "../../../../relayer/chain/submissions/rows";
 import { sign } from "../../../../relayer/chain/submissions/signing";
 import type { ExecutorPort } from "../../../../relayer/chain/types";
 

@@ -1,0 +1,195 @@
+/**
+ * A write that becomes expensive between its simulation and its block takes the gas of the whole transaction. The
+ * others must not suffer for it: each is sent again, alone, and nobody is charged for the transaction that failed.
+ */
+import { expect } from "chai";
+import { Wallet, type HDNodeWallet, type Signer } from "ethers";
+import type { SimpleWrite } from "../../../../protocol/executor";
+import { packedAccountId, type AccountId, type Address } from "../../../../protocol/ids";
+import type { Chain, SubmitAnswer, SubmitRequest } from "../../../../relayer/chain/types";
+import { addGroup, ChainBed, eventually, forwarded, freshAccountId, newAccount } from "../../../support/chainBed";
+import { request, signForward } from "../../../support/chainBed";
+import { refusal } from "../../../support/refusal";
+
+const COUNT = 8;
+const RIVAL = 8;
+/** To put them into a group anew takes 700,000 gas more than to leave a group that has them as it is. */
+const ACTIONS = Array.from({ length: 14 }, freshAccountId);
+
+describe("a transaction that fails because one of its writes became expensive", function () {
+  this.timeout(60_000);
+  let bed: ChainBed;
+  let chain: Chain;
+  before(async () => {
+    bed = await ChainBed.start({ payers: 2 });
+    await bed.registerPayers(RIVAL, RIVAL);
+    const tuning = { maxInFlightPerLane: 1, stuckAfterMs: 60_000 };
+    ({ chain } = await bed.open({ tuning, payerCount: 1 }));
+  });
+  after(() => bed?.stop());
+  afterEach(async () => {
+    bed.proxy.heal();
+    await bed.provider.send("evm_setAutomine", [true]);
+    await eventually("no submission is open", async () =>
+      Object.values((await chain.stats()).open).every((count) => count === 0),
+    );
+    const lane = await bed.store.db
+      .selectFrom("lanes")
+      .select(["address", "next_nonce"])
+      .where("payer", "=", 1)
+      .executeTakeFirstOrThrow();
+    expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(lane.address));
+  });
+
+  const reserve = async (): Promise<void> => undefined;
+  const chargesOf = (id: unknown): boolean[] =>
+    bed.outcomes.filter(({ submissionId }) => submissionId === id).map(({ charged }) => charged);
+
+  const withActions = (id: AccountId): SimpleWrite => ({ functionName: "addGroup", args: [id, "", "", ACTIONS, []] });
+  /** Cheap as long as the group has all of them. */
+  const sameActions = (id: AccountId): SimpleWrite => ({
+    functionName: "updateGroup",
+    args: [id, "1", "", "", ACTIONS, []],
+  });
+  async function removeActions(id: AccountId, sender: Signer): Promise<void> {
+    const calls = ACTIONS.map((action) => bed.contract.interface.encodeFunctionData("removeAction", [id, action]));
+    await (await bed.contract.connect(sender).multicall(calls, { gasLimit: 2_000_000 })).wait();
+  }
+  const rival = (): Signer => bed.executor.wallet(RIVAL).connect(bed.provider);
+
+  /** Begins `writes` while the lane is taken, so that they share a transaction, before which `meanwhile` happens. */
+  async function together<T>(writes: () => readonly Promise<T>[], meanwhile: () => Promise<unknown>): Promise<T[]> {
+    await bed.provider.send("evm_setAutomine", [false]);
+    const first = chain.submit(newAccount(freshAccountId()));
+    await eventually("the lane is taken", async () => ((await chain.stats()).open.sent ?? 0) === 1);
+    bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
+      await meanwhile();
+      return undefined;
+    });
+    const writing = writes();
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    await bed.provider.send("evm_setAutomine", [true]);
+    await bed.mine();
+    await first;
+    return Promise.all(writing);
+  }
+
+  async function expectSeparated(answers: readonly SubmitAnswer[]): Promise<void> {
+    const hashes = new Set(answers.map(({ transactionHash }) => transactionHash));
+    expect(hashes.size, "each in a transaction of its own").to.equal(answers.length);
+    const { transaction_hash: failed } = await bed.store.db
+      .selectFrom("submissions")
+      .select("transaction_hash")
+      .where("kind", "=", "batch")
+      .where("state", "=", "failed")
+      .orderBy("created_at", "desc")
+      .executeTakeFirstOrThrow();
+    expect((await bed.provider.getTransactionReceipt(failed ?? ""))?.status).to.equal(0);
+    for (const { submissionId } of answers) expect(chargesOf(submissionId), "paid once").to.deep.equal([true]);
+  }
+
+  it("of payers' writes: each is done once, alone; one that would fail by now is named, unpaid", async () => {
+    const accounts = Array.from({ length: COUNT }, freshAccountId);
+    const [victim, loser, ...others] = accounts as [AccountId, AccountId, ...AccountId[]];
+    await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
+    await chain.submit(request(victim, "add_group", withActions(victim)));
+    const { result } = await chain.submit(addGroup(loser));
+    const removal = { functionName: "removeGroup", args: [loser, result.group_id ?? ""] };
+    let losing: Promise<{ readonly code: string; readonly facts: Readonly<Record<string, unknown>> }> | undefined;
+    const answers = await together(
+      () => {
+        const writing = [
+          chain.submit(request(victim, "update_group", sameActions(victim), { reserve })),
+          ...others.map((id) => chain.submit(addGroup(id, "beside it", { reserve }))),
+        ];
+        losing = refusal(chain.submit(request(loser, "remove_group", removal, { reserve })));
+        return writing;
+      },
+      async () => {
+        await removeActions(victim, rival());
+        const other = bed.contract.connect(rival());
+        await (await other.removeGroup(loser, result.group_id ?? "", { gasLimit: 300_000 })).wait();
+      },
+    );
+    await expectSeparated(answers);
+    for (const id of others) expect(await bed.groupCount(id)).to.equal(1);
+    const lost = await losing;
+    expect([lost?.code, lost?.facts.charged]).to.deep.equal(["unknown_group", undefined]);
+    expect(chargesOf(lost?.facts.submission_id)).to.deep.equal([false]);
+  });
+
+  it("of forward requests: each is carried out once, alone", async () => {
+    const wallets = Array.from({ length: COUNT }, () => Wallet.createRandom());
+    const idOf = ({ address }: HDNodeWallet): AccountId => packedAccountId(address as Address);
+    const [victim, ...others] = wallets as [HDNodeWallet, ...HDNodeWallet[]];
+    await Promise.all(
+      wallets.map((wallet) =>
+        chain.submit(forwarded(bed, wallet, idOf(wallet), { functionName: "newChainSecuredAccount", args: ["", ""] })),
+      ),
+    );
+    await chain.submit({
+      ...forwarded(bed, victim, idOf(victim), withActions(idOf(victim))),
+      forward: await signForward(bed, victim, withActions(idOf(victim)), { gas: "2000000" }),
+    });
+    const expensive = {
+      ...forwarded(bed, victim, idOf(victim), sameActions(idOf(victim)), { reserve }),
+      forward: await signForward(bed, victim, sameActions(idOf(victim)), { gas: "1000000" }),
+    };
+    await bed.provider.send("anvil_setBalance", [victim.address, "0xde0b6b3a7640000"]);
+    const group = (wallet: HDNodeWallet): SubmitRequest =>
+      forwarded(
+        bed,
+        wallet,
+        idOf(wallet),
+        { functionName: "addGroup", args: [idOf(wallet), "beside it", "", [], []] },
+        { reserve },
+      );
+    const answers = await together(
+      () => [chain.submit(expensive), ...others.map((wallet) => chain.submit(group(wallet)))],
+      () => removeActions(idOf(victim), victim.connect(bed.provider)),
+    );
+    await expectSeparated(answers);
+    for (const wallet of others) expect(await bed.groupCount(idOf(wallet))).to.equal(1);
+  });
+
+  it("is not sent again after a reorg: what was put back goes its own way", async () => {
+    const accounts = Array.from({ length: 4 }, freshAccountId);
+    const [victim, ...others] = accounts as [AccountId, ...AccountId[]];
+    await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
+    await chain.submit(request(victim, "add_group", withActions(victim)));
+    const answers = await together(
+      () => [
+        chain.submit(request(victim, "update_group", sameActions(victim), { reserve })),
+        ...others.map((id) => chain.submit(addGroup(id, "once", { reserve }))),
+      ],
+      () => removeActions(victim, rival()),
+    );
+    await expectSeparated(answers);
+    const batch = await bed.store.db
+      .selectFrom("submissions")
+      .select(["id", "block_number"])
+      .where("kind", "=", "batch")
+      .where("state", "=", "failed")
+      .orderBy("created_at", "desc")
+      .executeTakeFirstOrThrow();
+    const head = await bed.provider.getBlockNumber();
+    await eventually("the follower is at the head", async () => (await chain.stats()).followedBlock === head);
+    await bed.provider.send("anvil_reorg", [head - (batch.block_number ?? 0) + 1, []]);
+    await bed.mine();
+    for (const { submissionId } of answers)
+      await eventually("it is mined again", async () => {
+        const now = await chain.submission(submissionId);
+        return now?.state === "mined" && now.before !== undefined;
+      });
+    for (const id of others) expect(await bed.groupCount(id), "done once").to.equal(1);
+    const attempts = await bed.store.db
+      .selectFrom("submission_attempts")
+      .select("does")
+      .where("submission_id", "=", batch.id)
+      .orderBy("created_at")
+      .execute();
+    expect(attempts.at(-1)?.does).to.equal("nothing");
+    // What is known of the lane's load is a second old at most.
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+  });
+});

@@ -1,0 +1,123 @@
+/**
+ * Batches of two relayers that name the same accounts in opposite order, and outcomes between them: all lock the
+ * accounts' turns in one order, so that PostgreSQL never has to end one to let the other go on.
+ */
+import { expect } from "chai";
+import { sql } from "kysely";
+import type { AccountId } from "../../protocol/ids";
+import type { BatchBeginning } from "../../relayer/chain/submissions/beginnings";
+import { SubmissionRecords } from "../../relayer/chain/submissions/records";
+import { newSubmissionId, type Outcome, type Unit } from "../../relayer/chain/submissions/rows";
+import { openStore, type Store } from "../../relayer/store";
+import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
+import { eventually, freshAccountId } from "../support/chainBed";
+
+/** So many that each is looked up by its id, in the order in which a statement names them. */
+const ACCOUNTS = 200_000;
+const BLOCK = { number: 7, hash: "0xblock" };
+
+describe("turns of accounts", function () {
+  this.timeout(300_000);
+  let postgres: TestPostgres;
+  let stores: [Store, Store];
+  const accounts = Array.from({ length: ACCOUNTS }, freshAccountId).sort();
+  before(async () => {
+    postgres = await startPostgres();
+    const databaseUrl = await postgres.database("turns");
+    stores = [await openStore({ databaseUrl }), await openStore({ databaseUrl })];
+    const [{ db }] = stores;
+    for (const payer of [1, 2])
+      await db
+        .insertInto("lanes")
+        .values({ payer, address: `0x${payer}`, next_nonce: 0 })
+        .execute();
+    await sql`insert into account_turns (account_id) select unnest(${accounts}::text[])`.execute(db);
+    await sql`analyze account_turns`.execute(db);
+  });
+  after(async () => {
+    await Promise.all((stores ?? []).map((store) => store.close()));
+    await postgres?.stop();
+  });
+
+  const one = (): SubmissionRecords => recordsOf(stores[0], "one");
+  const other = (): SubmissionRecords => recordsOf(stores[1], "other");
+  const recordsOf = (store: Store, name: string): SubmissionRecords =>
+    new SubmissionRecords(store.db, name, {
+      onBegin: async () => undefined,
+      onOutcome: async () => undefined,
+      onAbandon: async () => undefined,
+    });
+  const batchOf = (payer: number, ids: readonly AccountId[], turn: number): BatchBeginning => ({
+    payer,
+    gasLimit: 1n,
+    writes: ids.map((accountId) => ({
+      id: newSubmissionId(),
+      accountId,
+      kind: "add_group",
+      turn,
+      calldata: "0x",
+      tag: "0x",
+      idempotencyKey: undefined,
+      billed: false,
+      requestId: undefined,
+    })),
+  });
+  const outcomesOf = ({ row, members }: Unit): ReadonlyMap<string, Outcome> =>
+    new Map([row, ...members].map(({ id }) => [id, { state: "mined", block: BLOCK, result: {}, charged: true }]));
+
+  const [first, second, third, fourth] = accounts as [AccountId, AccountId, AccountId, AccountId];
+  /** Statements that wait for a lock. */
+  async function waiting(): Promise<number> {
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int4 as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`.execute(
+      stores[0].db,
+    );
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Runs both while another transaction holds the two turns in the middle, so that each has locked what it can. */
+  async function crossing<A, B>(one: () => Promise<A>, other: () => Promise<B>): Promise<[A, B]> {
+    const [{ db }] = stores;
+    const running = await db.transaction().execute(async (holder) => {
+      await sql`select from account_turns where account_id in (${second}, ${third}) order by account_id for update`.execute(
+        holder,
+      );
+      const both = Promise.all([one(), other()]);
+      both.catch(() => undefined);
+      await eventually("both wait", async () => (await waiting()) === 2);
+      return { both };
+    });
+    return running.both;
+  }
+
+  it("are taken by crossing batches without a deadlock, each turn by one of them", async () => {
+    const units = await crossing(
+      () => one().beginBatch(batchOf(1, [first, second, fourth], 0)),
+      () => other().beginBatch(batchOf(2, [fourth, third, first], 0)),
+    );
+    const taken = units.flatMap((unit) => unit?.members.map(({ account_id: id }) => id) ?? []);
+    expect(taken.sort()).to.deep.equal([first, second, third, fourth]);
+  });
+
+  it("are given back while another relayer tries them, without a deadlock", async () => {
+    const ids = accounts.slice(10, 14) as [AccountId, AccountId, AccountId, AccountId];
+    const begun = await one().beginBatch(batchOf(1, ids, 0));
+    if (begun === undefined) throw new Error("nothing has begun");
+    const { db } = stores[0];
+    const running = await db.transaction().execute(async (holder) => {
+      await sql`select from account_turns where account_id in (${ids[1]}, ${ids[2]}) order by account_id for update`.execute(
+        holder,
+      );
+      const unit = { ...begun, members: [...begun.members].reverse() };
+      const both = Promise.all([
+        one().end(unit, outcomesOf(unit)),
+        other().beginBatch(batchOf(2, [ids[0], ids[1], ids[3]], 1)),
+      ]);
+      both.catch(() => undefined);
+      await eventually("both wait", async () => (await waiting()) === 2);
+      return { both };
+    });
+    const [ended] = await running.both;
+    expect(ended.row.state).to.equal("mined");
+  });
+});
