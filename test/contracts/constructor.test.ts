@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { ethers } from "hardhat";
-import { ANY_PKP } from "../support/state";
-import { must } from "../../support/must";
+import { ANY_PKP } from "./support/state";
+import { must } from "../support/must";
 
 const YEAR = 365 * 24 * 3600;
 const FIRST_ADMIN = "0x00000000000000000000000000000000000000a1";

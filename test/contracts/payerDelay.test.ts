@@ -2,8 +2,8 @@
 // is a minute.
 import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
-import { ANY_PKP } from "../support/state";
-import { World, number, walletOf } from "../support/world";
+import { ANY_PKP } from "./support/state";
+import { World, number, walletOf } from "./support/world";
 
 const DELAY = 60;
 const PAYER = walletOf("payer");
