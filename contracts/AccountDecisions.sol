@@ -7,18 +7,17 @@ import {Column, GroupList, GroupRegister, GroupSets} from "./libraries/GroupSets
 import {Account, Wallet} from "./types/AccountStorage.sol";
 import {DenialReason, Scope} from "./types/AccountTypes.sol";
 
-/// @title Every decision about a run
+/// @title Decisions: may a key run an action and use a PKP
 /// @notice A decision is an AND of words: groups in which the key executes ∧ groups that exist ∧ groups that list the
-///   action ∧ groups
-/// that list the PKP, 224 groups at a time.
+///   action ∧ groups that list the PKP, 224 groups at a time.
 abstract contract AccountDecisions is AccountRules, IAccountCore {
     using GroupSets for GroupRegister;
     using GroupSets for Column;
     using GroupSets for GroupList;
 
     struct Verdict {
-        bool keyExecutes; // in some existing group
-        bool actionListed; // by one of these
+        bool keyExecutes; // in an existing group
+        bool actionListed; // by one of those groups
         bool allowed;
         bool byName;
     }
@@ -60,7 +59,7 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         (blockNumber, blockTimestamp) = (block.number, block.timestamp);
     }
 
-    /// @dev The one answer behind all three questions. `pkp` zero asks about key and action only.
+    /// @dev Decides for all three views. With `pkp` zero, only key and action are checked.
     function _decide(
         uint256 key,
         uint256 cid,
@@ -76,8 +75,8 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         byName = verdict.byName && reason == DenialReason.None;
     }
 
-    /// @dev Looks through the groups of the account, a word of 224 at a time, until one allows it that lists the action
-    ///   by name.
+    /// @dev Scans the account's groups in words of 224. Stops once a group that lists the action by name allows the
+    ///   run.
     function _judge(
         uint256 key,
         Subject memory subject,
@@ -100,7 +99,7 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
             uint256 byName = groups & action.at(actionIndex, i);
             uint256 withPkp = pkp == address(0) ? groups : groups & wallet.at(pkpIndex, i);
             if (byName & withPkp == 0) {
-                // else what lists "any" makes no difference
+                // otherwise a wildcard cannot change the result
                 groups &= byName | account.actions[0].at(0, i);
                 if (groups == 0) continue;
                 if (pkp != address(0)) withPkp |= anyPkp.at(0, i);
@@ -111,7 +110,7 @@ abstract contract AccountDecisions is AccountRules, IAccountCore {
         }
     }
 
-    /// @dev The first rule that failed. No CID has the hash 0: it is only a word inside groups.
+    /// @dev Returns the first rule that fails. 0 is no action id: inside a group it means "any action".
     function _reason(Verdict memory verdict, uint256 cid, bool pkpUnknown) private pure returns (DenialReason) {
         if (!verdict.keyExecutes) return DenialReason.NoExecuteScope;
         if (!verdict.actionListed || cid == 0) return DenialReason.ActionNotPermitted;

@@ -31,11 +31,9 @@ import {
     UsageApiKeyInfo
 } from "./types/AccountTypes.sol";
 
-/// @title Questions about keys, records and lists
-/// @notice `AccountManager` hands every call it does not know itself to this code, which reads its storage. Nothing
-///   here writes: every
-/// function is a view, and a test looks for writing instructions in what the compiler made of it. Its own storage is
-/// empty.
+/// @title Views of keys, records and lists
+/// @notice Runs by delegatecall on `AccountManager`'s storage: unknown calls end here. Read-only: every function is a
+///   view, and a test searches the bytecode for writing instructions. Its own storage is empty.
 contract AccountLists is AccountRules, IAccountLists {
     using Bits for NumberSet;
     using GroupSets for GroupRegister;
@@ -205,7 +203,7 @@ contract AccountLists is AccountRules, IAccountLists {
         if (account.owner == address(0)) revert UnknownAccount(id);
     }
 
-    /// @dev The indexes of the actions a group lists. Rows forget nothing: retired indexes are taken out here.
+    /// @dev The indexes of the actions a group lists. Rows keep retired indexes; they are removed here.
     function _actionsIn(Account storage account, uint256 groupId) internal view returns (NumberSet memory set) {
         Group storage group = account.groups[groupId];
         set = group.actionRow.load(group.actionPages, account.lastAction);

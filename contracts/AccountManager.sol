@@ -32,14 +32,13 @@ import {
 import {DenialReason, Scope} from "./types/AccountTypes.sol";
 
 /// @title AccountManager
-/// @notice Every write. What each function does, emits and requires is said in `IAccountManager`. Nothing here can be
-///   upgraded.
-/// @dev Reading order: `IAccountManager` (ids, zero, who may write), `types/AccountStorage`, `libraries/Bits` and
-///   `libraries/GroupSets` (sets of
-/// groups as bitmaps), then this file from `_authorize` down, `GroupMembers`, `AccountRules` and `AccountDecisions`
-/// (who may run what), `Batches`. What is not here is answered by the code of `ApiPayers` and, behind that, of
-/// `AccountLists`, on this contract's storage. In the private functions `id` is the account, `actor` the account or
-/// usage key id that was authenticated.
+/// @notice Every write; decisions come from `AccountDecisions`. `IAccountManager` documents each function. Not
+///   upgradeable.
+/// @dev Reading order: `IAccountManager` (ids, zero, who may write), `types/AccountStorage`, `libraries/GroupSets`
+///   (sets of groups as bitmaps), this file from `_authorize` down with `AccountRules` beside it,
+///   `libraries/UsageKeys`, `GroupMembers`, `AccountDecisions` (who may run what), `Batches`. Functions that are not
+///   here run the code of `ApiPayers`, and behind that of `AccountLists`, on this contract's storage. In private
+///   functions `id` is the account and `actor` the authenticated account id or usage key id.
 contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembers, Delegating {
     using GroupSets for GroupRegister;
     using Labels for Account;
@@ -57,8 +56,8 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     bytes32 public immutable keyNamespace;
 
-    /// @param firstAdmin Who appoints the API payers.
-    /// @param delaySeconds How long an addition of a payer waits once there is a managed account; at most a year.
+    /// @param firstAdmin The contract admin, who appoints the API payers.
+    /// @param delaySeconds The delay of a payer's addition once a managed account exists; at most a year.
     /// @param forwarder The ERC-2771 forwarder that owners may act through.
     constructor(
         address firstAdmin,
@@ -74,7 +73,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
 
     // ----------------------------------------------------------------------------------------------------- authorization
 
-    /// @dev The only place that decides who may write. Says which account `actor` stands for.
+    /// @dev Authorizes every write that takes an id. Returns the account that `actor` stands for.
     function _authorize(uint256 actor, Scope scope, uint256 groupId) private view returns (uint256 id) {
         bool asOwner;
         (id, asOwner) = _enter(actor);
@@ -171,7 +170,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         emit AccountCreated(id, owner, managed, name, description, id);
     }
 
-    /// @dev From here on the account is ChainSecured.
+    /// @dev Replaces the owner. The account is ChainSecured afterwards.
     function _handOver(uint256 id, address newOwner) private returns (address oldOwner) {
         _requireOwnable(newOwner);
         oldOwner = _accounts[id].owner;
@@ -184,7 +183,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         _requireAddress(owner);
     }
 
-    /// @dev May this address be given a role? Anybody could act as the forwarder.
+    /// @dev Rejects addresses that cannot hold a role: zero, and the forwarder, through which anyone can call.
     function _requireAddress(address given) private view {
         if (given == address(0)) revert ITwoStepAdmin.ZeroAddress();
         if (given == trustedForwarder()) revert ForwarderNotAllowed(given);
@@ -360,8 +359,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         address[] calldata pkpIds
     ) external returns (uint256 groupId) {
         uint256 id = _authorize(apiKeyHash, Scope.CreateGroups, 0);
-        // On 0: a key that could fill the group it makes, without being allowed to fill every group, would give itself
-        // rights.
+        // On 0, every group: a key that may only create groups must not gain rights by filling the new one.
         if (cidHashes.length != 0) _authorize(apiKeyHash, Scope.ManageActions.unlessAny(cidHashes), 0);
         if (pkpIds.length != 0) _authorize(apiKeyHash, Scope.AddPkp.unlessAny(pkpIds), 0);
         Account storage account = _accounts[id];
@@ -398,7 +396,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         uint256 id = _authorize(apiKeyHash, Scope.DeleteGroups, 0);
         Account storage account = _accounts[id];
         _requireGroup(account, groupId);
-        account.groupsThatExist.remove(groupId); // what lists it asks this first, so nothing else has to go
+        account.groupsThatExist.remove(groupId); // every read checks this set first: members may stay
         emit GroupRemoved(id, groupId, apiKeyHash);
     }
 
@@ -416,7 +414,7 @@ contract AccountManager is AccountStorage, Batches, AccountDecisions, GroupMembe
         _changePkps(id, apiKeyHash, groupId, addPkps, removePkps);
     }
 
-    /// @dev The scope of each list that is not empty; a call that asks nothing is the owner's.
+    /// @dev Requires the scope of each non-empty list. With empty lists only, requires the owner.
     function _authorizeChange(
         uint256 actor,
         uint256 groupId,

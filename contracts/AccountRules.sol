@@ -26,7 +26,7 @@ abstract contract AccountRules is AccountStorage {
     using UsageKeys for KeyHead;
 
     /// @dev A key's state for a decision. `denial` is why it is not live; a live key of a frozen account cannot act
-    /// either.
+    ///   either.
     struct Subject {
         uint256 accountId;
         bool isAccountKey;
@@ -35,8 +35,8 @@ abstract contract AccountRules is AccountStorage {
         uint32 generation; // of a usage key's lists
     }
 
-    /// @dev The one place that knows what a key is and whether it is live. An account takes precedence over a usage key
-    /// of the same id.
+    /// @dev Resolves a key and whether it is live, for every caller. An account takes precedence over a usage key of
+    ///   the same id.
     function _subject(uint256 id) internal view returns (Subject memory subject) {
         Account storage account = _accounts[id];
         if (account.owner != address(0)) {
@@ -57,7 +57,7 @@ abstract contract AccountRules is AccountStorage {
     }
 
     /// @dev Whether a usage key holds a scope: on the group, or on all of them. Liveness and the group's existence are
-    /// checked elsewhere.
+    ///   checked elsewhere.
     function _holds(UsageKey storage key, Scope scope, uint256 groupId) internal view returns (bool) {
         if (scope == Scope.OwnerOnly) return false;
         uint8 flags = key.head.flags;

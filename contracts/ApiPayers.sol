@@ -10,9 +10,8 @@ import {AccountStorage} from "./types/AccountStorage.sol";
 import {ScheduledPayer} from "./types/AccountTypes.sol";
 
 /// @title The API payers and who appoints them
-/// @notice `AccountManager` delegates its unknown calls to this code, which works on its storage, and this delegates
-/// its own unknown calls to `AccountLists`. Its own storage is empty: called directly it has no admin, and refuses
-/// every write.
+/// @notice Runs by delegatecall on `AccountManager`'s storage, which delegates unknown calls here; calls unknown here
+///   go on to `AccountLists`. Its own storage is empty: called directly it has no admin, and refuses every write.
 /// @dev A payer is active from a time stored when it is added: no transaction is needed when that time comes.
 contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
     using EnumerableMap for EnumerableMap.AddressToUintMap;
@@ -120,7 +119,7 @@ contract ApiPayers is AccountStorage, TwoStepAdmin, Delegating, IApiPayers {
             if ((block.timestamp >= activeFrom) == act) found[count++] = ScheduledPayer(payer, activeFrom);
         }
         assembly ("memory-safe") {
-            mstore(found, count) // shorter than it was made
+            mstore(found, count) // shrink to the entries found
         }
     }
 }

@@ -8,8 +8,7 @@ import {IAppAuth} from "./interfaces/IAppAuth.sol";
 import {IApplicationAllowlist} from "./interfaces/IApplicationAllowlist.sol";
 
 /// @title ApplicationAllowlist
-/// @notice What each function does, emits and requires is said in `IApplicationAllowlist`. Nothing here can be
-///   upgraded.
+/// @notice `IApplicationAllowlist` documents each function. Not upgradeable.
 contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
     using EnumerableMap for EnumerableMap.Bytes32ToUintMap;
 
@@ -37,8 +36,8 @@ contract ApplicationAllowlist is TwoStepAdmin, IApplicationAllowlist, IERC165 {
 
     // ---------------------------------------------------------------------------------------------------------- decision
 
-    /// @dev The application id is not looked at: dstack asks the contract at that address. The TCB status is its own
-    ///   rule.
+    /// @dev The application id is not checked: dstack asks the contract at that address. dstack itself judges the TCB
+    ///   status.
     function isAppAllowed(AppBootInfo calldata bootInfo) external view returns (bool isAllowed, string memory reason) {
         if (!isComposeHashAllowed(bootInfo.composeHash)) {
             bool waits = _composeHashes.contains(bootInfo.composeHash);

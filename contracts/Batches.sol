@@ -6,9 +6,8 @@ import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {IAccountCore} from "./interfaces/IAccountCore.sol";
 
 /// @title Several calls in one transaction
-/// @dev Both functions call this contract's code again with the same `msg.sender`, and hand on who signed if the
-///   forwarder sent the call
-/// (ERC-2771), as OpenZeppelin's Multicall does.
+/// @dev Both functions delegatecall this contract, which keeps `msg.sender`, and pass on the ERC-2771 signer if the
+///   forwarder is the sender, as OpenZeppelin's Multicall does.
 abstract contract Batches is ERC2771Context, IAccountCore {
     uint256 private constant CALL_GAS = 1_000_000;
     /// @dev A call gets at most 63/64 of what is left (EIP-150); the rest pays for the loop and the event.
@@ -33,7 +32,7 @@ abstract contract Batches is ERC2771Context, IAccountCore {
         }
     }
 
-    /// @dev A call with the same signer behind it as this one, if the forwarder sent it.
+    /// @dev Appends this call's ERC-2771 suffix, if it has one.
     function _fromSender(bytes calldata call) private view returns (bytes memory) {
         return
             msg.sender == _msgSender() ? call : bytes.concat(call, msg.data[msg.data.length - _contextSuffixLength():]);

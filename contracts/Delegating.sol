@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 /// @title Delegates unknown calls to another contract's code
 /// @notice Unknown functions run by delegatecall in a contract that the constructor deployed, with the same caller and
-/// storage. The delegate is immutable: no call and no role can change it.
+///   storage. The delegate is immutable: no call and no role can change it.
 abstract contract Delegating {
     address private immutable _delegate;
 

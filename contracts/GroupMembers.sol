@@ -8,16 +8,16 @@ import {Column, GroupSets} from "./libraries/GroupSets.sol";
 import {INDEXES_PER_WORD, Rows} from "./libraries/Rows.sol";
 import {Account, Group} from "./types/AccountStorage.sol";
 
-/// @title What groups list
-/// @notice Membership is written both ways: item → groups for decisions, group → items for lists. Who may do so was
-///   asked before.
-/// @dev `id` is the account, `actor` the account or usage key id that was authenticated.
+/// @title Group members
+/// @notice Membership is stored both ways: item → groups for decisions, group → items for lists. Callers are authorized
+///   before.
+/// @dev `id` is the account, `actor` the authenticated account id or usage key id.
 abstract contract GroupMembers is AccountRules, IAccountCore {
     using Bits for NumberSet;
     using GroupSets for Column;
     using Rows for mapping(uint256 => uint256);
 
-    /// @dev Lists an action in an existing group. Says its index.
+    /// @dev Adds an action to an existing group. Returns its index.
     function _addAction(uint256 id, uint256 actor, uint256 groupId, uint256 action) internal returns (uint256 index) {
         Column storage column = _accounts[id].actions[action];
         (index, ) = _know(id, action);
@@ -62,7 +62,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         emit PkpRemovedFromGroup(id, groupId, pkpId, actor);
     }
 
-    /// @dev Lists actions in an existing group. Says which, as a set of indexes.
+    /// @dev Adds actions to an existing group. Returns their indexes.
     function _addActions(
         uint256 id,
         uint256 actor,
@@ -83,7 +83,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         for (uint256 i = 0; i < pkps.length; i++) set.put(_addPkp(id, actor, groupId, pkps[i]));
     }
 
-    /// @dev Lists some actions and ends the listing of others. An action in both lists reverts.
+    /// @dev Adds some actions and removes others. Reverts if an action is in both lists.
     function _changeActions(
         uint256 id,
         uint256 actor,
@@ -110,7 +110,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         }
     }
 
-    /// @dev Ends the listing of every action but those wanted. `wanted` has room for every index of the account.
+    /// @dev Removes every action that is not in `wanted`, which covers every index of the account.
     function _dropActionsBut(uint256 id, uint256 actor, uint256 groupId, NumberSet memory wanted) internal {
         Account storage account = _accounts[id];
         Group storage group = account.groups[groupId];
@@ -135,7 +135,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         }
     }
 
-    /// @dev Gives an action that the account has not the next index. "Any action" has index 0 from the start.
+    /// @dev Gives an action that is new to the account the next index. "Any action" has index 0.
     function _know(uint256 id, uint256 action) internal returns (uint256 index, bool isNew) {
         Account storage account = _accounts[id];
         index = account.actions[action].index;
@@ -147,7 +147,7 @@ abstract contract GroupMembers is AccountRules, IAccountCore {
         return (index, true);
     }
 
-    /// @dev Removes an action from the account and, with its index, from every group.
+    /// @dev Removes an action from the account. Its memberships end with its index.
     function _forget(uint256 id, uint256 action) internal {
         uint256 index = _actionIndex(id, action);
         _accounts[id].actions[action].retire();

@@ -6,7 +6,7 @@ import {AdminStorage} from "./types/AdminStorage.sol";
 
 /// @title An admin that can only be replaced by one who accepts
 /// @notice Not OpenZeppelin's Ownable2Step: its `transferOwnership` and `OwnershipTransferred` would read like an
-/// account's, and it can be renounced.
+///   account's, and it can be renounced.
 abstract contract TwoStepAdmin is AdminStorage, ITwoStepAdmin {
     modifier onlyAdmin() {
         _requireAdmin();

@@ -9,7 +9,7 @@ import {IAccountErrors} from "./IAccountErrors.sol";
 interface IAccountCore is IAccountErrors {
     // ------------------------------------------------------------------------------------------------------------ events
 
-    /// @notice An account was made. `admin` is its owner.
+    /// @notice An account was created. `admin` is its owner.
     event AccountCreated(
         uint256 indexed id,
         address indexed admin,
@@ -18,17 +18,16 @@ interface IAccountCore is IAccountErrors {
         string description,
         uint256 actor
     );
-    /// @notice An account has another name or description.
+    /// @notice An account's name or description changed.
     event AccountUpdated(uint256 indexed id, string name, string description, uint256 actor);
     /// @notice A managed account became ChainSecured: `newAdmin` owns it and no API payer can write to it any more.
     event AccountConvertedToChainSecured(uint256 indexed id, address oldAdmin, address indexed newAdmin, uint256 actor);
-    /// @notice An account has another owner. If it was managed it is ChainSecured from here on.
+    /// @notice An account's owner changed. The account is ChainSecured from here on.
     event AccountOwnershipTransferred(uint256 indexed id, address oldOwner, address indexed newOwner, uint256 actor);
-    /// @notice An account was frozen, or is so no longer.
+    /// @notice An account was frozen or unfrozen.
     event AccountFreezeSet(uint256 indexed id, bool frozen, uint256 actor);
 
-    /// @notice A usage key was set, or has other values than before. A key that was not set before starts with empty
-    ///   lists.
+    /// @notice A usage key was created or its values changed. A new key starts with empty lists.
     /// @param flags bit 0 createGroups, bit 1 deleteGroups, bit 2 createPKPs
     event UsageApiKeySet(
         uint256 indexed id,
@@ -40,8 +39,7 @@ interface IAccountCore is IAccountErrors {
         uint8 flags,
         uint256 actor
     );
-    /// @notice The lists of groups of a usage key, replaced as a whole. Order and duplicates are the caller's and mean
-    ///   nothing.
+    /// @notice The group lists of a usage key were replaced. Order and duplicates are the caller's and have no meaning.
     event UsageApiKeyScopesSet(
         uint256 indexed id,
         uint256 indexed keyId,
@@ -51,40 +49,39 @@ interface IAccountCore is IAccountErrors {
         uint256[] executeInGroups,
         uint256 actor
     );
-    /// @notice A usage key has another name or description.
+    /// @notice A usage key's name or description changed.
     event UsageApiKeyUpdated(uint256 indexed id, uint256 indexed keyId, string name, string description, uint256 actor);
-    /// @notice A usage key can do nothing any more, for ever.
+    /// @notice A usage key was revoked for ever.
     event UsageApiKeyRemoved(uint256 indexed id, uint256 indexed keyId, uint256 actor);
-    /// @notice Every usage key that was set on the account can do nothing any more, for ever.
+    /// @notice Every usage key of the account was revoked for ever.
     event AllUsageApiKeysRevoked(uint256 indexed id, uint256 actor);
 
     /// @notice A group was added; its members follow in events of their own.
     event GroupAdded(uint256 indexed id, uint256 indexed groupId, string name, string description, uint256 actor);
-    /// @notice A group has another name or description.
+    /// @notice A group's name or description changed.
     event GroupUpdated(uint256 indexed id, uint256 indexed groupId, string name, string description, uint256 actor);
-    /// @notice A group is gone with its members; its id is never used again.
+    /// @notice A group was removed with its members; its id is never reused.
     event GroupRemoved(uint256 indexed id, uint256 indexed groupId, uint256 actor);
 
-    /// @notice A group lists an action. An action the account did not have becomes one with empty strings. 0 = any
+    /// @notice An action was added to a group. An action new to the account is created with empty strings. 0 = any
     ///   action.
     event ActionAddedToGroup(uint256 indexed id, uint256 indexed groupId, uint256 indexed action, uint256 actor);
-    /// @notice A group no longer lists an action. The account keeps the action.
+    /// @notice An action was removed from a group. The account keeps the action.
     event ActionRemovedFromGroup(uint256 indexed id, uint256 indexed groupId, uint256 indexed action, uint256 actor);
-    /// @notice A group lists a PKP. address(0) = any PKP of the account.
+    /// @notice A PKP was added to a group. address(0) = any PKP of the account.
     event PkpAddedToGroup(uint256 indexed id, uint256 indexed groupId, address indexed pkpId, uint256 actor);
-    /// @notice A group no longer lists a PKP.
+    /// @notice A PKP was removed from a group.
     event PkpRemovedFromGroup(uint256 indexed id, uint256 indexed groupId, address indexed pkpId, uint256 actor);
 
-    /// @notice The account has a new action with these strings.
+    /// @notice An action was added to the account.
     event ActionAdded(uint256 indexed id, uint256 indexed action, string name, string description, uint256 actor);
-    /// @notice An action of the account has another name or description.
+    /// @notice An action's name or description changed.
     event ActionUpdated(uint256 indexed id, uint256 indexed action, string name, string description, uint256 actor);
-    /// @notice An action is gone from the account and from each of its groups.
+    /// @notice An action was removed from the account and from each of its groups.
     event ActionRemoved(uint256 indexed id, uint256 indexed action, uint256 actor);
 
     /// @notice A wallet was registered to an account. If the first byte of the path is 1 it is the account's next PKP;
-    ///   if it is 2 it is
-    /// the wallet of a usage key, which is recorded and not listed.
+    ///   if it is 2 it is the wallet of a usage key, which is recorded and not listed.
     event WalletDerivationRegistered(
         uint256 indexed id,
         address indexed pkpId,
@@ -93,25 +90,25 @@ interface IAccountCore is IAccountErrors {
         string description,
         uint256 actor
     );
-    /// @notice A PKP has another name or description.
+    /// @notice A PKP's name or description changed.
     event PkpUpdated(uint256 indexed id, address indexed pkpId, string name, string description, uint256 actor);
-    /// @notice No action may ask for these ops with this PKP: a set of bits, 0 = none is denied.
+    /// @notice The ops that no action may request with this PKP changed: a set of bits, 0 = none is denied.
     event PkpOpsSet(uint256 indexed id, address indexed pkpId, uint256 deniedOps, uint256 actor);
 
-    /// @notice One call of a `tryMulticall` failed alone.
-    /// @param reason What it reverted with; empty if it had too little gas.
+    /// @notice One call of a `tryMulticall` failed; the others are unaffected.
+    /// @param reason Its revert data; empty if it ran out of gas.
     event CallFailed(uint256 indexed index, bytes reason);
 
     // ---------------------------------------------------------------------------------------------------------- accounts
 
-    /// @notice Makes an account.
+    /// @notice Creates an account.
     /// @dev Emits {AccountCreated}.
     ///
     /// Notes:
     ///  - Warning: an API payer can take an id before its wallet does (an account managed by the payer under the packed
     ///    id of a stranger). A wallet that finds its id taken uses another wallet and hands the account over with
     ///    `transferOwnership`.
-    ///  - A usage key of the same id stands in nobody's way: wherever an id can mean both, the account is meant.
+    ///  - A usage key of the same id does not block this: an id that could mean both means the account.
     ///
     /// Requirements:
     ///  - managed: the caller is an API payer; else: the caller is `adminWalletAddress` (`NotAuthorized`);
@@ -134,7 +131,7 @@ interface IAccountCore is IAccountErrors {
         address adminWalletAddress
     ) external;
 
-    /// @notice Makes a ChainSecured account of the caller: `newAccount` with the caller's packed id, unmanaged, owned
+    /// @notice Creates a ChainSecured account of the caller: `newAccount` with the caller's packed id, unmanaged, owned
     ///   by the caller.
     /// @dev Emits {AccountCreated}.
     ///
@@ -143,7 +140,7 @@ interface IAccountCore is IAccountErrors {
     /// @param description At most 1,024 bytes.
     function newChainSecuredAccount(string calldata name, string calldata description) external;
 
-    /// @notice Turns a managed account into a ChainSecured one. There is no way back.
+    /// @notice Converts a managed account into a ChainSecured one, for ever.
     /// @dev Emits {AccountConvertedToChainSecured}.
     ///
     /// Notes:
@@ -158,7 +155,7 @@ interface IAccountCore is IAccountErrors {
     /// @param newAdminWalletAddress The owner from now on; may be the present one.
     function convertToChainSecuredAccount(uint256 apiKeyHash, address newAdminWalletAddress) external;
 
-    /// @notice Gives an account to another owner: a wallet, a multisig, a governance contract. A managed account
+    /// @notice Transfers an account to another owner: a wallet, a multisig, a governance contract. A managed account
     ///   becomes ChainSecured.
     /// @dev Emits {AccountOwnershipTransferred}.
     ///
@@ -175,7 +172,7 @@ interface IAccountCore is IAccountErrors {
     /// @param newOwner The owner from now on.
     function transferOwnership(uint256 apiKeyHash, address newOwner) external;
 
-    /// @notice Gives an account another name and description.
+    /// @notice Sets an account's name and description.
     /// @dev Emits {AccountUpdated}.
     ///
     /// Requirements:
@@ -186,10 +183,9 @@ interface IAccountCore is IAccountErrors {
     /// @param description At most 1,024 bytes.
     function updateAccountMetadata(uint256 apiKeyHash, string calldata name, string calldata description) external;
 
-    /// @notice Stops everything but the owner at once, or ends that: while an account is frozen every decision about it
-    ///   denies
-    /// (`DenialReason.AccountFrozen`) and none of its usage keys writes (`AccountFrozen`). The owner, and an API payer
-    /// acting for it, still can.
+    /// @notice Freezes or unfreezes an account at once. While frozen, every decision denies
+    ///   (`DenialReason.AccountFrozen`) and no usage key writes (`AccountFrozen`). The owner, and an API payer acting
+    ///   for the owner, still can write.
     /// @dev Emits {AccountFreezeSet}.
     ///
     /// Requirements:
@@ -202,8 +198,7 @@ interface IAccountCore is IAccountErrors {
 
     /// @notice Sets a usage key: creates it, or replaces everything it had.
     /// @dev Emits {UsageApiKeySet} if the key is new or one of its values changed, {UsageApiKeyScopesSet} if it is new
-    ///   or one of its lists
-    /// changed.
+    ///   or one of its lists changed.
     ///
     /// Notes:
     ///  - A key id belongs to the first account that sets it, for ever. Whoever sets a stranger's key id first (seen in
@@ -213,7 +208,7 @@ interface IAccountCore is IAccountErrors {
     ///  - An expiration in the past is accepted: the key is dead at once.
     ///  - Ids of removed groups are accepted in the lists and mean nothing. 0 means every existing group, later ones
     ///    included.
-    ///  - The price is per 224 group ids and list, not per group.
+    ///  - Gas is per list and 224 group ids, not per group.
     ///
     /// Requirements:
     ///  - owner only;
@@ -252,7 +247,7 @@ interface IAccountCore is IAccountErrors {
         uint256[] calldata executeInGroups
     ) external;
 
-    /// @notice Gives a usage key another name and description.
+    /// @notice Sets a usage key's name and description.
     /// @dev Emits {UsageApiKeyUpdated}.
     ///
     /// Requirements:
@@ -280,7 +275,7 @@ interface IAccountCore is IAccountErrors {
     /// @param usageApiKeyHash The key id.
     function removeUsageApiKey(uint256 accountApiKeyHash, uint256 usageApiKeyHash) external;
 
-    /// @notice Revokes every usage key of an account at once and for ever, at the same price however many there are.
+    /// @notice Revokes every usage key of an account at once and for ever, at constant gas.
     /// @dev Emits {AllUsageApiKeysRevoked} if there was one.
     ///
     /// Requirements:
@@ -295,9 +290,8 @@ interface IAccountCore is IAccountErrors {
     /// @dev Emits {WalletDerivationRegistered}.
     ///
     /// Notes:
-    ///  - Each account has its own PKPs: what one registers stands in nobody else's way. Registering a stranger's
-    ///    address gains nothing: the executor derives the address again from the path, which names the account, before
-    ///    it uses a key.
+    ///  - PKPs are per account: a registration blocks no other account. Registering a stranger's address gains nothing:
+    ///    the executor derives the address again from the path, which names the account, before it uses a key.
     ///  - Registering the same wallet with the same path and strings again succeeds and does nothing. The strings of a
     ///    usage key's wallet are emitted and not stored.
     ///
@@ -320,7 +314,7 @@ interface IAccountCore is IAccountErrors {
         string calldata description
     ) external;
 
-    /// @notice Gives a PKP another name and description.
+    /// @notice Sets a PKP's name and description.
     /// @dev Emits {PkpUpdated}.
     ///
     /// Requirements:
@@ -338,8 +332,8 @@ interface IAccountCore is IAccountErrors {
         string calldata description
     ) external;
 
-    /// @notice Says which ops no action may ask for with a PKP, whatever its groups list. The executor enforces it
-    ///   below the action's code.
+    /// @notice Sets the ops that no action may request with a PKP, whatever its groups allow. The executor enforces it
+    ///   outside the action's code.
     /// @dev Emits {PkpOpsSet}.
     ///
     /// Requirements:
@@ -349,9 +343,8 @@ interface IAccountCore is IAccountErrors {
     /// @param id The account id.
     /// @param pkp The PKP's address.
     /// @param deniedOps Bits: 1 sign a message, 2 sign typed data, 4 sign a transaction, 8 sign a digest, 16 encrypt,
-    ///   32 decrypt, 64 give the
-    /// private key, 128 sign with Ed25519, 256 sign with Schnorr (BIP-340), 512 sign with P-256. Others are kept for
-    /// ops to come. 0 = none denied.
+    ///   32 decrypt, 64 give the private key, 128 sign with Ed25519, 256 sign with Schnorr (BIP-340), 512 sign with
+    ///   P-256. Others are kept for ops to come. 0 = none denied.
     function setPkpOps(uint256 id, address pkp, uint256 deniedOps) external;
 
     // ------------------------------------------------------------------------------------------------------------ groups
@@ -382,12 +375,11 @@ interface IAccountCore is IAccountErrors {
         address[] calldata pkpIds
     ) external returns (uint256 groupId);
 
-    /// @notice Gives a group another name and description and exactly these members.
+    /// @notice Sets a group's name, description and members.
     /// @dev Emits {GroupUpdated} if a string changed, and one event for each member that came or went.
     ///
     /// Notes:
-    ///  - The price includes every member that is dropped. `changeGroupMembers` is the form whose price depends on its
-    ///    arguments only.
+    ///  - Gas grows with the members that are dropped. The gas of `changeGroupMembers` depends on its arguments only.
     ///
     /// Requirements:
     ///  - owner only;
@@ -409,7 +401,7 @@ interface IAccountCore is IAccountErrors {
         address[] calldata pkpIds
     ) external;
 
-    /// @notice Gives a group another name and description.
+    /// @notice Sets a group's name and description.
     /// @dev Emits {GroupUpdated}.
     ///
     /// Requirements:
@@ -427,7 +419,7 @@ interface IAccountCore is IAccountErrors {
         string calldata description
     ) external;
 
-    /// @notice Removes a group and all it permitted, at the same price whatever it lists.
+    /// @notice Removes a group and everything it permitted, at constant gas.
     /// @dev Emits {GroupRemoved}.
     ///
     /// Requirements:
@@ -450,10 +442,10 @@ interface IAccountCore is IAccountErrors {
     ///  - removed members are listed (`NotInGroup`).
     /// @param apiKeyHash The account id, or (through an API payer) a usage key id.
     /// @param groupId The group.
-    /// @param addActions Actions to list.
-    /// @param removeActions Actions to list no more.
-    /// @param addPkps PKPs to list.
-    /// @param removePkps PKPs to list no more.
+    /// @param addActions Actions to add.
+    /// @param removeActions Actions to remove.
+    /// @param addPkps PKPs to add.
+    /// @param removePkps PKPs to remove.
     function changeGroupMembers(
         uint256 apiKeyHash,
         uint256 groupId,
@@ -463,7 +455,7 @@ interface IAccountCore is IAccountErrors {
         address[] calldata removePkps
     ) external;
 
-    /// @notice Lists an action in a group. An action new to the account becomes one of its actions with empty strings.
+    /// @notice Adds an action to a group. An action new to the account is created with empty strings.
     /// @dev Emits {ActionAddedToGroup}.
     ///
     /// Requirements:
@@ -474,7 +466,7 @@ interface IAccountCore is IAccountErrors {
     /// @param action The action; 0 = any action.
     function addActionToGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external;
 
-    /// @notice Ends the listing of an action in a group. The account keeps the action.
+    /// @notice Removes an action from a group. The account keeps the action.
     /// @dev Emits {ActionRemovedFromGroup}.
     ///
     /// Requirements:
@@ -486,7 +478,7 @@ interface IAccountCore is IAccountErrors {
     /// @param action The action; 0 = any action.
     function removeActionFromGroup(uint256 apiKeyHash, uint256 groupId, uint256 action) external;
 
-    /// @notice Lists a PKP in a group.
+    /// @notice Adds a PKP to a group.
     /// @dev Emits {PkpAddedToGroup}.
     ///
     /// Requirements:
@@ -498,7 +490,7 @@ interface IAccountCore is IAccountErrors {
     /// @param pkpId The PKP; address(0) = any PKP of the account.
     function addPkpToGroup(uint256 apiKeyHash, uint256 groupId, address pkpId) external;
 
-    /// @notice Ends the listing of a PKP in a group.
+    /// @notice Removes a PKP from a group.
     /// @dev Emits {PkpRemovedFromGroup}.
     ///
     /// Requirements:
@@ -512,11 +504,11 @@ interface IAccountCore is IAccountErrors {
 
     // ----------------------------------------------------------------------------------------------------------- actions
 
-    /// @notice Gives an action of the account its strings; an action new to the account becomes one of its actions.
+    /// @notice Adds an action to the account, or sets the name and description of one that it has.
     /// @dev Emits {ActionAdded} for a new one, {ActionUpdated} for one that had other strings.
     ///
     /// Notes:
-    ///  - An action of the account may do nothing until a group lists it.
+    ///  - An action permits nothing until a group lists it.
     ///
     /// Requirements:
     ///  - owner only;
@@ -533,11 +525,11 @@ interface IAccountCore is IAccountErrors {
         uint256 actionHash
     ) external;
 
-    /// @notice Removes an action from the account and from each of its groups, at the same price however many list it.
+    /// @notice Removes an action from the account and from each of its groups, at constant gas.
     /// @dev Emits {ActionRemoved}.
     ///
     /// Notes:
-    ///  - Listed again later it starts from nothing. A group that lists "any action" still permits it.
+    ///  - Added again later, it is in no group. A group that lists "any action" still permits it.
     ///
     /// Requirements:
     ///  - owner only;
@@ -546,7 +538,7 @@ interface IAccountCore is IAccountErrors {
     /// @param actionHash The action.
     function removeAction(uint256 accountApiKeyHash, uint256 actionHash) external;
 
-    /// @notice Gives an action of the account another name and description.
+    /// @notice Sets the name and description of an action of the account.
     /// @dev Emits {ActionUpdated}.
     ///
     /// Notes:
@@ -572,18 +564,18 @@ interface IAccountCore is IAccountErrors {
 
     // ----------------------------------------------------------------------------------------------------------- batches
 
-    /// @notice Makes several calls of this contract in one transaction: all of them happen, in this order, or none.
-    /// @dev Each call is authorized by itself; the first that fails ends all with its error.
+    /// @notice Makes several calls of this contract in one transaction, in order: all succeed, or none has an effect.
+    /// @dev Each call is authorized by itself; the first failure reverts the batch with its error.
     /// @param data The calls, encoded.
     /// @return results What each returned, encoded.
     function multicall(bytes[] calldata data) external returns (bytes[] memory results);
 
-    /// @notice Makes several calls of this contract in one transaction, each alone succeeding or failing.
+    /// @notice Makes several calls of this contract in one transaction; each succeeds or fails on its own.
     /// @dev Emits {CallFailed} for each that failed.
     ///
     /// Notes:
-    ///  - Each call gets 1,000,000 gas that is there before it starts. So nobody makes a call fail by sending too
-    ///    little gas: then the whole transaction reverts. A call that needs more belongs in a transaction of its own.
+    ///  - Each call gets 1,000,000 gas, which is checked before it starts: too little gas reverts the whole transaction
+    ///    and cannot make one call fail. A call that needs more belongs in a transaction of its own.
     ///
     /// Requirements:
     ///  - no call is `multicall` or `tryMulticall` (`NestedBatch`);
@@ -607,24 +599,23 @@ interface IAccountCore is IAccountErrors {
     /// @return Whether the key is live and has execute on one existing group that lists both the action (or any) and
     ///   the PKP (or any).
     ///
-    /// What this does not say: that the address is the account's. An account may register any address; only who derives
-    /// the key from the path that was registered with it sees whether it leads there. The executor does so before every
-    /// use. Nor which ops the owner has denied: see `explainExecution`.
+    /// Registration does not prove that the address belongs to the account: an account may register any address. The
+    /// executor derives the address from the registered path before every use and compares. Denied ops are not
+    /// considered: see `explainExecution`.
     function canUseWalletInAction(uint256 key, uint256 cid, address pkp) external view returns (bool);
 
-    /// @notice The same question with everything an executor needs to act on the answer, read at one block. Never
-    ///   reverts.
+    /// @notice The decision with everything an executor needs, read at one block. Never reverts.
     /// @param key A key id or the id of a managed account.
     /// @param cid The action id.
     /// @param pkp A PKP, or address(0) to ask about key and action only.
     /// @return allowed As `canUseWalletInAction`, or as `canExecuteAction` if `pkp` is zero.
-    /// @return reason The first rule that failed; None if allowed.
-    /// @return actionByName Some group that allows it lists the action itself, not "any action".
+    /// @return reason The first rule that fails; None if allowed.
+    /// @return actionByName Whether a group that allows it lists the action itself, not "any action".
     /// @return accountId The key's account, also on a denial; 0 if the key was never known.
     /// @return derivationPath The PKP's path if it is a PKP of that account, else 0.
     /// @return blockNumber The block of this answer.
     /// @return blockTimestamp Its time in unix seconds.
-    /// @return deniedOps What no action may ask for with the PKP (see `setPkpOps`); 0 if it is no PKP of that account.
+    /// @return deniedOps The ops denied with the PKP (see `setPkpOps`); 0 if it is no PKP of that account.
     function explainExecution(
         uint256 key,
         uint256 cid,
@@ -643,14 +634,13 @@ interface IAccountCore is IAccountErrors {
             uint256 deniedOps
         );
 
-    /// @notice Could the caller write to this account with its account id: does it exist, and is the caller its owner,
-    ///   or an API payer
-    /// while it is managed? Never reverts.
+    /// @notice Whether the account exists and the caller may write to it with the account id: as its owner, or as an
+    ///   API payer while it is managed. Never reverts.
     /// @param apiKeyHash The account id.
     /// @return Whether it could.
     function accountExistsAndIsMutable(uint256 apiKeyHash) external view returns (bool);
 
-    /// @notice What every derived key is bound to: `keccak256(abi.encode("keywright/v1", block.chainid,
+    /// @notice The namespace that every derived key is bound to: `keccak256(abi.encode("keywright/v1", block.chainid,
     ///   address(this)))` at deployment.
     function keyNamespace() external view returns (bytes32);
 }

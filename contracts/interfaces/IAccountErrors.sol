@@ -3,13 +3,13 @@ pragma solidity ^0.8.30;
 
 import {Scope} from "../types/AccountTypes.sol";
 
-/// @title The rules a call can break, one error for each
+/// @title Errors: one for each rule that a call can break
 interface IAccountErrors {
     /// @notice The caller is neither the owner of the account nor an API payer.
     error NotAuthorized(address caller);
-    /// @notice The usage key has not the scope this needs (for the group, where the scope is per group).
+    /// @notice The usage key lacks the scope (on the group, if the scope is per group).
     error MissingScope(Scope scope, uint256 groupId);
-    /// @notice The account is not managed (any more): only its owner may write, and its account key is no key.
+    /// @notice The account is ChainSecured: only its owner may write, and its account key does not act.
     error AccountChainSecured(uint256 id);
     /// @notice There is no account (and no usage key) of this id.
     error UnknownAccount(uint256 id);
@@ -35,7 +35,7 @@ interface IAccountErrors {
     error KeyIdTaken(uint256 key);
     /// @notice The usage key was revoked: its id can never be set again.
     error KeyRevoked(uint256 key);
-    /// @notice The account is frozen: none of its usage keys can act until its owner ends that.
+    /// @notice The account is frozen: none of its usage keys can act until its owner unfreezes it.
     error AccountFrozen(uint256 id);
     /// @notice The account has registered the wallet already, with another path or other strings.
     error PkpTaken(address pkpId);
@@ -49,9 +49,9 @@ interface IAccountErrors {
     error ValueTooLarge(uint256 value, uint256 max);
     /// @notice An account id or key id must not be zero.
     error ZeroId();
-    /// @notice Group 0 is a word in lists of scopes ("every group"), never a group to act on.
+    /// @notice Group 0 means "every group" in scope lists and is never a group to act on.
     error GroupZero();
-    /// @notice Action 0 is a word inside groups ("any action"), never an action of an account.
+    /// @notice Action 0 means "any action" inside groups and is never an action of an account.
     error ActionZero();
     /// @notice The new owner is the present owner.
     error SameOwner(address owner);

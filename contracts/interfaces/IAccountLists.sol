@@ -4,23 +4,20 @@ pragma solidity ^0.8.30;
 import {AccountInfo, ActionInfo, GroupInfo, KeyInfo, PkpInfo, UsageApiKeyInfo} from "../types/AccountTypes.sol";
 import {IAccountErrors} from "./IAccountErrors.sol";
 
-/// @title Questions about keys, records and lists
+/// @title Views of keys, records and lists
 interface IAccountLists is IAccountErrors {
     /// @notice Does a live key of an account that is not frozen hold a scope?
     /// @dev The account key of a managed account holds every scope on every existing group. A usage key of an unmanaged
-    ///   account still holds
-    /// its scopes; but only Execute can be used there.
+    ///   account still holds its scopes; but only Execute can be used there.
     /// @param key A key id or the id of a managed account.
     /// @param scope The scope, a number of `Scope`; false for any other number.
     /// @param groupId An existing group (false if it is none), or 0: does the key hold the scope on every group?
-    ///   Ignored where the
-    /// scope is account-wide.
+    ///   Ignored where the scope is account-wide.
     /// @return Whether it does.
     function hasScope(uint256 key, uint8 scope, uint256 groupId) external view returns (bool);
 
     /// @notice Which account a key belongs to, in any state: an account id answers itself (managed or not), a usage key
-    ///   its account (also
-    /// expired or removed: key ids are never given to another account).
+    ///   its account (also expired or removed: key ids are never given to another account).
     /// @param key An account id or key id.
     /// @return The account id, or 0 if the key was never known. Says nothing about what the key may do: see `getKey`.
     function accountOf(uint256 key) external view returns (uint256);
@@ -60,9 +57,8 @@ interface IAccountLists is IAccountErrors {
 
     /// @notice The existing groups of an account, by ascending id.
     /// @dev All lists: `UnknownAccount` for an unknown account, then `UnknownGroup` or `GroupZero`; at most 1,000 items
-    ///   a page (200 usage
-    /// keys), else `PageTooLarge`; a page past the end is empty. Ask for smaller pages where descriptions are long: a
-    /// node limits the gas of a call.
+    ///   a page (200 usage keys), else `PageTooLarge`; a page past the end is empty. Ask for smaller pages where
+    ///   descriptions are long: a node limits the gas of a call.
     /// @param id The account id.
     /// @param offset How many items to skip.
     /// @param limit How many items to show at most.
@@ -128,8 +124,7 @@ interface IAccountLists is IAccountErrors {
     ) external view returns (PkpInfo[] memory items, uint256 total);
 
     /// @notice The usage keys that are set on an account, in the order in which they were set; when one is removed, the
-    ///   last
-    /// takes its place.
+    ///   last takes its place.
     /// @param id The account id.
     /// @param offset How many items to skip.
     /// @param limit At most 200.

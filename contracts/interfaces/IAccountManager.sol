@@ -7,8 +7,7 @@ import {IApiPayers} from "./IApiPayers.sol";
 
 /// @title Who may use which key through which code
 /// @notice Accounts own PKPs, groups, actions and usage keys. A group binds PKPs to actions; a key's scopes say in
-///   which groups it may
-/// act. The executor asks `explainExecution` before every run.
+///   which groups it may act. The executor asks `explainExecution` before every run.
 ///
 /// Ids. An account id (`apiKeyHash`) is the keccak256 of the account key's text (API mode) or of the packed address of
 /// the creating wallet (ChainSecured mode). A key id is the keccak256 of the key's bytes. An action id is the keccak256
@@ -24,17 +23,17 @@ import {IApiPayers} from "./IApiPayers.sol";
 ///  - an API payer with the id of a managed account: what the owner may;
 ///  - an API payer with the id of a live usage key of a managed account: what the key's scopes allow;
 ///  - an API payer on an unmanaged account: `AccountChainSecured`;
-///  - anybody else: `NotAuthorized`.
-/// An id means the account of that id if there is one, else the usage key. "Owner only" below means that a usage key is
-/// refused with `MissingScope(OwnerOnly, …)` before anything else is looked at; "scope X" that it needs that scope. The
-/// errors of authorization come first in every function: `NotAuthorized`, `UnknownAccount`, `AccountChainSecured`,
-/// `UnknownUsageKey` (revoked), `KeyExpired`, `AccountFrozen`, `MissingScope`.
+///  - anybody else: `NotAuthorized`. An id means the account of that id if there is one, else the usage key. "Owner
+///    only" below means that a usage key is refused with `MissingScope(OwnerOnly, …)` before anything else is looked
+///    at; "scope X" that it needs that scope. The errors of authorization come first in every function:
+///    `NotAuthorized`, `UnknownAccount`, `AccountChainSecured`, `UnknownUsageKey` (revoked), `KeyExpired`,
+///    `AccountFrozen`, `MissingScope`.
 ///
 /// Who the caller is. The sender of the call, or who signed the request that the trusted forwarder (ERC-2771) passes
 /// on: an owner may pay no gas. API payers and the contract admin act only as senders.
 ///
-/// Adding what is there and setting equal values succeeds and emits nothing. Removing what is not there reverts.
-/// Names are at most 128 bytes, descriptions at most 1,024 (`StringTooLong`).
+/// Adding what is there and setting equal values succeeds and emits nothing. Removing what is not there reverts. Names
+/// are at most 128 bytes, descriptions at most 1,024 (`StringTooLong`).
 ///
 /// Events carry as their last field the actor: the account id or usage key id that was authenticated.
 interface IAccountManager is IAccountCore, IApiPayers, IAccountLists {

@@ -7,9 +7,8 @@ import {ITwoStepAdmin} from "./ITwoStepAdmin.sol";
 
 /// @title The API payers and who appoints them
 /// @notice The contract admin (see ITwoStepAdmin) appoints the API payers, and so reaches managed accounts, never
-///   unmanaged ones. From the
-/// first managed account on, what is added counts only after `payerDelaySeconds`: whoever does not trust it has that
-/// long to leave.
+///   unmanaged ones. From the first managed account on, what is added counts only after `payerDelaySeconds`: whoever
+///   does not trust it has that long to leave.
 interface IApiPayers is IAccountErrors, ITwoStepAdmin {
     /// @notice An address may act as an API payer, from now on.
     event ApiPayerAdded(address indexed payer);
@@ -25,9 +24,8 @@ interface IApiPayers is IAccountErrors, ITwoStepAdmin {
     /// @notice A scheduled address will not fund the API payers.
     event AdminApiPayerCancelled(address indexed payer);
 
-    /// @notice Lets an address act as an API payer, on every managed account: at once until there is a managed account,
-    ///   then after the
-    /// delay. One that was added keeps its time.
+    /// @notice Adds an API payer, which may act on every managed account: at once until a managed account exists, then
+    ///   after the delay. One that was added before keeps its time.
     /// @dev Emits {ApiPayerAdded} if it acts at once, else {ApiPayerScheduled}.
     ///
     /// Requirements: the caller is the admin (`NotAdmin`); the address is neither zero (`ZeroAddress`) nor the
@@ -43,18 +41,17 @@ interface IApiPayers is IAccountErrors, ITwoStepAdmin {
     /// @param payer The address.
     function removeApiPayer(address payer) external;
 
-    /// @notice Names the address that funds the API payers, to take effect as an API payer does. It has no rights in
-    ///   this contract.
+    /// @notice Sets the address that funds the API payers, with the delay of an API payer. It has no rights in this
+    ///   contract.
     /// @dev Emits {AdminApiPayerSet} if it takes effect at once, else {AdminApiPayerScheduled}. The present one, or one
-    ///   that is scheduled, keeps
-    /// its time; another replaces one that is scheduled.
+    ///   that is scheduled, keeps its time; another replaces one that is scheduled.
     ///
     /// Requirements: the caller is the admin (`NotAdmin`); the address is neither zero (`ZeroAddress`) nor the
     /// forwarder (`ForwarderNotAllowed`).
     /// @param payer The address.
     function setAdminApiPayer(address payer) external;
 
-    /// @notice Ends the scheduling of another address that funds the API payers.
+    /// @notice Cancels the scheduled address that would fund the API payers.
     /// @dev Emits {AdminApiPayerCancelled}.
     ///
     /// Requirements: the caller is the admin (`NotAdmin`); one is scheduled (`NothingToCancel`).

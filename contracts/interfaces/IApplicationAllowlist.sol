@@ -5,10 +5,9 @@ import {IAppAuth} from "./IAppAuth.sol";
 import {ITwoStepAdmin} from "./ITwoStepAdmin.sol";
 
 /// @title Which images of the service may run, and on which machines
-/// @notice A compose hash or device that is added counts only after a delay that nobody can shorten. Whoever does not
-///   want to trust a new
-/// image sees it here first, and has that long to convert, to transfer, or to leave. What is removed stops counting at
-/// once.
+/// @notice A compose hash or device that is added counts only after a delay that nobody can shorten. An owner who does
+///   not trust a new image sees it here first and has that long to convert, to transfer, or to leave. What is removed
+///   stops counting at once.
 ///
 /// Device zero stands for any device. The delay holds for it too.
 interface IApplicationAllowlist is IAppAuth, ITwoStepAdmin {

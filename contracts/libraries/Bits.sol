@@ -9,7 +9,7 @@ struct NumberSet {
 
 /// @title Sets of small numbers as words of bits
 library Bits {
-    /// @dev How many bits of a word are set (each step adds neighbouring counters: of 2, 4, 8 … bits).
+    /// @dev The number of set bits of a word; each step adds neighbouring counters of 2, 4, 8 … bits.
     function count(uint256 word) internal pure returns (uint256) {
         unchecked {
             word -= (word >> 1) & (type(uint256).max / 3);

@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {IAccountErrors} from "../interfaces/IAccountErrors.sol";
 
 /// @dev Every set of groups is stored in words of 224 bits: group g is bit g % 224 of word g / 224. Decisions AND the
-/// words of different sets. The remaining 32 bits of a slot hold data read or written together with the word.
+///   words of different sets. The remaining 32 bits of a slot hold data read or written together with the word.
 uint256 constant GROUPS_PER_WORD = 224;
 
 /// @dev The groups that exist in an account. Bit 0 is never set: there is no group 0.
@@ -16,13 +16,14 @@ struct GroupRegister {
 
 /// @dev The groups that list one item (an action or a PKP).
 struct Column {
-    uint32 index; // of the item in its account, from 1; 0: not an item, or the one that stands for "any"
+    uint32 index; // of the item in its account, from 1; 0: unknown item, or "any"
     uint224 first; // groups 1 … 223
-    mapping(uint256 indexAndWord => uint256) more; // with the index: a retired one takes its membership with it
+    mapping(uint256 indexAndWord => uint256) more; // keyed by the index too: retiring it drops these memberships
 }
 
 /// @dev One list of a usage key. A word counts only if it carries the key's current generation: a new generation
-/// empties the lists with one write, and overwriting old words is cheap. Bit 0 of word 0 is the wildcard "every group".
+///   empties the lists with one write, and overwriting old words is cheap. Bit 0 of word 0 is the wildcard "every
+///   group".
 struct GroupList {
     mapping(uint256 word => uint256) stamped; // generation (32 bits) ‖ groups (224 bits)
 }
@@ -77,7 +78,7 @@ library GroupSets {
         else column.more[_key(column.index, word)] ^= _mask(groupId);
     }
 
-    /// @dev Ends every membership of the item at once; it is no longer an item.
+    /// @dev Removes the item and all its memberships at once.
     function retire(Column storage column) internal {
         column.index = 0;
         column.first = 0;
@@ -102,8 +103,8 @@ library GroupSets {
         list.stamped[word] = (uint256(generation) << GROUPS_PER_WORD) | groups;
     }
 
-    /// @dev The words of a caller's list. Order and duplicates do not matter. An id above the account's last one is
-    /// refused.
+    /// @dev Converts a caller's list to words. Order and duplicates do not matter. Reverts on an id above the account's
+    ///   last one.
     function fromList(uint256[] calldata list, uint256 lastId) internal pure returns (uint256[] memory words) {
         if (list.length == 0) return words;
         uint256 highest = 0;

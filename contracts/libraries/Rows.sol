@@ -6,10 +6,9 @@ import {Bits, NumberSet} from "./Bits.sol";
 uint256 constant INDEXES_PER_WORD = 256;
 
 /// @title The members of one group, for lists
-/// @notice A row is a set of item indexes, a word for each 256. `pages` says which words may be filled: bit p for word
-///   p, the last bit for
-/// all words from there on (indexes above 28,416, where a list pays for looking). It shares a slot with the group's
-/// other data.
+/// @notice A row is a set of item indexes in words of 256. `pages` marks words that may be non-zero, so that lists skip
+///   the others: bit p for word p, the last bit for all words from there on (indexes from 28,416). It shares a slot
+///   with the group's other data.
 library Rows {
     uint256 private constant LAST_PAGE = 111;
 
@@ -39,7 +38,7 @@ library Rows {
         }
     }
 
-    /// @dev May this word of a row hold anything?
+    /// @dev Whether a word of a row may be non-zero.
     function mayFill(uint112 pages, uint256 word) internal pure returns (bool) {
         return (pages >> _page(word)) & 1 != 0;
     }

@@ -3,23 +3,23 @@ pragma solidity ^0.8.30;
 
 import {IAccountErrors} from "../interfaces/IAccountErrors.sol";
 
-/// @dev The lengths of a name (low 8 bits) and a description (16 bits), kept in a slot their owner reads anyway.
+/// @dev The lengths of a name (low 8 bits) and a description (16 bits), stored in a slot that is loaded with the record
+///   anyway.
 type TextLengths is uint24;
 
-/// @dev The bytes of both strings, one after the other: room for the longest name and the longest description.
+/// @dev The bytes of both strings, one after the other, with room for the longest of each.
 struct Text {
     Word[36] words;
 }
 
-/// @dev A slot: written whole, where an element of an array of values is read first.
+/// @dev One slot, written whole: an element of a plain `bytes32` array would be read first.
 struct Word {
     bytes32 value;
 }
 
 /// @title A name and a description side by side
-/// @notice Both strings share one run of words, so that two short strings cost the words their bytes fill and nothing
-///   for lengths.
-/// Words past the present text may hold bytes of an earlier one; the lengths say where the text ends.
+/// @notice Both strings share consecutive words, so short strings use only the slots that their bytes fill and none for
+///   lengths. Words past the text may hold bytes of an earlier one; the lengths mark its end.
 library Texts {
     uint256 internal constant MAX_NAME = 128;
     uint256 internal constant MAX_DESCRIPTION = 1024;
@@ -31,7 +31,7 @@ library Texts {
         }
     }
 
-    /// @dev Writes both strings where they differ from what is there.
+    /// @dev Writes the words that differ from the stored ones.
     /// @return lengths The lengths to keep.
     /// @return changed Whether anything differed.
     function set(
@@ -67,7 +67,7 @@ library Texts {
         for (uint256 at = 0; at < text.length; at += 32) {
             bytes32 word = stored.words[at / 32].value;
             assembly ("memory-safe") {
-                mstore(add(add(text, 32), at), word) // memory is handed out in whole words: this stays inside `text`
+                mstore(add(add(text, 32), at), word) // memory is allocated in whole words: this stays inside `text`
             }
         }
         name = _slice(text, 0, nameLength);

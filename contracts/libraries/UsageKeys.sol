@@ -19,8 +19,8 @@ library UsageKeys {
         return head.position != 0 && head.epoch == account.epoch;
     }
 
-    /// @dev Lists a new key id in its account. A key id belongs to one account for ever, and a revoked one is never
-    /// set again.
+    /// @dev Lists a new key id in its account. A key id belongs to one account for ever, and a revoked one is never set
+    ///   again.
     function claim(
         UsageKey storage key,
         Account storage account,

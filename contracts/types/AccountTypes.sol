@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 /// @notice What a key may be allowed to do, in the order of the specification's table of scopes (section 2).
-/// `OwnerOnly` is no scope a key can hold: it names what is left to the account's owner in `MissingScope`.
+///   `OwnerOnly` is no scope a key can hold: it names what is left to the account's owner in `MissingScope`.
 enum Scope {
     Execute, // per group
     CreatePkps, // account-wide
@@ -55,7 +55,7 @@ struct KeyInfo {
 }
 
 /// @notice A usage key with its scopes. The lists are ascending and without duplicates; 0 stands for every existing
-/// group.
+///   group.
 struct UsageApiKeyInfo {
     uint256 id; // key id
     uint256 accountId;
