@@ -22,7 +22,7 @@ export default tseslint.config(
       "@typescript-eslint/no-non-null-assertion": "error",
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_" }],
       "@typescript-eslint/consistent-type-imports": ["error", { fixStyle: "inline-type-imports" }],
-      "max-lines-per-function": ["error", { max: 100, skipBlankLines: true, skipComments: true }],
+      "max-lines-per-function": ["error", { max: 70, skipBlankLines: true, skipComments: true }],
       complexity: ["error", 14],
       eqeqeq: "error",
       "prefer-const": "error",

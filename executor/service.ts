@@ -108,20 +108,12 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
     logger,
     undo,
   );
-  const cids = new CidComputer();
-  undo.add(() => cids.close());
-  const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
-  const code = new Code(cids, store, fetcher, config.limits.codeBytes);
-
+  const code = await openCode(config, dataDir, fetcher, undo);
   const callers = new Callers(keyring, new IdentityVerifier(config.IDENTITY_ISSUERS, keySets));
   const gas = gasGuard(config, chain);
   const loop = new LoopWatch(logger);
   undo.add(() => loop.stop());
-  const domain: TypedDataDomain = {
-    name: domainName(config.SERVICE_NAME),
-    version: TYPED_DATA_VERSION,
-    chainId: config.chainId,
-  };
+  const domain = domainOf(config);
   const runner = new Runner({
     chain,
     keyring,
@@ -155,6 +147,19 @@ async function start(config: Config, logger: Logger, undo: Undo, missingElsewher
   // Added last, so it runs first: open calls finish while everything they need is still available.
   undo.add(() => server.close(config.drainMs));
 }
+
+async function openCode(config: Config, dataDir: string, fetcher: Fetcher, undo: Undo): Promise<Code> {
+  const cids = new CidComputer();
+  undo.add(() => cids.close());
+  const store = await CodeStore.open(join(dataDir, "code"), config.CODE_STORE_MIB * MIB);
+  return new Code(cids, store, fetcher, config.limits.codeBytes);
+}
+
+const domainOf = ({ SERVICE_NAME, chainId }: Config): TypedDataDomain => ({
+  name: domainName(SERVICE_NAME),
+  version: TYPED_DATA_VERSION,
+  chainId,
+});
 
 function openChain(config: Config, undo: Undo): Chain {
   const chain = new Chain({

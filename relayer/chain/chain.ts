@@ -59,6 +59,15 @@ export async function openChain(options: ChainOptions): Promise<Chain> {
   return chain;
 }
 
+const rpcClientOf = ({ rpcUrls, chainId, onExchange }: ChainOptions, tuning: ChainTuning): RpcClient =>
+  new RpcClient({
+    urls: rpcUrls,
+    chainId,
+    timeoutMs: tuning.rpcTimeoutMs,
+    deadlineMs: tuning.rpcDeadlineMs,
+    onExchange,
+  });
+
 class ChainRoom extends Reads implements Chain {
   readonly network: NetworkFacts;
   readonly #rpc: RpcClient;
@@ -80,30 +89,13 @@ class ChainRoom extends Reads implements Chain {
     private readonly given: ChainOptions,
     tuning: ChainTuning,
   ) {
-    const {
-      db,
-      instanceId,
-      executor,
-      hooks,
-      log,
-      rpcUrls,
-      chainId,
-      contractAddress,
-      confirmationsBeforeAnswer = 1,
-      deploymentBlock = 0,
-    } = given;
-    const rpc = new RpcClient({
-      urls: rpcUrls,
-      chainId,
-      timeoutMs: tuning.rpcTimeoutMs,
-      deadlineMs: tuning.rpcDeadlineMs,
-      onExchange: given.onExchange,
-    });
+    const { db, instanceId, executor, hooks, log, contractAddress, confirmationsBeforeAnswer = 1 } = given;
+    const rpc = rpcClientOf(given, tuning);
     const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
     this.#lastWrite = minBlock;
-    this.network = networkFacts(chainId, contractAddress);
+    this.network = networkFacts(given.chainId, contractAddress);
     this.#rpc = rpc;
     this.#head = new Head({ rpc, log, fastestPollMs: tuning.fastestPollMs, slowestPollMs: tuning.slowestPollMs });
     this.#lanes = new Lanes({ db, maxInFlight: tuning.maxInFlightPerLane });
@@ -156,13 +148,17 @@ class ChainRoom extends Reads implements Chain {
       db,
       rpc,
       contractAddress,
-      deploymentBlock,
+      deploymentBlock: given.deploymentBlock ?? 0,
       finalityDepth: tuning.finalityDepth,
       log,
       onReorg: () => lastWrites.forget(),
     });
     this.#events = new Events(db);
-    this.#work = [
+    this.#work = this.#backgroundWork(tuning);
+  }
+
+  #backgroundWork(tuning: ChainTuning): Repeating[] {
+    return [
       this.#repeating("maintain the lanes", tuning.maintainEveryMs, () =>
         this.#underLease("keep_lanes", () => this.#maintenance.run()),
       ),

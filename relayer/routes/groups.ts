@@ -25,21 +25,7 @@ type GroupRoute =
 export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRoute> {
   const { chain, cids } = deps;
   return {
-    addGroup: async (call) => {
-      const {
-        group_name: name,
-        group_description: description,
-        cid_hashes_permitted: actions,
-        pkp_ids_permitted: pkps,
-      } = call.body;
-      const { actorId } = call.caller;
-      const add = await writeWithPkps(chain, call.caller, pkps, (pkpIds) =>
-        write("addGroup", actorId, name, description, actions, pkpIds),
-      );
-      const written = await writes.send(call, add);
-      return { ...done(written), group_id: written.result.group_id ?? "" };
-    },
-
+    addGroup: (call) => addGroup(deps, writes, call),
     removeGroup: async (call) =>
       done(await writes.send(call, write("removeGroup", call.caller.actorId, String(call.body.group_id)))),
     updateGroup: async (call) => done(await writes.send(call, () => groupUpdate(deps, call))),
@@ -75,40 +61,55 @@ export function groupRoutes(deps: RouteDeps, writes: Writes): HandlersOf<GroupRo
     addPkpToGroup: async (call) => done(await writes.send(call, await pkpWrite(deps, call, "addPkpToGroup"))),
     removePkpFromGroup: async (call) => done(await writes.send(call, await pkpWrite(deps, call, "removePkpFromGroup"))),
 
-    changeGroupActions: async (call) => {
-      const { add, remove } = call.body;
-      const change = write(
-        "changeGroupMembers",
-        call.caller.actorId,
-        String(call.params.id),
-        add.map(actionHashOf),
-        remove.map(actionHashOf),
-        [],
-        [],
-      );
-      const written = await writes.send(call, change);
-      await cids.remember(add);
-      return done(written);
-    },
-
-    changeGroupPkps: async (call) => {
-      const { add, remove } = call.body;
-      const { actorId } = call.caller;
-      const change = await writeWithPkps(chain, call.caller, [...add, ...remove], (pkpIds) =>
-        write(
-          "changeGroupMembers",
-          actorId,
-          String(call.params.id),
-          [],
-          [],
-          pkpIds.slice(0, add.length),
-          pkpIds.slice(add.length),
-        ),
-      );
-      return done(await writes.send(call, change));
-    },
+    changeGroupActions: (call) => changeActions(deps, writes, call),
+    changeGroupPkps: (call) => changePkps(deps, writes, call),
   };
 }
+
+async function addGroup({ chain }: RouteDeps, writes: Writes, call: Call<"addGroup">): Promise<Answer<"addGroup">> {
+  const {
+    group_name: name,
+    group_description: description,
+    cid_hashes_permitted: actions,
+    pkp_ids_permitted: pkps,
+  } = call.body;
+  const { actorId } = call.caller;
+  const add = await writeWithPkps(chain, call.caller, pkps, (pkpIds) =>
+    write("addGroup", actorId, name, description, actions, pkpIds),
+  );
+  const written = await writes.send(call, add);
+  return { ...done(written), group_id: written.result.group_id ?? "" };
+}
+
+async function changeActions(
+  { cids }: RouteDeps,
+  writes: Writes,
+  call: Call<"changeGroupActions">,
+): Promise<Answer<"changeGroupActions">> {
+  const { add, remove } = call.body;
+  const members = [add.map(actionHashOf), remove.map(actionHashOf), [], []];
+  const written = await writes.send(call, changeMembers(call, members));
+  await cids.remember(add);
+  return done(written);
+}
+
+async function changePkps(
+  { chain }: RouteDeps,
+  writes: Writes,
+  call: Call<"changeGroupPkps">,
+): Promise<Answer<"changeGroupPkps">> {
+  const { add, remove } = call.body;
+  const change = await writeWithPkps(chain, call.caller, [...add, ...remove], (pkpIds) =>
+    changeMembers(call, [[], [], pkpIds.slice(0, add.length), pkpIds.slice(add.length)]),
+  );
+  return done(await writes.send(call, change));
+}
+
+/** `members` are the actions to add and to remove, then the PKPs to add and to remove. */
+const changeMembers = (
+  { caller, params }: Call<"changeGroupActions" | "changeGroupPkps">,
+  members: string[][],
+): ContractWrite => write("changeGroupMembers", caller.actorId, String(params.id), ...members);
 
 function pkpWrite(
   { chain }: RouteDeps,

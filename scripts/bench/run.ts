@@ -328,43 +328,61 @@ async function main(): Promise<void> {
     ? { contenders: [], problems: ["workerd and deno were left out"] }
     : await measureOthers();
 
-  const contenders = [
-    stack.floor,
-    ...sandbox,
-    stack.executor,
-    stack.contender,
-    ...others.contenders.map((other) => ({ ...other, name: `(d) ${other.name}` })),
-  ];
-  printTimes(contenders, stack.floor);
+  const results = { sandbox, ops, stack, cpu: [...cpu, ...(compared?.cpu ?? [])], compared, others };
+  const bars = print(results);
+  writeFileSync(join("bench", "run.json"), `${JSON.stringify(reportOf(results, bars), null, 2)}\n`);
+  if (bars.some(({ holds }) => !holds)) process.exitCode = 1;
+}
+
+interface Results {
+  readonly sandbox: Awaited<ReturnType<typeof measureSandbox>>;
+  readonly ops: ReturnType<typeof opRows>;
+  readonly stack: Awaited<ReturnType<typeof measureStack>>;
+  readonly cpu: Awaited<ReturnType<typeof measureCpu>>;
+  readonly compared: Awaited<ReturnType<typeof measureAgainst>> | undefined;
+  readonly others: Awaited<ReturnType<typeof measureOthers>>;
+}
+
+const contendersOf = ({ sandbox, stack, others }: Results) => [
+  stack.floor,
+  ...sandbox,
+  stack.executor,
+  stack.contender,
+  ...others.contenders.map((other) => ({ ...other, name: `(d) ${other.name}` })),
+];
+
+const throughputOf = ({ stack }: Results) =>
+  stack.throughput.map(({ latencies, ...row }) => ({ ...row, medianMs: median(latencies), p99Ms: p99(latencies) }));
+
+function print(results: Results): ReturnType<typeof barsOf> {
+  const { stack, ops, cpu, compared, others } = results;
+  printTimes(contendersOf(results), stack.floor);
   for (const problem of others.problems) console.log(problem);
-  const throughput = stack.throughput.map(({ latencies, ...row }) => ({
-    ...row,
-    medianMs: median(latencies),
-    p99Ms: p99(latencies),
-  }));
-  printThroughput(throughput);
-  const parts = breakdown(stack);
+  printThroughput(throughputOf(results));
   console.log("\nwhere the time of one hello over HTTP goes (medians)");
-  for (const [part, ms] of parts) console.log(`${ms.toFixed(2).padStart(8)} ms  ${part}`);
+  for (const [part, ms] of breakdown(stack)) console.log(`${ms.toFixed(2).padStart(8)} ms  ${part}`);
   console.log("\na run in the sandbox with one operation");
   for (const { op, medianMs, overSignMessage } of ops)
     console.log(`${medianMs.toFixed(2).padStart(8)} ms  ${overSignMessage.toFixed(2)}×  ${op}`);
-  const cpuRows = [...cpu, ...(compared?.cpu ?? [])];
-  printCpu(cpuRows);
+  printCpu(cpu);
   if (compared !== undefined) printComparison(compared);
   const bars = [...barsOf(stack), opBar(ops), ...(compared === undefined ? [] : baselineBars(compared.comparison))];
   console.log("");
   for (const { what, value, bar, holds } of bars) console.log(`${holds ? "✓" : "✗"} ${what}: ${value} (bar: ${bar})`);
+  return bars;
+}
 
-  const report = {
+function reportOf(results: Results, bars: ReturnType<typeof barsOf>): object {
+  const { stack, ops, cpu, compared } = results;
+  return {
     node: process.version,
     cpus: availableParallelism(),
     settings: STACK_SETTINGS,
-    times: contenders.map(rowOf),
+    times: contendersOf(results).map(rowOf),
     ops,
-    throughput,
-    breakdownMs: Object.fromEntries(parts),
-    cpuMsPerRun: cpuRows.map(({ who, callers, cpuMs }) => ({
+    throughput: throughputOf(results),
+    breakdownMs: Object.fromEntries(breakdown(stack)),
+    cpuMsPerRun: cpu.map(({ who, callers, cpuMs }) => ({
       who,
       callers,
       ...Object.fromEntries(PARTS.map((part) => [part, rounded(cpuMs[part])])),
@@ -379,8 +397,6 @@ async function main(): Promise<void> {
     }),
     bars,
   };
-  writeFileSync(join("bench", "run.json"), `${JSON.stringify(report, null, 2)}\n`);
-  if (bars.some(({ holds }) => !holds)) process.exitCode = 1;
 }
 
 main().catch((error: unknown) => {
