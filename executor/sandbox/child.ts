@@ -15,6 +15,7 @@ import type { RunLimits } from "./types";
 
 const CHANNEL = 3;
 const CODE_CACHE_ENTRIES = 16;
+const END_WITHIN_MS = 2_000;
 
 const send = (message: FromChild, payload?: Buffer): void => writeFrameSync(CHANNEL, message, payload);
 
@@ -74,9 +75,12 @@ async function startRun(run: number, code: string, paramsText: string, limits: R
 
 function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
   const logs = new LogSender((text) => send({ type: "log", run }, Buffer.from(text)));
+  const left = { fetches: limits.fetches, keyOps: limits.keyOps };
   return {
-    op: (call: number, name: string, args: string, body: Buffer | undefined) =>
-      send({ type: "op", run, call, name, args }, body),
+    op: (call: number, name: string, args: string, body: Buffer | undefined) => {
+      send({ type: "op", run, call, name, args }, body);
+      if (left[name === "fetch" ? "fetches" : "keyOps"]-- <= 0) awaitTheEnd();
+    },
     log: (text: string) => logs.add(text.slice(0, limits.logsBytes + 1)),
     end: (end: GuestEnd) => {
       current = undefined;
@@ -85,6 +89,14 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
       setImmediate(() => prepareSpare(limits.heapMiB, analysis.ethers));
     },
   };
+}
+
+/**
+ * The keyholder ends the run for one operation too many. The guest stands still until then, so that a flood neither
+ * fills the heap first nor reaches the keyholder.
+ */
+function awaitTheEnd(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, END_WITHIN_MS);
 }
 
 function sendEnd(run: number, { response, error }: GuestEnd, { responseBytes }: RunLimits): void {

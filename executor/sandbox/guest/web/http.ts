@@ -206,6 +206,11 @@ class Response extends Body {
   }
 }
 
+async function copyOf(source: Source): Promise<ArrayBuffer | undefined> {
+  const bytes = await wholeOf(source);
+  return bytes.length > 0 ? (bytes.slice().buffer as ArrayBuffer) : undefined;
+}
+
 export function createHttp(
   bridge: Bridge,
   textAndBytes: Encoding,
@@ -218,8 +223,9 @@ export function createHttp(
 
   async function exchange(request: Request): Promise<Response> {
     const { url, method, redirect, headers } = request;
-    const bytes = await wholeOf(request.share() ?? EMPTY);
-    const body = bytes.length > 0 ? (bytes.slice().buffer as ArrayBuffer) : undefined;
+    const source = request.share();
+    // Without a body the request leaves at once: a flood of them is counted while it is made.
+    const body = source === null ? undefined : await copyOf(source);
     const reply = await bridge.call("fetch", { url, method, redirect, headers: [...headers.entries()] }, body);
     const { status, statusText, ...answer } = parse(reply.value) as GuestResponse;
     const response = new Response(reply.body, { status, statusText });
