@@ -8,7 +8,6 @@ import { KeywrightError, type ErrorCode } from "../protocol/errors";
 import { actionHashOf } from "../protocol/ids";
 import type { AccountId, Cid, KeyId, PkpId } from "../protocol/ids";
 import type { KeyState } from "../protocol/keyState";
-import type { RunKey } from "../protocol/executor";
 import type { Caller } from "./callers";
 import type { Chain } from "./chain/chain";
 
@@ -23,13 +22,6 @@ export interface Authorization {
 export interface Permitted extends Authorization {
   readonly key: KeyState;
 }
-
-/** The key in the form sent to the relayer. */
-export const runKeyOf = (key: KeyState): RunKey => ({
-  ...key,
-  expiresAtSeconds: String(key.expiresAtSeconds),
-  capCents: String(key.capCents),
-});
 
 /** The contract denies a run to a key that it knows. */
 export class RunDenied extends KeywrightError {

@@ -2,9 +2,16 @@
 import { KeywrightError } from "../protocol/errors";
 import { parseAddress } from "../protocol/ids";
 import type { PkpId } from "../protocol/ids";
-import { runStartSchema, type ExecutorAnswer, type ExecutorRequest } from "../protocol/executor";
+import {
+  isSameRunKey,
+  runKeyOf,
+  runStartSchema,
+  type ExecutorAnswer,
+  type ExecutorRequest,
+  type RunKey,
+} from "../protocol/executor";
 import type { RunLimits } from "../protocol/limits";
-import { authorizePkp, authorizeRun, isFresh, runKeyOf, type Authorization, type Permitted } from "./authorize";
+import { authorizePkp, authorizeRun, isFresh, type Authorization, type Permitted } from "./authorize";
 import type { Callers } from "./callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
@@ -79,7 +86,8 @@ export class Runner {
    * the run from the queue or ends it.
    * @throws KeywrightError for refusals before any code ran; whatever the code does is an answer, not an error.
    */
-  async run(request: RunRequest, { signal, log, rest, permit }: CallContext): Promise<ExecutorAnswer<"run">> {
+  async run(request: RunRequest, context: CallContext): Promise<ExecutorAnswer<"run">> {
+    const { signal, log } = context;
     const startedAt = performance.now();
     this.#requireParams(request.params);
     const pkpId = pkpOf(request);
@@ -92,8 +100,10 @@ export class Runner {
     const authorization = await authorize();
     const authorizedAt = performance.now();
     const ahead = this.#askAhead(request.params, authorization, pkpId);
-    if (request.limitMs === undefined) permit({ key: runKeyOf(authorization.key) });
-    const limits = limitsOfRun(this.parts.limits, request.limitMs ?? (await limitOf(rest)));
+    const limits = limitsOfRun(
+      this.parts.limits,
+      request.limitMs ?? (await confirmedMs(runKeyOf(authorization.key), context)),
+    );
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
     const code = await this.parts.code.load(source, authorization.decision.accountId);
     const used = new Set<PkpId>();
@@ -183,12 +193,17 @@ function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
 /** How long a permission waits for its payment. */
 const PAYMENT_WAIT_MS = 15_000;
 
-/** Nothing runs before the relayer has confirmed the paid time. */
-async function limitOf(rest: CallContext["rest"]): Promise<number> {
-  const start = runStartSchema.safeParse(await soonEnough(rest()));
+/** The paid time: nothing runs before the relayer has confirmed it. */
+async function confirmedMs(key: RunKey, { rest, hasRest, permit }: CallContext): Promise<number> {
+  const isPaid = hasRest();
+  permit({ key }, isPaid);
+  const start = runStartSchema.safeParse(await (isPaid ? rest() : soonEnough(rest())));
   if (!start.success)
     throw new KeywrightError("invalid_body", "A run needs limitMs: with the request, or as its second part.");
-  return start.data.limitMs;
+  const { limitMs, onlyFor } = start.data;
+  if (onlyFor !== undefined && !isSameRunKey(onlyFor, key))
+    throw new KeywrightError("invalid_body", "The run was paid for under another state of its key.");
+  return limitMs;
 }
 
 async function soonEnough<T>(second: Promise<T>): Promise<T> {

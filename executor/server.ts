@@ -9,18 +9,24 @@ import { KeywrightError } from "../protocol/errors";
 import {
   EXECUTOR_CALLS,
   REQUEST_ID_HEADER,
+  runKeyOf,
   type ExecutorAnswer,
   type ExecutorCall,
   type ExecutorRequest,
   type RunPermission,
 } from "../protocol/executor";
-import { RunDenied, runKeyOf } from "./authorize";
+import { RunDenied } from "./authorize";
 
 export interface CallContext {
   /** The JSON value of the second part of a two-part request; resolves when it has arrived. */
   readonly rest: () => Promise<unknown>;
-  /** Sends the first line of a two-part answer; a later refusal is sent as its second line. */
-  readonly permit: (permission: RunPermission) => void;
+  /** Whether that part has arrived. */
+  readonly hasRest: () => boolean;
+  /**
+   * Sends the first line of a two-part answer; a later refusal is sent as its second line. Where nothing depends on the
+   * line it `mayWait` for the second one for a while.
+   */
+  readonly permit: (permission: RunPermission, mayWait: boolean) => void;
   /** Aborted when the caller disconnects before the answer. */
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -47,6 +53,9 @@ const MIB = 2 ** 20;
 const MAX_RUN_BYTES = 24 * MIB;
 const MAX_BODY_BYTES = 4 * MIB;
 const BODY_TIMEOUT_MS = 30_000;
+/** How long a permission may wait for the outcome: well below the caller's own timeout for it. */
+const PERMISSION_HELD_MS = 1_000;
+const LINES = "application/x-ndjson";
 const LINE_END = 0x0a;
 const REQUEST_ID = /^[0-9a-zA-Z-]{1,64}$/;
 /** Never sent; only its status is logged. */
@@ -128,7 +137,11 @@ export class ExecutorServer {
     const reply = new Reply(response);
     try {
       reply.answer(
-        await this.#answer(request, { signal: gone.signal, log, permit: (permission) => reply.permit(permission) }),
+        await this.#answer(request, {
+          signal: gone.signal,
+          log,
+          permit: (permission, mayWait) => reply.permit(permission, mayWait),
+        }),
       );
     } catch (error) {
       if (gone.signal.aborted) log.info("the caller hung up");
@@ -144,16 +157,16 @@ export class ExecutorServer {
     }
   }
 
-  async #answer(request: IncomingMessage, context: Omit<CallContext, "rest">): Promise<unknown> {
+  async #answer(request: IncomingMessage, context: Omit<CallContext, "rest" | "hasRest">): Promise<unknown> {
     const name = CALLS.get(request.url ?? "");
     if (name === undefined) throw new KeywrightError("route_not_found", "The executor has no such call.");
     if (request.method !== "POST")
       throw new KeywrightError("method_not_allowed", "Every call to the executor is a POST.");
     if (this.#isDraining)
       throw new KeywrightError("shutting_down", "The executor is shutting down.", {}, { retryAfterSeconds: 5 });
-    const { first, rest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
+    const { first, rest, hasRest } = readLines(request, name === "run" ? MAX_RUN_BYTES : MAX_BODY_BYTES);
     const text = name === "run" ? await first : `${await first}\n${await rest}`;
-    return this.#call(name, parseJson(text), { ...context, rest: async () => parseJson(await rest) });
+    return this.#call(name, parseJson(text), { ...context, hasRest, rest: async () => parseJson(await rest) });
   }
 
   async #call<C extends ExecutorCall>(name: C, body: unknown, context: CallContext): Promise<unknown> {
@@ -196,14 +209,21 @@ function isAlive(socketPath: string): Promise<boolean> {
   });
 }
 
+interface Lines {
+  readonly first: Promise<string>;
+  readonly rest: Promise<string>;
+  readonly hasRest: () => boolean;
+}
+
 /** The body's first line, as soon as it has arrived, and the rest. JSON contains no raw line feed inside strings. */
-function readLines(request: IncomingMessage, maxBytes: number): { first: Promise<string>; rest: Promise<string> } {
+function readLines(request: IncomingMessage, maxBytes: number): Lines {
   const [first, rest] = [deferred<string>(), deferred<string>()];
   // Only awaited where a second part is expected.
   rest.promise.catch(() => undefined);
   let chunks: Buffer[] = [];
   let length = 0;
   let isFirst = true;
+  let isComplete = false;
   const fail = (error: Error): void => (first.reject(error), rest.reject(error));
   const take = (last?: Buffer): string => {
     const text = Buffer.concat(last === undefined ? chunks : [...chunks, last]).toString("utf8");
@@ -221,12 +241,13 @@ function readLines(request: IncomingMessage, maxBytes: number): { first: Promise
     chunks.push(chunk.subarray(end + 1));
   });
   request.once("end", () => {
+    isComplete = true;
     first.resolve(isFirst ? take() : "");
     rest.resolve(take());
   });
   request.once("error", fail);
   request.once("close", () => fail(HUNG_UP));
-  return { first: first.promise, rest: rest.promise };
+  return { first: first.promise, rest: rest.promise, hasRest: () => isComplete };
 }
 
 interface Deferred<T> {
@@ -252,18 +273,38 @@ function parseJson(text: string): unknown {
 /** The answer to a call: as a whole with its status, or, after a permission, as lines after the status was sent. */
 class Reply {
   #isInLines = false;
+  /** The permission's line while it waits. */
+  #held = "";
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly response: ServerResponse) {}
 
-  permit(permission: RunPermission): void {
+  permit(permission: RunPermission, mayWait: boolean): void {
     if (this.response.destroyed) return;
     this.#isInLines = true;
-    this.response.writeHead(200, { "content-type": "application/x-ndjson" });
-    this.response.write(`${JSON.stringify(permission)}\n`);
+    this.#held = `${JSON.stringify(permission)}\n`;
+    if (mayWait) this.#timer = setTimeout(() => this.#sendHeld(), PERMISSION_HELD_MS);
+    else this.#sendHeld();
+  }
+
+  #sendHeld(): void {
+    if (this.response.destroyed) return;
+    this.response.writeHead(200, { "content-type": LINES });
+    this.response.write(this.#held);
+    this.#held = "";
+  }
+
+  /** Together with the permission, if that still waits: one message instead of two. */
+  #endLines(line: string): void {
+    clearTimeout(this.#timer);
+    const body = Buffer.from(this.#held + line, "utf8");
+    if (this.#held !== "" && !this.response.destroyed)
+      this.response.writeHead(200, { "content-type": LINES, "content-length": body.length });
+    this.#end(body);
   }
 
   answer(value: unknown): void {
-    if (this.#isInLines) this.#end(JSON.stringify({ answer: value }));
+    if (this.#isInLines) this.#endLines(JSON.stringify({ answer: value }));
     else this.#whole(200, value);
   }
 
@@ -276,7 +317,7 @@ class Reply {
       retryAfterSeconds,
       ...(refusal instanceof RunDenied ? { key: runKeyOf(refusal.key) } : {}),
     };
-    if (this.#isInLines) this.#end(JSON.stringify({ refused }));
+    if (this.#isInLines) this.#endLines(JSON.stringify({ refused }));
     else this.#whole(status, refused);
   }
 

@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { RUN_ERROR_CODES } from "./errors";
+import type { KeyState } from "./keyState";
 import { publicKeysSchema } from "./publicKeys";
 
 const hex = (digits: number): z.ZodString => z.string().regex(new RegExp(`^0x[0-9a-fA-F]{${digits}}$`));
@@ -57,6 +58,16 @@ const runKeySchema = z.strictObject({
 });
 export type RunKey = z.infer<typeof runKeySchema>;
 
+export const runKeyOf = (key: KeyState): RunKey => ({
+  ...key,
+  expiresAtSeconds: String(key.expiresAtSeconds),
+  capCents: String(key.capCents),
+});
+
+/** The same key in the same state. */
+export const isSameRunKey = (one: RunKey, other: RunKey): boolean =>
+  (Object.keys(runKeySchema.shape) as (keyof RunKey)[]).every((name) => one[name] === other[name]);
+
 /** A refusal or failure, with a code of the error table. */
 export const executorErrorSchema = z.strictObject({
   code: z.string(),
@@ -75,8 +86,9 @@ const limitMs = z.number().int().positive();
  * A run is requested and answered in two parts. The request says whose credential, which code and which PKP. The
  * executor reads the contract and answers with the permission as the first line, including the account that pays, or
  * with a refusal like any other. The relayer then confirms the payment and its time limit, and the second line is the
- * outcome. If the request ends without that confirmation, nothing runs. A request that includes its limit is complete,
- * and so is its answer.
+ * outcome. If the request ends without that confirmation, nothing runs. The relayer may confirm before it knows the
+ * decision, for one state of the key only (`onlyFor`): nothing runs if the contract gives another one. A request that
+ * includes its limit is complete, and so is its answer.
  */
 const runRequest = z.strictObject({
   credential: credentialSchema,
@@ -97,7 +109,7 @@ const runRequest = z.strictObject({
   limitMs: limitMs.optional(),
 });
 /** The second part of the request. */
-export const runStartSchema = z.strictObject({ limitMs });
+export const runStartSchema = z.strictObject({ limitMs, onlyFor: runKeySchema.optional() });
 
 const runAnswer = z.strictObject({
   /** JSON text of the action's response: "null" when nothing was returned or set. */

@@ -2,17 +2,16 @@
  * A run's conversation with the executor: one HTTP exchange with two parts in each direction: question, permission,
  * start, outcome.
  */
-import { Readable } from "node:stream";
-import { setImmediate } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { KeywrightError } from "../protocol/errors";
 import {
   EXECUTOR_CALLS,
+  isSameRunKey,
+  runKeyOf,
   runOutcomeSchema,
   runPermissionSchema,
   type ExecutorAnswer,
-  type ExecutorRequest,
   type RunKey,
   type runStartSchema,
 } from "../protocol/executor";
@@ -20,9 +19,8 @@ import { parseJson } from "../protocol/json";
 import type { KeyState } from "../protocol/keyState";
 import type { AccountId, KeyId } from "../protocol/ids";
 import { MAX_WALL_MS } from "../protocol/limits";
-import { refusalIn, unavailable } from "./executorErrors";
-
-export type RunQuestion = Omit<ExecutorRequest<"run">, "limitMs">;
+import { refusalIn, unavailable, unreachable } from "./executorErrors";
+import { RunBody, type RunQuestion } from "./runBody";
 
 /** A run submitted to the executor. Unless started it must be abandoned, whether permitted or not. */
 export interface AskedRun {
@@ -32,7 +30,14 @@ export interface AskedRun {
    * `executor_unavailable`.
    */
   readonly permission: Promise<KeyState>;
-  /** Starts it with this time limit. @throws KeywrightError as `permission`. */
+  /**
+   * Starts it as soon as the executor's decision names exactly this state of the key, and only then; no effect once the
+   * permission has arrived.
+   */
+  prepay(limitMs: number, key: KeyState): void;
+  /** Prepaid for another state of the key than the permission names: nothing ran, and it cannot be started. */
+  readonly isVoid: boolean;
+  /** Starts it with this time limit unless it is prepaid. @throws KeywrightError as `permission`. */
   start(limitMs: number): Promise<ExecutorAnswer<"run">>;
   /**
    * False only while it is certain that no code has run: before `start`, after a refusal, and if the executor was
@@ -58,19 +63,17 @@ const PERMISSION_TIMEOUT_MS = 30_000;
 /** The wall time plus queueing, fetching code by CID and starting a child process. */
 const OUTCOME_TIMEOUT_MS = MAX_WALL_MS + 120_000;
 const LINE_END = 0x0a;
-/** Code is serialized in slices of this many characters, yielding to other requests in between. */
-const SLICE_CHARS = 256 * 1024;
 
 /** Streams the request in parts, each sent after the matching part of the response. */
 export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
-  readonly #question = new Readable({ read: () => undefined });
+  readonly #body: RunBody;
   readonly #permission = Promise.withResolvers<KeyState>();
   readonly #outcome = Promise.withResolvers<ExecutorAnswer<"run">>();
-  /** Resolves when the whole question was written. */
-  readonly #asked: Promise<void>;
   #status = 0;
   #chunks: Buffer[] = [];
   #isPermitted = false;
+  #prepaidFor: RunKey | undefined;
+  #isVoid = false;
   #hasEnded = false;
   #isStarted = false;
   #isAbandoned = false;
@@ -80,13 +83,20 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
     // No unhandled rejections: the run may be abandoned without awaiting these.
     this.#permission.promise.catch(() => undefined);
     this.#outcome.promise.catch(() => undefined);
-    this.#asked = this.#ask(question);
+    this.#body = new RunBody(question);
+    // The embedded database holds credit within this tick: then both parts are sent as one.
+    process.nextTick(() => this.#send(dispatcher, headers));
+  }
+
+  #send(dispatcher: Dispatcher, headers: Readonly<Record<string, string>>): void {
     const { path } = EXECUTOR_CALLS.run;
     const timeouts = { headersTimeout: PERMISSION_TIMEOUT_MS, bodyTimeout: OUTCOME_TIMEOUT_MS };
-    dispatcher.dispatch(
-      { origin: "http://executor", path, method: "POST", headers, body: this.#question, ...timeouts },
-      this,
-    );
+    const request = { origin: "http://executor", path, method: "POST", headers, ...timeouts } as const;
+    try {
+      dispatcher.dispatch({ ...request, body: this.#body.take() }, this);
+    } catch (error) {
+      this.#fail(unreachable(error));
+    }
   }
 
   get permission(): Promise<KeyState> {
@@ -97,35 +107,32 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
     return this.#mayHaveRun;
   }
 
+  get isVoid(): boolean {
+    return this.#isVoid;
+  }
+
+  prepay(limitMs: number, key: KeyState): void {
+    if (this.#isPermitted || this.#hasEnded || this.#isAbandoned) return;
+    this.#prepaidFor = runKeyOf(key);
+    this.#begin({ limitMs, onlyFor: this.#prepaidFor });
+  }
+
   start(limitMs: number): Promise<ExecutorAnswer<"run">> {
+    if (this.#prepaidFor === undefined) this.#begin({ limitMs });
+    return this.#outcome.promise;
+  }
+
+  #begin(start: z.infer<typeof runStartSchema>): void {
     this.#isStarted = true;
     this.#mayHaveRun = !this.#hasEnded;
-    void this.#asked.then(() => this.#end(JSON.stringify({ limitMs } satisfies z.infer<typeof runStartSchema>)));
-    return this.#outcome.promise;
+    this.#body.end(JSON.stringify(start));
   }
 
   /** Ends the request body without a start, so that the executor drops the run; the connection stays usable. */
   abandon(): void {
     if (this.#isStarted || this.#isAbandoned) return;
     this.#isAbandoned = true;
-    this.#end();
-  }
-
-  #end(last?: string): void {
-    if (last !== undefined) this.#question.push(last);
-    this.#question.push(null);
-  }
-
-  async #ask({ code, ...rest }: RunQuestion): Promise<void> {
-    if (code === undefined || code.length <= SLICE_CHARS)
-      return void this.#question.push(`${JSON.stringify({ ...rest, code })}\n`);
-    this.#question.push(`${JSON.stringify(rest).slice(0, -1)},"code":"`);
-    for (let from = 0; from < code.length && !this.#isAbandoned; from += SLICE_CHARS) {
-      // JSON.stringify escapes each half of a split surrogate pair; together they parse to the same text.
-      this.#question.push(JSON.stringify(code.slice(from, from + SLICE_CHARS)).slice(1, -1));
-      await setImmediate();
-    }
-    if (!this.#isAbandoned) this.#question.push('"}\n');
+    this.#body.end();
   }
 
   onRequestStart(): void {}
@@ -150,7 +157,7 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: unknown, error: Error): void {
-    this.#fail(unavailable("The executor cannot be reached at the moment.", error));
+    this.#fail(unreachable(error));
   }
 
   #received(last?: Buffer): string {
@@ -161,8 +168,14 @@ export class RunExchange implements AskedRun, Dispatcher.DispatchHandler {
 
   #readPermission(line: string): void {
     const parsed = runPermissionSchema.safeParse(parseJson(line));
-    if (parsed.success) this.#permission.resolve(keyStateOf(parsed.data.key));
+    if (parsed.success) this.#permit(parsed.data.key);
     else this.#fail(unavailable("The executor gave an answer that cannot be read.", parsed.error));
+  }
+
+  #permit(key: RunKey): void {
+    this.#isVoid = this.#prepaidFor !== undefined && !isSameRunKey(this.#prepaidFor, key);
+    this.#mayHaveRun &&= !this.#isVoid;
+    this.#permission.resolve(keyStateOf(key));
   }
 
   #readOutcome(line: string): void {

@@ -8,8 +8,9 @@ import {
   type ExecutorRequest,
 } from "../protocol/executor";
 import { parseJson } from "../protocol/json";
-import { RunExchange, type AskedRun, type RunQuestion } from "./askedRun";
-import { refusalIn, unavailable } from "./executorErrors";
+import { RunExchange, type AskedRun } from "./askedRun";
+import { refusalIn, unavailable, unreachable } from "./executorErrors";
+import type { RunQuestion } from "./runBody";
 import { defined } from "../protocol/defined";
 
 const CALL_TIMEOUT_MS = 30_000;
@@ -88,7 +89,7 @@ export class ExecutorClient implements Executor {
       });
       return { statusCode: response.statusCode, text: await response.body.text() };
     } catch (error) {
-      throw unavailable("The executor cannot be reached at the moment.", error);
+      throw unreachable(error);
     }
   }
 }

@@ -6,6 +6,9 @@ import { parseJson } from "../protocol/json";
 export const unavailable = (detail: string, cause: unknown): KeywrightError =>
   new KeywrightError("executor_unavailable", detail, {}, { cause, retryAfterSeconds: 2 });
 
+export const unreachable = (cause: unknown): KeywrightError =>
+  unavailable("The executor cannot be reached at the moment.", cause);
+
 interface ReadRefusal {
   readonly error: KeywrightError;
   /** A named refusal, which proves that no code ran, as opposed to a failure in the middle of a run. */

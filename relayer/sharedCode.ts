@@ -8,7 +8,8 @@ import { KeywrightError } from "../protocol/errors";
 import type { ExecutorAnswer, ExecutorCall, ExecutorRequest } from "../protocol/executor";
 import { parseCid } from "../protocol/cid";
 import type { AccountId, Cid } from "../protocol/ids";
-import type { AskedRun, RunQuestion } from "./askedRun";
+import type { AskedRun } from "./askedRun";
+import type { RunQuestion } from "./runBody";
 import type { CallContext, Executor } from "./executorClient";
 import type { SharedCodeStore } from "./store/sharedCode";
 
@@ -55,6 +56,10 @@ export class CodeSharingExecutor implements Executor {
     };
     return {
       permission: first.permission,
+      prepay: (limitMs, key) => first.prepay(limitMs, key),
+      get isVoid() {
+        return first.isVoid;
+      },
       start,
       abandon: () => first.abandon(),
       get mayHaveRun() {

@@ -1,12 +1,14 @@
 /**
  * Credit for a run, reserved while the executor decides, if the same run was permitted the last time: then the run
- * hardly waits for the reservation. The reservation is speculative: if the decision names another spender or cap, it is
- * released.
+ * hardly waits for the reservation, and the executor starts it on its decision alone. The reservation is speculative: if
+ * the decision names another state of the key, it is released.
  */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
 import type { Credits, RunReservation, Spender } from "../credits/types";
+import type { KeyState } from "../../protocol/keyState";
+import type { AskedRun } from "../askedRun";
 import type { Caller } from "../middleware/call";
 
 export interface RunText {
@@ -15,9 +17,9 @@ export interface RunText {
   readonly pkp: string | undefined;
 }
 
-/** Runs that were permitted, identified by key, code and PKP. */
+/** Runs that were permitted, identified by key, code and PKP, with the key's state at that time. */
 export class PermittedRuns {
-  readonly #known = new LRUCache<string, true>({ max: 10_000 });
+  readonly #known = new LRUCache<string, KeyState>({ max: 10_000 });
 
   /** Undefined where hashing the code would cost more than it could save. */
   nameOf(
@@ -30,35 +32,68 @@ export class PermittedRuns {
       .digest("base64");
   }
 
-  has(name: string | undefined): boolean {
-    return name !== undefined && this.#known.has(name);
+  keyOf(name: string | undefined): KeyState | undefined {
+    return name === undefined ? undefined : this.#known.get(name);
   }
 
-  note(name: string | undefined, isPermitted: boolean): void {
-    if (name === undefined) return;
-    if (isPermitted) this.#known.set(name, true);
-    else this.#known.delete(name);
+  note(name: string | undefined, key: KeyState): void {
+    if (name !== undefined) this.#known.set(name, key);
+  }
+
+  forget(name: string | undefined): void {
+    if (name !== undefined) this.#known.delete(name);
   }
 }
 
 const MOST_CODE_CHARS = 64 * 1024;
 
+interface Expected {
+  readonly caller: Caller;
+  /** The state of the caller's key in which its role and the run were permitted. */
+  readonly key: KeyState;
+  readonly limitMs: number;
+}
+
 export class EarlyReservation {
   /** Taken or released. */
   #isOver = false;
+  #prepaidAt: Date | undefined;
+  readonly #spender: Spender;
+  readonly #reservation: Promise<RunReservation>;
 
   private constructor(
     private readonly credits: Credits,
-    private readonly spender: Spender,
-    private readonly reservation: Promise<RunReservation>,
+    private readonly expected: Expected,
   ) {
+    this.#spender = spenderOf(expected.caller);
+    this.#reservation = credits.reserveRun({ ...this.#spender, limitMs: expected.limitMs });
     // No unhandled rejection: the error reaches the caller that takes the reservation.
-    reservation.catch(() => undefined);
+    this.#reservation.catch(() => undefined);
   }
 
-  static begin(credits: Credits, caller: Caller, limitMs: number): EarlyReservation {
-    const spender = spenderOf(caller);
-    return new EarlyReservation(credits, spender, credits.reserveRun({ ...spender, limitMs }));
+  static begin(credits: Credits, expected: Expected): EarlyReservation {
+    return new EarlyReservation(credits, expected);
+  }
+
+  /**
+   * Pays for the run once the credit is held. The caller of a key is its state, so its role is checked already; an
+   * identity's is asked for anew with each request.
+   */
+  prepay(asked: AskedRun): void {
+    if (this.expected.caller.key === undefined) return;
+    this.#reservation.then(
+      ({ limitMs }) => {
+        if (this.#isOver) return;
+        this.#prepaidAt = new Date();
+        asked.prepay(limitMs, this.expected.key);
+      },
+      () => undefined,
+    );
+  }
+
+  /** When the run was paid for, unless its reservation was released. */
+  get prepaidAt(): Date | undefined {
+    return this.#prepaidAt;
   }
 
   /**
@@ -66,16 +101,17 @@ export class EarlyReservation {
    * `Credits.reserveRun`.
    */
   takeFor(caller: Caller): Promise<RunReservation> | undefined {
-    if (!isDeepStrictEqual(spenderOf(caller), this.spender)) return undefined;
+    if (!isDeepStrictEqual(spenderOf(caller), this.#spender)) return undefined;
     this.#isOver = true;
-    return this.reservation;
+    return this.#reservation;
   }
 
   /** Releases the reservation unless it was taken. */
   async end(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
-    const held = await this.reservation.catch(() => undefined);
+    this.#prepaidAt = undefined;
+    const held = await this.#reservation.catch(() => undefined);
     if (held !== undefined) await this.credits.releaseRun(held.reservationId);
   }
 }

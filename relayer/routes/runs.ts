@@ -28,20 +28,23 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
       const limitMs = await wantedMs(deps, call);
       const name = permitted.nameOf(call.caller.actorId, whatOf(call));
       // With an `Idempotency-Key`, reserve only under that operation's id, once it is known not to be done yet.
+      const known = call.attemptKey === undefined ? permitted.keyOf(name) : undefined;
       const early =
-        call.attemptKey === undefined && permitted.has(name)
-          ? EarlyReservation.begin(deps.credits, call.caller, limitMs)
-          : undefined;
+        known === undefined
+          ? undefined
+          : EarlyReservation.begin(deps.credits, { caller: call.caller, key: known, limitMs });
       try {
-        const { asked, key } = await permissionFor(deps, call).catch((error: unknown) => {
-          permitted.note(name, false);
+        const { asked, key } = await permissionFor(deps, call, early).catch((error: unknown) => {
+          permitted.forget(name);
           return refuse(deciding, error);
         });
-        permitted.note(name, true);
         const run = { asked, early, limitMs };
-        const begun = deciding
-          .named(key)
-          .then((caller) => deciding.as(caller, (act) => paidRun(deps, { ...call, caller, act }, run)));
+        const begun = deciding.named(key).then((caller) =>
+          deciding.as(caller, (act) => {
+            permitted.note(name, key);
+            return paidRun(deps, { ...call, caller, act }, run);
+          }),
+        );
         return await begun.finally(() => asked.abandon());
       } finally {
         await early?.end();
@@ -50,14 +53,23 @@ export function runRoutes(deps: RouteDeps): HandlersOf<"runAction"> {
   };
 }
 
-async function permissionFor(deps: RouteDeps, call: Run): Promise<{ asked: AskedRun; key: KeyState }> {
+async function permissionFor(
+  deps: RouteDeps,
+  call: Run,
+  early: EarlyReservation | undefined,
+): Promise<{ asked: AskedRun; key: KeyState }> {
   const asked = await ask(deps, call);
+  early?.prepay(asked);
   try {
-    return { asked, key: await asked.permission };
+    const key = await asked.permission;
+    if (!asked.isVoid) return { asked, key };
   } catch (error) {
     asked.abandon();
     throw error;
   }
+  // The key has changed since it was permitted the last time.
+  await early?.end();
+  return permissionFor(deps, call, undefined);
 }
 
 async function wantedMs({ executorInfo }: RouteDeps, { body }: Run): Promise<number> {
@@ -141,7 +153,7 @@ async function paidRun(
     return deps.credits.reserveRun({ ...spenderOf(call.caller), limitMs: wanted, runId: call.act?.id });
   };
   const { reservationId, limitMs } = await (early?.takeFor(call.caller) ?? reserve());
-  const startedAt = new Date();
+  const startedAt = early?.prepaidAt ?? new Date();
   call.act?.begins();
   const ran = await asked.start(limitMs).catch(async (error: unknown) => {
     // Every attempt reserves under the act's id, and only this one could: no other attempt has run or will.

@@ -8,7 +8,8 @@ import { KeywrightError } from "../../protocol/errors";
 import type { ExecutorAnswer } from "../../protocol/executor";
 import type { AccountId, Cid } from "../../protocol/ids";
 import type { KeyState } from "../../protocol/keyState";
-import type { AskedRun, RunQuestion } from "../../relayer/askedRun";
+import type { AskedRun } from "../../relayer/askedRun";
+import type { RunQuestion } from "../../relayer/runBody";
 import type { Executor } from "../../relayer/executorClient";
 import { CodeSharingExecutor } from "../../relayer/sharedCode";
 
@@ -37,6 +38,8 @@ class ExecutorDouble implements Executor {
     this.asked.push(asked);
     return {
       permission: PERMISSION,
+      prepay: () => undefined,
+      isVoid: false,
       start: (limitMs) => this.#run(asked, limitMs),
       abandon: () => void this.abandoned++,
       mayHaveRun: false,
@@ -149,6 +152,8 @@ describe("code that machines share", () => {
     store.isAway = false;
     executor.askRun = () => ({
       permission: PERMISSION,
+      prepay: () => undefined,
+      isVoid: false,
       start: () => Promise.reject(new KeywrightError("action_not_permitted", "no")),
       abandon: () => undefined,
       mayHaveRun: false,

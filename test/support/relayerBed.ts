@@ -3,6 +3,7 @@
  * failures. The executor is in this process, too: it signs for throw-away payers, mints real keys, and counts the runs
  * it was asked to start.
  */
+import { isDeepStrictEqual } from "node:util";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -24,7 +25,8 @@ import { Repeating } from "../../relayer/background";
 import { openChain } from "../../relayer/chain";
 import type { Chain, ExecutorWriteCall } from "../../relayer/chain/types";
 import { createCredits, type Credits, type PaymentKeys } from "../../relayer/credits/index";
-import { DeniedRun, type AskedRun, type RunQuestion } from "../../relayer/askedRun";
+import { DeniedRun, type AskedRun } from "../../relayer/askedRun";
+import type { RunQuestion } from "../../relayer/runBody";
 import type { Executor } from "../../relayer/executorClient";
 import { Authentication } from "../../relayer/middleware/credentials";
 import { Idempotency } from "../../relayer/middleware/idempotency";
@@ -68,10 +70,15 @@ class CountingExecutor implements Executor {
   }
 
   askRun(question: RunQuestion): AskedRun {
-    const run = { mayHaveRun: false };
-    const permission = this.#decide(question);
+    const run = { mayHaveRun: false, isVoid: false };
+    let paidFor: KeyState | undefined;
+    let prepaid: Promise<ExecutorAnswer<"run">> | undefined;
+    const permission = this.#decide(question).then((key) => {
+      run.isVoid = paidFor !== undefined && !isDeepStrictEqual(paidFor, key);
+      return key;
+    });
     permission.catch(() => undefined);
-    const start = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
+    const begin = async (limitMs: number): Promise<ExecutorAnswer<"run">> => {
       run.mayHaveRun = true;
       this.runs.set(question.params, (this.runs.get(question.params) ?? 0) + 1);
       return {
@@ -85,7 +92,15 @@ class CountingExecutor implements Executor {
     };
     return {
       permission,
-      start,
+      prepay: (limitMs, key) => {
+        paidFor = key;
+        prepaid = permission.then(() => (run.isVoid ? Promise.reject(new Error("void")) : begin(limitMs)));
+        prepaid.catch(() => undefined);
+      },
+      get isVoid() {
+        return run.isVoid;
+      },
+      start: (limitMs) => prepaid ?? begin(limitMs),
       abandon: () => undefined,
       get mayHaveRun() {
         return run.mayHaveRun;
