@@ -1,14 +1,11 @@
 /** Relays calls signed by owners, so that an owner needs no gas. */
 import { KeywrightError } from "../../protocol/errors";
-import { checkForward, type ForwardDomain } from "../../protocol/forward";
+import { checkForward, type Forwarded, type ForwardDomain } from "../../protocol/forward";
 import { forwarderName } from "../../protocol/serviceName";
 import type { Answer, Call, HandlersOf } from "../middleware/call";
 import type { RouteDeps } from "./deps";
 import { grantSignup } from "./accounts";
-import { done, type Writes } from "./writes";
-
-/** Gas limit of a free request that creates an account; further requests are paid from its credit. */
-const FREE_GAS = 1_500_000n;
+import { done, FREE_GAS, type Writes } from "./writes";
 
 export function relayRoutes(deps: RouteDeps, writes: Writes): HandlersOf<"relay" | "relayNonce"> {
   return {
@@ -35,9 +32,26 @@ async function relay(deps: RouteDeps, writes: Writes, call: Call<"relay">): Prom
       );
     await call.countAsMint();
   }
-  const answer = await writes.relay(call, forwarded, forwarded.createsAccount);
+  const answer = await writes.relay(call, forwarded, forwarded.createsAccount).catch(async (error: unknown) => {
+    if (forwarded.createsAccount && (await isMadeByOther(deps, forwarded, error)))
+      await grantSignup(deps, call, forwarded.accountId);
+    throw error;
+  });
   if (forwarded.createsAccount) await grantSignup(deps, call, forwarded.accountId);
   return { ...done(answer), ...answer.result };
+}
+
+/** Who sees a signed request may send it first: the account then exists, with its signer as the owner. */
+async function isMadeByOther(
+  { chain }: RouteDeps,
+  { accountId, request }: Forwarded,
+  error: unknown,
+): Promise<boolean> {
+  const isMade =
+    error instanceof KeywrightError && (error.code === "forward_nonce_used" || error.code === "account_id_taken");
+  if (!isMade) return false;
+  const account = await chain.account(accountId).catch(() => undefined);
+  return account?.owner === request.from;
 }
 
 export async function forwardDomain({ chain, serviceName }: RouteDeps): Promise<ForwardDomain> {

@@ -42,7 +42,10 @@ const FORWARD_SECONDS = 600;
 
 type Spender = Omit<Parameters<RouteDeps["credits"]["reserveWrite"]>[0], "submissionId" | "cents">;
 
-/** What an owner must be able to do without credit: revoke a leaked key, freeze the account, leave. */
+/**
+ * What an owner must be able to do without credit: revoke a leaked key, freeze the account, leave. In bounded number
+ * and gas, since nobody pays for it.
+ */
 const EVEN_WITHOUT_CREDIT = new Set([
   "removeUsageApiKey",
   "revokeAllUsageApiKeys",
@@ -50,6 +53,9 @@ const EVEN_WITHOUT_CREDIT = new Set([
   "transferOwnership",
   "convertToChainSecuredAccount",
 ]);
+const MOST_FREE_CALLS = 8;
+/** Gas limit of a free request: one that creates an account, or that is carried out without credit. */
+export const FREE_GAS = 1_500_000n;
 
 /** `newAccount` writes for an account that does not exist yet; all others for the caller's own. */
 export interface Author {
@@ -131,9 +137,12 @@ export class Writes {
     { accountId, digest, request, calls }: Forwarded,
     isFree: boolean,
   ): Promise<SubmitAnswer> {
-    const evenWithoutCredit = calls.every(({ functionName }) => EVEN_WITHOUT_CREDIT.has(functionName));
     const answer = await this.deps.chain.submit({
-      ...this.#common(accountId, call, isFree ? undefined : { accountId, evenWithoutCredit }),
+      ...this.#common(
+        accountId,
+        call,
+        isFree ? undefined : { accountId, evenWithoutCredit: isEvenWithoutCredit(request, calls) },
+      ),
       ...(isFree ? {} : { admit: () => this.#requireOwner(accountId, request.from) }),
       signer: request.from,
       forward: request,
@@ -193,6 +202,11 @@ export class Writes {
     );
   }
 }
+
+const isEvenWithoutCredit = ({ gas }: SignedForwardRequest, calls: Forwarded["calls"]): boolean =>
+  BigInt(gas) <= FREE_GAS &&
+  calls.length <= MOST_FREE_CALLS &&
+  calls.every(({ functionName }) => EVEN_WITHOUT_CREDIT.has(functionName));
 
 /** The identity's wallet if it owns the account itself, so that no payer may write for it. */
 export const signingWalletOf = (caller: Caller | undefined): Address | undefined =>

@@ -130,6 +130,8 @@ export interface RelayerBedOptions {
   readonly limits?: RateLimits;
   /** Interval of the credits sweeps; default 200 ms. */
   readonly sweepMs?: number;
+  /** Whether accounts made on chain get sign-up credit on first sight, as on the development chain. Default true. */
+  readonly creditsEveryAccount?: boolean;
 }
 
 export interface RelayerBed {
@@ -147,6 +149,7 @@ export async function startRelayerBed({
   payments,
   sweepMs = 200,
   limits = UNLIMITED,
+  creditsEveryAccount = true,
 }: RelayerBedOptions): Promise<RelayerBed> {
   const log = pino({ level: process.env.TEST_LOG_LEVEL ?? "silent" });
   const onError = (error: unknown): void => log.warn({ err: error }, "background");
@@ -156,7 +159,7 @@ export async function startRelayerBed({
   await instance.start();
   const executor = new CountingExecutor(bed);
   const prices = { managementWriteCents: 1, runSecondCents: 1 };
-  const signup = { cents: 2_000, dailyCapCents: undefined, everyAccount: true };
+  const signup = { cents: 2_000, dailyCapCents: undefined, everyAccount: creditsEveryAccount };
   const credits = createCredits({
     db,
     instanceId: instance.id,

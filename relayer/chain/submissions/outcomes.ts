@@ -10,24 +10,22 @@ import { reasonOf, unknownReason } from "./revertReason";
 import type { TransactionKind } from "./signing";
 import type { SubmissionFailure } from "../types";
 
-const NONCE_LOST: SubmissionFailure = {
-  code: "chain_unavailable",
-  detail:
-    "The write was overtaken by a transaction this service did not send and did not land. Nothing was charged; make it again.",
-  facts: {},
+type WhyNothing = "overtaken" | "given up" | "failed together";
+const WHY_NOTHING: Readonly<Record<WhyNothing, string>> = {
+  overtaken: "The write was overtaken by a transaction this service did not send and did not land.",
+  "given up": "The write was given up before it landed.",
+  "failed together": "The transaction this write shared with others came to nothing.",
 };
+/** A signed request names its outcome: the same signature is answered with it again, and stays valid on chain. */
+const SIGN_AGAIN =
+  "Nothing was charged. Until its deadline the request may still be sent by whoever has it; sign another one for its nonce.";
 
-const GIVEN_UP: SubmissionFailure = {
+/** A failure that is no fault of the write. */
+export const cameToNothing = ({ signer }: Pick<SubmissionRow, "signer">, why: WhyNothing): SubmissionFailure => ({
   code: "chain_unavailable",
-  detail: "The write was given up before it landed. Nothing was charged; make it again.",
+  detail: `${WHY_NOTHING[why]} ${signer === null ? "Nothing was charged; make it again." : SIGN_AGAIN}`,
   facts: {},
-};
-
-export const FAILED_TOGETHER: SubmissionFailure = {
-  code: "chain_unavailable",
-  detail: "The transaction this write shared with others came to nothing. Nothing was charged; make it again.",
-  facts: {},
-};
+});
 
 /** Outcomes, by id, of the unit's row and all its members. */
 export async function outcomesOf(
@@ -44,13 +42,13 @@ export async function outcomesOf(
   };
   if (does === "nothing" && row.kind === "filler")
     return new Map([[row.id, { ...where, state: "mined", result: {}, charged: true }]]);
-  if (does === "nothing") return ofAll(unit, { ...where, state: "expired", error: GIVEN_UP, charged: false });
+  if (does === "nothing") return nothingOf(unit, "given up", { ...where, state: "expired" });
   const isDone = BigInt(receipt.status) === 1n;
   // A batch reduced to one write is sent as that write.
   const [only = row] = members;
   // None are left in a batch that was separated, when a reorg opens it again.
   const isShared = row.kind === BATCH && members.length !== 1;
-  if (isShared && !isDone) return ofAll(unit, { ...where, state: "failed", error: FAILED_TOGETHER, charged: false });
+  if (isShared && !isDone) return nothingOf(unit, "failed together", { ...where, state: "failed" });
   const carriedOut: [string, Outcome] = [row.id, { ...where, state: "mined", result: {}, charged: true }];
   if (only.signer !== null) {
     const carried = members.length === 0 ? [row] : members;
@@ -72,7 +70,14 @@ export async function outcomesOf(
 
 /** The nonce was used by a foreign transaction. */
 export const lostOutcomes = (unit: Unit): ReadonlyMap<string, Outcome> =>
-  ofAll(unit, { state: "expired", error: NONCE_LOST, charged: false });
+  nothingOf(unit, "overtaken", { state: "expired" });
+
+const nothingOf = (
+  { row, members }: Unit,
+  why: WhyNothing,
+  outcome: Omit<Outcome, "error" | "charged">,
+): ReadonlyMap<string, Outcome> =>
+  new Map([row, ...members].map((each) => [each.id, { ...outcome, error: cameToNothing(each, why), charged: false }]));
 
 const ofAll = ({ row, members }: Unit, outcome: Outcome): ReadonlyMap<string, Outcome> =>
   new Map([row, ...members].map(({ id }) => [id, outcome]));

@@ -11,7 +11,7 @@ import type { Address } from "../../../protocol/ids";
 import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
 import { simulateForward } from "./forwardSimulation";
-import { FAILED_TOGETHER } from "./outcomes";
+import { cameToNothing } from "./outcomes";
 import type { SubmissionRecords } from "./records";
 import type { Outcome, SubmissionRow, Unit } from "./rows";
 import type { Alone } from "./separatedRows";
@@ -45,14 +45,13 @@ export class Separation {
       transactionHash: receipt.transactionHash,
       block: { number: Number(receipt.blockNumber), hash: receipt.blockHash },
     };
-    const failed: Outcome = { state: "failed", error: FAILED_TOGETHER, charged: false };
-    const outcomes = new Map<string, Outcome>([[unit.row.id, { ...failed, ...where }]]);
-    for (const { id } of unit.members) outcomes.set(id, { ...failed, ...where });
-    const alone: Alone[] = [];
-    for (const verdict of verdicts) {
-      if ("gasLimit" in verdict) alone.push(verdict);
-      else outcomes.set(verdict.id, { ...failed, ...where, error: verdict.error });
-    }
+    const failed = (row: SubmissionRow): Outcome => {
+      const verdict = verdicts.find(({ id }) => id === row.id);
+      const error = verdict !== undefined && "error" in verdict ? verdict.error : cameToNothing(row, "failed together");
+      return { ...where, state: "failed", error, charged: false };
+    };
+    const outcomes = new Map([unit.row, ...unit.members].map((row) => [row.id, failed(row)]));
+    const alone = verdicts.filter((verdict) => "gasLimit" in verdict);
     return this.options.records.separate(unit, alone, outcomes);
   }
 
@@ -68,7 +67,7 @@ export class Separation {
       return { id, gasLimit: simulation.limitAlone(await this.#gasOf(member, payer, block)) };
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
-      if (error.code === "no_payer_available") return { id, error: FAILED_TOGETHER };
+      if (error.code === "no_payer_available") return { id, error: cameToNothing(member, "failed together") };
       if (error.retryable) throw error;
       return { id, error: { code: error.code, detail: error.detail, facts: { ...error.facts } } };
     }

@@ -322,7 +322,11 @@ describe("forward requests together", function () {
     await release();
     const errors = await Promise.all(writing);
     expect(new Set(errors.map(({ code }) => code))).to.deep.equal(new Set(["chain_unavailable"]));
-    for (const { facts } of errors) expect(chargedFor(facts.submission_id)).to.equal(false);
+    for (const { facts, detail } of errors) {
+      expect(chargedFor(facts.submission_id)).to.equal(false);
+      // The same signature is answered with this outcome again.
+      expect(detail).to.include("sign").and.not.include("make it again");
+    }
     expect(await Promise.all(owners.map(nonceOf))).to.deep.equal(nonces);
   });
 

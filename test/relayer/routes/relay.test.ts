@@ -1,0 +1,99 @@
+/** `POST /relay` where somebody wants it to cost the service, or somebody else, more than it should. */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { Wallet, type HDNodeWallet } from "ethers";
+import type { SignedForwardRequest } from "../../../protocol/forwardShape";
+import { packedAccountId, type AccountId, type Address } from "../../../protocol/ids";
+import { ERC2771Forwarder__factory, IAccountManager__factory } from "../../../typechain-types";
+import { ChainBed } from "../../support/chainBed";
+import { signedForward, type ForwardOverrides } from "../../support/forwards";
+import { Api, codeOf, type HttpAnswer } from "../../support/http";
+import { startRelayerBed, type RelayerBed } from "../../support/relayerBed";
+
+const ABI = IAccountManager__factory.createInterface();
+const RIVAL = 8;
+
+describe("POST /relay", function () {
+  this.timeout(120_000);
+  let bed: ChainBed;
+  let relayer: RelayerBed;
+  let api: Api;
+  before(async () => {
+    bed = await ChainBed.start();
+    await bed.setBalance(RIVAL, 10n ** 18n);
+    relayer = await startRelayerBed({ chain: bed, store: {}, creditsEveryAccount: false });
+    api = new Api(relayer.baseUrl);
+  });
+  after(async () => {
+    await relayer?.stop();
+    await bed?.stop();
+  });
+  afterEach(() => bed.proxy.heal());
+
+  const idOf = ({ address }: HDNodeWallet): AccountId => packedAccountId(address as Address);
+  const balanceOf = async (id: AccountId): Promise<number> => (await relayer.credits.balance(id)).balanceCents;
+  const relay = async (
+    wallet: HDNodeWallet,
+    name: string,
+    args: unknown[],
+    overrides: ForwardOverrides = {},
+  ): Promise<HttpAnswer> => api.post("/relay", await signedForward(api, wallet, name, args, overrides));
+
+  describe("without credit", () => {
+    let owner: HDNodeWallet;
+    let id: AccountId;
+    before(async () => {
+      owner = Wallet.createRandom();
+      id = idOf(owner);
+      expect((await relay(owner, "newChainSecuredAccount", ["mine", ""])).status).to.equal(200);
+      const submissionId = randomBytes(16).toString("hex");
+      await relayer.credits.reserveWrite({ accountId: id, submissionId, cents: await balanceOf(id) });
+      await relayer.store.db.transaction().execute((trx) => relayer.credits.settleWrite(submissionId, trx));
+      expect(await balanceOf(id)).to.equal(0);
+    });
+    const freezing = (count: number): string[] =>
+      Array.from({ length: count }, (_, index) => ABI.encodeFunctionData("setAccountFrozen", [id, index % 2 === 0]));
+
+    it("stops everything, alone and with a few other such calls", async () => {
+      expect((await relay(owner, "setAccountFrozen", [id, true])).status).to.equal(200);
+      expect((await relay(owner, "multicall", [freezing(4)])).status).to.equal(200);
+      expect(await balanceOf(id)).to.equal(0);
+    });
+
+    it("does not carry out many such calls, or one that names much gas, for nothing", async () => {
+      const refused = [
+        await relay(owner, "multicall", [freezing(64)], { gas: "1400000" }),
+        await relay(owner, "setAccountFrozen", [id, false], { gas: "8000000" }),
+      ];
+      expect(refused.map((answer) => [answer.status, codeOf(answer)])).to.deep.equal(
+        Array(2).fill([402, "insufficient_credit"]),
+      );
+    });
+  });
+
+  it("gives an account its sign-up credit also when somebody else sends its creation first", async () => {
+    const owner = Wallet.createRandom();
+    const signed = await signedForward(api, owner, "newChainSecuredAccount", ["mine", ""]);
+    const forwarder = await bed.contract.trustedForwarder();
+    bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
+      const rival = ERC2771Forwarder__factory.connect(forwarder, bed.executor.wallet(RIVAL).connect(bed.provider));
+      await (await rival.execute(signed as unknown as SignedForwardRequest, { gasLimit: 1_200_000 })).wait();
+      return undefined;
+    });
+    const answer = await api.post("/relay", signed);
+    expect([answer.status, codeOf(answer)]).to.deep.equal([409, "forward_nonce_used"]);
+    const granted = await balanceOf(idOf(owner));
+    expect(granted).to.be.greaterThan(0);
+    expect(codeOf(await relay(owner, "newChainSecuredAccount", ["again", ""]))).to.equal("account_id_taken");
+    expect(await balanceOf(idOf(owner)), "once").to.equal(granted);
+  });
+
+  it("gives none to who signs for an account that another owns", async () => {
+    const [owner, other] = [Wallet.createRandom(), Wallet.createRandom()];
+    expect((await relay(owner, "newChainSecuredAccount", ["mine", ""])).status).to.equal(200);
+    expect((await relay(owner, "transferOwnership", [idOf(owner), other.address])).status).to.equal(200);
+    const before = await balanceOf(idOf(owner));
+    expect(codeOf(await relay(owner, "newChainSecuredAccount", ["again", ""]))).to.equal("account_id_taken");
+    expect(await balanceOf(idOf(owner))).to.equal(before);
+  });
+});
