@@ -18,10 +18,15 @@ type Outcome = ExecutorAnswer<"run">;
 /** A use is recorded at most once per this interval. */
 const NOTED_FOR_MS = 60 * 60_000;
 const MOST_NOTED = 50_000;
+/** How long an answer waits for its code to be stored, so that the next run finds it on whichever machine. */
+const STORED_WITHIN_MS = 250;
+/** Copies being stored at a time; code beyond that is stored with a later run. */
+const MOST_AT_ONCE = 64;
 
 export class CodeSharingExecutor implements Executor {
-  /** Accounts and CIDs whose use was recorded recently. */
-  readonly #noted = new LRUCache<string, true>({ max: MOST_NOTED, ttl: NOTED_FOR_MS });
+  /** Accounts and CIDs whose use was recorded recently: whether the code itself was stored. */
+  readonly #noted = new LRUCache<string, "used" | "kept">({ max: MOST_NOTED, ttl: NOTED_FOR_MS });
+  #storing = 0;
 
   constructor(
     private readonly executor: Executor,
@@ -37,8 +42,9 @@ export class CodeSharingExecutor implements Executor {
     const ask = (changes: Partial<RunQuestion>): AskedRun => this.executor.askRun({ ...question, ...changes }, context);
     const first = ask(question.code === undefined ? { keptOnly: true } : {});
     let last = first;
-    const runAgain = (limitMs: number, changes: Partial<RunQuestion>): Promise<Outcome> => {
+    const runAgain = async (limitMs: number, changes: Partial<RunQuestion>): Promise<Outcome> => {
       last = ask(changes);
+      await requireSameAccount(first, last);
       return last.start(limitMs);
     };
     const start = async (limitMs: number): Promise<Outcome> => {
@@ -51,7 +57,7 @@ export class CodeSharingExecutor implements Executor {
       // Such runs may be free: they would fill the store for nothing.
       if (outcome.faultIsOurs || outcome.error?.code === "invalid_code") return outcome;
       const { accountId } = await first.permission;
-      await this.#note(accountId, outcome.cid as Cid, question.code);
+      await soon(this.#note(accountId, outcome.cid as Cid, question.code));
       return outcome;
     };
     return {
@@ -88,15 +94,37 @@ export class CodeSharingExecutor implements Executor {
   /** A failed copy never fails the run. */
   async #note(accountId: AccountId, cid: Cid, code: string | undefined): Promise<void> {
     const name = `${accountId} ${cid}`;
-    if (this.#noted.has(name)) return;
+    const noted = this.#noted.get(name);
+    if (noted === "kept" || (noted === "used" && code === undefined) || this.#storing >= MOST_AT_ONCE) return;
+    this.#storing += 1;
     try {
       if (code === undefined) await this.store.use(accountId, cid);
       else await this.store.keep(accountId, cid, Buffer.from(code, "utf8"));
-      this.#noted.set(name, true);
+      this.#noted.set(name, code === undefined ? "used" : "kept");
     } catch (error) {
       this.onError(error);
+    } finally {
+      this.#storing -= 1;
     }
   }
+}
+
+/** The account was reserved from by the first permission. */
+async function requireSameAccount(first: AskedRun, second: AskedRun): Promise<void> {
+  try {
+    const [paying, now] = await Promise.all([first.permission, second.permission]);
+    if (paying.accountId === now.accountId) return;
+    throw new KeywrightError("unknown_key", "The key has left the account that pays for this run.");
+  } catch (error) {
+    second.abandon();
+    throw error;
+  }
+}
+
+async function soon(work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, STORED_WITHIN_MS)));
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof KeywrightError && error.code === code;

@@ -66,14 +66,15 @@ export class Code {
    * the account wait for code.
    */
   async load({ cid, bytes, keptOnly = false }: CodeSource, account: string): Promise<string> {
-    const code = bytes ?? (await this.#kept(cid)) ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
+    const code =
+      bytes ?? (await this.#kept(cid, account)) ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
     this.#requireSize(code.length);
-    this.store.keep(cid, code).catch(() => undefined);
+    this.store.keep(cid, code, account).catch(() => undefined);
     return textOf(code);
   }
 
-  async #kept(cid: Cid): Promise<Buffer | undefined> {
-    const bytes = await this.store.read(cid);
+  async #kept(cid: Cid, account: string): Promise<Buffer | undefined> {
+    const bytes = await this.store.read(cid, account);
     if (bytes === undefined || (await this.cids.of(bytes)) === cid) return bytes;
     await this.store.drop(cid);
     return undefined;

@@ -1,6 +1,7 @@
 /**
- * Code by CID on disk, one file per CID, least recently used evicted first. Only authorised runs store code, so
- * strangers cannot store bytes here. Files are not trusted: the reader recomputes the CID.
+ * Code by CID on disk, one file per CID. Only authorised runs store code, so strangers cannot store bytes here. When it
+ * is full, the account that stores most loses its least recently used code, so that a run that turns out to be free
+ * evicts nobody else's. Files are not trusted: the reader recomputes the CID.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
@@ -8,9 +9,19 @@ import { join } from "node:path";
 import { parseCid } from "../../protocol/cid";
 import type { Cid } from "../../protocol/ids";
 
+interface Kept {
+  readonly bytes: number;
+  /** Who brought it; after a restart, who used it first. */
+  readonly account: string;
+}
+
+/** The account of files that were here before a restart and have not been used since. */
+const UNKNOWN = "";
+
 export class CodeStore {
-  /** Sizes in order of use, least recently used first. */
-  readonly #sizes = new Map<Cid, number>();
+  /** In order of use, least recently used first. */
+  readonly #kept = new Map<Cid, Kept>();
+  readonly #bytesOf = new Map<string, number>();
   #totalBytes = 0;
   /** Writes in progress; read from here until the file exists. */
   readonly #pending = new Map<Cid, Buffer>();
@@ -28,16 +39,16 @@ export class CodeStore {
   }
 
   has(cid: Cid): boolean {
-    return this.#sizes.has(cid);
+    return this.#kept.has(cid);
   }
 
   /** The bytes kept under this CID, unverified; undefined when there are none. */
-  async read(cid: Cid): Promise<Buffer | undefined> {
+  async read(cid: Cid, account: string): Promise<Buffer | undefined> {
     const pending = this.#pending.get(cid);
-    if (pending !== undefined || !this.#sizes.has(cid)) return pending;
+    if (pending !== undefined || !this.#kept.has(cid)) return pending;
     try {
       const bytes = await readFile(this.#file(cid));
-      this.#touch(cid, bytes.length);
+      this.#touch(cid, bytes.length, account);
       return bytes;
     } catch {
       this.#forget(cid);
@@ -46,14 +57,14 @@ export class CodeStore {
   }
 
   /** Stores code under its CID. A disk failure loses the copy but does not fail the run. */
-  async keep(cid: Cid, code: Buffer): Promise<void> {
-    if (this.#sizes.has(cid) || this.#pending.has(cid) || code.length > this.maxBytes) return;
+  async keep(cid: Cid, code: Buffer, account: string): Promise<void> {
+    if (this.#kept.has(cid) || this.#pending.has(cid) || code.length > this.maxBytes) return;
     this.#pending.set(cid, code);
     const temporary = join(this.folder, `.${randomBytes(8).toString("hex")}`);
     try {
       await writeFile(temporary, code, { mode: 0o600 });
       await rename(temporary, this.#file(cid));
-      this.#record(cid, code.length);
+      this.#record(cid, { bytes: code.length, account });
     } finally {
       this.#pending.delete(cid);
       await rm(temporary, { force: true });
@@ -74,33 +85,52 @@ export class CodeStore {
     const leftovers = files.filter(({ name, cid }) => cid === undefined || cid !== name);
     await Promise.all(leftovers.map(({ name }) => rm(join(this.folder, name), { force: true, recursive: true })));
     files.sort((a, b) => a.facts.mtimeMs - b.facts.mtimeMs);
-    for (const { name, cid, facts } of files) if (cid !== undefined && cid === name) this.#record(cid, facts.size);
+    for (const { name, cid, facts } of files)
+      if (cid !== undefined && cid === name) this.#record(cid, { bytes: facts.size, account: UNKNOWN });
     await this.#evict();
   }
 
   /** The file's modification time records the last use, so that the order survives a restart. */
-  #touch(cid: Cid, bytes: number): void {
-    this.#record(cid, bytes);
+  #touch(cid: Cid, bytes: number, user: string): void {
+    const account = this.#kept.get(cid)?.account ?? UNKNOWN;
+    this.#record(cid, { bytes, account: account === UNKNOWN ? user : account });
     const now = new Date();
     utimes(this.#file(cid), now, now).catch(() => undefined);
   }
 
-  #record(cid: Cid, bytes: number): void {
+  #record(cid: Cid, kept: Kept): void {
     this.#forget(cid);
-    this.#sizes.set(cid, bytes);
-    this.#totalBytes += bytes;
+    this.#kept.set(cid, kept);
+    this.#add(kept.account, kept.bytes);
   }
 
   #forget(cid: Cid): void {
-    this.#totalBytes -= this.#sizes.get(cid) ?? 0;
-    this.#sizes.delete(cid);
+    const kept = this.#kept.get(cid);
+    if (kept === undefined) return;
+    this.#kept.delete(cid);
+    this.#add(kept.account, -kept.bytes);
+  }
+
+  #add(account: string, bytes: number): void {
+    this.#totalBytes += bytes;
+    const now = (this.#bytesOf.get(account) ?? 0) + bytes;
+    if (now === 0) this.#bytesOf.delete(account);
+    else this.#bytesOf.set(account, now);
   }
 
   async #evict(): Promise<void> {
-    for (const cid of this.#sizes.keys()) {
-      if (this.#totalBytes <= this.maxBytes) return;
+    while (this.#totalBytes > this.maxBytes) {
+      const cid = this.#oldestOfLargest();
+      if (cid === undefined) return;
       await this.drop(cid);
     }
+  }
+
+  #oldestOfLargest(): Cid | undefined {
+    let most = 0;
+    for (const bytes of this.#bytesOf.values()) most = Math.max(most, bytes);
+    for (const [cid, { account }] of this.#kept) if (this.#bytesOf.get(account) === most) return cid;
+    return undefined;
   }
 
   #file(cid: Cid): string {

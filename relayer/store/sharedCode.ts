@@ -2,8 +2,8 @@
  * Code by CID for the executors of all machines, in their shared store. Readers recompute the CID, so a tampered row is
  * never run.
  * Space has three bounds: each account has a quota in which newer code evicts older; all code together has a total that
- * the accounts storing most give way to first; and the table on disk may take twice that total, beyond which nothing
- * new is stored.
+ * the accounts storing most give way to first; and between two trims it may grow to twice that total, beyond which
+ * nothing new is stored. The space of deleted code counts for nothing: PostgreSQL uses it again.
  */
 import { sql } from "kysely";
 import type { AccountId, Cid } from "../../protocol/ids";
@@ -15,10 +15,14 @@ export interface SharedCodeBounds {
   readonly days: number;
 }
 
+/** The sum of all code is read again after this time; in between, each relayer counts what it adds. */
+const SUM_FRESH_FOR_MS = 10_000;
 /** Number of full account quotas that make up the total. */
 const ACCOUNTS_THAT_FILL_IT = 64;
 
 export class SharedCodeStore {
+  #sum = { bytes: 0, at: -Infinity };
+
   constructor(
     private readonly db: Db,
     private readonly bounds: SharedCodeBounds,
@@ -32,10 +36,12 @@ export class SharedCodeStore {
   /** Code larger than an account's quota is not stored. */
   async keep(accountId: AccountId, cid: Cid, code: Buffer): Promise<void> {
     if (code.length > this.#accountBytes) return;
+    if (!(await this.#hasRoom())) return this.use(accountId, cid);
+    this.#sum.bytes += code.length;
     const { numInsertedOrUpdatedRows: kept } = await this.db
       .insertInto("shared_code")
       .columns(["cid", "code", "bytes"])
-      .expression(sql`select ${cid}, ${code}::bytea, ${code.length}::int8 where ${this.#hasRoom}`)
+      .expression(sql`select ${cid}, ${code}::bytea, ${code.length}::int8`)
       .onConflict((conflict) => conflict.column("cid").doUpdateSet({ touched_at: sql`now()` }))
       .executeTakeFirstOrThrow();
     await this.use(accountId, cid);
@@ -62,10 +68,7 @@ export class SharedCodeStore {
     await sql`delete from shared_code_uses where used_at < now() - ${days} * interval '1 day'`.execute(this.db);
     await sql`delete from shared_code where touched_at < now() - interval '10 minutes'
       and not exists (select from shared_code_uses where shared_code_uses.cid = shared_code.cid)`.execute(this.db);
-    const { rows } = await sql<{
-      bytes: number;
-    }>`select coalesce(sum(bytes), 0)::int8 as bytes from shared_code`.execute(this.db);
-    if ((rows[0]?.bytes ?? 0) <= totalBytes) return;
+    if ((await this.#readSum()) <= totalBytes) return;
     await sql`
       with piled as (
         select cid, bytes, sum(bytes) over (partition by account_id order by used_at desc, cid) as depth from shared_code_uses
@@ -77,14 +80,24 @@ export class SharedCodeStore {
       delete from shared_code using summed where shared_code.cid = summed.cid and bytes_so_far > ${totalBytes}::int8`.execute(
       this.db,
     );
+    await this.#readSum();
   }
 
   get #accountBytes(): number {
     return Math.floor(this.bounds.totalBytes / ACCOUNTS_THAT_FILL_IT);
   }
 
-  get #hasRoom(): ReturnType<typeof sql<boolean>> {
-    return sql<boolean>`pg_total_relation_size('shared_code') < ${2 * this.bounds.totalBytes}::int8`;
+  async #hasRoom(): Promise<boolean> {
+    if (Date.now() - this.#sum.at > SUM_FRESH_FOR_MS) await this.#readSum();
+    return this.#sum.bytes < 2 * this.bounds.totalBytes;
+  }
+
+  async #readSum(): Promise<number> {
+    const { rows } = await sql<{
+      bytes: number;
+    }>`select coalesce(sum(bytes), 0)::int8 as bytes from shared_code`.execute(this.db);
+    this.#sum = { bytes: rows[0]?.bytes ?? 0, at: Date.now() };
+    return this.#sum.bytes;
   }
 
   async #dropBeyondShare(accountId: AccountId): Promise<void> {

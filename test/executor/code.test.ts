@@ -3,7 +3,7 @@
  * restart.
  */
 import { expect } from "chai";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -113,6 +113,29 @@ describe("code by CID", () => {
     expect(await code.load({ cid: published }, ACCOUNT)).to.equal(bytes.toString());
   });
 
+  it("of an account is not pushed out by one that sends ever more, also after a restart", async () => {
+    const mine = text("mine", 900);
+    const cid = await cidOfCode(mine);
+    const flood = async (code: Code, name: string): Promise<void> => {
+      for (let index = 0; index < 30; index++) {
+        const bytes = text(`${name} ${index}`, 900);
+        await code.load({ cid: await cidOfCode(bytes), bytes }, "another account");
+        await sleep(5);
+      }
+    };
+    const first = await open();
+    await first.code.load({ cid, bytes: mine }, ACCOUNT);
+    await sleep(50);
+    await flood(first.code, "one");
+    expect(await codeOf(first.code.load({ cid }, ACCOUNT))).to.equal("loaded");
+    const again = await open();
+    expect(await codeOf(again.code.load({ cid }, ACCOUNT))).to.equal("loaded");
+    await flood(again.code, "two");
+    expect(await codeOf(again.code.load({ cid }, ACCOUNT))).to.equal("loaded");
+    const bytes = readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+    expect(bytes).to.be.at.most(10_000);
+  });
+
   it("is refused when a gateway gives other bytes", async () => {
     gateway = () => Promise.resolve(text("other bytes"));
     const { code, store } = await open();
@@ -162,15 +185,15 @@ describe("code by CID", () => {
     const [a, b, c] = [...contents.keys()] as [Cid, Cid, Cid];
     const { store } = await open(250);
     for (const cid of [a, b]) {
-      await store.keep(cid, contents.get(cid) as Buffer);
+      await store.keep(cid, contents.get(cid) as Buffer, ACCOUNT);
       await sleep(20);
     }
-    await store.read(a);
+    await store.read(a, ACCOUNT);
     await sleep(20);
-    await store.keep(c, contents.get(c) as Buffer);
+    await store.keep(c, contents.get(c) as Buffer, ACCOUNT);
     expect([store.has(a), store.has(b), store.has(c)]).to.deep.equal([true, false, true]);
     await sleep(20);
-    await store.read(a);
+    await store.read(a, ACCOUNT);
     await sleep(50);
     const smaller = (await open(150)).store;
     expect([smaller.has(a), smaller.has(c)]).to.deep.equal([true, false]);

@@ -142,6 +142,45 @@ describe("code that machines share", () => {
     expect(store.uses).to.deep.equal([`keep ${cid}`]);
   });
 
+  it("is kept also where its account ran it by its CID before, when the store had none", async () => {
+    const { executor, sharing } = machine();
+    executor.outside.set(cid, CODE);
+    await sharing.askRun(input({ cid })).start(1_000);
+    await sharing.askRun(input({ code: CODE })).start(1_000);
+    expect(store.uses).to.deep.equal([`use ${cid}`, `keep ${cid}`]);
+    expect(store.codes.size).to.equal(1);
+  });
+
+  it("does not hold an answer back when the store is slow, and does not pile up", async () => {
+    const { sharing } = machine();
+    let stored = 0;
+    let give: () => void = () => undefined;
+    const slow = new Promise<void>((resolve) => (give = resolve));
+    store.keep = async () => {
+      stored += 1;
+      await slow;
+    };
+    const startedAt = performance.now();
+    const runs = Array.from({ length: 100 }, (_, index) => sharing.askRun(input({ code: `// ${index}` })).start(1_000));
+    expect((await Promise.all(runs)).map(({ response }) => response)).to.deep.equal(Array(100).fill("1"));
+    expect(performance.now() - startedAt).to.be.lessThan(2_000);
+    expect(stored).to.equal(64);
+    give();
+  });
+
+  it("is not run for another account than the one that pays, when the executor is asked again", async () => {
+    const { executor, sharing } = machine();
+    executor.outside.set(cid, CODE);
+    const ask = executor.askRun.bind(executor);
+    executor.askRun = (asked) =>
+      asked.keptOnly === true
+        ? ask(asked)
+        : { ...ask(asked), permission: Promise.resolve({ accountId: `0x${"ff".repeat(32)}` } as KeyState) };
+    expect(await refusalOf(sharing.askRun(input({ cid })).start(1_000))).to.equal("unknown_key");
+    expect(executor.kept.size, "nothing ran").to.equal(0);
+    expect(executor.abandoned).to.equal(1);
+  });
+
   it("loses no run to a store that is away, and shares nothing of a run that was refused", async () => {
     const { executor, sharing } = machine();
     store.isAway = true;

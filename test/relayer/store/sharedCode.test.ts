@@ -85,7 +85,41 @@ describe("the shared store of code", () => {
     expect(rows[0]?.bytes).to.be.at.most(95 * KIB);
   });
 
-  it("takes nothing new while the table is larger on disk than twice the whole, and drops what no run names any more", async () => {
+  it("takes new code when what filled it is gone, though the table on disk is as large as before", async () => {
+    const small = new SharedCodeStore(store.db, { ...BOUNDS, totalBytes: 64 * KIB });
+    for (let i = 0; i < 20; i++) {
+      // Bytes that do not compress.
+      const code = randomBytes(60 * KIB);
+      await codes.keep(account(), await cidOfCode(code), code);
+    }
+    await age("91 days");
+    await codes.trim();
+    const { rows } = await sql<{ size: number }>`select pg_total_relation_size('shared_code')::int8 as size`.execute(
+      store.db,
+    );
+    expect(rows[0]?.size).to.be.greaterThan(2 * 64 * KIB);
+    const code = Buffer.from("1");
+    await small.keep(account(), await cidOfCode(code), code);
+    expect(await has(await cidOfCode(code))).to.equal(true);
+  });
+
+  it("takes no more than twice the whole between two trims, without a sum for each", async () => {
+    const small = new SharedCodeStore(store.db, { ...BOUNDS, totalBytes: 640 * KIB });
+    const cids: Cid[] = [];
+    for (let i = 0; i < 160; i++) {
+      const code = codeOf(10);
+      cids.push(await cidOfCode(code));
+      await small.keep(account(), cids[i] as Cid, code);
+    }
+    const stored = (await Promise.all(cids.map(has))).filter(Boolean).length;
+    expect(stored).to.be.within(120, 128);
+    await small.trim();
+    const code = codeOf(10);
+    await small.keep(account(), await cidOfCode(code), code);
+    expect(await has(await cidOfCode(code)), "a trim makes room").to.equal(true);
+  });
+
+  it("takes nothing new while it holds more than twice the whole, and drops what no run names any more", async () => {
     const owner = account();
     const cid = await kept(owner, 10);
     const full = new SharedCodeStore(store.db, { ...BOUNDS, totalBytes: KIB });
