@@ -28,8 +28,9 @@ export function report(
   const page = [
     "# Mutation testing of the contract",
     "",
-    "Written by `npm run mutation` (all of it by `npm run test:deep`): small edits of decisions and writes, found on the compiler's syntax tree, and how many of them the",
-    "contract's own tests notice. Equal mutants compile to the original's code and count for nothing.",
+    "Written by `npm run mutation`, for a sample also by `npm run test:deep`: small edits of decisions and writes, found on",
+    "the compiler's syntax tree and drawn by a seed, those that a person thought of, and how many of them the contract's own",
+    "tests notice. Equal mutants compile to the original's code and are not counted.",
     "",
     `${new Date().toISOString().slice(0, 10)}, ${availableParallelism()} cores, Node ${process.version}.`,
     "",
