@@ -1,7 +1,7 @@
 // `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
 // browser, PostgreSQL and images. Runs as many suites at once as there are cores; prints their output suite by suite.
-// The deep run uses the large counts, one suite at a time, and writes its figures to bench/deep.json. Suites named
-// after `--` run alone.
+// The deep run uses the large counts, one suite at a time, and writes its figures to bench/deep.json; it also tests the
+// contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after `--` run alone.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -25,11 +25,13 @@ const plain = {
   executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
 };
+const MUTANTS = "150"; // an hour; all of them are `npm run mutation`
+const mutation = ["node", ["-r", "ts-node/register/transpile-only", "scripts/mutation.ts", "--sample", MUTANTS]];
 const system = {
   machines: ["mocha", [...mocha, `test/system/!(${BESIDE_BROWSER}).test.ts`]],
   browser: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts", `test/system/@(${BESIDE_BROWSER}).test.ts`]],
 };
-const suites = process.argv.includes("--system") ? system : plain;
+const suites = process.argv.includes("--system") ? system : deep ? { ...plain, mutation } : plain;
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
 const waiting = asked.length > 0 ? asked : Object.keys(suites);
 const running = new Map();
@@ -52,8 +54,9 @@ function run(name) {
   const env = {
     ...projectEnvironment(),
     HARDHAT_DISABLE_TELEMETRY_PROMPT: "true",
-    KEYWRIGHT_DEEP: deep ? "1" : "",
-    KEYWRIGHT_FIGURES: deep ? figures : "",
+    // Each mutant meets the quick counts.
+    KEYWRIGHT_DEEP: deep && name !== "mutation" ? "1" : "",
+    KEYWRIGHT_FIGURES: deep && name !== "mutation" ? figures : "",
   };
   const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   const output = { kept: [`\n── ${name} ──\n`] };

@@ -20,7 +20,7 @@ interface IAccountCore is IAccountErrors {
     );
     /// @notice An account's name or description changed.
     event AccountUpdated(uint256 indexed id, string name, string description, uint256 actor);
-    /// @notice A managed account became ChainSecured: `newAdmin` owns it and no API payer can write to it any more.
+    /// @notice A managed account became ChainSecured: `newAdmin` owns it and API payers cannot write to it.
     event AccountConvertedToChainSecured(uint256 indexed id, address oldAdmin, address indexed newAdmin, uint256 actor);
     /// @notice An account's owner changed. The account is ChainSecured from here on.
     event AccountOwnershipTransferred(uint256 indexed id, address oldOwner, address indexed newOwner, uint256 actor);
@@ -144,7 +144,7 @@ interface IAccountCore is IAccountErrors {
     /// @dev Emits {AccountConvertedToChainSecured}.
     ///
     /// Notes:
-    ///  - Id, groups, PKPs, actions and usage keys stay. The account key is no key any more.
+    ///  - Id, groups, PKPs, actions and usage keys stay. The account key stops acting.
     ///
     /// Requirements:
     ///  - owner only;

@@ -57,7 +57,7 @@ interface IApiPayers is IAccountErrors, ITwoStepAdmin {
     /// Requirements: the caller is the admin (`NotAdmin`); one is scheduled (`NothingToCancel`).
     function cancelAdminApiPayer() external;
 
-    /// @notice How long an addition of a payer waits. 0: additions act at once, and nobody has time to leave.
+    /// @notice How long an addition of a payer waits. 0: additions act at once, and owners have no time to leave.
     function payerDelaySeconds() external view returns (uint256);
 
     /// @notice The addresses that act as API payers at this block, in no promised order.

@@ -30,7 +30,7 @@ interface ITwoStepAdmin {
     /// @notice Takes back the proposal of an admin.
     /// @dev Emits {AdminProposalCancelled}.
     ///
-    /// Requirements: the caller is the admin (`NotAdmin`); somebody is proposed (`NothingToCancel`).
+    /// Requirements: the caller is the admin (`NotAdmin`); an admin is proposed (`NothingToCancel`).
     function cancelAdminProposal() external;
 
     /// @notice Makes the caller, who was proposed, the contract admin.

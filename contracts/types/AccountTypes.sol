@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @notice What a key may be allowed to do, in the order of the specification's table of scopes (section 2).
-///   `OwnerOnly` is no scope a key can hold: it names what is left to the account's owner in `MissingScope`.
+/// @notice What a key may be allowed to do, in the order of the specification's table of scopes (section 2). No key
+///   holds `OwnerOnly`: `MissingScope` names it where only the owner may act.
 enum Scope {
     Execute, // per group
     CreatePkps, // account-wide
@@ -24,10 +24,10 @@ enum DenialReason {
     ActionNotPermitted, // none of those groups lists the action (or any)
     UnknownPkp, // no PKP of this account
     PkpNotPermitted, // no single one of those groups lists both the action (or any) and the PKP (or any)
-    AccountFrozen // the owner stopped everything; asked before anything about groups
+    AccountFrozen // the owner froze the account; checked before groups
 }
 
-/// @notice An account as `getAccount` shows it.
+/// @notice An account, as `getAccount` returns it.
 struct AccountInfo {
     uint256 id; // account id (`apiKeyHash` on the wire)
     address adminWalletAddress; // the owner
@@ -39,10 +39,10 @@ struct AccountInfo {
     uint256 pkpCount; // PKPs; also the number of the last one
     uint256 usageApiKeyCount; // usage keys that are set, expired ones included
     uint256 lastGroupId; // id of the newest group ever added; the next one gets the next number
-    bool frozen; // nothing but the owner acts
+    bool frozen; // only the owner can act
 }
 
-/// @notice One question about a key of any kind and state, answered by `getKey`.
+/// @notice A key of any kind and state, as `getKey` returns it.
 struct KeyInfo {
     uint256 accountId; // 0 if the key was never known
     bool isAccountKey; // true: an account id; false: a usage key (or nothing)

@@ -317,7 +317,7 @@ describe("Boundaries of pages, strings and ids", () => {
     expect(await manager.accountOf(0)).to.equal(0n);
   });
 
-  it("a question asked from address zero, as nodes do by default, opens no door", async () => {
+  it("a view called from address zero, as nodes do by default, has no rights", async () => {
     const { world } = await staged(twoAccounts);
     const { manager } = world;
     const from = ANY_PKP;

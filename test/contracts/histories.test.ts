@@ -195,7 +195,7 @@ async function furnished(): Promise<World> {
   return world;
 }
 
-/** Somebody who may make this call, as far as the first argument tells. */
+/** A sender who may make this call, as far as the first argument tells. */
 function rightful(world: World, name: string, args: readonly unknown[]): keyof Cast {
   const { model, cast } = world;
   const [id] = args;

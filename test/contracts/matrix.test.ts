@@ -194,7 +194,7 @@ const ROWS: Row[] = [
   { fn: "updateActionMetadata", rule: "owner", args: ({ actor }) => [actor, cid(1), 0, "n", "d"] },
 ];
 
-/** Functions with a door of their own, each with what every caller gets. `other` is everybody not named. */
+/** Functions with rules of their own, each with what every caller gets. `other` is every caller not named. */
 const OWN_DOORS: Record<string, { args: (caller: HardhatEthersSigner) => unknown[]; ends: Record<string, string> }> = {
   newAccount: {
     args: () => [number("new"), true, "", "", walletOf("owner")],
@@ -292,7 +292,7 @@ function expectedEnd(
   key: Key | undefined,
   group: bigint,
 ): string {
-  const door = (): string => {
+  const refusal = (): string => {
     if (caller === owner && !key) return "ok";
     if (caller !== "payer") return "NotAuthorized";
     if (!managed) return "AccountChainSecured";
@@ -305,13 +305,13 @@ function expectedEnd(
     if (row.grouped && group === 0n) return "GroupZero";
     return row.grouped && group === 3n ? "UnknownGroup" : "ok";
   };
-  const end = door();
+  const end = refusal();
   return end === "ok" ? behind() : end;
 }
 
 /**
- * Every group for those who get past the first question of the door; everybody else is turned away before a group is
- * looked at (deep: every group).
+ * Every group for callers who are authenticated; all others are refused before a group is looked at (deep: every
+ * group).
  */
 function groupsFor(row: Row, caller: string, managed: boolean): bigint[] {
   const everyGroup = deep || caller === "payer" || caller === (managed ? "alice" : "bob");
@@ -381,14 +381,14 @@ describe("Who may call what", () => {
     });
   }
 
-  it("multicall: each inner call passes the door itself", async () => {
+  it("multicall: each inner call is authorized by itself", async () => {
     const { world, managed } = await loadFixture(stage);
     const inner = world.manager.interface.encodeFunctionData("removeGroup", [managed.id, 1n]);
     expect(await end(world, world.cast.payer, "multicall", [[inner]])).to.equal("ok");
     expect(await end(world, world.cast.stranger, "multicall", [[inner]])).to.equal("NotAuthorized");
   });
 
-  it("tryMulticall: each inner call passes the door itself", async () => {
+  it("tryMulticall: each inner call is authorized by itself", async () => {
     const { world, managed } = await loadFixture(stage);
     const inner = world.manager.interface.encodeFunctionData("removeGroup", [managed.id, 1n]);
     const succeeds = async (who: HardhatEthersSigner) => [

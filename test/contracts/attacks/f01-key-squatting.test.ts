@@ -1,5 +1,5 @@
-// F1: somebody sets a usage key whose id is another account's key, or its present or future account id, to cut it off
-// or take it over.
+// F1: an attacker sets a usage key whose id is another account's key, or its present or future account id, to cut it
+// off or take it over.
 import { expect } from "chai";
 import { packedId } from "../support/model";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, fullKey, twoAccounts } from "../support/stages";

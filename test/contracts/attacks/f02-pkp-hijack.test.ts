@@ -1,4 +1,4 @@
-// F2: somebody registers a victim's PKP or derivation path under an account of their own and signs with the victim's
+// F2: an attacker registers a victim's PKP or derivation path under their own account and signs with the victim's
 // key.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_PKP, BOB_PKP, twoAccounts } from "../support/stages";

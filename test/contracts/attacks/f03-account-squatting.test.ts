@@ -1,4 +1,4 @@
-// F3: somebody makes an account under another's id, or takes one over.
+// F3: an attacker makes an account under another's id, or takes one over.
 import { expect } from "chai";
 import { packedId } from "../support/model";
 import { ALICE_ID, twoAccounts } from "../support/stages";

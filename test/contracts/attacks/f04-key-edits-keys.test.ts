@@ -52,7 +52,7 @@ describe("F4 a key gives itself rights", () => {
       expect(await world.call(payer, name, [ALICE_KEY, ...args]), name).to.equal("MissingScope");
   });
 
-  it("multicall opens no other door", async () => {
+  it("multicall gives no further rights", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL));

@@ -1,5 +1,5 @@
-// Somebody lies about who sends a call: through the forwarder, or with a forged suffix. An owner may act by signature;
-// payers and the admin act only as senders.
+// A caller pretends to be another: through the forwarder, or with a forged suffix. An owner may act by signature; payers
+// and the admin act only as senders.
 import { expect } from "chai";
 import { ethers } from "hardhat";
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";

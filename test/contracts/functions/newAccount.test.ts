@@ -45,7 +45,7 @@ describeFunction("newAccount", {
   unmanaged: {
     "by the owner under its packed id: makes the account": ({ world, ends }) =>
       ends("carol", "newAccount", args(packedId(world.cast.carol.address), false, world.cast.carol.address), "ok"),
-    "for somebody else: NotAuthorized": ({ world, ends }) =>
+    "for another owner: NotAuthorized": ({ world, ends }) =>
       ends(
         "carol",
         "newAccount",

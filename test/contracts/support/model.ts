@@ -192,9 +192,9 @@ export class Model {
     return { reason: "None", byName: allowing.some(({ actions }) => actions.has(cid)), path, deniedOps };
   }
 
-  // ------------------------------------------------------------------------------------------------------------ the door
+  // ------------------------------------------------------------------------------------------------------- authorization
 
-  #door(id: bigint, scope: Scope, groupId = 0n): AccountState {
+  #authorize(id: bigint, scope: Scope, groupId = 0n): AccountState {
     const { accounts, keys } = this.state;
     if (accounts.get(id)?.owner === this.#sender) return must(accounts.get(id));
     this.#require(this.#isPayer(), "NotAuthorized", this.#sender);
@@ -268,7 +268,7 @@ export class Model {
   }
 
   convertToChainSecuredAccount(id: bigint, newOwner: string): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     this.#require(account.managed, "AccountChainSecured", id);
     this.#ownable(newOwner);
     this.#emit("AccountConvertedToChainSecured", id, account.owner, newOwner, id);
@@ -276,7 +276,7 @@ export class Model {
   }
 
   transferOwnership(id: bigint, newOwner: string): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     this.#ownable(newOwner);
     this.#require(newOwner !== account.owner, "SameOwner", newOwner);
     this.#emit("AccountOwnershipTransferred", id, account.owner, newOwner, id);
@@ -284,12 +284,12 @@ export class Model {
   }
 
   updateAccountMetadata(id: bigint, name: string, description: string): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     if (this.#relabel(account, name, description)) this.#emit("AccountUpdated", id, name, description, id);
   }
 
   setAccountFrozen(id: bigint, frozen: boolean): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     if (account.frozen !== frozen) this.#emit("AccountFreezeSet", id, frozen, id);
     account.frozen = frozen;
   }
@@ -308,7 +308,7 @@ export class Model {
     createPKPs: boolean,
     ...lists: bigint[][]
   ): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     this.#require(keyId !== 0n, "ZeroId");
     this.#atMost(expiration, 40n);
     this.#atMost(balance, 64n);
@@ -348,20 +348,20 @@ export class Model {
   }
 
   updateUsageApiKeyMetadata(id: bigint, keyId: bigint, name: string, description: string): void {
-    this.#door(id, "ownerOnly");
+    this.#authorize(id, "ownerOnly");
     if (this.#relabel(this.#usageKey(id, keyId), name, description))
       this.#emit("UsageApiKeyUpdated", id, keyId, name, description, id);
   }
 
   removeUsageApiKey(id: bigint, keyId: bigint): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     revokeKey(this.#usageKey(id, keyId));
     unlistKey(account, keyId);
     this.#emit("UsageApiKeyRemoved", id, keyId, id);
   }
 
   revokeAllUsageApiKeys(id: bigint): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     if (account.keys.length > 0) this.#emit("AllUsageApiKeysRevoked", id, id);
     revokeEveryKey(this.state, account);
   }
@@ -369,7 +369,7 @@ export class Model {
   // ---------------------------------------------------------------------------------------------------------------- PKPs
 
   registerWalletDerivation(actor: bigint, wallet: string, path: bigint, name: string, description: string): void {
-    const account = this.#door(actor, "createPkps");
+    const account = this.#authorize(actor, "createPkps");
     const id = this.accountOf(actor);
     this.#require(wallet !== ANY_PKP, "ZeroAddress");
     const kind = path >> 248n;
@@ -392,13 +392,13 @@ export class Model {
   }
 
   updatePkpMetadata(id: bigint, wallet: string, name: string, description: string): void {
-    const pkp = this.#door(id, "ownerOnly").pkps.get(wallet);
+    const pkp = this.#authorize(id, "ownerOnly").pkps.get(wallet);
     this.#require(pkp !== undefined, "UnknownPkp", wallet);
     if (this.#relabel(pkp, name, description)) this.#emit("PkpUpdated", id, wallet, name, description, id);
   }
 
   setPkpOps(id: bigint, wallet: string, deniedOps: bigint): void {
-    const pkp = this.#door(id, "ownerOnly").pkps.get(wallet);
+    const pkp = this.#authorize(id, "ownerOnly").pkps.get(wallet);
     this.#require(pkp !== undefined, "UnknownPkp", wallet);
     this.#atMost(deniedOps, 128n);
     if (pkp.deniedOps !== deniedOps) this.#emit("PkpOpsSet", id, wallet, deniedOps, id);
@@ -407,14 +407,14 @@ export class Model {
 
   // -------------------------------------------------------------------------------------------------------------- groups
 
-  #doorForMembers(actor: bigint, scope: Scope, groupId: bigint, isAny: boolean): AccountState {
-    return this.#door(actor, isAny ? "ownerOnly" : scope, groupId);
+  #authorizeForMembers(actor: bigint, scope: Scope, groupId: bigint, isAny: boolean): AccountState {
+    return this.#authorize(actor, isAny ? "ownerOnly" : scope, groupId);
   }
 
   addGroup(actor: bigint, name: string, description: string, cids: bigint[], pkps: string[]): void {
-    const account = this.#door(actor, "createGroups");
-    if (cids.length > 0) this.#doorForMembers(actor, "manageActions", 0n, cids.includes(ANY_ACTION));
-    if (pkps.length > 0) this.#doorForMembers(actor, "addPkp", 0n, pkps.includes(ANY_PKP));
+    const account = this.#authorize(actor, "createGroups");
+    if (cids.length > 0) this.#authorizeForMembers(actor, "manageActions", 0n, cids.includes(ANY_ACTION));
+    if (pkps.length > 0) this.#authorizeForMembers(actor, "addPkp", 0n, pkps.includes(ANY_PKP));
     this.#shortEnough({ name, description });
     const groupId = ++account.lastGroupId;
     account.groups.set(groupId, newGroupState({ name, description }));
@@ -438,12 +438,12 @@ export class Model {
   }
 
   updateGroupMetadata(id: bigint, groupId: bigint, name: string, description: string): void {
-    const group = this.#group(this.#door(id, "ownerOnly"), groupId);
+    const group = this.#group(this.#authorize(id, "ownerOnly"), groupId);
     if (this.#relabel(group, name, description)) this.#emit("GroupUpdated", id, groupId, name, description, id);
   }
 
   removeGroup(actor: bigint, groupId: bigint): void {
-    const account = this.#door(actor, "deleteGroups");
+    const account = this.#authorize(actor, "deleteGroups");
     this.#group(account, groupId);
     account.groups.delete(groupId);
     this.#emit("GroupRemoved", this.accountOf(actor), groupId, actor);
@@ -458,12 +458,12 @@ export class Model {
     removePkps: string[],
   ): void {
     for (const cids of [addActions, removeActions]) {
-      if (cids.length > 0) this.#doorForMembers(actor, "manageActions", groupId, cids.includes(ANY_ACTION));
+      if (cids.length > 0) this.#authorizeForMembers(actor, "manageActions", groupId, cids.includes(ANY_ACTION));
     }
-    if (addPkps.length > 0) this.#doorForMembers(actor, "addPkp", groupId, addPkps.includes(ANY_PKP));
-    if (removePkps.length > 0) this.#doorForMembers(actor, "removePkp", groupId, removePkps.includes(ANY_PKP));
+    if (addPkps.length > 0) this.#authorizeForMembers(actor, "addPkp", groupId, addPkps.includes(ANY_PKP));
+    if (removePkps.length > 0) this.#authorizeForMembers(actor, "removePkp", groupId, removePkps.includes(ANY_PKP));
     if ([addActions, removeActions, addPkps, removePkps].every((list) => list.length === 0))
-      this.#door(actor, "ownerOnly");
+      this.#authorize(actor, "ownerOnly");
     const account = must(this.state.accounts.get(this.accountOf(actor)));
     this.#group(account, groupId);
     for (const cid of addActions) this.#list(account, actor, groupId, cid);
@@ -479,25 +479,25 @@ export class Model {
   }
 
   addActionToGroup(actor: bigint, groupId: bigint, cid: bigint): void {
-    const account = this.#doorForMembers(actor, "manageActions", groupId, cid === ANY_ACTION);
+    const account = this.#authorizeForMembers(actor, "manageActions", groupId, cid === ANY_ACTION);
     this.#group(account, groupId);
     this.#list(account, actor, groupId, cid);
   }
 
   removeActionFromGroup(actor: bigint, groupId: bigint, cid: bigint): void {
-    const account = this.#doorForMembers(actor, "manageActions", groupId, cid === ANY_ACTION);
+    const account = this.#authorizeForMembers(actor, "manageActions", groupId, cid === ANY_ACTION);
     this.#group(account, groupId);
     this.#unlist(account, actor, groupId, cid);
   }
 
   addPkpToGroup(actor: bigint, groupId: bigint, pkp: string): void {
-    const account = this.#doorForMembers(actor, "addPkp", groupId, pkp === ANY_PKP);
+    const account = this.#authorizeForMembers(actor, "addPkp", groupId, pkp === ANY_PKP);
     this.#group(account, groupId);
     this.#listPkp(account, actor, groupId, pkp);
   }
 
   removePkpFromGroup(actor: bigint, groupId: bigint, pkp: string): void {
-    const account = this.#doorForMembers(actor, "removePkp", groupId, pkp === ANY_PKP);
+    const account = this.#authorizeForMembers(actor, "removePkp", groupId, pkp === ANY_PKP);
     this.#group(account, groupId);
     this.#unlistPkp(account, actor, groupId, pkp);
   }
@@ -531,7 +531,7 @@ export class Model {
   // ------------------------------------------------------------------------------------------------------------- actions
 
   addAction(id: bigint, name: string, description: string, cid: bigint): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     this.#require(cid !== ANY_ACTION, "ActionZero");
     this.#shortEnough({ name, description });
     const known = account.actions.get(cid);
@@ -544,14 +544,14 @@ export class Model {
   }
 
   removeAction(id: bigint, cid: bigint): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     this.#require(account.actions.has(cid), "UnknownAction", cid);
     removeActionEverywhere(account, cid);
     this.#emit("ActionRemoved", id, cid, id);
   }
 
   updateActionMetadata(id: bigint, cid: bigint, groupId: bigint, name: string, description: string): void {
-    const account = this.#door(id, "ownerOnly");
+    const account = this.#authorize(id, "ownerOnly");
     if (groupId !== 0n) this.#group(account, groupId);
     const action = account.actions.get(cid);
     this.#require(action !== undefined, "UnknownAction", cid);

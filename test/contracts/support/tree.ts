@@ -15,8 +15,8 @@ export interface Tree {
 }
 
 /**
- * A function's tree: every condition it knows, and what comes of it. Each leaf is a test on a fresh stage. What the
- * door says is in matrix.test.ts.
+ * A function's tree: every condition it knows, and what comes of it. Each leaf is a test on a fresh stage.
+ * Authorization is tested in matrix.test.ts.
  */
 export function describeFunction(name: string, tree: Tree): void {
   describe(name, () => grow(tree));
