@@ -242,12 +242,25 @@ async function photograph(browser: Browser, baseUrl: string, prepared: Prepared)
   }
 }
 
+/** Screens whose point is further down are shown as a whole. */
+const WHOLE = ["pkp", "runner", "trust"];
+const TALLEST_PX = 2_200;
+
 async function save(page: Page, name: string): Promise<void> {
   await page.waitForLoadState("networkidle");
+  // Nothing is pointed at.
+  await page.mouse.move(0, 0);
+  const usual = page.viewportSize();
+  if (usual !== null && WHOLE.some((screen) => name.startsWith(`${screen}-`)))
+    await page.setViewportSize({ ...usual, height: await heightOf(page) });
   await page.waitForTimeout(300);
   await page.screenshot({ path: join(FOLDER, `${name}.png`) });
+  if (usual !== null) await page.setViewportSize(usual);
   console.log(`docs/images/${name}.png`);
 }
+
+const heightOf = async (page: Page): Promise<number> =>
+  Math.min(TALLEST_PX, Number(await page.evaluate("document.documentElement.scrollHeight")));
 
 async function main(): Promise<void> {
   if (!existsSync(CHROMIUM)) throw new Error("The pictures need Debian's browser: apt-get install chromium");

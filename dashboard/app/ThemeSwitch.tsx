@@ -2,7 +2,7 @@ import { useState, type ReactNode } from "react";
 import { applyTheme, storedTheme, type Theme } from "./theme";
 
 const THEMES = [
-  ["system", "As the system"],
+  ["system", "System"],
   ["light", "Light"],
   ["dark", "Dark"],
 ] as const;

@@ -1,6 +1,6 @@
 /**
- * Dates runs that an account really made back over the last month, for pictures: a service that was started a minute
- * ago has no month to show.
+ * Dates runs that an account really made back over the last month, and what they cost, for pictures: a service that was
+ * started a minute ago has no month to show.
  */
 import { join } from "node:path";
 import { PGlite } from "@electric-sql/pglite";
@@ -31,6 +31,20 @@ function momentsOf(runs: number, now: number): Date[] {
   return moments;
 }
 
+/** The ledger's entries keep their order; what was booked between two runs has the time of the earlier one. */
+async function dateEntries(database: PGlite, moments: readonly Date[]): Promise<void> {
+  const { rows } = await database.query<{ id: number; kind: string }>(
+    "select id, kind from ledger_entries order by id",
+  );
+  await database.exec("alter table ledger_entries disable trigger user");
+  let runs = 0;
+  for (const { id, kind } of rows) {
+    const moment = moments[Math.min(kind === "run" ? runs++ : Math.max(0, runs - 1), moments.length - 1)];
+    await database.query("update ledger_entries set created_at = $1 where id = $2", [moment, id]);
+  }
+  await database.exec("alter table ledger_entries enable trigger user");
+}
+
 /** The relayer is stopped meanwhile: its embedded database has one user at a time. */
 export async function spreadOverTheLastMonth(stack: Stack): Promise<void> {
   await stack.service("relayer").stop();
@@ -46,6 +60,7 @@ export async function spreadOverTheLastMonth(stack: Stack): Promise<void> {
       insert into run_days (account_id, day, key_id, runs, failed, cost_cents, duration_ms)
       select account_id, (started_at at time zone 'UTC')::date, key_id, count(*), count(*) filter (where outcome <> 'succeeded'), sum(cost_cents), sum(duration_ms)
       from run_records group by 1, 2, 3`);
+    await dateEntries(database, moments);
   } finally {
     await database.close();
   }

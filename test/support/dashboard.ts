@@ -144,11 +144,20 @@ export class Dashboard {
     await this.confirm("Create PKP");
   }
 
-  /** Violations of the accessibility rules on what is shown now. */
-  async violations(): Promise<string[]> {
+  /** Violations of the accessibility rules on what is shown now, or on this part of it. */
+  async violations(part = "html"): Promise<string[]> {
     await this.page.evaluate(ANIMATIONS_AT_REST);
-    const { violations } = await new AxeBuilder({ page: this.page }).analyze();
+    const { violations } = await new AxeBuilder({ page: this.page }).include(part).analyze();
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+  }
+
+  /** No rule broken, and nothing that makes the page scroll sideways. */
+  async looksRight(what: string, part?: string): Promise<void> {
+    expect(await this.violations(part), what).to.deep.equal([]);
+    const overflow = await this.page.evaluate(
+      "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+    );
+    expect(overflow, `${what} scrolls sideways`).to.equal(0);
   }
 
   expectCalm(): void {

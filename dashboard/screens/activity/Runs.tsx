@@ -6,7 +6,7 @@ import { DataTable, type Column } from "../../parts/DataTable";
 import { Badge, CopyButton, Empty, Notice, Spinner, When } from "../../parts/bits";
 import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
-import { dollars, duration } from "../../parts/text";
+import { dollars, duration, short } from "../../parts/text";
 import { useNames, type Names } from "./names";
 
 type Run = Answer<"listRuns">[number];
@@ -134,6 +134,11 @@ const columnsOf = (names: Names): readonly Column<Run>[] => [
     title: "Request",
     width: "4rem",
     end: true,
-    cell: ({ request_id }) => <CopyButton text={request_id} what="request id" />,
+    cell: ({ request_id: id }) => (
+      <span className="copyable">
+        <span className="phone-only soft code">{short(id)}</span>
+        <CopyButton text={id} what="request id" />
+      </span>
+    ),
   },
 ];

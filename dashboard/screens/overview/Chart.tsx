@@ -13,6 +13,8 @@ export interface ChartProps {
 }
 
 const HEIGHT = 150;
+const GAP_PX = 8;
+const CHARACTER_PX = 7;
 /** Seconds. */
 const HALF_A_DAY = 43_200;
 
@@ -72,9 +74,9 @@ function draw(element: HTMLElement, { days, values, format, onPoint }: Omit<Char
           grid: { show: false },
           values: (_plot, at) => at.map((one) => dayName(new Date(one * 1000))),
           space: 70,
-          size: 28,
+          size: 22,
         },
-        { ...axis, values: (_plot, at) => at.map(format), size: 54, space: 40 },
+        { ...axis, values: (_plot, at) => at.map(format), size: widthOf, space: 40 },
       ],
       series: [
         {},
@@ -91,6 +93,10 @@ function draw(element: HTMLElement, { days, values, format, onPoint }: Omit<Char
     element,
   );
 }
+
+/** As wide as the longest of the axis' labels, so that the bars begin where the heading does. */
+const widthOf = (_plot: uPlot, labels: readonly string[] | null): number =>
+  GAP_PX + CHARACTER_PX * Math.max(1, ...(labels ?? []).map(({ length }) => length));
 
 /** Usage days are UTC days. */
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });

@@ -24,7 +24,7 @@ type Open = "pkp" | "action" | "group" | "key" | undefined;
 
 const STEPS = [
   ["Create a PKP", "A key pair whose private half nobody ever sees.", "Create PKP", "pkp"],
-  ["Add an action", "The code that may use it. We have put one in that signs a message.", "Add action", "action"],
+  ["Add an action", "The code that may use it. One that signs a message is filled in.", "Add action", "action"],
   ["Create a group", "It lets that action use that PKP.", "Create group", "group"],
   ["Create a usage key", "For the program that will run the action, and nothing more.", "Create usage key", "key"],
   ["Run it", "Sign a message with the PKP, and check who signed.", "Run", undefined],

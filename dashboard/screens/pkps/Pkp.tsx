@@ -148,7 +148,7 @@ function Users({ who }: { readonly who: readonly User[] }): ReactNode {
     <ul className="stack-s">
       {who.map(({ id, name, key }) => (
         <li key={id} className="row">
-          <Badge>{name}</Badge>
+          <Badge kind={key === undefined ? "plain" : "good"}>{name}</Badge>
           {key !== undefined && <RevokeKey usageKey={key} />}
         </li>
       ))}

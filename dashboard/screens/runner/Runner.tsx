@@ -56,15 +56,17 @@ export function Runner(): ReactNode {
       <div className="runner">
         <section className="stack" aria-label="Action">
           <div className="stack-s">
-            <span className="label" aria-hidden="true">
-              Code
-            </span>
+            <div className="editor-head">
+              <span className="label" aria-hidden="true">
+                Code
+              </span>
+            </div>
             <Editor label="Code" language="javascript" value={draft.code} onChange={(code) => change({ code })} />
           </div>
         </section>
         <section className="stack" aria-label="Run it">
           <div className="stack-s">
-            <div className="row-between">
+            <div className="editor-head">
               <span className="label" aria-hidden="true">
                 Parameters
               </span>

@@ -31,7 +31,7 @@ export function SignIn(): ReactNode {
         <ol className="points">
           <li>No private key to store, copy or lose.</li>
           <li>Every permission is written on a public blockchain.</li>
-          <li>You can check what runs, without taking our word.</li>
+          <li>You can check what runs, without trusting the operator.</li>
         </ol>
       </section>
       <section className="way-in" aria-label="Sign in">

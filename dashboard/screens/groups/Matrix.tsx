@@ -1,0 +1,131 @@
+import type { ReactNode } from "react";
+import type { Action, Group, Members } from "../../app/queries";
+import { useChanges } from "../../changes/ChangesProvider";
+import { removeActionFromGroup, removePkpFromGroup } from "../../changes/operations";
+import { Button } from "../../parts/Button";
+import { Empty, Notice } from "../../parts/bits";
+import { Icon } from "../../parts/icons";
+import { short } from "../../parts/text";
+import { ANY_ACTION, ANY_PKP } from "../pkps/uses";
+
+interface MatrixProps {
+  readonly group: Group;
+  readonly members: Members;
+  readonly onOpen: (open: "action" | "pkps") => void;
+}
+
+/** Actions down, PKPs across: every pair with a tick is allowed. */
+export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
+  const { perform } = useChanges();
+  const { pkps, actions } = members;
+  const isWide =
+    pkps.some(({ wallet_address }) => wallet_address === ANY_PKP) ||
+    actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION);
+  return (
+    <section className="stack" aria-label="What may use what">
+      <div className="row-between">
+        <h2>What may use what</h2>
+        <div className="row">
+          <Button size="small" onPress={() => onOpen("action")}>
+            List an action
+          </Button>
+          <Button size="small" onPress={() => onOpen("pkps")}>
+            Choose PKPs
+          </Button>
+        </div>
+      </div>
+      {isWide && (
+        <Notice kind="warn">
+          This group lists anything: any {actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION) ? "code" : "PKP"}.
+          Whoever may run in it is limited by nothing else.
+        </Notice>
+      )}
+      {pkps.length + actions.length === 0 ? (
+        <Empty title="An empty group allows nothing">
+          <p>List at least one action and one PKP.</p>
+        </Empty>
+      ) : (
+        <div className="card scroll-x" tabIndex={0} role="region" aria-label="Matrix of actions and PKPs">
+          <table className="plain-table matrix">
+            <thead>
+              <tr>
+                <th scope="col">Action</th>
+                {pkps.map((pkp) => (
+                  <th scope="col" key={pkp.wallet_address}>
+                    <Member
+                      name={pkp.name || short(pkp.wallet_address)}
+                      onRemove={() => perform(removePkpFromGroup(group.id, group.name, pkp.wallet_address))}
+                    />
+                  </th>
+                ))}
+                {pkps.length === 0 && <th scope="col">no PKP listed</th>}
+              </tr>
+            </thead>
+            <tbody>
+              {actions.map((action) => (
+                <MatrixRow key={action.hashed_cid} action={action} group={group} columns={pkps.length} />
+              ))}
+              {actions.length === 0 && (
+                <tr>
+                  <td className="soft">no action listed</td>
+                </tr>
+              )}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface MemberProps {
+  readonly name: string;
+  readonly onRemove: () => Promise<unknown>;
+}
+
+function Member({ name, onRemove }: MemberProps): ReactNode {
+  return (
+    <div className="member">
+      <span className="name">{name}</span>
+      <Button
+        size="small"
+        look="quiet"
+        className="square"
+        onPress={onRemove}
+        aria-label={`Remove ${name} from the group`}
+        title="Remove from the group"
+      >
+        <Icon name="close" />
+      </Button>
+    </div>
+  );
+}
+
+interface RowProps {
+  readonly action: Action;
+  readonly group: Group;
+  readonly columns: number;
+}
+
+function MatrixRow({ action, group, columns }: RowProps): ReactNode {
+  const { perform } = useChanges();
+  const isAny = action.hashed_cid === ANY_ACTION;
+  const cid = short(action.action_ipfs_cid ?? action.hashed_cid);
+  const name = isAny ? "Any code" : action.name || cid;
+  return (
+    <tr>
+      <th scope="row">
+        <Member
+          name={name}
+          onRemove={() => perform(removeActionFromGroup(group.id, group.name, action.hashed_cid, name))}
+        />
+        {!isAny && <div className="code small soft">{cid}</div>}
+      </th>
+      {Array.from({ length: columns }, (_, at) => (
+        <td key={at}>
+          <span className="tick">✓ may use</span>
+        </td>
+      ))}
+    </tr>
+  );
+}

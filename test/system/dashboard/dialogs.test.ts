@@ -1,0 +1,136 @@
+/** No dialog breaks a rule of accessibility, light or dark, nor is wider than a phone. */
+import { expect } from "chai";
+import type { JsonRpcProvider } from "ethers";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../../support/browser";
+import { BrowserWallet } from "../../support/browserWallet";
+import { connect, fundedWallet } from "../../support/chain";
+import { Dashboard } from "../../support/dashboard";
+import { furnishedAccount } from "../../support/furnishedAccount";
+import { useStack } from "../../support/stack";
+
+const PHONE = { width: 390, height: 844 };
+
+describe("the dashboard's dialogs", function () {
+  this.timeout(180_000);
+  const stack = useStack();
+  let browser: Browser;
+  let provider: JsonRpcProvider;
+  let dashboard: Dashboard;
+
+  before(async () => {
+    browser = await launchBrowser();
+    provider = connect(stack().rpcUrl);
+  });
+  after(async () => {
+    await browser?.close();
+    provider?.destroy();
+  });
+  afterEach(() => dashboard?.close());
+
+  /** The page with the dialog, light; then the dialog alone, dark and on a phone. */
+  const looksRight = async (what: string): Promise<void> => {
+    const { page } = dashboard;
+    const wide = page.viewportSize() ?? PHONE;
+    await dashboard.dialog().waitFor();
+    expect(await dashboard.violations(), what).to.deep.equal([]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.setViewportSize(PHONE);
+    await dashboard.looksRight(`${what}, dark, on a phone`, "[role=dialog]");
+    await page.setViewportSize(wide);
+    await page.emulateMedia({ colorScheme: "light" });
+  };
+  const openWithWallet = async (): Promise<BrowserWallet> => {
+    const wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider), 31337n);
+    dashboard = await Dashboard.open(browser, stack().baseUrl, {}, (page) => wallet.install(page));
+    return wallet;
+  };
+
+  it("break no rule where an account's key is used, and name each button once", async () => {
+    const { key } = await furnishedAccount(stack().baseUrl, "Treasury");
+    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    await dashboard.signIn(key);
+    for (const [screen, button] of [
+      ["PKPs", "Create PKP"],
+      ["Groups", "Create group"],
+      ["Actions", "Add action"],
+      ["Actions", "Rename"],
+      ["Usage keys", "Create usage key"],
+      ["Usage keys", "Edit"],
+      ["Usage keys", "Revoke"],
+      ["Usage keys", "Revoke all"],
+      ["Credit", "Add funds"],
+      ["Account", "Rename"],
+      ["Account", "Freeze account"],
+      ["Account", "Convert to ChainSecured"],
+      ["Account", "Transfer ownership"],
+    ] as const) {
+      await dashboard.go(screen);
+      await dashboard.press(button);
+      await looksRight(button);
+      const named = await dashboard.page.getByRole("button", { name: button, exact: true }).count();
+      expect(named, `controls named ${button}`).to.be.at.most(1);
+      await dashboard.page.keyboard.press("Escape");
+      await dashboard.dialog().waitFor({ state: "hidden" });
+    }
+    dashboard.expectCalm();
+  });
+
+  it("break no rule while a wallet reviews, signs and collects", async () => {
+    await openWithWallet();
+    await dashboard.makeOwnAccount("Own", "Test Wallet");
+    await dashboard.go("PKPs");
+    await dashboard.createPkp("Vault");
+    await dashboard.button("Sign the request").waitFor();
+    await looksRight("a first signature");
+    await dashboard.confirm("Sign the request");
+    await dashboard.reviewed("registerWalletDerivation");
+    await looksRight("the review of a PKP");
+    await dashboard.confirm("Collect");
+    await dashboard.says("1 change collected");
+    await dashboard.looksRight("collected changes");
+    await dashboard.press("Show");
+    await looksRight("the list of collected changes");
+    await dashboard.page.keyboard.press("Escape");
+    await dashboard.go("Account");
+    await dashboard.press("Freeze account");
+    await dashboard.confirm("Freeze account");
+    await dashboard.reviewed("setAccountFrozen");
+    await looksRight("the review of a freeze");
+    dashboard.expectCalm();
+  });
+
+  it("break no rule at the entrance: wallets, another network, a Safe", async () => {
+    const wallet = await openWithWallet();
+    await dashboard.press("Create account");
+    await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
+    await dashboard.fill("Name", "Own");
+    await looksRight("Create account");
+    await dashboard.confirm("Create account");
+    await looksRight("the choice of a wallet");
+    await dashboard.page.keyboard.press("Escape");
+    await dashboard.press("My account belongs to a Safe");
+    await looksRight("signing in for a Safe");
+    await dashboard.page.keyboard.press("Escape");
+    wallet.moveTo(1n);
+    await dashboard.press("Connect wallet");
+    await dashboard.says("Your wallet is on another network");
+    await looksRight("another network");
+    dashboard.expectCalm();
+  });
+
+  it("break no rule while a new key is shown, nor for an account that changes hands", async () => {
+    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    await dashboard.press("Create account");
+    await dashboard.fill("Name", "Ada");
+    await dashboard.confirm("Create account");
+    await looksRight("the new key");
+    await dashboard.keepSecret();
+    await dashboard.go("Account");
+    await dashboard.press("Transfer ownership");
+    await dashboard.fill("Address of the new owner", `0x${"12".repeat(20)}`);
+    await dashboard.fill("Its last six characters, once more", "000000");
+    await looksRight("a transfer to an address that was mistyped");
+    dashboard.expectCalm();
+  });
+});
