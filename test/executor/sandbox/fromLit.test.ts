@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { endpointsOf } from "../../../protocol/http";
-import { MAX_WALL_MS, RUN_LIMITS } from "../../../protocol/limits";
+import { MAX_WALL_MS, RUN_LIMITS, type RunLimits } from "../../../protocol/limits";
 import { answering, responseOf, run, valueOf } from "../../support/sandbox";
 
 const KEY = `0x04${"ab".repeat(32)}${"cd".repeat(31)}01`;
@@ -48,6 +48,16 @@ const ROWS: Record<string, () => Promise<void>> = {
   "`showImportDetails`": async () => {
     expect(await valueOf(`LitActions.showImportDetails()`)).to.deep.equal([]);
   },
+  "`Encrypt`, `Decrypt`": async () => {
+    const ops = answering({ Encrypt: "sealed", Decrypt: "open" });
+    expect(await valueOf(`LitActions.Encrypt({ pkpId: "0x1", message: "m" })`, { ops })).to.equal("sealed");
+    expect(await valueOf(`LitActions.Decrypt({ pkpId: "0x1", ciphertext: "c" })`, { ops })).to.equal("open");
+  },
+  "`getPrivateKey`": async () => {
+    const ops = answering({ getPrivateKey: "0x2" });
+    expect(await valueOf(`LitActions.getPrivateKey({ pkpId: "0x1" })`, { ops })).to.equal("0x2");
+    expect(RUN_LIMITS.privateKeyReads).to.equal(10);
+  },
   "`LitHeaders`, `Lit.Headers`": async () => {
     expect(await valueOf("[LitHeaders, Lit.Headers, Object.isFrozen(LitHeaders)]")).to.deep.equal([{}, {}, true]);
   },
@@ -58,12 +68,36 @@ const ROWS: Record<string, () => Promise<void>> = {
       true,
     ]);
   },
-  "`signEcdsa`, `signAndCombineEcdsa`, `ethPersonalSignMessageEcdsa`": () => refusedWith("signEcdsa", "signMessage"),
-  "`decryptAndCombine`, `decryptToSingleNode`": () => refusedWith("decryptAndCombine", "Actions.Decrypt"),
-  "`checkConditions`": () => refusedWith("checkConditions", "a condition in the code itself"),
-  "`runOnce`, `broadcastAndCollect`": () => refusedWith("runOnce", "an action runs once"),
-  "`call`": () => refusedWith("call", "cannot call another action"),
-  "`getRpcUrl`": () => refusedWith("getRpcUrl", "an RPC endpoint of your own choice"),
+  "`signEcdsa`, `signAndCombineEcdsa`, `signAndCombine`, `sign`": () =>
+    refusedWith("signMessage", "signEcdsa", "signAndCombineEcdsa", "signAndCombine", "sign"),
+  "`ethPersonalSignMessageEcdsa`": () => refusedWith("signMessage", "ethPersonalSignMessageEcdsa"),
+  "`signAsAction`": () => refusedWith("signEd25519AsAction", "signAsAction"),
+  "`encrypt`": () => refusedWith("Actions.Encrypt", "encrypt"),
+  "`decrypt`, `decryptAndCombine`, `decryptToSingleNode`": () =>
+    refusedWith("Actions.Decrypt", "decrypt", "decryptAndCombine", "decryptToSingleNode"),
+  "`aesDecrypt`": () => refusedWith("AES-GCM", "aesDecrypt"),
+  "`checkConditions`": () => refusedWith("a condition in the code itself", "checkConditions"),
+  "`callContract`": () => refusedWith("an ethers.Contract", "callContract"),
+  "`call`": () => refusedWith("cannot call another action", "call"),
+  "`runOnce`, `broadcastAndCollect`": () => refusedWith("an action runs once", "runOnce", "broadcastAndCollect"),
+  "`getRpcUrl`": () => refusedWith("an RPC endpoint of your own choice", "getRpcUrl"),
+  "`getLatestNonce`": () => refusedWith("getTransactionCount", "getLatestNonce"),
+  "`claimKey`": () => refusedWith("POST /core/v1/create_wallet", "claimKey"),
+  "`getPermissions`, `getPermittedActions`, `getPermittedAddresses`, `getPermittedAuthMethods`": () =>
+    refusedWith(
+      "the group's lists",
+      "getPermissions",
+      "getPermittedActions",
+      "getPermittedAddresses",
+      "getPermittedAuthMethods",
+    ),
+  "`isPermittedAction`, `isPermittedAddress`, `isPermittedAuthMethod`": () =>
+    refusedWith("the account contract's views", "isPermittedAction", "isPermittedAddress", "isPermittedAuthMethod"),
+  "`pubkeyToTokenId`": () => refusedWith("the PKP's address", "pubkeyToTokenId"),
+  "`uint8arrayToString`, `uint8arrayFromString`": async () => {
+    await refusedWith("TextDecoder", "uint8arrayToString");
+    await refusedWith("TextEncoder", "uint8arrayFromString");
+  },
   "`crypto.subtle`": async () => {
     expect(
       await valueOf(
@@ -81,32 +115,98 @@ const ROWS: Record<string, () => Promise<void>> = {
     ).to.deep.equal(Array(5).fill("function"));
     expect(await valueOf(`typeof new Response("").formData`)).to.equal("undefined");
   },
-  "time of a run": async () => {
-    expect([RUN_LIMITS.wallMs, MAX_WALL_MS]).to.deep.equal([60_000, 900_000]);
-    expect((await run("for (;;) {}", { limits: { wallMs: 100 } })).error?.code).to.equal("timed_out");
+};
+
+interface Limit {
+  readonly inForce: Partial<RunLimits>;
+  /** What happens beyond it, with a lower one. */
+  readonly beyond?: () => Promise<void>;
+}
+
+const LIMITS: Record<string, Limit> = {
+  "time of a run": {
+    inForce: { wallMs: 60_000 },
+    beyond: async () => {
+      expect(MAX_WALL_MS).to.equal(900_000);
+      await endsWith("timed_out", "for (;;) {}", { wallMs: 100 });
+    },
   },
-  "code sent with a run": async () => {
-    expect(RUN_LIMITS.codeBytes).to.equal(16 * 2 ** 20);
+  "memory of a run": { inForce: { heapMiB: 128 } },
+  "code sent with a run": { inForce: { codeBytes: 16 * 2 ** 20, parseMs: 10_000 } },
+  "`js_params`": { inForce: { paramsBytes: 64 * 1024 } },
+  "response, logs": {
+    inForce: { responseBytes: 100 * 1024, logsBytes: 100 * 1024 },
+    beyond: async () => {
+      await endsWith("response_too_large", `async function main() { return "x".repeat(20); }`, { responseBytes: 10 });
+      await endsWith("logs_too_large", `async function main() { console.log("x".repeat(20)); }`, { logsBytes: 10 });
+    },
   },
-  "fetches of a run": async () => {
-    expect([RUN_LIMITS.fetches, RUN_LIMITS.lookups, RUN_LIMITS.fetchBytes]).to.deep.equal([50, 20, 10 * 2 ** 20]);
+  "fetches of a run": {
+    inForce: { fetches: 50, lookups: 20, fetchTimeoutMs: 30_000, fetchBytes: 10 * 2 ** 20 },
+    beyond: () =>
+      endsWith("limit_exceeded", `async function main() { await fetch("https://example.com"); }`, { fetches: 0 }),
   },
-  "key and signature operations of a run": async () => {
-    expect(RUN_LIMITS.keyOps).to.equal(100);
+  imports: { inForce: { imports: 20, importBytes: 5 * 2 ** 20 } },
+  "private keys read in a run": { inForce: { privateKeyReads: 10 } },
+  "key and signature operations of a run": {
+    inForce: { keyOps: 100 },
+    beyond: () =>
+      endsWith(
+        "limit_exceeded",
+        `async function main({ pkpId }) { await LitActions.getPublicKey({ pkpId: "0x1", curve: "p256" }); }`,
+        { keyOps: 0 },
+      ),
+  },
+  "what one signature is made of": {
+    inForce: {
+      signBytes: 64 * 1024,
+      typedDataBytes: 16 * 1024,
+      typedDataTypes: 64,
+      typedDataPaths: 256,
+      typedDataHashBytes: 48 * 1024,
+    },
   },
 };
 
-async function refusedWith(name: string, what: string): Promise<void> {
-  const { error } = await run(`async function main() { await LitActions.${name}({}); }`);
-  expect(error?.message).to.include(what);
+async function refusedWith(what: string, ...names: string[]): Promise<void> {
+  for (const name of names) {
+    const { error } = await run(`async function main() { await LitActions.${name}({}); }`);
+    expect(error?.message, name).to.include(`Actions.${name} does not exist here`).and.include(what);
+  }
 }
+
+async function endsWith(code: string, source: string, limits: Partial<RunLimits>): Promise<void> {
+  expect((await run(source, { limits })).error?.code).to.equal(code);
+}
+
+const PAGE = readFileSync(join(__dirname, "..", "..", "..", "docs", "from-lit.md"), "utf8");
 
 describe("coming from Lit", () => {
   for (const [row, claim] of Object.entries(ROWS)) it(row, claim);
+  for (const [row, { inForce, beyond }] of Object.entries(LIMITS))
+    it(row, async () => {
+      expect(RUN_LIMITS).to.include(inForce);
+      await beyond?.();
+    });
 
   it("has a test for each row of the page, and a row for each test", () => {
-    const page = readFileSync(join(__dirname, "..", "..", "..", "docs", "from-lit.md"), "utf8");
-    const rows = [...page.matchAll(/^\| (.+?) \| (same|different|missing) \|/gm)].map(([, first]) => first);
-    expect(rows).to.deep.equal(Object.keys(ROWS));
+    const rows = [...PAGE.matchAll(/^\| (.+?) \| (same|different|missing) \|/gm)].map(([, first]) => first);
+    expect(rows).to.deep.equal([...Object.keys(ROWS), ...Object.keys(LIMITS)]);
+  });
+
+  it("has a row for each function that says what to use instead", async () => {
+    const names = (await valueOf(`Object.keys(Actions)`)) as string[];
+    const replaced = [];
+    for (const name of names) {
+      const { error } = await run(`async function main() { await Actions.${name}({}); }`);
+      if (error?.message.includes("does not exist here") === true) replaced.push(name);
+    }
+    expect(replaced).to.have.length.greaterThan(20);
+    for (const name of replaced) expect(PAGE, name).to.match(new RegExp(`^\\|.*\`${name}\`.*\\| missing \\|`, "m"));
+  });
+
+  it("has a row for each limit of a run", () => {
+    const shown = Object.values(LIMITS).flatMap(({ inForce }) => Object.keys(inForce));
+    expect(shown.sort()).to.deep.equal(Object.keys(RUN_LIMITS).sort());
   });
 });
