@@ -1,7 +1,8 @@
 // `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
 // browser, PostgreSQL and images. Runs as many suites at once as there are cores; prints their output suite by suite.
-// The deep run uses the large counts, one suite at a time, and writes its figures to bench/deep.json; it also tests the
-// contract's tests with a sample of mutants (scripts/mutation.ts). Suites named after `--` run alone.
+// The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
+// figures to bench/deep.json; without `--system` it also tests the contract's tests with a sample of mutants
+// (scripts/mutation.ts). Suites named after `--` run alone.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";

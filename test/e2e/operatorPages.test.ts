@@ -1,0 +1,166 @@
+/**
+ * The commands of docs/operations.md and docs/verify.md: each is run as it stands, its placeholders filled in, or is
+ * named here with what it needs that a test of this kind has not.
+ */
+import { expect } from "chai";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Wallet } from "ethers";
+import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
+import { freePort } from "../../scripts/dev/ports";
+import { bash, commandsOf } from "../support/bash";
+import { useStack } from "../support/stack";
+
+const ROOT = join(__dirname, "..", "..");
+const page = (name: string): string => readFileSync(join(ROOT, "docs", name), "utf8");
+
+/** The lines of a page's blocks without their comments, then the commands in its sentences that name what they take. */
+function commandsIn(text: string): string[] {
+  const lines = commandsOf(text)
+    .flatMap((block) => block.split("\n"))
+    .map((line) => line.replace(/(^|\s+)#.*$/, "").trim())
+    .filter((line) => line !== "");
+  const inline = [...text.matchAll(/`(npm run (?:operator|deploy|verify) -- [^`<]+[^`]*)`/g)].map(
+    ([, command = ""]) => command,
+  );
+  return [...new Set([...lines, ...inline])];
+}
+
+const NO_DOCKER = "needs Docker and the images of a release";
+/** What is not run here, and why. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  "npm run image": "takes minutes and Debian's dpkg-deb: test/system/image.test.ts builds what it builds",
+  "npm run image -- --check": "compares what the former builds with the committed digests: .ci/run",
+  "npm run image -- --update-packages": "asks Debian's archive and changes committed files",
+  "skopeo copy oci:dist/image/relayer:latest docker://<registry>/keywright-relayer": "needs a registry",
+  "docker compose config > rendered.yaml": `${NO_DOCKER}; the file is rendered by this test`,
+  "export PROMETHEUS_IMAGE=prom/prometheus@sha256:… GRAFANA_IMAGE=grafana/grafana@sha256:… GRAFANA_PASSWORD=…":
+    "names images of a registry",
+  "docker compose -f monitoring/compose.yaml up -d": `${NO_DOCKER}; its files are checked by test/monitoring`,
+  "PROXY_PROTOCOL=true": "a setting of the machines: test/system/machines.test.ts",
+  "MAX_GAS_WEI_PER_HOUR=5000000000000000000": "a setting of the machines: test/system/machines.test.ts",
+  "COMPOSE_PROFILES=database docker compose -f rendered.yaml -f database-port.yaml up -d": NO_DOCKER,
+  'DATABASE_URL="postgresql://keywright:$POSTGRES_PASSWORD@10.0.0.1:5432/keywright?sslmode=verify-full" docker compose -f rendered.yaml up -d':
+    NO_DOCKER,
+  "npm run operator -- stuck": "needs PostgreSQL: test/system/operator.test.ts",
+  "npm run operator -- correct <account> <cents> <reference>": "needs PostgreSQL: test/system/operator.test.ts",
+};
+
+describe("the commands that pages for operators and auditors show", function () {
+  this.timeout(120_000);
+  const stack = useStack();
+  const admin = Wallet.createRandom().address;
+  let folder: string;
+  let base: DevelopmentChain;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "operator-pages-"));
+    base = await startChain({ port: await freePort(), chainId: 8453n });
+    putNpm(folder);
+    writeFileSync(join(folder, "rendered.yaml"), rendered());
+  });
+  after(async () => {
+    await base?.process.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const shell = (command: string): Promise<{ code: number | null; text: string }> =>
+    bash(command, folder, {
+      PATH: `${join(folder, "bin")}:${process.env["PATH"]}`,
+      HOME: folder,
+      RPC_URLS: stack().rpcUrl,
+      CONTRACT_ADDRESS: stack().contractAddress,
+      EXECUTOR_SOCKET: stack().executorSocket,
+    });
+
+  /** What is run here: what stands for the placeholders, how it ends, what it says. */
+  const here: Readonly<Record<string, () => Promise<void>>> = {
+    "npm run operator -- check-compose rendered.yaml": async () => {
+      const { code, text } = await shell("npm run operator -- check-compose rendered.yaml");
+      expect([code, text.trim()]).to.deep.equal([0, "Every image is pinned by digest."]);
+    },
+    "npm run deploy -- --network base --rpc <url> --admin <address>": async () => {
+      const command = "npm run deploy -- --network base --rpc <url> --admin <address>"
+        .replace("<url>", base.rpcUrl)
+        .replace("<address>", admin);
+      const { code, text } = await shell(`${command} --out base.json <<< ${DEVELOPMENT_DEPLOYER_KEY}`);
+      expect(code, text).to.equal(0);
+      const made = JSON.parse(readFileSync(join(folder, "base.json"), "utf8")) as Record<string, unknown>;
+      expect(made).to.include({ network: "base", chainId: "8453" });
+    },
+    "npm run operator -- register-payers 4": async () => {
+      const { code, text } = await shell("npm run operator -- register-payers 4");
+      expect(code, text).to.equal(0);
+    },
+    "npm run operator -- payers 4": async () => {
+      const { code, text } = await shell("npm run operator -- payers 4");
+      expect(code, text).to.equal(0);
+      expect(text).to.match(/^0 +0x[0-9a-fA-F]{40} +\S+ +admin payer$/m);
+    },
+    "npm run operator -- payers": async () => {
+      const { code, text } = await shell("npm run operator -- payers");
+      expect(code, text).to.equal(0);
+      expect(text.match(/ registered$/gm)?.length).to.be.greaterThan(0);
+    },
+  };
+
+  for (const [command, run] of Object.entries(here)) it(command, run);
+
+  it("docs/operations.md shows these, those that are named with their reason, and no others", () => {
+    expect(commandsIn(page("operations.md")).sort()).to.deep.equal(
+      [...Object.keys(here), ...Object.keys(ELSEWHERE)].sort(),
+    );
+  });
+
+  it("docs/verify.md: clones a release and verifies a service, as far as a simulated one can be", async () => {
+    const { tcb_info: measured } = (await (await fetch(`${stack().baseUrl}/info`)).json()) as {
+      tcb_info: Record<string, string>;
+    };
+    writeFileSync(join(folder, "image.json"), JSON.stringify(measured));
+    // A development stack has no images that a source could have built: that step is left out.
+    const script = commandsOf(page("verify.md"))
+      .join("\n")
+      .replace("<the repository>", ROOT)
+      .replace("<the release>", execFileSync("git", ["rev-parse", "HEAD"], { cwd: ROOT, encoding: "utf8" }).trim())
+      .replace("https://keys.example", stack().baseUrl)
+      .replace(" --source .", "")
+      .replace("https://your-own-rpc", stack().rpcUrl)
+      .replace("image.json", join(folder, "image.json"));
+    expect(script).to.include("git clone").and.include("npm run verify").and.not.include("<");
+    const { code, text } = await shell(script);
+    // Its application id is made up, too, and names no allow-list contract: that alone fails.
+    expect(code, text).to.equal(1);
+    expect(text.match(/^✗ FAILED .*$/gm)?.map((line) => line.slice(0, 40).trim())).to.deep.equal([
+      "✗ FAILED       Allow-list contract",
+    ]);
+    for (const step of ["Machine image", "Freshness", "Config document", "Compose hash", "Evidence files"])
+      expect(text).to.match(new RegExp(`^✓ passed +${step}`, "m"));
+  });
+});
+
+/** The compose file with each variable's value, as Docker renders it. */
+function rendered(): string {
+  const value = (name: string, otherwise: string | undefined): string =>
+    name.endsWith("_IMAGE") ? `registry.example/${name.toLowerCase()}@sha256:${"0".repeat(64)}` : (otherwise ?? "set");
+  const once = (text: string): string =>
+    text.replace(/\$\{(\w+)(?::[-?]([^${}]*))?\}/g, (_, name: string, otherwise?: string) => value(name, otherwise));
+  // A default may name another variable.
+  return once(once(readFileSync(join(ROOT, "compose.yaml"), "utf8")));
+}
+
+/** An `npm` for the shell that starts the built program of a script: building anew would pull dist/ from under services. */
+function putNpm(folder: string): void {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
+  const cases = Object.entries(scripts).flatMap(([name, script]) => {
+    const [, program] = /^sh scripts\/run\.sh node (dist\/scripts\/\w+\.js)$/.exec(script) ?? [];
+    return program === undefined ? [] : [`${name}) exec "${process.execPath}" "${join(ROOT, program)}" "$@";;`];
+  });
+  mkdirSync(join(folder, "bin"));
+  const file = join(folder, "bin", "npm");
+  writeFileSync(file, `#!/bin/sh\nscript=$2; shift 3\ncase $script in\n${cases.join("\n")}\nesac\nexit 127\n`);
+  chmodSync(file, 0o755);
+}
