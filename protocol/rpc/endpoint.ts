@@ -3,8 +3,8 @@
  * reading the body.
  */
 import { Pool } from "undici";
-import { withinMs } from "../deadline";
 import { blamesEndpoint, classifyRpcError, RpcError, type RpcFailure } from "./errors";
+import { post } from "./exchange";
 import { parseJson } from "../json";
 
 export interface RpcCall {
@@ -126,16 +126,11 @@ export class Endpoint {
 
   async #post(calls: readonly RpcCall[]): Promise<unknown> {
     const messages = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
-    const { statusCode, text } = await withinMs(this.options.timeoutMs, async (signal) => {
-      const body = JSON.stringify(messages.length === 1 ? messages[0] : messages);
-      const answer = await this.#pool.request({
-        path: this.#path,
-        method: "POST",
-        headers: this.#headers,
-        body,
-        signal,
-      });
-      return { statusCode: answer.statusCode, text: await answer.body.text() };
+    const { statusCode, text } = await post(this.#pool, {
+      path: this.#path,
+      headers: this.#headers,
+      body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
+      timeoutMs: this.options.timeoutMs,
     });
     if (statusCode === 429) throw new RpcError("rate_limited", "HTTP 429");
     const answer = parseJson(text);
