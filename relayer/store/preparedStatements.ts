@@ -3,8 +3,10 @@
  * planning, which is most of what a small statement costs there.
  */
 import { protocol, type messages, type PGlite } from "@electric-sql/pglite";
+import { readAnswer, type StatementAnswer } from "./backendMessages";
 
 const { serialize } = protocol;
+const EXECUTE_AND_SYNC = Buffer.concat([serialize.execute({}), serialize.sync()]);
 /** More than the relayer's distinct statements; lists of varying lengths can exceed it, then the oldest is evicted. */
 const MOST_STATEMENTS = 400;
 
@@ -30,8 +32,7 @@ export class PreparedStatements {
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryAnswer> {
     const statement = this.#statements.get(sql) ?? (await this.#prepare(sql));
     const values = parameters.map((value, index) => this.#serialized(value, statement.parameterTypes[index] ?? 0));
-    const answers = await this.#send(serialize.bind({ statement: statement.name, values }), serialize.execute({}));
-    return this.#answer(statement, answers);
+    return this.#answer(statement, await this.#execute(serialize.bind({ statement: statement.name, values })));
   }
 
   async #prepare(text: string): Promise<Statement> {
@@ -64,12 +65,25 @@ export class PreparedStatements {
     return serializer === undefined ? String(value) : (serializer(value) as string);
   }
 
-  #answer({ columns }: Statement, answers: readonly messages.BackendMessage[]): QueryAnswer {
-    const rows = answers
-      .filter((message): message is messages.DataRowMessage => message.name === "dataRow")
-      .map(({ fields }) => this.#row(columns, fields));
-    const words = find<messages.CommandCompleteMessage>(answers, "commandComplete")?.text.split(" ") ?? [];
-    return { command: words[0] ?? "", rowCount: Number(words.at(-1)) || 0, rows };
+  /** One round trip; throws the database's error. */
+  async #execute(bind: Uint8Array): Promise<StatementAnswer> {
+    const chunks: Buffer[] = [];
+    // The files are the system's own: there is nothing to copy into them afterwards.
+    await this.lite.execProtocolRawStream(Buffer.concat([bind, EXECUTE_AND_SYNC]), {
+      syncToFs: false,
+      onRawData: (chunk) => void chunks.push(Buffer.from(chunk)),
+    });
+    const [only] = chunks;
+    return readAnswer(only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks));
+  }
+
+  #answer({ columns }: Statement, { tag, rows }: StatementAnswer): QueryAnswer {
+    const words = tag.split(" ");
+    return {
+      command: words[0] ?? "",
+      rowCount: Number(words.at(-1)) || 0,
+      rows: rows.map((fields) => this.#row(columns, fields)),
+    };
   }
 
   #row(columns: Statement["columns"], fields: readonly (string | null)[]): Record<string, unknown> {

@@ -37,6 +37,21 @@ describe("prepared statements", () => {
     ]);
   });
 
+  it("give texts of any length and script, and many rows, as they are", async () => {
+    const long = "\u{1F511}ä€".repeat(300_000);
+    const { rows } = await statements.query(
+      "select n, $1::text || n as text, null as none, '' as empty from generate_series(1, 3) n",
+      [long],
+    );
+    expect(rows).to.have.length(3);
+    rows.forEach((row, index) => {
+      expect([row["n"], row["none"], row["empty"]]).to.deep.equal([index + 1, null, ""]);
+      expect(row["text"] === `${long}${index + 1}`).to.equal(true);
+    });
+    const many = await statements.query("select n from generate_series(1, 50000) n", []);
+    expect([many.rowCount, many.rows.length, many.rows.at(-1)]).to.deep.equal([50_000, 50_000, { n: 50_000 }]);
+  });
+
   it("take lists", async () => {
     const { rows } = await statements.query("select id from things where id = any($1) and not name = any($2::text[])", [
       [1, 2, 3],
