@@ -213,8 +213,7 @@ export class Reservations {
     const mine = await db
       .selectFrom("credit_reservations")
       .select("id")
-      .where(HELD)
-      .where("bound", "=", false)
+      .where(UNBOUND)
       .where("instance_id", "=", instanceId)
       .execute();
     const lost = mine.filter(({ id }) => !this.#inUse.has(id)).slice(0, ORPHANS_PER_SWEEP);
@@ -229,8 +228,7 @@ export class Reservations {
     const orphans = await this.options.db
       .selectFrom("credit_reservations")
       .select("id")
-      .where(HELD)
-      .where("bound", "=", false)
+      .where(UNBOUND)
       .where(leaseExpired("instance_id"))
       .limit(ORPHANS_PER_SWEEP)
       .execute();
@@ -245,8 +243,8 @@ export class Reservations {
   }
 }
 
-/** A literal, so that a prepared statement can use the partial index of held reservations. */
-const HELD = sql<boolean>`state = 'held'`;
+/** Literals, so that a prepared statement can use the partial index of these reservations. */
+const UNBOUND = sql<boolean>`state = 'held' and not bound`;
 
 const isTaken = (error: unknown): boolean =>
   (error as { constraint?: unknown } | undefined)?.constraint === "credit_reservations_pkey";

@@ -17,6 +17,7 @@ import * as signers from "./0013_signers";
 import * as sharedCode from "./0014_shared_code";
 import * as runEnds from "./0015_run_ends";
 import * as receipts from "./0016_receipts";
+import * as oneIndexOfHeld from "./0017_one_index_of_held";
 
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0000_instances": instances,
@@ -36,4 +37,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0014_shared_code": sharedCode,
   "0015_run_ends": runEnds,
   "0016_receipts": receipts,
+  "0017_one_index_of_held": oneIndexOfHeld,
 };
