@@ -106,8 +106,13 @@ async function identify(
   presented: Presented,
   { authentication, limits }: ServeDeps,
 ): Promise<Identity> {
-  if (authentication.isFamiliar(route.auth, presented))
-    return authentication.identify(route.auth, presented, ctx.state.requestId);
+  if (authentication.isFamiliar(route.auth, presented)) {
+    const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
+    return {
+      ...identity,
+      caller: () => identity.caller().catch((error: unknown) => noLongerValid(ctx, limits, error)),
+    };
+  }
   const takeBack = await limits.stranger(clientGroup(ctx.ip));
   const identity = authentication.identify(route.auth, presented, ctx.state.requestId);
   // `wellFormedKey` routes look the key up in their handler, not through `identity`: it always counts.
@@ -117,6 +122,13 @@ async function identify(
     });
   }
   return identity;
+}
+
+/** A credential that was valid the last time and is nobody's now counts like a stranger's, once that is known. */
+async function noLongerValid(ctx: RelayerContext, limits: RequestLimits, error: unknown): Promise<never> {
+  if (error instanceof KeywrightError && NOBODYS.has(error.code))
+    await limits.stranger(clientGroup(ctx.ip)).catch(() => undefined);
+  throw error;
 }
 
 /** Reads may run while the caller is being confirmed, since they change nothing. */

@@ -44,6 +44,8 @@ export class Instance {
   #peers = 1;
   #timer: NodeJS.Timeout | undefined;
   #renewal: Promise<void> = Promise.resolve();
+  /** A turn is due and has not begun. */
+  #isWaiting = false;
 
   constructor(private readonly options: InstanceOptions) {
     this.#lock = options.lockOf?.(this.id, () => this.#turn());
@@ -88,10 +90,15 @@ export class Instance {
     return (await this.#lock?.hold().catch((error: unknown) => void this.options.onError(error))) ?? false;
   }
 
-  /** Turns run one at a time. */
+  /** Turns run one at a time, and at most one waits: it does the work of all that came due meanwhile. */
   #turn(): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
     this.#renewal = this.#renewal
-      .then(() => this.renew())
+      .then(() => {
+        this.#isWaiting = false;
+        return this.renew();
+      })
       .then(() => this.#endTheDead())
       .then(() => this.#countPeers())
       .catch(this.options.onError);

@@ -8,7 +8,7 @@ import { cidOfCode } from "../../protocol/cid";
 import { cidsBeside } from "../../relayer/cids";
 import { parseBody } from "../../relayer/middleware/body";
 import { ChainBed } from "../support/chainBed";
-import { Api, codeOf, newApiAccount, send, type HttpAnswer } from "../support/http";
+import { Api, codeOf, newApiAccount, NO_PERMISSIONS, send, type HttpAnswer } from "../support/http";
 import { refusal } from "../support/refusal";
 import { startRelayerBed, type RelayerBed } from "../support/relayerBed";
 
@@ -59,6 +59,25 @@ describe("a stranger who shouts", function () {
   it("with many at once: the budget is not passed", async () => {
     const answers = await Promise.all(Array.from({ length: 30 }, () => asStranger("/list_groups", "203.0.113.2")));
     expect(answers.filter((answer) => codeOf(answer) === "unknown_key")).to.have.length(5);
+  });
+
+  it("with a key that was known and is revoked: what it asked at once counts as a stranger's", async () => {
+    const { api: owner, id } = await newApiAccount(relayer.baseUrl);
+    const made = await owner.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "leaked" });
+    const leaked = new Api(relayer.baseUrl, String(made["usage_api_key"]));
+    expect((await leaked.get("/list_groups", from("203.0.113.77"))).status).to.equal(200);
+    // Revoked where this relayer does not see it.
+    const payer = bed.contract.connect(bed.executor.wallet(2).connect(bed.provider));
+    await (await payer.removeUsageApiKey(id, String(made["api_key_hash"]))).wait();
+    const guesses = Array.from({ length: 10 }, () => leaked.get("/list_groups", from("203.0.113.77")));
+    const codes = (await Promise.all(guesses)).map(codeOf);
+    expect(new Set(codes)).to.include("unknown_key");
+    expect([...new Set(codes)].filter((code) => code !== "unknown_key" && code !== "rate_limited")).to.deep.equal([]);
+    const before = questions();
+    expect(codeOf(await asStranger("/list_groups", "203.0.113.77"))).to.equal("rate_limited");
+    expect(codeOf(await leaked.get("/list_groups", from("203.0.113.77")))).to.equal("rate_limited");
+    expect(questions()).to.equal(before);
+    expect((await owner.get("/list_groups", from("203.0.113.77"))).status).to.equal(200);
   });
 
   it("with anything at all: every route is refused before any work once the address has had its requests of this second", async () => {

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState, type ReactNode } from "react";
 import { Button } from "../../parts/Button";
 import { Choices, TextField } from "../../parts/Field";
 import { Dialog, FormDialog } from "../../parts/Dialog";
-import { Notice, Spinner } from "../../parts/bits";
+import { Id, Notice, Spinner } from "../../parts/bits";
 import { openClient } from "../../session/context";
 import { loadStripe, payWithDouble, payWithStripe, usesDouble, type Card } from "./cards";
 import { addFunds, centsOf, type Payments } from "./payment";
@@ -45,6 +45,9 @@ export function AddFunds({ account, payments, onClose, onPaid }: Props): ReactNo
           onPaid(await addFunds(account, payments, amount === "other" ? centsOf(other) : Number(amount), pay))
         }
       >
+        <p>
+          Paid into account <Id value={account} what="account id" />
+        </p>
         <Choices legend="Amount" value={amount} options={AMOUNTS} onChange={setAmount} />
         {amount === "other" && (
           <TextField

@@ -45,4 +45,26 @@ describe("an instance on an embedded store", () => {
     expect(later.renewed_at.getTime()).to.be.above(first.renewed_at.getTime());
     await instance.stop();
   });
+
+  it("does not pile up renewals that take longer than the time between them", async function () {
+    this.timeout(20_000);
+    const { db } = store;
+    let holds = 0;
+    const never = {
+      hold: () => {
+        holds += 1;
+        return new Promise<boolean>(() => undefined);
+      },
+      close: () => Promise.resolve(),
+    };
+    const lockOf = (): SessionLock => never as unknown as SessionLock;
+    const instance = new Instance({ db, storeIsOurs: true, lockOf, renewalMs: 5, onError: () => undefined });
+    await instance.start();
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const begun = Date.now();
+    const before = holds;
+    await instance.stop();
+    expect(Date.now() - begun).to.be.below(2_000);
+    expect(holds - before).to.be.at.most(1);
+  });
 });

@@ -20,13 +20,14 @@ describe("the dashboard's credit", function () {
   let browser: Browser;
   let dashboard: Dashboard;
   let key: string;
+  let id: string;
 
   before(async () => {
     browser = await launchBrowser();
   });
   after(() => browser?.close());
   beforeEach(async () => {
-    ({ key } = await newApiAccount(stack().baseUrl));
+    ({ key, id } = await newApiAccount(stack().baseUrl));
     dashboard = await Dashboard.open(browser, stack().baseUrl);
     await enter();
   });
@@ -186,5 +187,8 @@ describe("the dashboard's credit", function () {
     await other.getByLabel("API key", { exact: true }).fill(key);
     await other.getByRole("button", { name: "Sign in", exact: true }).click();
     await other.getByRole("heading", { level: 1, name: "Credit", exact: true }).waitFor();
+    await other.getByRole("button", { name: "Add funds", exact: true }).click();
+    const paidInto = other.getByRole("dialog").getByText("Paid into account").getByTitle(id, { exact: true });
+    await paidInto.waitFor({ timeout: 5_000 });
   });
 });
