@@ -17,6 +17,7 @@ import {
   request,
   type Room,
 } from "../../../support/chainBed";
+import { expectAtRest, occupyLane } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { refuseWith } from "../../../support/rpcProxy";
 
@@ -37,37 +38,11 @@ describe("batches of writes", function () {
     await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
   });
   after(() => bed?.stop());
-  afterEach(async () => {
-    bed.proxy.heal();
-    await bed.provider.send("evm_setAutomine", [true]);
-    await eventually("no submission is open", async () =>
-      Object.values((await chain.stats()).open).every((count) => count === 0),
-    );
-    expect(
-      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
-      "the books hear of each write once",
-    ).to.equal(bed.outcomes.length);
-    const lane = await bed.store.db
-      .selectFrom("lanes")
-      .select(["address", "next_nonce"])
-      .where("payer", "=", 1)
-      .executeTakeFirstOrThrow();
-    expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(lane.address));
-  });
+  afterEach(() => expectAtRest(bed, chain));
 
   const reserve = async (): Promise<void> => undefined;
 
-  /** Occupies the lane, so that what comes now waits together; gives back how to let it go. */
-  async function occupied(): Promise<() => Promise<void>> {
-    await bed.provider.send("evm_setAutomine", [false]);
-    const first = chain.submit(newAccount(freshAccountId()));
-    await eventually("the lane is taken", async () => ((await chain.stats()).open.sent ?? 0) === 1);
-    return async () => {
-      await bed.provider.send("evm_setAutomine", [true]);
-      await bed.mine();
-      await first;
-    };
-  }
+  const occupied = (): Promise<() => Promise<void>> => occupyLane(bed, chain);
 
   const settled = <T>(writes: readonly Promise<T>[]): Promise<PromiseSettledResult<T>[]> => Promise.allSettled(writes);
 
@@ -76,7 +51,6 @@ describe("batches of writes", function () {
     const signatures = bed.executor.calls.filter((name) => name === "signAsPayer").length;
     const simulations = bed.proxy.count("eth_estimateGas");
     const writing = accounts.map((id, index) => chain.submit(addGroup(id, `in the batch ${index}`, { reserve })));
-    await new Promise((resolve) => setTimeout(resolve, 100));
     await release();
     const answers = await Promise.all(writing);
     expect(new Set(answers.map(({ transactionHash }) => transactionHash)).size).to.equal(1);
@@ -101,7 +75,6 @@ describe("batches of writes", function () {
     );
     const good = accounts.slice(1).map((id) => chain.submit(addGroup(id, "good", { reserve })));
     const refused = refusal(bad);
-    await new Promise((resolve) => setTimeout(resolve, 100));
     await release();
     expect((await refused).code).to.equal("unknown_group");
     const answers = await Promise.all(good);
@@ -149,7 +122,6 @@ describe("batches of writes", function () {
     const writing = accounts.map((id) =>
       dying.chain.submit(addGroup(id, "carried on", { reserve })).catch((error: unknown) => error),
     );
-    await new Promise((resolve) => setTimeout(resolve, 100));
     await release();
     await eventually("the batch is signed", async () => {
       const rows = await bed.store.db
@@ -173,7 +145,6 @@ describe("batches of writes", function () {
   it("a batch whose block is gone is sent again, and every write keeps its result", async () => {
     const release = await occupied();
     const writing = accounts.map((id) => chain.submit(addGroup(id, "over a reorg", { reserve })));
-    await new Promise((resolve) => setTimeout(resolve, 100));
     await release();
     const answers: SubmitAnswer[] = await Promise.all(writing);
     expect(new Set(answers.map(({ blockNumber }) => blockNumber)), "the block that goes holds the batch").to.deep.equal(
@@ -242,7 +213,6 @@ describe("batches of writes", function () {
     );
     const release = await occupied();
     const writing = accounts.map((id) => plain.chain.submit(addGroup(id, "one by one")));
-    await new Promise((resolve) => setTimeout(resolve, 100));
     await release();
     const answers = await Promise.all(writing);
     expect(new Set(answers.map(({ transactionHash }) => transactionHash)).size).to.be.lessThan(4);

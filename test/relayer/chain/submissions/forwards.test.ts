@@ -18,6 +18,7 @@ import {
   signForward,
   type Room,
 } from "../../../support/chainBed";
+import { expectAtRest, occupyLane } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { refuseWith } from "../../../support/rpcProxy";
 
@@ -43,22 +44,7 @@ describe("forward requests together", function () {
     await Promise.all(owners.map(({ wallet, id }) => chain.submit(made(wallet, id))));
   });
   after(() => bed?.stop());
-  afterEach(async () => {
-    bed.proxy.heal();
-    await bed.provider.send("evm_setAutomine", [true]);
-    await eventually("no submission is open", async () =>
-      Object.values((await chain.stats()).open).every((count) => count === 0),
-    );
-    expect(new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size, "the books hear of each once").to.equal(
-      bed.outcomes.length,
-    );
-    const lane = await bed.store.db
-      .selectFrom("lanes")
-      .select(["address", "next_nonce"])
-      .where("payer", "=", 1)
-      .executeTakeFirstOrThrow();
-    expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(lane.address));
-  });
+  afterEach(() => expectAtRest(bed, chain));
 
   const reserve = async (): Promise<void> => undefined;
   const newOwner = (): Owner => {
@@ -78,18 +64,7 @@ describe("forward requests together", function () {
   const chargedFor = (id: unknown): boolean | undefined =>
     bed.outcomes.find(({ submissionId }) => submissionId === parseSubmissionId(String(id)))?.charged;
 
-  /** Occupies the lane, so that what comes now waits together; gives back how to let it go. */
-  async function occupied(): Promise<() => Promise<void>> {
-    await bed.provider.send("evm_setAutomine", [false]);
-    const first = chain.submit(newAccount(freshAccountId()));
-    await eventually("the lane is taken", async () => ((await chain.stats()).open.sent ?? 0) === 1);
-    return async () => {
-      await new Promise((resolve) => setTimeout(resolve, 150));
-      await bed.provider.send("evm_setAutomine", [true]);
-      await bed.mine();
-      await first;
-    };
-  }
+  const occupied = (): Promise<() => Promise<void>> => occupyLane(bed, chain);
 
   it("one nonce, one signature, every result its own", async () => {
     const release = await occupied();

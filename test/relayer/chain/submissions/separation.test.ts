@@ -9,6 +9,7 @@ import { packedAccountId, type AccountId, type Address } from "../../../../proto
 import type { Chain, SubmitAnswer, SubmitRequest } from "../../../../relayer/chain/types";
 import { addGroup, ChainBed, eventually, forwarded, freshAccountId, newAccount } from "../../../support/chainBed";
 import { request, signForward } from "../../../support/chainBed";
+import { expectAtRest, occupyLane } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 
 const COUNT = 8;
@@ -27,19 +28,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     ({ chain } = await bed.open({ tuning, payerCount: 1 }));
   });
   after(() => bed?.stop());
-  afterEach(async () => {
-    bed.proxy.heal();
-    await bed.provider.send("evm_setAutomine", [true]);
-    await eventually("no submission is open", async () =>
-      Object.values((await chain.stats()).open).every((count) => count === 0),
-    );
-    const lane = await bed.store.db
-      .selectFrom("lanes")
-      .select(["address", "next_nonce"])
-      .where("payer", "=", 1)
-      .executeTakeFirstOrThrow();
-    expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(lane.address));
-  });
+  afterEach(() => expectAtRest(bed, chain));
 
   const reserve = async (): Promise<void> => undefined;
   const chargesOf = (id: unknown): boolean[] =>
@@ -59,18 +48,13 @@ describe("a transaction that fails because one of its writes became expensive", 
 
   /** Begins `writes` while the lane is taken, so that they share a transaction, before which `meanwhile` happens. */
   async function together<T>(writes: () => readonly Promise<T>[], meanwhile: () => Promise<unknown>): Promise<T[]> {
-    await bed.provider.send("evm_setAutomine", [false]);
-    const first = chain.submit(newAccount(freshAccountId()));
-    await eventually("the lane is taken", async () => ((await chain.stats()).open.sent ?? 0) === 1);
+    const release = await occupyLane(bed, chain);
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
       await meanwhile();
       return undefined;
     });
     const writing = writes();
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    await bed.provider.send("evm_setAutomine", [true]);
-    await bed.mine();
-    await first;
+    await release();
     return Promise.all(writing);
   }
 
