@@ -14,6 +14,25 @@ export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, headless: true, args: [...asRoot, "--disable-dev-shm-usage"] });
 }
 
+let shared: Promise<Browser> | undefined;
+
+/** One browser for all tests of a mocha process. Call inside `describe`; the returned function gives it in the tests. */
+export function useBrowser(): () => Browser {
+  let browser: Browser | undefined;
+  before(async function () {
+    this.timeout(60_000);
+    shared ??= launchBrowser();
+    browser = await shared;
+  });
+  return () => {
+    if (browser === undefined) throw new Error("the browser is there once the tests run");
+    return browser;
+  };
+}
+
+// Imported at the top of a test file, this is a hook of mocha's root suite.
+after(async () => void (await (await shared?.catch(() => undefined))?.close()));
+
 const TYPES: Record<string, string> = { ".mjs": "text/javascript", ".js": "text/javascript", ".html": "text/html" };
 
 export interface Site {

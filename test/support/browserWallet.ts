@@ -2,8 +2,9 @@
  * A wallet extension as pages see it (EIP-6963, EIP-1193) that really signs with a key of the development chain. Its
  * user can be set to refuse.
  */
-import type { HDNodeWallet } from "ethers";
+import type { HDNodeWallet, JsonRpcProvider } from "ethers";
 import type { Page } from "playwright-core";
+import { fundedWallet } from "./chain";
 
 const REFUSED = { code: 4001, message: "User rejected the request." };
 /** Methods answered by the wallet without its node. */
@@ -28,6 +29,11 @@ export class BrowserWallet {
     private readonly wallet: HDNodeWallet,
     private chainId: bigint,
   ) {}
+
+  /** A wallet with a new key that has ether on the chain of this provider. */
+  static async funded(provider: JsonRpcProvider, { name = "Test Wallet", ether = "10", chainId = 31_337n } = {}) {
+    return new BrowserWallet(name, await fundedWallet(provider, ether), chainId);
+  }
 
   get address(): string {
     return this.wallet.address;

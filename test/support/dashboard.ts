@@ -151,6 +151,21 @@ export class Dashboard {
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
   }
 
+  /** Opens the form of a usage key that may run in this group, and fills it in. */
+  async fillUsageKey(name: string, group: string): Promise<void> {
+    await this.go("Usage keys");
+    await this.press("Create usage key");
+    await this.fill("Name", name);
+    await this.page.getByRole("group", { name: "May run actions in" }).getByRole("checkbox", { name: group }).check();
+  }
+
+  /** The answer to "Who can use this PKP?" has a row like this. */
+  async saysWhoCanUse(pkp: string, row: RegExp): Promise<void> {
+    await this.go("PKPs");
+    await this.page.getByRole("link", { name: pkp }).click();
+    await this.page.getByRole("region", { name: "Uses" }).getByRole("row", { name: row }).waitFor();
+  }
+
   /** No rule broken, and nothing that makes the page scroll sideways. */
   async looksRight(what: string, part?: string): Promise<void> {
     expect(await this.violations(part), what).to.deep.equal([]);

@@ -4,6 +4,8 @@
  * or need other settings start their own with `startStack`.
  */
 import { startStack, type Stack } from "../../scripts/dev/stack";
+import type { JsonRpcProvider } from "ethers";
+import { connect } from "./chain";
 import { startIdentityProvider, type IdentityProvider } from "./identityProvider";
 
 interface Shared {
@@ -51,6 +53,18 @@ function useShared<T>(part: (all: Shared) => T): () => T {
 
 /** Call inside `describe`; the returned function gives the stack once the tests run. */
 export const useStack = (): (() => Stack) => useShared(({ stack }) => stack);
+
+/** A provider of the shared stack's chain; call inside `describe`. */
+export function useProvider(): () => JsonRpcProvider {
+  const stack = useStack();
+  let provider: JsonRpcProvider | undefined;
+  before(() => void (provider = connect(stack().rpcUrl)));
+  after(() => provider?.destroy());
+  return () => {
+    if (provider === undefined) throw new Error("the provider is there once the tests run");
+    return provider;
+  };
+}
 
 /** The identity provider the shared stack trusts; call inside `describe`. */
 export const useIdentityProvider = (): (() => IdentityProvider) => useShared(({ identity }) => identity);

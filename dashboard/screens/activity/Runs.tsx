@@ -1,8 +1,8 @@
 import { useMemo, useState, type ReactNode } from "react";
 import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
-import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
+import { Pages } from "../../parts/Pages";
 import { Badge, CopyButton, Empty, Notice, Spinner, When } from "../../parts/bits";
 import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
@@ -65,12 +65,7 @@ export function Runs(): ReactNode {
           textOf={(run) => `${run.request_id} ${run.action_ipfs_cid} ${run.outcome} ${names.key(run.api_key_hash)}`}
         />
       )}
-      {data !== undefined && data.total > PAGE && (
-        <div className="row">
-          {page > 0 && <Button onPress={() => setPage(page - 1)}>Newer</Button>}
-          {data.total > (page + 1) * PAGE && <Button onPress={() => setPage(page + 1)}>Older</Button>}
-        </div>
-      )}
+      {data !== undefined && <Pages page={page} size={PAGE} total={data.total} onPage={setPage} />}
     </section>
   );
 }

@@ -4,6 +4,7 @@ import type { Answer } from "../../../client";
 import { readAgain, useLimits, useSigned, useBalance, useUsageKeys, readerOf } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
+import { Pages } from "../../parts/Pages";
 import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../parts/bits";
 import { codeOf, wordsOf } from "../../parts/failures";
 import { dollars, short } from "../../parts/text";
@@ -166,12 +167,7 @@ function History(): ReactNode {
           textOf={(entry) => `${KINDS[entry.kind]} ${entry.reference}`}
         />
       )}
-      {data !== undefined && data.total > PAGE && (
-        <div className="row">
-          {page > 0 && <Button onPress={() => setPage(page - 1)}>Newer</Button>}
-          {data.total > (page + 1) * PAGE && <Button onPress={() => setPage(page + 1)}>Older</Button>}
-        </div>
-      )}
+      {data !== undefined && <Pages page={page} size={PAGE} total={data.total} onPage={setPage} />}
     </section>
   );
 }

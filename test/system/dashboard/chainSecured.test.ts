@@ -4,38 +4,27 @@
  */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
-import type { JsonRpcProvider } from "ethers";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
-import { connect, fundedWallet } from "../../support/chain";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount } from "../../support/http";
-import { useStack } from "../../support/stack";
+import { useProvider, useStack } from "../../support/stack";
 
 const CHAIN = 31337n;
 
 describe("the dashboard of a ChainSecured owner", function () {
   this.timeout(90_000);
   const stack = useStack();
-  let browser: Browser;
-  let provider: JsonRpcProvider;
+  const browser = useBrowser();
+  const provider = useProvider();
   let wallet: BrowserWallet;
   let dashboard: Dashboard;
 
-  before(async () => {
-    browser = await launchBrowser();
-    provider = connect(stack().rpcUrl);
-  });
-  after(async () => {
-    await browser?.close();
-    provider?.destroy();
-  });
   afterEach(() => dashboard?.close());
 
   const open = async (chainId = CHAIN, ether?: string): Promise<void> => {
-    wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider, ether), chainId);
-    dashboard = await Dashboard.open(browser, stack().baseUrl, {}, (page) => wallet.install(page));
+    wallet = await BrowserWallet.funded(provider(), { ether, chainId });
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
   };
   const makeAccount = (name: string): Promise<void> => dashboard.makeOwnAccount(name, "Test Wallet");
   const reviewed = (functionName: string): Promise<void> => dashboard.reviewed(functionName);

@@ -3,8 +3,7 @@
  * between.
  */
 import { expect } from "chai";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -17,18 +16,14 @@ const SECURE_CARD = "4000 0000 0000 3220";
 describe("the dashboard's credit", function () {
   this.timeout(60_000);
   const stack = useStack();
-  let browser: Browser;
+  const browser = useBrowser();
   let dashboard: Dashboard;
   let key: string;
   let id: string;
 
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
   beforeEach(async () => {
     ({ key, id } = await newApiAccount(stack().baseUrl));
-    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await enter();
   });
   afterEach(async () => {

@@ -1,31 +1,20 @@
 /** No dialog breaks a rule of accessibility, light or dark, nor is wider than a phone. */
 import { expect } from "chai";
-import type { JsonRpcProvider } from "ethers";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
-import { connect, fundedWallet } from "../../support/chain";
 import { Dashboard } from "../../support/dashboard";
 import { furnishedAccount } from "../../support/furnishedAccount";
-import { useStack } from "../../support/stack";
+import { useProvider, useStack } from "../../support/stack";
 
 const PHONE = { width: 390, height: 844 };
 
 describe("the dashboard's dialogs", function () {
   this.timeout(180_000);
   const stack = useStack();
-  let browser: Browser;
-  let provider: JsonRpcProvider;
+  const browser = useBrowser();
+  const provider = useProvider();
   let dashboard: Dashboard;
 
-  before(async () => {
-    browser = await launchBrowser();
-    provider = connect(stack().rpcUrl);
-  });
-  after(async () => {
-    await browser?.close();
-    provider?.destroy();
-  });
   afterEach(() => dashboard?.close());
 
   /** The page with the dialog, light; then the dialog alone, dark and on a phone. */
@@ -41,14 +30,14 @@ describe("the dashboard's dialogs", function () {
     await page.emulateMedia({ colorScheme: "light" });
   };
   const openWithWallet = async (): Promise<BrowserWallet> => {
-    const wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider), 31337n);
-    dashboard = await Dashboard.open(browser, stack().baseUrl, {}, (page) => wallet.install(page));
+    const wallet = await BrowserWallet.funded(provider());
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
     return wallet;
   };
 
   it("break no rule where an account's key is used, and name each button once", async () => {
     const { key } = await furnishedAccount(stack().baseUrl, "Treasury");
-    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.signIn(key);
     for (const [screen, button] of [
       ["PKPs", "Create PKP"],
@@ -120,7 +109,7 @@ describe("the dashboard's dialogs", function () {
   });
 
   it("break no rule while a new key is shown, nor for an account that changes hands", async () => {
-    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.press("Create account");
     await dashboard.fill("Name", "Ada");
     await dashboard.confirm("Create account");

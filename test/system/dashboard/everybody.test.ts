@@ -3,16 +3,14 @@
  * lists of any length.
  */
 import { expect } from "chai";
-import type { JsonRpcProvider } from "ethers";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
-import { connect, fundedWallet } from "../../support/chain";
+import { fundedWallet } from "../../support/chain";
 import { count } from "../../support/counts";
 import { Dashboard, SCREENS } from "../../support/dashboard";
 import { furnishedAccount } from "../../support/furnishedAccount";
 import { accountWithWallets } from "../../support/manyWallets";
-import { useStack } from "../../support/stack";
+import { useProvider, useStack } from "../../support/stack";
 
 const LONG_NAME = "Treasury of the northern branch, for whatever leaves it on working days before noon";
 const MANY = count(2_000, 10_000);
@@ -20,18 +18,12 @@ const MANY = count(2_000, 10_000);
 describe("the dashboard for everybody", function () {
   this.timeout(180_000);
   const stack = useStack();
-  let browser: Browser;
-  let provider: JsonRpcProvider;
+  const browser = useBrowser();
+  const provider = useProvider();
   let key: string;
 
   before(async () => {
-    browser = await launchBrowser();
-    provider = connect(stack().rpcUrl);
     ({ key } = await furnishedAccount(stack().baseUrl, LONG_NAME));
-  });
-  after(async () => {
-    await browser?.close();
-    provider?.destroy();
   });
 
   for (const [name, options] of [
@@ -40,7 +32,7 @@ describe("the dashboard for everybody", function () {
     ["dark, on a phone", { colorScheme: "dark", viewport: { width: 390, height: 844 } }],
   ] as const) {
     it(`breaks no rule on any screen, ${name}`, async () => {
-      const dashboard = await Dashboard.open(browser, stack().baseUrl, options);
+      const dashboard = await Dashboard.open(browser(), stack().baseUrl, options);
       expect(await dashboard.violations(), "before signing in").to.deep.equal([]);
       await dashboard.press("Create account");
       expect(await dashboard.violations(), "Create account").to.deep.equal([]);
@@ -73,11 +65,11 @@ describe("the dashboard for everybody", function () {
   }
 
   it(`scrolls, searches and sorts a list of ${MANY.toLocaleString("en-US")} wallets, read over HTTP with a key or from the chain with a wallet`, async () => {
-    const owner = await fundedWallet(provider, "1000");
+    const owner = await fundedWallet(provider(), "1000");
     const reader = await accountWithWallets(stack().baseUrl, owner, MANY);
     for (const mode of ["key", "wallet"] as const) {
       const wallet = new BrowserWallet("Test Wallet", owner, 31337n);
-      const dashboard = await Dashboard.open(browser, stack().baseUrl, {}, (page) => wallet.install(page));
+      const dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
       if (mode === "key") await dashboard.signIn(reader);
       else await dashboard.press("Connect wallet");
       await dashboard.signedIn();

@@ -3,11 +3,11 @@
  * none. The stack's own chain passes for Base Sepolia here.
  */
 import { expect } from "chai";
-import type { Browser, Locator } from "playwright-core";
+import type { Locator } from "playwright-core";
 import { startStack, type Stack } from "../../../scripts/dev/stack";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
-import { connect, fundedWallet } from "../../support/chain";
+import { connect } from "../../support/chain";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -19,15 +19,13 @@ describe("links to the chain's explorer", function () {
   this.timeout(120_000);
   const withoutExplorer = useStack();
   let stack: Stack;
-  let browser: Browser;
+  const browser = useBrowser();
   let dashboard: Dashboard;
 
   before(async () => {
-    browser = await launchBrowser();
     stack = await startStack({ chainId: BASE_SEPOLIA });
   });
   after(async () => {
-    await browser?.close();
     await stack?.stop();
   });
   afterEach(() => dashboard?.close());
@@ -46,7 +44,7 @@ describe("links to the chain's explorer", function () {
     const { wallet_address: pkp } = await api.must("/create_wallet", { name: "Hot", description: "" });
     const { owner } = (await api.get("/account")).body as { owner: string };
     const { events } = (await api.get("/events")).body as { events: { transaction_hash: string }[] };
-    dashboard = await Dashboard.open(browser, stack.baseUrl);
+    dashboard = await Dashboard.open(browser(), stack.baseUrl);
     await dashboard.signIn(key);
     await dashboard.go("PKPs");
     await leads("address", `/address/${pkp}`);
@@ -66,8 +64,8 @@ describe("links to the chain's explorer", function () {
 
   it("stand in what a wallet reviews", async () => {
     const provider = connect(stack.rpcUrl);
-    const wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider), BASE_SEPOLIA);
-    dashboard = await Dashboard.open(browser, stack.baseUrl, {}, (page) => wallet.install(page));
+    const wallet = await BrowserWallet.funded(provider, { chainId: BASE_SEPOLIA });
+    dashboard = await Dashboard.open(browser(), stack.baseUrl, {}, (page) => wallet.install(page));
     await dashboard.makeOwnAccount("Own", "Test Wallet");
     await dashboard.go("Groups");
     await dashboard.press("Create group");
@@ -84,7 +82,7 @@ describe("links to the chain's explorer", function () {
 
   it("are absent where the chain has no explorer", async () => {
     const { key } = await newApiAccount(withoutExplorer().baseUrl);
-    dashboard = await Dashboard.open(browser, withoutExplorer().baseUrl);
+    dashboard = await Dashboard.open(browser(), withoutExplorer().baseUrl);
     await dashboard.signIn(key);
     await dashboard.go("Account");
     await dashboard.button("Copy owner").waitFor();

@@ -3,35 +3,24 @@
  * and one sees where the focus is.
  */
 import { expect } from "chai";
-import type { JsonRpcProvider } from "ethers";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
-import { connect, fundedWallet } from "../../support/chain";
 import { Dashboard, type Screen } from "../../support/dashboard";
 import { Keyboard } from "../../support/keyboard";
-import { useStack } from "../../support/stack";
+import { useProvider, useStack } from "../../support/stack";
 
 describe("the dashboard by the keyboard alone", function () {
   this.timeout(180_000);
   const stack = useStack();
-  let browser: Browser;
-  let provider: JsonRpcProvider;
+  const browser = useBrowser();
+  const provider = useProvider();
   let dashboard: Dashboard;
   let keyboard: Keyboard;
 
-  before(async () => {
-    browser = await launchBrowser();
-    provider = connect(stack().rpcUrl);
-  });
-  after(async () => {
-    await browser?.close();
-    provider?.destroy();
-  });
   afterEach(() => dashboard?.close());
 
   const open = async (wallet?: BrowserWallet): Promise<void> => {
-    dashboard = await Dashboard.open(browser, stack().baseUrl, {}, async (page) => wallet?.install(page));
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, async (page) => wallet?.install(page));
     keyboard = new Keyboard(dashboard.page);
   };
   const button = (name: string) => dashboard.page.getByRole("button", { name, exact: true });
@@ -110,7 +99,7 @@ describe("the dashboard by the keyboard alone", function () {
   });
 
   it("has a wallet's owner review, collect and send", async () => {
-    await open(new BrowserWallet("Test Wallet", await fundedWallet(provider), 31337n));
+    await open(await BrowserWallet.funded(provider()));
     await keyboard.press(button("Create account"), "Enter");
     await keyboard.press(dashboard.page.getByRole("radio", { name: "With an API key" }), "ArrowRight");
     await nameAndSend("Own");

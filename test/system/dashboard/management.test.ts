@@ -1,7 +1,6 @@
 /** What an API-mode owner does all day, each screen once: make, rename, list, narrow, run, revoke, remove. */
 import { expect } from "chai";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -12,19 +11,17 @@ const CODE =
 describe("managing an account in the dashboard", function () {
   this.timeout(90_000);
   const stack = useStack();
-  let browser: Browser;
+  const browser = useBrowser();
   let dashboard: Dashboard;
   let account: ApiAccount;
 
   before(async () => {
-    browser = await launchBrowser();
     account = await newApiAccount(stack().baseUrl);
-    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.signIn(account.key);
   });
   after(async () => {
     await dashboard?.close();
-    await browser?.close();
   });
 
   const pkpAddress = async (): Promise<string> => String((await list("list_wallets"))[0]?.["wallet_address"]);
@@ -84,13 +81,7 @@ describe("managing an account in the dashboard", function () {
   });
 
   it("makes a usage key from plain sentences, and says who can use the PKP", async () => {
-    await dashboard.go("Usage keys");
-    await dashboard.press("Create usage key");
-    await dashboard.fill("Name", "Bot");
-    await dashboard.page
-      .getByRole("group", { name: "May run actions in" })
-      .getByRole("checkbox", { name: "Payouts" })
-      .check();
+    await dashboard.fillUsageKey("Bot", "Payouts");
     const cap = dashboard.field("Spending cap in dollars");
     await cap.fill("five");
     await dashboard.confirm("Create usage key");
@@ -104,10 +95,7 @@ describe("managing an account in the dashboard", function () {
     await dashboard.keepSecret();
     await dashboard.row(/Bot/).getByText("of $2.50").waitFor();
     expect(await list("list_api_keys")).to.have.length(1);
-    await dashboard.go("PKPs");
-    await dashboard.page.getByRole("link", { name: "Treasury" }).click();
-    const uses = dashboard.page.getByRole("region", { name: "Uses" });
-    await uses.getByRole("row", { name: /Sign a payout.*Payouts.*Bot/ }).waitFor();
+    await dashboard.saysWhoCanUse("Treasury", /Sign a payout.*Payouts.*Bot/);
   });
 
   it("changes what a key may do and until when, by the reader's own days", async () => {

@@ -1,7 +1,6 @@
 /** What goes wrong around a page: the connection, the key, the reload, the back button. */
 import { expect } from "chai";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -12,17 +11,13 @@ const LOOKS_AGAIN_MS = 20_000;
 describe("the dashboard when things go wrong", function () {
   this.timeout(60_000);
   const stack = useStack();
-  let browser: Browser;
+  const browser = useBrowser();
   let dashboard: Dashboard;
   let account: ApiAccount;
 
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
   beforeEach(async () => {
     account = await newApiAccount(stack().baseUrl);
-    dashboard = await Dashboard.open(browser, stack().baseUrl);
+    dashboard = await Dashboard.open(browser(), stack().baseUrl);
   });
   afterEach(() => dashboard.close());
 

@@ -1,22 +1,17 @@
 /** A newcomer goes from the open page to a signature by a PKP with nothing but what can be read on the screen. */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { useStack } from "../../support/stack";
 
 describe("a newcomer", function () {
   this.timeout(60_000);
   const stack = useStack();
-  let browser: Browser;
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
+  const browser = useBrowser();
 
   it("makes an account, a PKP, an action, a group and a key, and sees the PKP sign", async () => {
-    const dashboard = await Dashboard.open(browser, stack().baseUrl, {
+    const dashboard = await Dashboard.open(browser(), stack().baseUrl, {
       acceptDownloads: true,
       permissions: ["clipboard-read", "clipboard-write"],
     });

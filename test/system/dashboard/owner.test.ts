@@ -3,13 +3,11 @@
  * what, run, revoke, remove, hand over.
  */
 import { expect } from "chai";
-import { Wallet, type JsonRpcProvider } from "ethers";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { Wallet } from "ethers";
+import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
-import { connect, fundedWallet } from "../../support/chain";
 import { Dashboard } from "../../support/dashboard";
-import { useStack } from "../../support/stack";
+import { useProvider, useStack } from "../../support/stack";
 
 const CODE =
   "async function main({ pkpId, message }) { return { signature: await Actions.signMessage({ pkpId, message }) }; }";
@@ -17,22 +15,18 @@ const CODE =
 describe("managing a ChainSecured account in the dashboard", function () {
   this.timeout(90_000);
   const stack = useStack();
-  let browser: Browser;
-  let provider: JsonRpcProvider;
+  const browser = useBrowser();
+  const provider = useProvider();
   let wallet: BrowserWallet;
   let dashboard: Dashboard;
 
   before(async () => {
-    browser = await launchBrowser();
-    provider = connect(stack().rpcUrl);
-    wallet = new BrowserWallet("Test Wallet", await fundedWallet(provider), 31337n);
-    dashboard = await Dashboard.open(browser, stack().baseUrl, {}, (page) => wallet.install(page));
+    wallet = await BrowserWallet.funded(provider());
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
     await dashboard.makeOwnAccount("Self", "Test Wallet");
   });
   after(async () => {
     await dashboard?.close();
-    await browser?.close();
-    provider?.destroy();
   });
 
   const rename = async (to: string, functionName: string): Promise<void> => {
@@ -88,13 +82,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
   });
 
   it("makes a usage key, changes it, and says who can use the PKP", async () => {
-    await dashboard.go("Usage keys");
-    await dashboard.press("Create usage key");
-    await dashboard.fill("Name", "Bot");
-    await dashboard.page
-      .getByRole("group", { name: "May run actions in" })
-      .getByRole("checkbox", { name: "Payouts" })
-      .check();
+    await dashboard.fillUsageKey("Bot", "Payouts");
     await dashboard.confirm("Create usage key");
     await dashboard.confirm("Sign the request");
     await dashboard.reviewAndSend("multicall");
@@ -104,12 +92,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.confirm("Save");
     await dashboard.reviewAndSend("multicall");
     await dashboard.row(/Bot.*Payouts.*20\d\d/).waitFor();
-    await dashboard.go("PKPs");
-    await dashboard.page.getByRole("link", { name: "Treasury" }).click();
-    await dashboard.page
-      .getByRole("region", { name: "Uses" })
-      .getByRole("row", { name: /Sign a payout.*Payouts.*Bot/ })
-      .waitFor();
+    await dashboard.saysWhoCanUse("Treasury", /Sign a payout.*Payouts.*Bot/);
     await dashboard.page.getByRole("list", { name: "Groups that list it" }).getByText("Payouts").waitFor();
   });
 

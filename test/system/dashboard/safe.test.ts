@@ -4,39 +4,32 @@
  */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
-import type { HDNodeWallet, JsonRpcProvider } from "ethers";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import type { HDNodeWallet } from "ethers";
+import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
-import { connect, fundedWallet } from "../../support/chain";
+import { fundedWallet } from "../../support/chain";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount } from "../../support/http";
 import { deploySafe, type SafeCall, type TestSafe } from "../../support/safe";
-import { useStack } from "../../support/stack";
+import { useProvider, useStack } from "../../support/stack";
 
 describe("the dashboard and a Safe", function () {
   this.timeout(90_000);
   const stack = useStack();
-  let browser: Browser;
-  let provider: JsonRpcProvider;
+  const browser = useBrowser();
+  const provider = useProvider();
   let signers: HDNodeWallet[];
   let safe: TestSafe;
 
   before(async () => {
-    browser = await launchBrowser();
-    provider = connect(stack().rpcUrl);
-    signers = await Promise.all([1, 2].map(() => fundedWallet(provider)));
-    safe = await deploySafe(await fundedWallet(provider), signers, 2);
-  });
-  after(async () => {
-    await browser?.close();
-    provider?.destroy();
+    signers = await Promise.all([1, 2].map(() => fundedWallet(provider())));
+    safe = await deploySafe(await fundedWallet(provider()), signers, 2);
   });
 
   it("takes an account over, and makes with two signatures what somebody without any right has prepared", async () => {
     const { key, api } = await newApiAccount(stack().baseUrl);
     const { id: accountId } = (await api.get("/account")).body as { id: string };
-    const giver = await Dashboard.open(browser, stack().baseUrl);
+    const giver = await Dashboard.open(browser(), stack().baseUrl);
     await giver.signIn(key);
     await giver.go("Account");
     await giver.press("Transfer ownership");
@@ -52,7 +45,7 @@ describe("the dashboard and a Safe", function () {
     await giver.close();
 
     const wallet = new BrowserWallet("Signer One", signers[0] as HDNodeWallet, 31337n);
-    const desk = await Dashboard.open(browser, stack().baseUrl, { acceptDownloads: true }, (page) =>
+    const desk = await Dashboard.open(browser(), stack().baseUrl, { acceptDownloads: true }, (page) =>
       wallet.install(page),
     );
     await desk.press("My account belongs to a Safe");

@@ -5,8 +5,7 @@
 import { expect } from "chai";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { request } from "undici";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../../support/browser";
+import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -16,11 +15,7 @@ const FIRST_LOAD_BYTES = 250_000;
 describe("serving the dashboard", function () {
   this.timeout(60_000);
   const stack = useStack();
-  let browser: Browser;
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
+  const browser = useBrowser();
 
   const get = async (path: string, acceptEncoding = "identity") => {
     const { statusCode, headers, body } = await request(stack().baseUrl + path, {
@@ -75,7 +70,7 @@ describe("serving the dashboard", function () {
   });
 
   it("needs at most 250 kB for the first screens", async () => {
-    const dashboard = await Dashboard.open(browser, stack().baseUrl);
+    const dashboard = await Dashboard.open(browser(), stack().baseUrl);
     const { key } = await newApiAccount(stack().baseUrl);
     await dashboard.signIn(key);
     await dashboard.page.waitForLoadState("networkidle");
@@ -94,7 +89,7 @@ describe("serving the dashboard", function () {
   });
 
   it("lets nothing run that somebody puts into the page", async () => {
-    const dashboard = await Dashboard.open(browser, stack().baseUrl);
+    const dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.page.evaluate(
       "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = true' }))",
     );

@@ -1,0 +1,146 @@
+/** What the screens show of an account at work: its days, its runs, what it spends, and what it lacks. */
+import { expect } from "chai";
+import { startStack, type Stack } from "../../../scripts/dev/stack";
+import { useBrowser } from "../../support/browser";
+import { BrowserWallet } from "../../support/browserWallet";
+import { Dashboard } from "../../support/dashboard";
+import { furnishedAccount } from "../../support/furnishedAccount";
+import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
+import { useProvider, useStack } from "../../support/stack";
+
+const CODE = "async function main() { console.log('counted'); return 7; }";
+const ANY = `0x${"0".repeat(64)}`;
+/** More than a page of the history, of 50 entries. */
+const RUNS = 53;
+
+describe("the dashboard's screens", function () {
+  this.timeout(120_000);
+  const stack = useStack();
+  const provider = useProvider();
+  const browser = useBrowser();
+  let account: ApiAccount;
+  let dashboard: Dashboard;
+
+  before(async () => {
+    account = await newApiAccount(stack().baseUrl);
+    const { api } = account;
+    const { group_id: group } = await api.must("/add_group", {
+      group_name: "Counting",
+      group_description: "",
+      cid_hashes_permitted: [ANY],
+    });
+    const { usage_api_key: key } = await api.must("/add_usage_api_key", {
+      ...NO_PERMISSIONS,
+      name: "Counter",
+      execute_in_groups: [group],
+    });
+    const run = async (): Promise<void> => {
+      const answer = await fetch(`${stack().baseUrl}/core/v1/run_action`, {
+        method: "POST",
+        headers: { "x-api-key": String(key), "content-type": "application/json" },
+        body: JSON.stringify({ code: CODE }),
+      });
+      expect(answer.status).to.equal(200);
+    };
+    for (let at = 0; at < RUNS; at += 1) await run();
+  });
+  afterEach(() => dashboard?.close());
+
+  const open = async (key = account.key): Promise<void> => {
+    dashboard = await Dashboard.open(browser(), stack().baseUrl);
+    await dashboard.signIn(key);
+  };
+
+  it("Overview: the runs and the spending of the last days, and the counts", async () => {
+    await open();
+    const days = dashboard.page.getByRole("region", { name: "The last 30 days" });
+    await days.getByRole("img", { name: `Runs by day over the last 30 days: ${RUNS} runs in all` }).waitFor();
+    await days.getByRole("img", { name: "Spending by day over the last 30 days: $0.53 in all" }).waitFor();
+    const counts = await dashboard.page.getByRole("region", { name: "At a glance" }).innerText();
+    expect(counts.replaceAll(/\s+/g, " ")).to.match(/PKPs 0 Groups 1 Actions 0 Usage keys 1/);
+    dashboard.expectCalm();
+  });
+
+  it("Runner: the response, the logs as they were, time, price and CID", async () => {
+    await open();
+    await dashboard.go("Runner");
+    await dashboard.field("Code").fill(CODE);
+    await dashboard.field("Parameters").fill("{}");
+    await dashboard.press("Run");
+    const result = dashboard.page.getByRole("region", { name: "Result" });
+    await result.getByText("succeeded").waitFor();
+    const { body } = await account.api.post("/get_lit_action_ipfs_id", CODE);
+    const cid = String(body);
+    expect(await result.getByRole("region", { name: "Logs" }).innerText()).to.equal("counted\n");
+    expect((await result.innerText()).replaceAll(/\s+/g, " "))
+      .to.match(/Time [\d.]+ m?s Price \$0\.01 CID of the code/)
+      .and.include(`${cid.slice(0, 6)}…${cid.slice(-6)}`);
+    dashboard.expectCalm();
+  });
+
+  it("Credit: prices, spending by key, and a history of more than one page", async () => {
+    await open();
+    await dashboard.go("Credit");
+    const prices = dashboard.page.getByRole("region", { name: "Balance and prices" });
+    await prices.getByText("for each second begun").waitFor();
+    expect((await prices.innerText()).replaceAll(/\s+/g, " ")).to.match(
+      /A run \$0\.01 for each second begun A change \$0\.01/,
+    );
+    const spending = dashboard.page.getByRole("region", { name: "Spending by key" });
+    await spending.getByRole("row", { name: /Counter.*\$0\.53.*none/ }).waitFor();
+    expect(await dashboard.row(/Signup credit/).count(), "on the first page").to.equal(0);
+    await dashboard.press("Older");
+    await dashboard.row(/Signup credit.*\$20\.00/).waitFor();
+    expect(await dashboard.button("Older").count()).to.equal(0);
+    await dashboard.press("Newer");
+    await dashboard.button("Older").waitFor();
+    dashboard.expectCalm();
+  });
+
+  it("Actions: one that is removed is gone", async () => {
+    await open((await furnishedAccount(stack().baseUrl, "Treasury")).key);
+    await dashboard.go("Actions");
+    await dashboard.row(/Hello/).getByRole("button", { name: "Remove", exact: true }).click();
+    await dashboard
+      .dialog()
+      .getByRole("button", { name: /^Remove/ })
+      .click();
+    await dashboard.says("No actions yet");
+    dashboard.expectCalm();
+  });
+
+  it("the entrance: every wallet that announces itself, to choose from", async () => {
+    const wallets = [
+      await BrowserWallet.funded(provider(), { name: "Fox" }),
+      await BrowserWallet.funded(provider(), { name: "Rabbit" }),
+    ];
+    dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, async (page) => {
+      for (const wallet of wallets) await wallet.install(page);
+    });
+    await dashboard.press("Connect wallet");
+    for (const { name } of wallets) await dashboard.dialog().getByRole("button", { name, exact: true }).waitFor();
+    await dashboard.confirm("Rabbit");
+    await dashboard.says("This wallet owns no account here yet.");
+    expect(wallets.map(({ asked }) => asked.length > 0)).to.deep.equal([false, true]);
+    dashboard.expectCalm();
+  });
+
+  describe("of an account without credit", () => {
+    let poor: Stack;
+    before(async () => {
+      poor = await startStack({ env: { SIGNUP_CREDIT_CENTS: "0" } });
+    });
+    after(() => poor?.stop());
+
+    it("say so first, and lead to where it is added", async () => {
+      const { key } = await newApiAccount(poor.baseUrl);
+      dashboard = await Dashboard.open(browser(), poor.baseUrl);
+      await dashboard.signIn(key);
+      const needs = dashboard.page.getByRole("region", { name: "Needs attention" });
+      await needs.getByText("There is no credit left: runs and changes are refused.").waitFor();
+      await needs.getByRole("link", { name: "Add credit" }).click();
+      await dashboard.button("Add funds").waitFor();
+      dashboard.expectCalm();
+    });
+  });
+});
