@@ -4,13 +4,13 @@
  */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Wallet } from "ethers";
 import { DEVELOPMENT_DEPLOYER_KEY, startChain, type DevelopmentChain } from "../../scripts/dev/chain";
 import { freePort } from "../../scripts/dev/ports";
-import { bash, commandsOf } from "../support/bash";
+import { bash, commandsOf, npmIn } from "../support/bash";
 import { useStack } from "../support/stack";
 
 const ROOT = join(__dirname, "..", "..");
@@ -58,7 +58,7 @@ describe("the commands that pages for operators and auditors show", function () 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "operator-pages-"));
     base = await startChain({ port: await freePort(), chainId: 8453n });
-    putNpm(folder);
+    npmIn(folder);
     writeFileSync(join(folder, "rendered.yaml"), rendered());
   });
   after(async () => {
@@ -148,19 +148,4 @@ function rendered(): string {
     text.replace(/\$\{(\w+)(?::[-?]([^${}]*))?\}/g, (_, name: string, otherwise?: string) => value(name, otherwise));
   // A default may name another variable.
   return once(once(readFileSync(join(ROOT, "compose.yaml"), "utf8")));
-}
-
-/** An `npm` for the shell that starts the built program of a script: building anew would pull dist/ from under services. */
-function putNpm(folder: string): void {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
-    scripts: Record<string, string>;
-  };
-  const cases = Object.entries(scripts).flatMap(([name, script]) => {
-    const [, program] = /^sh scripts\/run\.sh node (dist\/scripts\/\w+\.js)$/.exec(script) ?? [];
-    return program === undefined ? [] : [`${name}) exec "${process.execPath}" "${join(ROOT, program)}" "$@";;`];
-  });
-  mkdirSync(join(folder, "bin"));
-  const file = join(folder, "bin", "npm");
-  writeFileSync(file, `#!/bin/sh\nscript=$2; shift 3\ncase $script in\n${cases.join("\n")}\nesac\nexit 127\n`);
-  chmodSync(file, 0o755);
 }

@@ -3,7 +3,7 @@
  * `keywright`.
  */
 import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = join(__dirname, "..", "..");
@@ -43,6 +43,23 @@ export function programFolder(folder: string): string {
     `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, "dist", "client", "cli", "main.js")}" "$@"\n`,
   );
   chmodSync(program, 0o755);
+  return bin;
+}
+
+/** A folder for PATH with an `npm` that starts the built program of a script: building anew would pull dist/ from under services. */
+export function npmIn(folder: string): string {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
+  const cases = Object.entries(scripts).flatMap(([name, script]) => {
+    const [, program] = /^sh scripts\/run\.sh node (dist\/scripts\/\w+\.js)$/.exec(script) ?? [];
+    return program === undefined ? [] : [`${name}) exec "${process.execPath}" "${join(ROOT, program)}" "$@";;`];
+  });
+  const bin = join(folder, "bin");
+  mkdirSync(bin, { recursive: true });
+  const file = join(bin, "npm");
+  writeFileSync(file, `#!/bin/sh\nscript=$2; shift 3\ncase $script in\n${cases.join("\n")}\nesac\nexit 127\n`);
+  chmodSync(file, 0o755);
   return bin;
 }
 

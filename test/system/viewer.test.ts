@@ -3,22 +3,17 @@
  * elsewhere.
  */
 import { expect } from "chai";
-import type { Browser } from "playwright-core";
-import { launchBrowser } from "../support/browser";
+import { useBrowser } from "../support/browser";
 import { members, send } from "../support/http";
 import { useStack } from "../support/stack";
 
 describe("the viewer", function () {
   this.timeout(90_000);
   const stack = useStack();
-  let browser: Browser;
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
+  const browser = useBrowser();
 
   it("shows every operation and asks nobody else", async () => {
-    const page = await browser.newPage();
+    const page = await browser().newPage();
     const [problems, elsewhere]: [string[], string[]] = [[], []];
     page.on("pageerror", (error) => problems.push(String(error)));
     page.on("console", (message) => void (message.type() === "error" && problems.push(message.text())));
