@@ -26,7 +26,7 @@ const plain = {
   executor: ["mocha", [...mocha, "test/executor/**/*.test.ts"]],
   contracts: ["hardhat", ["test"]],
 };
-const MUTANTS = "150"; // an hour; all of them are `npm run mutation`
+const MUTANTS = "150"; // about half an hour; `npm run mutation` takes all of them, for hours
 const mutation = ["node", ["-r", "ts-node/register/transpile-only", "scripts/mutation.ts", "--sample", MUTANTS]];
 const system = {
   machines: ["mocha", [...mocha, `test/system/!(${BESIDE_BROWSER}).test.ts`]],

@@ -28,6 +28,8 @@ export interface Mutant extends Edit {
   /** `Contract.function` it is in. */
   readonly place: string;
   readonly original: string;
+  /** Which of those that read alike in one place: 1 for the first. */
+  readonly nth: number;
 }
 
 const COMPARED: Record<string, string[]> = {
@@ -60,7 +62,7 @@ export function mutantsOf(
   enums: ReadonlyMap<string, readonly string[]>,
   firstId: number,
 ): Mutant[] {
-  const found: Omit<Mutant, "id">[] = [];
+  const found: Omit<Mutant, "id" | "nth">[] = [];
   const text = (node: Node): string => source.subarray(...rangeOf(node)).toString();
   const forwards = source.includes("ERC2771Context");
   walk(tree, [], (node, above) => {
@@ -72,7 +74,13 @@ export function mutantsOf(
       if (edit.text !== original) found.push({ ...edit, file, place, line, original });
     }
   });
-  return found.map((mutant, i) => ({ ...mutant, id: firstId + i }));
+  const seen = new Map<string, number>();
+  return found.map((mutant, i) => {
+    const looks = JSON.stringify([mutant.place, mutant.original, mutant.text]);
+    const nth = (seen.get(looks) ?? 0) + 1;
+    seen.set(looks, nth);
+    return { ...mutant, id: firstId + i, nth };
+  });
 }
 
 interface Scene {

@@ -73,4 +73,8 @@ export const BY_HAND = [
 export const EXPLAINED: Readonly<Record<string, string>> = {
   "contracts/AccountDecisions.sol AccountDecisions._judge: byName & withPkp == 0 → true":
     "Costs gas only: where a group lists both by name, reading the wildcards too gives the same verdict.",
+  "contracts/GroupMembers.sol GroupMembers._dropActionsBut: continue; → (nothing)":
+    "Costs gas only: a page that is not marked is empty, and nothing is dropped from it.",
+  "contracts/libraries/Rows.sol Rows._page: LAST_PAGE → (LAST_PAGE + 1)":
+    "Changes nothing: word LAST_PAGE has the page LAST_PAGE on either branch.",
 };

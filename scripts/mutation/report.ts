@@ -62,8 +62,8 @@ export function write(page: string): void {
 }
 
 /** Stays the same while lines move. */
-export const keyOf = ({ file, place, original, text }: Mutant): string =>
-  `${file} ${place}: ${short(original)} → ${short(text)}`;
+const keyOf = ({ file, place, original, text, nth }: Mutant): string =>
+  `${file} ${place}: ${short(original)} → ${short(text)}${nth === 1 ? "" : ` (${nth})`}`;
 const short = (text: string): string => text.replace(/\s+/g, " ").trim() || "(nothing)";
 export const shown = ({ file, line, place, operator, original, text }: Mutant): string =>
   `${file.replace("contracts/", "")}:${line} ${place}, ${operator}: \`${short(original)}\` → \`${short(text)}\``;

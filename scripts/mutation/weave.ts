@@ -87,7 +87,7 @@ export function findMutants(
       operator: "by hand",
     };
     const line = source.subarray(0, start).toString().split("\n").length;
-    found.push({ ...edit, id: found.length + 1, file, line, place: `by hand.${near}`, original: from });
+    found.push({ ...edit, id: found.length + 1, file, line, place: `by hand.${near}`, original: from, nth: 1 });
   }
   return found;
 }
