@@ -46,11 +46,11 @@ async function main(): Promise<void> {
 async function tried(wanted: readonly Mutant[], until: number): Promise<Verdict[]> {
   const tests = loadTests();
   const verdicts: Verdict[] = [];
-  for (let from = 0; from < wanted.length; from += CHUNK) {
+  for (let from = 0; from < wanted.length && Date.now() < until; from += CHUNK) {
     const chunk = wanted.slice(from, from + CHUNK);
     const runner = await Runner.start(compileWoven(chunk), tests);
     for (const mutant of chunk) {
-      if (Date.now() > until) return verdicts;
+      if (Date.now() > until) break;
       const killer = await runner.killerOf(mutant);
       verdicts.push({ mutant, killer });
       process.stdout.write(`${verdicts.length}/${wanted.length} ${shown(mutant)}: ${killer ?? "LIVES"}\n`);

@@ -113,7 +113,8 @@ export function compileAlone(mutant: Mutant | undefined): string {
   const sourceOf = (path: string): string => {
     const source = Buffer.from(read(path));
     if (path !== mutant?.file) return source.toString();
-    const text = mutant.kind === "statement" ? `{ ${mutant.text} }` : mutant.text; // what an if leads to stays one statement
+    // In braces, so that the branch of an `if` stays one statement.
+    const text = mutant.kind === "statement" ? `{ ${mutant.text} }` : mutant.text;
     return `${source.subarray(0, mutant.start).toString()}${text}${source.subarray(mutant.end).toString()}`;
   };
   const settings = { ...SETTINGS, metadata: { bytecodeHash: "none" } };
