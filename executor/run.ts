@@ -230,7 +230,7 @@ function answerOf(
     logs,
     ...failed,
     usage: { durationMs, limitMs },
-    faultIsOurs: fault === "ours",
+    serviceFault: fault === "ours",
     cid,
     pkpsUsed: [...used],
   };

@@ -120,7 +120,7 @@ const runAnswer = z.strictObject({
     .optional(),
   usage: z.strictObject({ durationMs: z.number().nonnegative(), limitMs: z.number().positive() }),
   /** The failure was the service's own, so nothing is charged. */
-  faultIsOurs: z.boolean(),
+  serviceFault: z.boolean(),
   cid: z.string(),
   /** PKPs that the run's ops were allowed to use, each once, in the order of first use. */
   pkpsUsed: z.array(address),

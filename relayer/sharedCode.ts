@@ -55,7 +55,7 @@ export class CodeSharingExecutor implements Executor {
         return this.#runNotKept(cid, (changes) => runAgain(limitMs, changes));
       });
       // Such runs may be free: they would fill the store for nothing.
-      if (outcome.faultIsOurs || outcome.error?.code === "invalid_code") return outcome;
+      if (outcome.serviceFault || outcome.error?.code === "invalid_code") return outcome;
       const { accountId } = await first.permission;
       await soon(this.#note(accountId, outcome.cid as Cid, question.code));
       return outcome;

@@ -54,7 +54,7 @@ const PRICE_WITHIN_MS = 1_000;
  * Starts the chain module. Neither chain nor executor need be up: work that depends on them continues once they are.
  */
 export async function openChain(options: ChainOptions): Promise<Chain> {
-  const chain = new ChainRoom(options, { ...CHAIN_TUNING, ...networkTuning(options.chainId), ...options.tuning });
+  const chain = new ChainModule(options, { ...CHAIN_TUNING, ...networkTuning(options.chainId), ...options.tuning });
   await chain.start();
   return chain;
 }
@@ -68,7 +68,7 @@ const rpcClientOf = ({ rpcUrls, chainId, onExchange }: ChainOptions, tuning: Cha
     onExchange,
   });
 
-class ChainRoom extends Reads implements Chain {
+class ChainModule extends Reads implements Chain {
   readonly network: NetworkFacts;
   readonly #rpc: RpcClient;
   readonly #head: Head;

@@ -5,10 +5,10 @@
 import { sql } from "kysely";
 import type { AccountId, KeyId } from "../../protocol/ids";
 import type { Db, Trx } from "../store/database";
-import type { EntryKind, HouseBook } from "../store/tables/credits";
+import type { EntryKind, ContraAccount } from "../store/tables/credits";
 import type { History, Page } from "./types";
 
-const CONTRA: Readonly<Record<EntryKind, HouseBook>> = {
+const CONTRA: Readonly<Record<EntryKind, ContraAccount>> = {
   signup_credit: "promotions",
   top_up: "payments",
   refund: "payments",
@@ -29,7 +29,7 @@ export interface Posting {
   readonly postingKey: string;
 }
 
-export const contraOf = (kind: EntryKind): HouseBook => CONTRA[kind];
+export const contraOf = (kind: EntryKind): ContraAccount => CONTRA[kind];
 
 /**
  * Posts and updates the balance, unless this posting key was used before. Returns whether it posted. The account's row

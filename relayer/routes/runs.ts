@@ -176,9 +176,9 @@ async function settle(
   ran: ExecutorAnswer<"run">,
   record: RunRecord,
 ): Promise<number> {
-  const { faultIsOurs, error, usage } = ran;
+  const { serviceFault, error, usage } = ran;
   const neverBegan = error?.code === "invalid_code" && usage.durationMs <= FREE_TO_PARSE_MS;
-  if (!faultIsOurs && !neverBegan) return credits.settleRun(reservationId, usage.durationMs, record);
+  if (!serviceFault && !neverBegan) return credits.settleRun(reservationId, usage.durationMs, record);
   await credits.releaseRun(reservationId, record);
   return 0;
 }

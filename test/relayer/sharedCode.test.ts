@@ -56,7 +56,7 @@ class ExecutorDouble implements Executor {
     this.kept.set(name, found);
     const usage = { durationMs: 1, limitMs };
     const error = found === BROKEN ? { error: { code: "invalid_code" as const, message: "no" } } : {};
-    return { response: "1", logs: "", ...error, usage, faultIsOurs: false, cid: name, pkpsUsed: [] };
+    return { response: "1", logs: "", ...error, usage, serviceFault: false, cid: name, pkpsUsed: [] };
   }
 }
 

@@ -85,7 +85,7 @@ class CountingExecutor implements Executor {
         response: question.params,
         logs: "",
         usage: { durationMs: 5, limitMs },
-        faultIsOurs: false,
+        serviceFault: false,
         cid: await cidOf(question),
         pkpsUsed: [],
       };

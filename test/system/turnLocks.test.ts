@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
-import type { BatchBeginning } from "../../relayer/chain/submissions/beginnings";
+import type { NewBatch } from "../../relayer/chain/submissions/newRows";
 import { SubmissionRecords } from "../../relayer/chain/submissions/records";
 import { newSubmissionId, type Outcome, type Unit } from "../../relayer/chain/submissions/rows";
 import { openStore, type Store } from "../../relayer/store";
@@ -47,7 +47,7 @@ describe("turns of accounts", function () {
       onOutcome: async () => undefined,
       onAbandon: async () => undefined,
     });
-  const batchOf = (payer: number, ids: readonly AccountId[], turn: number): BatchBeginning => ({
+  const batchOf = (payer: number, ids: readonly AccountId[], turn: number): NewBatch => ({
     payer,
     gasLimit: 1n,
     writes: ids.map((accountId) => ({

@@ -16,7 +16,7 @@ import { bytesOf, contentOf, goTogether, isMadeInTurn, mayShare, signerOf, turnK
 import { limitOfForwards } from "./forwardGas";
 import { simulateForward } from "./forwardSimulation";
 import type { OutcomeFeed } from "./outcomeFeed";
-import type { Beginning } from "./beginnings";
+import type { NewSubmission } from "./newRows";
 import { RepeatedKey, type SubmissionRecords } from "./records";
 import type { SubmissionRow, Unit } from "./rows";
 import type { Simulation } from "./simulation";
@@ -67,7 +67,7 @@ interface Tried extends Made {
   readonly gas: bigint;
 }
 interface Authorized extends Tried {
-  readonly call: Pick<Beginning, "calldata" | "tag">;
+  readonly call: Pick<NewSubmission, "calldata" | "tag">;
 }
 
 const MOST_TOGETHER = 32;
@@ -371,7 +371,7 @@ export class Batcher {
   ): Promise<Unit | undefined> {
     const { records, monitor } = this.options;
     const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.act?.begins()]));
-    const writes = authorized.map(beginningOf);
+    const writes = authorized.map(newSubmissionOf);
     const [single] = writes;
     const unit =
       writes.length === 1 && single !== undefined
@@ -459,12 +459,12 @@ function writeToAuthorize({
   return { credential: request.credential, write: content.write, ...defined({ convert: request.convert }) };
 }
 
-function beginningOf({
+function newSubmissionOf({
   waiting: { request, id },
   turn,
   signersTurn,
   call,
-}: Authorized): Omit<Beginning, "payer" | "gasLimit"> {
+}: Authorized): Omit<NewSubmission, "payer" | "gasLimit"> {
   const { accountId, kind, idempotencyKey, reserve, requestId } = request;
   const address = signerOf(request);
   const signer =

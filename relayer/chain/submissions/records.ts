@@ -7,8 +7,8 @@ import type { AccountId } from "../../../protocol/ids";
 import type { Db, Trx } from "../../store/database";
 import { leaseExpired } from "../../store/instance";
 import type { SubmissionFailure, SubmissionHooks, SubmissionId, SubmissionOutcome } from "../types";
-import { takeBatchNonce, takeNonce, type BatchBeginning, type Beginning } from "./beginnings";
-import { writeOutcomes } from "./endings";
+import { takeBatchNonce, takeNonce, type NewBatch, type NewSubmission } from "./newRows";
+import { writeOutcomes } from "./outcomeRows";
 import { cancelSubmission } from "./operations";
 import { BATCH, newSubmissionId, type AttemptRow, type Outcome, type SubmissionRow, type Unit } from "./rows";
 import { separateMembers, type Alone } from "./separatedRows";
@@ -37,12 +37,12 @@ export class SubmissionRecords {
    * Takes the lane's next nonce and stores the submission, in one transaction. Undefined when another write of the
    * account came first or the lane is draining: simulate again. Throws RepeatedKey.
    */
-  async begin(beginning: Beginning): Promise<SubmissionRow | undefined> {
+  async begin(submission: NewSubmission): Promise<SubmissionRow | undefined> {
     try {
-      if (!beginning.billed) return await takeNonce(this.db, this.instanceId, beginning);
+      if (!submission.billed) return await takeNonce(this.db, this.instanceId, submission);
       return await this.db.transaction().execute(async (trx) => {
-        const row = await takeNonce(trx, this.instanceId, beginning);
-        if (row !== undefined) await this.hooks.onBegin([beginning.id], trx);
+        const row = await takeNonce(trx, this.instanceId, submission);
+        if (row !== undefined) await this.hooks.onBegin([submission.id], trx);
         return row;
       });
     } catch (error) {
@@ -56,11 +56,11 @@ export class SubmissionRecords {
    * the result missed their turn, or their idempotency key was used. Undefined when none is left, or the lane is
    * draining.
    */
-  async beginBatch(beginning: BatchBeginning): Promise<Unit | undefined> {
-    const billed = new Set(beginning.writes.filter((write) => write.billed).map(({ id }) => id));
-    if (billed.size === 0) return takeBatchNonce(this.db, this.instanceId, beginning);
+  async beginBatch(batch: NewBatch): Promise<Unit | undefined> {
+    const billed = new Set(batch.writes.filter((write) => write.billed).map(({ id }) => id));
+    if (billed.size === 0) return takeBatchNonce(this.db, this.instanceId, batch);
     return this.db.transaction().execute(async (trx) => {
-      const unit = await takeBatchNonce(trx, this.instanceId, beginning);
+      const unit = await takeBatchNonce(trx, this.instanceId, batch);
       const bound = unit?.members.map(({ id }) => id as SubmissionId).filter((id) => billed.has(id)) ?? [];
       if (bound.length > 0) await this.hooks.onBegin(bound, trx);
       return unit;

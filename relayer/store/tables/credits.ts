@@ -30,7 +30,7 @@ export interface KeySpendingTable {
 export type EntryKind = "signup_credit" | "top_up" | "refund" | "dispute" | "reversal" | "correction" | "write" | "run";
 
 /** The service's side of every entry. */
-export type HouseBook = "promotions" | "payments" | "revenue" | "corrections";
+export type ContraAccount = "promotions" | "payments" | "revenue" | "corrections";
 
 /**
  * The ledger, append-only (a trigger refuses UPDATE, DELETE and TRUNCATE). One row is both legs of a posting:
@@ -39,7 +39,7 @@ export type HouseBook = "promotions" | "payments" | "revenue" | "corrections";
 export interface LedgerEntriesTable {
   id: Generated<Int8>;
   account_id: string;
-  contra: HouseBook;
+  contra: ContraAccount;
   /** Never zero; positive = credit to the account. */
   amount_cents: Int8;
   kind: EntryKind;

@@ -9,7 +9,7 @@ import type { SubmissionId } from "../types";
 import { BATCH, newSubmissionId, type SubmissionRow, type Unit } from "./rows";
 import { IS_OPEN } from "./states";
 
-export interface Beginning {
+export interface NewSubmission {
   readonly id: SubmissionId;
   readonly accountId: AccountId;
   readonly kind: string;
@@ -28,17 +28,17 @@ export interface Beginning {
 }
 
 /** Writes, or forward requests, that share a transaction. */
-export interface BatchBeginning {
+export interface NewBatch {
   readonly payer: number;
   readonly gasLimit: bigint;
-  readonly writes: readonly Omit<Beginning, "payer" | "gasLimit">[];
+  readonly writes: readonly Omit<NewSubmission, "payer" | "gasLimit">[];
 }
 
 /** Undefined when no write is left, or the lane is draining. */
 export async function takeBatchNonce(
   trx: Db | Trx,
   instanceId: string,
-  { payer, gasLimit, writes }: BatchBeginning,
+  { payer, gasLimit, writes }: NewBatch,
 ): Promise<Unit | undefined> {
   const id = newSubmissionId();
   const wanted = writes.map(({ idempotencyKey = null, requestId = null, signer, ...write }, place) => ({
@@ -89,7 +89,7 @@ export async function takeBatchNonce(
 export async function takeNonce(
   trx: Db | Trx,
   instanceId: string,
-  beginning: Beginning,
+  submission: NewSubmission,
 ): Promise<SubmissionRow | undefined> {
   const {
     id,
@@ -104,7 +104,7 @@ export async function takeNonce(
     billed,
     requestId = null,
     signer,
-  } = beginning;
+  } = submission;
   const keys = [
     { key: accountId, turn },
     ...(signer === undefined ? [] : [{ key: signer.address, turn: signer.turn }]),
