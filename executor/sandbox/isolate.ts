@@ -34,7 +34,8 @@ export interface GuestRun {
 }
 
 /** An action that uses what most actions use. */
-const WARM_UP = `async () => void (console.log(""), Actions.signMessage({ pkpId: "", message: "" }))`;
+const WARM_UP = `async () => (console.log(""), await Actions.signMessage({ pkpId: "", message: "" }))`;
+const WARM_UP_MS = 5_000;
 const MAX_TEXT = 8_192;
 const MAX_RANDOM_BYTES = 65_536;
 /** Code up to this many characters compiles faster than a switch to another thread takes. */
@@ -129,14 +130,12 @@ export class Guest {
     // Second time limit: also stops what `timeout` does not cover, such as code after an await.
     this.#startTimer(job.wallMs, () => this.#finish(timedOut()));
     try {
-      // On this thread, which is faster than a switch to another and back. If the engine's own time limit fails, the
-      // keyholder's ends this process.
-      this.#deliverReference.applySync(undefined, ["begin", 0, JSON.stringify(job.setting)], { timeout: this.#left() });
+      this.#deliver("begin", 0, JSON.stringify(job.setting));
+      if (this.#hasEnded) return;
       const { main, topLevel } = job.analysis.isModule
         ? await this.#evaluateModule(job)
         : await this.#evaluateScript(job);
-      const ends = [main?.derefInto({ release: true }), topLevel?.derefInto({ release: true })];
-      this.#deliverReference.applySync(undefined, ["finish", 0, ...ends], { timeout: this.#left() });
+      this.#deliver("finish", 0, main?.derefInto({ release: true }), topLevel?.derefInto({ release: true }));
     } catch (error) {
       this.#finish(this.#failureOf(error));
     }
@@ -144,21 +143,18 @@ export class Guest {
 
   /** The keyholder's answer to an op: JSON text, and the bytes of a fetched body, if any. */
   answer(call: number, ok: boolean, text: string, body: Buffer | undefined): void {
-    void this.#deliver(
-      "answer",
-      call,
-      ok,
-      text,
-      body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true }),
-    ).catch((error: unknown) => this.#finish(this.#failureOf(error)));
+    const bytes = body && new ivm.ExternalCopy(copyOf(body)).copyInto({ release: true, transferIn: true });
+    this.#deliver("answer", call, ok, text, bytes);
   }
 
   /** Calls what every run calls, so that later isolates find it compiled; this one serves no run afterwards. */
   warmUp(): void {
     const setting: Setting = { params: {}, imports: [], paramsAsGlobals: [], responseBytes: 64, logsBytes: 64 };
     const main = this.#isolate.compileScriptSync(WARM_UP, ORIGIN).runSync(this.#context, { reference: true });
-    this.#deliverReference.applySync(undefined, ["begin", 0, JSON.stringify(setting)]);
-    this.#deliverReference.applySync(undefined, ["finish", 0, (main as ivm.Reference).derefInto({ release: true })]);
+    this.#deadline = Date.now() + WARM_UP_MS;
+    this.#deliver("begin", 0, JSON.stringify(setting));
+    this.#deliver("finish", 0, (main as ivm.Reference).derefInto({ release: true }));
+    this.#deliver("answer", 1, true, `""`, undefined);
     ownScripts.prelude.cache(this.#isolate);
     this.dispose();
   }
@@ -212,9 +208,17 @@ export class Guest {
     return module;
   }
 
-  async #deliver(...args: unknown[]): Promise<void> {
+  /**
+   * On this thread, which is faster than a switch to another and back. If the engine's own time limit fails, the
+   * keyholder's ends this process.
+   */
+  #deliver(...args: unknown[]): void {
     if (this.#hasEnded) return;
-    await this.#deliverReference.apply(undefined, args, { timeout: this.#left() });
+    try {
+      this.#deliverReference.applySync(undefined, args, { timeout: this.#left() });
+    } catch (error) {
+      this.#finish(this.#failureOf(error));
+    }
   }
 
   #left(): number {
@@ -232,9 +236,7 @@ export class Guest {
 
   #onTimer(id: unknown, delayMs: unknown): void {
     if (this.#hasEnded || typeof id !== "number" || typeof delayMs !== "number") return;
-    this.#startTimer(delayMs, () => {
-      void this.#deliver("timer", id).catch((error: unknown) => this.#finish(this.#failureOf(error)));
-    });
+    this.#startTimer(delayMs, () => this.#deliver("timer", id));
   }
 
   #startTimer(delayMs: number, callback: () => void): void {
