@@ -35,6 +35,16 @@ describe("a stranger who shouts", function () {
   });
   /** Questions to the contract; heads are asked for all the time. */
   const questions = (): number => bed.proxy.count("eth_call");
+  /** The least of three counts: what the relayer asks by itself meanwhile is not in all of them. */
+  async function questionsOf(work: () => Promise<void>): Promise<number> {
+    const counts: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const before = questions();
+      await work();
+      counts.push(questions() - before);
+    }
+    return Math.min(...counts);
+  }
   /** The relayer believes one proxy in front of it. */
   const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
   const asStranger = (path: string, address: string): Promise<HttpAnswer> =>
@@ -50,9 +60,10 @@ describe("a stranger who shouts", function () {
       expect(questions() - before, `key ${index}`).to.be.at.most(index < 5 ? 3 : 0);
     }
     expect(codes).to.deep.equal([...Array<string>(5).fill("unknown_key"), ...Array<string>(3).fill("rate_limited")]);
-    const before = questions();
-    expect(codeOf(await asStranger("/account_exists", "203.0.113.1"))).to.equal("rate_limited");
-    expect(questions()).to.equal(before);
+    const asked = await questionsOf(async () => {
+      expect(codeOf(await asStranger("/account_exists", "203.0.113.1"))).to.equal("rate_limited");
+    });
+    expect(asked).to.equal(0);
     expect((await known.get("/list_groups", from("203.0.113.1"))).status, "who is known is served on").to.equal(200);
   });
 
@@ -66,17 +77,20 @@ describe("a stranger who shouts", function () {
     const made = await owner.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "leaked" });
     const leaked = new Api(relayer.baseUrl, String(made["usage_api_key"]));
     expect((await leaked.get("/list_groups", from("203.0.113.77"))).status).to.equal(200);
-    // Revoked where this relayer does not see it.
-    const payer = bed.contract.connect(bed.executor.wallet(2).connect(bed.provider));
+    // Revoked where this relayer does not see it, by a payer whose nonces it does not use.
+    const outside = bed.payers + 1;
+    await bed.registerPayers(outside, outside);
+    const payer = bed.contract.connect(bed.executor.wallet(outside).connect(bed.provider));
     await (await payer.removeUsageApiKey(id, String(made["api_key_hash"]))).wait();
     const guesses = Array.from({ length: 10 }, () => leaked.get("/list_groups", from("203.0.113.77")));
     const codes = (await Promise.all(guesses)).map(codeOf);
     expect(new Set(codes)).to.include("unknown_key");
     expect([...new Set(codes)].filter((code) => code !== "unknown_key" && code !== "rate_limited")).to.deep.equal([]);
-    const before = questions();
-    expect(codeOf(await asStranger("/list_groups", "203.0.113.77"))).to.equal("rate_limited");
-    expect(codeOf(await leaked.get("/list_groups", from("203.0.113.77")))).to.equal("rate_limited");
-    expect(questions()).to.equal(before);
+    const asked = await questionsOf(async () => {
+      expect(codeOf(await asStranger("/list_groups", "203.0.113.77"))).to.equal("rate_limited");
+      expect(codeOf(await leaked.get("/list_groups", from("203.0.113.77")))).to.equal("rate_limited");
+    });
+    expect(asked).to.equal(0);
     expect((await owner.get("/list_groups", from("203.0.113.77"))).status).to.equal(200);
   });
 

@@ -40,7 +40,7 @@ interface ImageConfig {
 }
 
 export interface ContainerOptions {
-  readonly name: "relayer" | "executor";
+  readonly name: keyof typeof COMPOSE;
   /** An OCI layout. */
   readonly layout: string;
   /** A folder for bundles. */

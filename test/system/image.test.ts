@@ -17,6 +17,7 @@ import {
   statSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
+import { request } from "node:https";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { startChain, type DevelopmentChain } from "../../scripts/dev/chain";
@@ -29,6 +30,7 @@ import { generateEvidences } from "../../scripts/dev/tee/evidences";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../scripts/dev/tee/guestAgent";
 import { PACKAGE_NAMES } from "../../scripts/image/debian";
 import { lockfileOf, productionPackages } from "../../scripts/image/source";
+import { startAcmeDouble, type AcmeDouble } from "../support/acmeDouble";
 import { patchedCopy, startContainer } from "../support/containers";
 import { expectFirstRun } from "../support/firstRun";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
@@ -37,6 +39,8 @@ const run = promisify(execFile);
 const ROOT = join(__dirname, "..", "..");
 const NAMES = ["relayer", "executor", "ingress"] as const;
 const PAYERS = 2;
+/** Of the ingress's image. */
+const INGRESS_USER = 61_002;
 
 /** Nobody's: builds must not depend on who builds. */
 const OTHER_USER = 65_534;
@@ -173,6 +177,9 @@ describe("the images", function () {
     const containers: ManagedProcess[] = [];
     const logs: string[] = [];
     let baseUrl: string;
+    let acme: AcmeDouble;
+    let died: Promise<never>;
+    const ports = { http: 0, https: 0 };
 
     before(async function () {
       if (process.getuid?.() !== 0) this.skip();
@@ -259,10 +266,30 @@ describe("the images", function () {
         timeoutMs: 60_000,
         died: relayer.died,
       });
+
+      [ports.http, ports.https] = [await freePort(), await freePort()];
+      acme = await startAcmeDouble(() => ports.http);
+      const state = place("tls");
+      for (const path of [state, volumes["/evidences"]]) chownSync(path, INGRESS_USER, INGRESS_USER);
+      const ingress = await startContainer({
+        ...common,
+        name: "ingress",
+        layout: join(layouts, "ingress"),
+        volumes: { ...volumes, "/var/lib/ingress": state },
+        environment: {
+          ACME_DIRECTORY_URL: acme.directoryUrl,
+          UPSTREAM_URL: baseUrl,
+          HTTP_PORT: String(ports.http),
+          HTTPS_PORT: String(ports.https),
+        },
+      });
+      containers.unshift(ingress);
+      died = ingress.died;
     });
 
     after(async () => {
       for (const container of containers) await container.stop();
+      await acme?.stop();
       await agent?.stop();
       await postgres?.stop();
       await chain?.process.stop();
@@ -287,6 +314,25 @@ describe("the images", function () {
       await expectFirstRun(baseUrl);
     });
 
+    it("end TLS under a certificate that the ingress fetched, and leave evidence of it", async () => {
+      const health = () =>
+        new Promise<number | undefined>((resolve, reject) => {
+          const options = { host: "127.0.0.1", servername: "localhost", port: ports.https, path: "/health" };
+          request({ ...options, ca: acme.rootPem, agent: false }, (answer) => {
+            answer.resume();
+            resolve(answer.statusCode);
+          })
+            .on("error", reject)
+            .end();
+        });
+      await waitUntil("the ingress", async () => (await health()) === 200, { timeoutMs: 60_000, died });
+      const files = ["acme-account.json", "cert-localhost.pem", "quote.json", "sha256sum.txt"];
+      expect(readdirSync(join(folder, "evidences"))).to.include.members(files);
+      expect(readFileSync(join(folder, "evidences", "acme-account.json"), "utf8")).to.contain(
+        acme.directoryUrl.slice(0, 20),
+      );
+    });
+
     it("are what `npm run verify -- <url> --source .` builds anew, its packages installed anew, and finds measured", async () => {
       const { stdout } = await run(
         process.execPath,
@@ -301,10 +347,10 @@ describe("the images", function () {
     });
 
     it("end by themselves when they are asked to", async () => {
-      const [relayer] = containers;
-      await relayer?.stop();
-      expect(relayer?.child.signalCode).to.equal(null);
-      containers.shift();
+      for (const container of containers.splice(0)) {
+        await container.stop();
+        expect(container.child.signalCode).to.equal(null);
+      }
     });
   });
 });
