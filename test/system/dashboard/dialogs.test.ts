@@ -81,6 +81,7 @@ describe("the dashboard's dialogs", function () {
     await dashboard.press("Show");
     await looksRight("the list of collected changes");
     await dashboard.page.keyboard.press("Escape");
+    await dashboard.dialog().waitFor({ state: "hidden" });
     await dashboard.go("Account");
     await dashboard.press("Freeze account");
     await dashboard.confirm("Freeze account");
@@ -96,11 +97,14 @@ describe("the dashboard's dialogs", function () {
     await dashboard.fill("Name", "Own");
     await looksRight("Create account");
     await dashboard.confirm("Create account");
+    await dashboard.says("Test Wallet");
     await looksRight("the choice of a wallet");
     await dashboard.page.keyboard.press("Escape");
+    await dashboard.dialog().waitFor({ state: "hidden" });
     await dashboard.press("My account belongs to a Safe");
     await looksRight("signing in for a Safe");
     await dashboard.page.keyboard.press("Escape");
+    await dashboard.dialog().waitFor({ state: "hidden" });
     wallet.moveTo(1n);
     await dashboard.press("Connect wallet");
     await dashboard.says("Your wallet is on another network");
@@ -113,6 +117,7 @@ describe("the dashboard's dialogs", function () {
     await dashboard.press("Create account");
     await dashboard.fill("Name", "Ada");
     await dashboard.confirm("Create account");
+    await dashboard.says("Keep your API key");
     await looksRight("the new key");
     await dashboard.keepSecret();
     await dashboard.go("Account");
