@@ -16,6 +16,15 @@ export interface Authorization {
   readonly keyId: KeyId | AccountId;
   readonly cid: Cid;
   readonly decision: Decision;
+  readonly ahead?: DecidedAhead;
+}
+
+/** The decision about a PKP that the run has not asked for yet. */
+export interface DecidedAhead {
+  readonly pkpId: PkpId;
+  readonly decision: Decision;
+  /** When the contract was asked, in milliseconds of `performance.now()`. */
+  readonly askedAt: number;
 }
 
 /** An authorization together with the contract's state of the key. */
@@ -83,6 +92,8 @@ const DENIALS: Record<Exclude<DenialReason, "None">, Denial> = {
 interface RunQuestion {
   readonly cid: Cid;
   readonly pkpId: PkpId | undefined;
+  /** A PKP that the run is likely to use. */
+  readonly ahead: PkpId | undefined;
   /** The answer must be of this block or a later one. */
   readonly notBefore: number;
 }
@@ -94,28 +105,38 @@ interface RunQuestion {
  * `RunDenied` if the contract knows the key; `chain_unavailable`.
  */
 export async function authorizeRun(chain: Chain, caller: Caller, question: RunQuestion): Promise<Permitted> {
-  const { cid, pkpId, notBefore } = question;
-  const ask = (id: KeyId | AccountId): Promise<Admission> => chain.admit(id, actionHashOf(cid), pkpId, notBefore);
+  const { cid, ahead: pkpAhead } = question;
+  const askedAt = performance.now();
+  const ask = (id: KeyId | AccountId): Promise<Admission> => chain.admit(id, actionHashOf(cid), question);
   const [usual, other] = caller.ids;
   let keyId = usual;
-  let { decision, key } = await ask(keyId);
+  let { decision, key, ahead } = await ask(keyId);
   if (other !== undefined && decision.reason === "UnknownKey") {
     keyId = other;
-    ({ decision, key } = await ask(keyId));
+    ({ decision, key, ahead } = await ask(keyId));
   }
   if (!decision.allowed) {
     const denied = denial(decision, { action_ipfs_cid: cid });
     throw key === undefined ? denied : new RunDenied(denied, key);
   }
   if (key?.accountId !== decision.accountId) throw contradiction();
-  return { keyId, cid, decision, key };
+  if (pkpAhead === undefined || ahead === undefined) return { keyId, cid, decision, key };
+  return { keyId, cid, decision, key, ahead: { pkpId: pkpAhead, decision: ahead, askedAt } };
 }
 
-/** Whether the run may also use this PKP. Read once per PKP of a run, at its first use; valid until the run ends. */
+/**
+ * Whether the run may also use this PKP: read at its first use, unless a fresh answer came with the run's permission;
+ * valid until the run ends.
+ * @throws KeywrightError 403, `chain_unavailable`.
+ */
 export async function authorizePkp(chain: Chain, run: Authorization, pkpId: PkpId): Promise<Decision> {
-  const decision = await chain.explain(run.keyId, actionHashOf(run.cid), pkpId);
+  const decision = decidedAhead(run, pkpId) ?? (await chain.explain(run.keyId, actionHashOf(run.cid), pkpId));
   if (!decision.allowed || decision.accountId !== run.decision.accountId) throw denial(decision);
   return decision;
+}
+
+function decidedAhead({ ahead }: Authorization, pkpId: PkpId): Decision | undefined {
+  return ahead?.pkpId === pkpId && isFresh(ahead.askedAt) ? ahead.decision : undefined;
 }
 
 function denial(decision: Decision, facts: Record<string, unknown> = {}): KeywrightError {

@@ -10,12 +10,13 @@ import {
   type ExecutorRequest,
   type RunKey,
 } from "../protocol/executor";
+import { parseJson } from "../protocol/json";
 import type { RunLimits } from "../protocol/limits";
-import { authorizePkp, authorizeRun, isFresh, type Authorization, type Permitted } from "./authorize";
+import { authorizeRun, isFresh, type Authorization, type Permitted } from "./authorize";
 import type { Callers } from "./callers";
 import type { Code } from "./code/code";
 import { limitsOfRun } from "./limits";
-import { createOps, type AskedAhead, type OpsParts } from "./ops/ops";
+import { createOps, type OpsParts } from "./ops/ops";
 import { PoolClosed, QueueFull, type OpHandler, type RunJob, type RunOutcome, type SandboxPool } from "./sandbox/types";
 import type { CallContext } from "./server";
 
@@ -33,7 +34,6 @@ interface QueuedRun {
   readonly authorization: Authorization;
   /** When the contract was asked, in milliseconds of `performance.now()`. */
   readonly askedAt: number;
-  readonly ahead: AskedAhead | undefined;
   readonly authorize: () => Promise<Authorization>;
   readonly pkpId: PkpId | undefined;
   readonly limits: RunLimits;
@@ -89,17 +89,18 @@ export class Runner {
   async run(request: RunRequest, context: CallContext): Promise<ExecutorAnswer<"run">> {
     const { signal, log } = context;
     const startedAt = performance.now();
-    this.#requireParams(request.params);
+    const params = this.#parsedParams(request.params);
     const pkpId = pkpOf(request);
     const [caller, source] = await Promise.all([
       this.parts.callers.resolve(request.credential),
       this.parts.code.identify(request),
     ]);
-    const question = { cid: source.cid, pkpId, notBefore: request.notBefore ?? 0 };
+    const likely = likelyPkp(params);
+    const ahead = likely === pkpId ? undefined : likely;
+    const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
     const authorize = (): Promise<Permitted> => authorizeRun(this.parts.chain, caller, question);
     const authorization = await authorize();
     const authorizedAt = performance.now();
-    const ahead = this.#askAhead(request.params, authorization, pkpId);
     const limits = limitsOfRun(
       this.parts.limits,
       request.limitMs ?? (await confirmedMs(runKeyOf(authorization.key), context)),
@@ -111,7 +112,6 @@ export class Runner {
       code,
       authorization,
       askedAt: startedAt,
-      ahead,
       authorize,
       pkpId,
       limits,
@@ -136,7 +136,7 @@ export class Runner {
     const { keyId, cid, decision } = authorization;
     const permission = new StartPermission(authorization, run.askedAt, run.authorize);
     const opsOf = (granted: Authorization): OpHandler =>
-      createOps(this.parts, granted, pkpId, run.ahead, (used) => run.used.add(used));
+      createOps(this.parts, granted, pkpId, (used) => run.used.add(used));
     let ops: OpHandler | undefined;
     const job: RunJob = {
       account: decision.accountId,
@@ -163,27 +163,23 @@ export class Runner {
     }
   }
 
-  /**
-   * Most actions that use a PKP get its id as `pkpId`: its permission is read from the contract during payment, so that
-   * the action does not wait for it.
-   */
-  #askAhead(params: string, authorization: Authorization, pkpId: PkpId | undefined): AskedAhead | undefined {
-    const { pkpId: text } = JSON.parse(params) as { pkpId?: unknown };
-    const named = typeof text === "string" ? (parseAddress(text) as PkpId | undefined) : undefined;
-    if (named === undefined || named === pkpId) return undefined;
-    const decision = authorizePkp(this.parts.chain, authorization, named);
-    // A denial matters only if the PKP is used.
-    decision.catch(() => undefined);
-    return { pkpId: named, decision, askedAt: performance.now() };
-  }
-
-  #requireParams(params: string): void {
+  #parsedParams(params: string): object {
     const bytes = Buffer.byteLength(params, "utf8");
     const { paramsBytes } = this.parts.limits;
     if (bytes > paramsBytes)
       throw new KeywrightError("params_too_large", `js_params is ${bytes} bytes; at most ${paramsBytes} are accepted.`);
-    if (!isJsonObject(params)) throw new KeywrightError("invalid_value", "js_params must be a JSON object.");
+    const parsed = parseJson(params);
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed;
+    throw new KeywrightError("invalid_value", "js_params must be a JSON object.");
   }
+}
+
+/**
+ * Most actions that use a PKP get its id as `pkpId`: the contract is asked about it together with the run, so that the
+ * action does not wait. A denial matters only if the PKP is used.
+ */
+function likelyPkp(params: { pkpId?: unknown }): PkpId | undefined {
+  return typeof params.pkpId === "string" ? (parseAddress(params.pkpId) as PkpId | undefined) : undefined;
 }
 
 function pkpOf({ pkpId }: RunRequest): PkpId | undefined {
@@ -248,13 +244,4 @@ function notRun(error: unknown): unknown {
   return error instanceof PoolClosed
     ? new KeywrightError("shutting_down", "The service is shutting down.", {}, { retryAfterSeconds: 5 })
     : error;
-}
-
-function isJsonObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
 }

@@ -75,13 +75,18 @@ export class Chain {
   }
 
   /**
-   * As `explain`, plus what the contract stores about the key, at the newest block and not before `notBefore`.
+   * As `explain`, plus what the contract stores about the key and the decision about `ahead`, at the newest block and
+   * not before `notBefore`.
    * @throws KeywrightError `chain_unavailable`.
    */
-  admit(key: KeyId | AccountId, action: ActionHash, pkp: PkpId | undefined, notBefore = 0): Promise<Admission> {
+  admit(
+    key: KeyId | AccountId,
+    action: ActionHash,
+    { pkpId, ahead, notBefore }: { pkpId?: PkpId | undefined; ahead?: PkpId | undefined; notBefore: number },
+  ): Promise<Admission> {
     return this.#ask({
-      data: encodeAdmission(key, action, pkp),
-      read: (data) => decodeAdmission(key, data),
+      data: encodeAdmission(key, action, pkpId, ahead),
+      read: (data) => decodeAdmission(key, data, ahead !== undefined),
       notBefore,
     });
   }

@@ -6,7 +6,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { isDenied, type PkpOp } from "../../protocol/pkpOps";
 import type { AccountId, Cid, DerivationPath, PkpId } from "../../protocol/ids";
 import type { RunLimits } from "../../protocol/limits";
-import { authorizePkp, isFresh, type Authorization } from "../authorize";
+import { authorizePkp, type Authorization } from "../authorize";
 import type { Chain } from "../chain/chain";
 import type { Decision } from "../../protocol/decision";
 import type { Keyring } from "../keys/keyring";
@@ -32,14 +32,6 @@ export interface OpsParts {
   readonly limits: Pick<RunLimits, "signBytes" | "typedDataBytes" | keyof TypedDataLimits>;
 }
 
-/** A decision about a PKP requested before the action needed it. */
-export interface AskedAhead {
-  readonly pkpId: PkpId;
-  readonly decision: Promise<Decision>;
-  /** In the clock of `performance`. */
-  readonly askedAt: number;
-}
-
 /**
  * `pkpId` is the PKP the run was already authorized for, if it named one. `onUsed` receives each PKP that an op was
  * allowed to use.
@@ -48,10 +40,9 @@ export function createOps(
   parts: OpsParts,
   run: Authorization,
   pkpId?: PkpId,
-  ahead?: AskedAhead,
   onUsed: (pkpId: PkpId) => void = () => undefined,
 ): OpHandler {
-  const ops = new RunOps(parts, run, pkpId, ahead, onUsed);
+  const ops = new RunOps(parts, run, pkpId, onUsed);
   return (call) => ops.answer(call);
 }
 
@@ -90,7 +81,6 @@ class RunOps {
     private readonly parts: OpsParts,
     private readonly run: Authorization,
     pkpId: PkpId | undefined,
-    private ahead: AskedAhead | undefined,
     private readonly onUsed: (pkpId: PkpId) => void,
   ) {
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
@@ -202,8 +192,7 @@ class RunOps {
 
   /** Asks once per PKP of a run and applies the decision to each op. A failed request is repeated. */
   async #granted(op: PkpUse, pkpId: PkpId): Promise<Granted> {
-    const asked =
-      this.#decisions.get(pkpId) ?? this.#takeAhead(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
+    const asked = this.#decisions.get(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
     this.#decisions.set(pkpId, asked);
     try {
       const { accountId, derivationPath, actionByName, deniedOps } = await asked;
@@ -215,14 +204,6 @@ class RunOps {
       if (error instanceof KeywrightError && error.retryable) this.#decisions.delete(pkpId);
       throw error;
     }
-  }
-
-  /** Used once: if that request failed, the next use asks again. */
-  #takeAhead(pkpId: PkpId): Promise<Decision> | undefined {
-    const { ahead } = this;
-    if (ahead?.pkpId !== pkpId) return undefined;
-    this.ahead = undefined;
-    return isFresh(ahead.askedAt) ? ahead.decision : undefined;
   }
 }
 

@@ -157,9 +157,11 @@ function describeMachine(): string {
 async function main(): Promise<void> {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const file = join(ROOT, "bench", "chain.json");
-  const earlier = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Partial<Results>) : {};
   const asked = process.argv.slice(2).filter((argument) => !argument.includes("="));
-  const names = (Object.keys(PARTS) as PartName[]).filter((name) => asked.length === 0 || asked.includes(name));
+  // What is measured whole replaces all earlier results, which may have another shape.
+  const isWhole = asked.length === 0;
+  const earlier = !isWhole && existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Partial<Results>) : {};
+  const names = (Object.keys(PARTS) as PartName[]).filter((name) => isWhole || asked.includes(name));
   const measured: Partial<Record<PartName, unknown>> = { ...earlier };
   mkdirSync(join(ROOT, "bench"), { recursive: true });
   // Renders the existing results when no known part is requested.

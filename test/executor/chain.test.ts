@@ -100,7 +100,7 @@ describe("reading the chain", () => {
     const endpoint = await double();
     const chain = over([endpoint]);
     const admitted = (notBefore: number): Promise<string> =>
-      chain.admit(KEY, ACTION, undefined, notBefore).then(
+      chain.admit(KEY, ACTION, { notBefore }).then(
         ({ decision, key }) => `${decision.blockNumber} ${key?.live}`,
         (error: unknown) => (error instanceof KeywrightError ? error.code : String(error)),
       );
@@ -115,7 +115,7 @@ describe("reading the chain", () => {
 
   it("takes the newest block where contracts are shown other numbers than nodes count in", async () => {
     const endpoint = await double({ shownAs: (block) => block / 10n });
-    const { decision } = await over([endpoint]).admit(KEY, ACTION, undefined, 90);
+    const { decision } = await over([endpoint]).admit(KEY, ACTION, { notBefore: 90 });
     expect(decision.blockNumber).to.equal(10n);
   });
 
@@ -269,6 +269,43 @@ describe("reading the chain", () => {
           [decision, `${state}00`],
         ])
           expect(() => decodeAdmission(keyId, abi.encodeFunctionResult("multicall", [other]))).to.throw(NotTheContract);
+      }),
+      { seed: SEED, numRuns: count(50, 2_000) },
+    );
+  });
+
+  it("asks in the same call about a PKP that the run is likely to use", () => {
+    const abi: Interface = IAccountManager__factory.createInterface();
+    fc.assert(
+      fc.property(word, word, pkp, pkp, fc.boolean(), word, (key, action, pkpId, named, allowed, other) => {
+        const keyId = hash32FromUint(key) as KeyId;
+        const ahead = named ?? (ZERO_ADDRESS as Address as PkpId);
+        const explain = (about: PkpId | undefined): string =>
+          abi.encodeFunctionData("explainExecution", [key, action, about ?? ZERO_ADDRESS]);
+        expect(encodeAdmission(keyId, hash32FromUint(action) as ActionHash, pkpId, ahead)).to.equal(
+          abi.encodeFunctionData("multicall", [
+            [explain(pkpId), abi.encodeFunctionData("getKey", [key]), explain(ahead)],
+          ]),
+        );
+        const answerOf = (path: bigint): string =>
+          abi.encodeFunctionResult("explainExecution", [allowed, 0, allowed, key, path, 7n, 8n, 0n]);
+        const [decision, second] = [answerOf(action), answerOf(other)];
+        const state = abi.encodeFunctionResult("getKey", [[key, true, true, true, ZERO_ADDRESS, 0n, 0n, false]]);
+        const answer = abi.encodeFunctionResult("multicall", [[decision, state, second]]);
+        expect(decodeAdmission(keyId, answer, true)).to.deep.equal({
+          decision: decodeDecision(decision),
+          key: keyAnswer(keyId, state),
+          ahead: decodeDecision(second),
+        });
+        for (const wrong of [
+          [decision, state],
+          [decision, state, second, second],
+          [decision, state, `${second}00`],
+        ])
+          expect(() => decodeAdmission(keyId, abi.encodeFunctionResult("multicall", [wrong]), true)).to.throw(
+            NotTheContract,
+          );
+        expect(() => decodeAdmission(keyId, answer)).to.throw(NotTheContract);
       }),
       { seed: SEED, numRuns: count(50, 2_000) },
     );

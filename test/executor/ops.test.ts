@@ -15,12 +15,13 @@ import {
 import fc from "fast-check";
 import { KeywrightError } from "../../protocol/errors";
 import type { AccountId, Cid, DerivationPath, Hash32, KeyId, PkpId } from "../../protocol/ids";
-import type { Authorization } from "../../executor/authorize";
+import type { Authorization, DecidedAhead } from "../../executor/authorize";
 import type { Chain } from "../../executor/chain/chain";
 import type { Decision } from "../../protocol/decision";
 import { Keyring } from "../../executor/keys/keyring";
-import { createOps, type AskedAhead } from "../../executor/ops/ops";
+import { createOps } from "../../executor/ops/ops";
 import type { OpAnswer, OpHandler } from "../../executor/sandbox/types";
+import { defined } from "../../protocol/defined";
 import { RUN_LIMITS } from "../../protocol/limits";
 import { taprootOutputKey } from "../../executor/keys/bip340";
 import { p256Digest } from "../../executor/keys/p256";
@@ -66,7 +67,7 @@ const known = (pkp: PkpId | undefined): Decision =>
 const run: Authorization = { keyId: `0x${"b2".repeat(32)}` as KeyId, cid: CID, decision: decision() };
 function opsOver(
   chain: ScriptedChain,
-  options: { privateKeysAllowed?: boolean; pkpId?: PkpId; ahead?: AskedAhead } = {},
+  options: { privateKeysAllowed?: boolean; pkpId?: PkpId; ahead?: DecidedAhead } = {},
 ): OpHandler {
   const parts = {
     chain: chain as unknown as Chain,
@@ -74,7 +75,8 @@ function opsOver(
     privateKeysAllowed: options.privateKeysAllowed ?? true,
     limits: RUN_LIMITS,
   };
-  return createOps(parts, run, options.pkpId, options.ahead);
+  const { pkpId, ahead } = options;
+  return createOps(parts, { ...run, ...defined({ ahead }) }, pkpId);
 }
 const ops = opsOver(new ScriptedChain(known));
 const answer = (name: string, args: object, handler = ops): Promise<OpAnswer> =>
@@ -94,7 +96,7 @@ describe("the PKPs a run has used", () => {
     const used: PkpId[] = [];
     const wildcard = new ScriptedChain((pkp) => (pkp === UNKNOWN ? known(pkp) : decision({ actionByName: false })));
     const parts = { chain: wildcard as unknown as Chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS };
-    const handler = createOps(parts, run, undefined, undefined, (pkp) => used.push(pkp));
+    const handler = createOps(parts, run, undefined, (pkp) => used.push(pkp));
     expect(await refusal("signMessage", { pkpId: UNKNOWN, message: "" }, handler)).to.equal("permission_denied");
     expect(await refusal("getPrivateKey", { pkpId: PKP }, handler)).to.equal("permission_denied");
     expect(used).to.deep.equal([]);
@@ -514,38 +516,24 @@ describe("what an op is allowed", () => {
     expect(chain.asked).to.deep.equal([]);
   });
 
-  it("may have been asked ahead: an answer that is fresh is taken, one that is old or failed is asked for again", async () => {
-    const askedOf = async (ahead: Partial<AskedAhead>): Promise<[string, number]> => {
+  it("may have come with the run's permission: a fresh answer is used, an old one is asked for again", async () => {
+    const askedOf = async (ahead: Partial<DecidedAhead>): Promise<[string, number]> => {
       const chain = new ScriptedChain(known);
-      const handler = opsOver(chain, {
-        ahead: { pkpId: PKP, decision: Promise.resolve(decision()), askedAt: performance.now(), ...ahead },
-      });
-      const first = await answer("signMessage", { pkpId: PKP, message: "" }, handler).catch(
-        (error: KeywrightError) => ({
-          ok: false as const,
-          code: error.code,
-        }),
-      );
-      const second = await answer("signMessage", { pkpId: PKP, message: "" }, handler);
-      expect(second.ok).to.equal(first.ok || first.code === "chain_unavailable");
-      return [first.ok ? "allowed" : first.code, chain.asked.length];
+      const decided = { pkpId: PKP, decision: decision(), askedAt: performance.now(), ...ahead };
+      const handler = opsOver(chain, { ahead: decided });
+      const first = await refusal("signMessage", { pkpId: PKP, message: "" }, handler);
+      expect(await refusal("signMessage", { pkpId: PKP, message: "" }, handler)).to.equal(first);
+      return [first, chain.asked.length];
     };
     expect(await askedOf({})).to.deep.equal(["allowed", 0]);
     expect(await askedOf({ askedAt: performance.now() - 1_500 })).to.deep.equal(["allowed", 1]);
     expect(await askedOf({ pkpId: UNKNOWN })).to.deep.equal(["allowed", 1]);
-    const failing = (error: KeywrightError): Promise<Decision> => {
-      const failed = Promise.reject<Decision>(error);
-      failed.catch(() => undefined);
-      return failed;
-    };
-    expect(await askedOf({ decision: failing(new KeywrightError("chain_unavailable", "down")) })).to.deep.equal([
-      "chain_unavailable",
-      1,
-    ]);
-    expect(await askedOf({ decision: failing(new KeywrightError("pkp_not_permitted", "no")) })).to.deep.equal([
-      "permission_denied",
-      0,
-    ]);
+    const denied = decision({ allowed: false, reason: "PkpNotPermitted" });
+    expect(await askedOf({ decision: denied })).to.deep.equal(["permission_denied", 0]);
+    const elsewhere = decision({ accountId: `0x${"a2".repeat(32)}` as AccountId });
+    expect((await askedOf({ decision: elsewhere }).catch((error: Error) => [error.message]))[0]).to.not.equal(
+      "allowed",
+    );
   });
 
   it("is nothing for a PKP the contract denies, or whose path or address is not its own", async () => {

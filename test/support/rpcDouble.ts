@@ -115,6 +115,7 @@ export class RpcDouble {
     const key = ABI.encodeFunctionResult("getKey", [
       [allowed ? 5n : 0n, false, allowed, true, ZERO_ADDRESS, 0n, 0n, false],
     ]);
-    return ABI.encodeFunctionResult("multicall", [[decision, key]]);
+    const [calls] = ABI.decodeFunctionData("multicall", data) as unknown as [string[]];
+    return ABI.encodeFunctionResult("multicall", [[decision, key, decision].slice(0, calls.length)]);
   }
 }
