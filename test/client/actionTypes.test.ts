@@ -1,4 +1,4 @@
-/** `keywright/action`: the types of what an action sees are those of the ops. `KEYWRIGHT_UPDATE=1` writes them anew. */
+/** `keywright/action`: an action's types are those of the ops. `KEYWRIGHT_UPDATE=1` writes the file. */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ interface Schema {
   readonly additionalProperties?: Schema | boolean;
 }
 
-/** An action may hand over bytes and numbers of any size: the bridge writes them as hex and as decimal text. */
+/** An action may pass bytes and numbers of any size: the bridge encodes them as hex and as decimal text. */
 function typeOf(schema: Schema): string {
   const options = schema.anyOf ?? schema.oneOf;
   if (options !== undefined) return [...new Set(options.map(typeOf))].join(" | ");
@@ -50,7 +50,7 @@ function typeOf(schema: Schema): string {
 const recordOf = ({ additionalProperties: inner }: Schema): string =>
   `Record<string, ${typeof inner === "object" ? typeOf(inner) : "unknown"}>`;
 
-/** An object of bytes alone is what the bridge makes of bytes where text is taken, too. */
+/** Where text is accepted, the bridge also encodes an object of bytes. */
 function objectOf({ properties = {}, required = [] }: Schema): string {
   if (Object.keys(properties).join() === "bytes") return "Uint8Array";
   const members = Object.entries(properties).map(
@@ -59,7 +59,7 @@ function objectOf({ properties = {}, required = [] }: Schema): string {
   return members.length === 0 ? "Record<string, never>" : `{ ${members.join("; ")} }`;
 }
 
-/** What each op does, for the editor. */
+/** A description of each op, for the editor. */
 const PURPOSE: Record<keyof typeof OP_ARGUMENTS, string> = {
   signMessage: "EIP-191: signs the text's UTF-8 bytes. The signature, 65 bytes of hex.",
   signTypedData: "EIP-712. The signature, 65 bytes of hex.",
@@ -93,7 +93,7 @@ function ops(): string {
 const formatted = (text: string): string =>
   execFileSync("npx", ["prettier", "--stdin-filepath", FILE], { input: text, encoding: "utf8" });
 
-describe("the types of what an action sees", () => {
+describe("the types of an action", () => {
   it("are those of the op schemas", () => {
     const text = readFileSync(FILE, "utf8");
     const fresh = formatted(text.replace(MARKERS, ops));

@@ -1,7 +1,4 @@
-/**
- * docs/llms.txt, SKILL.md and AGENTS.md are what the documentation makes of them (`node dist/scripts/agentDocs.js`
- * writes them).
- */
+/** docs/llms.txt, SKILL.md and AGENTS.md are generated from the documentation (`node dist/scripts/agentDocs.js`). */
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,12 +6,12 @@ import { agentDocs } from "../../scripts/agentDocs";
 
 const ROOT = join(__dirname, "..", "..");
 
-describe("what agents read first", () => {
+describe("files for agents", () => {
   for (const [file, text] of Object.entries(agentDocs(ROOT))) {
     it(`${file} is fresh`, () => expect(readFileSync(join(ROOT, file), "utf8")).to.equal(text));
   }
 
-  it("names every page and shows the journey", () => {
+  it("name every page and contain the first-run commands", () => {
     const { "docs/llms.txt": llms, "SKILL.md": skill, "AGENTS.md": agents } = agentDocs(ROOT);
     expect(llms).to.include("/docs/errors").and.to.include("/docs/policies");
     expect(skill).to.include("keywright login").and.to.include("keywright run sign.js");

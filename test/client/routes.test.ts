@@ -1,4 +1,4 @@
-/** The SDK's slim route table says what the route table says. `KEYWRIGHT_UPDATE=1` writes it anew. */
+/** The SDK's route table agrees with the service's. `KEYWRIGHT_UPDATE=1` writes it. */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { API_PREFIX, ROUTE_NAMES, routeOf } from "../../protocol/http";
 import { CLIENT_ROUTES } from "../../client/routes";
 
-/** Pages and files are for browsers, the webhook is for the payment processor. */
+/** Excluded: pages and files are for browsers, the webhook is for the payment processor. */
 const NOT_FOR_CLIENTS = new Set(["webhook", "openapi"]);
 
 function slimTable(): Record<string, unknown> {

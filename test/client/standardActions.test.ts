@@ -1,6 +1,6 @@
 /**
- * The standard actions: what the SDK sends, what the page shows and what the CIDs name are the same files.
- * `KEYWRIGHT_UPDATE=1` writes the first two anew.
+ * The standard actions: the SDK's source, the documentation and the pinned CIDs are the same files.
+ * `KEYWRIGHT_UPDATE=1` writes the first two.
  */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
@@ -15,7 +15,7 @@ const TABLE = join(ROOT, "client", "standardActions.ts");
 const PAGE = join(ROOT, "docs", "standard-actions.md");
 const MARKERS = /<!-- actions -->[\s\S]*<!-- \/actions -->/;
 
-/** Published: groups on chains list these. A change of a file is a new action and never a new text for an old name. */
+/** Published CIDs: groups on chain list them. A changed file is a new action, never new text under an old name. */
 const PUBLISHED = JSON.parse(readFileSync(join(__dirname, "standardCids.json"), "utf8")) as Record<string, string>;
 
 const names = readdirSync(FOLDER)
@@ -41,7 +41,7 @@ function page(entries: Awaited<ReturnType<typeof table>>): string {
 }
 
 describe("the standard actions", () => {
-  it("are sent as they are published", async () => {
+  it("are sent as published", async () => {
     const fresh = await table();
     if (process.env["KEYWRIGHT_UPDATE"] === "1") {
       const head =
@@ -55,7 +55,7 @@ describe("the standard actions", () => {
     expect(Object.fromEntries(Object.entries(fresh).map(([name, { cid }]) => [name, cid]))).to.deep.equal(PUBLISHED);
   });
 
-  it("are shown on docs/standard-actions.md as they are", async () => {
+  it("are printed unchanged on docs/standard-actions.md", async () => {
     const text = readFileSync(PAGE, "utf8");
     const entries = await table();
     const fresh = text.replace(MARKERS, () => page(entries));

@@ -1,6 +1,6 @@
 /**
- * The SDK's calls against a real HTTP server that answers as told: time-outs, retries where they are safe, errors as
- * typed codes, secrets nowhere.
+ * The SDK's calls against a real HTTP server with scripted answers: time-outs, retries where they are safe, errors as
+ * typed codes, no secrets in output.
  */
 import { expect } from "chai";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -92,7 +92,7 @@ describe("the SDK's calls", () => {
   const client = (options: Partial<ClientOptions> = {}) => createClient({ baseUrl: origin(), apiKey: KEY, ...options });
   const written = { success: true, transaction_hash: `0x${"7a".repeat(32)}` };
 
-  it("puts path parameters, query and body where the route wants them", async () => {
+  it("puts path parameters, query and body where the route expects them", async () => {
     replies = [json(200, {}), json(200, [], { "x-total-count": "7" }), json(200, written), json(200, "Qm")];
     await client().group({ id: 12 });
     const page = await client().listWalletsInGroup({ group_id: "3", page_number: 1, page_size: 2 });
@@ -107,7 +107,7 @@ describe("the SDK's calls", () => {
     expect(page).to.deep.equal({ items: [], total: 7 });
   });
 
-  it("cannot be led to another route by a path parameter", async () => {
+  it("cannot be redirected to another route by a path parameter", async () => {
     replies = [problem(400, "invalid_value")];
     await failure(client().group({ id: "../limits?x=1" }));
     expect(seen[0]?.url).to.equal("/core/v1/groups/..%2Flimits%3Fx%3D1");
@@ -115,7 +115,7 @@ describe("the SDK's calls", () => {
     expect(seen).to.have.length(1);
   });
 
-  it("sends one idempotency key for all attempts of a mutation, another for the next, none for a read", async () => {
+  it("sends one idempotency key for all attempts of a mutation, a new one for the next, none for a read", async () => {
     replies = [
       drop,
       problem(503, "chain_unavailable", { retryable: true }, { "retry-after": "0" }),
@@ -135,13 +135,13 @@ describe("the SDK's calls", () => {
     expect(keys[4]).to.equal(undefined);
   });
 
-  it("takes a caller's own idempotency key and correlation id", async () => {
+  it("accepts a caller's own idempotency key and correlation id", async () => {
     replies = [json(200, written)];
     await client().removeGroup({ group_id: 1 }, { idempotencyKey: "mine", correlationId: "c-1" });
     expect(seen[0]?.headers).to.include({ "idempotency-key": "mine", "x-correlation-id": "c-1", "x-api-key": KEY });
   });
 
-  it("does not repeat what was refused for good", async () => {
+  it("does not retry permanent refusals", async () => {
     for (const [status, code] of [
       [400, "invalid_value"],
       [401, "unknown_key"],
@@ -158,7 +158,7 @@ describe("the SDK's calls", () => {
     }
   });
 
-  it("gives up after the retries it was allowed", async () => {
+  it("gives up after the allowed number of retries", async () => {
     replies = Array.from({ length: 9 }, () =>
       problem(503, "executor_unavailable", { retryable: true }, { "retry-after": "0" }),
     );
@@ -166,7 +166,7 @@ describe("the SDK's calls", () => {
     expect([error.code, seen.length]).to.deep.equal(["executor_unavailable", 3]);
   });
 
-  it("waits as long as Retry-After says, and not at all when that is longer than the caller would", async () => {
+  it("waits as long as Retry-After says, and not at all when that exceeds the caller's limit", async () => {
     replies = [problem(429, "rate_limited", { retryable: true }, { "retry-after": "1" }), json(200, true)];
     const started = Date.now();
     await client().accountExists();
@@ -177,14 +177,14 @@ describe("the SDK's calls", () => {
     expect([error.code, error.retryAfterSeconds, seen.length]).to.deep.equal(["rate_limited", 3600, 3]);
   });
 
-  it("waits for its own first attempt, but takes another's for a conflict", async () => {
+  it("waits for its own first attempt, but reports a conflict with another caller's", async () => {
     replies = [drop, problem(409, "idempotency_in_progress"), json(200, written)];
     await client().removeGroup({ group_id: 1 });
     replies = [problem(409, "idempotency_in_progress")];
     expect((await failure(client().removeGroup({ group_id: 1 }))).code).to.equal("idempotency_in_progress");
   });
 
-  it("carries the facts, the request id and the status of an error", async () => {
+  it("passes on an error's details, request id and status", async () => {
     replies = [problem(402, "insufficient_credit", { required_cents: 1, balance_cents: 0 })];
     const error = await failure(client().removeGroup({ group_id: 1 }));
     expect(error).to.include({
@@ -214,7 +214,7 @@ describe("the SDK's calls", () => {
     await client({ timeoutMs: 50, retries: 0 }).runAction({ code: "1", timeout_ms: 5 });
   });
 
-  it("names a service that is not there, and a page that is not the service's", async () => {
+  it("reports a service that is unreachable, and an answer that is not the service's", async () => {
     expect((await failure(createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 }).limits())).code).to.equal(
       "network_failed",
     );
@@ -225,13 +225,13 @@ describe("the SDK's calls", () => {
     expect([error.code, error.status, error.retryable]).to.deep.equal(["unexpected_answer", 404, false]);
   });
 
-  it("follows no redirect: the key would go where it points", async () => {
+  it("follows no redirect: the key would be sent to the target", async () => {
     replies = [(response) => response.writeHead(307, { location: `${origin()}/elsewhere` }).end()];
     expect((await failure(client({ retries: 0 }).accountExists())).code).to.equal("network_failed");
     expect(seen.map(({ url }) => url)).to.deep.equal(["/core/v1/account_exists"]);
   });
 
-  it("says that a secret is lost when a retry brings the answer without it", async () => {
+  it("says that a secret is lost when a retry's answer no longer contains it", async () => {
     const made = { ...written, wallet_address: "0x", api_key_hash: `0x${"b2".repeat(32)}` };
     replies = [drop, json(200, { ...made, secret_returned_before: true })];
     const error = await failure(createAccount({ baseUrl: origin() }, { account_name: "a", account_description: "" }));
@@ -239,7 +239,7 @@ describe("the SDK's calls", () => {
     expect(error.facts).to.include({ api_key_hash: made.api_key_hash });
   });
 
-  it("refuses a key or an address of the service that cannot be one, and repeats neither", () => {
+  it("refuses an invalid key or service address, and echoes neither", () => {
     for (const apiKey of ["", "short", `${KEY}\r\nx: y`, `0x${"b2".repeat(32)}`, KEY.slice(0, -1)]) {
       expect(() => createClient({ baseUrl: origin(), apiKey }))
         .to.throw(ClientError)
@@ -263,14 +263,14 @@ describe("the SDK's calls", () => {
     );
   });
 
-  it("shows its key neither when printed nor in an error", async () => {
+  it("never prints its key, nor puts it into an error", async () => {
     replies = [problem(401, "unknown_key"), drop];
     const errors = [await failure(client().accountExists()), await failure(client({ retries: 0 }).accountExists())];
     for (const shown of [client(), ...errors])
       expect(inspect(shown, { depth: 10, showHidden: true }) + JSON.stringify(shown)).not.to.include(KEY);
   });
 
-  it("sends nothing that a header cannot hold, and does not repeat it", async () => {
+  it("refuses to send text that a header cannot hold, and does not echo it", async () => {
     const token = "eyJ\r\nx-api-key: stolen";
     for (const call of [
       createClient({ baseUrl: origin(), identityToken: token }).accountExists(),
@@ -284,12 +284,12 @@ describe("the SDK's calls", () => {
     expect(seen).to.have.length(0);
   });
 
-  it("does not guess how long a list is", async () => {
+  it("does not guess a list's total", async () => {
     replies = [json(200, [])];
     expect((await failure(client().listGroups())).code).to.equal("unexpected_answer");
   });
 
-  it("asks for a fresh identity token at each call", async () => {
+  it("gets a fresh identity token for each call", async () => {
     replies = [json(200, true), json(200, true)];
     let tokens = 0;
     const identified = createClient({ baseUrl: origin(), identityToken: () => `token-${(tokens += 1)}` });
@@ -298,7 +298,7 @@ describe("the SDK's calls", () => {
     expect(seen.map(({ headers }) => headers["x-identity-token"])).to.deep.equal(["token-1", "token-2"]);
   });
 
-  it("walks a list to its end", async () => {
+  it("pages through a list to its end", async () => {
     const items = Array.from({ length: 5 }, (_, at) => ({ id: String(at) }));
     replies = [items.slice(0, 2), items.slice(2, 4), items.slice(4)].map((page) =>
       json(200, page, { "x-total-count": "5" }),

@@ -59,7 +59,7 @@ const UNKNOWN = [false, "The compose hash is not on the allow-list."];
 const WRONG_DEVICE = [false, "The device is not on the allow-list."];
 
 describe("ApplicationAllowlist", () => {
-  it("lets run at once what was given at deployment, and nothing else", async () => {
+  it("allows at once what was given at deployment, and nothing else", async () => {
     const { list } = await loadFixture(deployed);
     expect(await ask(list, FIRST)).to.deep.equal(YES);
     expect(await ask(list, SECOND)).to.deep.equal(UNKNOWN);
@@ -68,7 +68,7 @@ describe("ApplicationAllowlist", () => {
     expect(await list.delaySeconds()).to.equal(DELAY);
   });
 
-  it("counts an added compose hash from the second the event names, not one earlier", async () => {
+  it("activates an added compose hash at the second the event names, not one earlier", async () => {
     const { list } = await loadFixture(deployed);
     const { timestamp } = must(await (await list.addComposeHash(SECOND)).getBlock());
     const activeFrom = BigInt(timestamp) + DELAY;
@@ -82,7 +82,7 @@ describe("ApplicationAllowlist", () => {
     expect(await ask(list, FIRST)).to.deep.equal(YES);
   });
 
-  it("keeps the time of an entry that is added again, and says nothing", async () => {
+  it("keeps the activation time of an entry that is added again, and emits nothing", async () => {
     const { list } = await loadFixture(deployed);
     await list.addComposeHash(SECOND);
     const before = await list.composeHashes();
@@ -93,7 +93,7 @@ describe("ApplicationAllowlist", () => {
     expect(await list.composeHashes()).to.deep.equal(before);
   });
 
-  it("ends an entry at once, and makes it wait when it comes back", async () => {
+  it("removes an entry at once, and delays it again when it is added again", async () => {
     const { list } = await loadFixture(deployed);
     await expect(list.removeComposeHash(FIRST)).to.emit(list, "ComposeHashRemoved").withArgs(FIRST);
     expect(await ask(list, FIRST)).to.deep.equal(UNKNOWN);
@@ -107,7 +107,7 @@ describe("ApplicationAllowlist", () => {
     expect(await ask(list, FIRST)).to.deep.equal(UNKNOWN);
   });
 
-  it("holds devices to the same rules, zero meaning any", async () => {
+  it("applies the same rules to devices; zero means any", async () => {
     const { list } = await loadFixture(deployed);
     await list.addDevice(ANY_DEVICE);
     expect(await ask(list, FIRST, OTHER_DEVICE)).to.deep.equal(WRONG_DEVICE);
@@ -121,7 +121,7 @@ describe("ApplicationAllowlist", () => {
       .withArgs(OTHER_DEVICE);
   });
 
-  it("refuses a compose hash of zero, an admin of zero, and a delay nothing outlives", async () => {
+  it("refuses a compose hash of zero, an admin of zero, and a delay beyond the maximum", async () => {
     const { list, admin } = await loadFixture(deployed);
     const factory = await ethers.getContractFactory("ApplicationAllowlist");
     await expect(list.addComposeHash(ethers.ZeroHash)).to.be.revertedWithCustomError(list, "ZeroComposeHash");
@@ -137,7 +137,7 @@ describe("ApplicationAllowlist", () => {
     await factory.deploy(admin.address, max, [], []);
   });
 
-  it("lets only the admin write: every function that changes something, every caller", async () => {
+  it("lets only the admin write: every mutating function, every caller", async () => {
     const { list, admin, next, stranger } = await loadFixture(deployed);
     await list.proposeAdmin(next.address);
     const rows: Record<string, { args: unknown[]; admin: string; next: string; stranger: string }> = {
@@ -181,7 +181,7 @@ describe("ApplicationAllowlist", () => {
     expect([await list.admin(), await list.pendingAdmin()]).to.deep.equal([next.address, ethers.ZeroAddress]);
   });
 
-  it("speaks the interface dstack's key management looks for", async () => {
+  it("supports the interface that dstack's key management queries", async () => {
     const { list } = await loadFixture(deployed);
     const appAuth = list.interface.getFunction("isAppAllowed").selector; // ERC-165: the exclusive or of all selectors, here one
     const erc165 = list.interface.getFunction("supportsInterface").selector;
@@ -189,7 +189,7 @@ describe("ApplicationAllowlist", () => {
     for (const id of ["0xffffffff", "0x00000000"]) expect(await list.supportsInterface(id)).to.equal(false);
   });
 
-  it("any history: the lists are what the events say, and an entry counts exactly from its second", async () => {
+  it("random histories: the lists equal the events, and an entry is active exactly from its second", async () => {
     const { list } = await loadFixture(deployed);
     const call = fc.tuple(
       fc.constantFrom("addComposeHash", "removeComposeHash", "addDevice", "removeDevice"),
@@ -200,7 +200,7 @@ describe("ApplicationAllowlist", () => {
       for (const [name, value, later] of calls) {
         await list
           .getFunction(name)(value)
-          .catch(() => undefined); // removing what is not listed reverts
+          .catch(() => undefined); // removing an entry that is not listed reverts
         await time.increase(later);
       }
       const maps = { ComposeHash: new Map<string, bigint>(), Device: new Map<string, bigint>() };

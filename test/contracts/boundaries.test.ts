@@ -1,5 +1,5 @@
-// Where sets change words: groups are kept 224 to a word, members of a group 256 to a page. At each side of each edge
-// every view, decision and scope must be the model's; and the same for pages, strings and limits.
+// Edges of packed sets: groups are stored 224 to a word, members of a group 256 to a page. On both sides of each edge
+// every view, decision and scope must equal the model's; the same for pages, strings and limits.
 import { setStorageAt } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ethers } from "hardhat";
@@ -13,7 +13,7 @@ import { must } from "../support/must";
 const EDGES = [223n, 224n, 225n, 255n, 256n, 257n, 447n, 448n, 449n].slice(0, count(6, 9));
 const LAST = 450n;
 
-/** Adds groups on chain by the dozen and in the model one by one. */
+/** Adds groups on chain in batches and in the model one by one. */
 async function growTo(world: World, last: bigint): Promise<void> {
   const { manager, model, cast } = world;
   const payer = manager.connect(cast.payer);
@@ -85,7 +85,7 @@ describe("Boundaries of group words", () => {
     expect(await world.manager.canUseWalletInAction(ALICE_KEY, cid(77), ALICE_PKP)).to.equal(false);
   });
 
-  it("an action that is removed and listed again starts from nothing, in every word; others in the same words stay", async () => {
+  it("an action that is removed and added again starts without memberships, in every word; others in the same words stay", async () => {
     const { world, payer } = await staged(manyGroups);
     const may = (action: bigint) => world.manager.canUseWalletInAction(ALICE_ID, action, ALICE_PKP);
     for (const groupId of EDGES) await world.do(payer, "addPkpToGroup", ALICE_ID, groupId, ALICE_PKP);
@@ -119,7 +119,7 @@ describe("Boundaries of group words", () => {
 describe("Boundaries of member pages", () => {
   const MEMBERS = 520;
 
-  it("a group with members on both sides of each page edge lists, drops and counts them", async () => {
+  it("a group with members on both sides of each page edge lists, removes and counts them", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     const numbers = Array.from({ length: MEMBERS }, (_, i) => i + 2);
@@ -141,7 +141,7 @@ describe("Boundaries of member pages", () => {
     await expectViewsOfSmall(world);
   }).timeout(60_000);
 
-  it("a group lists, pages, counts and drops PKPs on both sides of a page edge", async () => {
+  it("a group lists, pages, counts and removes PKPs on both sides of a page edge", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     const wallets = [ALICE_PKP, ...Array.from({ length: 300 }, (_, i) => walletOf(`pkp ${i + 2}`))];
@@ -179,7 +179,7 @@ describe("Boundaries of member pages", () => {
     expect((await world.manager.getGroup(ALICE_ID, 1n)).pkpCount).to.equal(10n);
   }).timeout(60_000);
 
-  it("an account with more actions than the pages of a group can tell apart still lists and drops them", async () => {
+  it("an account with more actions than the pages of a group can distinguish still lists and removes them", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     const address = await world.manager.getAddress();
@@ -202,7 +202,7 @@ describe("Boundaries of member pages", () => {
     expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(1n);
   });
 
-  /** The slot of Alice's account record: the one mapping entry whose first word carries her address. */
+  /** The slot of Alice's account record: the only mapping entry whose first word contains her address. */
   async function accountSlot(world: World): Promise<string> {
     const address = await world.manager.getAddress();
     for (let position = 0; position < 20; position++) {
@@ -215,7 +215,7 @@ describe("Boundaries of member pages", () => {
     throw new Error("The account's record was not found.");
   }
 
-  /** `expectViews` asks for pages of 200: what is larger is left out. */
+  /** `expectViews` asks for pages of 200, so larger lists are excluded. */
   async function expectViewsOfSmall(world: World): Promise<void> {
     const state = structuredClone(world.model.state);
     state.accounts.delete(ALICE_ID);
@@ -225,7 +225,7 @@ describe("Boundaries of member pages", () => {
 });
 
 describe("Boundaries of pages, strings and ids", () => {
-  it("pages hold 1,000 items, 200 for keys, and no more; past the end they are empty", async () => {
+  it("pages hold at most 1,000 items (200 keys); past the end they are empty", async () => {
     const { world } = await staged(twoAccounts);
     const { manager } = world;
     const lists: [string, bigint, (offset: bigint, limit: bigint) => Promise<{ items: unknown[] }>][] = [
@@ -247,7 +247,7 @@ describe("Boundaries of pages, strings and ids", () => {
     }
   });
 
-  it("names of 128 and descriptions of 1,024 bytes come back whole, one byte more is refused, counted in bytes", async () => {
+  it("names of 128 and descriptions of 1,024 bytes are stored whole; one byte more is refused, counted in bytes", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     const long = (length: number) => Array.from({ length }, (_, i) => String.fromCharCode(97 + (i % 26))).join("");
@@ -263,8 +263,8 @@ describe("Boundaries of pages, strings and ids", () => {
       const account = await world.manager.getAccount(ALICE_ID);
       expect([account.name, account.description]).to.deep.equal([name, description]);
     }
-    await world.do(payer, "updateAccountMetadata", ALICE_ID, "a", "b"); // over longer text
-    await world.do(payer, "updateAccountMetadata", ALICE_ID, "ab", ""); // same bytes, other split
+    await world.do(payer, "updateAccountMetadata", ALICE_ID, "a", "b"); // shorter than the text before
+    await world.do(payer, "updateAccountMetadata", ALICE_ID, "ab", ""); // same bytes, split differently
     expect((await world.manager.getAccount(ALICE_ID)).name).to.equal("ab");
     for (const [name, description] of [
       [long(129), ""],
@@ -292,7 +292,7 @@ describe("Boundaries of pages, strings and ids", () => {
     await expectViews(world.manager, world.model.state);
   });
 
-  it("zero is never an id: accounts, keys, wallets, actions, groups and PKP numbers", async () => {
+  it("zero is never a valid id: accounts, keys, wallets, actions, groups and PKP numbers", async () => {
     const { world } = await staged(twoAccounts);
     const { payer, alice } = world.cast;
     const { manager } = world;
@@ -317,7 +317,7 @@ describe("Boundaries of pages, strings and ids", () => {
     expect(await manager.accountOf(0)).to.equal(0n);
   });
 
-  it("a view called from address zero, as nodes do by default, has no rights", async () => {
+  it("a view called from address zero, the default of nodes, has no rights", async () => {
     const { world } = await staged(twoAccounts);
     const { manager } = world;
     const from = ANY_PKP;

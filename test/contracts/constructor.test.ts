@@ -13,7 +13,7 @@ async function deploy(admin: string, delay: number, forwarder?: string) {
 }
 
 describe("constructor", () => {
-  it("appoints the first admin, in place of nobody, and keeps the delay and the forwarder", async () => {
+  it("sets the first admin, emitting address zero as the previous one, and stores the delay and the forwarder", async () => {
     const { manager, trusted } = await deploy(FIRST_ADMIN, 60);
     const receipt = must(await manager.deploymentTransaction()?.wait());
     const events = receipt.logs.map((log) => must(manager.interface.parseLog(log)));
@@ -41,7 +41,7 @@ describe("constructor", () => {
     await expect(deploy(FIRST_ADMIN, 0, FIRST_ADMIN)).to.be.revertedWithCustomError(manager, "ForwarderNotAllowed");
   });
 
-  it("a delay of a year, and no longer: DelayTooLong", async () => {
+  it("a delay of a year is accepted, a longer one is refused: DelayTooLong", async () => {
     const { manager } = await deploy(FIRST_ADMIN, YEAR);
     await expect(deploy(FIRST_ADMIN, YEAR + 1))
       .to.be.revertedWithCustomError(manager, "DelayTooLong")

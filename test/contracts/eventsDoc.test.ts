@@ -8,8 +8,8 @@ import { everyEvent, eventsPage } from "./support/eventsDoc";
 const PAGE = "docs/events.md";
 
 describe("docs/events.md", () => {
-  it("shows every event of the contract with a sample that the contract really emitted", async () => {
-    const { restore } = await takeSnapshot(); // the page's life is in the future
+  it("shows every event of the contract with a sample that the contract emitted", async () => {
+    const { restore } = await takeSnapshot(); // the sample is dated in the future
     const config = await prettier.resolveConfig(PAGE);
     const page = await prettier.format(await eventsPage(await everyEvent()), {
       ...config,

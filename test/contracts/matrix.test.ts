@@ -1,5 +1,5 @@
-// Invariants 2, 6 and 8: who may call what. One table row for each way to call a function; each row meets every caller,
-// every kind of key and every kind of group. A new external function without a row fails the first test.
+// Invariants 2, 6 and 8: who may call what. One table row for each way to call a function; each row is tried with every
+// caller, every kind of key and every kind of group. A new external function without a row fails the first test.
 import { expect } from "chai";
 import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { type ethers } from "hardhat";
@@ -10,7 +10,7 @@ import { ANY_PKP } from "./support/state";
 import { World, cid, number, pathFor, walletOf } from "./support/world";
 import { must } from "../support/must";
 
-/** What an account has in this test; groups: 1 in every key's lists, 2 in none, 3 in the lists and removed. */
+/** The account of this test. Group 1 is in every key's lists, 2 in none, 3 in the lists but removed. */
 interface Things {
   id: bigint;
   pkp: string;
@@ -194,7 +194,7 @@ const ROWS: Row[] = [
   { fn: "updateActionMetadata", rule: "owner", args: ({ actor }) => [actor, cid(1), 0, "n", "d"] },
 ];
 
-/** Functions with rules of their own, each with what every caller gets. `other` is every caller not named. */
+/** Functions with rules of their own, each with the result for every caller. `other` is every caller not named. */
 const OWN_DOORS: Record<string, { args: (caller: HardhatEthersSigner) => unknown[]; ends: Record<string, string> }> = {
   newAccount: {
     args: () => [number("new"), true, "", "", walletOf("owner")],
@@ -283,7 +283,7 @@ function holds(key: Key, rule: Rule, group: bigint): boolean {
   return rule.scopes.every(on) && (rule.wildcard ?? []).every((scope) => key.scopes.includes(scope) && key.everywhere);
 }
 
-/** What must come of a call, from the rule alone. */
+/** The expected result, computed from the rule alone. */
 function expectedEnd(
   row: Row,
   caller: string,
@@ -309,10 +309,7 @@ function expectedEnd(
   return end === "ok" ? behind() : end;
 }
 
-/**
- * Every group for callers who are authenticated; all others are refused before a group is looked at (deep: every
- * group).
- */
+/** Every group for authenticated callers; all others are refused before the group is read (deep: every group). */
 function groupsFor(row: Row, caller: string, managed: boolean): bigint[] {
   const everyGroup = deep || caller === "payer" || caller === (managed ? "alice" : "bob");
   return row.grouped && everyGroup ? [1n, 2n, 3n, 0n] : [1n];
@@ -331,7 +328,7 @@ async function end(world: World, caller: HardhatEthersSigner, fn: string, args: 
 }
 
 describe("Who may call what", () => {
-  it("the table has a row for every function that changes something", async () => {
+  it("the table has a row for every mutating function", async () => {
     const { world } = await loadFixture(stage);
     const names = world.manager.interface.fragments
       .filter((fragment) => fragment.type === "function")
@@ -360,7 +357,7 @@ describe("Who may call what", () => {
       }
     }).timeout(60_000);
 
-    it(`${row.fn}${row.how ? ` (${row.how})` : ""}: an id that is nothing`, async () => {
+    it(`${row.fn}${row.how ? ` (${row.how})` : ""}: an id without a record` (${row.how})` : ""}: an id that is nothing`, async () => {
       const { world, managed } = await loadFixture(stage);
       const args = row.args({ actor: number("nobody"), group: 1n, things: managed });
       for (const [name, caller] of Object.entries(world.cast)) {
@@ -381,14 +378,14 @@ describe("Who may call what", () => {
     });
   }
 
-  it("multicall: each inner call is authorized by itself", async () => {
+  it("multicall: each inner call is authorized separately", async () => {
     const { world, managed } = await loadFixture(stage);
     const inner = world.manager.interface.encodeFunctionData("removeGroup", [managed.id, 1n]);
     expect(await end(world, world.cast.payer, "multicall", [[inner]])).to.equal("ok");
     expect(await end(world, world.cast.stranger, "multicall", [[inner]])).to.equal("NotAuthorized");
   });
 
-  it("tryMulticall: each inner call is authorized by itself", async () => {
+  it("tryMulticall: each inner call is authorized separately", async () => {
     const { world, managed } = await loadFixture(stage);
     const inner = world.manager.interface.encodeFunctionData("removeGroup", [managed.id, 1n]);
     const succeeds = async (who: HardhatEthersSigner) => [

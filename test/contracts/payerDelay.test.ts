@@ -1,5 +1,4 @@
-// What is added to the payers waits from the first managed account on; each test has a contract of its own, whose delay
-// is a minute.
+// New payers wait once the first managed account exists. Each test has its own contract, with a delay of a minute.
 import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ANY_PKP } from "./support/state";
@@ -9,7 +8,7 @@ const DELAY = 60;
 const PAYER = walletOf("payer");
 const OTHER = walletOf("other payer");
 
-/** A contract whose first payer acts, with a managed account if asked. */
+/** A contract with one active payer, with a managed account if requested. */
 async function started({ managed }: { managed: boolean }): Promise<World> {
   const world = await World.create(DELAY);
   await world.do(world.cast.admin, "addApiPayer", world.cast.payer.address);
@@ -24,7 +23,7 @@ const scheduled = async ({ manager }: World) =>
   (await manager.scheduledApiPayers()).map(({ payer, activeFrom }) => [payer, activeFrom]);
 
 describe("the delay of payers", () => {
-  it("before the first managed account a payer acts at once, unmanaged accounts or not", async () => {
+  it("before the first managed account a payer acts at once, with or without unmanaged accounts", async () => {
     const world = await started({ managed: false });
     await world.do(world.cast.bob, "newChainSecuredAccount", "", "");
     await world.do(world.cast.admin, "addApiPayer", world.cast.otherPayer.address);
@@ -32,7 +31,7 @@ describe("the delay of payers", () => {
     expect(await newManaged(world, "second", world.cast.otherPayer)).to.equal(undefined);
   });
 
-  it("from then on it acts from the last second of the delay, and not a second before", async () => {
+  it("after that a payer acts from the last second of the delay, not a second earlier", async () => {
     const world = await started({ managed: true });
     const { admin, payer, otherPayer, carol } = world.cast;
     await world.do(admin, "addApiPayer", otherPayer.address);
@@ -56,7 +55,7 @@ describe("the delay of payers", () => {
     expect(await newManaged(world, "second")).to.equal(undefined);
   });
 
-  it("a payer that waits keeps its time when it is added again, and is cancelled by its removal", async () => {
+  it("adding a waiting payer again keeps its time; removing it cancels it", async () => {
     const world = await started({ managed: true });
     await world.do(world.cast.admin, "addApiPayer", PAYER);
     const before = await scheduled(world);
@@ -66,7 +65,7 @@ describe("the delay of payers", () => {
     expect(await scheduled(world)).to.deep.equal([]);
   });
 
-  it("the admin payer: at once before the first managed account, from then on after the delay", async () => {
+  it("the admin payer: at once before the first managed account, after the delay from then on", async () => {
     const world = await started({ managed: false });
     const { admin } = world.cast;
     await world.do(admin, "setAdminApiPayer", PAYER);
@@ -84,7 +83,7 @@ describe("the delay of payers", () => {
     expect(Array.from(await world.manager.scheduledAdminApiPayer())).to.deep.equal([ANY_PKP, 0n]);
   });
 
-  it("an admin payer that waits can be replaced, kept and cancelled, and not when its time has come", async () => {
+  it("a waiting admin payer can be replaced, kept and cancelled, but not once its time has come", async () => {
     const world = await started({ managed: true });
     const { admin } = world.cast;
     await world.do(admin, "setAdminApiPayer", PAYER);
@@ -98,7 +97,7 @@ describe("the delay of payers", () => {
     await time.increase(DELAY);
     expect(await world.call(admin, "cancelAdminApiPayer", [])).to.equal("NothingToCancel");
     expect(await world.manager.adminApiPayer()).to.equal(OTHER);
-    await world.do(admin, "setAdminApiPayer", OTHER); // what it is already: nothing is scheduled
+    await world.do(admin, "setAdminApiPayer", OTHER); // already the admin payer: nothing is scheduled
     expect(Array.from(await world.manager.scheduledAdminApiPayer())).to.deep.equal([ANY_PKP, 0n]);
   });
 });

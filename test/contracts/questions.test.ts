@@ -1,11 +1,11 @@
-// Questions about accounts and keys whose answers depend on who asks, or on every field of the answer.
+// Views of accounts and keys whose answers depend on the caller, or on every field of the answer.
 import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, executeKey, twoAccounts } from "./support/stages";
 import { cid, number, staged, type Cast } from "./support/world";
 
 describe("Questions", () => {
-  it("accountExistsAndIsMutable: the owner's account always, a payer's while it is managed, nobody's else", async () => {
+  it("accountExistsAndIsMutable: true for the owner, for a payer while the account is managed, for no one else", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, cast } = world;
     const ask = async (id: bigint) => {
@@ -21,7 +21,7 @@ describe("Questions", () => {
     expect(await ask(ALICE_ID)).to.deep.equal(["carol"]);
   });
 
-  it("getKey: expiration and cap each in its place", async () => {
+  it("getKey: expiration and cap each in their field", async () => {
     const { world } = await staged(twoAccounts);
     const { manager, cast } = world;
     const expiration = BigInt(await time.latest()) + 1_000n;
@@ -43,7 +43,7 @@ describe("Questions", () => {
     ]);
   });
 
-  it("explainExecution: the block it was asked at, by number and time, allowed or not", async () => {
+  it("explainExecution: the block it was evaluated at, by number and time, allowed or not", async () => {
     const { world } = await staged(twoAccounts);
     const { manager, cast } = world;
     for (const key of [ALICE_KEY, number("nobody")]) {

@@ -42,7 +42,7 @@ async function stage() {
   return { world, safe, id: packedId(await safe.getAddress()), signers: [alice, carol] };
 }
 
-/** Signs a call with enough owners and lets anybody send it. */
+/** Signs a call with enough owners; any account sends it. */
 async function execute(
   world: World,
   safe: Contract,
@@ -70,7 +70,7 @@ function bumped(signature: string): string {
 }
 
 describe("A Safe as owner", () => {
-  it("creates a ChainSecured account and runs it: PKP, group, key, revocation", async () => {
+  it("creates a ChainSecured account and manages it: PKP, group, key, revocation", async () => {
     const { world, safe, id, signers } = await staged(stage);
     const { manager } = world;
     const [pkp, key] = [walletOf("safe's pkp"), number("safe's key")];
@@ -96,7 +96,7 @@ describe("A Safe as owner", () => {
     expect(await manager.canUseWalletInAction(key, cid(1), pkp)).to.equal(false);
   });
 
-  it("takes over a managed account; then its signers alone, the payer and the old owner have no rights", async () => {
+  it("takes over a managed account; afterwards its signers alone have rights, not the payer or the old owner", async () => {
     const { world, safe, signers } = await staged(stage);
     const { manager, cast } = world;
     await manager.connect(cast.payer).transferOwnership(ALICE_ID, await safe.getAddress());

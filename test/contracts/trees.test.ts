@@ -1,4 +1,4 @@
-// Every function that changes something has a file with its tree.
+// Every mutating function has a file with its tree.
 import { expect } from "chai";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const ADMIN = [
 ];
 
 describe("Trees", () => {
-  it("there is one for every function that changes something, and none for a function that is gone", async () => {
+  it("exist for every mutating function, and for no function that was removed", async () => {
     const { interface: abi } = await ethers.getContractFactory("AccountManager");
     const writes: string[] = [];
     abi.forEachFunction((fragment) => {

@@ -1,6 +1,6 @@
 /**
- * What a careless or hostile client sends: a problem body that names what to fix, never a 500, and nothing written.
- * Every route of the main job.
+ * Invalid requests on every route of the main flow: a problem body that names what to fix, never a 500, and nothing
+ * written.
  */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
@@ -80,7 +80,7 @@ describe("bad input", () => {
     }
   });
 
-  it("of the right type and an impossible value is 400 or 404", async () => {
+  it("of the right type with an impossible value is 400 or 404", async () => {
     const good = WRITES["/add_action_to_group"];
     for (const group_id of ["", "x", "0x", "-1", -1, "1e3", "18446744073709551616", 2 ** 53]) {
       expect(
@@ -117,7 +117,7 @@ describe("bad input", () => {
     ).to.equal("400 string_too_long");
   });
 
-  it("cannot pose as a key", async () => {
+  it("in place of a key is 401", async () => {
     const secret = Buffer.from(account.apiKey, "base64");
     const posing = [
       "",
@@ -146,7 +146,7 @@ describe("bad input", () => {
     );
   });
 
-  it("on a route or with a method that is not there is 404 or 405", async () => {
+  it("on an unknown route or method is 404 or 405", async () => {
     const { baseUrl } = stack();
     const cases: [string, string, number][] = [
       ["GET", "/core/v1/nothing", 404],

@@ -1,6 +1,4 @@
-/**
- * The billing routes over HTTP, in the whole stack: what a client may get wrong, and that nothing moves when it does.
- */
+/** The billing routes over HTTP, in the whole stack: invalid requests are refused and change no balance. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import Stripe from "stripe";
@@ -8,7 +6,7 @@ import { makeAccount, makeUsageKey, type TestAccount } from "../support/journey"
 import { useStack } from "../support/stack";
 
 const SIGNUP_CENTS = 2000;
-/** As the development stack is started. */
+/** As the development stack starts it. */
 const WEBHOOK_SECRET = "whsec_development";
 
 interface Answer {
@@ -49,7 +47,7 @@ describe("the billing routes", function () {
   const newIntent = async (): Promise<string> =>
     (await ask("create_payment_intent", { amount_cents: 500 })).body.payment_intent_id as string;
 
-  it("give the publishable key to anybody, and nothing else without a credential", async () => {
+  it("return the publishable key without a credential, and nothing else", async () => {
     expect((await ask("stripe_config", undefined, {})).body).to.deep.equal({ publishable_key: "pk_test_development" });
     for (const [path, body] of [
       ["balance"],
@@ -61,7 +59,7 @@ describe("the billing routes", function () {
     }
   });
 
-  it("show the balance in cents and as people read it", async () => {
+  it("show the balance in cents and as formatted text", async () => {
     expect((await ask("balance")).body).to.deep.equal({
       balance_cents: SIGNUP_CENTS,
       balance_display: "$20.00",
@@ -69,7 +67,7 @@ describe("the billing routes", function () {
     });
   });
 
-  it("refuse every amount that is none, each with its named error", async () => {
+  it("refuse every invalid amount with its own error", async () => {
     const amounts: [unknown, number, string][] = [
       [0, 400, "amount_out_of_range"],
       [499, 400, "amount_out_of_range"],
@@ -90,7 +88,7 @@ describe("the billing routes", function () {
     expect((await ask("create_payment_intent", '{"amount_cents": ')).code).to.equal("malformed_json");
   });
 
-  it("give one intent, secret included, for one Idempotency-Key, and a conflict for another amount", async () => {
+  it("return one intent, secret included, for one Idempotency-Key, and a conflict for another amount", async () => {
     const headers = { "x-api-key": account.apiKey, "idempotency-key": "attempt 1" };
     const first = await ask("create_payment_intent", { amount_cents: 600 }, headers);
     const again = await ask("create_payment_intent", { amount_cents: 600 }, headers);
@@ -100,7 +98,7 @@ describe("the billing routes", function () {
     expect([other.status, other.code]).to.deep.equal([409, "idempotency_conflict"]);
   });
 
-  it("credit a paid intent once and say so the second time; unpaid, foreign and unknown ones not at all", async () => {
+  it("credit a paid intent once and report that the second time; unpaid, foreign and unknown ones not at all", async () => {
     const stranger = await makeAccount(stack().baseUrl);
     const intent = await newIntent();
     const confirm = (headers?: Record<string, string>): Promise<Answer> =>
@@ -141,7 +139,7 @@ describe("the billing routes", function () {
     expect((await ask("history?page_number=18446744073709551615")).body).to.deep.equal([]);
   });
 
-  it("take a webhook only with the signature over its very bytes, and change nothing otherwise", async () => {
+  it("accept a webhook only with a signature over its exact bytes, and change nothing otherwise", async () => {
     const before = await balance();
     const intent = { object: "payment_intent", status: "succeeded", amount_received: 9_999, currency: "usd" };
     const metadata = { deployment: `31337:${stack().contractAddress}`, account_id: account.accountId };

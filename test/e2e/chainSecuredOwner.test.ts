@@ -1,6 +1,6 @@
 /**
- * A ChainSecured owner's whole job: with a bare wallet, and with a Safe. What is minted has no rights until its
- * transactions land, and what the owner writes is seen by relayer and executor at once.
+ * A ChainSecured owner's main flow, with a wallet and with a Safe. A minted key has no rights until its transactions
+ * land; relayer and executor see the owner's writes at once.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
@@ -35,7 +35,7 @@ describe("a ChainSecured owner", () => {
     return { wallet, owner };
   }
 
-  it("does the whole job with a bare wallet", async () => {
+  it("completes the main flow with a wallet", async () => {
     const { owner, wallet } = await freshOwner();
     expect(owner.accountId).to.equal(packedAccountId(wallet.address as Address));
     const pkp = await owner.createPkp({ name: "treasury" });
@@ -78,7 +78,7 @@ describe("a ChainSecured owner", () => {
     await expectSigned(bot, minted.wallet_address);
   });
 
-  it("gives a minted key no rights before its transaction, and exactly the named ones with it", async () => {
+  it("gives a minted key no rights before its transaction, and exactly the given ones with it", async () => {
     const { owner } = await freshOwner();
     const { group_id } = await owner.addGroup({
       group_name: "g",
@@ -100,7 +100,7 @@ describe("a ChainSecured owner", () => {
     );
   });
 
-  it("takes a key up again where a lost transaction left it, from stored data that holds no secret", async () => {
+  it("resumes after a lost transaction, from stored data that holds no secret", async () => {
     const { owner, wallet } = await freshOwner();
     const { group_id } = await owner.addGroup({
       group_name: "g",
@@ -127,7 +127,7 @@ describe("a ChainSecured owner", () => {
     ).to.equal(1);
   });
 
-  it("hands the first half over with the contract's refusal of the second", async () => {
+  it("reports the contract's refusal of the second half together with the completed first half", async () => {
     const { owner } = await freshOwner();
     const error = await refusal(owner.createUsageKey({ ...NO_RIGHTS, execute_in_groups: [7] }));
     expect(error.code).to.equal("unknown_group");
@@ -140,7 +140,7 @@ describe("a ChainSecured owner", () => {
     expect(sent.success).to.equal(true);
   });
 
-  it("cannot be given another account's mint", async () => {
+  it("cannot use a mint of another account", async () => {
     const { owner } = await freshOwner();
     const { owner: other } = await freshOwner();
     const minted = await other.mintPkp();
@@ -149,7 +149,7 @@ describe("a ChainSecured owner", () => {
     expect((await refusal(owner.attachUsageKey(key, NO_RIGHTS))).code).to.equal("foreign_derivation_path");
   });
 
-  it("has its direct writes seen by relayer and executor at once", async () => {
+  it("writes directly, and relayer and executor see it at once", async () => {
     const { owner } = await freshOwner();
     const bot = keyClient((await owner.createUsageKey({ ...NO_RIGHTS, execute_in_groups: [0] })).usage_api_key);
     const code = "async function main() { return 1; }";
@@ -165,7 +165,7 @@ describe("a ChainSecured owner", () => {
     }
   });
 
-  it("sees and pays its credit with a signed header, and nobody else's", async () => {
+  it("sees and pays its credit with a signed header, and no other account's", async () => {
     const { owner } = await freshOwner();
     const { owner: other } = await freshOwner();
     expect((await owner.balance()).balance_cents).to.equal(2000);
@@ -175,7 +175,7 @@ describe("a ChainSecured owner", () => {
     expect(await refused(curious.balance())).to.match(/^40[34] /);
   });
 
-  it("is not taken in by a wallet that signs for an account it does not own: the mint belongs to nobody", async () => {
+  it("rejects a wallet that signs for an account it does not own: the mint is useless", async () => {
     const { owner } = await freshOwner();
     const stranger = await ownerOf(await fundedWallet(provider), { accountId: owner.accountId });
     const minted = await stranger.mintPkp();
@@ -193,13 +193,13 @@ describe("a ChainSecured owner", () => {
       owner = await ownerOf(Wallet.createRandom(provider), { owner: safe.address });
     });
 
-    it("is told at once that a delegate cannot send, before anything is minted", async () => {
+    it("learns that a delegate cannot send before anything is minted", async () => {
       const steps: string[] = [];
       const error = await refusal(owner.createUsageKey(NO_RIGHTS, { onProgress: ({ step }) => void steps.push(step) }));
       expect([error.code, steps]).to.deep.equal(["not_the_owner", []]);
     });
 
-    it("does the whole job through files for its signers", async () => {
+    it("completes the main flow through files for its signers", async () => {
       const { prepare } = owner;
       const pkp = await owner.mintPkp();
       const { usage_api_key, minted } = await owner.mintUsageKey();
@@ -226,7 +226,7 @@ describe("a ChainSecured owner", () => {
       expect(await refused(bot.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
     });
 
-    it("takes over an API-mode account, whose keys go on", async () => {
+    it("takes over an API-mode account, whose usage keys stay valid", async () => {
       const { baseUrl } = stack();
       const account = await makeAccount(baseUrl);
       const { usage_api_key } = await account.client.addUsageApiKey(NO_RIGHTS);

@@ -1,6 +1,6 @@
 /**
- * The commands that pages show, run as they stand: each page's `sh` blocks in one bash, with the program as it is
- * built, against a whole stack.
+ * The commands of the documentation, run unchanged: each page's `sh` blocks in one bash, with the built program,
+ * against a whole stack.
  */
 import { expect } from "chai";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { useStack } from "../support/stack";
 
 const DOCS = join(__dirname, "..", "..", "docs");
 const PAGES = ["cli.md", "policies.md"];
-/** Pages whose commands want something of their own, and the test that runs them. */
+/** Pages whose commands need another environment, and the test that runs them. */
 const BY_ITSELF = {
   "actions.md": "below",
   "api.md": "below",
@@ -26,7 +26,7 @@ const BY_ITSELF = {
 };
 const readIfPage = (name: string): string => (name.endsWith(".md") ? readFileSync(join(DOCS, name), "utf8") : "");
 
-describe("the commands that pages show", function () {
+describe("the commands in the documentation", function () {
   this.timeout(90_000);
   const stack = useStack();
   let folder: string;
@@ -86,7 +86,7 @@ describe("the commands that pages show", function () {
     }
   });
 
-  it("are run by a test on every page that shows some", () => {
+  it("are run by a test for every page that has any", () => {
     const showing = readdirSync(DOCS).filter((name) => /^```(sh|bash)$/m.test(readIfPage(name)));
     expect(showing.sort()).to.deep.equal([...PAGES, ...Object.keys(BY_ITSELF)].sort());
   });

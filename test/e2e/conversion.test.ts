@@ -1,4 +1,4 @@
-/** From API mode to ChainSecured: what stays, what ends at once, and that there is no way back. */
+/** From API mode to ChainSecured: what stays, what ends at once, and that it is final. */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
 import { convertAccount, createClient, type ChainSecuredClient, type Client } from "../../client";
@@ -29,7 +29,7 @@ describe("conversion to ChainSecured", () => {
   let owner: ChainSecuredClient;
   let before_: Awaited<ReturnType<typeof everything>>;
 
-  /** Whatever a live key can see of its account. */
+  /** What a live key can read of its account. */
   async function everything(client: Client) {
     const lists = await Promise.all(PERMANENT.map((list) => client[list]()));
     const keys = (await client.listApiKeys()).items.map(({ spent_cents: _spent, ...key }) => key);
@@ -119,7 +119,7 @@ describe("conversion to ChainSecured", () => {
     await expectSigned(bot.client, room.pkp);
   });
 
-  it("retires the account key at once, everywhere", async () => {
+  it("revokes the account key at once, everywhere", async () => {
     const { client } = account;
     const refusals = [
       client.addGroup({ group_name: "g", group_description: "" }),
@@ -138,7 +138,7 @@ describe("conversion to ChainSecured", () => {
     expect(await client.accountExists()).to.equal(false);
   });
 
-  it("cannot be repeated, by nobody and for nobody; asking again for the same wallet is no harm", async () => {
+  it("cannot be repeated by any caller for any owner; repeating it for the same wallet has no effect", async () => {
     const { baseUrl } = stack();
     const thief = await fundedWallet(provider);
     expect(await refused(convertAccount({ baseUrl, apiKey: account.apiKey, signer: thief }))).to.equal(
@@ -149,7 +149,7 @@ describe("conversion to ChainSecured", () => {
     expect((await owner.account()).owner).to.equal(wallet.address);
   });
 
-  it("leaves a usage key runs, lists and billing, and no writes", async () => {
+  it("leaves a usage key its runs, lists and billing, and no writes", async () => {
     const { baseUrl } = stack();
     const { client } = bot;
     await expectSigned(client, room.pkp);
@@ -163,7 +163,7 @@ describe("conversion to ChainSecured", () => {
     expect(await createClient({ baseUrl, apiKey: bot.key }).accountExists()).to.equal(true);
   });
 
-  it("gives the wallet everything: it changes the key, and the very next run obeys", async () => {
+  it("gives the wallet full control: it changes the key, and the next run applies the change", async () => {
     await owner.updateUsageApiKey({ ...NO_RIGHTS, usage_api_key: bot.key });
     expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("403 no_execute_scope");
     expect((await owner.listApiKeys()).items[0]).to.include({ balance: "1000" });

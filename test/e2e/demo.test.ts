@@ -1,4 +1,4 @@
-/** `npm run demo` as a program: it ends well only if everything held. */
+/** `npm run demo` as a program: it exits with 0 only if every step succeeded. */
 import { expect } from "chai";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ async function demo(url: string): Promise<{ status: number | null; output: strin
 describe("the demo", () => {
   const stack = useStack();
 
-  it("walks the whole journey on a running stack, a line per step", async () => {
+  it("completes every step on a running stack, a line per step", async () => {
     const { status, output } = await demo(stack().baseUrl);
     expect(status, output).to.equal(0);
     expect(output)
@@ -27,7 +27,7 @@ describe("the demo", () => {
     expect(output.match(/^ *\d+\. /gm)).to.have.length.at.least(12);
   });
 
-  it("ends with 1 where there is no service", async () => {
+  it("exits with 1 where there is no service", async () => {
     const { status, output } = await demo("http://127.0.0.1:1");
     expect(status, output).to.equal(1);
     expect(output).to.include("network_failed").and.not.to.include("Everything held.");

@@ -1,4 +1,4 @@
-/** The committed file of the development network is what a deployment of these sources gives, on any machine. */
+/** The committed file of the development network equals what a deployment of these sources writes, on any machine. */
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { freePort } from "../../scripts/dev/ports";
 import { connect } from "../support/chain";
 
 describe("deployments/localhost.json", () => {
-  it("is fresh (KEYWRIGHT_UPDATE=1 writes it anew): address, arguments, ABI and key namespace are those of a new development chain", async () => {
+  it("is fresh (KEYWRIGHT_UPDATE=1 writes it): address, arguments, ABI and key namespace are those of a new development chain", async () => {
     const { rpcUrl, process: node } = await startChain({ port: await freePort() });
     const provider = connect(rpcUrl);
     const deployer = new Wallet(DEVELOPMENT_DEPLOYER_KEY, provider);

@@ -1,6 +1,6 @@
 /**
- * docs/sdk.md and docs/chain-secured.md show what the examples do, and the examples do it: the snippets are cut from
- * them, and they run against a whole stack.
+ * The snippets of docs/sdk.md and docs/chain-secured.md are cut from the examples, and the examples run against a whole
+ * stack.
  */
 import { expect } from "chai";
 import { CURVES } from "../../protocol/curves";
@@ -22,7 +22,7 @@ const ROOT = join(__dirname, "..", "..");
 const PAGES = ["sdk.md", "chain-secured.md"];
 const BLOCK = /<!-- snippet: (\S+) (\S+) -->\n\n```ts\n([\s\S]*?)```/g;
 
-/** The lines between `// snippet: name` and `// end`, moved to the margin. */
+/** The lines between `// snippet: name` and `// end`, without their indentation. */
 function snippet(file: string, name: string): string {
   const source = readFileSync(join(ROOT, "client", "examples", file), "utf8");
   const found = new RegExp(`\\n( *)// snippet: ${name}\\n([\\s\\S]*?)\\n *// end\\n`).exec(source);
@@ -38,7 +38,7 @@ function snippet(file: string, name: string): string {
 
 describe("the pages about the SDK", () => {
   for (const name of PAGES) {
-    it(`docs/${name} shows the examples as they are (KEYWRIGHT_UPDATE=1 puts them in)`, () => {
+    it(`docs/${name} shows the examples unchanged (KEYWRIGHT_UPDATE=1 writes them)`, () => {
       const file = join(ROOT, "docs", name);
       const page = readFileSync(file, "utf8");
       const fresh = page.replace(
@@ -52,7 +52,7 @@ describe("the pages about the SDK", () => {
     });
   }
 
-  it("docs/sdk.md explains every code of the SDK's own", () => {
+  it("docs/sdk.md explains every error code of the SDK", () => {
     const source = readFileSync(join(ROOT, "client", "errors.ts"), "utf8");
     const codes = [...source.matchAll(/^ {2}\| "([a-z_]+)"/gm)].map(([, code = ""]) => code);
     expect(codes).to.have.length.greaterThan(5);
@@ -60,7 +60,7 @@ describe("the pages about the SDK", () => {
     for (const code of codes) expect(page).to.include(`\`${code}\``);
   });
 
-  describe("does what it says", () => {
+  describe("the examples run", () => {
     const stack = useStack();
     let provider: JsonRpcProvider;
     let safe: TestSafe;
@@ -133,7 +133,7 @@ describe("the pages about the SDK", () => {
       expect(await refused(seen.bot.listGroups())).to.equal("401 unknown_key");
     });
 
-    it("for an account that comes from API mode", async () => {
+    it("for an account converted from API mode", async () => {
       const { baseUrl } = stack();
       const [first, second] = [await makeAccount(baseUrl), await makeAccount(baseUrl)];
       const wallet = await fundedWallet(provider);

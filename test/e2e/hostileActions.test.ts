@@ -1,6 +1,6 @@
 /**
- * Hostile actions sent over HTTP by the dozen, while somebody else's honest ones are timed: typed ends for the ones, no
- * delay for the others.
+ * Many hostile actions over HTTP while another account's honest runs are timed: typed errors for the former, no delay
+ * for the latter.
  */
 import { expect } from "chai";
 import type { Client } from "../../client";
@@ -54,7 +54,7 @@ describe("hostile actions over HTTP", function () {
     return client;
   }
 
-  it("end with their own codes and their logs, charged to the attacker, while honest runs go on", async () => {
+  it("end with their own codes and their logs, charged to the attacker, while honest runs continue", async () => {
     const [attacker, honest] = await Promise.all([runner(), runner()]);
     const times: number[] = [];
     let isOver = false;

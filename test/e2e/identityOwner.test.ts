@@ -1,6 +1,6 @@
 /**
- * Owners who sign in with an identity provider: a token makes an account, stands for its owner, and hands the account
- * to a multisig, after which it stands for nothing.
+ * Owners who sign in with an identity provider: a token creates an account, authenticates its owner, and hands the
+ * account to a multisig, after which it is no longer accepted.
  */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
@@ -22,7 +22,7 @@ describe("an owner with an identity token", () => {
   });
   after(() => chain.destroy());
 
-  /** A client whose every call carries a fresh token of this person. */
+  /** A client that sends a fresh token of this person with each call. */
   const ownerClient = (subject: string): Client =>
     createClient({ baseUrl: stack().baseUrl, identityToken: () => provider().token(subject) });
   const person = (): string => `person-${randomBytes(6).toString("hex")}`;
@@ -34,7 +34,7 @@ describe("an owner with an identity token", () => {
     return { subject, client, accountId: made.api_key_hash, wallet: made.wallet_address };
   }
 
-  it("gets a managed account of the wallet that belongs to issuer and subject, once", async () => {
+  it("gets one managed account, owned by the wallet of issuer and subject", async () => {
     const { client, accountId, wallet, subject } = await newOwner();
     expect(accountId).to.equal(packedAccountId(wallet as Address));
     expect(await client.account()).to.include({ id: accountId, owner: wallet, managed: true });
@@ -44,7 +44,7 @@ describe("an owner with an identity token", () => {
     expect((await newOwner()).wallet).not.to.equal(wallet);
   });
 
-  it("does the main job without any account key", async () => {
+  it("completes the main flow without any account key", async () => {
     const { client } = await newOwner();
     const room = await makeRoom(client);
     await expectSigned(client, room.pkp);
@@ -55,7 +55,7 @@ describe("an owner with an identity token", () => {
     expect((await client.balance()).balance_cents).to.be.lessThan(2000);
   });
 
-  it("is refused with a token that is forged, stale, for somebody else's audience, or of an unknown issuer", async () => {
+  it("is refused with a token that is forged, stale, for another audience, or of an unknown issuer", async () => {
     const { subject, accountId } = await newOwner();
     const now = Math.floor(Date.now() / 1000);
     const bad = {
@@ -81,7 +81,7 @@ describe("an owner with an identity token", () => {
     expect(await ownerClient(subject).account()).to.include({ id: accountId, group_count: 0 });
   });
 
-  it("cannot touch another person's account", async () => {
+  it("cannot access another person's account", async () => {
     const [ann, bob] = [await newOwner(), await newOwner()];
     const { group } = await makeRoom(ann.client);
     expect((await bob.client.listGroups()).total).to.equal(0);
@@ -90,7 +90,7 @@ describe("an owner with an identity token", () => {
     expect(await refused(bob.client.removeUsageApiKey({ usage_api_key: key.keyId }))).to.equal("404 unknown_usage_key");
   });
 
-  it("cannot convert with the token, and cannot use it beside a key", async () => {
+  it("cannot convert with the token, nor send it together with a key", async () => {
     const { client } = await newOwner();
     const { apiKey } = await makeAccount(stack().baseUrl);
     const body = { typed_data: {}, signature: "0x", new_admin_wallet_address: Wallet.createRandom().address };
@@ -99,7 +99,7 @@ describe("an owner with an identity token", () => {
     expect((await fetch(`${stack().baseUrl}/core/v1/account`, { headers: both })).status).to.equal(400);
   });
 
-  it("hands the account to a multisig, which then revokes the old keys; the token stands for nothing any more", async () => {
+  it("hands the account to a multisig, which then revokes the old keys; the token is no longer accepted", async () => {
     const { baseUrl } = stack();
     const { client, accountId } = await newOwner();
     const room = await makeRoom(client);
@@ -158,7 +158,7 @@ describe("an account handed to an identity", function () {
   before(() => (chain = connect(stack().rpcUrl)));
   after(() => chain.destroy());
 
-  it("is managed by its token, runs, and goes on to a wallet and to a Safe; no coin was ever on the identity's wallet", async () => {
+  it("is managed by its token, runs, and moves on to a wallet and to a Safe; the identity's wallet never holds coin", async () => {
     const { baseUrl } = stack();
     const subject = `person-${randomBytes(6).toString("hex")}`;
     const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
@@ -193,7 +193,7 @@ describe("an account handed to an identity", function () {
     expect(await byWallet.account()).to.include({ owner: safe.address });
   });
 
-  it("is told of its own mistakes as in API mode, also of a PKP number it does not have", async () => {
+  it("reports its own errors as in API mode, also for an unknown PKP number", async () => {
     const { baseUrl } = stack();
     const subject = `person-${randomBytes(6).toString("hex")}`;
     const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
@@ -207,7 +207,7 @@ describe("an account handed to an identity", function () {
     expect(await refused(owner.addPkpToGroup({ group_id: "77", pkp_id: 77 }))).to.equal("404 unknown_group");
   });
 
-  it("can be one of several of the same identity: writes to both at once all land", async () => {
+  it("can be one of several of the same identity: concurrent writes to both all land", async () => {
     const { baseUrl } = stack();
     const subject = `person-${randomBytes(6).toString("hex")}`;
     const accounts = await Promise.all([makeAccount(baseUrl), makeAccount(baseUrl)]);
@@ -238,7 +238,7 @@ describe("an account handed to an identity", function () {
     ]);
   });
 
-  it("needs the identity's token: an address whose key nobody holds is refused", async () => {
+  it("requires the identity's token: an address without a known key is refused", async () => {
     const { baseUrl } = stack();
     const subject = `person-${randomBytes(6).toString("hex")}`;
     const identity = createClient({ baseUrl, identityToken: () => provider().token(subject) });

@@ -1,6 +1,6 @@
 /**
- * The main job in API mode, through every room: who may run what with which PKP, and what a caller sees when it may
- * not.
+ * The main flow in API mode, through every part: who may run which action with which PKP, and what a refused caller
+ * gets.
  */
 import { expect } from "chai";
 import { createClient, everyItem } from "../../client";
@@ -19,7 +19,7 @@ import {
 } from "../support/journey";
 import { useStack } from "../support/stack";
 
-describe("the main job", () => {
+describe("the main flow", () => {
   const stack = useStack();
   let account: TestAccount;
   let room: Room;
@@ -35,7 +35,7 @@ describe("the main job", () => {
     await expectSigned(bot.client, room.pkp);
   });
 
-  it("shows the account, and all it has, in the lists", async () => {
+  it("lists the account and everything in it", async () => {
     const { client, accountId, wallet } = account;
     expect(await client.accountExists()).to.equal(true);
     expect(await client.account()).to.include({ id: accountId, owner: wallet, managed: true, name: "Acme" });
@@ -70,7 +70,7 @@ describe("the main job", () => {
     ).to.match(/^403 /);
   });
 
-  it("asks the account key for a group that lists both, too", async () => {
+  it("requires one group that lists both, also for the account key", async () => {
     expect(await refused(account.client.runAction({ code: `${HELLO} // listed nowhere` }))).to.equal(
       "403 action_not_permitted",
     );
@@ -80,7 +80,7 @@ describe("the main job", () => {
     );
   });
 
-  it("asks a wildcard key for one group that lists both action and PKP", async () => {
+  it("requires of a wildcard key one group that lists both action and PKP", async () => {
     const { client } = account;
     const bot = await keyWith({ execute_in_groups: [0] });
     await expectSigned(bot.client, room.pkp);
@@ -98,7 +98,7 @@ describe("the main job", () => {
     await expectSigned(bot.client, pkp, code);
   });
 
-  it("keeps a key to its groups", async () => {
+  it("restricts a key to its groups", async () => {
     const other = await makeRoom(account.client, `${SIGN} // elsewhere`);
     const bot = await keyWith({ execute_in_groups: [room.group] });
     expect(await refused(bot.client.runAction({ code: `${SIGN} // elsewhere`, js_params: {} }))).to.equal(
@@ -122,7 +122,7 @@ describe("the main job", () => {
     }
   });
 
-  it("obeys a changed key, a member taken out and a removed group on the very next request", async () => {
+  it("applies a changed key, a removed member and a removed group to the very next request", async () => {
     const { client } = account;
     const code = `${SIGN} // changing`;
     const own = await makeRoom(client, code);
@@ -144,7 +144,7 @@ describe("the main job", () => {
     expect(await refused(run())).to.equal("403 no_execute_scope");
   });
 
-  it("kills a key at its expiration", async () => {
+  it("refuses a key at its expiration", async () => {
     const dead = await keyWith({ execute_in_groups: [0], expiration: 1 });
     expect(await refused(dead.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 key_expired");
   });
@@ -159,7 +159,7 @@ describe("the main job", () => {
     expect(run.error?.message).to.include("on purpose");
   });
 
-  it("runs by CID what it has been shown before, and keeps the type of a response", async () => {
+  it("runs by CID code it has run before, and keeps the type of a response", async () => {
     const code =
       'async function main({ kind }) { return { text: "42", number: 42, none: null, list: [1, "2"] }[kind] }';
     await makeRoom(account.client, code);
@@ -170,7 +170,7 @@ describe("the main job", () => {
     expect(answers.map(({ response }) => response)).to.deep.equal(["42", 42, null, [1, "2"], null]);
   });
 
-  it("charges for what it did and not for what it refused", async () => {
+  it("charges for completed operations and not for refused ones", async () => {
     const payer = await makeAccount(stack().baseUrl);
     const balance = async () => (await payer.client.balance()).balance_cents;
     const start = await balance();
@@ -221,7 +221,7 @@ describe("the main job", () => {
     ).to.have.nested.property("response.signature");
   });
 
-  it("tells a client where the contract is and who pays", async () => {
+  it("tells a client where the contract is and who the payers are", async () => {
     const open = createClient({ baseUrl: stack().baseUrl });
     expect(await open.getNodeChainConfig()).to.include({ contract_address: stack().contractAddress, chain_id: 31337 });
     expect(await open.getApiPayers()).to.have.length.greaterThan(0);

@@ -1,6 +1,6 @@
 /**
- * The signature mints with the bodies of the bare specification (no `api_key_hash`): what they mint fits the account
- * that the signing wallet owns.
+ * Mints by signature with the bodies of the original specification (no `api_key_hash`): what they mint belongs to the
+ * account that the signing wallet owns.
  */
 import { expect } from "chai";
 import { TypedDataEncoder, solidityPackedKeccak256, type HDNodeWallet, type JsonRpcProvider } from "ethers";
@@ -84,7 +84,7 @@ describe("mints by signature, without naming an account", function () {
     expect(String(key["derivation_path"]).slice(-32)).to.equal(account.accountId.slice(-32));
   });
 
-  it("a wallet with an account of its own id mints for that one, whatever else it was given", async () => {
+  it("a wallet with an account of its own id mints for that one, whatever else it owns", async () => {
     const wallet = await fundedWallet(provider);
     await (await (await contractAs(wallet)).newChainSecuredAccount("mine", "")).wait();
     const { client } = await createAccount(

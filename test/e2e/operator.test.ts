@@ -1,4 +1,4 @@
-/** The operator's commands about payers, as an operator types them. */
+/** The operator's commands about payers, as typed on a command line. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -77,14 +77,14 @@ describe("operator commands", function () {
     provider.destroy();
   });
 
-  it("say that nothing is missing when all payers are registered, and name what is", async () => {
+  it("say whether all payers are registered, and name missing ones", async () => {
     expect((await operator(["register-payers", "2"], environment())).out).to.contain("All of them are registered");
     expect(
       (await operator(["register-payers", "50"], environment())).out.match(/addApiPayer\(/g)?.length,
     ).to.be.greaterThan(20);
   });
 
-  it("explain wrong use", async () => {
+  it("explain invalid arguments", async () => {
     expect(await operator([], environment())).to.include({ code: 2 });
     expect((await operator(["add-payer", "somebody"], environment())).err).to.contain("takes an address");
     expect((await operator(["stuck"], environment())).err).to.contain("DATABASE_URL is not set");

@@ -1,6 +1,6 @@
 /**
- * The commands of docs/operations.md and docs/verify.md: each is run as it stands, its placeholders filled in, or is
- * named here with what it needs that a test of this kind has not.
+ * The commands of docs/operations.md and docs/verify.md: each is run unchanged with its placeholders filled in, or
+ * listed here with what it needs that this test lacks.
  */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
@@ -16,7 +16,7 @@ import { useStack } from "../support/stack";
 const ROOT = join(__dirname, "..", "..");
 const page = (name: string): string => readFileSync(join(ROOT, "docs", name), "utf8");
 
-/** The lines of a page's blocks without their comments, then the commands in its sentences that name what they take. */
+/** The lines of a page's blocks without their comments, then the commands in its sentences that have placeholders. */
 function commandsIn(text: string): string[] {
   const lines = commandsOf(text)
     .flatMap((block) => block.split("\n"))
@@ -29,7 +29,7 @@ function commandsIn(text: string): string[] {
 }
 
 const NO_DOCKER = "needs Docker and the images of a release";
-/** What is not run here, and why. */
+/** Commands that are not run here, with the reason. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   "npm run image": "takes minutes and Debian's dpkg-deb: test/system/image.test.ts builds what it builds",
   "npm run image -- --check": "compares what the former builds with the committed digests: .ci/run",
@@ -48,7 +48,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "npm run operator -- correct <account> <cents> <reference>": "needs PostgreSQL: test/system/operator.test.ts",
 };
 
-describe("the commands that pages for operators and auditors show", function () {
+describe("the commands for operators and auditors", function () {
   this.timeout(120_000);
   const stack = useStack();
   const admin = Wallet.createRandom().address;
@@ -75,7 +75,7 @@ describe("the commands that pages for operators and auditors show", function () 
       EXECUTOR_SOCKET: stack().executorSocket,
     });
 
-  /** What is run here: what stands for the placeholders, how it ends, what it says. */
+  /** Commands that are run here: the values of the placeholders, the exit code, the output. */
   const here: Readonly<Record<string, () => Promise<void>>> = {
     "npm run operator -- check-compose rendered.yaml": async () => {
       const { code, text } = await shell("npm run operator -- check-compose rendered.yaml");
@@ -108,18 +108,18 @@ describe("the commands that pages for operators and auditors show", function () 
 
   for (const [command, run] of Object.entries(here)) it(command, run);
 
-  it("docs/operations.md shows these, those that are named with their reason, and no others", () => {
+  it("docs/operations.md shows these, those listed with a reason, and no others", () => {
     expect(commandsIn(page("operations.md")).sort()).to.deep.equal(
       [...Object.keys(here), ...Object.keys(ELSEWHERE)].sort(),
     );
   });
 
-  it("docs/verify.md: clones a release and verifies a service, as far as a simulated one can be", async () => {
+  it("docs/verify.md: clones a release and verifies a service, as far as possible with a simulated one", async () => {
     const { tcb_info: measured } = (await (await fetch(`${stack().baseUrl}/info`)).json()) as {
       tcb_info: Record<string, string>;
     };
     writeFileSync(join(folder, "image.json"), JSON.stringify(measured));
-    // A development stack has no images that a source could have built: that step is left out.
+    // A development stack has no images built from source: that step is left out.
     const script = commandsOf(page("verify.md"))
       .join("\n")
       .replace("<the repository>", ROOT)
@@ -130,7 +130,7 @@ describe("the commands that pages for operators and auditors show", function () 
       .replace("image.json", join(folder, "image.json"));
     expect(script).to.include("git clone").and.include("npm run verify").and.not.include("<");
     const { code, text } = await shell(script);
-    // Its application id is made up, too, and names no allow-list contract: that alone fails.
+    // Its application id is fictitious, too, and names no allow-list contract: only that step fails.
     expect(code, text).to.equal(1);
     expect(text.match(/^✗ FAILED .*$/gm)?.map((line) => line.slice(0, 40).trim())).to.deep.equal([
       "✗ FAILED       Allow-list contract",
@@ -146,6 +146,6 @@ function rendered(): string {
     name.endsWith("_IMAGE") ? `registry.example/${name.toLowerCase()}@sha256:${"0".repeat(64)}` : (otherwise ?? "set");
   const once = (text: string): string =>
     text.replace(/\$\{(\w+)(?::[-?]([^${}]*))?\}/g, (_, name: string, otherwise?: string) => value(name, otherwise));
-  // A default may name another variable.
+  // A default may refer to another variable.
   return once(once(readFileSync(join(ROOT, "compose.yaml"), "utf8")));
 }

@@ -1,4 +1,4 @@
-/** An owner whose wallet never holds a coin does all there is to do, through the SDK. */
+/** An owner whose wallet never holds coin performs every operation through the SDK. */
 import { expect } from "chai";
 import { Wallet, type JsonRpcProvider } from "ethers";
 import { createChainSecuredClient, createClient, type ChainSecuredClient } from "../../client";
@@ -19,7 +19,7 @@ describe("an owner without coin", function () {
     expect([await provider.getBalance(address), await provider.getTransactionCount(address)]).to.deep.equal([0n, 0]);
   };
 
-  it("makes an account, a PKP, a group, a usage key, runs, revokes and hands over", async () => {
+  it("creates an account, a PKP, a group, a usage key, runs, revokes and transfers ownership", async () => {
     const { baseUrl } = stack();
     const wallet = Wallet.createRandom();
     const { owner, pkp } = await ownerWithoutCoin(baseUrl, provider, wallet.privateKey);
@@ -50,7 +50,7 @@ describe("an owner without coin", function () {
     for (const { address } of [wallet, next]) await isUntouched(address);
   });
 
-  it("pays from the wallet while it can, if asked to, and tells which way each write went", async () => {
+  it("pays from the wallet when asked to and able to, and reports how each write was sent", async () => {
     const { baseUrl } = stack();
     const made = async (signer: Wallet | ReturnType<Wallet["connect"]>): Promise<[ChainSecuredClient, string[]]> => {
       const ways: string[] = [];

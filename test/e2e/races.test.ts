@@ -1,4 +1,4 @@
-/** Things asked for at the same moment: one order, one winner, nothing twice, nothing lost. */
+/** Concurrent requests: one order, one winner, nothing twice, nothing lost. */
 import { expect } from "chai";
 import type { JsonRpcProvider } from "ethers";
 import { ClientError, convertAccount } from "../../client";
@@ -6,7 +6,7 @@ import { connect, fundedWallet } from "../support/chain";
 import { SIGN, makeAccount, makeRoom, makeUsageKey, refused } from "../support/journey";
 import { useStack } from "../support/stack";
 
-/** How a call ended: its value, or its code. */
+/** The result of a call: its value, or its code. */
 const outcome = <T>(call: Promise<T>): Promise<T | string> =>
   call.catch((error: unknown) => {
     if (error instanceof ClientError) return error.code;
@@ -14,7 +14,7 @@ const outcome = <T>(call: Promise<T>): Promise<T | string> =>
   });
 const times = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 
-describe("at the same moment", () => {
+describe("concurrent requests", () => {
   const stack = useStack();
   let provider: JsonRpcProvider;
   before(() => {
@@ -22,7 +22,7 @@ describe("at the same moment", () => {
   });
   after(() => provider.destroy());
 
-  it("two conversions to two wallets have one winner, and the other is told", async () => {
+  it("two conversions to two wallets have one winner, and the other caller is told", async () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
     const wallets = [await fundedWallet(provider), await fundedWallet(provider)];
@@ -41,7 +41,7 @@ describe("at the same moment", () => {
     });
   });
 
-  it("writes around a conversion either happened before it or were refused, and nothing is between", async () => {
+  it("writes around a conversion either precede it or are refused", async () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
     const signer = await fundedWallet(provider);
@@ -61,7 +61,7 @@ describe("at the same moment", () => {
     expect(balance_cents).to.equal(2000 - done.length - 1);
   });
 
-  it("no run that begins after a revocation was answered is allowed, however many are under way", async () => {
+  it("no run that begins after an answered revocation is allowed, however many are under way", async () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
     const { pkp } = await makeRoom(account.client);
@@ -75,7 +75,7 @@ describe("at the same moment", () => {
       if (typeof result === "string") expect(result).to.be.oneOf(["unknown_key", "queue_full"]);
   });
 
-  it("an update that leaves a value out keeps what an update before it has set, whichever comes first", async () => {
+  it("an update that omits a value keeps what another update has set, in either order", async () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
     const bot = await makeUsageKey(account.client, baseUrl, { execute_in_groups: [0] });
@@ -101,7 +101,7 @@ describe("at the same moment", () => {
     }
   });
 
-  it("one idempotency key makes one group, and every caller learns which", async () => {
+  it("one idempotency key creates one group, and every caller gets its id", async () => {
     const { client } = await makeAccount(stack().baseUrl);
     const results = await Promise.all(
       times(5, () =>
@@ -118,7 +118,7 @@ describe("at the same moment", () => {
     ).to.equal("1");
   });
 
-  it("many writes of one account and of many accounts all happen, once, each charged once", async () => {
+  it("many writes of one account and of many accounts all land once, each charged once", async () => {
     const { baseUrl } = stack();
     const accounts = await Promise.all(times(4, () => makeAccount(baseUrl)));
     const made = await Promise.all(

@@ -1,4 +1,4 @@
-/** `POST /relay`: owners whose wallets hold no coin, and every way in which somebody else may try to use it. */
+/** `POST /relay`: owners whose wallets hold no coin, and every misuse by another party. */
 import { expect } from "chai";
 import { Wallet, type Interface, solidityPackedKeccak256, type HDNodeWallet, type JsonRpcProvider } from "ethers";
 import { IAccountManager__factory } from "../../typechain-types";
@@ -9,7 +9,7 @@ import { useStack } from "../support/stack";
 
 const ABI: Interface = IAccountManager__factory.createInterface();
 
-describe("calls that an owner signs and the service sends", function () {
+describe("calls signed by an owner and sent by the service", function () {
   this.timeout(60_000);
   const stack = useStack();
   let provider: JsonRpcProvider;
@@ -55,7 +55,7 @@ describe("calls that an owner signs and the service sends", function () {
     return String((await contract.getAccount(id)).name);
   };
 
-  it("an empty wallet makes an account, gets the sign-up credit, and pays for a group from it", async () => {
+  it("an empty wallet creates an account, gets the sign-up credit, and pays for a group from it", async () => {
     const owner = await ownerWithAccount();
     expect(await accountOf(idOf(owner))).to.equal("mine");
     const group = await must(owner, "addGroup", [idOf(owner), "payouts", "", [], []]);
@@ -64,7 +64,7 @@ describe("calls that an owner signs and the service sends", function () {
     expect(await provider.getTransactionCount(owner.address)).to.equal(0);
   });
 
-  it("the same request again, also at once, is one write with one answer", async () => {
+  it("the same request again, also concurrently, is one write with one answer", async () => {
     const owner = await ownerWithAccount();
     const one = await request(owner, "addGroup", [idOf(owner), "once", "", [], []]);
     const answers = await Promise.all([api.post("/relay", one), api.post("/relay", one), api.post("/relay", one)]);
@@ -73,7 +73,7 @@ describe("calls that an owner signs and the service sends", function () {
     expect(await nonceOf(owner)).to.equal("2");
   });
 
-  it("many owners at once share transactions, and each gets its own answer", async () => {
+  it("concurrent owners share transactions, and each gets its own answer", async () => {
     const owners = await Promise.all(Array.from({ length: 12 }, ownerWithAccount));
     const groups = await Promise.all(
       owners.map((owner) => must(owner, "addGroup", [idOf(owner), "at once", "", [], []])),
@@ -82,7 +82,7 @@ describe("calls that an owner signs and the service sends", function () {
     expect(new Set(groups.map((group) => group["transaction_hash"])).size).to.be.lessThan(owners.length);
   });
 
-  it("several calls of one account go as one", async () => {
+  it("several calls of one account are sent as one", async () => {
     const owner = Wallet.createRandom();
     const inner = [
       ABI.encodeFunctionData("newChainSecuredAccount", ["all at once", ""]),
@@ -179,7 +179,7 @@ describe("calls that an owner signs and the service sends", function () {
     }
   });
 
-  it("hands the account over, after which the old owner's signature counts for nothing", async () => {
+  it("transfers ownership, after which the old owner's signature is refused", async () => {
     const [owner, next] = [await ownerWithAccount(), Wallet.createRandom()];
     await must(owner, "transferOwnership", [idOf(owner), next.address]);
     const refused = await relay(owner, "addGroup", [idOf(owner), "late", "", [], []]);

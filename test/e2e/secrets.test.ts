@@ -1,7 +1,7 @@
 /**
- * Canary secrets in every place where a secret can enter, and then every sink searched: both services' logs at their
- * most talkative, the metrics, what the database and the other files of the services hold, and the bodies of errors.
- * Each secret is also searched for in the other ways it may be written.
+ * Canary secrets in every input that can carry a secret, then a search of every sink: both services' logs at their
+ * lowest level, the metrics, the database and other files of the services, and the bodies of errors. Each secret is
+ * also searched for in its other encodings.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ import { makeAccount, makeRoom, makeUsageKey, refusal } from "../support/journey
 const canary = (place: string): string => `canary-${place}-${randomBytes(8).toString("hex")}`;
 const RPC_SECRET = canary("rpc");
 
-/** Answers with the key of a PKP, which the tripwire must catch; says the canary in its log and in what it throws. */
+/** Answers with the key of a PKP, which the tripwire must catch; puts the canary into its log and its error. */
 const KEY_THIEF = "async function main({ pkpId }) { return { key: await Actions.getPrivateKey({ pkpId }) }; }";
 const TALKER = "async function main({ say }) { console.log(say); return say; }";
 const THROWER = "async function main({ say }) { throw new Error(say); }";
@@ -25,7 +25,7 @@ const THROWER = "async function main({ say }) { throw new Error(say); }";
 interface Planted {
   readonly name: string;
   readonly value: string;
-  /** Sinks where it may be by design. */
+  /** Sinks that hold it by design. */
   readonly allowed?: readonly Sink[];
 }
 type Sink = "relayer log" | "executor log" | "metrics" | "files" | "error bodies";
@@ -56,7 +56,7 @@ describe("secrets", () => {
   let stack: Stack;
   let chainPort = 0;
   const sockets = new Set<Socket>();
-  /** Between the services and the chain, so that the chain can be cut off at the end. */
+  /** Between the services and the chain, so that the chain can be disconnected at the end. */
   const wire = createServer((socket) => {
     const chain = connect(chainPort, "127.0.0.1");
     for (const end of [socket, chain]) {
@@ -70,7 +70,7 @@ describe("secrets", () => {
     planted.push({ name, value, allowed });
     return value;
   };
-  /** Sends what no SDK would, and keeps what comes back. */
+  /** Sends requests that no SDK would send, and keeps the answers. */
   async function send(path: string, init: RequestInit = {}): Promise<void> {
     const answer = await fetch(stack.baseUrl + path, init);
     const body = await answer.text();
@@ -188,7 +188,7 @@ describe("secrets", () => {
     expect(errorBodies.join()).to.contain("chain_unavailable");
   }
 
-  it("are in no sink, however they are spelt", async () => {
+  it("are in no sink, in no encoding", async () => {
     const sinks: Record<Sink, string> = {
       "relayer log": logs.relayer,
       "executor log": logs.executor,
@@ -209,7 +209,7 @@ describe("secrets", () => {
     expect(found).to.deep.equal([]);
   });
 
-  it("would be found: the one that is kept by design is", () => {
+  it("would be found: the search finds the one stored by design", () => {
     const kept = planted.filter(({ allowed }) => allowed?.includes("files"));
     expect(kept.map(({ name }) => name)).to.deep.equal(["e-mail address"]);
     const files = contentsBelow(dataDir).join("\n");
@@ -223,7 +223,7 @@ const json = (body: unknown, headers: Record<string, string> = {}): RequestInit 
   body: JSON.stringify(body),
 });
 
-/** Bytes as latin1, so that every one of them is searchable. */
+/** Bytes as latin1, so that all of them are searchable. */
 function contentsBelow(directory: string): string[] {
   return readdirSync(directory, { recursive: true })
     .map((name) => join(directory, String(name)))

@@ -1,6 +1,6 @@
 /**
- * What an owner can stop at once, through HTTP and by wallet alike: the whole account, every usage key, single ops of a
- * PKP. And what nobody can bring back, squat or block.
+ * What an owner can stop at once, over HTTP and by wallet: the whole account, every usage key, single ops of a PKP. And
+ * what no other party can restore, squat or block.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type JsonRpcProvider } from "ethers";
@@ -24,7 +24,7 @@ const SEAL = `async function main({ pkpId, op }) {
   return op === "Encrypt" ? await Actions.Encrypt({ pkpId, message: "m" }) : await Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) });
 }`;
 
-/** Every op once; says of each how it ended. With `only` that one is made, and its error ends the run. */
+/** Every op once, each with its result. With `only` just that one is made, and its error ends the run. */
 const EVERY_OP = `async function main({ pkpId, only, ciphertext }) {
   const digest = "0x" + "11".repeat(32);
   const transaction = { type: 2, chainId: 1, nonce: 0, to: "0x" + "22".repeat(20), value: 0, gasLimit: 21000, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
@@ -42,7 +42,7 @@ const EVERY_OP = `async function main({ pkpId, only, ciphertext }) {
 }`;
 const SEALED = `async function main({ pkpId }) { return Actions.Encrypt({ pkpId, message: "m" }); }`;
 
-/** What both kinds of owner can do, under the same names. */
+/** The operations of both kinds of owner, under the same names. */
 interface Owner {
   readonly control: Pick<
     Client,
@@ -101,7 +101,7 @@ describe("what an owner can stop", () => {
     ["with a wallet", chainSecured],
   ] as const) {
     describe(mode, () => {
-      it("a frozen account runs nothing until its owner ends that", async () => {
+      it("a frozen account runs nothing until its owner unfreezes it", async () => {
         const { control, bot, pkp } = await make();
         await expectSigned(bot, pkp);
         expect((await control.account()).frozen).to.equal(false);
@@ -114,7 +114,7 @@ describe("what an owner can stop", () => {
         await expectSigned(bot, pkp);
       });
 
-      it("every usage key at once, for ever", async () => {
+      it("every usage key at once, permanently", async () => {
         const { control, bot, pkp, botId } = await make();
         await control.revokeAllUsageApiKeys();
         expect(await refused(bot.runAction({ code: SIGN, js_params: { pkpId: pkp, message: "m" } }))).to.equal(
@@ -123,7 +123,7 @@ describe("what an owner can stop", () => {
         expect((await contract().getKey(botId)).live).to.equal(false);
       });
 
-      it("single ops of a PKP, below whatever code its groups list", async () => {
+      it("single ops of a PKP, whatever code its groups list", async () => {
         const { control, bot, pkp } = await make();
         const outcome = async (code: string, op: string) =>
           (await bot.runAction({ code, js_params: { pkpId: pkp, message: "m", op } })).error?.code ?? "done";
@@ -139,7 +139,7 @@ describe("what an owner can stop", () => {
         expect((await control.listWallets()).items[0]?.denied_ops).to.deep.equal(PKP_OP_NAMES);
       });
 
-      it("an op there is not is refused, and denies nothing", async () => {
+      it("an unknown op is refused, and denies nothing", async () => {
         const { control, pkp } = await make();
         const unknown = control.setWalletOps({ pkp_id: pkp, denied_ops: ["signMassage" as "signMessage"] });
         expect((await refusal(unknown)).code).to.be.oneOf(["invalid_body", "invalid_value", "invalid_argument"]);
@@ -148,7 +148,7 @@ describe("what an owner can stop", () => {
     });
   }
 
-  it("each op of a PKP by itself, on every curve, while all others go on", async () => {
+  it("each op of a PKP separately, on every curve, while all others still work", async () => {
     const { client } = await makeAccount(stack().baseUrl);
     const { pkp, group } = await makeRoom(client);
     for (const code of [EVERY_OP, SEALED]) {
@@ -177,7 +177,7 @@ describe("what an owner can stop", () => {
     expect((await bot.listGroups()).total).to.equal(2);
   });
 
-  it("a revoked key stays dead, whoever repeats the call that once made it", async () => {
+  it("a revoked key stays revoked, whoever repeats the call that created it", async () => {
     const { wallet, owner } = await freshOwner();
     const { minted } = await owner.mintUsageKey();
     const attach = await owner.prepare.attachUsageKey(minted, { ...NO_RIGHTS });
@@ -193,7 +193,7 @@ describe("what an owner can stop", () => {
     expect((await contract().getKey(minted.api_key_hash)).live).to.equal(false);
   });
 
-  it("a queued batch for a Safe holds revocation and hand-over together", async () => {
+  it("a queued batch for a Safe holds revocation and transfer of ownership together", async () => {
     const { owner, wallet } = await freshOwner();
     const key = await owner.createUsageKey({ ...NO_RIGHTS });
     const next = Wallet.createRandom().address;
@@ -217,7 +217,7 @@ describe("what an owner can stop", () => {
     ).to.equal("not_authorized");
   });
 
-  it("a key whose id a stranger sets first is made anew, unseen by whoever asked for one", async () => {
+  it("a key whose id another wallet registers first is minted again, unnoticed by the caller", async () => {
     const { owner } = await freshOwner();
     const stranger = await freshOwner();
     const seen: string[] = [];
@@ -254,7 +254,7 @@ describe("what an owner can stop", () => {
     expect((await contract().getKey(key.api_key_hash)).accountId).to.equal(BigInt(owner.accountId));
   });
 
-  it("a PKP's address that a stranger registers first is registered all the same, and signs for its own account only", async () => {
+  it("a PKP's address that another account registers first can still be registered, and signs for its own account only", async () => {
     const { owner } = await freshOwner();
     const stranger = await freshOwner();
     const minted = await owner.mintPkp();

@@ -1,11 +1,13 @@
-/** A development stack under the verifier: everything that needs no vouching holds, and the word is SIMULATED. */
+/**
+ * A development stack under the verifier: everything that needs no hardware root passes, and the verdict is SIMULATED.
+ */
 import { expect } from "chai";
 import { verifyService, type Report, type StepId } from "../../client/verify";
 import { useStack } from "../support/stack";
 
 /**
- * What only a real deployment can show: Intel's signature, an expected image, the user's own RPC endpoint, a TLS end,
- * images of this source.
+ * What only a real deployment can show: Intel's signature, an expected image, the user's own RPC endpoint, a TLS
+ * endpoint, images of this source.
  */
 const NEEDS_A_REAL_ONE: StepId[] = ["signature", "machineImage", "allowlist", "imageContents", "tlsLeaf"];
 

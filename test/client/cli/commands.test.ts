@@ -1,4 +1,4 @@
-/** The commands come from the route table, whole. */
+/** The commands are generated from the route table, without exception. */
 import { expect } from "chai";
 import type { Command } from "commander";
 import { execFileSync } from "node:child_process";
@@ -22,7 +22,7 @@ describe("the commands of the command line", () => {
   before(() => (cli = testCli()));
   after(() => cli.remove());
 
-  it("are there for every operation of the SDK", () => {
+  it("exist for every operation of the SDK", () => {
     const program = buildProgram({
       env: {},
       cwd: ".",
@@ -54,7 +54,7 @@ describe("the commands of the command line", () => {
       expect(known).to.include(word);
   });
 
-  it("take the fields of the schemas: what is needed by its place, the rest as options", () => {
+  it("take the fields of the schemas: required ones as arguments, the others as options", () => {
     const { fields } = specOf("addUsageApiKey");
     expect(fields.map(({ name }) => name)).to.deep.equal(Object.keys(ROUTES.addUsageApiKey.request.body.shape));
     expect(fields.filter(({ positional }) => positional).map(({ name }) => name)).to.deep.equal(["name"]);
@@ -70,7 +70,7 @@ describe("the commands of the command line", () => {
     });
   });
 
-  it("say what is wrong with a line and end with 2, and nothing is asked of anybody", async () => {
+  it("reject a wrong command line with exit code 2, without sending a request", async () => {
     cli.env["KEYWRIGHT_URL"] = "http://127.0.0.1:1";
     for (const line of [
       "group create",
@@ -87,13 +87,13 @@ describe("the commands of the command line", () => {
     }
   });
 
-  it("end with 3 when the service is not there, and say the code", async () => {
+  it("exit with 3 and name the error code when the service is unreachable", async () => {
     const { code, err } = await cli.run("--json service health");
     expect(code).to.equal(3);
     expect(JSON.parse(err)).to.have.nested.property("error.code", "network_failed");
   }).timeout(20_000);
 
-  it("complete themselves in a real bash", async () => {
+  it("complete in a real bash", async () => {
     const { out } = await cli.ok("completion bash");
     const file = join(cli.cwd, "completion.bash");
     writeFileSync(file, out);
@@ -109,7 +109,7 @@ describe("the commands of the command line", () => {
     expect((await cli.ok("completion fish")).out).to.include("add-pkp");
   });
 
-  it("say what is waited for once that takes longer than a second, and to a person how long", async () => {
+  it("say what they wait for after one second, and on a terminal for how long", async () => {
     const shown = async (terminal: boolean, ms: number): Promise<string> => {
       let err = "";
       const io = { terminal, err: (text: string) => void (err += text) } as Io;
@@ -123,7 +123,7 @@ describe("the commands of the command line", () => {
     expect(person).to.match(/^\r… running, 1 s\r… running, 2 s\r\u001b\[K$/);
   }).timeout(10_000);
 
-  it("show no control characters of an answer, and shorten hashes only where a table would not fit", () => {
+  it("strip control characters from answers, and shorten hashes only where a table would not fit", () => {
     expect(oneLine("a\u001b[2Jb\nc")).to.equal("a [2Jb c");
     const hash = `0x${"ab".repeat(32)}`;
     expect(table([{ id: hash, name: "x" }])).to.include(hash);

@@ -1,6 +1,6 @@
 /**
- * The command line against a whole stack: an account from nothing to a signature, a login that keeps its key to itself,
- * an owner with a wallet, a Safe's file.
+ * The command line against a whole stack: from a new account to a signature, a login that never prints its key, an
+ * owner with a wallet, and a file for a Safe.
  */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
@@ -31,7 +31,7 @@ describe("the command line", function () {
     cli.remove();
   });
 
-  it("goes from nothing to a signature, and revokes", async () => {
+  it("goes from a new account to a signature, and revokes", async () => {
     const account = (await cli.ok("--json account create Acme")).json<{ api_key: string }>();
     cli.secrets.push(account.api_key);
     const login = await cli.ok("login");
@@ -66,7 +66,7 @@ describe("the command line", function () {
     bot.remove();
   });
 
-  it("ends with 4 when the action fails, its logs beside the answer and its error readable", async () => {
+  it("exits with 4 when the action fails, with its logs and a readable error", async () => {
     const group = (await cli.ok("--json group create failing")).json<{ group_id: string }>().group_id;
     await cli.ok(`group add-action ${group} ${(await cli.ok("cid fail.js")).out.trim()}`);
     const failed = await cli.run("run fail.js");
@@ -74,7 +74,7 @@ describe("the command line", function () {
     expect(failed.err).to.include("error threw: no [2J");
   });
 
-  it("tells a refusal by its code, for people and for programs", async () => {
+  it("reports a refusal by its code, as text and as JSON", async () => {
     const people = await cli.run("group delete 99");
     expect([people.code, people.err.split("\n")[0]]).to.deep.equal([1, people.err.split("\n")[0]]);
     expect(people.err).to.match(/^error unknown_group: .*\n(.*\n)* {2}request id: \S+\n$/);
@@ -82,7 +82,7 @@ describe("the command line", function () {
     expect(programs.error).to.include({ code: "unknown_group", status: 404 });
   });
 
-  it("keeps a login for its owner alone, sends it to its service alone, and forgets it", async () => {
+  it("stores a login readable by its user alone, sends it to its own service only, and deletes it on logout", async () => {
     const file = join(cli.cwd, "credentials.json");
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     chmodSync(file, 0o644);
@@ -98,7 +98,7 @@ describe("the command line", function () {
     expect((await cli.run("logout")).code).to.equal(2);
   });
 
-  it("does the same for an owner with a wallet file, by transactions", async () => {
+  it("does the same by transactions for an owner with a wallet file", async () => {
     const wallet = await fundedWallet(provider);
     const password = "correct horse";
     writeFileSync(
@@ -125,7 +125,7 @@ describe("the command line", function () {
     expect((await cli.run("group delete 7")).err).to.include("unknown_group");
   });
 
-  it("writes a file for a Safe instead of sending, call after call, and refuses another Safe's file", async () => {
+  it("appends calls to a Transaction Builder file instead of sending them, and refuses another Safe's file", async () => {
     const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
     const safe = await deploySafe(await fundedWallet(provider), seats, 2);
     const as = `safe --safe ${safe.address} --rpc ${stack().rpcUrl} --out batch.json`;

@@ -1,4 +1,4 @@
-/** The MCP server as a real client of the protocol sees it: a process on standard input and output. */
+/** The MCP server as a client of the protocol sees it: a process on standard input and output. */
 import { expect } from "chai";
 import { join } from "node:path";
 import { verifyMessage } from "ethers";
@@ -65,7 +65,7 @@ describe("keywright mcp", function () {
     };
   };
 
-  it("shows read-only tools of the route table, and refuses the others by name", async () => {
+  it("lists read-only tools from the route table, and refuses the others by name", async () => {
     await withAgent(key, [], async (client) => {
       const { tools } = await client.listTools();
       expect(tools.map(({ name }) => name)).to.include.members([
@@ -82,7 +82,7 @@ describe("keywright mcp", function () {
     });
   });
 
-  it("runs actions with --allow-writes, and never does what is the owner's", async () => {
+  it("runs actions with --allow-writes, and never offers what only the owner may do", async () => {
     await withAgent(key, ["--allow-writes"], async (client) => {
       const names = (await client.listTools()).tools.map(({ name }) => name);
       for (const name of [
@@ -108,7 +108,7 @@ describe("keywright mcp", function () {
     });
   });
 
-  it("does not start with an account key, or without one", async () => {
+  it("does not start with an account key, or without a key", async () => {
     for (const wrong of [account.apiKey, ""]) {
       const error: unknown = await withAgent(wrong, [], (client) => client.listTools()).then(
         () => undefined,

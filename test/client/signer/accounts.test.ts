@@ -1,6 +1,6 @@
 /**
- * A PKP as a signer of ethers and as an account of viem: real transactions on the chain, and what both libraries' own
- * verification says.
+ * A PKP as an ethers signer and as a viem account: real transactions on the chain, checked by both libraries' own
+ * verification.
  */
 import { expect } from "chai";
 import {
@@ -58,8 +58,8 @@ const TYPES = {
 } as const;
 const ORDER = { maker: { wallet: DOMAIN.verifyingContract, memo: "0x00ff" }, amounts: [1n, 2n ** 200n] } as const;
 /**
- * A contract written by hand, since a test needs no compiler for it: with an argument it stores that (slot 0), without
- * one it gives it back.
+ * A contract in byte code, so that the test needs no compiler: with an argument it stores it in slot 0, without one it
+ * returns it.
  */
 const STORE_RUNTIME = "36600410600f57" + "5f545f5260205ff3" + "5b6004355f5500";
 const STORE = {
@@ -101,7 +101,7 @@ describe("a PKP as an account", function () {
   after(() => provider?.destroy());
 
   describe("of ethers", () => {
-    it("signs messages: texts, texts with a byte order mark, and bytes that are no text", async () => {
+    it("signs messages: text, text with a byte order mark, and bytes that are not UTF-8", async () => {
       expect(await signer.getAddress()).to.equal(pkp);
       const bytes = randomBytes(31);
       for (const message of ["hello", "", "ünïcode €", "\ufeffmarked", bytes, new Uint8Array([0xff, 0xfe, 0x00])]) {
@@ -114,7 +114,7 @@ describe("a PKP as an account", function () {
       expect(verifyTypedData(DOMAIN, MUTABLE_TYPES, ORDER, signature)).to.equal(pkp);
     });
 
-    it("sends transactions of types 0, 1 and 2, filled in by its provider", async () => {
+    it("sends transactions of types 0, 1 and 2, populated by its provider", async () => {
       const to = Wallet.createRandom().address;
       for (const fields of [
         { type: 0 },
@@ -138,7 +138,7 @@ describe("a PKP as an account", function () {
       expect(await counted.getFunction("get").staticCall()).to.equal(42n);
     });
 
-    it("signs digests, authorizations, and transactions of type 4 that carry them", async () => {
+    it("signs digests, authorizations, and type 4 transactions that carry them", async () => {
       const digest = hexlify(randomBytes(32));
       expect(recoverAddress(digest, await signer.signDigest(digest))).to.equal(pkp);
       const authorization = await signer.authorize({
@@ -155,7 +155,7 @@ describe("a PKP as an account", function () {
       expect(await provider.getCode(pkp)).to.equal("0x");
     });
 
-    it("owns a Safe: alone, and as one of two", async () => {
+    it("owns a Safe alone, and as one of two owners", async () => {
       const other = Wallet.createRandom().connect(provider);
       const to = Wallet.createRandom().address;
       for (const owners of [[signer], [signer, other]]) {
@@ -166,7 +166,7 @@ describe("a PKP as an account", function () {
       expect(await provider.getBalance(to)).to.equal(10n);
     });
 
-    it("is offline without a provider, and another one can be connected", async () => {
+    it("works offline without a provider, and can be connected to another one", async () => {
       const offline = keywrightSigner({ client: bot, pkpId: pkp });
       expect(offline.provider).to.equal(null);
       const raw = await offline.signTransaction({
@@ -192,7 +192,7 @@ describe("a PKP as an account", function () {
         rpcUrls: { default: { http: [url] } },
       });
 
-    it("signs messages and typed data, unreached types left out", async () => {
+    it("signs messages and typed data, omitting types that are not referenced", async () => {
       const address = account.address;
       for (const message of ["hello €", { raw: "0xfffe00" as Hex }, { raw: getBytes("0x68656c6c6f") }])
         expect(
@@ -229,7 +229,7 @@ describe("a PKP as an account", function () {
       expect(await reader.getBalance({ address: to })).to.equal(12n);
     });
 
-    it("signs authorizations, and sends transactions of type 4 that carry them", async () => {
+    it("signs authorizations, and sends type 4 transactions that carry them", async () => {
       const { rpcUrl } = stack();
       const wallet = createWalletClient({ account, chain: chain(rpcUrl), transport: http(rpcUrl) });
       const reader = createPublicClient({ chain: chain(rpcUrl), transport: http(rpcUrl), pollingInterval: 50 });
@@ -240,7 +240,7 @@ describe("a PKP as an account", function () {
       expect(await reader.getCode({ address: account.address })).to.equal(`0xef0100${delegate.slice(2).toLowerCase()}`);
     });
 
-    it("signs a digest, and a transaction for later", async () => {
+    it("signs a digest, and a transaction without sending it", async () => {
       const hash = hexlify(randomBytes(32)) as Hex;
       expect(recoverAddress(hash, (await account.sign?.({ hash })) ?? "")).to.equal(pkp);
       const serializedTransaction = await account.signTransaction({
@@ -265,7 +265,7 @@ describe("a PKP as an account", function () {
         (error: unknown) => (error instanceof ClientError ? error.code : String(error)),
       );
 
-    it("what the action refuses, with the action's own words", async () => {
+    it("what the action refuses, with the action's own message", async () => {
       const policy = { code: `async function main() { throw new Error("not today"); }` };
       const group = keywrightSigner({
         client: {
@@ -283,7 +283,7 @@ describe("a PKP as an account", function () {
       expect(await codeOf(group.signMessage("x"))).to.equal("signing_failed");
     });
 
-    it("a signature of somebody else, over something else, or none at all", async () => {
+    it("a signature of another key, over other data, or a missing one", async () => {
       const thief = Wallet.createRandom();
       const answers = [
         thief.signMessageSync("hello"),
@@ -310,7 +310,7 @@ describe("a PKP as an account", function () {
       }
     });
 
-    it("a transaction that differs from the one asked for", async () => {
+    it("a signed transaction that differs from the requested one", async () => {
       const thief = new Wallet(hexlify(randomBytes(32)));
       const other = await thief.signTransaction({
         type: 2,
@@ -338,7 +338,7 @@ describe("a PKP as an account", function () {
       );
     });
 
-    it("what would be good on every chain, another sender, and a PKP that is no address", async () => {
+    it("an authorization for every chain, another sender, and a PKP that is not an address", async () => {
       expect(
         await codeOf(
           keywrightSigner({ client: bot, pkpId: pkp }).signTransaction({

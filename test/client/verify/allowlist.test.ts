@@ -1,5 +1,5 @@
 /**
- * The allow-list step against the real contract on a real node: the application id measured into the quote is the
+ * The allow-list step against the real contract on a real node. The application id measured into the quote is the
  * contract's address, as in dstack.
  */
 import { expect } from "chai";
@@ -56,7 +56,7 @@ describe("the allow-list step", () => {
     await chain?.stop();
   });
 
-  it("fails for an image that is not listed, and nothing else does", async () => {
+  it("fails for an image that is not listed; no other step fails", async () => {
     const report = await verify({ rpcUrl: chain.rpcUrl });
     expect(
       report.steps.filter(({ status }) => status !== "passed").map(({ id, status }) => [id, status]),
@@ -65,7 +65,7 @@ describe("the allow-list step", () => {
     expect((await step())?.detail).to.contain("not on the allow-list");
   });
 
-  it("fails for an image that is listed but does not count yet", async () => {
+  it("fails for an image that is listed but not yet active", async () => {
     await (await allowlist.addComposeHash(COMPOSE_HASH)).wait();
     expect(await step()).to.include({
       status: "failed",
@@ -73,7 +73,7 @@ describe("the allow-list step", () => {
     });
   });
 
-  it("passes once the delay is over: and then every step has, which is the only success there is", async () => {
+  it("passes once the delay is over; with every other step passed, this is the only success", async () => {
     await chain.provider.send("evm_increaseTime", [DELAY_SECONDS]);
     await chain.provider.send("evm_mine", []);
     const report = await verify({ rpcUrl: chain.rpcUrl });
@@ -85,12 +85,12 @@ describe("the allow-list step", () => {
     expect(report.steps.find(({ id }) => id === "allowlist")?.detail).to.equal(`allowed by ${address}`);
   });
 
-  it("fails at once when the image is taken off the list", async () => {
+  it("fails as soon as the image is removed from the list", async () => {
     await (await allowlist.removeComposeHash(COMPOSE_HASH)).wait();
     expect(await step()).to.include({ status: "failed" });
   });
 
-  it("fails where there is no contract, and where there is another one", async () => {
+  it("fails where there is no contract, and where another contract is", async () => {
     expect((await step({ allowlist: "0x00000000000000000000000000000000000000ff" }))?.detail).to.contain(
       "there is no allow-list contract",
     );
@@ -98,12 +98,12 @@ describe("the allow-list step", () => {
     expect((await step({ allowlist: "nonsense" }))?.status).to.equal("failed");
   });
 
-  it("is not checked without an RPC endpoint of the user's own, or when that does not answer", async () => {
+  it("is not checked without an RPC endpoint of the user, or when that endpoint does not answer", async () => {
     expect((await verify({})).steps.find(({ id }) => id === "allowlist")).to.include({ status: "not_checked" });
     expect(await step({ rpcUrl: "http://127.0.0.1:1" })).to.include({ status: "not_checked" });
   });
 
-  it("is not the service's to choose: an application id that was not measured changes nothing", async () => {
+  it("uses the measured application id: the service cannot choose another one", async () => {
     service.tamper("/info", (body) => body.replace(address.slice(2).toLowerCase(), "00".repeat(20)));
     const report = await verify({ rpcUrl: chain.rpcUrl });
     expect(report.steps.find(({ id }) => id === "composeHash")?.status).to.equal("failed");

@@ -1,4 +1,4 @@
-/** The promises of the documents on trust point at tests that exist. */
+/** Statements in the documents on trust refer to tests that exist. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -20,7 +20,7 @@ describe("documents on trust", () => {
     });
   }
 
-  it("docs/threats.md backs every promise with a test", () => {
+  it("docs/threats.md names a test for every statement", () => {
     const [, promises = ""] = read("docs/threats.md").split("## What is promised");
     const [table = ""] = promises.split("## What is not promised");
     const promised = rows(table).filter((row) => !row.startsWith("| **") && !row.startsWith("| Promise"));
@@ -28,7 +28,7 @@ describe("documents on trust", () => {
     expect(promised.filter((row) => !row.includes("`test/"))).to.deep.equal([]);
   });
 
-  it("docs/verify.md explains every outcome, and every step in the order they are shown", () => {
+  it("docs/verify.md explains every outcome, and every step in the order of the report", () => {
     const text = read("docs/verify.md");
     for (const code of Object.values(EXIT_CODES)) expect(text).to.contain(`| ${code} |`);
     const [, section = ""] = text.split("## The steps");

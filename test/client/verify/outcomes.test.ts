@@ -1,6 +1,6 @@
 /**
- * One verdict and one exit code: nothing but a full set of passed steps of a real TEE is success. Told through the
- * command line.
+ * One verdict and one exit code, seen through the command line: only a full set of passed steps of a real TEE is
+ * success.
  */
 import { spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
@@ -35,7 +35,7 @@ describe("the verdict of npm run verify", () => {
   afterEach(() => service.honest());
   after(() => service.stop());
 
-  it("is 2 and the word SIMULATED for a simulated service, with every step that needs no vouching passed", async () => {
+  it("is 2 and SIMULATED for a simulated service, with every step that needs no trusted root passed", async () => {
     const { code, out } = await run(service.baseUrl);
     expect(code, out).to.equal(2);
     expect(out).to.contain("SIMULATED");
@@ -44,7 +44,7 @@ describe("the verdict of npm run verify", () => {
     expect(out).to.match(/– not checked\s+TLS certificate of this connection\s+plain HTTP/);
   });
 
-  it("stays 2 when somebody's root vouches for simulated quotes", async () => {
+  it("stays 2 when a custom root vouches for simulated quotes", async () => {
     const { collateral, rootDer } = service.agent.platform;
     const report = await verifyService(service.baseUrl, { collateral, trustedRoot: rootDer });
     expect(report.steps.find(({ id }) => id === "signature")?.status).to.equal("passed");
@@ -66,7 +66,7 @@ describe("the verdict of npm run verify", () => {
     expect(out).to.contain("without a TEE");
   });
 
-  it("is not success for a service that claims dstack with simulated quotes, whether or not collateral can be had", async () => {
+  it("is not success for a service that claims dstack with simulated quotes, with or without collateral", async () => {
     const liar = await startAttestedService({ says: "dstack", secure: false });
     try {
       const collateralFile = join(liar.evidenceDir, "collateral.json");
@@ -80,13 +80,13 @@ describe("the verdict of npm run verify", () => {
     }
   });
 
-  it("is 3 when nobody answers, and no step claims to have passed", async () => {
+  it("is 3 when the service does not answer, and no step claims to have passed", async () => {
     const { code, out } = await run("http://127.0.0.1:1");
     expect(code, out).to.equal(3);
     expect(out).not.to.contain("✓");
   });
 
-  it("is 4 for wrong use, with the usage", async () => {
+  it("is 4 with the usage for invalid arguments", async () => {
     for (const args of [
       [],
       ["ftp://x"],
@@ -113,7 +113,7 @@ describe("the verdict of npm run verify", () => {
     expect(out).not.to.contain(String.fromCharCode(27));
   });
 
-  it("is a report, not a crash, when the service sends documents of absurd depth", async () => {
+  it("is a report, not a crash, when the service sends deeply nested documents", async () => {
     const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
     for (const path of ["/info", "/attestation", "/core/v1/limits", "/evidences/quote.json"]) {
       service.tamper(path, (body) =>

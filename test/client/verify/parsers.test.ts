@@ -1,5 +1,5 @@
 /**
- * Whatever a service sends, the parsers answer with a value or `Malformed`: no other error, no crash, no unbounded
+ * Whatever a service sends, the parsers return a value or throw `Malformed`: no other error, no crash, no unbounded
  * memory or time.
  */
 import { QuoteVerifier } from "@phala/dcap-qvl";
@@ -28,7 +28,7 @@ function malformedOrFine<T>(parse: () => T): T | undefined {
   }
 }
 
-/** A valid text with a few stretches replaced, removed or repeated: much nearer to trouble than noise. */
+/** A valid text with a few parts replaced, removed or repeated: closer to a valid one than random bytes. */
 const damaged = (valid: Buffer): fc.Arbitrary<Buffer> =>
   fc
     .array(
@@ -49,7 +49,7 @@ const damaged = (valid: Buffer): fc.Arbitrary<Buffer> =>
       ),
     );
 
-describe("parsers of what a service sends", () => {
+describe("parsers of a service's documents", () => {
   let platform: Platform;
   let quote: Buffer;
   const events = buildEventLog({
@@ -73,7 +73,7 @@ describe("parsers of what a service sends", () => {
       expect(facts.mrtd.every((byte) => byte === 7) && facts.reportData.every((byte) => byte === 9)).to.equal(true);
     });
 
-    it("survives noise and damage", () => {
+    it("survives random and damaged input", () => {
       fc.assert(
         fc.property(
           fc.uint8Array({ maxLength: 2000 }),
@@ -91,7 +91,7 @@ describe("parsers of what a service sends", () => {
       );
     });
 
-    it("takes no length from the quote on trust", () => {
+    it("trusts no length field of the quote", () => {
       for (const size of [0xffffffff, 0x7fffffff, 0x00ffffff]) {
         const lying = Buffer.from(quote);
         lying.writeUInt32LE(size, 632);
@@ -100,7 +100,7 @@ describe("parsers of what a service sends", () => {
       expect(() => readQuote("00".repeat(MAX_QUOTE_BYTES + 1))).to.throw(Malformed, "larger than");
     });
 
-    it("believes no quote with a single byte changed, wherever it is signed", async () => {
+    it("rejects a quote with any single byte changed, wherever it is signed", async () => {
       const signed = 48 + 584;
       const auth = signed + 4;
       const qe = auth + 64 + 64 + 6;
@@ -137,7 +137,7 @@ describe("parsers of what a service sends", () => {
     });
   });
 
-  describe("what the verification library leaves to us", () => {
+  describe("checks that the verification library leaves to its caller", () => {
     const now = (): number => Math.floor(Date.now() / 1000);
     const judged = async (
       by: Platform,
@@ -160,7 +160,7 @@ describe("parsers of what a service sends", () => {
         throw error;
       });
     };
-    /** What the library alone says of the same. */
+    /** The library's own verdict on the same input. */
     const library = async (
       by: Platform,
       measurements: Partial<Measurements> = {},
@@ -175,19 +175,19 @@ describe("parsers of what a service sends", () => {
         .status;
     };
 
-    it("a TDX module that is not Intel's own", async () => {
+    it("rejects a TDX module that is not Intel's own", async () => {
       const foreign = { mrSignerSeam: Buffer.alloc(48, 1) };
       expect(await library(platform, foreign)).to.equal("UpToDate");
       expect(await judged(platform, foreign)).to.equal("refused: the TDX module is not Intel's own");
     });
 
-    it("a platform certificate issued by one that may not issue", async () => {
+    it("rejects a platform certificate issued by a certificate that may not issue", async () => {
       const forged = await createPlatform({ authorityMayIssue: false });
       expect(await library(forged)).to.equal("UpToDate");
       expect(await judged(forged)).to.match(/^refused: .*(certificate authority|trusted root)/);
     });
 
-    it("a revocation list that nobody signed, or that is noise", async () => {
+    it("rejects a revocation list that is unsigned or malformed", async () => {
       const foreign = { pck_crl: (await createPlatform()).collateral.pck_crl };
       expect(await library(platform, {}, foreign)).to.equal("UpToDate");
       expect(await judged(platform, {}, foreign)).to.match(/^refused: the PCK revocation list is not signed/);
@@ -195,7 +195,7 @@ describe("parsers of what a service sends", () => {
       expect(await judged(platform, {}, { root_ca_crl: "00ff" })).to.match(/^refused: .*cannot be read/);
     });
 
-    it("and what it does itself: a machine that may be debugged", async () => {
+    it("the library itself rejects a machine in debug mode", async () => {
       expect(await judged(platform, { tdAttributes: Buffer.from("0100001000000000", "hex") })).to.match(
         /^refused: .*[Dd]ebug/,
       );
@@ -203,7 +203,7 @@ describe("parsers of what a service sends", () => {
   });
 
   describe("event logs", () => {
-    it("survive noise and damage, and a log that still parses still replays or is refused", () => {
+    it("survive random and damaged input; a log that still parses is replayed or refused", () => {
       const valid = Buffer.from(JSON.stringify(events));
       const tryAll = (text: unknown): void => {
         const log = malformedOrFine(() => parseEventLog(text));
@@ -229,7 +229,7 @@ describe("parsers of what a service sends", () => {
   });
 
   describe("evidence files", () => {
-    it("survive noise and damage", async () => {
+    it("survive random and damaged input", async () => {
       const certificate = Buffer.from(pem(await issueCertificate({ name: "localhost" })));
       const checksums = Buffer.from(`${"ab".repeat(32)}  cert-localhost.pem\n${"cd".repeat(32)} *acme-account.json\n`);
       const json = Buffer.from(JSON.stringify({ uri: "https://acme.example/1", quote: "04", event_log: "[]" }));
@@ -252,7 +252,7 @@ describe("parsers of what a service sends", () => {
       );
     });
 
-    it("are refused when they are too large, and a certificate file does not cost quadratic time", () => {
+    it("are refused when they are too large; parsing a certificate file is not quadratic", () => {
       const big = Buffer.alloc(MAX_EVIDENCE_BYTES + 1, 0x61);
       for (const parse of [
         () => parseChecksums(big),
@@ -267,7 +267,7 @@ describe("parsers of what a service sends", () => {
       expect(Date.now() - started).to.be.lessThan(2_000);
     });
 
-    it("checksums: a file is named once, by a plain name", () => {
+    it("checksums: each file is listed once, by a plain name", () => {
       const line = (name: string): Buffer => Buffer.from(`${"ab".repeat(32)}  ${name}\n`);
       for (const name of ["../x", "/etc/passwd", ".hidden", "a b", "", "a".repeat(200)])
         expect(() => parseChecksums(line(name)), name).to.throw(Malformed);
@@ -282,7 +282,7 @@ describe("parsers of what a service sends", () => {
     const app = (compose: string, more: object = {}): string =>
       JSON.stringify({ docker_compose_file: compose, ...more });
 
-    it("survive noise and damage", () => {
+    it("survive random and damaged input", () => {
       const valid = Buffer.from(`services:\n  a: &a\n    image: r/a${digest}\n  b:\n    <<: *a\n`);
       fc.assert(
         fc.property(damaged(valid), (bytes) => void malformedOrFine(() => pinnedImages(app(bytes.toString("utf8"))))),
@@ -294,7 +294,7 @@ describe("parsers of what a service sends", () => {
       );
     });
 
-    it("name every image by digest: nothing by tag, variable, build, another file or nothing at all", () => {
+    it("must name every image by digest: no tag, variable, build, other file or missing image", () => {
       expect(pinnedImages(app(`services:\n  a: {image: "registry.example:5000/x/a:1.2${digest}"}\n`)).size).to.equal(1);
       const loose = [
         "services: {a: {image: r/a}}",
@@ -315,7 +315,7 @@ describe("parsers of what a service sends", () => {
       expect(() => pinnedImages(app(`services: {a: {image: "r/a${digest}"}}`, { runner: "bash" }))).to.throw(Malformed);
     });
 
-    it("do not explode", () => {
+    it("do not expand exponentially", () => {
       const bomb = [
         "a: &a [x,x,x,x,x,x,x,x,x]",
         ..."bcdefghi"

@@ -1,7 +1,4 @@
-/**
- * What the verifier says of the delay with which payers are added: asked of the contract on a real node, and warned of
- * when it is 0.
- */
+/** The verifier reads the delay before new payers act from the contract on a real node, and warns when it is 0. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -16,12 +13,12 @@ import { startTestChain, type TestChain } from "../../support/chain";
 const PROGRAM = join(__dirname, "../../../dist/scripts/verify.js");
 const WEEK = 7 * 86_400;
 
-describe("the payer delay under the verifier", function () {
+describe("the payer delay in the verifier", function () {
   this.timeout(60_000);
   let chain: TestChain;
   let service: AttestedService;
 
-  /** Puts the code of a contract with this delay where the attested contract is. */
+  /** Puts the code of a contract with this delay at the attested contract's address. */
   async function give(payerDelaySeconds: number): Promise<void> {
     const admin = new Wallet(DEVELOPMENT_DEPLOYER_KEY).address;
     const { contract } = await deployAccountManager(chain.deployer, "test", { admin, payerDelaySeconds });
@@ -41,12 +38,12 @@ describe("the payer delay under the verifier", function () {
     await chain?.stop();
   });
 
-  it("of 0 is a warning, in the report and at the terminal, and fails no step", async () => {
+  it("of 0 is a warning in the report and on the terminal, and fails no step", async () => {
     await give(0);
     const report = await verify(chain.rpcUrl);
     expect(report.warnings).to.have.length(1);
     expect(report.warnings[0]).to.contain("payer delay 0");
-    // This chain has no allow-list, and nothing else fails.
+    // This chain has no allow-list; nothing else fails.
     expect(report.steps.filter(({ status }) => status === "failed").map(({ id }) => id)).to.deep.equal(["allowlist"]);
     const child = spawn(process.execPath, [PROGRAM, service.baseUrl, "--rpc", chain.rpcUrl], {
       stdio: ["ignore", "pipe", "ignore"],
@@ -65,7 +62,7 @@ describe("the payer delay under the verifier", function () {
     expect(report.notes.join("\n")).to.contain(`waits ${WEEK} s`);
   });
 
-  it("is said not to be checked without an endpoint, by one that is silent, and where no contract is", async () => {
+  it("is reported as not checked without an endpoint, with one that does not answer, and where there is no contract", async () => {
     await chain.provider.send("anvil_setCode", [CONTRACT, "0x"]);
     for (const rpcUrl of [undefined, "http://127.0.0.1:1", chain.rpcUrl]) {
       const { notes, warnings } = await verify(rpcUrl);

@@ -1,6 +1,5 @@
-// The contract hands what it does not know to code that runs on its own storage: that code must see the same slots, be
-// what was compiled, and be of no use to anybody who calls it by itself; and what answers lists must not be able to
-// write.
+// The contract delegates unknown calls to code that runs on its own storage. That code must use the same slots, be what
+// was compiled, and have no effect when called directly; the code that answers lists must not be able to write.
 import { expect } from "chai";
 import { artifacts, ethers } from "hardhat";
 import type { FunctionFragment } from "ethers";
@@ -25,7 +24,7 @@ const WRITING = {
 const instructionsOf = async (name: string): Promise<Map<number, number>> =>
   instructions(ethers.getBytes((await artifacts.readArtifact(name)).deployedBytecode));
 
-/** The addresses of the parts: each is the first contract that the one before it made. */
+/** The addresses of the parts: each is the first contract created by the previous one. */
 async function addressesOf(manager: { getAddress: () => Promise<string> }): Promise<string[]> {
   const from = await manager.getAddress();
   const payers = ethers.getCreateAddress({ from, nonce: 1 });
@@ -33,13 +32,13 @@ async function addressesOf(manager: { getAddress: () => Promise<string> }): Prom
 }
 
 describe("The code behind the contract", () => {
-  it("sees the same slots: the compiler lays storage out alike for all of it", async () => {
+  it("uses the same slots: the compiler gives all parts the same storage layout", async () => {
     const [first, ...rest] = await Promise.all(PARTS.map(async (name) => layoutOf(await compiled(name))));
     expect(JSON.parse(must(first))).to.have.length.greaterThan(3);
     for (const layout of rest) expect(layout).to.equal(first);
   });
 
-  it("writes in lists nothing: no instruction that writes, logs, creates, calls or ends", async () => {
+  it("has no instruction in lists that writes, logs, creates, calls or self-destructs", async () => {
     const found = await instructionsOf("AccountLists");
     for (const [name, op] of Object.entries(WRITING)) expect(found.get(op) ?? 0, name).to.equal(0);
     for (const { type, name, stateMutability } of (await artifacts.readArtifact("AccountLists"))
@@ -48,13 +47,13 @@ describe("The code behind the contract", () => {
     }
   });
 
-  it("calls nothing but the next code: the payers' has one DELEGATECALL and no other call", async () => {
+  it("calls only the next part: the payers' code has one DELEGATECALL and no other call", async () => {
     const found = await instructionsOf("ApiPayers");
     for (const [name, op] of Object.entries(OUTSIDE)) expect(found.get(op) ?? 0, name).to.equal(0);
     expect(found.get(WRITING.DELEGATECALL)).to.equal(1);
   });
 
-  it("answers, all of it together, every function of the interface, and none twice", async () => {
+  it("implements every function of the interface exactly once, over all parts", async () => {
     const whole = (await compiled("IAccountManager", "contracts/interfaces/IAccountManager.sol")).evm.methodIdentifiers;
     const parts = await Promise.all(
       PARTS.map(async (name) => Object.keys((await compiled(name)).evm.methodIdentifiers)),
@@ -63,7 +62,7 @@ describe("The code behind the contract", () => {
     expect(parts.flat().sort()).to.deep.equal([...Object.keys(whole), ...known].sort());
   });
 
-  it("is what was compiled, made by the constructor", async () => {
+  it("is what was compiled, created by the constructor", async () => {
     const { world } = await staged(twoAccounts);
     const addresses = await addressesOf(world.manager);
     for (const [i, name] of PARTS.entries()) {
@@ -73,7 +72,7 @@ describe("The code behind the contract", () => {
     }
   });
 
-  it("is of no use by itself: nobody is its admin, and it has no storage", async () => {
+  it("has no admin and no storage of its own", async () => {
     const { world } = await staged(twoAccounts);
     const [, payersAt, listsAt] = await addressesOf(world.manager);
     const { admin, stranger, payer } = world.cast;

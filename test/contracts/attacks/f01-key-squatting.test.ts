@@ -1,5 +1,5 @@
-// F1: an attacker sets a usage key whose id is another account's key, or its present or future account id, to cut it
-// off or take it over.
+// F1: an attacker sets a usage key whose id is another account's key, or its present or future account id, to lock it
+// out or take it over.
 import { expect } from "chai";
 import { packedId } from "../support/model";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, fullKey, twoAccounts } from "../support/stages";
@@ -15,7 +15,7 @@ describe("F1 key squatting", () => {
     expect(await world.manager.accountOf(ALICE_KEY)).to.equal(ALICE_ID);
   });
 
-  it("the id of an account that exists cannot be set as a key", async () => {
+  it("the id of an existing account cannot be set as a key", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { bob, payer } = world.cast;
     expect(await world.call(bob, "setUsageApiKey", fullKey(bobId, ALICE_ID, ALL))).to.equal("KeyIdTaken");
@@ -25,7 +25,7 @@ describe("F1 key squatting", () => {
     expect((await world.manager.getAccount(ALICE_ID)).groupCount).to.equal(2n);
   });
 
-  it("a key under a future wallet's id neither stops its account nor acts in it", async () => {
+  it("a key with a future wallet's id neither blocks its account nor acts in it", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { bob, carol, payer } = world.cast;
     const carolId = packedId(carol.address);
@@ -38,7 +38,7 @@ describe("F1 key squatting", () => {
     expect(await world.call(payer, "removeGroup", [carolId, 1n])).to.equal("AccountChainSecured");
   });
 
-  it("a key under the id of a managed account to come neither stops it nor acts in it", async () => {
+  it("a key with a future managed account's id neither blocks it nor acts in it", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { bob, payer, carol } = world.cast;
     const id = number("an account key to come");
@@ -48,7 +48,7 @@ describe("F1 key squatting", () => {
     await world.do(payer, "addGroup", id, "", "", [cid(1)], []);
     expect((await world.manager.listGroups(bobId, 0, 9)).total).to.equal(1n);
     expect(await world.call(bob, "removeGroup", [id, 1n])).to.equal("NotAuthorized");
-    // The dead entry can be cleared away, and not be set again.
+    // The unusable entry can be removed, but not set again.
     expect(await world.call(bob, "setUsageApiKey", fullKey(bobId, id, []))).to.equal("KeyIdTaken");
     await world.do(bob, "removeUsageApiKey", bobId, id);
     expect(await world.manager.canExecuteAction(id, cid(1))).to.equal(true);

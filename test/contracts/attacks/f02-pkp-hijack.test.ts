@@ -1,18 +1,17 @@
-// F2: an attacker registers a victim's PKP or derivation path under their own account and signs with the victim's
-// key.
+// F2: an attacker registers a victim's PKP or derivation path under their own account and signs with the victim's key.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_PKP, BOB_PKP, twoAccounts } from "../support/stages";
 import { cid, pathFor, walletOf, staged } from "../support/world";
 
 describe("F2 PKP hijack", () => {
-  it("an address registered elsewhere first stands in nobody's way, and each account's path is its own", async () => {
+  it("an address registered elsewhere first blocks no other account, and each account's path is its own", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { bob, payer } = world.cast;
     const pending = walletOf("minted for Alice, not registered yet");
     await world.do(bob, "registerWalletDerivation", bobId, pending, pathFor(bobId, "x"), "", "");
     await world.do(payer, "registerWalletDerivation", ALICE_ID, pending, pathFor(ALICE_ID, "pending"), "", "");
     expect(await world.manager.getWalletDerivation(ALICE_ID, pending)).to.equal(pathFor(ALICE_ID, "pending"));
-    // What the executor derives for Bob's key starts from Bob's path: it does not lead to the address.
+    // The executor derives Bob's key from Bob's path, which does not lead to the address.
     expect(await world.manager.getWalletDerivation(bobId, pending)).to.equal(pathFor(bobId, "x"));
   });
 
@@ -24,7 +23,7 @@ describe("F2 PKP hijack", () => {
     ).to.equal("ForeignDerivationPath");
   });
 
-  it("a path of no known kind is refused; the wallet of a usage key is no PKP", async () => {
+  it("a path of unknown kind is refused; the wallet of a usage key is not a PKP", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { bob } = world.cast;
     for (const kind of [0n, 3n, 255n]) {

@@ -1,11 +1,11 @@
-// F3: an attacker makes an account under another's id, or takes one over.
+// F3: an attacker creates an account under another's id, or takes one over.
 import { expect } from "chai";
 import { packedId } from "../support/model";
 import { ALICE_ID, twoAccounts } from "../support/stages";
 import { number, staged } from "../support/world";
 
 describe("F3 account squatting", () => {
-  it("only a payer makes managed accounts; only a wallet makes its own", async () => {
+  it("only a payer creates managed accounts; only a wallet creates its own", async () => {
     const { world } = await staged(twoAccounts);
     const { stranger, carol, payer } = world.cast;
     const carolId = packedId(carol.address);
@@ -20,7 +20,7 @@ describe("F3 account squatting", () => {
     await world.do(carol, "newAccount", carolId, false, "", "", carol.address);
   });
 
-  it("an account that exists cannot be made again, by anybody, in either mode", async () => {
+  it("an existing account cannot be created again, by any caller, in either mode", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { payer, bob, stranger } = world.cast;
     for (const id of [ALICE_ID, bobId])
@@ -40,16 +40,16 @@ describe("F3 account squatting", () => {
     }
   });
 
-  it("the contract admin has no way into any account", async () => {
+  it("the contract admin has no access to any account", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { admin } = world.cast;
     for (const id of [bobId, ALICE_ID])
       expect(await world.call(admin, "transferOwnership", [id, admin.address])).to.equal("NotAuthorized");
-    await world.do(admin, "addApiPayer", admin.address); // the most it can do: appoint itself
+    await world.do(admin, "addApiPayer", admin.address); // the most it can do: appoint itself a payer
     expect(await world.call(admin, "transferOwnership", [bobId, admin.address])).to.equal("AccountChainSecured");
   });
 
-  it("the old owner's rights end with the transfer, and with the conversion", async () => {
+  it("the old owner loses all rights with the transfer, and with the conversion", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { bob, alice, carol, payer } = world.cast;
     await world.do(bob, "transferOwnership", bobId, carol.address);

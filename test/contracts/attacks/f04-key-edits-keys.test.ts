@@ -5,7 +5,7 @@ import { cid, number, pathFor, walletOf, staged } from "../support/world";
 
 const CREATOR = number("a key that creates groups and executes everywhere");
 
-describe("F4 a key gives itself rights", () => {
+describe("F4 a key grants itself rights", () => {
   it("a key with every scope cannot set, rename or remove any key, itself included", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
@@ -20,7 +20,7 @@ describe("F4 a key gives itself rights", () => {
     }
   });
 
-  it("a key that may create groups and execute in all cannot make itself a group to run anything in", async () => {
+  it("a key that may create groups and execute in all cannot create a group to run anything in", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     await world.do(payer, "setUsageApiKey", ALICE_ID, CREATOR, 0n, 0n, "", "", true, true, true, [], [], [], ALL);
@@ -31,7 +31,7 @@ describe("F4 a key gives itself rights", () => {
     expect(await world.manager.canUseWalletInAction(CREATOR, cid(9), ALICE_PKP)).to.equal(false);
   });
 
-  it("no scope reaches the members that mean any", async () => {
+  it('no scope allows adding the members that mean "any"', async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     const zero = "0x0000000000000000000000000000000000000000";
@@ -52,7 +52,7 @@ describe("F4 a key gives itself rights", () => {
       expect(await world.call(payer, name, [ALICE_KEY, ...args]), name).to.equal("MissingScope");
   });
 
-  it("multicall gives no further rights", async () => {
+  it("multicall grants no further rights", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL));

@@ -1,4 +1,4 @@
-// F5: a key with the wildcard runs an action or uses a PKP that no group lists, or that no one group lists together.
+// F5: a key with the wildcard runs an action or uses a PKP that no group lists, or that no single group lists together.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, BOB_PKP, executeKey, twoAccounts } from "../support/stages";
 import { ANY_PKP } from "../support/state";
@@ -20,7 +20,7 @@ async function stage() {
 }
 
 describe("F5 the wildcard widens the groups, nothing else", () => {
-  it("runs what one group lists together, as does the account key", async () => {
+  it("runs what one group lists together, as the account key does", async () => {
     const { may } = await staged(stage);
     for (const key of [ALICE_KEY, ALICE_ID]) {
       expect(await may(cid(1), ALICE_PKP, key)).to.equal(true);
@@ -28,7 +28,7 @@ describe("F5 the wildcard widens the groups, nothing else", () => {
     }
   });
 
-  it("refuses what two groups list apart, and what no group lists", async () => {
+  it("refuses what two groups list separately, and what no group lists", async () => {
     const { may, world } = await staged(stage);
     for (const key of [ALICE_KEY, ALICE_ID]) {
       expect(await may(cid(1), SECOND_PKP, key)).to.equal(false);
@@ -42,7 +42,7 @@ describe("F5 the wildcard widens the groups, nothing else", () => {
     }
   });
 
-  it("a group that lists any action serves a CID the account has never listed; one that lists any PKP serves its PKPs only", async () => {
+  it("a group that lists any action serves a CID the account has never listed; one that lists any PKP serves only its account's PKPs", async () => {
     const { may, world } = await staged(stage);
     const { payer } = world.cast;
     await world.do(payer, "addGroup", ALICE_ID, "any action", "", [0n], [THIRD_PKP]);
@@ -57,7 +57,7 @@ describe("F5 the wildcard widens the groups, nothing else", () => {
     expect((await world.manager.explainExecution(ALICE_KEY, cid(7), ALICE_PKP)).actionByName).to.equal(true);
   });
 
-  it("the wildcard reaches groups made later and dies with them", async () => {
+  it("the wildcard includes groups created later, and ends when they are removed", async () => {
     const { may, world } = await staged(stage);
     const { payer } = world.cast;
     await world.do(payer, "addGroup", ALICE_ID, "", "", [cid(8)], [THIRD_PKP]);
@@ -66,7 +66,7 @@ describe("F5 the wildcard widens the groups, nothing else", () => {
     expect(await may(cid(8), THIRD_PKP)).to.equal(false);
   });
 
-  it("removing an action takes it out of every group; listed again it starts from nothing", async () => {
+  it("removing an action removes it from every group; adding it again restores no membership", async () => {
     const { may, world } = await staged(stage);
     const { payer } = world.cast;
     await world.do(payer, "addActionToGroup", ALICE_ID, 2n, cid(1));

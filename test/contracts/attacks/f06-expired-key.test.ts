@@ -1,12 +1,12 @@
-// F6 and invariant 8: an expired key still executes or writes. Live iff the expiration is 0 or the block is before it,
-// tested at the boundary second.
+// F6 and invariant 8: an expired key still executes or writes. A key is live iff its expiration is 0 or the block time
+// is before it, tested at the boundary second.
 import { time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, fullKey, twoAccounts } from "../support/stages";
 import { cid, staged } from "../support/world";
 
 describe("F6 expiry", () => {
-  it("a key decides and holds scopes up to the last second before its expiration, and not in the second of it", async () => {
+  it("a key decides and holds scopes until the last second before its expiration, and not at that second", async () => {
     const { world } = await staged(twoAccounts);
     const { manager, cast } = world;
     const expiration = BigInt(await time.latest()) + 1000n;
@@ -25,7 +25,7 @@ describe("F6 expiry", () => {
     }
   });
 
-  it("a write passes in the last second and is refused in the second of the expiration", async () => {
+  it("a write passes in the last second and is refused at the expiration", async () => {
     for (const [second, end] of [
       [-1n, undefined],
       [0n, "KeyExpired"],
@@ -38,7 +38,7 @@ describe("F6 expiry", () => {
     }
   });
 
-  it("an expiration in the past is accepted and the key is dead at once; the owner can still see, rename, revive and remove it", async () => {
+  it("an expiration in the past is accepted and the key is expired at once; the owner can still see, rename, renew and remove it", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL, 1n));
@@ -50,7 +50,7 @@ describe("F6 expiry", () => {
     await world.do(payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
   });
 
-  it("the largest expiration and balance are kept exactly, one more is refused", async () => {
+  it("the largest expiration and balance are stored exactly, larger ones are refused", async () => {
     const { world } = await staged(twoAccounts);
     const { payer } = world.cast;
     const key = (expiration: bigint, balance: bigint) => [

@@ -1,11 +1,11 @@
-// F7, F8 and F9: group ids, key ids and account ids of one account used against another; removal without a right; one
-// kind of id for the other.
+// F7, F8 and F9: group, key and account ids of one account used against another; removal without the right; one kind of
+// id used as the other.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, BOB_PKP, executeKey, fullKey, twoAccounts } from "../support/stages";
 import { cid, number, staged } from "../support/world";
 
 describe("F7 group ids are local to an account", () => {
-  it("group 1 of one account says nothing about group 1 of another", async () => {
+  it("group 1 of one account grants nothing in group 1 of another", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, cast } = world;
     const bobKey = number("bob's key");
@@ -17,7 +17,7 @@ describe("F7 group ids are local to an account", () => {
     expect(await manager.canUseWalletInAction(ALICE_KEY, cid(1), ALICE_PKP)).to.equal(true);
   });
 
-  it("a list may not name a group the account has not had yet", async () => {
+  it("a list cannot name a group that the account has not created yet", async () => {
     const { world, bobId } = await staged(twoAccounts);
     await world.do(world.cast.bob, "addGroup", bobId, "", "", [], []);
     expect(await world.call(world.cast.payer, "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, [2n]))).to.equal(
@@ -30,7 +30,7 @@ describe("F7 group ids are local to an account", () => {
 });
 
 describe("F8 removing needs the same rights as adding", () => {
-  it("neither strangers nor other owners remove anything", async () => {
+  it("other wallets and other owners remove nothing", async () => {
     const { world } = await staged(twoAccounts);
     const removals: [string, ...unknown[]][] = [
       ["removeGroup", 1n],
@@ -48,7 +48,7 @@ describe("F8 removing needs the same rights as adding", () => {
     }
   });
 
-  it("an owner cannot remove another account's key by naming the own account", async () => {
+  it("an owner cannot remove another account's key by naming their own account", async () => {
     const { world, bobId } = await staged(twoAccounts);
     expect(await world.call(world.cast.bob, "removeUsageApiKey", [bobId, ALICE_KEY])).to.equal("UnknownUsageKey");
     expect(await world.call(world.cast.bob, "updateUsageApiKeyMetadata", [bobId, ALICE_KEY, "", ""])).to.equal(
@@ -57,14 +57,14 @@ describe("F8 removing needs the same rights as adding", () => {
   });
 });
 
-describe("F9 one kind of id is not taken for the other", () => {
+describe("F9 one kind of id is not accepted as the other", () => {
   it("the owner's wallet has no rights under a usage key's id", async () => {
     const { world } = await staged(twoAccounts);
     await world.do(world.cast.payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL));
     expect(await world.call(world.cast.alice, "addGroup", [ALICE_KEY, "", "", [], []])).to.equal("NotAuthorized");
   });
 
-  it("views that want an account refuse a key's id, and the other way round", async () => {
+  it("views that expect an account refuse a key's id, and vice versa", async () => {
     const { world } = await staged(twoAccounts);
     const { manager } = world;
     await expect(manager.getAccount(ALICE_KEY))

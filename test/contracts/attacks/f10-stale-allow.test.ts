@@ -1,5 +1,5 @@
-// F10: something taken away still works. Every way to end a permission is obeyed by the next decision, in the same
-// block it lands in.
+// F10: a removed permission still works. Every way to end a permission takes effect in the next decision, in the same
+// block.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, executeKey, twoAccounts } from "../support/stages";
 import { cid, staged } from "../support/world";
@@ -15,7 +15,7 @@ const ENDS: Record<string, [string, ...unknown[]]> = {
   "the group is given other members": ["updateGroup", ALICE_ID, 1n, "", "", [cid(2)], [ALICE_PKP]],
 };
 
-describe("F10 nothing taken away still works", () => {
+describe("F10 removed permissions end at once", () => {
   for (const [what, [name, ...args]] of Object.entries(ENDS)) {
     it(`when ${what}`, async () => {
       const { world } = await staged(twoAccounts);
@@ -27,7 +27,7 @@ describe("F10 nothing taken away still works", () => {
     });
   }
 
-  it("a payer that is removed is refused in its next transaction", async () => {
+  it("a removed payer is refused in its next transaction", async () => {
     const { world } = await staged(twoAccounts);
     await world.do(world.cast.admin, "removeApiPayer", world.cast.payer.address);
     expect(await world.call(world.cast.payer, "removeGroup", [ALICE_ID, 1n])).to.equal("NotAuthorized");

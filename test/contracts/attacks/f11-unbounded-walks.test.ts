@@ -1,4 +1,4 @@
-// F11 and invariant 11: a write or decision whose price grows with the account until it can no longer be made.
+// F11 and invariant 11: a write or decision whose gas grows with the account until it no longer fits into a block.
 import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, ALL, executeKey, twoAccounts } from "../support/stages";
 import { cid, number, pathFor, walletOf, staged } from "../support/world";
@@ -7,7 +7,7 @@ import { must } from "../../support/must";
 const GROUPS = 200; // within the first word: not one unit of gas may be added
 const OTHERS = 250;
 
-/** Gas of each kind of write, in an account as it is. Calls are simulated, so that each sees the same state. */
+/** Gas of each kind of write in the present state. Calls are simulated, so that each sees the same state. */
 async function prices({ world }: Awaited<ReturnType<typeof twoAccounts>>): Promise<Record<string, bigint>> {
   const manager = world.manager.connect(world.cast.payer);
   const id = ALICE_ID;
@@ -31,12 +31,12 @@ async function prices({ world }: Awaited<ReturnType<typeof twoAccounts>>): Promi
   };
 }
 
-describe("F11 no write and no decision walks an account", () => {
+describe("F11 the gas of writes and decisions does not grow with the account", () => {
   it("an account with hundreds of groups, actions, PKPs and keys pays what a small one pays", async () => {
     const stage = await staged(twoAccounts);
     const { manager, cast } = stage.world;
     const payer = manager.connect(cast.payer);
-    // A second of each first, so that both accounts are in their steady state.
+    // A second of each first, so that both accounts are in a steady state.
     const grow = async (from: number, to: number) => {
       for (let i = from; i < to; i++) {
         await payer.registerWalletDerivation(ALICE_ID, walletOf(`w${i}`), pathFor(ALICE_ID, `w${i}`), "", "");
@@ -51,7 +51,7 @@ describe("F11 no write and no decision walks an account", () => {
     const large = await prices(stage);
     for (const name of Object.keys(small)) {
       const more = must(large[name]) - must(small[name]);
-      expect(more, `${name}: ${small[name]} → ${large[name]}`).to.be.lessThan(200n); // calldata and counters have other bytes, no more
+      expect(more, `${name}: ${small[name]} → ${large[name]}`).to.be.lessThan(200n); // only bytes of calldata and counters differ
     }
   }).timeout(60_000);
 });

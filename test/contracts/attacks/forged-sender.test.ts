@@ -1,5 +1,5 @@
-// A caller pretends to be another: through the forwarder, or with a forged suffix. An owner may act by signature; payers
-// and the admin act only as senders.
+// A caller pretends to be another one: through the forwarder, or with a forged suffix. An owner may act by signature;
+// payers and the admin act only as senders.
 import { expect } from "chai";
 import { ethers } from "hardhat";
 import type { HardhatEthersSigner } from "@nomicfoundation/hardhat-ethers/signers";
@@ -19,7 +19,7 @@ const TYPES = {
   ],
 };
 
-/** Signs a call as `from` and has a stranger pay for it. */
+/** Signs a call as `from`; another wallet pays for it. */
 async function forward({ manager, forwarder, cast }: World, from: HardhatEthersSigner, data: string) {
   const [to, verifyingContract] = [await manager.getAddress(), await forwarder.getAddress()];
   const request = {
@@ -57,7 +57,7 @@ describe("Forged senders", () => {
     expect(await ethers.provider.getBalance(cast.bob.address)).to.equal(before);
   });
 
-  it("the signer makes an account of its own, under its own id", async () => {
+  it("the signer creates an account of its own, under its own id", async () => {
     const { world } = await staged(twoAccounts);
     const { manager, cast } = world;
     await forward(world, cast.carol, manager.interface.encodeFunctionData("newChainSecuredAccount", ["carol", ""]));
@@ -68,7 +68,7 @@ describe("Forged senders", () => {
     expect((await manager.getAccount(packedId(address))).adminWalletAddress).to.equal(address);
   });
 
-  it("a refusal names who signed, not the forwarder", async () => {
+  it("a refusal names the signer, not the forwarder", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, forwarder, cast } = world;
     const calls = [
@@ -84,7 +84,7 @@ describe("Forged senders", () => {
     }
   });
 
-  it("a suffix from anybody but the forwarder says nothing, alone and in both batches", async () => {
+  it("a suffix from any sender but the forwarder has no effect, alone and in both batches", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, cast } = world;
     const to = await manager.getAddress();
@@ -105,7 +105,7 @@ describe("Forged senders", () => {
     expect(await FROZEN(world, bobId)).to.equal(false);
   });
 
-  it("a signer's own suffix inside a batch is not taken for the signer", async () => {
+  it("a forged suffix of the signer inside a batch has no effect", async () => {
     const { world, bobId } = await staged(twoAccounts);
     const { manager, cast } = world;
     const forged = ethers.concat([

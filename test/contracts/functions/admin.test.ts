@@ -40,7 +40,7 @@ describeFunction("contract admin", {
       await ends("carol", "acceptAdmin", [], "ok");
       await ends("admin", "addApiPayer", [PAYER], "NotAdmin");
       await ends("carol", "removeApiPayer", [PAYER], "ok");
-      await ends("carol", "acceptAdmin", [], "NotPendingAdmin"); // once
+      await ends("carol", "acceptAdmin", [], "NotPendingAdmin"); // only once
     },
     "a later proposal replaces the first": async ({ world, ends }) => {
       await ends("admin", "proposeAdmin", [world.cast.carol.address], "ok");

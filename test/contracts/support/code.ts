@@ -18,16 +18,16 @@ interface Compiled {
   storageLayout: Layout;
 }
 
-/** The contracts whose code runs on the storage of the one address. */
+/** The contracts whose code runs on the storage of one address. */
 export const PARTS = ["AccountManager", "ApiPayers", "AccountLists"] as const;
 
-/** What the compiler made of `contracts/<name>.sol`. */
+/** The compiler's output for `contracts/<name>.sol`. */
 export async function compiled(name: string, file = `contracts/${name}.sol`): Promise<Compiled> {
   const { output } = must(await artifacts.getBuildInfo(`${file}:${name}`));
   return must(output.contracts[file]?.[name]) as unknown as Compiled;
 }
 
-/** How often each instruction of run-time code occurs, the data of pushes and the metadata left out. */
+/** How often each instruction occurs in run-time code, without the data of pushes and the metadata. */
 export function instructions(code: Uint8Array): Map<number, number> {
   const counts = new Map<number, number>();
   const metadata = 2 + (must(code[code.length - 2]) << 8) + must(code[code.length - 1]);
@@ -39,7 +39,7 @@ export function instructions(code: Uint8Array): Map<number, number> {
   return counts;
 }
 
-/** Run-time code with zeros where the constants of a deployment stand. */
+/** Run-time code with its immutable values set to zero. */
 export function withoutImmutables(code: string, { evm }: Compiled): string {
   const bytes = Buffer.from(code.replace(/^0x/, ""), "hex");
   for (const places of Object.values(evm.deployedBytecode.immutableReferences)) {
@@ -49,8 +49,7 @@ export function withoutImmutables(code: string, { evm }: Compiled): string {
 }
 
 /**
- * Every slot of a layout with its whole type, as one text: the numbers of the compiler's tree, which differ from run to
- * run, left out.
+ * Every slot of a layout with its whole type, as text, without the compiler's node numbers, which differ between runs.
  */
 export function layoutOf({ storageLayout: { storage, types } }: Compiled): string {
   const shapeOf = (type: string): unknown => {

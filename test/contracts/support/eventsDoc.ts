@@ -12,10 +12,10 @@ const SOURCES = [
   "contracts/interfaces/ITwoStepAdmin.sol",
 ];
 
-const START = 2_000_000_000; // the page shows times
+const START = 2_000_000_000; // shown on the page as times
 const PAYER_DELAY = 7 * 86_400;
 
-/** A short life in which everything happens once. */
+/** A short history in which every event occurs once. */
 export async function everyEvent(): Promise<World> {
   await time.increaseTo(START);
   const world = await World.create(PAYER_DELAY);
@@ -63,7 +63,7 @@ function shown(param: ParamType, value: unknown): unknown {
 const sample = ({ fragment, args }: LogDescription): string =>
   JSON.stringify(Object.fromEntries(fragment.inputs.map((param, i) => [param.name, shown(param, args[i])])), null, 2);
 
-/** Indexed fields can be given or left out as null. */
+/** An indexed field can be given, or left null to match any value. */
 function filter(fragment: EventFragment): string {
   const indexed = fragment.inputs.filter((param) => param.indexed).map((param) => param.name);
   return `manager.filters.${fragment.name}(${indexed.join(", ")})`;

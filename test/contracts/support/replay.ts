@@ -20,7 +20,7 @@ type Args = Record<string, unknown>;
 
 const labels = ({ name, description }: Args): Labels => ({ name: name as string, description: description as string });
 
-/** Rebuilds everything the contract remembers from its events alone, as an integrator would. */
+/** Rebuilds the contract's whole state from its events alone, as an integrator would. */
 export function replay(logs: readonly LogDescription[], payerDelay = 0n): State {
   const state = Object.assign(new State(), { payerDelay });
   for (const log of logs) {
@@ -113,7 +113,7 @@ const handlers: Record<string, (state: State, args: Args) => void> = {
   AdminApiPayerSet: (state, args) => (state.adminApiPayer = args.payer as string),
   AdminApiPayerScheduled: (state, args) => {
     const activeFrom = args.activeFrom as bigint;
-    // Scheduled while another one waits, it replaces it; scheduled after that one's time, it follows it.
+    // Scheduled while another one waits, it replaces that one; scheduled after that one's time, it succeeds it.
     settleAdminPayer(state, activeFrom - state.payerDelay);
     state.nextAdminApiPayer = { payer: args.payer as string, activeFrom };
   },

@@ -23,7 +23,7 @@ export interface Stage {
   bobId: bigint;
 }
 
-/** Alice's managed account beside Bob's ChainSecured one, furnished alike. */
+/** Alice's managed account beside Bob's ChainSecured one, with the same contents. */
 export const twoAccounts = async (): Promise<Stage> => settled(await World.create());
 
 export async function settled(world: World): Promise<Stage> {

@@ -1,6 +1,5 @@
 /**
- * Everything the contract remembers, in plain words. Rules live in model.ts; replay.ts fills the same shape from events
- * alone.
+ * The contract's whole state as plain data. Rules live in model.ts; replay.ts fills the same shape from events alone.
  */
 import { must } from "../../support/must";
 export interface Labels {
@@ -23,7 +22,7 @@ export interface AccountState extends Labels {
   frozen: boolean;
   lastGroupId: bigint;
   groups: Map<bigint, GroupState>;
-  actions: Map<bigint, Labels>; // in the order of first sight
+  actions: Map<bigint, Labels>; // in the order in which they were first listed
   paths: Map<string, bigint>; // of every registered wallet
   pkps: Map<string, PkpState>; // in the order of their numbers
   keys: bigint[];
@@ -48,7 +47,7 @@ export class State {
   admin = "";
   pendingAdmin = ANY_PKP;
   adminApiPayer = ANY_PKP;
-  payerDelay = 0n; // of the contract, for ever
+  payerDelay = 0n; // immutable
   managedAccountExisted = false;
   nextAdminApiPayer: { payer: string; activeFrom: bigint } | undefined;
 }
@@ -88,18 +87,18 @@ export function revokeEveryKey(state: State, account: AccountState): void {
   account.keys = [];
 }
 
-/** The payers of which this much is true at a time. */
+/** The payers for which this is true at a given time. */
 export const payersAt = (state: State, now: bigint): string[] =>
   [...state.payers].filter(([, from]) => from <= now).map(([payer]) => payer);
 
-/** A scheduled payer of the payers takes the place of the present one when its time has come. */
+/** A scheduled admin payer replaces the present one once its time has come. */
 export function settleAdminPayer(state: State, now: bigint): void {
   if (state.nextAdminApiPayer === undefined || state.nextAdminApiPayer.activeFrom > now) return;
   state.adminApiPayer = state.nextAdminApiPayer.payer;
   state.nextAdminApiPayer = undefined;
 }
 
-/** The list of keys closes a gap with its last item. */
+/** Removing a key from the list moves the last one into its place. */
 export function unlistKey(account: AccountState, key: bigint): void {
   const last = must(account.keys[account.keys.length - 1]);
   account.keys[account.keys.indexOf(key)] = last;

@@ -4,7 +4,8 @@ import { expect } from "chai";
 
 export interface Context extends Stage {
   /**
-   * Makes a call that must end like this: the error's name, or "ok" with the events the model expects ("silent": none).
+   * Makes a call that must have this result: the error's name, or "ok" with the events the model expects ("silent":
+   * none).
    */
   ends: (who: keyof Cast, name: string, args: readonly unknown[], end: string) => Promise<void>;
 }
@@ -15,8 +16,8 @@ export interface Tree {
 }
 
 /**
- * A function's tree: every condition it knows, and what comes of it. Each leaf is a test on a fresh stage.
- * Authorization is tested in matrix.test.ts.
+ * A function's tree: every condition it checks, and the result. Each leaf is a test on a fresh stage. Authorization is
+ * tested in matrix.test.ts.
  */
 export function describeFunction(name: string, tree: Tree): void {
   describe(name, () => grow(tree));

@@ -40,7 +40,7 @@ const groupTuple = ([id, group]: [bigint, GroupState]): Plain => [
 
 const NO_LABELS: Labels = { name: "", description: "" };
 
-/** Every record and list of the contract says what the state says. */
+/** Requires every record and list of the contract to equal the state. */
 export async function expectViews(manager: AccountManager, state: State): Promise<void> {
   const now = BigInt(await time.latest());
   expect(new Set(await manager.apiPayers())).to.deep.equal(new Set(payersAt(state, now)));
@@ -57,7 +57,7 @@ export async function expectViews(manager: AccountManager, state: State): Promis
   }
 }
 
-/** What a usage key is; an account's own key is asked for with the account. */
+/** The record of a usage key; an account's own key is read with the account. */
 async function expectKey(manager: AccountManager, state: State, id: bigint, key: KeyState, now: bigint): Promise<void> {
   const { managed, owner, frozen } = must(state.accounts.get(key.accountId));
   const isLive = key.isSet && (key.expiration === 0n || now < key.expiration);

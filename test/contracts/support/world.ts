@@ -12,7 +12,7 @@ export const number = (text: string): bigint => BigInt(ethers.id(text));
 export const cid = (i: number): bigint => number(`action ${i}`);
 export const walletOf = (text: string): string => ethers.getAddress(ethers.dataSlice(ethers.id(text), 12));
 
-/** A path as the executor makes it: kind, 15 random bytes, the low 16 bytes of the account id. */
+/** A path as the executor creates it: kind, 15 random bytes, the low 16 bytes of the account id. */
 export const pathFor = (id: bigint, label: string, kind = 1n): bigint =>
   (kind << 248n) | ((number(label) & ((1n << 120n) - 1n)) << 128n) | (id & ((1n << 128n) - 1n));
 
@@ -27,7 +27,7 @@ export interface Cast {
 }
 
 /**
- * The contract, its model, and everybody who calls it. A call is made on both and must end the same way, with the same
+ * The contract, its model, and every caller. A call is made on both and must have the same result, with the same
  * events.
  */
 export class World {
@@ -50,13 +50,13 @@ export class World {
     return new World(manager as unknown as AccountManager, forwarder as unknown as ERC2771Forwarder, model, cast);
   }
 
-  /** Puts the model back to where it was when this was first called; `staged` puts back the chain. */
+  /** Restores the model's state of the first call; `staged` restores the chain. */
   rewind(): void {
     this.#atStart ??= structuredClone(this.model.state);
     Object.assign(this.model.state, structuredClone(this.#atStart));
   }
 
-  /** Says the error that both ended with, or undefined. */
+  /** Returns the error of both, or undefined. */
   async call(
     sender: HardhatEthersSigner,
     name: string,
@@ -71,7 +71,7 @@ export class World {
     return expected.error?.[0];
   }
 
-  /** As `call`, for what must succeed. */
+  /** As `call`, for a call that must succeed. */
   async do(sender: HardhatEthersSigner, name: string, ...args: unknown[]): Promise<void> {
     expect(await this.call(sender, name, args), name).to.equal(undefined);
   }
@@ -88,13 +88,13 @@ export class World {
     }
   }
 
-  /** The bytes of a call, with those of the calls in a batch. */
+  /** The bytes of a call, including those of the calls in a batch. */
   #encoded([name, args]: Inner): string {
     const values = isBatch(name) ? [(args[0] as Inner[]).map((inner) => this.#encoded(inner))] : args;
     return this.manager.interface.encodeFunctionData(name as "multicall", values as [string[]]);
   }
 
-  /** An event as the model says it: with the error of a call that failed alone in place of its bytes. */
+  /** An event of the model: for a call that failed alone, with its error in place of its bytes. */
   #emitted({ name, args }: LogDescription): Emitted {
     const values = args.toArray(true);
     if (name !== "CallFailed") return [name, ...values];
@@ -123,7 +123,7 @@ export class World {
   }
 }
 
-/** A log as the chain has it. */
+/** A log of the chain. */
 interface Raw {
   readonly topics: readonly string[];
   readonly data: string;
@@ -144,7 +144,7 @@ function predicted(run: () => Emitted[]): End {
   }
 }
 
-/** Where the node put the data of a revert: in the error, or only in its text. */
+/** The data of a revert: nodes put it into the error, or only into its text. */
 function revertData(error: unknown): string {
   const { data, message } = error as { data?: unknown; message?: string };
   return typeof data === "string" ? data : (message ?? "");
@@ -153,7 +153,7 @@ function revertData(error: unknown): string {
 export const show = (value: unknown): string =>
   JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v));
 
-/** `loadFixture` for stages with a world in them: chain and model both start where the fixture left them. */
+/** `loadFixture` for a stage with a world: restores both chain and model. */
 export async function staged<T extends { world: World }>(fixture: () => Promise<T>): Promise<T> {
   const stage = await loadFixture(fixture);
   stage.world.rewind();
