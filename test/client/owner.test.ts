@@ -1,6 +1,6 @@
 /**
- * A ChainSecured owner's writes on a real chain: with a bare wallet, exported for a Safe, and refused. The service is
- * asked for nothing but where the contract is; what it mints is tried end to end in test/e2e.
+ * A ChainSecured owner's writes on a real chain: sent by a wallet, exported for a Safe, and refused. The service is
+ * asked only for the contract's address; minted ids are tested end to end in test/e2e.
  */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
@@ -49,7 +49,7 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   return error instanceof ClientError ? error.code : String(error);
 }
 
-/** Something minted as the executor would, for `client`'s account. */
+/** A mint for `client`'s account, as the executor makes it. */
 function minted(client: ChainSecuredClient, kind: PathKind): MintedWallet {
   return {
     wallet_address: Wallet.createRandom().address,
@@ -112,7 +112,7 @@ describe("a ChainSecured owner's writes", () => {
   }
 
   describe("with a bare wallet", () => {
-    it("makes the wallet's own account", async () => {
+    it("creates the wallet's own account", async () => {
       const { wallet, owner } = await freshOwner();
       expect(owner.accountId).to.equal(packedAccountId(wallet.address as Address));
       expect(await owner.account()).to.deep.equal({
@@ -129,7 +129,7 @@ describe("a ChainSecured owner's writes", () => {
       });
     });
 
-    it("registers PKPs, makes groups, lists members by CID, address and number, and takes them out again", async () => {
+    it("registers PKPs, creates groups, adds members by CID, address and number, and removes them", async () => {
       const { owner } = await freshOwner();
       const first = minted(owner, PathKind.pkp);
       const second = minted(owner, PathKind.pkp);
@@ -177,7 +177,7 @@ describe("a ChainSecured owner's writes", () => {
       expect(await owner.listGroups()).to.deep.equal({ items: [], total: 0 });
     });
 
-    it("changes what things are called", async () => {
+    it("changes names and descriptions", async () => {
       const { owner } = await freshOwner();
       const pkp = minted(owner, PathKind.pkp);
       await owner.registerPkp(pkp);
@@ -218,7 +218,7 @@ describe("a ChainSecured owner's writes", () => {
       expect([await actionsOfGroup(), await pkpsOfGroup()]).to.deep.equal([[other], []]);
     });
 
-    it("attaches a usage key in one transaction, registration first, and may do so twice", async () => {
+    it("attaches a usage key in one transaction, registration first, and may repeat it", async () => {
       const { owner, wallet } = await freshOwner();
       await owner.addGroup({ group_name: "g", group_description: "", cid_hashes_permitted: [HASH] });
       const key = mintedKey(owner);
@@ -239,7 +239,7 @@ describe("a ChainSecured owner's writes", () => {
       expect(await chain.provider.getTransactionCount(wallet.address)).to.equal(4);
     });
 
-    it("changes a key's permissions and keeps its term and cap; renames it; revokes it", async () => {
+    it("changes a key's permissions and keeps its expiration and cap; renames it; revokes it", async () => {
       const { owner } = await freshOwner();
       await owner.addGroup({ group_name: "g", group_description: "" });
       const key = mintedKey(owner);
@@ -266,7 +266,7 @@ describe("a ChainSecured owner's writes", () => {
       );
     });
 
-    it("does several things at once, or none of them", async () => {
+    it("sends several calls at once, or none of them", async () => {
       const { owner, wallet } = await freshOwner();
       const write = owner.prepare.batch([
         await owner.prepare.addGroup({ group_name: "a", group_description: "" }),
@@ -288,7 +288,7 @@ describe("a ChainSecured owner's writes", () => {
       expect(() => owner.prepare.batch([])).to.throw(ClientError, "at least one");
     });
 
-    it("hands the account over, and is refused from then on", async () => {
+    it("transfers ownership, and is refused from then on", async () => {
       const { owner } = await freshOwner();
       const successor = await chain.wallet();
       await owner.transferOwnership({ new_owner_address: successor.address });
@@ -299,7 +299,7 @@ describe("a ChainSecured owner's writes", () => {
     });
   });
 
-  describe("with a Safe of two out of three", () => {
+  describe("with a 2-of-3 Safe", () => {
     let safe: TestSafe;
     let delegate: Wallet;
 
@@ -311,7 +311,7 @@ describe("a ChainSecured owner's writes", () => {
       delegate = new Wallet(Wallet.createRandom().privateKey, chain.provider);
     });
 
-    it("makes an account and everything in it from files the Transaction Builder loads", async () => {
+    it("creates an account and everything in it from files that the Transaction Builder loads", async () => {
       const owner = await ownerOf(delegate, { owner: safe.address });
       const pkp = minted(owner, PathKind.pkp);
       const key = mintedKey(owner);
@@ -361,7 +361,7 @@ describe("a ChainSecured owner's writes", () => {
       ).to.equal(true);
     });
 
-    it("can be given as the way to send, and then every operation works as with a wallet", async () => {
+    it("accepts a Safe as its sender, and then every operation works as with a wallet", async () => {
       const owner = await ownerOf(delegate, { owner: safe.address, send: (call) => safe.execute([call]) });
       const { group_id } = await owner.addGroup({ group_name: "second", group_description: "" });
       expect((await owner.listGroups()).items.at(-1)).to.include({ id: group_id, name: "second" });
@@ -369,7 +369,7 @@ describe("a ChainSecured owner's writes", () => {
       expect(await codeOf(owner.removeGroup({ group_id }))).to.equal("unknown_group");
     });
 
-    it("can do whatever a wallet can: every operation there is goes through its files", async () => {
+    it("performs every operation of a wallet through Safe files", async () => {
       const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(chain.provider));
       const fresh = await deploySafe(chain.deployer, seats, 2);
       const owner = await ownerOf(delegate, { owner: fresh.address });
@@ -454,7 +454,7 @@ describe("a ChainSecured owner's writes", () => {
       expect(await codeOf(owner.balance())).to.equal("invalid_argument");
     });
 
-    it("does nothing at all when one call of a file is refused", async () => {
+    it("changes nothing when one call of a file is refused", async () => {
       const owner = await ownerOf(delegate, { owner: safe.address });
       const before = await owner.account();
       const writes = [
@@ -492,7 +492,7 @@ describe("a ChainSecured owner's writes", () => {
       expect(await chain.provider.getTransactionCount(wallet.address)).to.equal(sent);
     });
 
-    it("before anything is asked, when an argument cannot be meant", async () => {
+    it("before any request, when an argument is invalid", async () => {
       const { owner } = await freshOwner();
       const key = randomBytes(32).toString("base64").slice(1);
       const refusals = [
@@ -525,13 +525,13 @@ describe("a ChainSecured owner's writes", () => {
       }
     });
 
-    it("when somebody else's wallet asks", async () => {
+    it("when another wallet signs", async () => {
       const { owner } = await freshOwner();
       const stranger = await ownerOf(await chain.wallet(), { accountId: owner.accountId });
       expect(await codeOf(stranger.addGroup({ group_name: "g", group_description: "" }))).to.equal("not_authorized");
     });
 
-    it("when wallet and service are on different chains, or the service names another contract than is known", async () => {
+    it("when wallet and service are on different chains, or the service names another contract than the expected one", async () => {
       const wallet = await chain.wallet();
       expect(await codeOf(ownerOf(wallet, { expect: { chainId: 1 } }))).to.equal("wrong_chain");
       expect(await codeOf(ownerOf(wallet, { expect: { contractAddress: wallet.address } }))).to.equal("wrong_chain");
@@ -551,7 +551,7 @@ describe("a ChainSecured owner's writes", () => {
     });
   });
 
-  it("is not lost when the wallet's user speeds it up, and is when it is cancelled", async () => {
+  it("survives a speed-up in the wallet, and reports a cancelled transaction", async () => {
     const { owner, wallet } = await freshOwner();
     await chain.provider.send("evm_setAutomine", [false]);
     try {
@@ -566,7 +566,7 @@ describe("a ChainSecured owner's writes", () => {
     }
   });
 
-  /** Waits for the wallet's pending transaction, sends another at its nonce with higher fees, and mines. */
+  /** Waits for the wallet's pending transaction, sends another with its nonce and higher fees, and mines. */
   async function replaceWhenPending(
     wallet: HDNodeWallet,
     other: (first: TransactionResponse) => TransactionRequest,
@@ -583,7 +583,7 @@ describe("a ChainSecured owner's writes", () => {
       }
       const first = await chain.provider.getTransaction(found.hash);
       if (first === null) continue;
-      // The waiting side has to have seen the first one before it can tell that it was replaced.
+      // The waiting side must have seen the first one before it can detect the replacement.
       await new Promise((resolve) => setTimeout(resolve, 300));
       const fees = {
         maxFeePerGas: (first.maxFeePerGas ?? 0n) * 2n,
@@ -596,7 +596,7 @@ describe("a ChainSecured owner's writes", () => {
   }
 });
 
-/** A wallet whose user says no. */
+/** A wallet whose user declines. */
 class Declining extends AbstractSigner {
   constructor(readonly wallet: HDNodeWallet) {
     super(wallet.provider);

@@ -1,7 +1,6 @@
-// Invariants 1 to 10: random histories of several accounts, strangers and payers included. After each call the contract
-// must have ended as the model says, with the same error or the same events; after each history every view must say
-// what the model says, every decision must be the model's, and the state rebuilt from the events alone must be the same
-// again.
+// Invariants 1 to 10: random histories of several accounts, including unrelated callers and payers. Each call must end
+// as the model says, with the same error or the same events; after each history every view and every decision must
+// equal the model's, and so must the state rebuilt from the events alone.
 import { takeSnapshot, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import fc from "fast-check";
@@ -22,12 +21,12 @@ const NOBODY = number("nobody");
 
 type Call = [sender: keyof Cast | "rightful", name: string, args: unknown[], secondsLater: number];
 
-const START = 2_000_000_000n; // well after the chain's own clock; the histories' expirations lie around it
+const START = 2_000_000_000n; // after the chain's own clock; the expirations in histories are close to it
 const managedIds = [number("managed 1"), number("managed 2")];
-/** Many: a key that was revoked is gone. */
+/** Many, since a revoked key is never valid again. */
 const keyIds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].map((i) => number(`key ${i}`));
 
-/** Everything a call may name, small enough that names meet. */
+/** The values a call may use: few, so that they coincide often. */
 function vocabulary(cast: Cast) {
   const people = [cast.alice, cast.bob, cast.carol, cast.stranger, cast.payer].map((signer) => signer.address);
   const packed = [cast.alice, cast.bob].map((signer) => packedId(signer.address));
@@ -157,7 +156,7 @@ function anyCall(cast: Cast): fc.Arbitrary<Call> {
   return fc.oneof(...(calls as unknown as { weight: number; arbitrary: fc.Arbitrary<Call> }[]));
 }
 
-/** A world in which calls find something: a managed account with members and keys, and a ChainSecured one. */
+/** A starting point in which calls have effects: a managed account with members and keys, and a ChainSecured one. */
 async function furnished(): Promise<World> {
   const world = await World.create(PAYER_DELAY);
   const { admin, payer, otherPayer, alice, bob, carol } = world.cast;
@@ -216,9 +215,7 @@ const GROUP_ARGUMENT: Record<string, number> = { updateActionMetadata: 2 };
 const groupArgument = (name: string): number | undefined =>
   GROUP_ARGUMENT[name] ?? (/Group/.test(name) && name !== "addGroup" ? 1 : undefined);
 
-/**
- * Bends a call's arguments to what exists, so that histories get somewhere; one call in five stays as it was thrown.
- */
+/** Adapts a call's arguments to what exists, so that histories succeed more often; one call in five stays random. */
 function bend(world: World, name: string, thrown: readonly unknown[]): unknown[] {
   const { model } = world;
   if (isBatch(name)) return [bendAll(world, name, thrown[0] as Inner[])];
@@ -246,7 +243,7 @@ function bendInAccount(account: AccountState, name: string, args: unknown[]): un
   );
 }
 
-/** Adds PKPs of the account, and removes what is in the group. */
+/** Adds PKPs of the account, and removes members of the group. */
 function bendMembers(account: AccountState, name: string, args: unknown[]): unknown[] {
   const group = account.groups.get(args[1] as bigint);
   if (!group) return args;
@@ -262,7 +259,7 @@ function bendMembers(account: AccountState, name: string, args: unknown[]): unkn
   ];
 }
 
-/** The calls of a batch. Those that only succeed together are all about the account of the first. */
+/** The calls of a batch. A batch that must succeed as a whole is about the account of its first call. */
 function bendAll(world: World, batch: string, calls: readonly Inner[]): Inner[] {
   const id = calls.find(([name]) => !isBatch(name) && !WITHOUT_ACCOUNT.test(name))?.[1][0];
   return calls.map(([name, args]): Inner => {
@@ -293,7 +290,7 @@ const REASONS = [
   "AccountFrozen",
 ];
 
-/** What `getKey` says. */
+/** The model's `getKey`. */
 async function expectKey({ manager, model }: World, key: bigint): Promise<void> {
   const info = await manager.getKey(key, { blockTag: "latest" });
   const account = model.state.accounts.get(model.accountOf(key));
@@ -346,7 +343,7 @@ async function expectDecisions(world: World): Promise<void> {
   }
 }
 
-/** The writes of the whole interface that none of these ends is of. */
+/** Mutating functions that no history calls. */
 async function neverCalled(ends: ReadonlySet<string>): Promise<string[]> {
   const called = new Set([...ends].map((end) => end.split(" ")[0]));
   const { abi } = await artifacts.readArtifact("IAccountManager");
@@ -356,7 +353,7 @@ async function neverCalled(ends: ReadonlySet<string>): Promise<string[]> {
     .filter((name) => !called.has(name));
 }
 
-/** What histories have seen: every call's end, several calls made together, and calls that failed alone. */
+/** What histories have covered: the result of every call, batches, and calls that failed alone. */
 class Seen {
   readonly ends = new Set<string>();
   together = 0;

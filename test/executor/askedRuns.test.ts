@@ -1,6 +1,6 @@
 /**
- * A run in two parts: the executor asks the contract and says who it is permitted to, and nothing runs before it is
- * paid for. What whoever has taken over the relayer may say instead gets him no run.
+ * A run in two parts: the executor asks the contract and reports the permission; nothing runs before payment. A
+ * compromised relayer gains no run by sending other parts.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -17,19 +17,19 @@ import { TestAccount, TestChain, TestExecutor } from "../support/executor";
 import { refusal } from "../support/refusal";
 
 const HELLO = "async function main() { console.log('ran'); return 'hello'; }";
-/** Sent in slices, whose ends fall between the halves of a character. */
+/** Sent in chunks whose boundaries fall inside multi-byte characters. */
 const LARGE = `// ${"\u{1F511}".repeat(400_000)} "\\"\n${HELLO}`;
 const SLEEP = "async function main() { await new Promise((resolve) => setTimeout(resolve, 8000)); }";
 const ELSEWHERE = "async function main() { return 'kept by somebody else'; }";
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-describe("a run that is asked for and then started", () => {
+describe("a run that is requested and then started", () => {
   let chain: TestChain;
   let executor: TestExecutor;
   let client: ExecutorClient;
   let account: TestAccount;
   let agent: Agent;
-  /** Where code by CID is fetched from: has none, and counts who asks. */
+  /** The source of code by CID: has none, and counts requests. */
   let gateway: Server;
   let fetches = 0;
   before(async () => {
@@ -58,7 +58,7 @@ describe("a run that is asked for and then started", () => {
 
   const asked = (key: string) => ({ credential: { type: "key", key } as const, code: HELLO, params: "{}" });
   const busy = async (): Promise<number> => (await executor.call("info", {})).pool.busy;
-  /** Runs the executor's log tells of, once it has written its lines out. */
+  /** The runs in the executor's log, once it is flushed. */
   const ranLines = async (): Promise<number> => {
     await pause(250);
     return executor.logs.filter((line) => line.includes('"ran"')).length;
@@ -84,7 +84,7 @@ describe("a run that is asked for and then started", () => {
     return { status: statusCode, lines: lines.map((line) => JSON.parse(line) as object) };
   }
 
-  it("is permitted to the key the contract knows, with all that the relayer pays by", async () => {
+  it("is permitted to a known key, and reports everything the relayer needs for payment", async () => {
     const bot = await account.addUsageKey([1], 0, 25);
     const permissionOf = async (key: string): Promise<KeyState> => {
       const run = client.askRun(asked(key));
@@ -107,14 +107,14 @@ describe("a run that is asked for and then started", () => {
     });
   });
 
-  it("that is denied names the key all the same, so that the refusal comes in its place", async () => {
+  it("names the key when it is denied, so that the relayer reports the refusal in its order", async () => {
     const nowhere = await account.addUsageKey([]);
     const denied = await client.askRun(asked(nowhere.key)).permission.catch((error: unknown) => error);
     expect(denied).to.be.instanceOf(DeniedRun);
     expect(denied).to.include({ code: "no_execute_scope" }).and.to.have.nested.property("key.keyId", nowhere.id);
   });
 
-  it("begins only when it is started, for as long as was said", async () => {
+  it("begins only when it is started, for as long as stated", async () => {
     const before_ = await ranLines();
     const permitted = client.askRun(asked(account.key));
     expect([await busy(), await ranLines()]).to.deep.equal([0, before_]);
@@ -122,7 +122,7 @@ describe("a run that is asked for and then started", () => {
     expect([response, logs, usage.limitMs]).to.deep.equal(['"hello"', "ran\n", 1_234]);
   });
 
-  it("that is prepaid begins with the decision, if that names the very state of the key it was paid for", async () => {
+  it("that is prepaid begins with the decision, if the key's state equals the one it was paid for", async () => {
     const key = await account.addUsageKey([1], 0, 25);
     const first = client.askRun(asked(key.key));
     const state = await first.permission;
@@ -134,7 +134,7 @@ describe("a run that is asked for and then started", () => {
     expect(await prepaid.permission).to.deep.equal(state);
   });
 
-  it("that is prepaid for another state of the key never begins, whatever differs, and nor does one that is denied", async () => {
+  it("that is prepaid for another state of the key never begins, whatever differs, nor does a denied one", async () => {
     const key = await account.addUsageKey([1], 0, 25);
     const first = client.askRun(asked(key.key));
     const state = await first.permission;
@@ -156,7 +156,7 @@ describe("a run that is asked for and then started", () => {
     expect([revoked.mayHaveRun, await ranLines()]).to.deep.equal([false, before_]);
   });
 
-  it("that is prepaid and long has its permission long before its outcome", async () => {
+  it("that is prepaid and long reports its permission before its outcome", async () => {
     const first = client.askRun({ ...asked(account.key), code: SLEEP });
     const state = await first.permission;
     first.abandon();
@@ -168,12 +168,12 @@ describe("a run that is asked for and then started", () => {
     expect((await long.start(3_000)).error?.code).to.equal("timed_out");
   });
 
-  it("has large code handed over character by character as it is", async () => {
+  it("passes large code on unchanged, to the character", async () => {
     const { response, cid } = await client.askRun({ ...asked(account.key), code: LARGE }).start(5_000);
     expect([response, cid]).to.deep.equal(['"hello"', await cidOfCode(LARGE)]);
   });
 
-  it("never begins when it is abandoned, before or after its permission, and leaves no place taken", async () => {
+  it("never begins when it is abandoned, before or after its permission, and frees its slot", async () => {
     const before_ = await ranLines();
     for (let i = 0; i < 20; i++) client.askRun(asked(account.key)).abandon();
     for (let i = 0; i < 20; i++) {
@@ -185,7 +185,7 @@ describe("a run that is asked for and then started", () => {
     expect((await client.askRun(asked(account.key)).start(5_000)).response).to.equal('"hello"');
   });
 
-  it("takes no place of the sandbox while it is paid for", async () => {
+  it("takes no slot of the sandbox until it is paid for", async () => {
     const waiting = Array.from({ length: 40 }, () => client.askRun(asked(account.key)));
     await Promise.all(waiting.map(({ permission }) => permission));
     expect(await busy()).to.equal(0);
@@ -193,7 +193,7 @@ describe("a run that is asked for and then started", () => {
     for (const run of waiting) run.abandon();
   });
 
-  it("keeps no other call waiting while it holds the connections of runs", async () => {
+  it("blocks no other call while it holds the connections of runs", async () => {
     const narrow = new ExecutorClient(executor.socketPath, { connections: 1 });
     const waiting = narrow.askRun(asked(account.key));
     try {
@@ -244,7 +244,7 @@ describe("a run that is asked for and then started", () => {
     expect(fetches).to.be.at.least(1);
   });
 
-  it("is asked about again when it was permitted long before it starts", async () => {
+  it("is decided again when it was permitted long before its start", async () => {
     const bot = await account.addUsageKey([1]);
     const permitted = client.askRun(asked(bot.key));
     await pause(200);
@@ -253,14 +253,14 @@ describe("a run that is asked for and then started", () => {
     expect((await refusal(permitted.start(5_000))).code).to.equal("unknown_key");
   });
 
-  it("is refused for what the contract says, whenever it is started", async () => {
+  it("is refused by the contract's decision, whenever it is started", async () => {
     const stranger = Buffer.alloc(32, 7).toString("base64");
     const permitted = client.askRun(asked(stranger));
     await pause(200);
     expect((await refusal(permitted.start(5_000))).code).to.equal("unknown_key");
   });
 
-  it("does not begin on a second part that is missing, or says nothing that counts", async () => {
+  it("does not begin when its second part is missing or invalid", async () => {
     const before_ = await ranLines();
     const first = `${JSON.stringify(asked(account.key))}\n`;
     for (const second of [
@@ -283,11 +283,11 @@ describe("a run that is asked for and then started", () => {
     expect(lines[1], "split anywhere").to.have.nested.property("answer.response", '"hello"');
   });
 
-  describe("from a relayer that was taken over", () => {
+  describe("from a compromised relayer", () => {
     const start = '{"limitMs":5000}';
     const line = (question: object): string => `${JSON.stringify(question)}\n`;
 
-    it("is no run for a key that the contract does not know or permit, however early it is said to be paid for", async () => {
+    it("does not run for a key that the contract does not know or permit, even when marked as paid", async () => {
       const before_ = await ranLines();
       const nowhere = await account.addUsageKey([]);
       const revoked = await account.addUsageKey([1]);
@@ -299,7 +299,7 @@ describe("a run that is asked for and then started", () => {
       expect(await ranLines()).to.equal(before_);
     });
 
-    it("is refused when it brings an account, a key's state or a permission of its own", async () => {
+    it("is refused when it includes an account, a key's state or a permission of its own", async () => {
       const before_ = await ranLines();
       const nowhere = await account.addUsageKey([]);
       const { key: state } = (await inParts(line(asked(account.key)), start)).lines[0] ?? {};
@@ -317,7 +317,7 @@ describe("a run that is asked for and then started", () => {
       expect(await ranLines()).to.equal(before_ + 1);
     });
 
-    it("gains nothing by naming a block: an old one counts for nothing, one that is not there stops its own run only", async () => {
+    it("gains nothing by naming a block: an old one is ignored, an unknown one stops its own run only", async () => {
       const revoked = await account.addUsageKey([1]);
       await account.write("removeUsageApiKey", [account.id, revoked.id]);
       expect((await refusal(client.askRun({ ...asked(revoked.key), notBefore: 1 }).permission)).code).to.equal(

@@ -1,5 +1,5 @@
 /**
- * The keyholder's eyes on the chain: old heads, backward heads, lying, silent and broken endpoints. When in doubt
+ * The keyholder's reads of the chain: old heads, heads that move backward, lying, silent and broken endpoints. In doubt
  * nothing is allowed.
  */
 import { expect } from "chai";
@@ -67,7 +67,7 @@ describe("reading the chain", () => {
     await Promise.all(doubles.splice(0).map((each) => each.stop()));
   });
 
-  it("asks once for a decision and remembers none", async () => {
+  it("asks once per decision and caches none", async () => {
     const endpoint = await double();
     const chain = over([endpoint]);
     expect(await codeOf(chain)).to.equal("allowed");
@@ -76,7 +76,7 @@ describe("reading the chain", () => {
     expect(endpoint.calls).to.equal(2);
   });
 
-  it("takes a head of exactly the greatest age and none that is older, nor one from the future", async () => {
+  it("accepts a head of exactly the maximum age and none that is older, nor one from the future", async () => {
     const endpoint = await double({ headTime: 1_000_000 });
     const at = (nowSeconds: number): Promise<string> => codeOf(over([endpoint], { nowSeconds: () => nowSeconds }));
     expect(await at(1_000_060)).to.equal("allowed");
@@ -86,7 +86,7 @@ describe("reading the chain", () => {
     expect(await codeOf(over([endpoint], { maxHeadAgeSeconds: 0, nowSeconds: () => 9_000_000 }))).to.equal("allowed");
   });
 
-  it("never decides at a block below one it has seen, and waits a moment for an endpoint that lags", async () => {
+  it("never decides at a block below one it has seen, and waits briefly for an endpoint that lags", async () => {
     const endpoint = await double();
     const chain = over([endpoint]);
     expect(await codeOf(chain)).to.equal("allowed");
@@ -96,7 +96,7 @@ describe("reading the chain", () => {
     expect(await codeOf(chain)).to.equal("allowed");
   });
 
-  it("admits nobody from before a block that was named, and takes that block from an endpoint whose newest is older", async () => {
+  it("permits nothing from before a named block, and reads that block from an endpoint whose newest is older", async () => {
     const endpoint = await double();
     const chain = over([endpoint]);
     const admitted = (notBefore: number): Promise<string> =>
@@ -113,7 +113,7 @@ describe("reading the chain", () => {
     expect(await admitted(104), "another node behind the same endpoint is further").to.equal("104 true");
   });
 
-  it("takes the newest block where contracts are shown other numbers than nodes count in", async () => {
+  it("uses the newest block where contracts see other block numbers than nodes", async () => {
     const endpoint = await double({ shownAs: (block) => block / 10n });
     const { decision } = await over([endpoint]).admit(KEY, ACTION, { notBefore: 90 });
     expect(decision.blockNumber).to.equal(10n);
@@ -129,7 +129,7 @@ describe("reading the chain", () => {
     expect([first.calls - before, second.calls]).to.deep.equal([1, 1]);
   });
 
-  it("does not let an old head that it refused set the mark", async () => {
+  it("does not raise its minimum block from an old head that it refused", async () => {
     const endpoint = await double({ head: 1_000_000n, headTime: 5 });
     const chain = over([endpoint]);
     expect(await codeOf(chain)).to.equal("chain_unavailable");
@@ -138,7 +138,7 @@ describe("reading the chain", () => {
   });
 
   for (const fault of ["hang", "refuse", "not json", "rpc error", "huge", "garbage"] as const) {
-    it(`allows nothing while the only endpoint's fault is "${fault}", and goes on when another stands in`, async () => {
+    it(`allows nothing while the only endpoint's fault is "${fault}", and continues when another takes over`, async () => {
       const [broken, whole] = [await double(), await double()];
       broken.fault = fault;
       const startedAt = Date.now();
@@ -148,7 +148,7 @@ describe("reading the chain", () => {
     });
   }
 
-  it("with a quorum of two is not moved by one endpoint that grants everything", async () => {
+  it("with a quorum of two ignores one endpoint that grants everything", async () => {
     const [honest, liar] = [await double({ allowed: false }), await double({ allowed: true })];
     const chain = over([liar, honest], { quorum: 2 });
     expect(await codeOf(chain)).to.equal("chain_unavailable");
@@ -174,7 +174,7 @@ describe("reading the chain", () => {
     expect(await codeOf(chain)).to.equal("chain_unavailable");
   });
 
-  it("is not held up by one endpoint of three that says nothing", async () => {
+  it("is not blocked by one endpoint of three that does not answer", async () => {
     const headTime = Math.floor(Date.now() / 1000);
     const [first, second, silent] = [
       await double({ headTime }),
@@ -187,7 +187,7 @@ describe("reading the chain", () => {
     expect(Date.now() - startedAt).to.be.lessThan(1_000);
   });
 
-  it("is not poisoned by one endpoint of three that claims a block far ahead", async () => {
+  it("is not misled by one endpoint of three that claims a block far ahead", async () => {
     const now = Math.floor(Date.now() / 1000);
     const [first, second, liar] = [
       await double({ headTime: now }),
@@ -200,7 +200,7 @@ describe("reading the chain", () => {
     expect(await codeOf(chain)).to.equal("allowed");
   });
 
-  it("writes its question and reads the answer exactly as the contract's ABI says", () => {
+  it("encodes its question and decodes the answer exactly as the contract's ABI does", () => {
     const abi: Interface = IAccountManager__factory.createInterface();
     fc.assert(
       fc.property(
@@ -243,7 +243,7 @@ describe("reading the chain", () => {
     }
   });
 
-  it("asks about run and key in one call, as the contract's ABI says", () => {
+  it("asks about run and key in one call, as the contract's ABI defines it", () => {
     const abi: Interface = IAccountManager__factory.createInterface();
     fc.assert(
       fc.property(word, word, pkp, fc.boolean(), fc.boolean(), word, (key, action, pkpId, allowed, live, cap) => {

@@ -1,5 +1,5 @@
 /**
- * Code by CID: nothing runs that was not hashed again, whoever gave it; the store keeps to its size and survives a
+ * Code by CID: all code is hashed again before it runs, whatever its source; the store keeps to its size and survives a
  * restart.
  */
 import { expect } from "chai";
@@ -43,7 +43,7 @@ describe("code by CID", () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
   after(() => cids.close());
 
-  it("comes from the gateway once and from the store afterwards, also after a restart", async () => {
+  it("is fetched from the gateway once and from the store afterwards, also after a restart", async () => {
     const bytes = text("published");
     const cid = await cidOfCode(bytes);
     gateway = () => Promise.resolve(bytes);
@@ -55,7 +55,7 @@ describe("code by CID", () => {
     expect(fetches).to.equal(1);
   });
 
-  it("is there at once after a run brought it, before the disk has it", async () => {
+  it("is available at once after a run with its text, before it is on disk", async () => {
     const bytes = text("brought along");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
@@ -64,7 +64,7 @@ describe("code by CID", () => {
     expect(fetches).to.equal(0);
   });
 
-  it("is not looked for outside when the relayers may have it", async () => {
+  it("is not fetched from outside when the relayers may have it", async () => {
     const bytes = text("elsewhere");
     gateway = () => Promise.resolve(bytes);
     const { code } = await open();
@@ -75,7 +75,7 @@ describe("code by CID", () => {
     expect(await code.load(source, ACCOUNT)).to.equal(bytes.toString());
   });
 
-  it("is hashed again when it comes with its CID", async () => {
+  it("is hashed again when it is sent with its CID", async () => {
     const { code } = await open();
     const cid = await cidOfCode("right");
     expect(await code.load(await code.identify({ cid, code: "right" }), ACCOUNT)).to.equal("right");
@@ -94,7 +94,7 @@ describe("code by CID", () => {
     expect(fetches).to.equal(1);
   });
 
-  it("is waited for by so many runs of one account, whatever hangs, and by another account's all the same", async () => {
+  it("limits the waiting runs of one account, whatever hangs, and not those of another account", async () => {
     const bytes = text("published");
     const published = await cidOfCode(bytes);
     const hanging = await Promise.all(Array.from({ length: 20 }, (_, index) => cidOfCode(text(`hangs ${index}`))));
@@ -113,7 +113,7 @@ describe("code by CID", () => {
     expect(await code.load({ cid: published }, ACCOUNT)).to.equal(bytes.toString());
   });
 
-  it("of an account is not pushed out by one that sends ever more, also after a restart", async () => {
+  it("of an account is not evicted by one that sends ever more, also after a restart", async () => {
     const mine = text("mine", 900);
     const cid = await cidOfCode(mine);
     const flood = async (code: Code, name: string): Promise<void> => {
@@ -136,7 +136,7 @@ describe("code by CID", () => {
     expect(bytes).to.be.at.most(10_000);
   });
 
-  it("is refused when a gateway gives other bytes", async () => {
+  it("is refused when a gateway returns other bytes", async () => {
     gateway = () => Promise.resolve(text("other bytes"));
     const { code, store } = await open();
     const cid = await cidOfCode(text("wanted"));
@@ -144,7 +144,7 @@ describe("code by CID", () => {
     expect(store.has(cid)).to.equal(false);
   });
 
-  it("is fetched again when the file on disk is not what its name says", async () => {
+  it("is fetched again when the file on disk does not match its name", async () => {
     const bytes = text("original");
     const cid = await cidOfCode(bytes);
     const { code } = await open();
@@ -156,7 +156,7 @@ describe("code by CID", () => {
     expect(await code.load({ cid }, ACCOUNT)).to.equal(bytes.toString());
   });
 
-  it("says whether it was not found, too large, not text, or not to be had at the moment", async () => {
+  it("reports whether it was not found, too large, not text, or unavailable", async () => {
     const { code } = await open();
     const cid = await cidOfCode(text("wanted"));
     expect(await codeOf(code.load({ cid }, ACCOUNT))).to.equal("code_not_found");
@@ -169,7 +169,7 @@ describe("code by CID", () => {
     expect(await codeOf(code.load({ cid: await cidOfCode(noText) }, ACCOUNT))).to.equal("code_not_found");
   });
 
-  it("may have exactly the greatest size and not one byte more", async () => {
+  it("may have exactly the maximum size and not one byte more", async () => {
     const { code } = await open();
     const identify = (bytes: number): Promise<string> => codeOf(code.identify({ code: "x".repeat(bytes) }));
     expect(await identify(MAX_BYTES)).to.equal("loaded");
@@ -177,7 +177,7 @@ describe("code by CID", () => {
     expect(await codeOf(code.identify({ code: "é".repeat(MAX_BYTES / 2 + 1) }))).to.equal("code_too_large");
   });
 
-  it("is dropped least recently used first when the store is full, across restarts too", async () => {
+  it("is evicted least recently used first when the store is full, also across restarts", async () => {
     const names = ["a", "b", "c"];
     const contents = new Map<Cid, Buffer>(
       await Promise.all(names.map(async (name) => [await cidOfCode(text(name)), text(name)] as const)),
@@ -200,14 +200,14 @@ describe("code by CID", () => {
     expect(readdirSync(folder)).to.deep.equal([a]);
   });
 
-  it("leaves nothing of a write that was cut off, and ignores what is not code by CID", async () => {
+  it("leaves nothing of an interrupted write, and ignores files that are not code by CID", async () => {
     writeFileSync(join(folder, ".half-written"), "x");
     writeFileSync(join(folder, "a stranger's file"), "x");
     await open();
     expect(readdirSync(folder)).to.deep.equal([]);
   });
 
-  it("gives many large texts at once each its own CID", async () => {
+  it("gives each of many concurrent large texts its own CID", async () => {
     const texts = Array.from({ length: 4 }, (_, index) => text(`large ${index}`, 300_000 + index));
     const computed = await Promise.all(texts.map((each) => cids.of(each)));
     expect(computed).to.deep.equal(await Promise.all(texts.map((each) => cidOfCode(each))));

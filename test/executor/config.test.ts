@@ -1,5 +1,5 @@
 /**
- * The executor's configuration: a bad value stops the start and says what to fix; production refuses what is only for
+ * The executor's configuration: a bad value stops the start and names what to fix; production refuses what is only for
  * development.
  */
 import { expect } from "chai";
@@ -37,7 +37,7 @@ const problemsOf = (environment: Record<string, string>): string => {
 };
 
 describe("the executor's configuration", () => {
-  it("needs little in development, and production has its own full set", () => {
+  it("needs few settings in development, and its own full set in production", () => {
     expect(problemsOf(DEVELOPMENT)).to.equal("none");
     expect(problemsOf(PRODUCTION)).to.equal("none");
   });
@@ -102,7 +102,7 @@ describe("the executor's configuration", () => {
     expect(problems.split("\n").length).to.equal(3);
   });
 
-  it("takes every limit up to its ceiling and not one above", () => {
+  it("accepts every limit up to its maximum and not one above", () => {
     for (const name of LIMIT_NAMES) {
       const variable = limitVariable(name);
       expect(readConfig({ ...DEVELOPMENT }).limits[name]).to.equal(RUN_LIMITS[name]);
@@ -114,7 +114,7 @@ describe("the executor's configuration", () => {
     }
   });
 
-  it("takes chain and contract from a deployment file, and refuses variables that contradict it", () => {
+  it("reads chain and contract from a deployment file, and refuses variables that contradict it", () => {
     const folder = mkdtempSync(join(tmpdir(), "keywright-config-"));
     const file = join(folder, "base.json");
     writeFileSync(
@@ -131,7 +131,7 @@ describe("the executor's configuration", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("lets runs end for five seconds in development and for a minute in production", () => {
+  it("drains runs for five seconds in development and for a minute in production", () => {
     expect(readConfig({ ...DEVELOPMENT }).drainMs).to.equal(5_000);
     expect(readConfig({ ...PRODUCTION }).drainMs).to.equal(60_000);
     expect(readConfig({ ...DEVELOPMENT, DRAIN_SECONDS: "0" }).drainMs).to.equal(0);
@@ -160,7 +160,7 @@ describe("the executor's configuration", () => {
     it(`refuses ${name} in production`, () => expect(problemsOf({ ...PRODUCTION, ...environment })).to.match(message));
   }
 
-  it("takes endpoints and paths out of the environment, so that no child inherits them", () => {
+  it("removes endpoints and paths from the environment, so that no child inherits them", () => {
     const environment: Record<string, string | undefined> = { ...PRODUCTION };
     readConfig(environment);
     expect(Object.keys(environment)).to.not.include.members(["RPC_URLS"]);

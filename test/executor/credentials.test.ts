@@ -1,6 +1,6 @@
 /**
- * What the executor mints and whom it believes: signed envelopes, identity tokens from a provider of our own, over a
- * real chain.
+ * What the executor mints and which credentials it accepts: signed envelopes and identity tokens of a test provider,
+ * over a real chain.
  */
 import { expect } from "chai";
 import { SignJWT, exportJWK, generateKeyPair, type CryptoKey } from "jose";
@@ -68,7 +68,7 @@ describe("credentials", function () {
       .setExpirationTime("5m")
       .sign(signingKey);
 
-  it("a minted account key is a wallet's secret, known by the hash of its text, and never the same twice", async () => {
+  it("a minted account key is a wallet's secret, identified by the hash of its text, and never the same twice", async () => {
     const [first, second] = [await executor.call("mintAccountKey", {}), await executor.call("mintAccountKey", {})];
     expect(first.apiKey).to.match(/^[A-Za-z0-9+/]{43}=$/);
     expect(first.apiKeyHash).to.equal(keccak256(Buffer.from(first.apiKey)));
@@ -76,7 +76,7 @@ describe("credentials", function () {
     expect(second.apiKey).to.not.equal(first.apiKey);
   });
 
-  it("a signed mint is for the signer's own account unless it names another, and replayed gives another key", async () => {
+  it("a signed mint is for the signer's own account unless it names another; a replay mints another key", async () => {
     const wallet = Wallet.createRandom();
     const request = await envelope(wallet, "CreateWallet");
     const [first, replayed] = [
@@ -91,7 +91,7 @@ describe("credentials", function () {
     expect(named.derivationPath.slice(34)).to.equal("ab".repeat(16));
   });
 
-  it("a signed mint takes only its own type of envelope, by its own signer", async () => {
+  it("a signed mint accepts only its own type of envelope, by its own signer", async () => {
     const wallet = Wallet.createRandom();
     const create = await envelope(wallet, "CreateWallet");
     const addKey = await envelope(wallet, "AddUsageApiKey");
@@ -123,7 +123,7 @@ describe("credentials", function () {
     expect(asPkp.answer?.error?.code).to.equal("permission_denied");
   });
 
-  it("an identity token stands for the account of its owner: it makes one, writes to it and runs in it, and in no other", async () => {
+  it("an identity token acts for its owner's account: it creates one, writes to it and runs in it, and in no other", async () => {
     const ann = await token("ann");
     const credential: Credential = { type: "identity", token: ann };
     const { walletAddress, accountId } = await executor.call("ownerWallet", { token: ann });
@@ -161,7 +161,7 @@ describe("credentials", function () {
     expect((await run(credential)).refusal?.code).to.equal("account_chain_secured");
   });
 
-  it("an identity token of another issuer, or forged, is nobody", async () => {
+  it("an identity token of another issuer, or a forged one, is rejected", async () => {
     const stranger = await generateKeyPair("ES256");
     const forged = await new SignJWT({})
       .setProtectedHeader({ alg: "ES256", kid: "one" })

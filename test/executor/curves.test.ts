@@ -1,5 +1,5 @@
 /**
- * Ed25519, BIP-340 and P-256 keys: the standards' own vectors, committed vectors from the root on, and a second
+ * Ed25519, BIP-340 and P-256 keys: the standards' own vectors, committed vectors starting at the root, and a second
  * implementation.
  */
 import { schnorr } from "@noble/curves/secp256k1";
@@ -117,7 +117,7 @@ describe("the committed keys of PKPs and actions on every curve", () => {
     expect(new Set(own.keys.map(({ kind }) => kind)).size).to.equal(8);
   });
 
-  it("are used only when path and address belong together, and zero-filled after", () => {
+  it("are used only when path and address match, and zero-filled afterwards", () => {
     const [first, second] = own.keys.filter(({ curve, owner }) => curve === "ed25519" && owner === "pkp") as [
       CurveVector,
       CurveVector,
@@ -133,8 +133,8 @@ describe("the committed keys of PKPs and actions on every curve", () => {
   });
 });
 
-describe("the keys of any root and path", () => {
-  it("agree with a second implementation, and what they sign verifies there", () => {
+describe("keys of random roots and paths", () => {
+  it("agree with a second implementation, and verify its signatures", () => {
     fc.assert(
       fc.property(
         any32,
@@ -165,7 +165,7 @@ describe("the keys of any root and path", () => {
     );
   });
 
-  it("make taproot output keys whose secret signs for them, whatever the tree and the parity", () => {
+  it("give taproot output keys whose secret signs for them, whatever the tree and the parity", () => {
     fc.assert(
       fc.property(any32, fc.oneof(any32, fc.constant(new Uint8Array(0))), any32, (material, merkleRoot, digest) => {
         const secret = reduceToSecret(material);
@@ -176,7 +176,7 @@ describe("the keys of any root and path", () => {
     );
   });
 
-  it("sign P-256 the same way twice, with low s, as OpenSSL accepts it", () => {
+  it("sign P-256 deterministically, with low s, as OpenSSL accepts it", () => {
     fc.assert(
       fc.property(any32, fc.uint8Array({ maxLength: 200 }), (material, message) => {
         const secret = reduceToSecret(material, ORDERS_MINUS_ONE.p256);
@@ -192,7 +192,7 @@ describe("the keys of any root and path", () => {
     );
   });
 
-  it("are never zero and never the order of P-256 or above, at its edges", () => {
+  it("are never zero and never the order of P-256 or above, at the boundaries", () => {
     for (const [material, expected] of [
       [0n, 1n],
       [P256_ORDER - 2n, P256_ORDER - 1n],

@@ -1,6 +1,6 @@
 /**
- * Forward requests in the keyholder: what a taken-over relayer can have a payer sign, and what an identity's wallet
- * signs for whoever shows its token.
+ * Forward requests in the keyholder: what a payer signs for a compromised relayer, and what an identity's wallet signs
+ * for the bearer of its token.
  */
 import { expect } from "chai";
 import { Transaction, Wallet } from "ethers";
@@ -80,7 +80,7 @@ const refusalOf = (work: Promise<unknown>): Promise<string> =>
 describe("forward requests in the keyholder", () => {
   const owner = new Wallet(`0x${"11".repeat(32)}`);
 
-  it("are sent to the forwarder and nowhere else, by the payer that was asked for, without coin", async () => {
+  it("are sent to the forwarder only, by the requested payer, without value", async () => {
     const request = await requestBy(owner);
     const { rawTransaction } = await forwards.signForwards({ ...OFFER, forwards: [encodeForward(request)] });
     const transaction = Transaction.from(rawTransaction);
@@ -92,13 +92,13 @@ describe("forward requests in the keyholder", () => {
     expect(transaction.data).to.equal(forwarderCalldata([request], keyring.payerAddress(1)));
   });
 
-  it("go together in one transaction", async () => {
+  it("are combined in one transaction", async () => {
     const requests = [await requestBy(owner), await requestBy(new Wallet(`0x${"12".repeat(32)}`))];
     const { rawTransaction } = await forwards.signForwards({ ...OFFER, forwards: requests.map(encodeForward) });
     expect(Transaction.from(rawTransaction).data).to.equal(forwarderCalldata(requests, keyring.payerAddress(1)));
   });
 
-  it("are not signed when one of them is not what its owner signed, or no call of an owner", async () => {
+  it("are not signed when one of them is not what its owner signed, or is not a call of an owner", async () => {
     const good = await requestBy(owner);
     const altered = {
       ...good,
@@ -118,7 +118,7 @@ describe("forward requests in the keyholder", () => {
     expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: ["0x1234"] }))).to.equal("invalid_value");
   });
 
-  it("of an identity are signed by its wallet, for its token alone", async () => {
+  it("of an identity are signed by its wallet, for its token only", async () => {
     const wallet = keyring.ownerWallet(HOLDER.issuer, HOLDER.subject);
     const write = { functionName: "updateAccountMetadata", args: [packedAccountId(wallet), "renamed", ""] };
     const asked = { write, gas: "100000", forwarderNonce: "4", deadline: String(NOW + 60) };

@@ -1,4 +1,4 @@
-/** Identity tokens: what a verified token stands for, and every way in which one is not accepted. */
+/** Identity tokens: the identity of a verified token, and every reason to reject one. */
 import { expect } from "chai";
 import {
   SignJWT,
@@ -18,7 +18,7 @@ const JWKS_URL = "https://identity.example/jwks";
 const AUDIENCE = "keywright-client";
 type Algorithm = "RS256" | "ES256" | "EdDSA" | "RS512" | "PS256" | "ES384";
 
-/** A provider with one signing key for each algorithm; its key set is what the fetcher is asked for. */
+/** A provider with one signing key for each algorithm; the fetcher returns its key set. */
 class Provider {
   readonly keys = new Map<Algorithm, CryptoKey>();
   readonly published: object[] = [];
@@ -70,7 +70,7 @@ describe("an identity token", () => {
     );
 
   for (const alg of ["RS256", "ES256", "EdDSA"] as const) {
-    it(`signed with ${alg} stands for its issuer and subject`, async () => {
+    it(`signed with ${alg} gives its issuer and subject`, async () => {
       expect(await verifier.verify(await provider.token({}, { alg }))).to.deep.equal({
         issuer: ISSUER,
         subject: "ann",
@@ -115,7 +115,7 @@ describe("an identity token", () => {
     });
   }
 
-  it("is accepted with a single audience in a list, with azp of ours, and with 255 characters of subject", async () => {
+  it("is accepted with a single audience in a list, with the client's own azp, and with 255 characters of subject", async () => {
     expect(await codeOf(await provider.token({ aud: [AUDIENCE] }))).to.equal("ann");
     expect(await codeOf(await provider.token({ azp: AUDIENCE }))).to.equal("ann");
     expect(await codeOf(await provider.token({ sub: "a".repeat(255) }))).to.equal("a".repeat(255));
@@ -137,7 +137,7 @@ describe("an identity token", () => {
     }
   });
 
-  it("is refused with a changed payload, and as any other text", async () => {
+  it("is refused with a changed payload, and so is any other text", async () => {
     const [header = "", , signature = ""] = (await provider.token()).split(".");
     const forged = Buffer.from(
       JSON.stringify({ iss: ISSUER, aud: AUDIENCE, sub: "bob", iat: now(), exp: now() + 300 }),
@@ -146,7 +146,7 @@ describe("an identity token", () => {
       expect(await codeOf(text)).to.equal("invalid_identity_token");
   });
 
-  it("signed with a key the provider does not publish is refused after one more look at the key set, and strangers cannot make us look again and again", async () => {
+  it("signed with an unpublished key is refused after one refresh of the key set, and repeated attempts cause no further refreshes", async () => {
     const stranger = await Provider.make();
     expect(await codeOf(await stranger.token())).to.equal("invalid_identity_token");
     const looks = provider.fetches;
@@ -156,14 +156,14 @@ describe("an identity token", () => {
     expect(provider.fetches).to.equal(1);
   });
 
-  it("is neither accepted nor called wrong while the provider's keys cannot be read", async () => {
+  it("is neither accepted nor called invalid while the provider's keys cannot be read", async () => {
     provider.down = true;
     expect(await codeOf(await provider.token())).to.equal("identity_provider_unavailable");
     provider.down = false;
     expect(await codeOf(await provider.token())).to.equal("ann");
   });
 
-  it("makes many at once ask for the key set once", async () => {
+  it("fetches the key set once for many concurrent tokens", async () => {
     const tokens = await Promise.all(Array.from({ length: 8 }, () => provider.token()));
     expect(new Set(await Promise.all(tokens.map(codeOf)))).to.deep.equal(new Set(["ann"]));
     expect(provider.fetches).to.equal(1);

@@ -1,10 +1,10 @@
-/** Who can look into the keyholder's memory: tried by processes with the same user, groups and rights. */
+/** Access to the keyholder's memory, tried by processes with the same user, groups and capabilities. */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "chai";
 
 const MODULE = join(__dirname, "../../dist/executor/walls/keyholder.js");
-/** Both sides: what root may, but for looking into any process at all. */
+/** Both sides: the capabilities of root, except reading other processes. */
 const RIGHTS = ["--bounding-set=-sys_ptrace,-perfmon,-sys_admin", "--inh-caps=-all", "--"];
 const READ = `try { require("fs").closeSync(require("fs").openSync(process.argv[1])); console.log("read"); } catch (error) { console.log(error.code); }`;
 
@@ -25,14 +25,14 @@ describe("the keyholder's memory", function () {
       encoding: "utf8",
     }).stdout.trim();
 
-  it("is open to its own user unless it is closed: what the test would otherwise not notice", async function () {
+  it("is readable by its own user unless it is protected: otherwise this test could not fail", async function () {
     if (process.getuid?.() !== 0) this.skip();
     await start(false);
     expect(look("mem")).to.equal("read");
     expect(look("environ")).to.equal("read");
   });
 
-  it("cannot be read once it is closed, nor can its environment and its open files", async function () {
+  it("cannot be read once it is protected, nor can its environment and its open files", async function () {
     if (process.getuid?.() !== 0) this.skip();
     expect(await start(true)).to.equal("[]");
     expect(look("mem")).to.be.oneOf(["EACCES", "EPERM"]);
@@ -40,7 +40,7 @@ describe("the keyholder's memory", function () {
     expect(look("maps")).to.be.oneOf(["EACCES", "EPERM"]);
   });
 
-  it("never lands in a core dump", async function () {
+  it("is never written to a core dump", async function () {
     await start(true);
     const limits = spawnSync(
       "prlimit",

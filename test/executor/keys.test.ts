@@ -1,4 +1,6 @@
-/** Every key of the service: committed vectors, a second implementation, and what a path or address may never do. */
+/**
+ * Every key of the service: committed vectors, a second implementation, and paths and addresses that must be refused.
+ */
 import { expect } from "chai";
 import { SigningKey, computeAddress, getBytes, hexlify, recoverAddress } from "ethers";
 import fc from "fast-check";
@@ -70,7 +72,7 @@ describe("key derivation", () => {
     });
   }
 
-  it("reduces at the edges of the order exactly, never to zero and never to the order or above", () => {
+  it("reduces exactly at the boundaries of the order, never to zero and never to the order or above", () => {
     for (const { material, secret } of vectors.reductions)
       expect(hexlify(reduceToSecret(bytes(material)))).to.equal(secret);
   });
@@ -89,7 +91,7 @@ describe("key derivation", () => {
     );
   });
 
-  it("gives another key for another root, namespace, kind or path", () => {
+  it("gives a different key for a different root, namespace, kind or path", () => {
     const secrets = vectors.keys.map(({ secret, symmetricKey }) => secret ?? symmetricKey);
     expect(new Set(secrets).size).to.equal(secrets.length);
   });
@@ -117,14 +119,14 @@ describe("the keyring", () => {
   const usePkp = (path: string, pkpId: string, of: AccountId = account): string =>
     refusal(() => keyring.withPkp(of, path as DerivationPath, pkpId as PkpId, () => undefined));
 
-  it("uses a PKP whose path and address belong together", () => {
+  it("uses a PKP whose path and address match", () => {
     const secret = keyring.withPkp(account, PKP_VECTOR.path as DerivationPath, PKP_VECTOR.address as PkpId, (key) =>
       hexlify(key),
     );
     expect(secret).to.equal(PKP_VECTOR.secret);
   });
 
-  it("zero-fills the key when its use is over, also when the use fails", () => {
+  it("zero-fills the key after use, also when the use fails", () => {
     let kept: Buffer = Buffer.alloc(0);
     keyring.withPkp(account, PKP_VECTOR.path as DerivationPath, PKP_VECTOR.address as PkpId, (key) => (kept = key));
     expect(kept.equals(Buffer.alloc(32))).to.equal(true);
@@ -137,7 +139,7 @@ describe("the keyring", () => {
     expect(kept.equals(Buffer.alloc(32))).to.equal(true);
   });
 
-  it("refuses a registered address the path does not lead to", () => {
+  it("refuses a registered address that the path does not lead to", () => {
     expect(usePkp(PKP_VECTOR.path, USAGE_VECTOR.address as string)).to.equal("unknown_pkp");
   });
 
@@ -149,7 +151,7 @@ describe("the keyring", () => {
     expect(usePkp(USAGE_VECTOR.path, USAGE_VECTOR.address as string)).to.equal("unknown_path_kind");
   });
 
-  it("mints paths of the right kind and tail, never twice the same", () => {
+  it("mints paths of the right kind and account, never twice the same", () => {
     const first = keyring.mintPkp(account);
     const second = keyring.mintPkp(account);
     expect(first.path.slice(0, 4)).to.equal("0x01");
@@ -161,7 +163,7 @@ describe("the keyring", () => {
     expect(keyring.addressAt(account, usage.path)).to.equal(usage.value);
   });
 
-  it("keeps identities apart whose issuer and subject only differ in where one ends", () => {
+  it("distinguishes identities whose issuer and subject only differ in their boundary", () => {
     expect(keyring.ownerWallet("https://a", "bc")).to.not.equal(keyring.ownerWallet("https://ab", "c"));
   });
 
@@ -185,7 +187,7 @@ describe("the development root key file", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is created with mode 0600 and read again as it was", () => {
+  it("is created with mode 0600 and read again unchanged", () => {
     const file = join(folder, "deep", "root.key");
     const made = rootKeyFromFile(file);
     expect(statSync(file).mode & 0o777).to.equal(0o600);

@@ -1,6 +1,6 @@
 /**
- * Nothing that belongs to one run outlives it in the keyholder, however the run ends: heap snapshots before and after
- * many of them, compared by class.
+ * The keyholder retains nothing of a run, however it ends: heap snapshots before and after many runs, compared by
+ * class.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -55,7 +55,7 @@ describe("the keyholder's memory over many runs", function () {
     timed_out: () => ask(WAITS, { limitMs: 30 }),
     "hung up": () => ask(WAITS, { limitMs: 10_000 }, AbortSignal.timeout(60)),
   };
-  // The relayer says for how long a run is paid for in a second part of its call; here none comes.
+  // The relayer sends the paid duration in a second part of its call; here none comes.
   const unpaid = (): Promise<string> => ask(HELLO);
   async function round(times: number): Promise<void> {
     for (let i = 0; i < times; i++)
@@ -63,7 +63,7 @@ describe("the keyholder's memory over many runs", function () {
         expect(await run()).to.equal(ends);
   }
 
-  it("would be seen to grow by one listener that is kept for each run", async () => {
+  it("would be reported for one retained listener per run", async () => {
     const leaky = `class RunOps {}
       const { signal } = new AbortController();
       process.on("message", (runs) => {
@@ -86,7 +86,7 @@ describe("the keyholder's memory over many runs", function () {
     }
   });
 
-  it("does not grow with runs that are served, refused, not paid for, timed out or aborted", async () => {
+  it("does not grow with runs that are served, refused, unpaid, timed out or aborted", async () => {
     const times = count(50, 1_000);
     const pid = executor.process.child.pid ?? 0;
     await round(10);

@@ -1,7 +1,4 @@
-/**
- * Every op of an action: exact formats, recovered with ethers; bad arguments named; the contract asked once for each
- * PKP.
- */
+/** Every op of an action: exact formats, recovered with ethers; invalid arguments named; one contract call per PKP. */
 import { expect } from "chai";
 import {
   SigningKey,
@@ -50,7 +47,7 @@ const decision = (overrides: Partial<Decision> = {}): Decision => ({
   ...overrides,
 });
 
-/** The contract's answers, scripted here; the real contract answers in run.test.ts. */
+/** Scripted answers of the contract; run.test.ts uses the real contract. */
 class ScriptedChain {
   asked: (PkpId | undefined)[] = [];
   constructor(private readonly answer: (pkp: PkpId | undefined) => Decision | KeywrightError) {}
@@ -92,7 +89,7 @@ async function refusal(name: string, args: object, handler = ops): Promise<strin
 }
 
 describe("the PKPs a run has used", () => {
-  it("are told as ops are allowed to use them, and not when they are refused", async () => {
+  it("are reported once an op may use them, and not when they are refused", async () => {
     const used: PkpId[] = [];
     const wildcard = new ScriptedChain((pkp) => (pkp === UNKNOWN ? known(pkp) : decision({ actionByName: false })));
     const parts = { chain: wildcard as unknown as Chain, keyring, privateKeysAllowed: true, limits: RUN_LIMITS };
@@ -118,7 +115,7 @@ describe("signing ops", () => {
     );
   });
 
-  it("signDigest signs the 32 bytes as they are", async () => {
+  it("signDigest signs the 32 bytes unchanged", async () => {
     const digest = `0x${"ab".repeat(32)}`;
     const signature = await value("signDigest", { pkpId: PKP, digest });
     expect(recoverAddress(digest, signature)).to.equal(PKP);
@@ -204,7 +201,7 @@ describe("signing ops", () => {
     "that makes a contract": { ...common, to: null, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
   };
   for (const [name, transaction] of Object.entries(kinds)) {
-    it(`signTransaction gives a raw transaction ${name}, from the PKP and unchanged`, async () => {
+    it(`signTransaction returns a raw transaction ${name}, from the PKP and unchanged`, async () => {
       const parsed = Transaction.from(await value("signTransaction", { pkpId: PKP, transaction }));
       const expected = Transaction.from(
         Object.fromEntries(
@@ -220,7 +217,7 @@ describe("signing ops", () => {
     });
   }
 
-  it("signTransaction names what is wrong: another sender, no chain, a blob, an unknown field, a fraction", async () => {
+  it("signTransaction names the invalid field: another sender, no chain, a blob, an unknown field, a fraction", async () => {
     const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
     expect(await refusal("signTransaction", { pkpId: PKP, transaction: { ...fee, from: PKP } })).to.equal("allowed");
     const { chainId: _chainId, ...chainless } = fee;
@@ -253,7 +250,7 @@ describe("ops on the other curves", () => {
   const digest = `0x${"ab".repeat(32)}`;
   const keyOn = (curve: string): Promise<string> => value("getPublicKey", { pkpId: PKP, curve });
 
-  it("getPublicKey gives the PKP's key on each curve, and names the curves there are", async () => {
+  it("getPublicKey returns the PKP's key on each curve, and lists the curves for an unknown one", async () => {
     const keys = await Promise.all(CURVES.map(keyOn));
     expect(computeAddress(keys[0] ?? "")).to.equal(PKP);
     expect(keys.map((key) => key.length)).to.deep.equal([132, 66, 66, 132]);
@@ -264,7 +261,7 @@ describe("ops on the other curves", () => {
     }
   });
 
-  it("signEd25519 signs text and bytes as they are, and refuses text that could be either", async () => {
+  it("signEd25519 signs text and bytes unchanged, and refuses ambiguous text", async () => {
     const key = await keyOn("ed25519");
     for (const [message, meant] of [
       ["hello ä", Buffer.from("hello ä")],
@@ -283,7 +280,7 @@ describe("ops on the other curves", () => {
     }
   });
 
-  it("signSchnorr signs with the key itself, or with the taproot output key of a script tree or of none", async () => {
+  it("signSchnorr signs with the key itself, or with the taproot output key with or without a script tree", async () => {
     const key = await keyOn("bip340");
     const root = `0x${"cd".repeat(32)}`;
     const verifies = async (args: object, verifier: Buffer): Promise<boolean> =>
@@ -310,7 +307,7 @@ describe("ops on the other curves", () => {
     }
   });
 
-  it("signP256 signs a digest or a message's SHA-256, and exactly one of both", async () => {
+  it("signP256 signs a digest or a message's SHA-256, and requires exactly one of them", async () => {
     const key = await keyOn("p256");
     const ofDigest = await value("signP256", { pkpId: PKP, digest });
     expect(nobleVerify("p256", key, ofDigest, bytes(digest))).to.equal(true);
@@ -335,7 +332,7 @@ describe("ops on the other curves", () => {
     }
   });
 
-  it("take any arguments: each gives a signature of its form or a named refusal that an action can catch", async () => {
+  it("take any arguments: each gives a signature of its format or a named refusal that an action can catch", async () => {
     const hex = fc.uint8Array({ maxLength: 40 }).map(hexOf);
     const exact = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(hexOf);
     const value = fc.oneof(
@@ -395,7 +392,7 @@ describe("ops on the other curves", () => {
     }
   });
 
-  it("sign as the action, with keys that anybody can look up by its CID", async () => {
+  it("sign as the action, with keys that can be looked up by its CID", async () => {
     const keyOf = (curve: string, ipfsId: string = CID): Promise<string> =>
       value("getActionPublicKey", { ipfsId, curve });
     const signed = bytes(digest);
@@ -427,7 +424,7 @@ describe("ops on the other curves", () => {
 });
 
 describe("encryption ops", () => {
-  it("give back any text, the empty one too, and never the same ciphertext twice", async () => {
+  it("round-trip any text, including the empty one, and never give the same ciphertext twice", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "grapheme" }), async (message) => {
         const [first, second] = [
@@ -456,7 +453,7 @@ describe("encryption ops", () => {
     expect(await refusal("Decrypt", { pkpId: PKP, ciphertext: `${ciphertext}A` })).to.equal("decryption_failed");
   });
 
-  it("keep accounts and PKPs apart", async () => {
+  it("separate accounts and PKPs", async () => {
     const second = keyring.mintPkp(ACCOUNT);
     const chain = new ScriptedChain((pkp) => decision({ derivationPath: pkp === PKP ? minted.path : second.path }));
     const foreign = new ScriptedChain(() => decision({ accountId: `0x${"a2".repeat(32)}` as AccountId }));
@@ -472,7 +469,7 @@ describe("encryption ops", () => {
 });
 
 describe("private keys and action identities", () => {
-  it("getPrivateKey gives the PKP's key and says so to the tripwire", async () => {
+  it("getPrivateKey returns the PKP's key and registers it with the tripwire", async () => {
     const given = await answer("getPrivateKey", { pkpId: PKP });
     if (!given.ok) throw new Error(given.message);
     const key = JSON.parse(given.value) as string;
@@ -480,7 +477,7 @@ describe("private keys and action identities", () => {
     expect(given.exposes).to.deep.equal([key]);
   });
 
-  it("getPrivateKey is refused when the deployment switched it off, and for an action listed only by the wildcard", async () => {
+  it("getPrivateKey is refused when the deployment disables it, and for an action listed only by the wildcard", async () => {
     expect(
       await refusal("getPrivateKey", { pkpId: PKP }, opsOver(new ScriptedChain(known), { privateKeysAllowed: false })),
     ).to.equal("permission_denied");
@@ -489,7 +486,7 @@ describe("private keys and action identities", () => {
     expect(await refusal("signMessage", { pkpId: PKP, message: "" }, opsOver(byWildcard))).to.equal("allowed");
   });
 
-  it("an action reads its own private key and anybody's public one, each bound to the CID", async () => {
+  it("an action reads its own private key and any action's public key, each bound to the CID", async () => {
     const own = await value("getActionPrivateKey", {});
     expect(await value("getActionWalletAddress", { ipfsId: CID })).to.equal(computeAddress(own));
     expect(await value("getActionPublicKey", { ipfsId: CID })).to.equal(SigningKey.computePublicKey(own));
@@ -499,7 +496,7 @@ describe("private keys and action identities", () => {
   });
 });
 
-describe("what an op is allowed", () => {
+describe("the permission of an op", () => {
   it("is asked once for each PKP and holds until the run ends", async () => {
     const chain = new ScriptedChain(known);
     const handler = opsOver(chain);
@@ -508,7 +505,7 @@ describe("what an op is allowed", () => {
     expect(chain.asked).to.deep.equal([PKP]);
   });
 
-  it("is not asked again for the PKP the run was authorised with, nor for what needs no PKP", async () => {
+  it("is not asked again for the PKP the run was authorised with, nor for an op without a PKP", async () => {
     const chain = new ScriptedChain(known);
     const handler = opsOver(chain, { pkpId: PKP });
     await value("signMessage", { pkpId: PKP, message: "" }, handler);
@@ -536,7 +533,7 @@ describe("what an op is allowed", () => {
     );
   });
 
-  it("is nothing for a PKP the contract denies, or whose path or address is not its own", async () => {
+  it("is denied for a PKP the contract denies, or whose path or address is another one's", async () => {
     expect(await refusal("signMessage", { pkpId: UNKNOWN, message: "" })).to.equal("permission_denied");
     const lying = (overrides: Partial<Decision>): OpHandler => opsOver(new ScriptedChain(() => decision(overrides)));
     const usage = keyring.mintUsageKey(ACCOUNT, () => undefined).path;
@@ -549,7 +546,7 @@ describe("what an op is allowed", () => {
     }
   });
 
-  it("is at most so much to hash at a time: exactly the limit, and not one byte more", async () => {
+  it("limits the bytes to hash at a time: exactly the limit, and not one byte more", async () => {
     const ofBytes = (bytes: number, make: (filler: string) => object): string => {
       const empty = Buffer.byteLength(JSON.stringify(make("")));
       return JSON.stringify(make("x".repeat(bytes - empty)));
@@ -572,7 +569,7 @@ describe("what an op is allowed", () => {
     expect(await codeOf("Encrypt", message(RUN_LIMITS.signBytes + 1))).to.equal("allowed");
   });
 
-  it("is our fault, not the action's, when the chain cannot be read; the next op asks again", async () => {
+  it("is an error of the service, not of the action, when the chain cannot be read; the next op asks again", async () => {
     let up = false;
     const chain = new ScriptedChain((pkp) => (up ? known(pkp) : new KeywrightError("chain_unavailable", "down")));
     const handler = opsOver(chain);
@@ -582,7 +579,7 @@ describe("what an op is allowed", () => {
     expect(await refusal("signMessage", { pkpId: PKP, message: "" }, handler)).to.equal("allowed");
   });
 
-  it("never throws anything else and never signs on nonsense", async () => {
+  it("never throws any other error and never signs on random input", async () => {
     const names = fc.constantFrom(
       "signMessage",
       "signTypedData",

@@ -1,4 +1,4 @@
-/** What runs and what does not: the keyholder's own decisions over a real chain, each seen from outside the process. */
+/** What runs and what does not: the keyholder's decisions over a real chain, seen from outside the process. */
 import { expect } from "chai";
 import { keccak256, verifyMessage } from "ethers";
 import { cidOfCode } from "../../protocol/cid";
@@ -45,19 +45,19 @@ describe("a run", function () {
     expect(verifyMessage("hello", signature as string)).to.equal(pkp);
   });
 
-  it("signs text only: bytes are refused, not signed as the text of their hex", async () => {
+  it("signs text only: bytes are refused, not signed as their hex text", async () => {
     const bytes = `async function main({ pkpId }) { return await Actions.signMessage({ pkpId, message: new Uint8Array([1, 2]) }); }`;
     const { answer } = await executor.run(account.key, bytes, { pkpId: otherPkp });
     expect(answer?.error?.message).to.contain("message must be a string");
   });
 
-  it("is decided for the account key in every group of its account", async () => {
+  it("is permitted for the account key in every group of its account", async () => {
     expect(response(await executor.run(account.key, HELLO))).to.equal("hello");
     expect(response(await executor.run(account.key, UNLISTED))).to.equal("in no group");
     expect(failure(await executor.run(account.key, UNLISTED, {}, pkp))).to.equal("pkp_not_permitted/pkp");
   });
 
-  it("needs, also with the wildcard scope, one group that lists both action and PKP", async () => {
+  it("requires, also with the wildcard scope, one group that lists both action and PKP", async () => {
     const { key } = await account.addUsageKey([0]);
     expect(response(await executor.run(key, HELLO, {}, pkp))).to.equal("hello");
     expect(failure(await executor.run(key, UNLISTED, {}, pkp))).to.equal("pkp_not_permitted/pkp");
@@ -84,7 +84,7 @@ describe("a run", function () {
     expect(failure(await executor.run(key, HELLO))).to.equal("unknown_key/key");
   });
 
-  it("is refused when its key was revoked while it stood in the queue", async () => {
+  it("is refused when its key was revoked while it was queued", async () => {
     const { key, id } = await account.addUsageKey([1, 2]);
     const slow = `async function main() { await new Promise((resolve) => setTimeout(resolve, 2500)); return "ran"; }`;
     const first = executor.run(key, slow);
@@ -95,7 +95,7 @@ describe("a run", function () {
     expect((await Promise.all(queued)).map(failure)).to.deep.equal(["unknown_key/key", "unknown_key/key"]);
   });
 
-  it("may not use its PKP for what the owner denied while it stood in the queue", async () => {
+  it("may not use its PKP for an op that the owner denied while it was queued", async () => {
     const slow = `async function main() { await new Promise((resolve) => setTimeout(resolve, 2500)); return "ran"; }`;
     const first = executor.run(account.key, slow);
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -127,13 +127,13 @@ describe("a run", function () {
     expect(failure(await executor.run(key, HELLO))).to.equal("key_expired/key");
   });
 
-  it("knows a key also by the hash of its decoded bytes", async () => {
+  it("also accepts a key by the hash of its decoded bytes", async () => {
     const { usageApiKey } = await executor.call("mintApiUsageKey", {});
     await account.setUsageKey(keccak256(Buffer.from(usageApiKey, "base64")), [1]);
     expect(response(await executor.run(usageApiKey, HELLO))).to.equal("hello");
   });
 
-  it("takes neither a hash nor raw bytes nor another spelling for a key", async () => {
+  it("accepts neither a hash nor raw bytes nor another encoding as a key", async () => {
     const id = account.id;
     const respelled = account.key.replace(/.=$/, (end) => `${String.fromCharCode(end.charCodeAt(0) + 1)}=`);
     for (const key of [
@@ -149,7 +149,7 @@ describe("a run", function () {
     }
   });
 
-  it("gets no signature of a PKP it may not use: the code may catch the refusal, uncaught it ends the run", async () => {
+  it("gets no signature of a PKP it may not use: the code may catch the refusal; uncaught it ends the run", async () => {
     const { key } = await account.addUsageKey([1]);
     const caught = `async function main({ pkpId }) { try { return await Actions.signMessage({ pkpId, message: "" }); } catch (error) { return error.code; } }`;
     await account.write("addActionToGroup", [account.id, "1", actionHashOf(await cidOfCode(caught))]);
@@ -158,13 +158,13 @@ describe("a run", function () {
     expect(failure(await executor.run(key, SIGN, { pkpId: otherPkp, message: "" }))).to.equal("permission_denied");
   });
 
-  it("hands a private key only to an action that a group lists by name", async () => {
+  it("returns a private key only to an action that a group lists by name", async () => {
     expect(failure(await executor.run(account.key, PRIVATE_KEY, { pkpId: otherPkp }))).to.equal("permission_denied");
     await account.addGroup([PRIVATE_KEY], [otherPkp]);
     expect(response(await executor.run(account.key, PRIVATE_KEY, { pkpId: otherPkp }))).to.equal(66);
   });
 
-  it("runs code by CID once an authorised run brought it, and recomputes the CID of what it kept", async () => {
+  it("runs code by CID once an authorised run sent it, and recomputes the CID of the stored code", async () => {
     const code = `async function main() { return "kept"; }`;
     const cid = await cidOfCode(code);
     const byCid = (): Promise<Outcome<"run">> =>
@@ -177,7 +177,7 @@ describe("a run", function () {
     expect((await byCid()).refusal?.code).to.be.oneOf(["code_not_found", "code_unavailable"]);
   });
 
-  it("keeps nothing of a run that was refused", async () => {
+  it("stores nothing of a refused run", async () => {
     const code = `async function main() { return "a stranger's"; }`;
     const { usageApiKey } = await executor.call("mintApiUsageKey", {});
     expect(failure(await executor.run(usageApiKey, code))).to.equal("unknown_key/key");
@@ -185,7 +185,7 @@ describe("a run", function () {
     expect(existsSync(`${executor.folder}/data/code/${await cidOfCode(code)}`)).to.equal(false);
   });
 
-  it("runs the very text its CID is of, whatever a surrogate or a byte-order mark would make of it", async () => {
+  it("runs exactly the text of its CID, with surrogates and byte-order marks", async () => {
     const lone = `async function main() { return "\ud800".codePointAt(0); }`;
     expect(response(await executor.run(account.key, lone))).to.equal(0xfffd);
     const { answer } = await executor.run(account.key, `\ufeffasync function main() { return 1; }`);
@@ -199,7 +199,7 @@ describe("a run", function () {
     expect(answer?.response).to.equal("7");
   });
 
-  it("says what is wrong with a request before anything runs", async () => {
+  it("rejects an invalid request before anything runs", async () => {
     const base = { credential: { type: "key", key: account.key }, params: "{}", limitMs: 5_000 };
     const codes: Record<string, object> = {
       "no code": base,
@@ -224,7 +224,7 @@ describe("a run", function () {
     });
   });
 
-  it("takes params of exactly the limit and not one byte more", async () => {
+  it("accepts params of exactly the limit and not one byte more", async () => {
     const ofBytes = (bytes: number): string => JSON.stringify({ a: "x".repeat(bytes - 8) });
     const ask = (params: string): Promise<string> =>
       executor.codeOf("run", { credential: { type: "key", key: account.key }, code: HELLO, params, limitMs: 5_000 });
@@ -233,7 +233,7 @@ describe("a run", function () {
     expect(await ask(ofBytes(65_537))).to.equal("params_too_large");
   });
 
-  it("is not for the account key of a converted account, while its usage keys go on", async () => {
+  it("is refused for the account key of a converted account, while its usage keys keep working", async () => {
     const converted = await TestAccount.create(chain, executor);
     const owner = await chain.wallet();
     const itsPkp = await converted.mintPkp();
@@ -246,7 +246,7 @@ describe("a run", function () {
     expect(failure(await executor.run(key, HELLO))).to.equal("unknown_key/key");
   });
 
-  it("never uses the wallet of a usage key as a PKP, nor a PKP registered under a path that leads elsewhere", async () => {
+  it("never uses the wallet of a usage key as a PKP, nor a PKP registered under a path that leads to another address", async () => {
     const owner = await chain.wallet();
     const { apiKeyHash } = await executor.call("mintAccountKey", {});
     await mined(chain.contract.connect(owner).newChainSecuredAccount("own", ""));

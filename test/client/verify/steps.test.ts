@@ -1,7 +1,4 @@
-/**
- * Each step of a verification fails alone: one thing is tampered with, and exactly the step that answers for it says
- * so.
- */
+/** Each verification step fails alone: one thing is tampered with, and exactly the step that checks it fails. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import fc from "fast-check";
@@ -16,7 +13,7 @@ import {
 import { readEvidence, startAttestedService, type AttestedService, imagesOf } from "../../support/attestedService";
 import { count, SEED } from "../../support/counts";
 
-/** The allow-list has a test of its own, with the contract; here it is not asked. */
+/** The allow-list has a test of its own with the contract; it is not asked here. */
 const CHECKED = STEP_IDS.filter((id) => id !== "allowlist");
 
 const editJson = (edit: (value: never) => void) => (body: string) => {
@@ -58,7 +55,7 @@ describe("verification, step by step", () => {
     return failures;
   }
 
-  /** Exactly these steps failed; what stands on them may be unchecked; every other step passed. */
+  /** Exactly these steps failed; steps that depend on them may be unchecked; every other step passed. */
   async function expectFailure(steps: StepId[], detail: RegExp, options: VerifyOptions = {}): Promise<void> {
     const report = await verify(options);
     const failures = report.steps.filter(({ status }) => status === "failed");
@@ -74,7 +71,7 @@ describe("verification, step by step", () => {
   afterEach(() => service.honest());
   after(async () => {
     await service.stop();
-    // A step that no test made fail alone is a step nobody has seen work.
+    // A step that no test made fail alone is untested.
     expect([...seenAlone].sort()).to.deep.equal([...CHECKED].sort());
   });
 
@@ -82,7 +79,7 @@ describe("verification, step by step", () => {
     const report = await verify();
     const open = report.steps.filter(({ id, status }) => id !== "allowlist" && status !== "passed");
     expect(open, JSON.stringify(open)).to.deep.equal([]);
-    // The allow-list was not asked, and that alone keeps it from success.
+    // The allow-list was not asked, and that alone prevents success.
     expect(report.outcome).to.equal("incomplete");
     expect(report.exitCode).to.equal(3);
     expect(report.notes[0]).to.contain("full");
@@ -103,7 +100,7 @@ describe("verification, step by step", () => {
         "/attestation",
         editJson((answer: { quote: string }) => void (answer.quote = flipHexByte(answer.quote, 48 + 136))),
       );
-      // The evidence was made by an image with the honest measurement: it no longer matches, either.
+      // The evidence was made by an image with the honest measurement: it no longer matches either.
       await expectFailure(["signature", "machineImage", "evidenceQuote"], /signature is invalid/);
     });
 
@@ -115,7 +112,7 @@ describe("verification, step by step", () => {
       await expectFailure(["signature"], /signature is invalid/);
     });
 
-    it("fails when the quote cannot be read, and leaves unchecked what needs it", async () => {
+    it("fails when the quote cannot be parsed, and leaves unchecked what depends on it", async () => {
       service.tamper(
         "/attestation",
         editJson((answer: { quote: string }) => void (answer.quote = answer.quote.slice(0, 1200))),
@@ -128,7 +125,7 @@ describe("verification, step by step", () => {
       await expectFailure(["signature", "evidenceQuote"], /revoked/, { collateral });
     });
 
-    it("does not take a revocation list that its authority did not sign, or that cannot be read", async () => {
+    it("rejects a revocation list that its authority did not sign, or that cannot be parsed", async () => {
       const { collateral } = service.agent.platform;
       await expectFailure(["signature", "evidenceQuote"], /revocation list is not signed/, {
         collateral: { ...collateral, pck_crl: collateral.root_ca_crl },
@@ -141,7 +138,7 @@ describe("verification, step by step", () => {
       });
     });
 
-    it("fails on collateral that has run out", async () => {
+    it("fails on expired collateral", async () => {
       await expectFailure(["signature", "evidenceQuote"], /not in force|expired/i, {
         nowSeconds: Math.floor(Date.now() / 1000) + 60 * 24 * 3600,
       });
@@ -168,7 +165,7 @@ describe("verification, step by step", () => {
       }
     });
 
-    it("is not checked when no collateral can be had, and that is no success", async () => {
+    it("is not checked without collateral, which is not success", async () => {
       const report = await verify({ collateral: undefined, pccsUrl: service.baseUrl, timeoutMs: 2_000 });
       expect(
         report.steps.filter(({ id }) => id === "signature" || id === "evidenceQuote").map(({ status }) => status),
@@ -177,7 +174,7 @@ describe("verification, step by step", () => {
     });
   });
 
-  it("machine image fails when it measures to something else than expected, and is not checked when nothing is expected", async () => {
+  it("machine image: fails for another measurement than expected, and is not checked when none is expected", async () => {
     for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
       const expected = measurementsOf(service);
       await expectFailure(["machineImage"], new RegExp(name, "i"), {
@@ -188,7 +185,7 @@ describe("verification, step by step", () => {
     expect(report.steps.find(({ id }) => id === "machineImage")).to.include({ status: "not_checked" });
   });
 
-  it("freshness fails when an older answer is given again", async () => {
+  it("freshness: fails when an older answer is replayed", async () => {
     let recorded: string | undefined;
     service.tamper("/attestation", (body) => (recorded ??= body));
     await verify();
@@ -210,7 +207,7 @@ describe("verification, step by step", () => {
         "/core/v1/get_node_chain_config",
         editJson((answer: { contract_address: string }) => void (answer.contract_address = other)),
       );
-      // The namespace the API states is that of the honest contract, so it no longer fits what the API says, either.
+      // The namespace the API states is the honest contract's, so it does not match the API's contract either.
       await expectFailure(["config", "keyNamespace"], /not the attested one/);
     });
 
@@ -243,7 +240,7 @@ describe("verification, step by step", () => {
       await expectFailure(["eventLog"], /register 3/);
     });
 
-    it("fails when an event is left out, added or moved", async () => {
+    it("fails when an event is omitted, added or moved", async () => {
       for (const edit of [
         (log: unknown[]) => log.pop(),
         (log: unknown[]) => log.push(log.at(-1)),
@@ -299,7 +296,7 @@ describe("verification, step by step", () => {
     });
   });
 
-  it("image contents: fails when a service runs another image than the source builds, or the compose file lacks one", async () => {
+  it("image contents: fails when the service runs another image than the source builds, or the compose file lacks one", async () => {
     const built = imagesOf(service);
     for (const name of ["relayer", "executor"]) {
       const options = { builtImages: { ...built, [name]: `sha256:${"0".repeat(64)}` } };
@@ -388,7 +385,7 @@ describe("verification, step by step", () => {
     });
   });
 
-  it("TLS certificate: fails when the connection ends somewhere else", async () => {
+  it("TLS certificate: fails when the connection ends at another certificate", async () => {
     const between = await startAttestedService({ says: "dstack" });
     try {
       const { platform } = between.agent;
@@ -406,7 +403,7 @@ describe("verification, step by step", () => {
     }
   });
 
-  it("key namespace: fails when it is not that of the stated chain and contract", async () => {
+  it("key namespace: fails when it differs from that of the stated chain and contract", async () => {
     service.tamper(
       "/core/v1/get_node_chain_config",
       editJson((answer: { key_namespace: string }) => void (answer.key_namespace = `0x${"11".repeat(32)}`)),
@@ -414,7 +411,7 @@ describe("verification, step by step", () => {
     await expectFailure(["keyNamespace"], /not that of the stated chain/);
   });
 
-  it("one character changed anywhere in what is covered fails the verification", async () => {
+  it("any single changed character in covered data fails the verification", async () => {
     const certificate = "/evidences/cert-localhost.pem";
     const places: Record<string, (body: string, change: (text: string) => string) => string> = {
       "/evidences/sha256sum.txt": (body, change) => change(body),
@@ -441,7 +438,7 @@ describe("verification, step by step", () => {
     });
     await fc.assert(
       fc.asyncProperty(change, async ({ place, at, digit }) => {
-        // A digit in place of another character: never the same text, and never only another way to write the same.
+        // A digit in place of another character: never the same text, and never just another encoding of it.
         const replaced = (text: string): string => {
           const index = [...text].findIndex(
             (character, position) =>
@@ -459,7 +456,7 @@ describe("verification, step by step", () => {
   });
 });
 
-/** A document that no longer parses is changed as well as any. */
+/** A document that no longer parses counts as changed. */
 function inJson(body: string, edit: (value: never) => void): string {
   const value = JSON.parse(body) as never;
   try {
@@ -470,7 +467,7 @@ function inJson(body: string, edit: (value: never) => void): string {
   }
 }
 
-/** Of boot events only the digest is measured; of run-time events everything. */
+/** For boot events only the digest is measured; for run-time events everything. */
 function changedRuntimeEvents(log: string, change: (text: string) => string): string {
   const start = log.indexOf('{"imr":3');
   return log.slice(0, start) + change(log.slice(start));

@@ -21,8 +21,8 @@ import {
 import { must } from "../../support/must";
 
 /**
- * What the contract must do, written down a second time without its tricks: one call in, a named error or the expected
- * events out.
+ * An independent specification of the contract, without its optimisations: takes one call, returns a named error or the
+ * expected events.
  */
 export class Broken extends Error {
   constructor(
@@ -76,14 +76,14 @@ export class Model {
     this.state.admin = admin;
   }
 
-  /** Runs one call at a block time. Throws `Broken` with the error and its arguments, the state then unchanged. */
+  /** Runs one call at a block time. Throws `Broken` with the error and its arguments, leaving the state unchanged. */
   call(sender: string, name: string, args: readonly unknown[], now: bigint): Emitted[] {
     [this.#events, this.#now, this.#sender] = [[], now, sender];
     this.#atomically([name, args]);
     return this.#events;
   }
 
-  /** Makes a call; one that fails leaves neither changes nor events. */
+  /** Makes a call; a failed one leaves neither changes nor events. */
   #atomically([name, args]: Inner): void {
     const [before, events] = [structuredClone(this.state), this.#events.length];
     const run = this[name as keyof this] as unknown as (...args: unknown[]) => void;
@@ -110,12 +110,12 @@ export class Model {
     return key !== undefined && key.isSet && (key.expiration === 0n || this.#now < key.expiration);
   }
 
-  /** Which calls of the newest `tryMulticall` failed. */
+  /** Which calls of the latest `tryMulticall` failed. */
   get failedAlone(): number[] {
     return this.#events.filter(([name]) => name === "CallFailed").map(([, index]) => Number(index));
   }
 
-  /** Of the newest call. */
+  /** Of the latest call. */
   get lastTime(): bigint {
     return this.#now;
   }
@@ -129,7 +129,7 @@ export class Model {
     return this.state.accounts.has(id) ? id : (this.state.keys.get(id)?.accountId ?? 0n);
   }
 
-  /** Does this key act at all, as account key or usage key? */
+  /** Whether this key is active, as account key or usage key. */
   acts(id: bigint): boolean {
     const account = this.state.accounts.get(id);
     return account ? account.managed : this.isLive(this.state.keys.get(id));
@@ -159,7 +159,7 @@ export class Model {
     return [...account.groups].filter(([groupId]) => mayRun(groupId)).map(([, group]) => group);
   }
 
-  /** Why a key does not act at all, if so. */
+  /** Why a key is not active; undefined if it is. */
   #inactivity(id: bigint): string | undefined {
     const account = this.state.accounts.get(id);
     if (account) return account.managed ? undefined : "AccountChainSecured";
@@ -220,7 +220,7 @@ export class Model {
     this.#require(bytes(description) <= 1024, "StringTooLong", BigInt(bytes(description)), 1024n);
   }
 
-  /** The largest number of so many bits. */
+  /** The largest number of this many bits. */
   #atMost(value: bigint, bits: bigint): void {
     const max = (1n << bits) - 1n;
     this.#require(value <= max, "ValueTooLarge", value, max);
@@ -617,7 +617,7 @@ export class Model {
     else this.#emit("ApiPayerScheduled", payer, activeFrom);
   }
 
-  /** What is added waits from the first managed account on. */
+  /** New payers wait once the first managed account exists. */
   #activeFrom(): bigint {
     return this.state.managedAccountExisted ? this.#now + this.state.payerDelay : this.#now;
   }

@@ -6,7 +6,7 @@ const GWEI = 10n ** 9n;
 const COIN = 10n ** 18n;
 const MINUTE_MS = 60_000;
 
-describe("attack: a relayer that was taken over burns the payers' gas", () => {
+describe("attack: a compromised relayer burns the payers' gas", () => {
   let now: number;
   let baseFee: bigint | Error;
   let guard: GasGuard;
@@ -59,7 +59,7 @@ describe("attack: a relayer that was taken over burns the payers' gas", () => {
     expect(codeOf({ nonce: 3, maxFeePerGas: 110n * GWEI + 1n }), "follows the fall").to.equal("invalid_value");
   });
 
-  it("is stopped by the hour's budget, whatever nonces and payers it names, and goes on when the hour has passed", () => {
+  it("is stopped by the hour's budget, whatever nonces and payers it names, until the hour has passed", () => {
     const offer = (nonce: number): Partial<GasOffer> => ({
       payer: nonce % 7,
       nonce,
@@ -74,14 +74,14 @@ describe("attack: a relayer that was taken over burns the payers' gas", () => {
     expect(codeOf(offer(12))).to.equal("admitted");
   });
 
-  it("counts of the transactions with one nonce only the dearest: one of them can be mined", () => {
+  it("counts only the most expensive of the transactions with one nonce: only one of them can be mined", () => {
     for (let i = 0; i < 200; i++)
       expect(codeOf({ gasLimit: 30_000_000n, maxFeePerGas: 300n * GWEI })).to.equal("admitted");
     expect(codeOf({ nonce: 1, gasLimit: 10_000_000n, maxFeePerGas: 100n * GWEI })).to.equal("admitted");
     expect(codeOf({ nonce: 2, gasLimit: 1n })).to.equal("no_payer_available");
   });
 
-  it("signs nothing before a base fee is known, and on the last one known while the chain is silent", async () => {
+  it("signs nothing before a base fee is known, and uses the last known one while the chain is silent", async () => {
     baseFee = new KeywrightError("chain_unavailable", "down");
     now += 9 * MINUTE_MS;
     await guard.ready();

@@ -1,4 +1,4 @@
-/** Only the code a CID names may run: nothing in the guest makes code from text. */
+/** Only the code a CID names may run: the guest cannot compile code from text. */
 import { expect } from "chai";
 import { valueOf } from "../../support/sandbox";
 
@@ -32,7 +32,7 @@ const WAYS: Record<string, string> = {
 
 describe("attack: code made from text", () => {
   for (const [name, expression] of Object.entries(WAYS)) {
-    it(`${name} makes none`, async () => {
+    it(`${name} compiles none`, async () => {
       const probe = `await (async () => { try { return ["made", String(${expression})]; } catch (error) { return ["refused", error.message]; } })()`;
       expect((await valueOf(probe)) as string[]).to.have.property("0", "refused");
     });

@@ -55,7 +55,7 @@ describe("attack: runs that are free because a value throws in the keyholder", (
     });
   }
 
-  it("a complaint never repeats more than a few hundred characters of what it is about", async () => {
+  it("an error message repeats at most a few hundred characters of its subject", async () => {
     const given = await answer("signTypedData", {
       pkpId,
       domain: {},
@@ -65,7 +65,7 @@ describe("attack: runs that are free because a value throws in the keyholder", (
     expect(given.ok ? "" : given.message).to.have.length.within(1, 600);
   });
 
-  it("no argument of any shape is our fault", async () => {
+  it("no argument of any shape is reported as the service's fault", async () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.constantFrom(HALF, "0x", "", "0x00", "9".repeat(78), `0x${"f".repeat(64)}`, "__proto__"),
@@ -141,7 +141,7 @@ describe("attack: runs that are free because a value throws in the keyholder", (
     );
     await fc.assert(
       fc.asyncProperty(anyCall, fc.boolean(), async ([name, args], withPkp) => {
-        // A rejection is what makes a run free.
+        // A rejection makes the run free.
         const given = await answer(name, withPkp ? { pkpId, ...args } : args);
         if (!given.ok) expect(["invalid_arguments", "limit_exceeded", "decryption_failed"]).to.include(given.code);
       }),

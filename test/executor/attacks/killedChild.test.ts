@@ -9,7 +9,7 @@ const children = () => childrenOf(process.pid, "sandbox/child.js");
 describe("attack: kill -9 of a child in the middle of a run", function () {
   this.timeout(20_000);
 
-  it("reports the run as crashed by our fault, keeps its logs, replaces the child and leaves no zombie", async () => {
+  it("reports the run as crashed by the service's fault, keeps its logs, replaces the child and leaves no zombie", async () => {
     const others = new Set(children().map(({ pid }) => pid));
     const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher });
     const own = () => children().filter(({ pid }) => !others.has(pid));

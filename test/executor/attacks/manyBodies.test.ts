@@ -11,7 +11,7 @@ const UPLOADS = `async function main() {
 }`;
 const DOWNLOADS = `async function main() { await Promise.all(Array.from({ length: 50 }, () => fetch("http://a.test/"))); }`;
 
-/** What is under way at once, and the most that ever was. */
+/** The bytes in flight at once, and their maximum. */
 class Gauge {
   now = 0;
   most = 0;
@@ -21,10 +21,10 @@ class Gauge {
   }
 }
 
-describe("attack: bodies by the hundred megabytes", function () {
+describe("attack: bodies of hundreds of megabytes", function () {
   this.timeout(60_000);
 
-  it("one account has a quarter of the memory for bodies under way, and no more fetches than its share", async () => {
+  it("one account gets a quarter of the memory for bodies in flight, and no more fetches than its share", async () => {
     const bodies = new Gauge();
     const answers = new Gauge();
     const open = new Gauge();

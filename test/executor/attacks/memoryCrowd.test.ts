@@ -12,10 +12,10 @@ const GREEDY = `async function main() {
 }`;
 const MODEST = `async function main() { await new Promise((resolve) => setTimeout(resolve, 1_500)); return "modest"; }`;
 
-describe("attack: runs that together use more memory than there is", function () {
+describe("attack: runs that together use more memory than available", function () {
   this.timeout(60_000);
 
-  it("the greedy end, who keeps within his share does not", async () => {
+  it("the greedy run is ended, a run within its share is not", async () => {
     const pool = await createSandboxPool({
       limits: RUN_LIMITS,
       size: 4,

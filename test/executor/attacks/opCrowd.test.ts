@@ -9,7 +9,7 @@ const RUNS = 5;
 describe("attack: thousands of large ops at once", function () {
   this.timeout(60_000);
 
-  it("hold neither the loop nor a neighbour's signature, and stop with their run", async () => {
+  it("block neither the event loop nor another account's signature, and stop with their run", async () => {
     const message = "m".repeat(60_000);
     const over = new AbortController();
     let served = 0;
@@ -30,7 +30,7 @@ describe("attack: thousands of large ops at once", function () {
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     });
-    // A machine that is busy with other tests may not have come to the attacker's first op yet.
+    // A busy machine may not have reached the attacker's first op yet.
     for (let waited = 0; served === 0 && waited < 5_000; waited += 10)
       await new Promise((resolve) => setTimeout(resolve, 10));
     over.abort();

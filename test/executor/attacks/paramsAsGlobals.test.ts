@@ -2,13 +2,13 @@ import { expect } from "chai";
 import { analyse } from "../../../executor/sandbox/analyse";
 import { responseOf } from "../../support/sandbox";
 
-/** What `approved` is, in code without `main`, when the caller sends it. */
+/** The value of `approved` in code without `main` when the caller sends it. */
 const seen = (code: string): Promise<unknown> =>
   responseOf(`${code}; Actions.setResponse({ response: String(approved) });`, {
     params: { approved: "by the caller" },
   });
 
-describe("attack: a parameter in place of a variable of the code's own", () => {
+describe("attack: a parameter in place of a variable of the code", () => {
   for (const [how, code] of Object.entries({
     "var without a value": "var approved",
     "var that is set only sometimes": "if (false) { var approved = true }",
@@ -22,19 +22,19 @@ describe("attack: a parameter in place of a variable of the code's own", () => {
     });
   }
 
-  it("a function of that name is the code's, also one in a block", async () => {
+  it("a function of that name is the code's, also inside a block", async () => {
     expect(await seen("function approved() { return 1 }")).to.contain("return 1");
     expect(await seen("if (false) { function approved() {} }")).to.equal("undefined");
   });
 
-  it("names of functions' own variables, and names nobody declares, are read from the parameters as documented", async () => {
+  it("functions' local variables, and undeclared names, are read from the parameters as documented", async () => {
     expect(await seen("(function () { var approved })(); class A { static { var approved } }")).to.equal(
       "by the caller",
     );
     expect(await seen("const f = () => { var approved = 1 }")).to.equal("by the caller");
   });
 
-  it("what a script makes global is found in any code, in linear time", () => {
+  it("globals created by a script are found in any code, in linear time", () => {
     expect(
       analyse(
         "var a, { b, c: d = 1, ...e } = {}, [f, [g]] = []; function h(i) { var j } for (var k in {}); try {} catch (l) { var m }",

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { run } from "../../support/sandbox";
 
-/** js_params come from whoever calls; they are data in the guest and nothing in the host. */
-describe("attack: parameters that try to pollute", () => {
+/** js_params come from the caller: data in the guest, never evaluated in the host. */
+describe("attack: parameters that pollute prototypes", () => {
   const outcomeOf = (params: string, code: string) =>
     run(code, { params: JSON.parse(params) as Record<string, unknown> });
 
@@ -15,7 +15,7 @@ describe("attack: parameters that try to pollute", () => {
     expect(({} as Record<string, unknown>).polluted).to.equal(undefined);
   });
 
-  it("parameters of code without main do not replace what is there", async () => {
+  it("parameters of code without main replace no existing global", async () => {
     const outcome = await outcomeOf(
       `{"fetch": "mine", "Actions": "mine", "__proto__": {"a": 1}, "toString": "mine", "own": "yes"}`,
       `Actions.setResponse({ response: [typeof fetch, typeof Actions, typeof a, typeof toString, own, jsParams.fetch] });`,

@@ -1,4 +1,4 @@
-/** Ways out of an isolate that worked somewhere once: each must find nothing of the host's. */
+/** Known sandbox escapes: each must reach no object of the host. */
 import { expect } from "chai";
 import { run, valueOf } from "../../support/sandbox";
 
@@ -23,7 +23,7 @@ describe("attack: reaching the host's objects", () => {
     expect(found).to.deep.equal(names.map(() => "undefined"));
   });
 
-  it("finds nothing through the constructor chain of anything it was given", async () => {
+  it("finds nothing through the constructor chain of any given object", async () => {
     const values = [
       "Actions",
       "console",
@@ -126,14 +126,14 @@ describe("attack: reaching the host's objects", () => {
     ).to.equal(true);
   });
 
-  it("is not fooled by subclasses and species on the way out", async () => {
+  it("is not misled by subclasses and species in results", async () => {
     const code = `
       class Evil extends Array { static get [Symbol.species]() { return function () { return globalThis; }; } toJSON() { return "evil"; } }
       async function main() { return { list: Evil.from([1, 2]), promise: "p" }; }`;
     expect(await run(code)).to.deep.include({ response: '{"list":"evil","promise":"p"}' });
   });
 
-  it("cannot reach into another run: nothing outlives an isolate", async () => {
+  it("cannot reach another run: no state outlives an isolate", async () => {
     await run(
       `globalThis.left = "behind"; Array.prototype.left = "behind"; Actions.left = 1; async function main() { return 1; }`,
     );
@@ -144,7 +144,7 @@ describe("attack: reaching the host's objects", () => {
     ]);
   });
 
-  it("cannot replace or extend the abilities it was given", async () => {
+  it("cannot replace or extend the given functions", async () => {
     const code = `
       async function main() {
         "use strict";

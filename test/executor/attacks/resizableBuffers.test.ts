@@ -1,6 +1,6 @@
 import { attack } from "../../support/attack";
 
-/** Ways to a buffer that can grow, whose memory the engine does not count. */
+/** Ways to a resizable buffer, whose memory the engine does not count. */
 const WAYS = `[
   () => new ArrayBuffer(1, { maxByteLength: 1e8 }),
   () => new (new Uint8Array(1).buffer.constructor)(1, { maxByteLength: 1e8 }),

@@ -51,7 +51,7 @@ describe("attack: names that never resolve", function () {
     gateway.close();
   });
 
-  it("hold up neither code from gateways nor a neighbour's fetch, and end after two seconds", async () => {
+  it("delay neither code from gateways nor another account's fetch, and end after two seconds", async () => {
     const startedAt = performance.now();
     const attack = Array.from({ length: 50 }, (_, i) =>
       codeOf(fetcher.fetchGuest(request(`http://never-${i}.test/`), nothing, { run: i, lookups: 20 })),
@@ -70,7 +70,7 @@ describe("attack: names that never resolve", function () {
     expect(performance.now() - startedAt).to.be.within(1_500, 8_000);
   });
 
-  it("are counted for their run, each once while it stands", async () => {
+  it("are counted for their run, each once while it is pending", async () => {
     const { lookups } = RUN_LIMITS;
     const at = `localhost:${(gateway.address() as AddressInfo).port}`;
     const fetch = (url: string, timeoutMs = 10_000): Promise<string> =>
@@ -81,7 +81,7 @@ describe("attack: names that never resolve", function () {
     expect(await fetch(`http://${at}/`), "a name it knows").to.equal("answered");
   });
 
-  it("are given up with the fetch that asked for them", async () => {
+  it("are abandoned with the fetch that asked for them", async () => {
     const names = new Names({ servers: servers() });
     const stop = new AbortController();
     const before = asked;

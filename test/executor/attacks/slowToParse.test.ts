@@ -3,7 +3,7 @@ import { analyse, Unparsable } from "../../../executor/sandbox/analyse";
 import { run } from "../../support/sandbox";
 
 const KILOBYTES = 305_000;
-/** As many different declarations as fit. */
+/** As many distinct declarations as fit. */
 function declarations(of: (name: string) => string): string {
   const parts: string[] = [];
   for (let i = 0, length = 0; length < KILOBYTES; i++)
@@ -31,7 +31,7 @@ describe("attack: code that is slow to parse", function () {
   this.timeout(60_000);
 
   for (const [kind, code] of Object.entries(kinds)) {
-    it(`300 kB of declarations (${kind}) are read in time linear in their number`, () => {
+    it(`300 kB of declarations (${kind}) are parsed in time linear in their number`, () => {
       const half = code.slice(0, code.length / 2);
       cpuMs(() => analyse(`${code};`));
       const whole = Math.min(...[1, 2].map(() => cpuMs(() => analyse(code))));
@@ -39,7 +39,7 @@ describe("attack: code that is slow to parse", function () {
     });
   }
 
-  it("a name declared twice is still invalid code, said by the engine", async () => {
+  it("a name declared twice is still invalid code, reported by the engine", async () => {
     for (const code of [
       "let a; let a;",
       "let a; var a;",
@@ -52,7 +52,7 @@ describe("attack: code that is slow to parse", function () {
     expect(() => analyse("let = ;")).to.throw(Unparsable);
   });
 
-  it("code that takes longer than the limit is ended, and is the caller's to pay for", async () => {
+  it("code that exceeds the parse limit is ended, and charged to the caller", async () => {
     const { error, fault, durationMs } = await run("x=[y=>({z:d}),e?.f??g];".repeat(300_000), {
       limits: { parseMs: 100 },
     });
@@ -62,7 +62,7 @@ describe("attack: code that is slow to parse", function () {
     expect(Math.ceil(durationMs)).to.be.at.least(100);
   });
 
-  it("code that is parsed in time may run for as long as it likes", async () => {
+  it("code that is parsed in time may run for its full time", async () => {
     const outcome = await run(
       "async function main() { await new Promise((resolve) => setTimeout(resolve, 300)); return 1; }",
       { limits: { parseMs: 250 } },

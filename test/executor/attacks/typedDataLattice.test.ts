@@ -7,7 +7,7 @@ const { pkpId, codeOf } = opsBed();
 const sign = (types: Types, message: object): Promise<string> =>
   codeOf("signTypedData", { pkpId, domain: {}, types, message });
 
-/** A0 holds A1 and A2, A1 holds A2 and A3, and so on: few types, and more ways through them than there is time. */
+/** A0 contains A1 and A2, A1 contains A2 and A3, and so on: few types, but exponentially many paths through them. */
 function lattice(types: number, names: [string, string] = ["x", "y"]): Types {
   const fields = (i: number): { name: string; type: string }[] =>
     [1, 2].filter((step) => i + step < types).map((step) => ({ name: names[step - 1] ?? "", type: `A${i + step}` }));
@@ -16,7 +16,7 @@ function lattice(types: number, names: [string, string] = ["x", "y"]): Types {
 
 describe("attack: typed data with types that form a lattice", () => {
   for (const types of [34, 60, 64]) {
-    it(`of ${types} types is refused at once, not walked`, async () => {
+    it(`of ${types} types is refused at once, without traversal`, async () => {
       let code = "";
       const held = await longestHold(async () => (code = await sign(lattice(types), {})));
       expect(code).to.equal("limit_exceeded");
@@ -24,7 +24,7 @@ describe("attack: typed data with types that form a lattice", () => {
     });
   }
 
-  it("that reads what every object inherits finds nothing there", async () => {
+  it("that reads inherited properties finds nothing there", async () => {
     expect(await sign(lattice(10, ["toString", "valueOf"]), {})).to.equal("invalid_arguments");
     expect(
       await sign({ A: [{ name: "b", type: "B[]" }], B: [{ name: "constructor", type: "C" }], C: [] }, { b: [{}] }),
@@ -42,7 +42,7 @@ describe("attack: typed data with types that form a lattice", () => {
     };
     expect(await sign(...flat(RUN_LIMITS.typedDataTypes))).to.equal("allowed");
     expect(await sign(...flat(RUN_LIMITS.typedDataTypes + 1))).to.equal("limit_exceeded");
-    // 2^n - 1 ways for n doublings of one type below.
+    // 2^n - 1 paths for n doublings of one type below.
     const doubling = (n: number): Types => {
       const below = (i: number) => (i < n ? ["D", "E"].map((kind) => ({ name: kind, type: `${kind}${i}` })) : []);
       const levels = Array.from({ length: n - 1 }, (_, i) =>
@@ -62,7 +62,7 @@ describe("attack: typed data with types that form a lattice", () => {
     expect(await sign(...texts(300))).to.equal("limit_exceeded");
   });
 
-  it("of a circle, of long names and of a type named like a method is refused", async () => {
+  it("of a cycle, of long names and of a type named like a method is refused", async () => {
     expect(
       await sign({ A: [{ name: "b", type: "B" }], B: [{ name: "a", type: "A[]" }], R: [{ name: "a", type: "A" }] }, {}),
     ).to.equal("invalid_arguments");
@@ -70,7 +70,7 @@ describe("attack: typed data with types that form a lattice", () => {
     expect(await sign({ toString: [] }, {})).to.equal("invalid_arguments");
   });
 
-  it("holds the loop for less than 50 ms at the very worst a message may be", async function () {
+  it("blocks the event loop for less than 50 ms for the largest permitted message", async function () {
     this.timeout(20_000);
     const zeros = Array.from({ length: 1_500 }, () => 0);
     const held = await longestHold(async () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { isGlobalUnicast } from "../../../executor/fetcher/addresses";
 
-/** The IANA special-purpose registries, block by block, with neighbours that are public. */
+/** The IANA special-purpose registries, block by block, with adjacent public addresses. */
 const REFUSED = `
   0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 127.0.0.1 127.255.255.254 169.254.169.254 172.16.0.1 172.31.255.255
   192.0.0.1 192.0.0.8 192.0.0.170 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1 192.168.0.1 192.175.48.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1
@@ -25,6 +25,6 @@ describe("addresses a guest may reach", () => {
   for (const address of REFUSED) it(`${address} is refused`, () => expect(isGlobalUnicast(address)).to.equal(false));
   for (const address of REACHED) it(`${address} is public`, () => expect(isGlobalUnicast(address)).to.equal(true));
   for (const text of ["", "localhost", "1.2.3", "1.2.3.4.5", "0x7f.0.0.1x", "[::1]", "256.1.1.1", "fe80::1%"]) {
-    it(`${JSON.stringify(text)} is no address`, () => expect(isGlobalUnicast(text)).to.equal(false));
+    it(`${JSON.stringify(text)} is not an address`, () => expect(isGlobalUnicast(text)).to.equal(false));
   }
 });

@@ -14,7 +14,7 @@ interface Seen {
   body: string;
 }
 
-/** A server that remembers what it was asked. */
+/** A server that records its requests. */
 async function serve(answer: RequestListener): Promise<{ server: Server; port: number; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
@@ -90,7 +90,7 @@ describe("a guest's fetch, through the fetcher process", () => {
   });
   beforeEach(() => [main, other, forbidden].forEach(({ seen }) => seen.splice(0)));
 
-  it("gives status, headers and bytes", async () => {
+  it("returns status, headers and bytes", async () => {
     const { response, body } = await fetcher.fetchGuest(request(`${here}/x`), nothing);
     expect(response).to.deep.include({ url: `${here}/x`, redirected: false, status: 201, statusText: "Made" });
     expect(response.headers).to.deep.include(["x-answer", "yes"]);
@@ -98,7 +98,7 @@ describe("a guest's fetch, through the fetcher process", () => {
     expect(body.toString()).to.equal("body é");
   });
 
-  it("sends method, own headers and body, and sets what is ours to set", async () => {
+  it("sends method, own headers and body, and sets the headers reserved for the service", async () => {
     const headers: [string, string][] = [
       ["X-Own", "1"],
       ["Host", "evil.test"],
@@ -117,7 +117,7 @@ describe("a guest's fetch, through the fetcher process", () => {
       expect(seen?.headers).to.not.have.property(name);
   });
 
-  it("keeps a header from smuggling another", async () => {
+  it("prevents header injection", async () => {
     for (const header of [
       ["x-a", "1\r\nx-b: 2"],
       ["x-a: 1\r\nx-b", "2"],
@@ -127,7 +127,7 @@ describe("a guest's fetch, through the fetcher process", () => {
     expect(main.seen).to.deep.equal([]);
   });
 
-  describe("refuses to go inside", () => {
+  describe("refuses internal addresses", () => {
     const inside = (): string[] => {
       const { port } = forbidden;
       return [
@@ -153,7 +153,7 @@ describe("a guest's fetch, through the fetcher process", () => {
         `http://１２７.０.０.１/`,
       ];
     };
-    it("by any spelling of an address", async () => {
+    it("in any notation", async () => {
       for (const url of inside())
         expect((await failure(fetcher.fetchGuest(request(url), nothing))).code, url).to.equal("refused");
       expect(forbidden.seen).to.deep.equal([]);
@@ -200,7 +200,7 @@ describe("a guest's fetch, through the fetcher process", () => {
       return { asked, resolve };
     };
 
-    it("that resolve to an inside address are refused, also when a public one is among them", async () => {
+    it("that resolve to an internal address are refused, also when a public one is among them", async () => {
       for (const addresses of [
         ["127.0.0.1"],
         ["8.8.8.8", "10.0.0.1"],
@@ -214,7 +214,7 @@ describe("a guest's fetch, through the fetcher process", () => {
       }
     });
 
-    it("are resolved once a hop, and the connection goes to that very address", async () => {
+    it("are resolved once per hop, and the connection goes to that address", async () => {
       const { asked, resolve } = resolving(["127.0.0.1"], ["10.9.9.9"]);
       const { body } = await exchange(request(`http://pinned.test:${main.port}/size/3`), nothing, {
         allowHosts: [`pinned.test:${main.port}`],
@@ -226,7 +226,7 @@ describe("a guest's fetch, through the fetcher process", () => {
       expect(main.seen[0]?.headers.host).to.equal(`pinned.test:${main.port}`);
     });
 
-    it("are resolved again after a redirect, so that a name that changes is caught", async () => {
+    it("are resolved again after a redirect, so that DNS rebinding is detected", async () => {
       const { asked, resolve } = resolving(["127.0.0.1"], ["169.254.169.254"]);
       const url = `http://first.test:${main.port}/redirect/${encodeURIComponent("http://second.test/")}`;
       expect(
@@ -249,7 +249,7 @@ describe("a guest's fetch, through the fetcher process", () => {
       expect(body.toString()).to.equal("other");
     });
 
-    it("lose every credential when they leave the origin, and keep it when they stay", async () => {
+    it("lose every credential when they leave the origin, and keep it within the origin", async () => {
       const headers: [string, string][] = [
         ["Authorization", "Bearer secret"],
         ["Cookie", "a=secret"],
@@ -286,7 +286,7 @@ describe("a guest's fetch, through the fetcher process", () => {
       });
     }
 
-    it("are an error or the answer itself when the guest asks for that", async () => {
+    it("are an error or the answer itself, as the guest requests", async () => {
       expect((await failure(fetcher.fetchGuest(request(to(there), { redirect: "error" }), nothing))).code).to.equal(
         "refused",
       );
@@ -349,7 +349,7 @@ describe("a guest's fetch, through the fetcher process", () => {
     });
   });
 
-  it("says in a word why an exchange failed", async () => {
+  it("reports in a word why an exchange failed", async () => {
     const closed = await serve(() => undefined);
     closed.server.close();
     const error = await failure(

@@ -1,6 +1,6 @@
 /**
- * Nothing that belongs to one fetch outlives it in the fetcher, however it ends: heap snapshots before and after many
- * of them, compared by class.
+ * The fetcher retains nothing of a fetch, however it ends: heap snapshots before and after many fetches, compared by
+ * class.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -89,7 +89,7 @@ describe("the fetcher's memory over many fetches", function () {
       for (const [what, [ends, fetching]] of Object.entries(kinds)) expect(ends, what).to.include(await fetching());
   }
 
-  it("does not grow with fetches that are served, redirected, too large, refused, timed out or given up", async () => {
+  it("does not grow with fetches that are served, redirected, too large, refused, timed out or aborted", async () => {
     const times = count(50, 1_000);
     const pid = fetcher.pid ?? 0;
     await round(10);

@@ -1,4 +1,4 @@
-/** What the service fetches for itself: code by CID, modules, key sets; from doubles that lie. */
+/** What the service fetches for itself: code by CID, modules, key sets; from test servers that return wrong data. */
 import { expect } from "chai";
 import { MemoryBlockstore } from "blockstore-core";
 import { importer } from "ipfs-unixfs-importer";
@@ -26,7 +26,7 @@ async function serve(answer: RequestListener): Promise<string> {
 
 type Own = Pick<Fetcher, "fetchCode" | "fetchModule" | "fetchJwks">;
 
-/** What the fetcher process does with its configuration, here in this process. */
+/** What the fetcher process does with its configuration, in this process. */
 function fetcherWith(options: Omit<FetcherOptions, "logger">): Own {
   const endpoints = { gateways: [], jwksUrls: [], ...options };
   const sources = new Sources(endpoints, ownRules(endpoints));
@@ -46,7 +46,7 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   return (error as FetchFailed).code;
 }
 
-/** The blocks of a file as `ipfs add` makes them. */
+/** The blocks of a file as `ipfs add` creates them. */
 async function blocksOf(content: Uint8Array): Promise<{ cid: string; get(cid: string): Promise<Uint8Array> }> {
   const store = new MemoryBlockstore();
   const options = {
@@ -76,7 +76,7 @@ describe("code by CID", function () {
   });
 
   for (const bytes of [0, 5, 262_143, 262_144, 262_145, 3 * 262_144]) {
-    it(`a file of ${bytes} bytes comes block by block from a trustless gateway`, async () => {
+    it(`a file of ${bytes} bytes is fetched block by block from a trustless gateway`, async () => {
       const content = file(bytes);
       const { cid, get } = await blocksOf(content);
       const asked: string[] = [];
@@ -91,21 +91,21 @@ describe("code by CID", function () {
     });
   }
 
-  it("a gateway that only knows whole files is understood", async () => {
+  it("a gateway that serves only whole files is supported", async () => {
     const content = file(400_000);
     const gateway = await serve((_, response) => response.end(content));
     const fetcher = fetcherWith({ gateways: [`${gateway}/`] });
     expect((await fetcher.fetchCode(await cidOfCode(content), MIB)).equals(content)).to.equal(true);
   });
 
-  it("a gateway that lies is passed over, whatever it lies about", async () => {
+  it("a gateway that returns wrong data is skipped, whatever is wrong", async () => {
     const content = file(300_000);
     const { cid, get } = await blocksOf(content);
     const other = await blocksOf(file(300_001));
     const lies: RequestListener[] = [
       (_, response) => response.end("other code"),
       async (_, response) => response.end(await other.get(other.cid)),
-      // The root is true, the leaves are not.
+      // The root block is correct, the leaves are not.
       async (request, response) => response.end(request.url?.includes(cid) ? await get(cid) : "leaf"),
       (_, response) => response.writeHead(500).end(),
       (_, response) => response.writeHead(302, { location: "http://169.254.169.254/" }).end(),
@@ -122,7 +122,7 @@ describe("code by CID", function () {
     }
   });
 
-  it("a Kubo RPC is asked by POST, and believed no more than a gateway", async () => {
+  it("a Kubo RPC is asked by POST, and verified like a gateway", async () => {
     const content = file(1_000);
     const cid = await cidOfCode(content);
     const asked: string[] = [];
@@ -135,7 +135,7 @@ describe("code by CID", function () {
     expect(await codeOf(fetcher.fetchCode(await cidOfCode("else"), MIB))).to.equal("not_found");
   });
 
-  it("code above its size is told apart from code that is not there", async () => {
+  it("code above the size limit is distinguished from missing code", async () => {
     const content = file(1_001);
     const gateway = await serve((_, response) => response.end(content));
     const fetcher = fetcherWith({ gateways: [gateway] });
@@ -144,7 +144,7 @@ describe("code by CID", function () {
     expect((await fetcher.fetchCode(cid, 1_001)).length).to.equal(1_001);
   });
 
-  it("without a source there is none, and the sentence says so", async () => {
+  it("without a source there is none, and the message says so", async () => {
     const fetcher = fetcherWith({});
     const error = (await fetcher
       .fetchCode(await cidOfCode("x"), MIB)
@@ -152,14 +152,14 @@ describe("code by CID", function () {
     expect(error).to.include({ code: "not_found", message: "no source for code by CID is configured" });
   });
 
-  it("key sets come from configured addresses only", async () => {
+  it("key sets are fetched from configured addresses only", async () => {
     const issuer = await serve((_, response) => response.end('{"keys":[]}'));
     const fetcher = fetcherWith({ jwksUrls: [`${issuer}/jwks`] });
     expect(await fetcher.fetchJwks(`${issuer}/jwks`)).to.equal('{"keys":[]}');
     expect(await codeOf(fetcher.fetchJwks(`${issuer}/other`))).to.equal("refused");
   });
 
-  it("modules come from below the configured origin only, within their size", async () => {
+  it("modules are fetched below the configured origin only, within their size", async () => {
     const origin = await serve((_, response) => response.end("export default 1;"));
     const fetcher = fetcherWith({ moduleOrigin: `${origin}/npm/` });
     expect((await fetcher.fetchModule(`${origin}/npm/a@1.0.0/+esm`, 17)).toString()).to.equal("export default 1;");
@@ -169,7 +169,7 @@ describe("code by CID", function () {
 });
 
 describe("the fetcher process", () => {
-  it("gives code, modules and key sets, and refuses as its parts do", async () => {
+  it("serves code, modules and key sets, and refuses as its parts do", async () => {
     const server = await serve((request, response) => response.end(request.url === "/npm/m" ? "module" : "code"));
     const fetcher = await createFetcher({
       logger: silent,
@@ -186,7 +186,7 @@ describe("the fetcher process", () => {
     servers.at(-1)?.close();
   });
 
-  it("is started again when it ends, and answers what was open with unavailable", async () => {
+  it("is restarted when it exits, and answers open requests with unavailable", async () => {
     const hanging = createServer(() => undefined).listen(0, "127.0.0.1");
     await new Promise((resolve) => hanging.once("listening", resolve));
     const { port } = hanging.address() as AddressInfo;
