@@ -64,7 +64,7 @@ describe("a run that is requested and then started", () => {
     return executor.logs.filter((line) => line.includes('"ran"')).length;
   };
 
-  /** Both parts as they are, each sent when it is due; the lines of the answer. */
+  /** Both parts, each sent when it is due; returns the lines of the answer. */
   async function inParts(
     first: string,
     second: string,

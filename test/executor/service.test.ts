@@ -1,7 +1,4 @@
-/**
- * The keyholder as a process: its socket, its logs, its end; what it leaves behind when it is asked to stop and when it
- * is killed.
- */
+/** The keyholder as a process: its socket, its logs, its shutdown, and what remains after a stop and after a kill. */
 import { expect } from "chai";
 import {
   chmodSync,
@@ -21,13 +18,13 @@ import { spawn, spawnSync } from "node:child_process";
 import { request } from "undici";
 import { TestAccount, TestChain, TestExecutor, registerPayers } from "../support/executor";
 
-/** The log is written in batches. */
+/** The log is flushed in batches. */
 const LOG_FLUSH_MS = 300;
 const HELLO = `async function main() { return "hello"; }`;
 const ENDLESS = `async function main() { for (;;); }`;
 const SLOW = `async function main({ ms }) { await new Promise((resolve) => setTimeout(resolve, ms)); return "done"; }`;
 
-/** Every process below `pid`, by the kernel's own account. */
+/** Every descendant of `pid`, from /proc. */
 function descendants(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc").filter((entry) => /^[0-9]+$/.test(entry))) {
@@ -35,7 +32,7 @@ function descendants(pid: number): number[] {
       const stat = readFileSync(`/proc/${name}/stat`, "utf8");
       parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(")") + 4).split(" ")[0]));
     } catch {
-      // It ended while we looked.
+      // It exited meanwhile.
     }
   }
   const below = (ancestor: number): number[] =>
@@ -83,13 +80,13 @@ describe("the keyholder process", function () {
     expect(statSync(executor.socketPath).mode & 0o777).to.equal(0o600);
   });
 
-  it("gives its group the socket when one is named", async () => {
+  it("opens the socket to its group when one is named", async () => {
     const grouped = await TestExecutor.start(chain, { EXECUTOR_SOCKET_GROUP: String(process.getgid?.() ?? 0) });
     expect(statSync(grouped.socketPath).mode & 0o777).to.equal(0o660);
     await grouped.stop();
   });
 
-  it("answers a stranger's words with what is wrong, and stays up", async () => {
+  it("answers malformed requests with what is wrong, and keeps running", async () => {
     const raw = async (method: "GET" | "POST", path: string, body: string): Promise<string> => {
       const { Agent } = await import("undici");
       const dispatcher = new Agent({ connect: { socketPath: executor.socketPath } });
@@ -114,7 +111,7 @@ describe("the keyholder process", function () {
     expect((await executor.call("ready", {})).ready).to.equal(true);
   });
 
-  it("says what it is: limits, sandbox level, pool and config document, without a secret", async () => {
+  it("reports limits, sandbox level, pool and config document, without a secret", async () => {
     const info = await executor.call("info", {});
     expect(info).to.include({ chainId: "31337", tee: "none", privateKeysAllowed: true });
     expect(info.limits.keyOps).to.equal(100);
@@ -169,7 +166,7 @@ describe("the keyholder process", function () {
     for (const secret of secrets) expect(executor.logs.join("\n")).to.not.contain(secret);
   });
 
-  it("puts the caller's request id on its lines", async () => {
+  it("puts the caller's request id on its log lines", async () => {
     const { Agent } = await import("undici");
     const dispatcher = new Agent({ connect: { socketPath: executor.socketPath } });
     await (
@@ -186,7 +183,7 @@ describe("the keyholder process", function () {
     expect(lines.length).to.equal(1);
   });
 
-  it("started as root has its children fully isolated, its own socket and root key among what they tried to open", async function () {
+  it("started as root isolates its children fully, and the self-test includes its own socket and root key", async function () {
     if (process.getuid?.() !== 0) return this.skip();
     expect((await executor.call("info", {})).sandbox).to.deep.equal({ level: "full", missing: [] });
   });
@@ -197,7 +194,7 @@ describe("the keyholder process", function () {
     expect(executor.logs.join("\n")).to.contain("takes no debugger").and.to.not.contain("Debugger listening");
   });
 
-  it("ends a run whose caller hung up, and serves the next", async () => {
+  it("ends a run whose caller disconnected, and serves the next", async () => {
     const gone = new AbortController();
     const run = executor
       .ask(
@@ -214,7 +211,7 @@ describe("the keyholder process", function () {
     expect((await executor.run(account.key, HELLO)).answer?.response).to.equal(`"hello"`);
   });
 
-  it("refuses to start where another one listens, and takes over a socket that a killed one left", async () => {
+  it("refuses to start where another one listens, and reuses the socket of a killed one", async () => {
     const env = {
       PATH: process.env.PATH,
       RPC_URLS: chain.rpcUrl,
@@ -232,7 +229,7 @@ describe("the keyholder process", function () {
     expect((await executor.call("ready", {})).ready).to.equal(true);
   });
 
-  it("killed in the middle of runs leaves no process behind, an endless one neither, and starts again with the same keys", async () => {
+  it("killed during runs leaves no process behind, not even of an endless run, and restarts with the same keys", async () => {
     const before = await executor.call("payers", { count: 2 });
     const pid = executor.process.child.pid ?? 0;
     const running = [ENDLESS, SLOW].map((code) =>
@@ -250,7 +247,7 @@ describe("the keyholder process", function () {
     expect((await executor.run(account.key, HELLO)).answer?.response).to.equal(`"hello"`);
   });
 
-  it("asked to stop finishes the open run, takes no other, and leaves neither process nor socket", async () => {
+  it("asked to stop finishes the open run, takes no new one, and leaves neither process nor socket", async () => {
     const pid = executor.process.child.pid ?? 0;
     const family = descendants(pid);
     const open = executor.run(account.key, SLOW, { ms: 800 });
@@ -272,7 +269,7 @@ describe("the keyholder process", function () {
   });
 });
 
-describe("a start that must not be", function () {
+describe("a refused start", function () {
   this.timeout(60_000);
   let chain: TestChain;
   before(async () => {
@@ -297,13 +294,13 @@ describe("a start that must not be", function () {
     return { status, output: stdout + stderr };
   };
 
-  it("ends with the list of what to fix when the configuration is wrong", () => {
+  it("exits with the list of what to fix when the configuration is wrong", () => {
     const { status, output } = start({ RPC_URLS: "", TEE: "sgx" });
     expect(status).to.equal(2);
     expect(output).to.contain("RPC_URLS is needed").and.to.contain("TEE");
   });
 
-  it("ends when the address has no contract, or another chain answers", () => {
+  it("exits when the address has no contract, or another chain answers", () => {
     const nowhere = start({ CONTRACT_ADDRESS: `0x${"12".repeat(20)}` });
     expect([nowhere.status, nowhere.output]).to.satisfy(
       ([status, output]: [number, string]) => status === 1 && output.includes("there is no AccountManager"),
@@ -314,7 +311,7 @@ describe("a start that must not be", function () {
     );
   });
 
-  it("ends at once when it is asked to stop while it waits for the chain", async () => {
+  it("exits at once when it is asked to stop while it waits for the chain", async () => {
     const folder = mkdtempSync(join(tmpdir(), "keywright-start-"));
     const env = {
       PATH: process.env.PATH,
@@ -332,7 +329,7 @@ describe("a start that must not be", function () {
     rmSync(folder, { recursive: true });
   });
 
-  it("ends when the root key file may be read by others", () => {
+  it("exits when the root key file is readable by others", () => {
     const folder = mkdtempSync(join(tmpdir(), "keywright-root-"));
     const file = join(folder, "root.key");
     writeFileSync(file, Buffer.alloc(32, 1));

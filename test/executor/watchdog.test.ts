@@ -1,4 +1,4 @@
-/** A process that does not answer is ended, so that whoever started it can start it again. */
+/** A process that does not respond is ended, so that its supervisor restarts it. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { makeAccount } from "../support/journey";
 const DIST = join(__dirname, "../../dist");
 const MODULE = join(DIST, "executor/watchdog.js");
 
-/** How a process ends that starts the watchdog and then does this; `output` is what it wrote. */
+/** The exit of a process that starts the watchdog and then runs this; `output` is what it wrote. */
 function endOf(program: string): Promise<{ signal: string | null; code: number | null; output: string; ms: number }> {
   const startedAt = performance.now();
   const watched = `require(${JSON.stringify(MODULE)}).startWatchdog({ intervalMs: 50, patience: 10 }); ${program}`;
@@ -24,12 +24,12 @@ function endOf(program: string): Promise<{ signal: string | null; code: number |
   );
 }
 
-describe("a keyholder that stands still as a whole", function () {
+describe("a keyholder that is stopped as a whole", function () {
   this.timeout(150_000);
 
-  it("is ended by the container's healthcheck; one that answers, or is not there, is not", async () => {
+  it("is ended by the container's healthcheck; a responding or absent one is not", async () => {
     const chain = await TestChain.start();
-    // Known by the folder it was started from: this one's own.
+    // Identified by its working directory.
     const folder = mkdtempSync(join(tmpdir(), "keywright-healthcheck-"));
     symlinkSync(DIST, join(folder, "dist"));
     const executor = await TestExecutor.start(chain, {}, join(folder, "dist/executor/main.js"));
@@ -54,7 +54,7 @@ describe("a keyholder that stands still as a whole", function () {
     }
   });
 
-  it("is ended and started again by the development stack, within seconds", async () => {
+  it("is ended and restarted by the development stack, within seconds", async () => {
     const stack = await startStack();
     try {
       const { child } = stack.service("executor");
@@ -74,17 +74,17 @@ describe("a keyholder that stands still as a whole", function () {
 describe("the watchdog", function () {
   this.timeout(20_000);
 
-  it("ends a process whose event loop is held, and says why", async () => {
+  it("ends a process whose event loop is blocked, and says why", async () => {
     const { signal, output } = await endOf("setTimeout(() => { for (;;); }, 100);");
     expect(signal).to.equal("SIGKILL");
     expect(JSON.parse(output)).to.include({ level: 60, msg: "the event loop does not answer; ending the process" });
   });
 
-  it("also one that is held by a regular expression, inside the engine", async () => {
+  it("also one that is blocked by a regular expression, inside the engine", async () => {
     expect((await endOf(`setTimeout(() => /^(a+)+$/.test("a".repeat(60) + "b"), 100);`)).signal).to.equal("SIGKILL");
   });
 
-  it("leaves one alone that is only busy now and then, and keeps none alive", async () => {
+  it("leaves an intermittently busy process running, and keeps no process alive", async () => {
     const busy =
       "const until = Date.now() + 1500; const timer = setInterval(() => { const end = Date.now() + 100; while (Date.now() < end); if (end > until) clearInterval(timer); }, 110);";
     expect(await endOf(busy)).to.include({ code: 0, signal: null, output: "" });

@@ -1,6 +1,6 @@
 /**
- * What a relayer can have signed, and what not. The relayer is taken for an attacker: it sees every public id, chooses
- * every argument, and lacks only the keys of the accounts it is after.
+ * What a relayer can have signed, and what not. The relayer is treated as an attacker: it sees every public id, chooses
+ * every argument, and lacks only the keys of the accounts it attacks.
  */
 import { expect } from "chai";
 import { Interface, Transaction, Wallet, hexlify, keccak256, toBeHex } from "ethers";
@@ -26,7 +26,7 @@ const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 const NOW = 1_800_000_000;
 const DOMAIN = { name: "Keywright ChainSecured", version: "1", chainId: 31_337n } as const;
 const ABI: Interface = IAccountManager__factory.createInterface();
-/** Writes of the contract that no payer signs: an account of the payer's own, and the contract admin's. */
+/** Functions of the contract that no payer signs: those of the payer's own account, and the contract admin's. */
 const NEVER_SIGNED = [
   "newChainSecuredAccount",
   "addApiPayer",
@@ -44,7 +44,7 @@ const HOLDER = { issuer: "https://identity.example", subject: "holder" };
 const TOKEN = "a verified token";
 
 const keyring = new Keyring(Buffer.alloc(32, 7), NAMESPACE);
-/** Tokens are tested elsewhere; here one is good and stands for HOLDER. */
+/** Tokens are tested elsewhere; here one is valid and authenticates HOLDER. */
 const identities = {
   verify: (token: string) =>
     token === TOKEN ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no")),
@@ -119,7 +119,7 @@ describe("authorizeWrite", () => {
     (name) => !["newAccount", "convertToChainSecuredAccount", "registerWalletDerivation"].includes(name),
   );
   for (const functionName of ordinary) {
-    it(`allows ${functionName} about the presented key, by either reading, and about nothing else`, async () => {
+    it(`allows ${functionName} for the presented key's account, under either hash, and for no other`, async () => {
       const about = (id: string, who: Credential): Promise<string> =>
         codeOf({ credential: who, write: { functionName, args: argumentsFor(functionName, id) } });
       expect(await about(keyIdOf(MINE), credential(MINE))).to.equal("allowed");
@@ -136,7 +136,7 @@ describe("authorizeWrite", () => {
     });
   }
 
-  it("gives a relayer without the account's key no calldata that names the account, whatever it writes", async () => {
+  it("gives a relayer without the account's key no calldata that names the account, for any write", async () => {
     const victim = keyIdOf(THEIRS);
     const argument = fc.oneof(
       fc.constant(victim),
@@ -177,7 +177,7 @@ describe("authorizeWrite", () => {
     expect(allowed, "the histories must also hold writes that are allowed").to.be.greaterThan(10);
   });
 
-  it("signs none of the writes that are not about an account's own affairs", async () => {
+  it("signs no write outside an account's own state", async () => {
     for (const functionName of [
       ...NEVER_SIGNED,
       "constructor",
@@ -193,7 +193,7 @@ describe("authorizeWrite", () => {
     }
   });
 
-  it("makes a new account only as managed, and only with the id and owner of the presented key", async () => {
+  it("creates a new account only as managed, and only with the id and owner of the presented key", async () => {
     const attempt = (id: string, managed: boolean, owner: string, who = credential(MINE)): Promise<string> =>
       codeOf({ credential: who, write: { functionName: "newAccount", args: [id, managed, "", "", owner] } });
     const wallet = walletAddressOf(MINE);
@@ -226,7 +226,7 @@ describe("authorizeWrite", () => {
     expect(await attempt(await envelope(newOwner), credential(THEIRS))).to.equal("not_authorized");
   });
 
-  it("registers a wallet only at the address its path leads to", async () => {
+  it("registers a wallet only with the address its path leads to", async () => {
     const id = keyIdOf(MINE);
     const { path, address } = keyring.mintPkp(id as Hash32 as AccountId);
     const attempt = (wallet: string, at: string): Promise<string> =>
@@ -245,7 +245,7 @@ describe("authorizeWrite", () => {
     expect(await attempt(address, usage.path)).to.equal("invalid_value");
   });
 
-  it("puts every call of a multicall under the same rules, one level deep", async () => {
+  it("applies the same rules to every call of a multicall, one level deep", async () => {
     const mine: SimpleWrite = { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] };
     const theirs: SimpleWrite = { functionName: "removeGroup", args: [keyIdOf(THEIRS), "1"] };
     const batch = (...calls: SimpleWrite[]): Promise<string> =>
@@ -256,7 +256,7 @@ describe("authorizeWrite", () => {
     expect(await batch(mine, { functionName: "newChainSecuredAccount", args: ["", ""] })).to.equal("not_authorized");
   });
 
-  it("says so when arguments do not fit the function", async () => {
+  it("reports arguments that do not match the function", async () => {
     for (const args of [
       [],
       [keyIdOf(MINE)],
@@ -293,7 +293,7 @@ describe("a payer's signature", () => {
     }
   };
 
-  it("is a call to the contract of value 0 on our chain, by the payer asked for", async () => {
+  it("is a call to the contract of value 0 on the configured chain, by the requested payer", async () => {
     const { calldata, tag } = await authorized();
     const { payers, adminPayer } = writes.payers({ count: 3 });
     const transaction = signed({ calldata, tag, payer: 3, nonce: 9 });
@@ -313,7 +313,7 @@ describe("a payer's signature", () => {
     ).to.equal(transaction.hash);
   });
 
-  it("for several calls is one, and given only if each call has its own tag", async () => {
+  it("for several calls is one, and requires each call's own tag", async () => {
     const calls = await Promise.all(
       ["1", "2", "3"].map((group) =>
         writes.authorizeWrite({
@@ -337,7 +337,7 @@ describe("a payer's signature", () => {
     ).to.equal("not_authorized");
   });
 
-  it("is refused to one write of several without touching the others", async () => {
+  it("is refused to one write of several without affecting the others", async () => {
     const write = { functionName: "removeGroup", args: [keyIdOf(MINE), "1"] };
     const answer = await writes.authorizeWrites({
       writes: [credential(MINE), credential(THEIRS), credential(MINE)].map((who) => ({ credential: who, write })),
@@ -349,14 +349,14 @@ describe("a payer's signature", () => {
     ]);
   });
 
-  it("comes again for the same tag with another nonce or fee, without the credential", async () => {
+  it("is given again for the same tag with another nonce or fee, without the credential", async () => {
     const { calldata, tag } = await authorized();
     expect(signed({ calldata, tag, nonce: 1, maxFeePerGas: "50" }).data).to.equal(
       signed({ calldata, tag, nonce: 2 }).data,
     );
   });
 
-  it("does not come without the calldata's own tag: not for a changed byte, another chain, contract or root key", async () => {
+  it("requires the calldata's own tag: not for a changed byte, another chain, contract or root key", async () => {
     const { calldata, tag } = await authorized();
     expect(refusal(() => signed({ calldata }))).to.equal("not_authorized");
     fc.assert(
@@ -376,7 +376,7 @@ describe("a payer's signature", () => {
     }
   });
 
-  it("does not come for a tag of the day before, whoever kept it", async () => {
+  it("is refused for a tag of the previous day, whoever stored it", async () => {
     const { calldata, tag } = await authorized();
     const periodStart = NOW - (NOW % 43_200);
     const at = (nowSeconds: number): string =>
@@ -389,13 +389,13 @@ describe("a payer's signature", () => {
     ]);
   });
 
-  it("fills a nonce with a transaction to itself that moves nothing", () => {
+  it("fills a nonce with a transaction to itself that transfers nothing", () => {
     const transaction = Transaction.from(writes.signNoop({ payer: 2, nonce: 4, ...fees }).rawTransaction);
     expect(transaction.to).to.equal(transaction.from);
     expect([transaction.value, transaction.data, transaction.gasLimit]).to.deep.equal([0n, "0x", 21_000n]);
   });
 
-  it("tops up only our own payers, from the admin payer, up to the cap and not a wei above", () => {
+  it("tops up only the service's payers, from the admin payer, up to the cap and not a wei above", () => {
     const topUp = (amountWei: string, toPayer = 2): Transaction =>
       Transaction.from(writes.signTopUp({ toPayer, amountWei, nonce: 0, ...fees }).rawTransaction);
     const { payers, adminPayer } = writes.payers({ count: 2 });
@@ -404,7 +404,7 @@ describe("a payer's signature", () => {
     expect(refusal(() => topUp("1", 1_025))).to.equal("invalid_value");
   });
 
-  it("never pays more than the caps on fee and gas, nor for a payer number out of range", async () => {
+  it("never exceeds the caps on fee and gas, nor signs for a payer number out of range", async () => {
     const { calldata, tag } = await authorized();
     expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "101" }))).to.equal("invalid_value");
     expect(refusal(() => signed({ calldata, tag, maxFeePerGas: "9", maxPriorityFeePerGas: "10" }))).to.equal(
@@ -415,7 +415,7 @@ describe("a payer's signature", () => {
   });
 });
 
-/** Every argument 0 in calldata, inside a multicall too. */
+/** Every argument 0 in calldata, including those inside a multicall. */
 function subjectsOf(calldata: string): string[] {
   const batch = new Interface(["function multicall(bytes[] data)"]);
   if (calldata.startsWith(batch.getFunction("multicall")?.selector ?? "")) {

@@ -1,6 +1,6 @@
 /**
- * The end of TLS inside the TEE: a certificate from an ACME authority, evidence that the verifier believes, requests
- * handed on, renewal without a pause.
+ * The TLS endpoint inside the TEE: a certificate from an ACME authority, evidence that the verifier accepts, forwarded
+ * requests, renewal without interruption.
  */
 import { expect } from "chai";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -72,7 +72,7 @@ describe("the TLS ingress", function () {
     });
   }
 
-  /** As a balancer hands a connection on: its line in one piece or two, then TLS. */
+  /** As a balancer forwards a connection: the PROXY line in one piece or two, then TLS. */
   function askBehind(line: string, path: string): Promise<string> {
     return new Promise((resolve, reject) => {
       const raw = connect(ingress.httpsPort, "127.0.0.1").on("error", reject);
@@ -89,7 +89,7 @@ describe("the TLS ingress", function () {
   before(async () => {
     httpPort = await freePort();
     acme = await startAcmeDouble(() => httpPort);
-    // The executor binds the certificate of this very ingress, the relayer shows this evidence.
+    // The executor attests the certificate of this ingress, the relayer serves this evidence.
     stack = await startStack({ env: { EVIDENCE_DIR: evidence, TLS_CERT_FILE: join(evidence, "cert-localhost.pem") } });
     upstream = createServer((incoming, answer) => (seen.push(incoming.headers), answer.end(incoming.url)));
     upstream.listen(0, "127.0.0.1");
@@ -110,7 +110,7 @@ describe("the TLS ingress", function () {
     expect(answer.headers["strict-transport-security"]).to.contain("max-age");
   });
 
-  it("leaves evidence that passes the verifier: files, quote, and the leaf of the connection", async () => {
+  it("writes evidence that passes the verifier: files, quote, and the leaf of the connection", async () => {
     expect(readdirSync(evidence).sort()).to.deep.equal([
       "acme-account.json",
       "cert-localhost.pem",
@@ -130,14 +130,14 @@ describe("the TLS ingress", function () {
     });
   });
 
-  it("keeps its keys to itself", () => {
+  it("keeps its keys readable by itself only", () => {
     for (const name of ["account.pem", "certificate.json"])
       expect(statSync(join(folder, name)).mode & 0o777, name).to.equal(0o600);
     for (const name of readdirSync(evidence))
       expect(readFileSync(join(evidence, name), "utf8")).not.to.contain("PRIVATE KEY");
   });
 
-  it("leads plain http to https, and answers no challenge that is not open", async () => {
+  it("redirects plain http to https, and answers only open challenges", async () => {
     const redirected = await fetch(`http://127.0.0.1:${httpPort}/core/v1/limits?x=1`, { redirect: "manual" });
     expect([redirected.status, redirected.headers.get("location")]).to.deep.equal([
       308,
@@ -148,7 +148,7 @@ describe("the TLS ingress", function () {
     ).to.equal(404);
   });
 
-  it("takes its certificate up again after a restart, without asking the authority", async () => {
+  it("reuses its certificate after a restart, without asking the authority", async () => {
     const before_ = (await ask(ingress.httpsPort, "/health")).certificate;
     const issued = acme.issued();
     await ingress.stop();
@@ -157,7 +157,7 @@ describe("the TLS ingress", function () {
     expect(acme.issued()).to.equal(issued);
   });
 
-  it("hands on the client's address behind those before it, and no header of the connection", async () => {
+  it("appends the client's address to the forwarded ones, and forwards no hop-by-hop header", async () => {
     await ingress.stop();
     ingress = await startIngress(
       configOf({ UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` }),
@@ -177,7 +177,7 @@ describe("the TLS ingress", function () {
     expect(got).not.to.have.any.keys("x-secret-hop", "te");
   });
 
-  it("believes a balancer's word about the client where it is told to, and serves no connection without it", async () => {
+  it("trusts a balancer's PROXY line where configured, and refuses connections without it", async () => {
     await ingress.stop();
     const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
     ingress = await startIngress(configOf({ UPSTREAM_URL: upstreamUrl, PROXY_PROTOCOL: "true" }), SILENT);
@@ -200,7 +200,7 @@ describe("the TLS ingress", function () {
     expect(seen.some((headers) => headers["x-forwarded-for"] === "nobody")).to.equal(false);
   });
 
-  it("answers 503 with what to do while the relayer is away", async () => {
+  it("answers 503 with the remedy while the relayer is unavailable", async () => {
     await ingress.stop();
     ingress = await startIngress(configOf({ UPSTREAM_URL: `http://127.0.0.1:${await freePort()}` }), SILENT);
     const answer = await ask(ingress.httpsPort, "/health");
@@ -208,7 +208,7 @@ describe("the TLS ingress", function () {
     expect(JSON.parse(answer.body)).to.include({ code: "not_ready" });
   });
 
-  it("renews in the last third of a certificate's life, while it serves", async () => {
+  it("renews in the last third of a certificate's lifetime, without interruption", async () => {
     await ingress.stop();
     rmSync(join(folder, "certificate.json"));
     acme.setLife(6_000);
@@ -224,7 +224,7 @@ describe("the TLS ingress", function () {
     acme.setLife(86_400_000);
   });
 
-  it("does not start without a certificate, and says why; a bad setting names itself", async () => {
+  it("does not start without a certificate, and says why; an invalid setting is named", async () => {
     await ingress.stop();
     rmSync(join(folder, "certificate.json"));
     const wrongPort = configOf({ HTTP_PORT: "0" });

@@ -1,6 +1,6 @@
 /**
- * Policies: one text for one policy, and no input gets a signature outside it. The oracle reads what was signed with
- * ethers and knows nothing of the template.
+ * Policies: one text for one policy, and no input gets a signature outside it. The oracle decodes what was signed with
+ * ethers and does not use the template.
  */
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
@@ -27,7 +27,7 @@ interface Signed {
   readonly args: Record<string, unknown>;
 }
 
-/** Runs a policy's code as a script over these parameters, and gives what it asked to be signed. */
+/** Runs a policy's code as a script with these parameters, and returns what it asked to be signed. */
 function evaluator(policy: Policy): (params: unknown, hour?: number) => Promise<{ signed: Signed[]; error?: string }> {
   const script = new vm.Script(`${policy.code}\n;main`);
   return async (params, hour = 12) => {
@@ -51,7 +51,7 @@ function evaluator(policy: Policy): (params: unknown, hour?: number) => Promise<
   };
 }
 
-/** Anything JSON can carry, leaning to what is nearly right. */
+/** Any JSON value, biased towards nearly valid ones. */
 const odd = fc.oneof(
   fc.constantFrom<unknown>(
     0,
@@ -104,7 +104,7 @@ const transactionOf = (signed: Signed): Transaction => {
 describe("policies", function () {
   this.timeout(120_000);
 
-  it("are the templates of policies/ (KEYWRIGHT_UPDATE=1 writes them anew)", () => {
+  it("equal the templates of policies/ (KEYWRIGHT_UPDATE=1 writes them)", () => {
     const fresh = Object.fromEntries(
       readdirSync(FOLDER)
         .filter((file) => file.endsWith(".js"))
@@ -119,7 +119,7 @@ describe("policies", function () {
     } else expect(POLICY_TEMPLATES).to.deep.equal(fresh);
   });
 
-  it("are one text whatever the order, case or repetition of their parameters, and are read back", async () => {
+  it("have one text whatever the order, case or repetition of their parameters, and are parsed back", async () => {
     const one = await makePolicy("transfer-limits", { chain: 1, to: [ALICE, BOB], max: "5" });
     const other = await makePolicy("transfer-limits", {
       max: 5,
@@ -132,12 +132,12 @@ describe("policies", function () {
     expect((await makePolicy("transfer-limits", { chain: 1, to: [ALICE, BOB], max: "6" })).cid).to.not.equal(one.cid);
   });
 
-  it("keep the CIDs they have: groups on chains list them", async () => {
+  it("keep their CIDs: groups on chain list them", async () => {
     const { cid } = await makePolicy("transfer-limits", { chain: 1, to: [ALICE], max: 1 });
     expect(cid).to.equal(readFileSync(join(__dirname, "pinned.txt"), "utf8").trim());
   });
 
-  it("refuse parameters that say nothing or contradict themselves", async () => {
+  it("refuse empty or contradictory parameters", async () => {
     const wrong: [Parameters<typeof makePolicy>[0], object][] = [
       ["transfer-limits", { chain: 0, to: [ALICE], max: 1 }],
       ["transfer-limits", { chain: 1, to: [], max: 1 }],
@@ -187,7 +187,7 @@ describe("policies", function () {
       expect(await responseOf(code, { params, ops: answering({ signTransaction: "0x01" }) })).to.equal("0x01");
     });
 
-    it("signs nothing else, whatever is sent", async () => {
+    it("signs nothing else, for any input", async () => {
       const evaluate = evaluator(
         await makePolicy("transfer-limits", { chain: 31337, to: [ALICE, BOB], max: "100", maxFee: "1000000000000" }),
       );
@@ -230,7 +230,7 @@ describe("policies", function () {
       expect(allowed, "the fuzzer reaches the allowed, too").to.be.greaterThan(10);
     });
 
-    it("keeps its hours, over midnight as well", async () => {
+    it("applies its hours, also across midnight", async () => {
       const day = evaluator(
         await makePolicy("transfer-limits", { chain: 31337, to: [ALICE], max: 100, hours: [9, 17] }),
       );
@@ -247,7 +247,7 @@ describe("policies", function () {
       }
     });
 
-    it("wants as many approvers as it says: of this transaction, by this PKP, under this policy, each counted once", async () => {
+    it("requires the stated number of approvers: of this transaction, by this PKP, under this policy, each counted once", async () => {
       const of = APPROVERS.map(({ address }) => address);
       const policy = await makePolicy("transfer-limits", {
         chain: 31337,
@@ -309,7 +309,7 @@ describe("policies", function () {
     };
     const transfer = (to: string, amount: bigint): string => token.encodeFunctionData("transfer", [to, amount]);
 
-    it("signs no calldata but the canonical form of allowed arguments: fuzzed bytes, dirty bits, tails, lengths", async () => {
+    it("signs only the canonical form of allowed arguments: fuzzed bytes, dirty bits, tails, lengths", async () => {
       const evaluate = evaluator(await makePolicy("contract-calls", { chain: 1, calls }));
       const good = transfer(ALICE, 1000n);
       const flips = fc.array(fc.tuple(fc.nat(good.length - 3), fc.constantFrom(..."0123456789abcdefABCDEF")), {
@@ -394,7 +394,7 @@ describe("policies", function () {
         },
       });
 
-    it("signs what is allowed, and the caller's own EIP712Domain is no harm", async () => {
+    it("signs what is allowed, and ignores the caller's own EIP712Domain", async () => {
       const evaluate = evaluator(await policy());
       const given = {
         pkpId: PKP,
@@ -405,7 +405,7 @@ describe("policies", function () {
       expect((await evaluate(given)).signed).to.have.length(1);
     });
 
-    it("signs nothing else, whatever domain, types or message are sent", async () => {
+    it("signs nothing else, for any domain, types or message", async () => {
       const evaluate = evaluator(await policy());
       const change = (of: object): fc.Arbitrary<object> =>
         fc

@@ -5,7 +5,7 @@ import vectors from "../vectors/cid.json";
 
 describe("the CID of an action's code", () => {
   for (const { utf8, cid } of vectors) {
-    it(`is what ipfs add gives for ${JSON.stringify(utf8.slice(0, 40))}`, async () => {
+    it(`equals that of ipfs add for ${JSON.stringify(utf8.slice(0, 40))}`, async () => {
       expect(await cidOfCode(utf8)).to.equal(cid);
     });
   }
@@ -16,7 +16,7 @@ describe("the CID of an action's code", () => {
 
   const CHUNK = 262_144;
   for (const bytes of [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 5, 174 * CHUNK, 174 * CHUNK + 1]) {
-    it(`agrees with a tree put together by hand at ${bytes} bytes`, async () => {
+    it(`agrees with an independently built tree at ${bytes} bytes`, async () => {
       const content = Buffer.alloc(bytes, "keywright ");
       expect(await cidOfCode(content)).to.equal(cidByHand(content));
     });
@@ -26,11 +26,11 @@ describe("the CID of an action's code", () => {
 describe("a CID in a request", () => {
   const v0 = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 
-  it("is taken as CIDv0", () => {
+  it("is accepted as CIDv0", () => {
     expect(parseCid(v0)).to.equal(v0);
   });
 
-  it("is turned into v0 when it is CIDv1 dag-pb sha2-256", () => {
+  it("is converted to v0 when it is CIDv1 dag-pb sha2-256", () => {
     expect(parseCid("bafybeidzu2sjdxoxqe6imfp6cnvbu5xg7cjizn3nfgr3u27ibmpvvnyuwi")).to.match(
       /^Qm[1-9A-HJ-NP-Za-km-z]{44}$/,
     );

@@ -1,12 +1,12 @@
-/** Remembered CIDs are those of the importer, for text and bytes, whatever came before and however much. */
+/** Cached CIDs equal the importer's, for text and bytes, in any order and number. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { cidOfCode } from "../../protocol/cid";
 import { rememberedCidOfCode } from "../../protocol/cidMemory";
 import { count, SEED } from "../support/counts";
 
-describe("remembered CIDs", () => {
-  it("are those of the code, the first time and every time", async () => {
+describe("cached CIDs", () => {
+  it("equal the code's, the first time and every time", async () => {
     const code = fc.oneof(fc.string({ unit: "grapheme" }), fc.uint8Array({ maxLength: 2_000 }));
     await fc.assert(
       fc.asyncProperty(fc.array(code, { maxLength: 20 }), async (codes) => {
@@ -16,7 +16,7 @@ describe("remembered CIDs", () => {
     );
   });
 
-  it("are right beyond what is kept", async () => {
+  it("are correct beyond the size of the cache", async () => {
     const codes = Array.from({ length: 1_200 }, (_, i) => `// ${i}`);
     for (const code of codes) await rememberedCidOfCode(code);
     for (const code of [...codes.slice(0, 3), ...codes.slice(-3)])

@@ -1,4 +1,4 @@
-/** What a forward request must be before anybody pays for it: every way in which one is not. */
+/** The checks of a forward request before its gas is paid: every reason to refuse one. */
 import { expect } from "chai";
 import { type Interface, Signature, Wallet, toBeHex } from "ethers";
 import { KeywrightError } from "../../protocol/errors";
@@ -62,13 +62,13 @@ function codeOf(given: SignedForwardRequest): string {
 }
 
 describe("a forward request", () => {
-  it("of an owner's call is accepted and says whose account it is about", async () => {
+  it("of an owner's call is accepted and names the account it is about", async () => {
     const forwarded = check(await signed());
     expect(forwarded).to.include({ accountId: ID, createsAccount: false });
     expect(forwarded.calls.map(({ functionName }) => functionName)).to.deep.equal(["updateAccountMetadata"]);
   });
 
-  it("may make an account and fill it in one multicall", async () => {
+  it("may create an account and populate it in one multicall", async () => {
     const inner = [call("newChainSecuredAccount", ["mine", ""]), call("addGroup", [ID, "g", "", [], []])];
     expect(check(await signed({ data: call("multicall", [inner]) }))).to.include({
       accountId: ID,
@@ -139,7 +139,7 @@ describe("a forward request", () => {
     expect(codeOf({ ...good, signature: other })).to.equal("signature_malformed");
   });
 
-  it("survives being kept as bytes, and goes alone or with others", async () => {
+  it("survives serialisation, alone and with others", async () => {
     const [one, two] = [await signed(), await signed({ nonce: "1" })];
     expect(decodeForward(encodeForward(one))).to.deep.equal(one);
     const forwarder = ERC2771Forwarder__factory.createInterface();

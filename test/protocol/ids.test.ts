@@ -25,7 +25,7 @@ describe("a key", () => {
     fc.assert(
       fc.property(secret, (bytes) => {
         const key = parseApiKey(base64(bytes));
-        if (key === undefined) return; // zero or beyond the group order: never by chance
+        if (key === undefined) return; // zero or beyond the group order: negligible probability
         expect(walletAddressOf(key)).to.equal(computeAddress(hexlify(bytes)));
         expect(keyIdOf(key)).to.equal(id(base64(bytes)));
         expect(decodedKeyIdOf(key)).to.equal(keccak256(bytes));
@@ -60,26 +60,26 @@ describe("a derivation path", () => {
   const account = parseHash32(id("account")) as AccountId;
   const other = parseHash32(id("other")) as AccountId;
 
-  it("says its kind to its own account only", () => {
+  it("reveals its kind to its own account only", () => {
     const path = derivationPath(PathKind.pkp, new Uint8Array(15).fill(1), account);
     expect(path).to.match(/^0x01(01){15}[0-9a-f]{32}$/);
     expect(pathKindFor(path, account)).to.equal(PathKind.pkp);
     expect(pathKindFor(path, other)).to.equal(undefined);
   });
 
-  it("has no kind but the two we know", () => {
+  it("has one of the two known kinds", () => {
     const path = derivationPath(PathKind.usageKey, new Uint8Array(15), account);
     expect(pathKindFor(path, account)).to.equal(PathKind.usageKey);
     expect(pathKindFor(`0x03${path.slice(4)}` as typeof path, account)).to.equal(undefined);
   });
 
-  it("takes 15 random bytes", () => {
+  it("contains 15 random bytes", () => {
     expect(() => derivationPath(PathKind.pkp, new Uint8Array(14), account)).to.throw(RangeError);
   });
 });
 
 describe("addresses and hashes", () => {
-  it("come in any case and leave in one", () => {
+  it("are accepted in any case and normalised to one", () => {
     const address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
     for (const text of [address, address.toLowerCase(), `0x${address.slice(2).toUpperCase()}`])
       expect(parseAddress(text)).to.equal(address);

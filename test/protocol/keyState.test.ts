@@ -14,8 +14,8 @@ const address = fc
   .map((value) => getAddress(zeroPadValue(toBeHex(value), 20)));
 const options = { seed: SEED, numRuns: count(100, 5_000) };
 
-describe("the state of a key, read by hand", () => {
-  it("is asked for and answered in the ABI's own words", () => {
+describe("the state of a key, decoded without the ABI coder", () => {
+  it("is encoded and decoded as by the ABI coder", () => {
     fc.assert(
       fc.property(
         word,
@@ -49,7 +49,7 @@ describe("the state of a key, read by hand", () => {
     );
   });
 
-  it("finds nothing in a key that was never known, and fails on what no such contract can have said", () => {
+  it("is absent for an unknown key, and an error for impossible bytes", () => {
     const id = hex(1n) as KeyId;
     const nobody = CONTRACT.encodeFunctionResult("getKey", [
       [0n, false, false, false, computeAddress(hex(5n)), 0n, 0n, false],

@@ -1,4 +1,4 @@
-/** The documentation points at code, tests, pages and headings: each relative link leads somewhere. */
+/** Each relative link of the documentation, to code, tests, pages or headings, has a target. */
 import { expect } from "chai";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -39,7 +39,7 @@ function leadsSomewhere(page: string, target: string): boolean {
 }
 
 describe("links in the documentation", () => {
-  it("lead to files and headings that exist", () => {
+  it("have existing targets", () => {
     expect(PAGES.length).to.be.greaterThan(20);
     expect(PAGES.flatMap((page) => deadLinks(page).map((target) => `${page}: ${target}`))).to.deep.equal([]);
   });

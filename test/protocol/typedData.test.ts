@@ -28,7 +28,7 @@ function envelope(primaryType: PrimaryType = "CreateWallet"): Mutable {
   return structuredClone(buildTypedData(primaryType, domain, address, NOW)) as unknown as Mutable;
 }
 
-/** Signs whatever the envelope says, canonical or not. */
+/** Signs the envelope as given, canonical or not. */
 function sign(typedData: Mutable): Promise<string> {
   const { EIP712Domain: _, ...types } = typedData.types;
   return wallet.signTypedData(typedData.domain, types, typedData.message);
@@ -48,7 +48,7 @@ function refusal(act: () => unknown): string {
 }
 
 describe("typed data", () => {
-  it("of the canonical shape gives the signing wallet, numbers as decimal strings or as numbers", async () => {
+  it("of the canonical shape gives the signing wallet, with numbers as decimal strings or as numbers", async () => {
     const canonical = envelope();
     expect(verify(canonical, await sign(canonical))).to.equal(address);
     const numbers = envelope();
@@ -57,7 +57,7 @@ describe("typed data", () => {
     expect(verify(numbers, await sign(numbers))).to.equal(address);
   });
 
-  it("takes the address in any case", async () => {
+  it("accepts the address in any case", async () => {
     const lower = envelope();
     lower.message.address = address.toLowerCase();
     expect(verify(lower, await sign(envelope()))).to.equal(address);
@@ -65,7 +65,7 @@ describe("typed data", () => {
 
   for (const signed of PRIMARY_TYPES) {
     for (const endpoint of PRIMARY_TYPES) {
-      it(`signed as ${signed} is ${signed === endpoint ? "accepted" : "refused"} where ${endpoint} is asked for`, async () => {
+      it(`signed as ${signed} is ${signed === endpoint ? "accepted" : "refused"} where ${endpoint} is required`, async () => {
         const typedData = envelope(signed);
         const signature = await sign(typedData);
         expect(refusal(() => verify(typedData, signature, endpoint))).to.equal(
@@ -142,7 +142,7 @@ describe("typed data", () => {
     });
   }
 
-  it("of 4,096 bytes is looked at, of 4,097 refused as too large", async () => {
+  it("of 4,096 bytes is parsed, of 4,097 refused as too large", async () => {
     const padded = (bytes: number): Mutable => {
       const typedData = envelope();
       typedData.domain.name = "x".repeat(bytes - JSON.stringify(typedData).length + domain.name.length);

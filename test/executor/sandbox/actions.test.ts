@@ -45,7 +45,7 @@ describe("the Actions SDK", () => {
     [`Actions.setResponse("x")`, "Actions.setResponse takes { response }"],
   ];
   for (const [call, message] of mistakes) {
-    it(`${call} says what is wrong`, async () => {
+    it(`${call} names the invalid argument`, async () => {
       expect((await run(`async function main() { await ${call}; }`)).error?.message).to.contain(message);
     });
   }
@@ -71,7 +71,7 @@ describe("the Actions SDK", () => {
   describe("an op that is refused", () => {
     const refusing = (code: string) => () => ({ ok: false as const, code, message: "no group lists it" });
 
-    it("is permission_denied when the action lets it pass", async () => {
+    it("is permission_denied when the action does not catch it", async () => {
       const { error } = await run(
         `async function main() { await Actions.signMessage({ pkpId: "0x1", message: "m" }); }`,
         {
@@ -81,14 +81,14 @@ describe("the Actions SDK", () => {
       expect(error).to.include({ code: "permission_denied", message: "no group lists it" });
     });
 
-    it("is an ordinary error when the action catches it, with its code", async () => {
+    it("is an ordinary error with its code when the action catches it", async () => {
       const code = `async function main() { try { await Actions.getPrivateKey({ pkpId: "0x1" }); } catch (error) { return [error instanceof Error, error.code, error.message]; } }`;
       expect((await run(code, { ops: refusing("permission_denied") })).response).to.equal(
         '[true,"permission_denied","no group lists it"]',
       );
     });
 
-    it("cannot be claimed by an action that makes the error up", async () => {
+    it("cannot be forged by an action that constructs the error", async () => {
       const { error } = await run(
         `async function main() { throw Object.assign(new Error("mine"), { code: "permission_denied" }); }`,
       );
@@ -104,7 +104,7 @@ describe("the Actions SDK", () => {
     });
   });
 
-  it("an op the keyholder fails to serve is our fault, and is not explained to the guest", async () => {
+  it("an op that fails in the keyholder is a service fault, without details for the guest", async () => {
     const ops = () => Promise.reject(new Error("the secret internals"));
     const outcome = await run(
       `async function main() { try { await Actions.signMessage({ pkpId: "0x1", message: "m" }); } catch {} }`,
@@ -115,7 +115,7 @@ describe("the Actions SDK", () => {
     expect(JSON.stringify(outcome)).to.not.contain("secret internals");
   });
 
-  it("showImportDetails tells of no imports where there are none", async () => {
+  it("showImportDetails lists nothing without imports", async () => {
     expect(await valueOf(`Actions.showImportDetails()`)).to.deep.equal([]);
   });
 });

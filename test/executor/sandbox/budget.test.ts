@@ -5,8 +5,8 @@ import { SEED, count } from "../../support/counts";
 
 const settled = (): Promise<unknown> => new Promise(setImmediate);
 
-describe("a budget that all runs share", () => {
-  it("is never overdrawn, by nobody beyond a share, and whoever waits is served in the end", async () => {
+describe("a budget shared by all runs", () => {
+  it("is never overdrawn, by no account beyond its share, and every waiting run is served", async () => {
     const step = fc.record({
       account: fc.constantFrom("a", "b", "c"),
       amount: fc.integer({ min: 1, max: 60 }),
@@ -53,7 +53,7 @@ describe("a budget that all runs share", () => {
     );
   });
 
-  it("lets accounts take turns", async () => {
+  it("serves accounts in turn", async () => {
     const budget = new Budget({ total: 10, share: 10 });
     const order: string[] = [];
     const first = await budget.take("a", 10);

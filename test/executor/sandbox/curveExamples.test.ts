@@ -1,4 +1,4 @@
-/** Examples for other chains, each checked by a library of its field that shares nothing with the sandbox. */
+/** Examples for other chains, each checked by an established library that shares no code with the sandbox. */
 import { expect } from "chai";
 import { initEccLib, payments, Psbt, Transaction, networks } from "bitcoinjs-lib";
 import { createLocalJWKSet, jwtVerify } from "jose";
@@ -50,7 +50,7 @@ describe("examples for other chains", () => {
     const to = address("9B5XszUGdMaxCZ7uSQhPzdks5ZQSmWxrmzCSvtJ6Ns6g");
     const recentBlockhash = "GfVcyD4kkTrj4bKc7WA9sZCin9JDbdT4Zkd3EittNR1W";
 
-    it("makes a transaction that Solana's library decodes, with a signature that it verifies", async () => {
+    it("makes a transaction that Solana's library decodes and whose signature it verifies", async () => {
       const { transaction } = await responseOf("solana-transfer.js", { to, lamports: "5000", recentBlockhash });
       const { messageBytes, signatures } = getTransactionDecoder().decode(getBase64Encoder().encode(transaction ?? ""));
       const from = getAddressDecoder().decode(await publicKey("ed25519"));
@@ -73,13 +73,13 @@ describe("examples for other chains", () => {
       expect(Buffer.from(instruction?.data ?? []).equals(data)).to.equal(true);
     });
 
-    it("does not pay more than it says", async () => {
+    it("does not pay more than its limit", async () => {
       const { error } = await run("solana-transfer.js", { to, lamports: "5000000000", recentBlockhash });
       expect(error?.message).to.contain("more than this action signs");
     });
   });
 
-  it("taproot-spend.js signs what bitcoinjs-lib hashes, for the address that it shows", async () => {
+  it("taproot-spend.js signs the hash that bitcoinjs-lib computes, for the address it returns", async () => {
     const payment = payments.p2tr({ internalPubkey: await publicKey("bip340"), network: networks.testnet });
     const [scriptPubKey, outputKey] = [payment.output, payment.pubkey];
     if (!scriptPubKey || !outputKey) throw new Error("no output key");
@@ -127,7 +127,7 @@ describe("examples for other chains", () => {
     expect(psbt.finalizeAllInputs().extractTransaction().virtualSize()).to.be.above(100);
   });
 
-  it("issue-token.js issues what jose accepts, and no token for longer than it may", async () => {
+  it("issue-token.js issues a token that jose accepts, and none with a longer lifetime than allowed", async () => {
     const key = await publicKey("p256");
     const [x, y] = [key.subarray(1, 33), key.subarray(33)].map((part) => part.toString("base64url"));
     const keys = createLocalJWKSet({ keys: [{ kty: "EC", crv: "P-256", x: x ?? "", y: y ?? "" }] });
@@ -143,7 +143,7 @@ describe("examples for other chains", () => {
     ).to.contain("at most 3600 seconds");
   });
 
-  it("the standard actions sign with each key what they are given", async () => {
+  it("the standard actions sign their input with each key", async () => {
     const standard = async (name: keyof typeof STANDARD_ACTIONS, params: object): Promise<string> => {
       const { error, response } = await runner.run(STANDARD_ACTIONS[name].code, { ...params });
       expect(error, JSON.stringify(error)).to.equal(undefined);

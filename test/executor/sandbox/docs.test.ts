@@ -1,6 +1,6 @@
 /**
- * docs/actions.md and examples/ are true: every snippet with a result is run, every example too, and every name there
- * is has its place on the page.
+ * docs/actions.md and examples/ are correct: every snippet with a result and every example is run, and every global is
+ * on the page.
  */
 import { expect } from "chai";
 import { ethers } from "ethers";
@@ -18,7 +18,7 @@ const ROOT = join(__dirname, "../../..");
 const page = readFileSync(join(ROOT, "docs/actions.md"), "utf8");
 const SNIPPET = /```js\n((?:(?!```)[\s\S])*)```\n\n```json\n([\s\S]*?)```/g;
 
-/** Equal, where "abc…" stands for any text that starts so. */
+/** Equality, where "abc…" stands for any text with that prefix. */
 function matches(actual: unknown, expected: unknown): boolean {
   if (typeof expected === "string" && expected.endsWith("…"))
     return typeof actual === "string" && actual.startsWith(expected.slice(0, -1));
@@ -71,7 +71,7 @@ describe("docs/actions.md and examples/", function () {
     }
   });
 
-  it("shows every ability in a snippet that is run, and names every global", () => {
+  it("shows every global in a snippet that is run, and names it", () => {
     const code = [...page.matchAll(SNIPPET)].map(([, snippet]) => snippet).join("\n");
     for (const name of [...keyOps, "setResponse", "showImportDetails"]) expect(code).to.contain(`Actions.${name}(`);
     const globals =
@@ -81,7 +81,7 @@ describe("docs/actions.md and examples/", function () {
     for (const name of globals) expect(code).to.match(new RegExp(`\\b${name}\\b`));
   });
 
-  it("has the limits the code has (else: node dist/scripts/action/limitsTable.js)", () => {
+  it("states the limits of the code (else: node dist/scripts/action/limitsTable.js)", () => {
     expect(page).to.equal(withLimits(page));
   });
 
@@ -183,7 +183,7 @@ describe("docs/actions.md and examples/", function () {
     };
     for (const [name, check] of Object.entries(checks)) it(`${name} does what it says`, check);
 
-    it("are all here and all on the page", () => {
+    it("exist in the folder and on the page", () => {
       const files = [
         ...readdirSync(join(ROOT, "examples")).filter((name) => name.endsWith(".js")),
         "price-oracle/oracle.js",
@@ -220,7 +220,7 @@ describe("docs/actions.md and examples/", function () {
         expect(output).to.contain(part);
     });
 
-    it("exits with 1 when the action fails and with 2 when it is used wrongly", () => {
+    it("exits with 1 when the action fails and with 2 for invalid arguments", () => {
       expect(action("examples/sign-transaction.js", "--json")).to.include({ code: 1 });
       for (const args of [
         [],
@@ -243,7 +243,7 @@ describe("docs/actions.md and examples/", function () {
   });
 });
 
-/** An ERC-20 with 42 of everything. */
+/** An ERC-20 that answers 42 to every call. */
 function answerRpc(request: IncomingMessage, response: ServerResponse): void {
   const chunks: Buffer[] = [];
   request.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -8,7 +8,7 @@ import { count, SEED } from "../../support/counts";
 import { jobOf, noFetcher, silent } from "../../support/sandbox";
 
 describe("the fair queue", () => {
-  it("keeps every promise through any history of arrivals, ends and withdrawals", () => {
+  it("keeps its invariants through random histories of arrivals, completions and cancellations", () => {
     const step = fc.record({
       kind: fc.constantFrom("add", "add", "take", "done", "remove"),
       account: fc.constantFrom("a", "b", "c"),
@@ -67,7 +67,7 @@ describe("the fair queue", () => {
     );
   });
 
-  it("gives accounts turns, so that a flood delays another account by one run at most", () => {
+  it("serves accounts in turn, so that a flood delays another account by at most one run", () => {
     const queue = new FairQueue<string>({ slots: 2, capacity: 100 });
     for (let i = 0; i < 40; i++) queue.add("flood", `flood${i}`);
     expect(queue.take()).to.equal("flood0");
@@ -76,7 +76,7 @@ describe("the fair queue", () => {
   });
 
   for (const slots of [4, 8, 64]) {
-    it(`lets two accounts that never end hold less than ${slots} slots, whoever began: a third starts at once`, () => {
+    it(`limits two accounts with endless load to less than ${slots} slots, whichever came first: a third starts at once`, () => {
       const queue = new FairQueue<string>({ slots, capacity: 1_000 });
       for (let i = 0; i < 2 * slots; i++) for (const flood of ["one", "two"]) queue.add(flood, flood);
       const running: string[] = [];
@@ -90,7 +90,7 @@ describe("the fair queue", () => {
     });
   }
 
-  it("says when to come back, between 1 and 60 seconds", () => {
+  it("returns a retry delay between 1 and 60 seconds", () => {
     const queue = new FairQueue<number>({ slots: 1, capacity: 2 });
     queue.add("a", 1);
     expect(() => queue.add("a", 2))
@@ -121,7 +121,7 @@ describe("a pool under load", function () {
       (error: Error) => error.name,
     );
 
-  it("a flood gets QueueFull beyond its share, and another account runs at once all the same", async () => {
+  it("a flood gets QueueFull beyond its share, and another account still runs at once", async () => {
     const flood = Array.from({ length: 20 }, () => settled(pool.run(jobOf(sleeping(150), { account: "flood" }))));
     const startedAt = Date.now();
     await pool.run(jobOf(sleeping(1), { account: "quiet" }));
@@ -156,7 +156,7 @@ describe("a pool under load", function () {
     expect(pool.stats().busy).to.equal(0);
   });
 
-  it("a signal that was aborted before runs nothing", async () => {
+  it("an already aborted signal runs nothing", async () => {
     let started = false;
     const error = await pool
       .run(jobOf("1", { signal: AbortSignal.abort(), onStarted: () => (started = true) }))
@@ -165,7 +165,7 @@ describe("a pool under load", function () {
     expect(started).to.equal(false);
   });
 
-  it("closing takes no new runs, drains what it has, and leaves no process behind", async () => {
+  it("closing takes no new runs, drains the open ones, and leaves no process behind", async () => {
     const runs = Array.from({ length: 3 }, () => settled(pool.run(jobOf(sleeping(100)))));
     const closing = pool.close();
     expect(await pool.run(jobOf("1")).catch((error: unknown) => error)).to.be.instanceOf(PoolClosed);
@@ -174,7 +174,7 @@ describe("a pool under load", function () {
     expect(pool.stats().children).to.equal(0);
   });
 
-  it("closing with no time to drain ends runs as our fault and refuses what waits", async () => {
+  it("closing without time to drain ends runs as a service fault and refuses queued ones", async () => {
     const running = pool.run(jobOf("for (;;);"));
     const queued = settled(pool.run(jobOf(sleeping(1))));
     await new Promise((resolve) => setTimeout(resolve, 200));

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { encodeFrame, readFrames, type Frame, type FrameCaps } from "../../../executor/frames";
 import { count, SEED } from "../../support/counts";
 
-/** Feeds bytes in pieces and gives what was read. */
+/** Feeds bytes in pieces and returns what was read. */
 function read(bytes: Buffer, cuts: number[] = [], caps?: FrameCaps): { frames: Frame[]; violations: string[] } {
   const stream = new PassThrough();
   const frames: Frame[] = [];
@@ -21,7 +21,7 @@ function read(bytes: Buffer, cuts: number[] = [], caps?: FrameCaps): { frames: F
 }
 
 describe("frames", () => {
-  it("arrive whole and in order, however the bytes are cut", () => {
+  it("arrive whole and in order, whatever the chunk boundaries", () => {
     const messages = fc.array(
       fc.record({ header: fc.dictionary(fc.string(), fc.jsonValue()), payload: fc.uint8Array({ maxLength: 50 }) }),
       { maxLength: 8 },
@@ -39,7 +39,7 @@ describe("frames", () => {
     );
   });
 
-  it("above the cap end the conversation before they arrive, and nothing after them is read", () => {
+  it("above the size limit close the stream before they arrive, and nothing after them is read", () => {
     const caps = { headerBytes: 10, payloadBytes: 10 };
     const prefix = ([header, payload]: readonly [number, number]) => {
       const bytes = Buffer.alloc(8);
@@ -61,7 +61,7 @@ describe("frames", () => {
     }
   });
 
-  it("that are not JSON end the conversation once", () => {
+  it("that are not JSON close the stream once", () => {
     const bytes = Buffer.concat([
       encodeFrame({ fine: 1 }),
       Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0x7b]),
@@ -72,7 +72,7 @@ describe("frames", () => {
     expect(violations).to.have.lengthOf(1);
   });
 
-  it("with large headers wait for a turn each, keep their order, and hold the stream meanwhile", async () => {
+  it("with large headers are parsed one per turn of the event loop, in order, pausing the stream meanwhile", async () => {
     const stream = new PassThrough();
     const seen: unknown[] = [];
     const grants: (() => void)[] = [];

@@ -1,4 +1,4 @@
-/** docs/from-lit.md: each row of its tables is a test here, by the row's first cell. */
+/** docs/from-lit.md: each row of its tables has a test here, found by the row's first cell. */
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { answering, responseOf, run, valueOf } from "../../support/sandbox";
 
 const KEY = `0x04${"ab".repeat(32)}${"cd".repeat(31)}01`;
 
-/** What each row claims, tried. */
+/** The test of each row. */
 const ROWS: Record<string, () => Promise<void>> = {
   "`Lit.Actions`, `LitActions`": async () => {
     expect(await valueOf("Lit.Actions === Actions && LitActions === Actions")).to.equal(true);
@@ -119,7 +119,7 @@ const ROWS: Record<string, () => Promise<void>> = {
 
 interface Limit {
   readonly inForce: Partial<RunLimits>;
-  /** What happens beyond it, with a lower one. */
+  /** The result beyond each limit, tested with a lower one. */
   readonly beyond?: () => Promise<void>;
 }
 
@@ -181,7 +181,7 @@ async function endsWith(code: string, source: string, limits: Partial<RunLimits>
 
 const PAGE = readFileSync(join(__dirname, "..", "..", "..", "docs", "from-lit.md"), "utf8");
 
-describe("coming from Lit", () => {
+describe("migration from Lit", () => {
   for (const [row, claim] of Object.entries(ROWS)) it(row, claim);
   for (const [row, { inForce, beyond }] of Object.entries(LIMITS))
     it(row, async () => {
@@ -194,7 +194,7 @@ describe("coming from Lit", () => {
     expect(rows).to.deep.equal([...Object.keys(ROWS), ...Object.keys(LIMITS)]);
   });
 
-  it("has a row for each function that says what to use instead", async () => {
+  it("has a row for each function that names its replacement", async () => {
     const names = (await valueOf(`Object.keys(Actions)`)) as string[];
     const replaced = [];
     for (const name of names) {

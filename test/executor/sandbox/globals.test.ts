@@ -116,7 +116,7 @@ describe("globals of an action", () => {
     const hex = `(buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("")`;
 
     for (const hash of ["SHA-1", "SHA-256", "SHA-384", "SHA-512"]) {
-      it(`digest ${hash} is Node's`, async () => {
+      it(`digest ${hash} equals Node's`, async () => {
         const expected = createHash(hash.replace("-", "").toLowerCase()).update(text).digest("hex");
         expect(
           await valueOf(`(${hex})(await crypto.subtle.digest("${hash}", new TextEncoder().encode("${text}")))`),
@@ -124,7 +124,7 @@ describe("globals of an action", () => {
       });
     }
 
-    it("HMAC is Node's, and verifies only what was signed", async () => {
+    it("HMAC equals Node's, and verifies only what was signed", async () => {
       const expected = createHmac("sha256", "key").update(text).digest("hex");
       const code = `async function main() {
         const bytes = (t) => new TextEncoder().encode(t);
@@ -135,7 +135,7 @@ describe("globals of an action", () => {
       expect(JSON.parse((await run(code)).response)).to.deep.equal([expected, true, false]);
     });
 
-    it("AES-GCM is what WebCrypto elsewhere decrypts; a changed byte is refused", async () => {
+    it("AES-GCM decrypts in another WebCrypto; a changed byte is refused", async () => {
       const code = `async function main() {
         const key = await crypto.subtle.importKey("raw", new Uint8Array(32).fill(7), "AES-GCM", false, ["encrypt", "decrypt"]);
         const options = { name: "AES-GCM", iv: new Uint8Array(12).fill(1), additionalData: new Uint8Array([9]) };
@@ -156,7 +156,7 @@ describe("globals of an action", () => {
       expect(Buffer.from(plain).toString()).to.equal(text);
     });
 
-    it("ECDSA over P-256 verifies Node's signatures and makes ones Node verifies", async () => {
+    it("ECDSA over P-256 verifies Node's signatures, and Node verifies its", async () => {
       const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
       const signature = sign("sha256", Buffer.from(text), { key: privateKey, dsaEncoding: "ieee-p1363" });
       const code = `async function main({ jwk, signature }) {
@@ -203,7 +203,7 @@ describe("globals of an action", () => {
       expect(JSON.parse((await run(code, { params })).response)).to.deep.equal([true, true, false]);
     });
 
-    /** The same code here and in Node's own Web Crypto: bytes are compared as hex. */
+    /** The same code here and in Node's Web Crypto; bytes are compared as hex. */
     const same: Record<string, string> = {
       "HKDF and PBKDF2": `
         const secret = async (name) => crypto.subtle.importKey("raw", bytes("secret"), name, false, ["deriveBits", "deriveKey"]);
@@ -272,7 +272,7 @@ describe("globals of an action", () => {
       };
     };
     for (const [name, body] of Object.entries(same)) {
-      it(`${name}, as Node's Web Crypto does`, async () => {
+      it(`${name}, equal to Node's Web Crypto`, async () => {
         const params = {
           pairs: [ecdh("P-256"), ecdh("P-384"), ecdh("P-521"), ecdh()],
           ed25519: der(generateKeyPairSync("ed25519").privateKey, "pkcs8"),
@@ -300,7 +300,7 @@ describe("globals of an action", () => {
       });
     }
 
-    it("a derivation without end is ended by the run's time, and the sandbox lives on", async () => {
+    it("an endless key derivation is ended by the run's time limit, and the sandbox survives", async () => {
       const code = `async function main() {
         const key = await crypto.subtle.importKey("raw", new Uint8Array(1), "PBKDF2", false, ["deriveBits"]);
         await crypto.subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: new Uint8Array(1), iterations: 2 ** 31 }, key, 256);
@@ -351,7 +351,7 @@ describe("globals of an action", () => {
       ).to.deep.equal(["1500000000000000000", "function", ethers.version]);
     });
 
-    it("is version 5 where the code reads what only 5 has", async () => {
+    it("is version 5 where the code reads a member that only 5 has", async () => {
       for (const expression of [
         `ethers.utils.verifyMessage("m", await new ethers.Wallet("${secret}").signMessage("m"))`,
         `(() => { const { utils } = ethers; return utils.getAddress("${expected.toLowerCase()}"); })()`,
@@ -362,20 +362,20 @@ describe("globals of an action", () => {
       expect(await valueOf(`ethers.BigNumber.from(2).pow(70).toString()`)).to.equal("1180591620717411303424");
     });
 
-    it("is not fooled by words in text and comments", async () => {
+    it("is not misled by words in text and comments", async () => {
       expect(await valueOf(`[/* ethers.utils */ "ethers.BigNumber", ethers.version]`)).to.deep.equal([
         "ethers.BigNumber",
         ethers.version,
       ]);
     });
 
-    it("makes wallets of the host's randomness", async () => {
+    it("makes wallets from the host's randomness", async () => {
       expect(
         await valueOf(`new Set(Array.from({ length: 3 }, () => ethers.hexlify(ethers.randomBytes(16)))).size`),
       ).to.equal(3);
     });
 
-    it("is not there for code that does not name it, and costs nothing then", async () => {
+    it("is not loaded for code that does not name it, at no cost", async () => {
       expect(await valueOf(`typeof globalThis["eth" + "ers"]`)).to.equal("undefined");
     });
   });

@@ -23,7 +23,7 @@ const fetcher: Fetcher = {
   },
 };
 
-/** Publishes a module and gives the specifier that names it. */
+/** Publishes a module and returns its specifier. */
 function publish(name: string, source: string, path = ""): string {
   sources.set(`${ORIGIN}${name}${path || "/+esm"}`, source);
   return `${name}${path}#${hashOf(source)}`;
@@ -44,7 +44,7 @@ describe("imports", () => {
     expect(outcome.logs).to.equal("");
   };
 
-  it("a specifier of any length is the author's to mend, never a fault of ours", async () => {
+  it("a specifier of any length is the author's error, never a service fault", async () => {
     const outcome = await here(
       `import "lib@1.2.3/${"x".repeat(3_000)}#sha384-${"A".repeat(64)}";\nasync function main() {}`,
     );
@@ -52,7 +52,7 @@ describe("imports", () => {
     expect(outcome.fault).to.equal(undefined);
   });
 
-  it("an exact version with its hash is fetched, checked and there for main", async () => {
+  it("an exact version with its hash is fetched, checked and available in main", async () => {
     const specifier = publish("lib@1.2.3", "export const twice = (n) => n * 2; export default 'lib';");
     const outcome = await here(
       `import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), Actions.showImportDetails()]; }`,
@@ -73,7 +73,7 @@ describe("imports", () => {
     expect(outcome.logs).to.contain("lib@1.2.3");
   });
 
-  it("a module is fetched once, whoever imports it later", async () => {
+  it("a module is fetched once for all importers", async () => {
     const specifier = publish("once@1.0.0", "export default 1;");
     for (const key of ["a", "b"])
       expect(
@@ -82,19 +82,19 @@ describe("imports", () => {
     expect(fetched).to.have.lengthOf(1);
   });
 
-  it("paths, scopes and full URLs below the origin are the same thing", async () => {
+  it("paths, scopes and full URLs below the origin are equivalent", async () => {
     const specifier = publish("@scope/pkg@2.0.0-rc.1", "export default 'deep';", "/dist/index.js");
     for (const form of [specifier, `${ORIGIN}${specifier}`])
       expect((await here(`import x from "${form}"; function main() { return x; }`)).response).to.equal('"deep"');
   });
 
-  it("modules may import others that are named with version and hash", async () => {
+  it("modules may import others by version and hash", async () => {
     const inner = publish("inner@1.0.0", "export default 20;");
     const outer = publish("outer@1.0.0", `import n from "${inner}"; export default n + 1;`);
     expect((await here(`import n from "${outer}"; function main() { return n; }`)).response).to.equal("21");
   });
 
-  it("bytes of another hash are refused, and the true hash is told", async () => {
+  it("bytes with another hash are refused, and the actual hash is reported", async () => {
     const specifier = publish("lib@3.0.0", "export default 'changed';").replace(
       /#.*/,
       `#${hashOf("export default 'original';")}`,
@@ -129,24 +129,24 @@ describe("imports", () => {
     `import "https://modules.test/npm/other@1.0.0/+esm"`,
     `export * from "./other.js"`,
   ]) {
-    it(`a module that has "${nested}" is refused, naming it`, async () => {
+    it(`a module that contains "${nested}" is refused, naming it`, async () => {
       const specifier = publish(`nested${nested.length}@1.0.0`, `${nested};`);
       refused(await here(`import x from "${specifier}";`), "must be self-contained");
     });
   }
 
-  it("a module that is not there or does not parse is the author's error", async () => {
+  it("a module that is missing or does not parse is the author's error", async () => {
     refused(await here(`import x from "missing@1.0.0#${hashOf("")}";`), "does not exist");
     refused(await here(`import x from "${publish("broken@1.0.0", "export default = ;")}";`), "does not parse");
   });
 
-  it("a name the module does not export is invalid code", async () => {
+  it("an import of a name the module does not export is invalid code", async () => {
     const outcome = await here(`import { nothing } from "${publish("few@1.0.0", "export default 1;")}";`);
     expect(outcome.error?.code).to.equal("invalid_code");
     expect(outcome.error?.message).to.contain("nothing");
   });
 
-  it("an import in a module that throws is the run's error", async () => {
+  it("an exception in a module is the run's error", async () => {
     const outcome = await here(`import "${publish("throws@1.0.0", "throw new Error('inside');")}";`);
     expect(outcome.error).to.include({ code: "threw", message: "inside" });
   });

@@ -1,4 +1,6 @@
-/** What stands between a child that was taken over and the keys. Tried for real: as root every barrier must hold. */
+/**
+ * The barriers between a compromised child and the keys, tested with real processes: as root every barrier must hold.
+ */
 import { expect } from "chai";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -14,7 +16,7 @@ import { noFetcher, silent } from "../../support/sandbox";
 const isRoot = process.getuid?.() === 0;
 const options = { limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher };
 
-/** Runs a script as a child would be run, and gives what it prints, or the signal that ended it. */
+/** Runs a script as a child would be run; returns its output, or the signal that ended it. */
 async function asChild(script: string): Promise<string> {
   await findWalls();
   const drop = "process.setgroups([61999]); process.setgid(61999); process.setuid(61999);";
@@ -34,7 +36,7 @@ describe("isolation of children", function () {
   before(() => (folder = mkdtempSync(join(tmpdir(), "isolation-"))));
   after(() => rmSync(folder, { recursive: true }));
 
-  it("the self-test reports the level reached and what is missing", async () => {
+  it("the self-test reports the achieved level and what is missing", async () => {
     const pool = await createSandboxPool(options);
     const { level } = pool.stats();
     await pool.close(0);
@@ -42,8 +44,8 @@ describe("isolation of children", function () {
     else expect(level.missing).to.include("children run as the keyholder's own user");
   });
 
-  it("a secret a child could open is found: development says so, production does not start", async () => {
-    // Without bubblewrap any file that is readable for all would do; within, little is left.
+  it("a secret that a child could open is detected: development reports it, production does not start", async () => {
+    // Without bubblewrap any world-readable file would do; inside it, few files remain.
     const secret = "/proc/version";
     const development = await createSandboxPool({ ...options, secretPaths: [secret] });
     const { level } = development.stats();
@@ -59,7 +61,7 @@ describe("isolation of children", function () {
       .that.contains(`children can open ${secret}`);
   });
 
-  it("a root key file and a socket of the keyholder are out of reach", async function () {
+  it("a root key file and a socket of the keyholder are unreachable", async function () {
     if (!isRoot) this.skip();
     const key = join(folder, "root.key");
     const path = join(folder, "executor.sock");
@@ -89,7 +91,7 @@ describe("isolation of children", function () {
     ["starts a program", `(() => { throw child_process.spawnSync(process.execPath).error; })()`, /EPERM/],
   ];
   for (const [what, expression, code] of attempts) {
-    it(`a child that was taken over never ${what}`, async function () {
+    it(`a compromised child never ${what}`, async function () {
       if (!isRoot) this.skip();
       const output = await asChild(
         `const fs = require("node:fs"), child_process = require("node:child_process"); process.on("uncaughtException", ({ code }) => console.log(code)); ${expression};`,
@@ -98,7 +100,7 @@ describe("isolation of children", function () {
     });
   }
 
-  it("a child that was taken over reaches no address, not even its own machine's", async function () {
+  it("a compromised child reaches no network address, including its own machine's", async function () {
     if (!isRoot) this.skip();
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
@@ -110,7 +112,7 @@ describe("isolation of children", function () {
     expect(output).to.equal("EPERM");
   });
 
-  it("a child is given no environment: a canary in the keyholder's never arrives", async () => {
+  it("a child inherits no environment: a canary in the keyholder's never arrives", async () => {
     process.env.CANARY_SECRET = "canary-6f1b";
     const pool = await createSandboxPool(options);
     const pids = childrenOf(process.pid, "sandbox/child.js").map(({ pid }) => pid);

@@ -12,7 +12,7 @@ import { jobOf, noFetcher, silent, type RunOptions } from "../../support/sandbox
 
 const MARKER = "sandbox/child.js";
 
-describe("the life of children", function () {
+describe("the lifecycle of children", function () {
   this.timeout(60_000);
   let pool: SandboxPool;
   let others: Set<number>;
@@ -25,12 +25,12 @@ describe("the life of children", function () {
   const here = (options?: RunOptions, code = "async function main() { return 1; }") => pool.run(jobOf(code, options));
   /** The process ids before and after a run: which child served it, if one was started for it. */
   const pids = async () => {
-    // A child that is being started is still its wrapper.
+    // A starting child is still its wrapper process.
     while (own().length !== pool.stats().children) await new Promise((resolve) => setTimeout(resolve, 20));
     return own().map(({ pid }) => pid);
   };
 
-  it("a warm child serves its own key and code again, and no other", async () => {
+  it("a warm child serves the same key and code again, and no other", async () => {
     await start();
     await here({ key: "a" });
     const warm = await pids();
@@ -42,7 +42,7 @@ describe("the life of children", function () {
     expect((await pids()).length, "other code of the same key did, too").to.equal(warm.length + 2);
   });
 
-  it("is ended and replaced after its number of runs", async () => {
+  it("is replaced after its number of runs", async () => {
     await start({ recycle: { runs: 3, ageMs: 60_000 } });
     const seen = new Set<number>();
     for (let i = 0; i < 9; i++) {
@@ -52,7 +52,7 @@ describe("the life of children", function () {
     expect(seen.size).to.be.at.least(4);
   });
 
-  it("is ended when it is old", async () => {
+  it("is ended at its maximum age", async () => {
     await start({ recycle: { runs: 500, ageMs: 1 } });
     await here();
     const first = await pids();
@@ -60,7 +60,7 @@ describe("the life of children", function () {
     expect(await pids()).to.not.deep.equal(first);
   });
 
-  it("is not used again after anything abnormal", async () => {
+  it("is not reused after anything abnormal", async () => {
     await start();
     await here();
     const before = await pids();
@@ -69,7 +69,7 @@ describe("the life of children", function () {
     expect((await pids()).filter((pid) => before.includes(pid)).length).to.be.below(before.length);
   });
 
-  it("is gone at once when it is ended while it starts, at whatever moment", async () => {
+  it("is gone at once when it is ended during its start, at any moment", async () => {
     await start();
     const starts = count(40, 400);
     for (let i = 0; i < starts; i++) {
@@ -82,7 +82,7 @@ describe("the life of children", function () {
     }
   });
 
-  it("many keys never make more children than the pool may have", async () => {
+  it("many keys never cause more children than the pool's maximum", async () => {
     await start({ maxChildren: 5 });
     let most = 0;
     const watch = setInterval(() => (most = Math.max(most, pool.stats().children)), 1);
@@ -94,7 +94,7 @@ describe("the life of children", function () {
     expect(most).to.equal(5);
   });
 
-  it("hostile runs by the dozen grow neither the pool, nor a zombie, nor memory", async () => {
+  it("dozens of hostile runs increase neither the pool, nor zombies, nor memory", async () => {
     await start();
     const hostile = [
       "async function main() { const kept = []; for (;;) kept.push(new Array(1e5).fill(1.5)); }",
@@ -123,7 +123,7 @@ describe("the life of children", function () {
     expect(late - early, "growth of the keyholder's process in MiB").to.be.below(count(100, 150));
   }).timeout(count(60_000, 1_200_000));
 
-  it("children end with the process that started them, also when it is killed and a guest loops", async () => {
+  it("children end with their parent process, also when it is killed during an endless guest", async () => {
     const program = `
       const { createSandboxPool } = require(${JSON.stringify(join(__dirname, "../../../dist/executor/sandbox/pool.js"))});
       const { RUN_LIMITS: limits } = require(${JSON.stringify(join(__dirname, "../../../dist/protocol/limits.js"))});

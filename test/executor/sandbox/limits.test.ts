@@ -11,7 +11,7 @@ const MIB = 2 ** 20;
 const MODULE = Buffer.from("export default 1;");
 const integrity = (source: Buffer) => `sha384-${createHash("sha384").update(source).digest("base64")}`;
 
-/** Answers every fetch with as many bytes as its path says, and has one module. */
+/** Answers every fetch with as many bytes as its path says, and serves one module. */
 const fetcher: Fetcher = {
   ...noFetcher,
   fetchGuest: async ({ url, maxBytes }) => {
@@ -51,7 +51,7 @@ describe("limits of a run", function () {
     expect(late.durationMs).to.be.within(690, 1_200);
   });
 
-  it("heapMiB: what fits passes, what does not is out_of_memory", async () => {
+  it("heapMiB: a heap within it passes, a larger one is out_of_memory", async () => {
     const fill = (mib: number) =>
       `async function main() { const kept = []; for (let i = 0; i < ${mib}; i++) kept.push(new Array(131072).fill(i)); return kept.length; }`;
     passes(await here(fill(64)));
@@ -68,7 +68,7 @@ describe("limits of a run", function () {
     fails(await here(text(RUN_LIMITS.responseBytes / 2, "é")), "response_too_large", "102402");
   });
 
-  it("logsBytes: a log of exactly the limit passes; one byte more ends the run and keeps the limit's worth", async () => {
+  it("logsBytes: a log of exactly the limit passes; one byte more ends the run and keeps the logs up to the limit", async () => {
     const log = (length: number) =>
       `console.log("a".repeat(${length / 2} - 1)); console.log("é".repeat(${length / 4} - 1) + "b");`;
     const whole = await here(log(RUN_LIMITS.logsBytes));
@@ -91,7 +91,7 @@ describe("limits of a run", function () {
     fails(await here(code), "limit_exceeded", "fetches");
   });
 
-  it("fetchBytes: bodies both ways", async () => {
+  it("fetchBytes: bodies in both directions", async () => {
     const get = (size: number) =>
       `async function main() { return (await (await fetch("http://a.test/${size}")).text()).length; }`;
     expect((await here(get(RUN_LIMITS.fetchBytes))).response).to.equal(String(RUN_LIMITS.fetchBytes));
@@ -153,7 +153,7 @@ describe("limits of a run", function () {
     fails(await here(code(MIB - frame + 1), { ops: answerAll }), "threw", "larger than 1 MiB");
   });
 
-  it("code and parameters of the largest sizes the service takes run", async () => {
+  it("code and parameters of the maximum sizes run", async () => {
     const padding = `//${"x".repeat(RUN_LIMITS.codeBytes - 100)}\n`;
     passes(await here(`${padding}async function main() { return 1; }`));
     const params = { text: "x".repeat(RUN_LIMITS.paramsBytes - 20) };
@@ -162,7 +162,7 @@ describe("limits of a run", function () {
     );
   });
 
-  it("holds what the deployment sets, not only the defaults", async () => {
+  it("applies the deployment's settings, not only the defaults", async () => {
     const limits: Partial<RunLimits> = { fetches: 1, keyOps: 0, responseBytes: 10 };
     fails(
       await here(`async function main() { await fetch("http://a.test/1"); await fetch("http://a.test/1"); }`, {

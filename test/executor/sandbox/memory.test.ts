@@ -14,12 +14,12 @@ import { SEED, count } from "../../support/counts";
 const GIB = 2 ** 30;
 
 describe("the memory of all children", () => {
-  it("is half of what the container allows, and never of more than the machine has", () => {
+  it("is half of the container's limit, and never more than the machine has", () => {
     expect(memoryLimitBytes()).to.be.within(1, totalmem());
     expect(memoryOfChildren(8 * GIB)).to.equal(4 * GIB);
   });
 
-  it("gives every slot room for its whole heap, and warm children what is left", () => {
+  it("gives every slot its whole heap, and warm children the rest", () => {
     for (const [memory, cores, slots] of [
       [1, 2, 4],
       [4, 2, 8],

@@ -5,7 +5,7 @@ describe("running an action", () => {
   describe("the response", () => {
     const values: unknown[] = [42, "42", "", 0, false, true, null, [1, [2]], { a: { b: null } }, "ünï😀", 1.5e300];
     for (const value of values) {
-      it(`keeps ${JSON.stringify(value)} as it is`, async () => {
+      it(`keeps ${JSON.stringify(value)} unchanged`, async () => {
         expect(
           await responseOf(`async function main({ value }) { return value; }`, { params: { value } }),
         ).to.deep.equal(value);
@@ -26,7 +26,7 @@ describe("running an action", () => {
       ).to.deep.equal({ two: 2 });
     });
 
-    it("is what main returns when it does both", async () => {
+    it("is main's return value when the code does both", async () => {
       expect(await responseOf(`async function main() { Actions.setResponse({ response: 1 }); return 2; }`)).to.equal(2);
     });
 
@@ -42,7 +42,7 @@ describe("running an action", () => {
     });
   });
 
-  describe("how code may look", () => {
+  describe("forms of code", () => {
     const forms: Record<string, string> = {
       "a function main": `async function main({ n }) { return n + 1; }`,
       "a synchronous main": `function main({ n }) { return n + 1; }`,
@@ -69,7 +69,7 @@ describe("running an action", () => {
       expect(logs).to.equal("called\n");
     });
 
-    it("code that does not parse is invalid_code, with the place, and nothing ran", async () => {
+    it("code that does not parse is invalid_code, with the position, and nothing ran", async () => {
       const outcome = await run(`async function main() {\n  return 1 +;\n}`);
       expect(outcome).to.deep.include({ response: "null", logs: "" });
       expect(outcome.error?.code).to.equal("invalid_code");
@@ -78,7 +78,7 @@ describe("running an action", () => {
   });
 
   describe("errors", () => {
-    it("an error thrown keeps its logs, name, message and line", async () => {
+    it("a thrown error keeps its logs, name, message and line", async () => {
       const outcome = await run(
         `console.log("first");\nasync function main() {\n  console.log("second");\n  throw new TypeError("no good");\n}`,
       );
@@ -97,7 +97,7 @@ describe("running an action", () => {
       "in a module": `export const x = 1; throw new Error("here");`,
     };
     for (const [where, code] of Object.entries(thrown)) {
-      it(`an error ${where} is the run's`, async () => {
+      it(`an error ${where} is the run's error`, async () => {
         expect((await run(code)).error).to.include({ code: "threw", message: "here" });
       });
     }
@@ -114,7 +114,7 @@ describe("running an action", () => {
       "Object.assign(new Error(), { get message() { throw 1; } })",
     ];
     for (const value of oddities) {
-      it(`throwing ${value} is an error like any other`, async () => {
+      it(`throwing ${value} is reported as an error`, async () => {
         for (const code of [`throw ${value};`, `async function main() { throw ${value}; }`])
           expect((await run(code)).error?.code).to.equal("threw");
       });
@@ -122,14 +122,14 @@ describe("running an action", () => {
   });
 
   describe("logs", () => {
-    it("are lines, strings as they are and values readable", async () => {
+    it("are lines, strings unchanged and values readable", async () => {
       const { logs } = await run(
         `console.log("a", 1, { b: [1n, null] }); console.warn("w"); console.error(new Error("e").message); console.info(undefined); console.debug();`,
       );
       expect(logs).to.equal("a 1 { b: [ 1n, null ] }\nw\ne\nundefined\n\n");
     });
 
-    it("survive values that throw when they are looked at", async () => {
+    it("survive values that throw when they are inspected", async () => {
       const { logs, error } = await run(
         `console.log(new Proxy({}, { ownKeys() { throw 1; }, get() { throw 2; } })); console.log("after");`,
       );
@@ -137,7 +137,7 @@ describe("running an action", () => {
       expect(logs.endsWith("after\n")).to.equal(true);
     });
 
-    it("arrive in order, however many", async () => {
+    it("arrive in order, in any number", async () => {
       const { logs } = await run(`for (let i = 0; i < 3000; i++) console.log(i);`);
       expect(logs).to.equal(Array.from({ length: 3000 }, (_, i) => `${i}\n`).join(""));
     });
@@ -154,21 +154,21 @@ describe("running an action", () => {
     expect(await responseOf(code, { permitted: () => new Promise(() => {}) })).to.equal("nothing");
   });
 
-  it("ends when main settles: leftover timers and ops do not hold it", async () => {
+  it("ends when main settles: pending timers and ops do not delay it", async () => {
     const started = Date.now();
     const code = `async function main() { setInterval(() => console.log("tick"), 1); setTimeout(() => {}, 60_000); Actions.signMessage({ pkpId: "0x1", message: "m" }); return "done"; }`;
     expect(await responseOf(code, { ops: () => new Promise(() => {}) })).to.equal("done");
     expect(Date.now() - started).to.be.below(2_000);
   });
 
-  it("measures execution, not waiting", async () => {
+  it("measures execution time, not waiting", async () => {
     const { durationMs } = await run(
       `async function main() { await new Promise((resolve) => setTimeout(resolve, 100)); }`,
     );
     expect(durationMs).to.be.within(95, 2_000);
   });
 
-  it("sees no clock finer than a millisecond", async () => {
+  it("has no clock finer than a millisecond", async () => {
     expect(
       await responseOf(`async function main() { return [performance.now(), Date.now()].every(Number.isInteger); }`),
     ).to.equal(true);

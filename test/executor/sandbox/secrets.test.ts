@@ -1,4 +1,4 @@
-/** What people hand to an action is theirs: none of it may appear in what the service logs, whatever goes wrong. */
+/** The inputs of an action are private: none of them appears in the service's logs, whatever fails. */
 import { expect } from "chai";
 import { Writable } from "node:stream";
 import pino from "pino";

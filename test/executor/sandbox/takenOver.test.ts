@@ -1,4 +1,4 @@
-/** A child that speaks for itself: the keyholder's side believes nothing it says beyond its own run and its limits. */
+/** A compromised child sends arbitrary messages: the keyholder accepts none beyond its own run and its limits. */
 import { expect } from "chai";
 import type { ModuleCache } from "../../../executor/sandbox/imports";
 import type { FromChild, ToChild } from "../../../executor/sandbox/messages";
@@ -48,8 +48,8 @@ const op = (name: string, args: unknown, call = 1): FromChild => ({
   args: JSON.stringify(args),
 });
 
-describe("a child that was taken over", () => {
-  it("cannot end or fill another run", async () => {
+describe("a compromised child", () => {
+  it("cannot end or affect another run", async () => {
     const { puppet, outcome } = session();
     puppet.says({ type: "log", run: RUN + 1 }, Buffer.from("foreign"));
     puppet.says({ type: "end", run: RUN - 1 }, Buffer.from('"foreign"'));
@@ -57,7 +57,7 @@ describe("a child that was taken over", () => {
     expect(await outcome).to.include({ response: '"own"', logs: "" });
   });
 
-  it("cannot give a response that is not JSON, or too large", async () => {
+  it("cannot send a response that is not JSON, or too large", async () => {
     const broken = session();
     broken.puppet.says({ type: "end", run: RUN }, Buffer.from("{"));
     expect((await broken.outcome).error?.code).to.equal("sandbox_crashed");
@@ -67,7 +67,7 @@ describe("a child that was taken over", () => {
     expect(large.puppet.killedFor).to.equal("response_too_large");
   });
 
-  it("cannot ask for more ops than the run may", async () => {
+  it("cannot request more ops than the run's limit", async () => {
     let served = 0;
     const { puppet, outcome } = session({ limits: { keyOps: 3 }, ops: () => (served++, { ok: true, value: "1" }) });
     for (let i = 1; i <= 10; i++) puppet.says(op("signMessage", {}, i));
@@ -76,7 +76,7 @@ describe("a child that was taken over", () => {
     expect(puppet.killedFor).to.equal("limit_exceeded");
   });
 
-  it("gets no answer to an op that does not exist", async () => {
+  it("gets no answer to an unknown op", async () => {
     let served = 0;
     const { puppet, outcome } = session({ ops: () => (served++, { ok: true, value: "1" }) });
     for (const name of ["rootKey", "__proto__", "constructor", "signAsPayer"]) puppet.says(op(name, {}));
@@ -87,7 +87,7 @@ describe("a child that was taken over", () => {
     expect(puppet.heard.filter((message) => message.type === "answer").every((message) => !message.ok)).to.equal(true);
   });
 
-  it("is not answered any more once its run is over", async () => {
+  it("gets no more answers once its run is over", async () => {
     let answer: (() => void) | undefined;
     const { puppet, outcome } = session({
       ops: () => new Promise((resolve) => (answer = () => resolve({ ok: true, value: '"secret"' }))),
@@ -101,7 +101,7 @@ describe("a child that was taken over", () => {
     expect(JSON.stringify(puppet.heard)).to.not.contain("secret");
   });
 
-  it("is ended when it says nothing beyond its time", async () => {
+  it("is ended when it is silent beyond its time", async () => {
     const { puppet, outcome } = session({ limits: { wallMs: 50 } });
     const result = await outcome;
     expect(result.error?.code).to.equal("timed_out");
@@ -116,7 +116,7 @@ describe("a child that was taken over", () => {
     expect(puppet.killedFor).to.equal("out_of_memory");
   });
 
-  it("with garbage for arguments is refused, not believed", async () => {
+  it("is refused when it sends malformed arguments", async () => {
     const { puppet, outcome } = session();
     puppet.says({ type: "op", run: RUN, call: 1, name: "fetch", args: "[1]" });
     puppet.says({

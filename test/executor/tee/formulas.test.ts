@@ -1,6 +1,6 @@
 /**
- * Every formula of the transparency endpoints, computed from outside with nothing but hashes, against what the executor
- * answers over the guest-agent double.
+ * Every formula of the transparency endpoints, computed independently with hashes only, against the executor's answers
+ * over the guest-agent simulator.
  */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
@@ -27,11 +27,11 @@ const sha = (algorithm: string, ...parts: (Buffer | string)[]): Buffer =>
     .update(Buffer.concat(parts.map((part) => Buffer.from(part as string))))
     .digest();
 const hex = (text: string): Buffer => Buffer.from(text, "hex");
-/** Offsets from the start of a version 4 quote, by Intel's table. */
+/** Offsets from the start of a version 4 quote, from Intel's table. */
 const RTMR3_AT = 48 + 472;
 const REPORT_DATA_AT = 48 + 520;
 
-/** JCS by hand, for the ASCII documents of these tests: members in order of their names, no spaces. */
+/** JCS for the ASCII documents of these tests: members sorted by name, no spaces. */
 function jcs(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(jcs).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -47,7 +47,7 @@ interface LogLine {
   event_payload: string;
 }
 
-describe("what an attestation says, computed with nothing but hashes", () => {
+describe("an attestation, recomputed with hashes only", () => {
   let service: AttestedService;
   before(async () => {
     service = await startAttestedService({ secure: false });
@@ -80,7 +80,7 @@ describe("what an attestation says, computed with nothing but hashes", () => {
     ).to.equal(true);
   });
 
-  it("run-time events leave their digest empty; the reader computes it", async () => {
+  it("run-time events have an empty digest; the reader computes it", async () => {
     const answer: { event_log: string } = await get("/attestation");
     for (const { event_type, digest } of logOf(answer))
       expect(digest).to.have.length(event_type === 0x08000001 ? 0 : 96);
@@ -109,7 +109,7 @@ describe("what an attestation says, computed with nothing but hashes", () => {
     }
   });
 
-  it("with a TLS certificate the leaf's SHA-256 takes the place of the zeros, and a renewal counts at once", async () => {
+  it("with a TLS certificate the leaf's SHA-256 replaces the zeros, and a renewal applies at once", async () => {
     const secure = await startAttestedService({ secure: true });
     try {
       const nonce = "5a".repeat(32);
@@ -163,7 +163,7 @@ describe("what an attestation says, computed with nothing but hashes", () => {
     expect(new Set(all.map((facts) => attestationReportData(facts).toString("hex"))).size).to.equal(all.length);
   });
 
-  it("the order in which the config document was written does not matter", () => {
+  it("the order of the config document's members does not matter", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (config) => {
         const turned = Object.fromEntries(Object.entries(config).reverse());
@@ -176,7 +176,7 @@ describe("what an attestation says, computed with nothing but hashes", () => {
     );
   });
 
-  it("a register is nothing but its digests in their order", () => {
+  it("a register depends only on its digests in their order", () => {
     expect(replayRegister([]).equals(Buffer.alloc(48))).to.equal(true);
     const [one, other] = [Buffer.alloc(48, 1), Buffer.alloc(48, 2)] as [Buffer, Buffer];
     expect(replayRegister([one, other]).equals(replayRegister([other, one]))).to.equal(false);
@@ -184,13 +184,13 @@ describe("what an attestation says, computed with nothing but hashes", () => {
 });
 
 describe("the config document", () => {
-  it("names hosts, never what else stands in a URL", () => {
+  it("names hosts, never credentials or paths of a URL", () => {
     const text = JSON.stringify(configDocument());
     expect(text).to.contain('"hosts":["rpc.example"]');
     for (const secret of ["secret", "api-key", "user:"]) expect(text).not.to.contain(secret);
   });
 
-  it("says what the executor checked at its start: chain, contract, key namespace, oldest head, sandbox level", () => {
+  it("states what the executor checked at its start: chain, contract, key namespace, oldest head, sandbox level", () => {
     const document = configDocument();
     expect(document).to.include({ chain_id: CHAIN_ID, contract_address: CONTRACT });
     expect(document.key_namespace).to.match(/^0x[0-9a-f]{64}$/);

@@ -1,4 +1,4 @@
-/** Production pointed at a simulator by accident does not start. */
+/** Production connected to a simulator by accident does not start. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { startGuestAgentDouble, type GuestAgentDouble } from "../../../scripts/d
 const QUOTE_SIGNATURE_AT = 636;
 const QE_REPORT_AT = QUOTE_SIGNATURE_AT + 128 + 6;
 
-describe("a quote that says whether the TEE is real", () => {
+describe("the check that a quote is of a real TEE", () => {
   const directory = mkdtempSync(join(tmpdir(), "genuine-"));
   let agent: GuestAgentDouble;
   let tee: TeeSource;
@@ -23,7 +23,7 @@ describe("a quote that says whether the TEE is real", () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** The agent's quotes with one byte changed on the way. */
+  /** The agent's quotes with one byte changed in transit. */
   const withByteChanged = (at: number): TeeSource => ({
     ...({
       kind: "dstack",
@@ -39,14 +39,14 @@ describe("a quote that says whether the TEE is real", () => {
     },
   });
 
-  it("refuses the development double, which no chain to Intel's root vouches for", async () => {
+  it("refuses the development simulator, which no chain to Intel's root vouches for", async () => {
     expect(await failureOf(requireGenuineQuote(tee)))
       .to.be.instanceOf(TeeError)
       .with.property("message")
       .that.contains("production needs a real TEE");
   });
 
-  it("accepts the same quote under the root that did sign it, so that the refusal is about the root", async () => {
+  it("accepts the same quote under the root that signed it, so that the refusal is about the root", async () => {
     await requireGenuineQuote(tee, agent.platform.rootDer);
   });
 
@@ -65,7 +65,7 @@ describe("a quote that says whether the TEE is real", () => {
     });
   }
 
-  it("refuses an agent that gives the same canned quote whatever it is asked", async () => {
+  it("refuses an agent that returns the same quote to every request", async () => {
     const canned = await tee.quote(Buffer.alloc(64, 1));
     const simulator: TeeSource = {
       ...withByteChanged(0),

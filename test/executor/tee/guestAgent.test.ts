@@ -1,4 +1,6 @@
-/** A guest agent that lies, stalls, stops in the middle or never ends costs an attestation, never the keyholder. */
+/**
+ * A guest agent that lies, stalls, disconnects or never ends its answer makes an attestation fail, never the keyholder.
+ */
 import { spawn } from "node:child_process";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { once } from "node:events";
@@ -19,14 +21,14 @@ const http = (body: string, status = "200 OK"): string =>
   `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 const json = (value: unknown, status?: string): string => http(JSON.stringify(value), status);
 
-/** How an agent misbehaves: what it does with the connection once it has read a request. */
+/** A faulty agent: what it does with the connection after a request. */
 type Fault = (socket: Socket) => void;
 const answering =
   (text: string): Fault =>
   (socket) =>
     void socket.end(text);
 
-/** Keeps writing as fast as the other side reads. */
+/** Writes as fast as the other side reads. */
 const flooding: Fault = (socket) => {
   const chunk = Buffer.alloc(MIB, 0x20);
   socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${1024 * MIB * 4}\r\n\r\n`);
@@ -67,7 +69,7 @@ const QUOTE_FAULTS: Record<string, Fault> = {
   "a broken connection": (socket) => void socket.destroy(),
 };
 
-describe("the keyholder and a guest agent that misbehaves", () => {
+describe("the keyholder and a faulty guest agent", () => {
   const directory = mkdtempSync(join(tmpdir(), "agent-"));
   const socketPath = join(directory, "faulty.sock");
   let fault: Fault = () => undefined;
@@ -95,7 +97,7 @@ describe("the keyholder and a guest agent that misbehaves", () => {
   });
 
   for (const [name, behaviour] of Object.entries(KEY_FAULTS)) {
-    it(`does not start from a root key when it gets ${name}`, async () => {
+    it(`does not start without a valid root key when it gets ${name}`, async () => {
       fault = behaviour;
       const error = await failureOf(tee.rootKey());
       expect(error).to.be.instanceOf(TeeError);
@@ -146,7 +148,7 @@ describe("the keyholder and a guest agent that misbehaves", () => {
     }
   });
 
-  it("lets only so many wait: the rest are refused at once, and those in the queue are served", async () => {
+  it("limits waiting calls: the rest are refused at once, and queued ones are served", async () => {
     const double = await startGuestAgentDouble({ socketPath: join(directory, "crowd.sock") });
     const crowd = openTee({ kind: "simulated", endpoint: double.socketPath });
     try {
@@ -163,11 +165,11 @@ describe("the keyholder and a guest agent that misbehaves", () => {
   });
 });
 
-describe("the process that speaks to the guest agent", () => {
+describe("the process that connects to the guest agent", () => {
   const directory = mkdtempSync(join(tmpdir(), "sdk-"));
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it("speaks to an agent over the network as well, which development may use", async () => {
+  it("connects to an agent over the network as well, for development", async () => {
     const double = await startGuestAgentDouble({ socketPath: join(directory, "agent.sock") });
     const wire = createServer((socket) => void socket.pipe(connect(double.socketPath)).pipe(socket)).listen(
       0,
@@ -186,7 +188,7 @@ describe("the process that speaks to the guest agent", () => {
     }
   });
 
-  it("has no environment, and ends with the keyholder even when that is killed in the middle of a call", async () => {
+  it("has no environment, and exits with the keyholder even when that is killed during a call", async () => {
     const silent = createServer(() => undefined).listen(join(directory, "silent.sock"));
     await once(silent, "listening");
     const program = `require(${JSON.stringify(join(DIST, "executor/tee"))}).openTee({ kind: "dstack", endpoint: ${JSON.stringify(join(directory, "silent.sock"))} }).quote(Buffer.alloc(64, 1)).catch(() => {}); setInterval(() => {}, 1000)`;
@@ -239,7 +241,7 @@ describe("the root key from the TEE", () => {
   };
   afterEach(() => Promise.all(running.splice(0).map((double) => double.stop())));
 
-  it("is the same at every start of the same machine and another on another", async () => {
+  it("is the same at every start of the same machine and different on another", async () => {
     const keys = [];
     for (const [socket, state] of [
       ["a.sock", "seed-1"],
@@ -256,7 +258,7 @@ describe("the root key from the TEE", () => {
     expect(statSync(join(directory, "seed-1")).mode & 0o777).to.equal(0o600);
   });
 
-  it("is never taken from an endpoint that the environment of the SDK names", async () => {
+  it("is never read from an endpoint in the SDK's environment variables", async () => {
     const decoy = await start("decoy.sock");
     const decoyKey = (await decoy.rootKey()).toString("hex");
     process.env.DSTACK_SIMULATOR_ENDPOINT = join(directory, "decoy.sock");

@@ -1,4 +1,4 @@
-/** What is made for development never starts in production: the refusals that concern the TEE. */
+/** Development settings never start in production: the refusals that concern the TEE. */
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../../executor/config";
 
@@ -48,7 +48,7 @@ describe("the executor in production", () => {
     });
   }
 
-  it("keeps the endpoint of the root key out of the environment of everything it starts", () => {
+  it("removes the endpoint of the root key from the environment of its children", () => {
     const environment: Record<string, string | undefined> = { ...PRODUCTION };
     readConfig(environment);
     expect(environment).not.to.have.any.keys("DSTACK_ENDPOINT", "ROOT_KEY_FILE", "RPC_URLS");
