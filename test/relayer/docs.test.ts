@@ -1,6 +1,6 @@
 /**
- * The documentation as the service serves it: every page, every anchor that an error or another page names, and nothing
- * that could run.
+ * The documentation as the service serves it: every page, every anchor that an error or another page links to, and no
+ * scripts.
  */
 import { expect } from "chai";
 import { readdirSync } from "node:fs";
@@ -17,7 +17,7 @@ describe("the documentation's pages", () => {
   const docs = openDocs("Keywright");
   const contentOf = (name: string): string => docs.page(name)?.content ?? "";
 
-  it("are there for every file, and lead to each other: no link or anchor is dead", () => {
+  it("exist for every file, and link to each other: no link or anchor is dead", () => {
     for (const name of PAGES) {
       const html = contentOf(name);
       expect(html, name).to.include("<h1");
@@ -34,7 +34,7 @@ describe("the documentation's pages", () => {
     for (const code of Object.keys(ERRORS)) expect(contentOf("errors")).to.include(`id="${code}"`);
   });
 
-  it("hold no script and may run none", () => {
+  it("contain no script and allow none", () => {
     for (const name of ["index", ...PAGES]) {
       expect(contentOf(name)).to.not.match(/<script|javascript:|\son\w+=/i);
       const policy = docs.page(name)?.headers["Content-Security-Policy"] ?? "";
@@ -42,7 +42,7 @@ describe("the documentation's pages", () => {
     }
   });
 
-  it("is there for no other name", () => {
+  it("do not exist under any other name", () => {
     for (const name of ["", "nothing", "../package", "constructor", "__proto__"])
       expect(docs.page(name)).to.equal(undefined);
   });
@@ -60,7 +60,7 @@ describe("the documentation's pages", () => {
       expect(await page.text()).to.include(`id="${code}"`);
     });
 
-    it("show an index and what programs read first, and refuse other names", async () => {
+    it("list an index and the files for programs, and refuse other names", async () => {
       const statusOf = async (path: string): Promise<number> => (await fetch(stack().baseUrl + path)).status;
       expect(
         await Promise.all(

@@ -1,6 +1,6 @@
 /**
- * The store fails at each statement of an act in turn, before it took effect and after: nothing is doubled, nothing is
- * lost, nobody waits long.
+ * The store fails at each statement of an operation in turn, before and after it took effect: nothing is repeated,
+ * nothing is lost, no client waits long.
  */
 import { expect } from "chai";
 import type { StripeDouble } from "../../scripts/dev/stripe/server";
@@ -19,7 +19,7 @@ import { paymentKeys, startDouble, stripeClient } from "../support/credits";
 import { startRelayerBed, type RelayerBed } from "../support/relayerBed";
 import { StatementFaults, failingPool } from "../support/statementFaults";
 
-/** Kinds whose statements are those of another kind: the quick tests take one of so many. */
+/** Kinds with the same statements as another kind: the quick tests run one of this many. */
 const QUICK_EVERY: Partial<Record<ActKind, number>> = {
   remove_group: 4,
   remove_usage_api_key: 4,
@@ -27,7 +27,7 @@ const QUICK_EVERY: Partial<Record<ActKind, number>> = {
   convert: 2,
 };
 
-describe("an act whose store fails", function () {
+describe("an operation whose store fails", function () {
   this.timeout(count(120_000, 3_600_000));
   const faults = new StatementFaults();
   let bed: ChainBed;
@@ -51,13 +51,13 @@ describe("an act whose store fails", function () {
   const anActor = (): Promise<Actor> => actor(relayer, stripeClient(double));
 
   for (const kind of ACT_KINDS) {
-    it(`at any one statement of ${kind} is done once and paid once, and its client gets the outcome`, async () => {
+    it(`at any one statement of ${kind} is done once and charged once, and its client gets the outcome`, async () => {
       const one = await anActor();
       await expectExactly(relayer, one, await failEachStatement(one, kind, faults, count(QUICK_EVERY[kind] ?? 1, 1)));
     });
   }
 
-  it("a run that was charged is answered only when that is written down", async () => {
+  it("a charged run is answered only once that is stored", async () => {
     const { id } = await anActor();
     const { reservationId } = await relayer.credits.reserveRun({ accountId: id, limitMs: 5_000 });
     faults.rain(1, Math.random);
@@ -70,7 +70,7 @@ describe("an act whose store fails", function () {
     expect((await relayer.credits.balance(id)).reservedCents).to.equal(0);
   });
 
-  it("and others beside it, at random: the books and the chain agree in the end", async () => {
+  it("at random statements, beside others: ledger and chain agree in the end", async () => {
     const hits = ofSlice(count(40, 10_000));
     const { acts, longestWaitMs } = await actThroughFaults(relayer, anActor, {
       faults,

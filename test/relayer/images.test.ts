@@ -1,7 +1,4 @@
-/**
- * The compose file and the settings in it: nothing runs that is not named by digest, and nothing has more rights than
- * it needs.
- */
+/** The compose file and its settings: every image is named by digest, and no service has more rights than it needs. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -34,7 +31,7 @@ const services = (parse(read("compose.yaml"), { merge: true }) as { services: Re
 
 describe("images", () => {
   describe("settings", () => {
-    /** What only development takes, and what the image or the file itself decides. */
+    /** Development-only settings, and those set by the image or the file itself. */
     const LEFT_OUT = {
       executor: [
         "CHAIN_ID",
@@ -58,7 +55,7 @@ describe("images", () => {
       });
     }
 
-    it("are all in docs/operations.md as the code has them (else: node dist/scripts/operator/settingsTable.js)", () => {
+    it("are all in docs/operations.md as in the code (else: node dist/scripts/operator/settingsTable.js)", () => {
       const page = read("docs/operations.md");
       expect(page).to.equal(withSettings(page));
       for (const name of [EXECUTOR_VARIABLES, RELAYER_VARIABLES, INGRESS_VARIABLES].flatMap((variables) =>
@@ -69,16 +66,16 @@ describe("images", () => {
   });
 
   describe("compose file", () => {
-    it("demands every image by digest and has no default for any", () => {
+    it("requires every image by digest and has no default for any", () => {
       for (const { image } of Object.values(services)) expect(image).to.match(/^\$\{\w+:\?\S+@sha256:…\}$/);
     });
 
-    it("demands every secret and writes none down", () => {
+    it("requires every secret and contains none", () => {
       expect(services.postgres?.environment.POSTGRES_PASSWORD).to.match(/^\$\{POSTGRES_PASSWORD:\?/);
       expect(services.relayer?.environment.STRIPE_SECRET_KEY).to.equal("${STRIPE_SECRET_KEY:-}");
     });
 
-    it("is the same on each machine of several: the database only where its profile is on, and elsewhere where DATABASE_URL says", () => {
+    it("is the same on each of several machines: the database only where its profile is on, otherwise at DATABASE_URL", () => {
       expect(services.postgres?.profiles).to.deep.equal(["database"]);
       expect(
         Object.entries(services).filter(([name, { profiles }]) => name !== "postgres" && profiles !== undefined),
@@ -88,7 +85,7 @@ describe("images", () => {
       expect(services.ingress?.environment.PROXY_PROTOCOL).to.equal("${PROXY_PROTOCOL:-}");
     });
 
-    it("gives no service more than it needs", () => {
+    it("gives no service more rights than it needs", () => {
       for (const [name, service] of Object.entries(services)) {
         expect(service, name).to.include({ read_only: true });
         expect(service.security_opt, name).to.include("no-new-privileges:true");
@@ -104,7 +101,7 @@ describe("images", () => {
       expect(services.relayer?.cap_drop).to.deep.equal(["ALL"]);
     });
 
-    it("lets only the services of this repository at the socket, and only the executor at the TEE", () => {
+    it("lets only the services of this repository access the socket, and only the executor the TEE", () => {
       const holders = (part: string): string[] =>
         Object.keys(services).filter((name) => services[name]?.volumes.some((volume) => volume.startsWith(part)));
       expect(holders("socket:")).to.deep.equal(["executor", "relayer", "ingress"]);

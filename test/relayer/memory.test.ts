@@ -1,6 +1,6 @@
 /**
- * Nothing that belongs to one request outlives it in the relayer, however it ends: heap snapshots before and after many
- * of them, compared by class.
+ * The relayer retains nothing of a request, however it ends: heap snapshots before and after many requests, compared by
+ * class.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -67,7 +67,7 @@ describe("the relayer's memory over many requests", function () {
   }
   const end = async (answer: ReturnType<Api["get"]>): Promise<unknown> =>
     answer.then((given) => codeOf(given) ?? given.status);
-  /** What ends in the same way each time. */
+  /** Requests that end in the same way each time. */
   const kinds: Record<string, [unknown, () => Promise<unknown>]> = {
     "a run": [200, () => end(owner.post("/run_action", run(HELLO)))],
     "a run that times out": [200, () => end(owner.post("/run_action", run(WAITS, { timeout_ms: 20 })))],
@@ -94,7 +94,7 @@ describe("the relayer's memory over many requests", function () {
       for (const [what, [ends, ask]] of Object.entries(kinds)) expect(await ask(), what).to.equal(ends);
   }
 
-  it("does not grow with requests that are served, refused, malformed, timed out or given up", async () => {
+  it("does not grow with requests that are served, refused, malformed, timed out or aborted", async () => {
     const times = count(25, 1_000);
     const pid = stack.service("relayer").child.pid ?? 0;
     // Caches and prepared statements fill up first.

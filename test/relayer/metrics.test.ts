@@ -1,4 +1,4 @@
-/** What operators watch: figures of each source, and a source that fails leaves the rest standing. */
+/** Metrics for operators: each source's figures, and a failing source leaves the others unchanged. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -51,7 +51,7 @@ describe("metrics", () => {
     }
   });
 
-  it("forget a lane that is gone, and what is no longer open", async () => {
+  it("drop a removed lane, and submissions that are no longer open", async () => {
     const metrics = new Metrics();
     let stats = STATS;
     metrics.watchChain(chainOf(() => Promise.resolve(stats)));
@@ -62,7 +62,7 @@ describe("metrics", () => {
     expect(text).to.contain('relayer_submissions_open{state="sent"} 0');
   });
 
-  it("say which source fails or is late, and show the others", async () => {
+  it("report which source fails or is late, and show the others", async () => {
     const metrics = new Metrics();
     metrics.watchChain(chainOf(() => Promise.reject(new Error("no database"))));
     metrics.watchPool(() => Promise.resolve({ size: 4, busy: 1, queued: 0 }));
@@ -72,7 +72,7 @@ describe("metrics", () => {
     expect(text).to.contain('relayer_executor_pool{state="busy"} 1');
   });
 
-  it("are the ones that docs/operations.md tells operators to watch", async () => {
+  it("include those that docs/operations.md tells operators to watch", async () => {
     const metrics = new Metrics();
     metrics.watchChain(chainOf(() => Promise.resolve(STATS)));
     metrics.watchEndpoints({ endpointHeads: () => Promise.resolve([]) });

@@ -1,6 +1,4 @@
-/**
- * Work that one instance does for all: it keeps its lease while it lives, and another takes it over when it does not.
- */
+/** Work done by one instance for all: it keeps its lease while it lives, and another takes it over afterwards. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -24,7 +22,7 @@ describe("leases", () => {
     return { id, leases: new Leases(store.db, id) };
   }
 
-  it("are held by one at a time, who may ask again", async () => {
+  it("are held by one instance at a time, which may ask again", async () => {
     const [one, other] = [await living(), await living()];
     expect(await one.leases.claim("follow_events")).to.equal(true);
     expect(await other.leases.claim("follow_events")).to.equal(false);
@@ -32,13 +30,13 @@ describe("leases", () => {
     expect(await other.leases.claim("keep_lanes"), "each kind of work by itself").to.equal(true);
   });
 
-  it("go to exactly one of many who ask at once", async () => {
+  it("go to exactly one of many concurrent requests", async () => {
     const all = await Promise.all(Array.from({ length: 6 }, living));
     const claims = await Promise.all(all.map(({ leases }) => leases.claim("keep_lanes")));
     expect(claims.filter(Boolean)).to.have.length(1);
   });
 
-  it("are free once given back, and once their holder's own has run out", async () => {
+  it("are free once released, and once their holder's own lease has expired", async () => {
     const [one, other] = [await living(), await living()];
     await one.leases.claim("follow_events");
     await one.leases.release();

@@ -1,4 +1,4 @@
-/** Each source of the chain's folder has the test that mirrors it, or a reason to have none. */
+/** Each source of the chain's folder has a test at the same path, or a reason to have none. */
 import { expect } from "chai";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ describe("tests of the chain's folder", () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it("have no reason for a source that is gone, or that has its test", () => {
+  it("have no reason for a source that was removed, or that has its test", () => {
     for (const name of Object.keys(TESTED_ELSEWHERE)) {
       expect(sources, name).to.include(name);
       expect(existsSync(join(__dirname, name.replace(/\.ts$/, ".test.ts"))), name).to.equal(false);

@@ -19,7 +19,7 @@ describe("networks", () => {
       .and.not.equal(keyNamespaceOf(10n, CONTRACT));
   });
 
-  it("wait as their blocks come, and leave what is unknown to the defaults", () => {
+  it("set timings by their block time; unknown ones use the defaults", () => {
     expect(networkTuning(1n).stuckAfterMs).to.be.greaterThan(networkTuning(8453n).stuckAfterMs ?? Infinity);
     expect(networkTuning(42161n).defaultTipWei).to.equal(0n);
     expect(networkTuning(999_999n)).to.deep.equal({});

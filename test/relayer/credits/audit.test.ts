@@ -1,4 +1,4 @@
-/** The running check of the books: it sees every account, says what does not hold, and mends nothing. */
+/** The periodic ledger check: it covers every account, reports what does not add up, and changes nothing. */
 import { expect } from "chai";
 import { sql } from "kysely";
 import { Audit, type Discrepancy } from "../../../relayer/credits/audit";
@@ -6,7 +6,7 @@ import type { Db } from "../../../relayer/store/database";
 import { openStore, type Store } from "../../../relayer/store";
 import { freshAccount, fund, openCredits } from "../../support/credits";
 
-describe("the running check of the books", () => {
+describe("the periodic ledger check", () => {
   let store: Store;
   let db: Db;
   const found: Discrepancy[] = [];
@@ -22,7 +22,7 @@ describe("the running check of the books", () => {
     while (audit.figures.finishedAt === before) await audit.turn();
   }
 
-  it("passes over every account in pieces, with the sums of all of them", async () => {
+  it("covers every account in batches, with the sums of all of them", async () => {
     await sql`insert into credit_accounts (account_id) select 'idle ' || n from generate_series(1, 1200) n`.execute(db);
     const bench = await openCredits({ db });
     const account = freshAccount();
@@ -34,7 +34,7 @@ describe("the running check of the books", () => {
     await bench.stop();
   });
 
-  it("names an account whose balance, reservations or debt do not follow from its rows", async () => {
+  it("reports an account whose balance, reservations or debt differ from its rows", async () => {
     const [balance, reserved] = [freshAccount(), freshAccount()];
     for (const account of [balance, reserved]) await fund(db, account, 10);
     await sql`update credit_accounts set balance_cents = 11 where account_id = ${balance}`.execute(db);

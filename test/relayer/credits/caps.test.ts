@@ -25,7 +25,7 @@ describe("a usage key's spending cap", () => {
     return bench.credits.settleRun(reservationId, seconds * 1000);
   };
 
-  it("lowers a run's limit to what is left of it, and refuses when nothing is", async () => {
+  it("lowers a run's limit to the rest of the cap, and refuses when nothing is left", async () => {
     expect(await run(10, 7)).to.equal(7);
     const second = await bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 });
     expect(second.limitMs).to.equal(3000);
@@ -47,7 +47,7 @@ describe("a usage key's spending cap", () => {
     );
   });
 
-  it("belongs to the key: what was spent never resets, and a raised cap gives the difference", async () => {
+  it("belongs to the key: spending is never reset, and a raised cap adds the difference", async () => {
     await run(5, 5);
     await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 5, limitMs: 1000 }), "key_cap_spent");
     const raised = await bench.credits.reserveRun({ accountId, keyId, capCents: 8, limitMs: 60_000 });
@@ -56,13 +56,13 @@ describe("a usage key's spending cap", () => {
     await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 2, limitMs: 1000 }), "key_cap_spent");
   });
 
-  it("of zero is none; what is spent is counted all the same", async () => {
+  it("of zero means no cap; spending is counted anyway", async () => {
     await run(0, 30);
     await run(0, 30);
     expect(await spent()).to.equal(60);
   });
 
-  it("does not stand in for credit: an empty account is told of its credit, not of the cap", async () => {
+  it("does not replace credit: an account without credit is told so, not about the cap", async () => {
     const poor = freshAccount();
     await expectRejection(
       bench.credits.reserveRun({ accountId: poor, keyId, capCents: 10, limitMs: 1000 }),
@@ -70,7 +70,7 @@ describe("a usage key's spending cap", () => {
     );
   });
 
-  it("of one key leaves the other keys alone", async () => {
+  it("of one key does not affect other keys", async () => {
     await run(1, 1);
     const other = freshKey();
     const { reservationId } = await bench.credits.reserveRun({ accountId, keyId: other, capCents: 1, limitMs: 1000 });
@@ -80,7 +80,7 @@ describe("a usage key's spending cap", () => {
     );
   });
 
-  it("is not passed by many at once", async () => {
+  it("is not exceeded by concurrent requests", async () => {
     const tries = await Promise.allSettled(
       Array.from({ length: 60 }, () => bench.credits.reserveRun({ accountId, keyId, capCents: 25, limitMs: 1000 })),
     );

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
 
-describe("many spenders at once", () => {
+describe("concurrent spending", () => {
   let bench: CreditsBench;
   let peer: CreditsBench;
   before(async () => {
@@ -16,7 +16,7 @@ describe("many spenders at once", () => {
   });
   afterEach(() => expectBalancedBooks(bench.db));
 
-  it("drain the last cents to exactly zero, forty runs in parallel", async () => {
+  it("drains the last cents to exactly zero, forty runs in parallel", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 17);
     const runs = await Promise.allSettled(
@@ -35,7 +35,7 @@ describe("many spenders at once", () => {
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
   });
 
-  it("lose no update and never pass zero, two hundred of one account", async () => {
+  it("loses no update and never goes below zero, two hundred of one account", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 1500);
     const keys = Array.from({ length: 5 }, freshKey);

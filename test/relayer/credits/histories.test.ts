@@ -1,7 +1,7 @@
 /**
- * Random histories of top-ups, runs, writes, refunds, disputes, lost and repeated events, crashes and restarts, many
- * things at once. Whatever happened: the books balance, and each account has exactly what its acknowledged acts and the
- * processor's facts add up to.
+ * Random histories of top-ups, runs, writes, refunds, disputes, lost and repeated events, crashes and restarts,
+ * concurrently. Afterwards the ledger balances, and each account has exactly the sum of its acknowledged operations and
+ * the processor's records.
  */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
@@ -87,10 +87,10 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("event" as const), which: fc.nat(99) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("crash" as const), instance: fc.nat(1) }) },
 );
-/** Batches follow one another; what is in one happens at the same time. */
+/** Batches are sequential; the operations inside one are concurrent. */
 const history = fc.array(fc.array(act, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 6 });
 
-describe("any history of payments, runs, writes and crashes", () => {
+describe("random histories of payments, runs, writes and crashes", () => {
   let double: StripeDouble;
   let stripe: Stripe;
   before(async () => {
@@ -99,7 +99,7 @@ describe("any history of payments, runs, writes and crashes", () => {
   });
   after(() => double.stop());
 
-  it("leaves books that balance and accounts that have what they should", async function () {
+  it("leave a balanced ledger and the expected balances", async function () {
     this.timeout(count(60_000, 1_200_000));
     const property = fc.asyncProperty(history, async (batches) => {
       const world = new World(double, stripe);
@@ -124,7 +124,7 @@ class World {
   #instances: CreditsBench[] = [];
   readonly #crashed: CreditsBench[] = [];
   readonly #payments: Payment[] = [];
-  /** What acknowledged runs and writes have cost each account. */
+  /** The cost of acknowledged runs and writes per account. */
   readonly #costs = new Array<number>(ACCOUNTS).fill(0);
   readonly #keyCosts = new Array<number>(ACCOUNTS).fill(0);
   /** Submissions whose instance died before their outcome was known. */
@@ -157,7 +157,7 @@ class World {
     return this.#instances[Math.floor(Math.random() * this.#instances.length)] as CreditsBench;
   }
 
-  /** A refusal is a fine answer; anything else that goes wrong is not. */
+  /** A refusal is a valid answer; any other error is not. */
   async perform(one: Act): Promise<void> {
     try {
       await this.#act(one);
@@ -289,8 +289,7 @@ class World {
   }
 
   /**
-   * The process is gone with all it held in memory; another takes its place. What it did not end stays reserved until
-   * its lease has run out.
+   * The process loses all its memory; another one takes over. Its open reservations stay until its lease has expired.
    */
   async #crash(index: number): Promise<void> {
     const fresh = await this.#instance();
@@ -300,8 +299,8 @@ class World {
   }
 
   /**
-   * Everything that was under way ends: dead instances are taken over, open submissions get their outcome, every event
-   * arrives at last, some again.
+   * All pending work ends: dead instances are taken over, open submissions get their outcome, every event is delivered,
+   * some repeatedly.
    */
   async finish(): Promise<void> {
     const [survivor] = this.#instances as [CreditsBench];
@@ -336,7 +335,7 @@ class World {
     for (const { instance } of [...this.#instances, ...this.#crashed]) await instance.stop();
   }
 
-  /** By the processor's own records: what came in, less what was given back or is disputed. */
+  /** From the processor's own records: what was received, less what was refunded or is disputed. */
   #paidIn(index: number): number {
     const { charges, disputes } = this.double.objects;
     return this.#payments

@@ -50,7 +50,7 @@ describe("payment intents", () => {
     expect(intent.metadata).to.deep.equal({ deployment: DEPLOYMENT, account_id: accountId });
   });
 
-  it("take amounts from 500 to 99,999,999 whole cents and no others", async () => {
+  it("accept amounts from 500 to 99,999,999 whole cents and no others", async () => {
     for (const amountCents of [500, 99_999_999]) expect(await create(amountCents)).to.match(/^pi_/);
     const intents = double.objects.intents.size;
     for (const amountCents of [
@@ -69,7 +69,7 @@ describe("payment intents", () => {
     expect(double.objects.intents.size, "none reached the processor").to.equal(intents);
   });
 
-  it("are credited when they have succeeded, with what was received", async () => {
+  it("are credited once they have succeeded, with the received amount", async () => {
     const intent = await create(700);
     await pay(intent);
     expect(await bench.credits.confirmIntent(accountId, intent)).to.deep.equal({
@@ -78,7 +78,7 @@ describe("payment intents", () => {
     });
   });
 
-  it("say so when they were credited before, even while the processor is away", async () => {
+  it("report an earlier credit, also while the processor is unavailable", async () => {
     const intent = await create();
     await pay(intent);
     await bench.credits.confirmIntent(accountId, intent);
@@ -106,7 +106,7 @@ describe("payment intents", () => {
     await nothingMoved();
   });
 
-  it("of another account are not found, paid or not, credited or not", async () => {
+  it("of another account are not found, whether paid or credited", async () => {
     const owner = freshAccount();
     const { paymentIntentId } = await bench.credits.createIntent({ accountId: owner, amountCents: 500 });
     await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
@@ -117,7 +117,7 @@ describe("payment intents", () => {
     await nothingMoved();
   });
 
-  it("that are unknown, of no form, or of another deployment are not found", async () => {
+  it("that are unknown, malformed, or of another deployment are not found", async () => {
     const elsewhere = await stripe.paymentIntents.create({
       amount: 500,
       currency: "usd",
@@ -155,7 +155,7 @@ describe("payment intents", () => {
     await nothingMoved();
   });
 
-  it("begun twice with one attempt key are one: at the same time, after a lost answer, and for ever after", async () => {
+  it("created twice with one attempt key are one: concurrently, after a lost answer, and at any later time", async () => {
     const attempt = randomUUID();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 1 });
     const ids = await Promise.all(Array.from({ length: 5 }, () => create(900, attempt)));
@@ -164,13 +164,13 @@ describe("payment intents", () => {
     expect(again.clientSecret).to.include(again.paymentIntentId);
   });
 
-  it("begun with one attempt key and two amounts are refused", async () => {
+  it("created with one attempt key and two amounts are refused", async () => {
     const attempt = randomUUID();
     await create(900, attempt);
     await expectRejection(create(901, attempt), "idempotency_conflict");
   });
 
-  it("begun with an attempt key whose intent the processor has forgotten are begun anew", async () => {
+  it("created with an attempt key whose intent the processor has deleted are created again", async () => {
     const attempt = randomUUID();
     const forgotten = await create(900, attempt);
     const customer = double.objects.intents.get(forgotten)?.customer ?? "";
@@ -192,7 +192,7 @@ describe("payment intents", () => {
     expect(theirs.paymentIntentId).to.not.equal(mine);
   });
 
-  it("of one account belong to one customer, made once with the address given first", async () => {
+  it("of one account belong to one customer, created once with the first e-mail address", async () => {
     await bench.credits.rememberEmail(accountId, "first@example.org");
     await bench.credits.rememberEmail(accountId, "second@example.org");
     const intents = await Promise.all(Array.from({ length: 8 }, () => create()));
@@ -212,7 +212,7 @@ describe("payment intents", () => {
 });
 
 describe("without payment keys", () => {
-  it("everything that would ask the processor is refused, and metering goes on by the ledger", async () => {
+  it("every call to the processor is refused, and metering continues on the ledger", async () => {
     const { credits, stop } = await openCredits();
     const accountId = freshAccount();
     expect(() => credits.publishableKey()).to.throw("payments_unavailable");

@@ -11,7 +11,7 @@ describe("the ledger", () => {
   after(() => bench.stop());
   afterEach(() => expectBalancedBooks(bench.db));
 
-  it("is append-only: the database itself refuses to change or remove an entry", async () => {
+  it("is append-only: the database refuses to change or remove an entry", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     for (const statement of [
@@ -30,7 +30,7 @@ describe("the ledger", () => {
     }
   });
 
-  it("refuses an entry of nothing and an entry for an account that has no row", async () => {
+  it("refuses an entry of zero and an entry for an account without a row", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     const entry = { account_id: accountId, contra: "revenue", kind: "run", reference: "x", key_id: null } as const;
@@ -48,7 +48,7 @@ describe("the ledger", () => {
     }
   });
 
-  it("has two legs to every entry: what accounts have is what the house's books have given", async () => {
+  it("has two legs per entry: the balances of all accounts equal the postings of the ledger's own books", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 7000 });
@@ -68,13 +68,13 @@ describe("the ledger", () => {
     return new Map(rows.map(({ book, cents }) => [book, cents]));
   };
 
-  it("shows an account that was never seen as zero, with an empty history", async () => {
+  it("shows an unknown account as zero, with an empty history", async () => {
     const accountId = freshAccount();
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
     expect(await bench.credits.history(accountId, { number: 0, size: 10 })).to.deep.equal({ entries: [], total: 0 });
   });
 
-  it("pages through the history, newest first, without gap or repetition", async () => {
+  it("pages through the history, newest first, without gaps or repetitions", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     for (let run = 0; run < 12; run++) {
@@ -93,7 +93,7 @@ describe("the ledger", () => {
     expect(pages[0]?.entries[0]).to.include({ kind: "run", amountCents: -1, keyId: undefined });
   });
 
-  it("shows one account nothing of another", async () => {
+  it("shows an account no entry of another", async () => {
     const [mine, theirs] = [freshAccount(), freshAccount()];
     await fund(bench.db, mine, 100);
     await fund(bench.db, theirs, 200);

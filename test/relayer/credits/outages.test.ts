@@ -35,7 +35,7 @@ describe("while the payment processor fails", () => {
 
   const faults: FaultKind[] = ["error_before", "error_after", "lost_before", "lost_after"];
 
-  it("one failed answer of any kind is tried again unseen, and makes one intent", async () => {
+  it("a single failed request of any kind is retried internally, and creates one intent", async () => {
     for (const kind of faults.filter((fault) => fault !== "error_after")) {
       const accountId = freshAccount();
       const before = double.objects.intents.size;
@@ -45,7 +45,7 @@ describe("while the payment processor fails", () => {
     }
   });
 
-  it("a lasting failure is told as 503 with the promise that nothing was charged", async () => {
+  it("a lasting failure is reported as 503 with the statement that nothing was charged", async () => {
     for (const kind of faults) {
       double.faults.plan({ kind, where: "/v1/payment_intents", times: 3 });
       const error = await expectRejection(
@@ -58,7 +58,7 @@ describe("while the payment processor fails", () => {
     }
   });
 
-  it("a confirm that got no answer credits nothing, and the next one does", async () => {
+  it("a confirmation without an answer credits nothing, and the next one does", async () => {
     const accountId = freshAccount();
     const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500 });
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
@@ -68,7 +68,7 @@ describe("while the payment processor fails", () => {
     expect((await bench.credits.confirmIntent(accountId, paymentIntentId)).balanceCents).to.equal(500);
   });
 
-  it("a customer whose making was answered with silence is made once", async () => {
+  it("a customer whose creation timed out is created once", async () => {
     const accountId = freshAccount();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/customers", times: 3 });
     await expectRejection(bench.credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
@@ -79,7 +79,7 @@ describe("while the payment processor fails", () => {
     expect(customers).to.have.length(1);
   });
 
-  it("the same attempt after a time-out goes on with the intent that was made unheard", async () => {
+  it("the same attempt after a time-out continues with the intent that was created", async () => {
     const accountId = freshAccount();
     const attemptKey = randomUUID();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 3 });
@@ -92,7 +92,7 @@ describe("while the payment processor fails", () => {
     expect(ours.map(({ id }) => id)).to.deep.equal([paymentIntentId]);
   });
 
-  it("runs and writes go on: metering asks nobody but the ledger", async () => {
+  it("runs and writes continue: metering uses only the ledger", async () => {
     const accountId = freshAccount();
     const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500 });
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });

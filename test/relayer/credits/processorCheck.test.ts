@@ -1,6 +1,6 @@
 /**
- * The running comparison of the books with the payment processor: it agrees while both are honest, and names what
- * differs on either side.
+ * The periodic comparison of the ledger with the payment processor: it agrees while both are correct, and reports
+ * differences on either side.
  */
 import { expect } from "chai";
 import { sql } from "kysely";
@@ -19,7 +19,7 @@ import {
   type CreditsBench,
 } from "../../support/credits";
 
-describe("the running check of the payment processor", () => {
+describe("the periodic check of the payment processor", () => {
   let store: Store;
   let double: StripeDouble;
   let bench: CreditsBench;
@@ -27,7 +27,7 @@ describe("the running check of the payment processor", () => {
   let check: ProcessorCheck;
   const found: PaymentDiscrepancy[] = [];
 
-  /** A store of its own: every payment in it is the double's. */
+  /** A store of its own: every payment in it is in this Stripe double. */
   before(async function () {
     this.timeout(60_000);
     store = await openStore();
@@ -56,7 +56,7 @@ describe("the running check of the payment processor", () => {
     return check.figures;
   }
 
-  it("agrees over all pages, with refunds and disputes that no webhook told of, beside payments of others", async function () {
+  it("agrees over all pages, with refunds and disputes without a webhook, beside payments of other deployments", async function () {
     this.timeout(30_000);
     for (let count = 0; count < 105; count++) await pay(500);
     await stripe.refunds.create({ payment_intent: await pay(1_000), amount: 300 });
@@ -78,7 +78,7 @@ describe("the running check of the payment processor", () => {
     expect([again.ledgerCents, again.wrong]).to.deep.equal([figures.processorCents, 0]);
   });
 
-  it("names a payment that was received and never credited, whose event is lost", async () => {
+  it("reports a payment that was received and never credited, because its event is lost", async () => {
     const { paymentIntentId } = await bench.credits.createIntent({ accountId: freshAccount(), amountCents: 700 });
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
     double.objects.events.clear();
@@ -90,7 +90,7 @@ describe("the running check of the payment processor", () => {
     expect((await wholePass()).wrong).to.equal(0);
   });
 
-  it("names a refund that the books have not followed", async () => {
+  it("reports a refund missing in the ledger", async () => {
     const intentId = await pay(800);
     await stripe.refunds.create({ payment_intent: intentId, amount: 100 });
     double.objects.events.clear();
@@ -100,7 +100,7 @@ describe("the running check of the payment processor", () => {
     if (charge !== undefined) charge.amount_refunded = 0;
   });
 
-  it("says how much was credited that the processor does not know of", async () => {
+  it("reports credit that the processor has no payment for", async () => {
     await sql`insert into payments (intent_id, account_id, credited_cents) select 'pi_made_up', account_id, 1234 from payments where account_id is not null limit 1`.execute(
       store.db,
     );
@@ -109,7 +109,7 @@ describe("the running check of the payment processor", () => {
     expect(figures.ledgerCents - figures.processorCents).to.equal(1_234);
   });
 
-  it("goes on where it was when the processor does not answer for a while", async () => {
+  it("resumes where it was after an outage of the processor", async () => {
     double.faults.plan({ kind: "error_before", where: "/v1/charges", times: 3 });
     await check.turn().then(
       () => expect.fail("it should have failed"),

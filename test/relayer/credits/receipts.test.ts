@@ -1,6 +1,6 @@
 /**
- * Where an owner finds the receipt of a payment: the processor's own page, known from whichever answer or event comes
- * first, and never another address.
+ * The receipt of a payment for its owner: the processor's own page, from the first answer or event that has it, and
+ * never another address.
  */
 import { expect } from "chai";
 import type Stripe from "stripe";
@@ -29,7 +29,7 @@ describe("receipts", () => {
   let payments: Payments;
   let accountId: AccountId;
 
-  /** A double that sends no webhooks: what is known was asked for. */
+  /** A Stripe double without webhooks: all data is requested. */
   before(async () => {
     double = await startDouble();
     bench = await openCredits({ payments: paymentKeys(double) });
@@ -60,7 +60,7 @@ describe("receipts", () => {
     return entries.map(({ kind, receiptUrl }) => [kind, receiptUrl]);
   };
 
-  it("come with the confirmation, and with no other entry", async () => {
+  it("are in the confirmation, and in no other entry", async () => {
     await fund(bench.db, accountId, 500);
     const intent = await paid();
     await bench.credits.confirmIntent(accountId, intent);
@@ -70,7 +70,7 @@ describe("receipts", () => {
     ]);
   });
 
-  it("come with the confirmation of what a webhook has credited before its charge was told of; a silent processor holds nothing up", async () => {
+  it("are in the confirmation of a payment whose webhook came before its charge; a silent processor delays nothing", async () => {
     const intent = await paid();
     await creditIntent(bench.db, { intentId: intent, accountId, amountCents: 700 });
     double.faults.plan({ kind: "error_before", where: "GET /v1/payment_intents", times: 1 });
@@ -80,7 +80,7 @@ describe("receipts", () => {
     }
   });
 
-  it("come with the events when nobody confirms, and stand beside the refund too", async () => {
+  it("come with the events when no client confirms, and are shown beside the refund, too", async () => {
     const intent = await paid();
     const other = freshAccount();
     const others = await paid(other);
@@ -95,7 +95,7 @@ describe("receipts", () => {
     expect(chargeOf(others).receipt_url).to.not.equal(receipt);
   });
 
-  it("are not passed on when they lead anywhere but to the processor's own site", async () => {
+  it("are dropped when they lead anywhere but to the processor's own site", async () => {
     for (const address of ["http://pay.stripe.com/receipts/1", "https://pay.stripe.com.example/receipts/1"]) {
       const account = freshAccount();
       const intent = await paid(account);
@@ -105,7 +105,7 @@ describe("receipts", () => {
     }
   });
 
-  it("are known as such by scheme and host", () => {
+  it("are recognised by scheme and host", () => {
     for (const address of [
       "https://pay.stripe.com/receipts/payment/CAcQARo?s=ap",
       "https://stripe.com/r",

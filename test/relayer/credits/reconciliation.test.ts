@@ -20,7 +20,7 @@ describe("reconciliation with the processor", () => {
   let stripe: Stripe;
   let payments: Payments;
 
-  /** A double that sends no webhooks: whatever arrives was looked for. */
+  /** A Stripe double without webhooks: all events are polled. */
   before(async () => {
     double = await startDouble();
     bench = await openCredits({ payments: paymentKeys(double) });
@@ -41,7 +41,7 @@ describe("reconciliation with the processor", () => {
   const balance = async (accountId: ReturnType<typeof freshAccount>): Promise<number> =>
     (await bench.credits.balance(accountId)).balanceCents;
 
-  it("finds payments, refunds and disputes that no webhook told of, through all pages, and changes nothing the second time", async () => {
+  it("finds payments, refunds and disputes without a webhook, over all pages, and changes nothing the second time", async () => {
     const accounts = Array.from({ length: 40 }, freshAccount);
     for (const account of accounts) {
       const intent = await paid(account, 500);
@@ -54,7 +54,7 @@ describe("reconciliation with the processor", () => {
     }
   });
 
-  it("finds a payment made long after its intent: events are dated by when they happened", async () => {
+  it("finds a payment made long after its intent: events are dated by their occurrence", async () => {
     const account = freshAccount();
     const { paymentIntentId } = await bench.credits.createIntent({ accountId: account, amountCents: 500 });
     const intent = double.objects.intents.get(paymentIntentId);
@@ -68,7 +68,7 @@ describe("reconciliation with the processor", () => {
     expect(await balance(account)).to.equal(500);
   });
 
-  it("looks again from the same place when the processor went away in the middle", async () => {
+  it("resumes at the same place when the processor fails in between", async () => {
     const account = freshAccount();
     await paid(account, 500);
     double.faults.plan({ kind: "error_before", where: "GET /v1/events", times: 3 });
@@ -78,7 +78,7 @@ describe("reconciliation with the processor", () => {
     expect(await balance(account)).to.equal(500);
   });
 
-  it("runs by itself as soon as credits start", async () => {
+  it("starts automatically with credits", async () => {
     const account = freshAccount();
     await paid(account, 500);
     await bench.credits.start();

@@ -1,4 +1,6 @@
-/** Records of runs in the books: one for each run, with totals that need no counting, dropped when they are old. */
+/**
+ * Records of runs in the ledger: one for each run, with totals that need no counting, deleted after their retention.
+ */
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { sql } from "kysely";
@@ -44,7 +46,7 @@ describe("records of runs", () => {
   const totalOf = async (accountId: AccountId, filter = {}): Promise<number> =>
     (await bench.credits.runs(accountId, filter, FIRST)).total;
 
-  it("say key, action, time, price, outcome and PKPs, newest first", async () => {
+  it("contain key, action, time, price, outcome and PKPs, newest first", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     const keyId = freshKey();
@@ -102,7 +104,7 @@ describe("records of runs", () => {
         }
   });
 
-  it("are written once, however often a run's end is told", async () => {
+  it("are written once, however often a run's end is reported", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
@@ -113,7 +115,7 @@ describe("records of runs", () => {
     expect([total, runs.length, runs[0]?.costCents]).to.deep.equal([1, 1, 1]);
   });
 
-  it("are there for runs that cost nothing, too: free ones, and faults of the service", async () => {
+  it("include free runs and service faults", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5_000 });
@@ -127,7 +129,7 @@ describe("records of runs", () => {
     expect(runs.map(({ costCents }) => costCents)).to.deep.equal([0, 0]);
   });
 
-  it("keep their totals right with many runs of one account at once", async () => {
+  it("keep their totals correct with concurrent runs of one account", async () => {
     const accountId = freshAccount();
     const free = await openCredits({ prices: { managementWriteCents: 1, runSecondCents: 0 } });
     const keys = [freshKey(), freshKey(), freshKey()];
@@ -144,7 +146,7 @@ describe("records of runs", () => {
     expect(await totalOf(accountId, { actionHash: actionHashOf(OTHER) })).to.equal(12);
   });
 
-  it("go when they are older than they are kept, and their totals with them", async () => {
+  it("are deleted after their retention, and their totals with them", async () => {
     const accountId = freshAccount();
     await fund(bench.db, accountId, 100);
     const old = new Date(Date.now() - 91 * 24 * 3600 * 1000);
@@ -159,7 +161,7 @@ describe("records of runs", () => {
     expect(rows[0]?.n, "one row for each combination of filters that finds something").to.equal(8);
   });
 
-  it("read a page from an index, whichever filter is asked", async () => {
+  it("read a page from an index, for every filter", async () => {
     const accountId = freshAccount();
     const plan = async (where: string): Promise<string> => {
       const text = `explain select * from run_records where account_id = '${accountId}' ${where} order by started_at desc, run_id limit 50`;

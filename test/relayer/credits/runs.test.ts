@@ -18,7 +18,7 @@ describe("credit for a run", () => {
     return accountId;
   };
 
-  it("is reserved for the whole limit and settled by the second that has begun", async () => {
+  it("is reserved for the whole limit and settled by started seconds", async () => {
     for (const [durationMs, cost] of [
       [0, 3],
       [1, 3],
@@ -36,7 +36,7 @@ describe("credit for a run", () => {
     }
   });
 
-  it("lowers the limit to what the credit pays for, in whole seconds", async () => {
+  it("lowers the limit to the seconds that the credit pays for", async () => {
     const accountId = await funded(11);
     const { reservationId, limitMs } = await bench.credits.reserveRun({ accountId, limitMs: 60_000 });
     expect(limitMs).to.equal(3000);
@@ -44,7 +44,7 @@ describe("credit for a run", () => {
     expect(await bench.credits.settleRun(reservationId, 60_000)).to.equal(9);
   });
 
-  it("counts what others hold: the limit is lowered to what is free beside it", async () => {
+  it("includes other reservations: the limit is lowered to the free credit", async () => {
     const accountId = await funded(100);
     await bench.credits.reserveRun({ accountId, limitMs: 30_000 });
     const { limitMs } = await bench.credits.reserveRun({ accountId, limitMs: 30_000 });
@@ -52,12 +52,12 @@ describe("credit for a run", () => {
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 99 });
   });
 
-  it("never raises the limit that was asked for", async () => {
+  it("never raises the requested limit", async () => {
     const { limitMs } = await bench.credits.reserveRun({ accountId: await funded(1000), limitMs: 1500 });
     expect(limitMs).to.equal(1500);
   });
 
-  it("is refused when there is not one second's price, with both figures", async () => {
+  it("is refused below one second's price, with both amounts", async () => {
     const accountId = await funded(2);
     const error = await expectRejection(
       bench.credits.reserveRun({ accountId, limitMs: 60_000 }),
@@ -67,14 +67,14 @@ describe("credit for a run", () => {
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 2, reservedCents: 0 });
   });
 
-  it("is given back whole when the guest was never started", async () => {
+  it("is released when the guest was never started", async () => {
     const accountId = await funded(100);
     const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5000 });
     await bench.credits.releaseRun(reservationId);
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
-  it("is settled once: a second end of the same run changes nothing and tells the first one's cost", async () => {
+  it("is settled once: a second end of the same run changes nothing and returns the first cost", async () => {
     const accountId = await funded(100);
     const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 5000 });
     expect(await bench.credits.settleRun(reservationId, 500)).to.equal(3);
@@ -83,7 +83,7 @@ describe("credit for a run", () => {
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 97, reservedCents: 0 });
   });
 
-  it("costs nothing where runs are free, even without an account's credit", async () => {
+  it("costs nothing where runs are free, even without credit", async () => {
     const free = await openCredits({ prices: { managementWriteCents: 1, runSecondCents: 0 } });
     const { reservationId, limitMs } = await free.credits.reserveRun({ accountId: freshAccount(), limitMs: 5000 });
     expect(limitMs).to.equal(5000);

@@ -10,7 +10,7 @@ describe("the signup credit", () => {
     await bench.stop();
   });
 
-  it("is granted once per account, however many ask at once", async () => {
+  it("is granted once per account, also concurrently", async () => {
     bench = await openCredits({ signup: { cents: 2000, dailyCapCents: undefined, everyAccount: false } });
     const accountId = freshAccount();
     const granted = await Promise.all(Array.from({ length: 20 }, () => bench.credits.grantSignupCredit(accountId)));
@@ -19,7 +19,7 @@ describe("the signup credit", () => {
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 2000, reservedCents: 0 });
   });
 
-  it("comes at first sight where every account gets it, also when that is a run", async () => {
+  it("is granted on first use where every account gets it, also when that is a run", async () => {
     bench = await openCredits({ signup: { cents: 50, dailyCapCents: undefined, everyAccount: true } });
     const accountId = freshAccount();
     const { limitMs } = await bench.credits.reserveRun({ accountId, limitMs: 60_000 });
@@ -29,12 +29,12 @@ describe("the signup credit", () => {
     await another.stop();
   });
 
-  it("is not given at first sight in production: an account made on chain gets nothing", async () => {
+  it("is not granted on first use in production: an account created on chain gets nothing", async () => {
     bench = await openCredits({ signup: { cents: 50, dailyCapCents: 1_000_000, everyAccount: false } });
     expect((await bench.credits.balance(freshAccount())).balanceCents).to.equal(0);
   });
 
-  it("stops at the daily cap over all accounts, however many ask at once", async () => {
+  it("stops at the daily cap over all accounts, also concurrently", async () => {
     bench = await openCredits();
     const today = await bench.db
       .selectFrom("ledger_entries")

@@ -1,4 +1,4 @@
-/** The double is only worth what it is honest about: asked by the real `stripe` package and by plain HTTP. */
+/** Checks the Stripe double itself, by the real `stripe` package and by plain HTTP. */
 import { expect } from "chai";
 import type Stripe from "stripe";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
@@ -23,7 +23,7 @@ describe("the Stripe double", () => {
       (error: Refusal) => error,
     );
 
-  it("gives the first answer again under the same idempotency key, an error for other parameters, and a declined card again as declined", async () => {
+  it("repeats the first answer for the same idempotency key, an error for other parameters, and a declined card as declined", async () => {
     const create = (amount: number): Promise<Stripe.Response<Stripe.PaymentIntent>> =>
       stripe.paymentIntents.create({ amount, currency: "usd" }, { idempotencyKey: "one" });
     const [first, second] = [await create(500), await create(500)];
@@ -38,14 +38,14 @@ describe("the Stripe double", () => {
     expect(double.objects.events.size, "nothing happened the second time").to.equal(events);
   });
 
-  it("keeps no answer for parameters it refused: the same key may be used with better ones", async () => {
+  it("stores no answer for refused parameters: the same key may be used with corrected ones", async () => {
     const create = (amount: number): Promise<Stripe.PaymentIntent> =>
       stripe.paymentIntents.create({ amount, currency: "usd" }, { idempotencyKey: "three" });
     expect((await refusal(create(1))).code).to.equal("amount_too_small");
     expect((await create(500)).amount).to.equal(500);
   });
 
-  it("knows its keys: none, a wrong one, a publishable one without and with the client secret", async () => {
+  it("distinguishes keys: none, a wrong one, a publishable one without and with the client secret", async () => {
     const { id, client_secret: secret } = await intent();
     const get = async (key: string, query = ""): Promise<number> =>
       (
@@ -67,7 +67,7 @@ describe("the Stripe double", () => {
     expect(made.status).to.equal(401);
   });
 
-  it("refuses parameters it does not know, and the one that this version of the API has dropped", async () => {
+  it("refuses unknown parameters, and the one removed in this version of the API", async () => {
     const create = (extra: object): Promise<unknown> =>
       stripe.paymentIntents.create({ amount: 500, currency: "usd", ...extra });
     expect(await refusal(create({ colour: "red" }))).to.include({ code: "parameter_unknown", param: "colour" });
@@ -78,7 +78,7 @@ describe("the Stripe double", () => {
     expect((await refusal(stripe.paymentIntents.retrieve("pi_none"))).code).to.equal("resource_missing");
   });
 
-  it("lets an intent succeed once, after as many declined cards as it takes", async () => {
+  it("lets an intent succeed once, after any number of declined cards", async () => {
     const { id } = await intent();
     for (const [card, code] of [
       ["pm_card_chargeDeclined", "card_declined"],
@@ -105,7 +105,7 @@ describe("the Stripe double", () => {
     expect((await refusal(stripe.refunds.create({ payment_intent: id }))).code).to.equal("charge_already_refunded");
   });
 
-  it("lists through its pages, newest first", async () => {
+  it("lists all pages, newest first", async () => {
     const made: string[] = [];
     for (let index = 0; index < 7; index++) made.push((await intent(600 + index)).id);
     const listed: string[] = [];

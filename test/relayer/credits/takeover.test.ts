@@ -9,7 +9,7 @@ import { Reservations } from "../../../relayer/credits/reservations";
 
 const submission = (): string => randomBytes(16).toString("hex");
 
-describe("reservations of an instance that is gone", () => {
+describe("reservations of a dead instance", () => {
   let living: CreditsBench;
   let dying: CreditsBench;
   let sweeper: Reservations;
@@ -30,7 +30,7 @@ describe("reservations of an instance that is gone", () => {
     await dying.stop();
   });
 
-  /** The instance was last heard of this long ago, by the database's clock. */
+  /** The instance's last renewal was this long ago, by the database's clock. */
   const silentFor = (seconds: number): Promise<unknown> =>
     living.db
       .updateTable("instances")
@@ -44,7 +44,7 @@ describe("reservations of an instance that is gone", () => {
     return accountId;
   };
 
-  it("are left alone while its lease holds, and given back once it has been silent for 15 seconds", async () => {
+  it("are kept while its lease is valid, and released once it has been silent for 15 seconds", async () => {
     const accountId = await funded();
     await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(14);
@@ -55,7 +55,7 @@ describe("reservations of an instance that is gone", () => {
     expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
-  it("are given back at once when it has said farewell", async () => {
+  it("are released at once when it has shut down", async () => {
     const accountId = await funded();
     await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
     await dying.instance.stop();
@@ -63,7 +63,7 @@ describe("reservations of an instance that is gone", () => {
     expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
-  it("are taken over once, whoever sweeps at the same time", async () => {
+  it("are taken over once, also by concurrent sweeps", async () => {
     const accountId = await funded();
     for (let run = 0; run < 5; run++) await dying.credits.reserveRun({ accountId, limitMs: 2000 });
     await silentFor(60);
@@ -72,7 +72,7 @@ describe("reservations of an instance that is gone", () => {
     expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
-  it("wait for the write's outcome once its submission is written down", async () => {
+  it("wait for the write's outcome once its submission is stored", async () => {
     const accountId = await funded();
     const submissionId = submission();
     await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
@@ -83,7 +83,7 @@ describe("reservations of an instance that is gone", () => {
     expect(await living.db.transaction().execute((trx) => living.credits.settleWrite(submissionId, trx))).to.equal(4);
   });
 
-  it("stop a write whose credit was given back meanwhile: it is not written down, nothing is sent", async () => {
+  it("stop a write whose credit was released meanwhile: it is not stored, nothing is sent", async () => {
     const accountId = await funded();
     const submissionId = submission();
     await dying.credits.reserveWrite({ accountId, submissionId, cents: 4 });
@@ -93,7 +93,7 @@ describe("reservations of an instance that is gone", () => {
     expect((await expectRejection(binding, "database_unavailable")).retryable).to.equal(true);
   });
 
-  it("are charged all the same where the run went on and ended: once, with its record, also when the credit is spent by then", async () => {
+  it("are charged anyway when the run continued and ended: once, with its record, also when the credit is spent by then", async () => {
     const accountId = await funded();
     const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);
@@ -116,7 +116,7 @@ describe("reservations of an instance that is gone", () => {
     expect(found).to.deep.equal([]);
   });
 
-  it("stay free where the guest was never started, or the fault was ours", async () => {
+  it("stay free where the guest was never started, or the service was at fault", async () => {
     const accountId = await funded();
     const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);
@@ -126,7 +126,7 @@ describe("reservations of an instance that is gone", () => {
     expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
   });
 
-  it("are looked for in the background as soon as an instance starts, and its own lease is kept fresh", async () => {
+  it("are searched in the background once an instance starts, and its own lease is renewed", async () => {
     const accountId = await funded();
     await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
     await silentFor(60);

@@ -52,13 +52,13 @@ describe("webhooks", () => {
     return paymentIntentId;
   };
 
-  it("alone bring the credit of a tab that was closed", async () => {
+  it("alone credit a payment whose tab was closed", async () => {
     await paidIntent(700);
     await double.webhooks.idle();
     expect(await balance()).to.equal(700);
   });
 
-  it("and fifty confirms at once credit once", async () => {
+  it("and fifty concurrent confirmations credit once", async () => {
     const intent = await paidIntent(700);
     const confirmations = await Promise.all(
       Array.from({ length: 50 }, () => bench.credits.confirmIntent(accountId, intent)),
@@ -70,7 +70,7 @@ describe("webhooks", () => {
     expect(entries.map(({ kind, amountCents }) => [kind, amountCents])).to.deep.equal([["top_up", 700]]);
   });
 
-  it("that come five times over, late and out of order change nothing more", async () => {
+  it("delivered five times, late and out of order change nothing more", async () => {
     Object.assign(double.webhooks.behaviour, { copies: 5, disorderMs: 150 });
     const intent = await paidIntent(1000);
     await stripe.refunds.create({ payment_intent: intent, amount: 100 });
@@ -79,14 +79,14 @@ describe("webhooks", () => {
     expect(await balance()).to.equal(650);
   });
 
-  it("that were answered with 503 are sent again until they are taken", async () => {
+  it("answered with 503 are delivered again until they are accepted", async () => {
     endpoint.refuse(4);
     await paidIntent(700);
     await double.webhooks.idle();
     expect(await balance()).to.equal(700);
   });
 
-  describe("from somebody else", () => {
+  describe("from other senders", () => {
     const event = (object: object = {}): string => {
       const intent = {
         id: "pi_forged",
@@ -107,7 +107,7 @@ describe("webhooks", () => {
     const sign = (payload: string, options: { secret?: string; timestamp?: number } = {}): string =>
       Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET, ...options });
 
-    it("unsigned, signed by another, for another body, malformed or stale, are refused and move nothing", async () => {
+    it("unsigned, signed by another key, for another body, malformed or stale, are refused and change nothing", async () => {
       const payload = event();
       const minutesAgo = (minutes: number): number => Math.floor(Date.now() / 1000) - minutes * 60;
       const headers: [string, string | undefined][] = [
@@ -136,7 +136,7 @@ describe("webhooks", () => {
       expect(await balance()).to.equal(600);
     });
 
-    it("about another deployment's or nobody's payment, in another currency, or of another kind are taken and change nothing", async () => {
+    it("about a payment of another or unknown deployment, in another currency, or of another kind are accepted and change nothing", async () => {
       const foreign = [
         event({ id: "pi_f1", metadata: { deployment: "elsewhere", account_id: accountId } }),
         event({ id: "pi_f2", metadata: {} }),
@@ -160,7 +160,7 @@ describe("webhooks", () => {
       return balance();
     };
 
-    it("take back what was refunded, cumulatively, and never more than was credited", async () => {
+    it("deduct refunds, cumulatively, and never more than was credited", async () => {
       const intent = await paidIntent(1000);
       await stripe.refunds.create({ payment_intent: intent, amount: 300 });
       expect(await settled()).to.equal(700);
@@ -168,14 +168,14 @@ describe("webhooks", () => {
       expect(await settled()).to.equal(0);
     });
 
-    it("take a disputed payment back, and bring it again when the dispute was won", async () => {
+    it("deduct a disputed payment, and credit it again when the dispute is won", async () => {
       const intent = await paidIntent(1000, "pm_card_createDispute");
       expect(await settled()).to.equal(0);
       await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
       expect(await settled()).to.equal(1000);
     });
 
-    it("take a payment back once more when its dispute is opened anew under the old id, in whatever order that is told", async () => {
+    it("deduct a payment again when its dispute is reopened under the old id, in any order of events", async () => {
       const tell = (order: readonly number[], intentId: string) => async (): Promise<void> => {
         const claim = { claimId: `dp_${intentId}`, kind: "dispute", intentId, amountCents: 500 } as const;
         const told = [
@@ -207,13 +207,13 @@ describe("webhooks", () => {
       }
     });
 
-    it("leave a lost dispute taken", async () => {
+    it("keep the deduction of a lost dispute", async () => {
       const intent = await paidIntent(1000, "pm_card_createDispute");
       await stripe.disputes.close(await disputeOf(intent));
       expect(await settled()).to.equal(0);
     });
 
-    it("do not take the same money twice when a disputed payment is refunded as well", async () => {
+    it("do not deduct the same money twice when a disputed payment is refunded as well", async () => {
       const intent = await paidIntent(1000, "pm_card_createDispute");
       await stripe.refunds.create({ payment_intent: intent, amount: 400 });
       expect(await settled()).to.equal(0);
@@ -221,7 +221,7 @@ describe("webhooks", () => {
       expect(await settled()).to.equal(600);
     });
 
-    it("give back what a refund that failed had taken, and count the later ones that did not", async () => {
+    it("credit what a failed refund deducted, and count later successful ones", async () => {
       const intent = await paidIntent(1000, "pm_card_refundFail");
       await stripe.refunds.create({ payment_intent: intent, amount: 300 });
       await stripe.refunds.create({ payment_intent: intent, amount: 200 });
@@ -231,14 +231,14 @@ describe("webhooks", () => {
       expect(await settled()).to.equal(850);
     });
 
-    it("do not count an inquiry, which has taken no money", async () => {
+    it("ignore an inquiry, which moves no money", async () => {
       const intent = await paidIntent(1000, "pm_card_createDisputeInquiry");
       expect(await settled()).to.equal(1000);
       await stripe.disputes.close(await disputeOf(intent));
       expect(await settled()).to.equal(1000);
     });
 
-    it("may leave the balance below zero: what is metered is refused until it is paid for", async () => {
+    it("may make the balance negative: metered requests are refused until it is paid", async () => {
       const intent = await paidIntent(1000);
       await double.webhooks.idle();
       const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 60_000 });
@@ -254,7 +254,7 @@ describe("webhooks", () => {
       expect(await settled()).to.equal(440);
     });
 
-    it("come to the same in every order, also before the payment itself", async () => {
+    it("give the same result in every order, also before the payment itself", async () => {
       const intent = await paidIntent(1000, "pm_card_createDispute");
       await stripe.refunds.create({ payment_intent: intent, amount: 100 });
       double.objects.failingRefunds.add(double.objects.intents.get(intent)?.latest_charge ?? "");
@@ -282,7 +282,7 @@ describe("webhooks", () => {
   });
 });
 
-/** The same disorder for the same number. */
+/** The same shuffle for the same number. */
 function shuffled<T>(items: readonly T[], seed: number): T[] {
   const keyed = items.map((item, index) => ({ item, key: Math.sin((seed + 1) * (index + 1) * 12.9898) }));
   return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);

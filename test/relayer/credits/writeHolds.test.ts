@@ -1,7 +1,4 @@
-/**
- * Holds of writes that are asked for at once: one statement, each granted or refused by itself, exact under any
- * mixture.
- */
+/** Concurrent reservations for writes: one statement, each granted or refused separately, exact in any combination. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import { CompiledQuery, Kysely, PostgresDialect, type PostgresPool } from "kysely";
@@ -16,7 +13,7 @@ import { sharedStore } from "../../support/store";
 
 const id = (): string => randomBytes(16).toString("hex");
 
-describe("holds of writes that come together", () => {
+describe("concurrent reservations for writes", () => {
   let db: Kysely<Database>;
   before(async () => (db = (await sharedStore()).db));
   afterEach(() => expectBalancedBooks(db));
@@ -69,7 +66,7 @@ describe("holds of writes that come together", () => {
     expect(await Promise.all(accounts.map(reserved))).to.deep.equal(accounts.map(() => 2));
   });
 
-  it("refuse who cannot pay, whose key has spent its cap, and who is unknown, and nobody else", async () => {
+  it("refuse accounts without credit, keys over their cap and unknown accounts, and no other", async () => {
     const [rich, poor, capped, within] = [await account(5), await account(1), await account(5), await account(5)];
     const [spent, fresh] = [freshKey(), freshKey()];
     for (const key of [spent, fresh]) await ensureKey(db, key);
@@ -87,7 +84,7 @@ describe("holds of writes that come together", () => {
     expect(await reserved(capped)).to.equal(2);
   });
 
-  it("of one account go one after another, to its last cent", async () => {
+  it("of one account are sequential, to its last cent", async () => {
     const [mine, other] = [await account(10), await account(10)];
     const holds = new WriteHolds(db);
     const answers = await Promise.all(
@@ -97,7 +94,7 @@ describe("holds of writes that come together", () => {
     expect([await reserved(mine), await reserved(other)]).to.deep.equal([10, 10]);
   });
 
-  it("through several relayers at once, over the same accounts in other orders, block nobody", async () => {
+  it("through several relayers at once, over the same accounts in other orders, do not deadlock", async () => {
     const accounts = await Promise.all(Array.from({ length: 20 }, () => account(6)));
     const relayers = Array.from({ length: 4 }, () => new WriteHolds(db));
     const answers = await Promise.all(
@@ -110,7 +107,7 @@ describe("holds of writes that come together", () => {
     expect(answers.filter(Boolean)).to.have.length(20 * 6);
   });
 
-  it("all fail when the store does, and the next ones are asked for anew", async () => {
+  it("all fail when the store does, and the next ones are requested again", async () => {
     let isAway = true;
     const query = async (): Promise<object> => {
       if (isAway) throw new Error("away");

@@ -24,7 +24,7 @@ describe("credit for a management write", () => {
     bench.db.transaction().execute(work) as Promise<T>;
   const balance = (): Promise<{ balanceCents: number; reservedCents: number }> => bench.credits.balance(accountId);
 
-  it("is held by the submission, and taken when the write is mined", async () => {
+  it("is held by the submission, and charged when the write is mined", async () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
@@ -33,7 +33,7 @@ describe("credit for a management write", () => {
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
 
-  it("is given back when the write failed or expired", async () => {
+  it("is released when the write failed or expired", async () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     await inTransaction((trx) => bench.credits.bindWrites([submissionId], trx));
@@ -41,14 +41,14 @@ describe("credit for a management write", () => {
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
-  it("is given back when the write failed before it became a submission", async () => {
+  it("is released when the write failed before it became a submission", async () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     await bench.credits.abandonWrite(submissionId);
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
-  it("of a whole batch moves in one go: what was charged is taken, the rest given back, and a second telling changes nothing", async () => {
+  it("of a whole batch is settled at once: charged writes are deducted, the others released, and a repeated outcome changes nothing", async () => {
     const other = freshAccount();
     await fund(bench.db, other, 5);
     const [mine, failed, others, free] = [submission(), submission(), submission(), submission()];
@@ -64,7 +64,7 @@ describe("credit for a management write", () => {
     expect(await bench.credits.balance(other)).to.deep.equal({ balanceCents: 1, reservedCents: 0 });
   });
 
-  it("moves once, whichever outcome comes first and however often it is told", async () => {
+  it("is settled once, whichever outcome comes first and however often", async () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     const charged: number[] = [];
@@ -75,7 +75,7 @@ describe("credit for a management write", () => {
     expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
   });
 
-  it("does not move when the transaction that writes the outcome is rolled back", async () => {
+  it("is unchanged when the transaction that writes the outcome is rolled back", async () => {
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId, submissionId, cents: 3 });
     const failing = bench.db.transaction().execute(async (trx) => {
@@ -86,7 +86,7 @@ describe("credit for a management write", () => {
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 3 });
   });
 
-  it("is refused with both figures when there is too little, and nothing is held", async () => {
+  it("is refused with both amounts when there is too little, and nothing is held", async () => {
     const error = await expectRejection(
       bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 11 }),
       "insufficient_credit",
@@ -95,7 +95,7 @@ describe("credit for a management write", () => {
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
-  it("counts what is already held", async () => {
+  it("includes other reservations", async () => {
     await bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 8 });
     const error = await expectRejection(
       bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 3 }),
@@ -104,7 +104,7 @@ describe("credit for a management write", () => {
     expect(error.facts).to.include({ required_cents: 3, balance_cents: 10, reserved_cents: 8 });
   });
 
-  it("is not asked of a revocation that could not be paid: it is carried out all the same", async () => {
+  it("is not required for a revocation: it is executed without credit", async () => {
     const [paid, free] = [submission(), submission()];
     await bench.credits.reserveWrite({ accountId, submissionId: paid, cents: 10, evenWithoutCredit: true });
     await bench.credits.reserveWrite({ accountId, submissionId: free, cents: 10, evenWithoutCredit: true });
@@ -114,7 +114,7 @@ describe("credit for a management write", () => {
     expect(await balance()).to.deep.equal({ balanceCents: 0, reservedCents: 0 });
   });
 
-  it("of nothing holds nothing", async () => {
+  it("of zero holds nothing", async () => {
     const poor = freshAccount();
     const submissionId = submission();
     await bench.credits.reserveWrite({ accountId: poor, submissionId, cents: 0 });

@@ -1,7 +1,4 @@
-/**
- * The code that tries writes in place of a payer is what its source compiles to, and its answer is read as it was
- * written.
- */
+/** The probe's byte code equals its compiled source, and its answer is decoded as encoded. */
 import { expect } from "chai";
 import { BATCH_PROBE, BATCH_PROBE_SOURCE, decodeProbe, encodeProbe } from "../../../../relayer/chain/abi/batchProbe";
 
@@ -15,7 +12,7 @@ interface Compiled {
 describe("the probe of a batch", function () {
   this.timeout(60_000);
 
-  it("is what its source compiles to", async () => {
+  it("equals its compiled source", async () => {
     const { default: solc } = (await import("solc" as string)) as { default: Compiler };
     const outputSelection = { "*": { "*": ["evm.bytecode.object"] } };
     const settings = { optimizer: { enabled: true, details: { yul: true } }, evmVersion: "paris", outputSelection };
@@ -24,7 +21,7 @@ describe("the probe of a batch", function () {
     expect(`0x${contracts["probe.yul"]?.BatchProbe?.evm.bytecode.object}`).to.equal(BATCH_PROBE);
   });
 
-  it("is asked about calls of any length, and its answer read item by item", () => {
+  it("encodes calls of any length, and decodes the answer item by item", () => {
     const contract = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
     const word = (value: number): string => value.toString(16).padStart(64, "0");
     expect(encodeProbe(contract, ["0x1234", "0x"])).to.equal(

@@ -1,4 +1,4 @@
-/** Writes as calldata: one as it is, several in one transaction, each for itself. */
+/** Writes as calldata: single, several as one multicall, and batches in which each call stands alone. */
 import { expect } from "chai";
 import { CONTRACT, encodeCalls, encodeWrite } from "../../../../relayer/chain/abi/contract";
 
@@ -7,12 +7,12 @@ const addGroup = { functionName: "addGroup", args: [ACCOUNT, "group", "", [], []
 const removeGroup = { functionName: "removeGroup", args: [ACCOUNT, "1"] };
 
 describe("calldata of writes", () => {
-  it("names the function and its arguments", () => {
+  it("encodes the function and its arguments", () => {
     const { name, args } = CONTRACT.parseTransaction({ data: encodeWrite(addGroup) }) ?? {};
     expect([name, args?.[0], args?.[1]]).to.deep.equal(["addGroup", BigInt(ACCOUNT), "group"]);
   });
 
-  it("of several calls of one account is one multicall that does all or nothing", () => {
+  it("of several calls of one account is one multicall, all or nothing", () => {
     const { name, args } =
       CONTRACT.parseTransaction({ data: encodeWrite({ functionName: "multicall", calls: [addGroup, removeGroup] }) }) ??
       {};
@@ -22,7 +22,7 @@ describe("calldata of writes", () => {
     ]);
   });
 
-  it("of a batch is a tryMulticall, and of one write that write", () => {
+  it("of a batch is a tryMulticall, and of a single write that write", () => {
     const calls = [encodeWrite(addGroup), encodeWrite(removeGroup)];
     const { name, args } = CONTRACT.parseTransaction({ data: encodeCalls(calls) }) ?? {};
     expect([name, [...(args?.[0] as Iterable<string>)]]).to.deep.equal(["tryMulticall", calls]);

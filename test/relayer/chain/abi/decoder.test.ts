@@ -1,4 +1,4 @@
-/** Values read where they stand: the same as the general coder's, and nothing read beyond what is there. */
+/** Values decoded in place: equal to the general coder's, and never read beyond the data. */
 import { AbiCoder, ParamType } from "ethers";
 import { expect } from "chai";
 import fc from "fast-check";
@@ -48,7 +48,7 @@ function plain(value: unknown): unknown {
 
 describe("the decoder", () => {
   for (const name of TYPES) {
-    it(`reads ${name} as the general coder wrote it`, () => {
+    it(`decodes ${name} as the general coder encoded it`, () => {
       const type = ParamType.from(name);
       fc.assert(
         fc.property(valueOf(type), fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }), (value, beside) => {
@@ -61,7 +61,7 @@ describe("the decoder", () => {
     });
   }
 
-  it("refuses what is cut off anywhere, and lengths that nothing stands behind", () => {
+  it("refuses truncated data, and lengths beyond the data", () => {
     const types = ["string[]", "tuple(uint256 id, string name, bool live)"].map((name) => ParamType.from(name));
     const whole = bytesOf(coder.encode(types, [["one", "two"], { id: 1, name: "three", live: true }]));
     const read = (bytes: Buffer): unknown => readAll(types.map(shapeOf), bytes, 0);
@@ -79,7 +79,7 @@ describe("the decoder", () => {
     }
   });
 
-  it("knows no type that the contract has none of", () => {
+  it("knows no type that the contract does not use", () => {
     expect(() => shapeOf(ParamType.from("int256"))).to.throw(TypeError);
   });
 });

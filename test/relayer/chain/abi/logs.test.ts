@@ -1,4 +1,4 @@
-/** Logs as events: every event of the contract as the general coder reads it, and nothing else. */
+/** Logs as events: every event of the contract as the general coder decodes it, and nothing else. */
 import { AbiCoder, type EventFragment, type ParamType } from "ethers";
 import { expect } from "chai";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
@@ -30,12 +30,12 @@ function logOf(event: EventFragment): { topics: string[]; data: string } {
 }
 
 describe("logs of the contract", () => {
-  it("are known by the topics of all its events", () => {
+  it("are found by the topics of all its events", () => {
     expect(eventTopics()).to.have.members(events.map(({ topicHash }) => topicHash));
   });
 
   for (const event of events) {
-    it(`are read as ${event.name}, and not when they are too short for it`, () => {
+    it(`are decoded as ${event.name}, and refused when they are too short for it`, () => {
       const log = logOf(event);
       const decoded = decodeLog(log);
       const parsed = CONTRACT.parseLog(log);
@@ -51,7 +51,7 @@ describe("logs of the contract", () => {
     });
   }
 
-  it("are nothing where another contract made them", () => {
+  it("are ignored where another contract emitted them", () => {
     expect(decodeLog({ topics: [`0x${"12".repeat(32)}`], data: "0x" })).to.equal(undefined);
     expect(decodeLog({ topics: [], data: "0x" })).to.equal(undefined);
   });

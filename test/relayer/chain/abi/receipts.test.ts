@@ -1,4 +1,4 @@
-/** What a receipt says a write made: from the contract's own events, in the wire's words. */
+/** The result of a write, from the contract's events in its receipt, with the field names of the API. */
 import type { ParamType } from "ethers";
 import { expect } from "chai";
 import type { Address } from "../../../../protocol/ids";
@@ -32,7 +32,7 @@ const receipt = (...logs: ReceiptLog[]): Receipt => ({
   logs,
 });
 const inputsOf = (name: string): readonly ParamType[] => CONTRACT.getEvent(name)?.inputs ?? [];
-/** Whatever else the event tells. */
+/** Further fields of the event. */
 const fillerOf = ({ baseType }: ParamType): unknown => ({ string: "", array: [], address: ADDRESS })[baseType] ?? 0n;
 function groupAdded(account: string, id: number, address?: string): ReceiptLog {
   const known: Readonly<Record<string, unknown>> = { id: account, groupId: id };
@@ -43,27 +43,27 @@ function groupAdded(account: string, id: number, address?: string): ReceiptLog {
   );
 }
 
-describe("what a receipt says", () => {
-  it("is the id of what was made", () => {
+describe("the result in a receipt", () => {
+  it("is the id of what was created", () => {
     expect(resultOf(eventsOf(receipt(groupAdded(ACCOUNT, 7)), ADDRESS))).to.deep.equal({ group_id: "7" });
     expect(resultOf([])).to.deep.equal({});
   });
 
-  it("comes from the contract alone", () => {
+  it("is read from the contract's events alone", () => {
     const stranger = groupAdded(ACCOUNT, 8, "0x0000000000000000000000000000000000000001");
     expect(eventsOf(receipt(stranger, groupAdded(ACCOUNT, 7)), ADDRESS).map(({ args }) => args.groupId)).to.deep.equal([
       7n,
     ]);
   });
 
-  it("is told apart by account in a batch", () => {
+  it("is separated by account in a batch", () => {
     const events = eventsOf(receipt(groupAdded(ACCOUNT, 1), groupAdded(OTHER, 2)), ADDRESS);
     expect(events.filter((event) => isOf(OTHER, event)).map(({ args }) => args.groupId)).to.deep.equal([2n]);
     expect(events.filter((event) => isOf(null, event))).to.deep.equal([]);
     expect(failedCalls(events).size).to.equal(0);
   });
 
-  it("is the same answer whatever the order of its fields", () => {
+  it("is the same answer in any order of its fields", () => {
     expect(sameResult({ group_id: "1", wallet_address: ADDRESS }, { wallet_address: ADDRESS, group_id: "1" })).to.equal(
       true,
     );

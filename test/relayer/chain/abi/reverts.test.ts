@@ -1,4 +1,4 @@
-/** Reverts as named errors: every error of the contract has its code, and what is no revert passes through as it is. */
+/** Reverts as named errors: every error of the contract has its code; any other failure passes through unchanged. */
 import { AbiCoder, type ErrorFragment } from "ethers";
 import { expect } from "chai";
 import { codeOfSolidityError, isErrorCode, KeywrightError } from "../../../../protocol/errors";
@@ -26,7 +26,7 @@ CONTRACT.forEachError((error) => void errors.push(error));
 
 describe("reverts", () => {
   for (const error of errors.filter(({ name }) => isErrorCode(codeOfSolidityError(name)))) {
-    it(`${error.name} is ${codeOfSolidityError(error.name)}, and says with which values`, () => {
+    it(`${error.name} is ${codeOfSolidityError(error.name)}, with its values`, () => {
       const named = revertError(dataOf(error));
       expect([codeOfSolidityError(error.name), "owner_only"]).to.include(named.code);
       expect(named.facts).not.to.have.property("caller");
@@ -34,11 +34,11 @@ describe("reverts", () => {
     });
   }
 
-  it("without a reason that the contract declares are our fault, and say nothing of it", () => {
+  it("without a reason that the contract declares are internal errors, and reveal no details", () => {
     for (const data of [undefined, "0x", "0x12345678"]) expect(revertError(data).code).to.equal("internal_error");
   });
 
-  it("are told from failures of the endpoint, which stay what they are", () => {
+  it("are distinguished from endpoint failures, which pass through unchanged", () => {
     const lost = new RpcError("transport", "gone");
     expect(namedError(lost)).to.equal(lost);
     const own = new TypeError("ours");

@@ -1,6 +1,5 @@
 /**
- * Results of views, read where they stand: the same as the general coder reads, and nothing from bytes that no view
- * returned.
+ * Results of views, decoded in place: equal to the general coder's, and refused when a view cannot have returned them.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -30,7 +29,7 @@ function arbitrary(type: ParamType): fc.Arbitrary<unknown> {
 
 describe("results of the contract's views", () => {
   for (const view of VIEWS) {
-    it(`${view.name}: are asked for as the ABI's general coder asks`, () => {
+    it(`${view.name}: encoded as by the ABI's general coder`, () => {
       fc.assert(
         fc.property(fc.tuple(...view.inputs.map(arbitrary)), (args) => {
           expect(encodeView(view.name, args as ViewArgument[])).to.equal(CONTRACT.encodeFunctionData(view.name, args));
@@ -38,7 +37,7 @@ describe("results of the contract's views", () => {
         { seed: SEED, numRuns: count(20, 1_000) },
       );
     });
-    it(`${view.name}: are read as the ABI's general coder writes them`, () => {
+    it(`${view.name}: decoded as by the ABI's general coder`, () => {
       fc.assert(
         fc.property(fc.tuple(...view.outputs.map(arbitrary)), (values) => {
           expect(decodeResult(view.name, CONTRACT.encodeFunctionResult(view.name, values))).to.deep.equal(values);
@@ -48,7 +47,7 @@ describe("results of the contract's views", () => {
     });
   }
 
-  it("are the only thing that is read: cut, changed or made-up bytes are refused, or read as some value, and take no time", () => {
+  it("cut, changed or random bytes are refused or decoded as some value, in bounded time", () => {
     const item = { id: 1n, name: "name", description: "", pkpCount: 1n, actionCount: 2n };
     const answer = CONTRACT.encodeFunctionResult("listGroups", [[item, item, item], 3n]);
     const tryReading = (data: unknown): void => {
@@ -74,7 +73,7 @@ describe("results of the contract's views", () => {
     );
   });
 
-  it("hold names that are no text as what can be shown of them", () => {
+  it("names that are not UTF-8 are decoded with replacement characters", () => {
     const bytes = "0xff41c328eda080c0af";
     const asBytes = CONTRACT.getFunction("getGroup")?.format("full").replaceAll("string", "bytes") ?? "";
     const data = new Interface([asBytes]).encodeFunctionResult("getGroup", [[1n, bytes, bytes, 0n, 0n]]);

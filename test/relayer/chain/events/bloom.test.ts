@@ -1,9 +1,9 @@
-/** What a block's bloom says: never wrong about an absence, and silent where it is missing or too full. */
+/** A block's bloom filter: never wrong about an absence, and without an answer where it is missing or too full. */
 import { expect } from "chai";
 import { keccak256, randomBytes } from "ethers";
 import { BloomQuestion, unionOf } from "../../../../relayer/chain/events/bloom";
 
-/** As the protocol's paper fills it, by itself. */
+/** Filled by an independent implementation of the yellow paper. */
 function bloomOf(values: readonly string[]): string {
   let bits = 0n;
   for (const value of values) {
@@ -20,25 +20,25 @@ describe("blooms of blocks", () => {
   const topics = [random(32), random(32)];
   const question = new BloomQuestion(address, topics);
 
-  it("say yes for a log of the contract, whatever else is in the block", () => {
+  it("answer yes for a log of the contract, whatever else is in the block", () => {
     for (let more = 0; more < 40; more++) {
       const others = Array.from({ length: more }, () => random(32));
       expect(question.ask(bloomOf([address, topics[more % 2] as string, ...others]))).to.equal("yes");
     }
   });
 
-  it("say no without the address, or without any of the topics", () => {
+  it("answer no without the address, or without any of the topics", () => {
     expect(question.ask(bloomOf([]))).to.equal("no");
     expect(question.ask(bloomOf(topics))).to.equal("no");
     expect(question.ask(bloomOf([address, random(32)]))).to.equal("no");
   });
 
-  it("say nothing where they are missing, of another size, or more than half full", () => {
+  it("have no answer where they are missing, of another size, or more than half full", () => {
     for (const bloom of [undefined, "0x", "0x1234"]) expect(question.ask(bloom)).to.equal("unknown");
     expect(question.ask(`0x${"ff".repeat(256)}`)).to.equal("unknown");
   });
 
-  it("of several blocks together hold what each of them holds", () => {
+  it("of several blocks contain what each of them contains", () => {
     const union = unionOf([bloomOf([address]), bloomOf([random(32)]), bloomOf([topics[0] as string])]);
     expect(question.ask(union)).to.equal("yes");
     expect(question.ask(unionOf([bloomOf([address]), bloomOf([random(20)])]))).to.equal("no");

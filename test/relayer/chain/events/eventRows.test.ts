@@ -1,6 +1,6 @@
 /**
- * Names on chain are bytes anybody may choose: NUL, half a UTF-8 sequence, anything. They hurt nobody: the follower
- * goes on, reads answer.
+ * Names on chain are arbitrary bytes: NUL, half a UTF-8 sequence, anything. The follower continues and reads still
+ * answer.
  */
 import { expect } from "chai";
 import { Interface, JsonRpcProvider, Wallet, parseEther, toBeHex } from "ethers";
@@ -11,10 +11,10 @@ import { useStack } from "../../../support/stack";
 
 const STRINGS = new Interface(["function newChainSecuredAccount(string name, string description)"]);
 const BYTES = new Interface(["function newChainSecuredAccount(bytes name, bytes description)"]);
-/** Starts of sequences that never end, a surrogate in CESU-8, an overlong form. */
+/** Truncated sequences, a surrogate in CESU-8, an overlong form. */
 const NO_UTF8 = "0xff41c328eda080c0af";
 
-describe("names that are no text", function () {
+describe("names that are not UTF-8", function () {
   this.timeout(60_000);
   const stack = useStack();
 
@@ -51,7 +51,7 @@ describe("names that are no text", function () {
     ["no UTF-8", NO_UTF8],
     ["NUL", "0x610062"],
   ] as const) {
-    it(`${what}: the account can be read, with what can be shown of its name`, async () => {
+    it(`${what}: the account can be read, with the printable part of its name`, async () => {
       const wallet = await accountNamed(bytes);
       const answer = await new Api(stack().baseUrl).get("/account", { headers: await walletAuth(wallet) });
       expect(answer.status, answer.text).to.equal(200);
@@ -59,7 +59,7 @@ describe("names that are no text", function () {
     });
   }
 
-  it("events of all accounts go on, these among them", async () => {
+  it("events of all accounts are still followed, including these", async () => {
     const account = await newApiAccount(stack().baseUrl);
     await account.api.must("/add_group", { group_name: "nul\u0000nul", group_description: "\u0001 \ufffd 💥" });
     await account.api.must("/add_group", { group_name: "after", group_description: "" });

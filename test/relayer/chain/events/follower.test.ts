@@ -1,7 +1,4 @@
-/**
- * What a reorg does to writes and events: both are carried over to the chain that won, and whoever was told otherwise
- * can see it.
- */
+/** Reorgs: writes and events move to the winning chain, and clients can see what changed. */
 import { expect } from "chai";
 import { toBeHex } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
@@ -66,7 +63,7 @@ describe("reorgs", function () {
     (await chain.events(id, undefined, 1_000)).events;
 
   for (const depth of [1, 3]) {
-    it(`A6: a write whose block is gone (depth ${depth}) is sent again and keeps its result`, async () => {
+    it(`A6: a write whose block is reorged away (depth ${depth}) is sent again and keeps its result`, async () => {
       const id = await account();
       const answers = [];
       for (let index = 0; index < depth; index++)
@@ -86,7 +83,7 @@ describe("reorgs", function () {
     });
   }
 
-  it("A6: a write that comes out otherwise becomes `changed` and shows both results", async () => {
+  it("A6: a write with another outcome after the reorg becomes `changed` and shows both results", async () => {
     const id = await account();
     await bed.registerPayers(8, 8);
     const other = bed.executor.wallet(8).connect(bed.provider);
@@ -94,7 +91,7 @@ describe("reorgs", function () {
     const { submissionId, result } = await chain.submit(addGroup(id, "answered first", { reserve }));
     expect(result.group_id).to.equal("1");
     await followed();
-    // On the chain that wins somebody else's write comes first.
+    // On the winning chain another write comes first.
     await bed.provider.send("evm_setAutomine", [false]);
     const rival = await bed.contract.connect(other).addGroup.populateTransaction(id, "rival", "", [], []);
     const raw = await bed.executor.wallet(8).signTransaction({
@@ -129,7 +126,7 @@ describe("reorgs", function () {
     await deep.close();
   });
 
-  it("a write deep enough is confirmed", async () => {
+  it("a write at the configured depth is confirmed", async () => {
     const shallow = await bed.open({ tuning: { finalityDepth: 4 } });
     await chain.close();
     const id = freshAccountId();
@@ -143,7 +140,7 @@ describe("reorgs", function () {
   });
 
   describe("events", () => {
-    it("are those of the account, in order, with a cursor that resumes", async () => {
+    it("are the account's own, in order, with a cursor that resumes", async () => {
       const [id, other] = [await account(), await account()];
       await chain.submit(addGroup(other, "not mine"));
       for (const name of ["a", "b", "c"]) await chain.submit(addGroup(id, name));
@@ -162,7 +159,7 @@ describe("reorgs", function () {
       expect((await refusal(chain.events(id, "yesterday", 10))).code).to.equal("invalid_value");
     });
 
-    it("that a reorg takes away are taken back by entries of their own, and cursors stay good", async () => {
+    it("removed by a reorg are retracted by entries of their own, and cursors stay valid", async () => {
       const id = await account();
       await chain.submit(addGroup(id, "kept?"));
       await followed();
@@ -178,7 +175,7 @@ describe("reorgs", function () {
       expect(after[0]?.transactionHash).to.equal(before.events[1]?.transactionHash);
     });
 
-    it("go on where they were after a restart, also over a reorg in between", async () => {
+    it("continue after a restart, also across a reorg in between", async () => {
       const id = await account();
       await followed();
       const cursor = (await chain.events(id, undefined, 100)).next;
@@ -195,7 +192,7 @@ describe("reorgs", function () {
       });
     });
 
-    it("name the accounts of an owner, also one that came by the chain alone, and not one given away", async () => {
+    it("list the accounts of an owner, also one created on chain, and not one transferred away", async () => {
       const owner = bed.executor.wallet(7).connect(bed.provider);
       await bed.provider.send("anvil_setBalance", [owner.address, toBeHex(10n ** 20n)]);
       await (await bed.contract.connect(owner).newChainSecuredAccount("own", "")).wait();
@@ -211,7 +208,7 @@ describe("reorgs", function () {
       expect(await chain.accountsOwnedBy(owner.address as never)).to.deep.equal(owned.filter((one) => one.id !== id));
     });
 
-    it("of an owner's direct write are seen within a block, as is its state at once", async () => {
+    it("of an owner's direct write are seen within a block, and its state at once", async () => {
       const owner = bed.executor.wallet(5).connect(bed.provider);
       await bed.provider.send("anvil_setBalance", [owner.address, toBeHex(10n ** 20n)]);
       await (await bed.contract.connect(owner).newChainSecuredAccount("mine", "")).wait();

@@ -1,6 +1,6 @@
 /**
- * A reorg deeper than the blocks whose hashes are kept: the follower goes on by itself, and writes that had been taken
- * as final are on the chain again.
+ * A reorg deeper than the stored block hashes: the follower recovers, and writes that were considered final are on the
+ * chain again.
  */
 import { expect } from "chai";
 import { sql } from "kysely";
@@ -10,7 +10,7 @@ import { addGroup, ChainBed, eventually, freshAccountId, newAccount } from "../.
 
 const FINALITY = 4;
 
-describe("reorgs deeper than what is remembered", function () {
+describe("reorgs deeper than the stored hashes", function () {
   this.timeout(60_000);
   let bed: ChainBed;
   let chain: Chain;
@@ -44,7 +44,7 @@ describe("reorgs deeper than what is remembered", function () {
     return ids;
   }
 
-  it("take confirmed writes back, which land again, keep their results and hold no nonce for ever", async () => {
+  it("reopen confirmed writes, which land again, keep their results and hold no nonce", async () => {
     const account = freshAccountId();
     await chain.submit(newAccount(account));
     await followed();
@@ -65,7 +65,7 @@ describe("reorgs deeper than what is remembered", function () {
     ).to.equal(bed.outcomes.length);
   });
 
-  it("leave the events as the chain tells them: taken back once, told again once", async () => {
+  it("leave the events as on chain: retracted once, reported again once", async () => {
     const account = freshAccountId();
     await chain.submit(newAccount(account));
     await followed();
@@ -81,8 +81,8 @@ describe("reorgs deeper than what is remembered", function () {
     expect((await entries()).slice(4)).to.have.members(["+a", "+b"]);
   });
 
-  it("that reach below everything that was read go back to the contract's first block", async () => {
-    // As the store of a chain that is no more: every hash in it is another.
+  it("below every followed block restart at the contract's first block", async () => {
+    // As a store of another chain: every hash in it differs.
     await sql`update followed_blocks set hash = replace(hash, '0x', '0xff')`.execute(bed.store.db);
     await sql`update chain_events set block_hash = replace(block_hash, '0x', '0xff')`.execute(bed.store.db);
     await followed();

@@ -1,6 +1,4 @@
-/**
- * What is offered for gas follows the chain, whatever methods its nodes have, and is raised as far as the cap allows.
- */
+/** Offered fees follow the chain, with or without a node's tip methods, and are raised up to the cap. */
 import { expect } from "chai";
 import { FeeOracle, type Fees } from "../../../../relayer/chain/payers/fees";
 import { RpcClient } from "../../../../relayer/chain/rpc/client";
@@ -32,7 +30,7 @@ describe("fees", function () {
         : undefined,
     );
 
-  it("take the tip out of the gas price where nodes name no tip", async () => {
+  it("derive the tip from the gas price where nodes have no tip method", async () => {
     missing("eth_maxPriorityFeePerGas");
     bed.proxy.inject((call) =>
       call.method === "eth_gasPrice" ? Promise.resolve({ result: `0x${(1_007n * GWEI).toString(16)}` }) : undefined,
@@ -43,14 +41,14 @@ describe("fees", function () {
     expect(Date.now() - started).to.be.lessThan(1_000);
   });
 
-  it("offer the configured tip where nodes name neither, and writes land", async () => {
+  it("offer the configured tip where nodes have neither, and writes land", async () => {
     missing("eth_maxPriorityFeePerGas", "eth_gasPrice");
     expect((await oracle().now()).maxPriorityFeePerGas).to.equal(3n * GWEI);
     const { chain } = await bed.open();
     expect((await chain.submit(newAccount(freshAccountId()))).transactionHash).to.match(/^0x/);
   });
 
-  it("are raised step by step to the cap itself, and no further", async () => {
+  it("are raised step by step to the cap, and no further", async () => {
     const fees = oracle(500n * GWEI);
     const steps: Fees[] = [{ maxFeePerGas: 10n * GWEI, maxPriorityFeePerGas: GWEI }];
     for (;;) {
@@ -64,11 +62,11 @@ describe("fees", function () {
     expect(last <= 500n * GWEI && last * 11n >= 500n * GWEI * 10n, `ends at ${last}`).to.equal(true);
   });
 
-  it("of a stuck write rise until it lands, however many steps that takes", async () => {
+  it("of a stuck write rise until it lands, in any number of steps", async () => {
     const { chain } = await bed.open();
     const account = freshAccountId();
     await chain.submit(newAccount(account));
-    // A node that shows low fees to whoever asks, and takes no transaction below 50 gwei.
+    // A node that reports low fees, and accepts no transaction below 50 gwei.
     bed.proxy.inject((call, forward) =>
       call.method === "eth_getBlockByNumber"
         ? forward().then((answer) =>

@@ -1,9 +1,9 @@
-/** How many transactions a lane has under way, as one instance counts them between two looks into the store. */
+/** How many transactions a lane has in flight, as one instance counts them between two reads of the store. */
 import { expect } from "chai";
 import { Lanes } from "../../../../relayer/chain/payers/lanes";
 import { openStore, type Store } from "../../../../relayer/store/index";
 
-describe("the places of a lane", () => {
+describe("the slots of a lane", () => {
   let store: Store;
   before(async () => {
     store = await openStore({});
@@ -20,17 +20,17 @@ describe("the places of a lane", () => {
   const ended = (id: string): Promise<unknown> =>
     store.db.updateTable("submissions").set({ state: "mined" }).where("id", "=", id).execute();
 
-  it("an outcome of a transaction that was never counted makes no room", async () => {
+  it("an outcome of an uncounted transaction frees no slot", async () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });
     await lanes.all();
-    // It began on another instance after the snapshot, and this one carried it to its outcome.
+    // Another instance began it after the snapshot, and this one carried it to its outcome.
     lanes.end(1);
     expect((await lanes.tryEnter(1n))?.payer).to.equal(1);
     lanes.begin(1);
     expect(await lanes.tryEnter(1n)).to.equal(undefined);
   });
 
-  it("a place is held while its transaction is being made, however often the store is read", async () => {
+  it("a slot is held while its transaction is being created, however often the store is read", async () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });
     expect((await lanes.tryEnter(1n))?.payer).to.equal(1);
     for (let time = 0; time < 3; time++) expect(await lanes.tryEnter(1n)).to.equal(undefined);
@@ -38,7 +38,7 @@ describe("the places of a lane", () => {
     expect((await lanes.tryEnter(1n))?.payer).to.equal(1);
   });
 
-  it("a transaction in the store keeps its place until it ends", async () => {
+  it("a transaction in the store keeps its slot until its outcome", async () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });
     await lanes.tryEnter(1n);
     await begun("one", 0);

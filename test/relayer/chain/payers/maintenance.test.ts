@@ -1,4 +1,4 @@
-/** What payers hold follows what writes cost, and `/ready` says when it does not. */
+/** Payers' balances follow the gas price, and `/ready` reports when they do not. */
 import { expect } from "chai";
 import { parseEther, toBeHex } from "ethers";
 import type { AccountId } from "../../../../protocol/ids";
@@ -8,7 +8,7 @@ import { refusal } from "../../../support/refusal";
 
 const GWEI = 10n ** 9n;
 
-describe("what writes cost", function () {
+describe("payer balances and gas prices", function () {
   this.timeout(60_000);
   let bed: ChainBed;
   let chain: Chain;
@@ -35,7 +35,7 @@ describe("what writes cost", function () {
     await bed.mine();
   }
 
-  it("a payer is topped up to what gas costs, not to a fixed figure", async () => {
+  it("a payer is topped up by the gas price, not to a fixed amount", async () => {
     await bed.setBalance(1, parseEther("0.05"));
     await baseFee(400n * GWEI);
     expect((await chain.submit(addGroup(account, "while gas is dear"))).result.group_id).to.match(/^\d+$/);
@@ -57,7 +57,7 @@ describe("what writes cost", function () {
     await chain.submit(addGroup(account, "paid for"));
   });
 
-  it("one write that needs more than payers usually have gets a top-up of its own", async () => {
+  it("one write that needs more than payers usually hold gets its own top-up", async () => {
     await baseFee(GWEI);
     const dear = await bed.open({
       tuning: { topUpGas: 1n, topUpBelowWei: 1n, topUpToWei: 10n ** 14n, maxTopUpWei: parseEther("0.0005") },
@@ -76,7 +76,7 @@ describe("what writes cost", function () {
     expect((await chain.submit(write)).result.group_id).to.match(/^\d+$/);
   });
 
-  it("a write is given no more gas than one transaction may use", async () => {
+  it("a write gets at most the gas of one transaction", async () => {
     const capped = await bed.open({ tuning: { maxTransactionGas: 130_000n } });
     await chain.close();
     chain = capped.chain;

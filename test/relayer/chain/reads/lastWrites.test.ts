@@ -1,6 +1,6 @@
 /**
- * The block that reads must not be older than: of the newest write on the store, asked once for all questions of a
- * moment.
+ * The block that reads must not be older than: that of the newest write in the store, queried once for all concurrent
+ * reads.
  */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
@@ -16,7 +16,7 @@ describe("the block of the last write", () => {
     newest = (await new LastWrites(db, false).block()) + 1_000;
   });
 
-  // Others share the store: their chains are not so high.
+  // Others share the store: their chains are shorter.
   const written: string[] = [];
   after(() => db.deleteFrom("account_turns").where("account_id", "in", written).execute());
 
@@ -26,7 +26,7 @@ describe("the block of the last write", () => {
     await db.insertInto("account_turns").values({ account_id, last_block: block }).execute();
   }
 
-  it("is seen by a relayer that did not make it, with the next question", async () => {
+  it("is seen by a relayer that did not make it, with the next read", async () => {
     const other = new LastWrites(db, false);
     await writeIn(newest);
     expect(await other.block()).to.equal(newest);
@@ -36,7 +36,7 @@ describe("the block of the last write", () => {
     expect(await other.block(), "an older one changes nothing").to.equal(newest);
   });
 
-  it("is one question to the store for all that are asked in one moment", async () => {
+  it("is one query for all concurrent reads", async () => {
     let asked = 0;
     const selectFrom = (): unknown => ((asked += 1), db.selectFrom("account_turns"));
     const shared = new LastWrites({ selectFrom } as unknown as Db, false);
@@ -44,7 +44,7 @@ describe("the block of the last write", () => {
     expect([new Set(answers).size, asked]).to.deep.equal([1, 1]);
   });
 
-  it("is known to a relayer that is alone without asking again, until a reorg may have taken it back", async () => {
+  it("is known to a single relayer without another query, until a reorg may have reverted it", async () => {
     const alone = new LastWrites(db, true);
     expect(await alone.block()).to.equal(newest);
     alone.note(newest + 7);

@@ -1,6 +1,6 @@
 /**
- * One address, many nodes: a managed provider runs the items of a batch in any order on any of its nodes, and these are
- * not equally far.
+ * One address, many nodes: a managed provider answers the items of a batch in any order from any of its nodes, which
+ * are at different heights.
  */
 import { expect } from "chai";
 import type { AccountId } from "../../../../protocol/ids";
@@ -8,7 +8,7 @@ import type { Chain } from "../../../../relayer/chain/types";
 import { addGroup, ChainBed, eventually, freshAccountId, newAccount } from "../../../support/chainBed";
 import { after as delayed, type Fault, type RpcAnswer, type RpcMessage } from "../../../support/rpcProxy";
 
-describe("nodes that are not equally far behind one address", function () {
+describe("nodes at different heights behind one address", function () {
   this.timeout(60_000);
   let bed: ChainBed;
   let chain: Chain;
@@ -22,7 +22,7 @@ describe("nodes that are not equally far behind one address", function () {
   after(() => bed?.stop());
   afterEach(() => bed.proxy.heal());
 
-  /** Every call at "latest" is answered by a node that stands still at this block. */
+  /** Every call at "latest" is answered by a node stopped at this block. */
   function frozenForLatestAt(block: number): Fault {
     const tag = `0x${block.toString(16)}`;
     return ({ method, params }: RpcMessage): Promise<RpcAnswer> | undefined => {
@@ -36,14 +36,14 @@ describe("nodes that are not equally far behind one address", function () {
     };
   }
 
-  it("a read after a write is not answered by the node of the batch that lags", async () => {
+  it("a read after a write is not answered by the lagging node of the batch", async () => {
     const before = await bed.provider.getBlockNumber();
     await chain.submit(addGroup(account, "seen"));
     bed.proxy.inject(frozenForLatestAt(before));
     expect((await chain.groups(account, { offset: 0, limit: 100 })).items.map(({ name }) => name)).to.include("seen");
   });
 
-  it("a key or group that a lagging node has never seen is not called unknown", async () => {
+  it("a key or group that a lagging node does not have yet is not reported as unknown", async () => {
     const before = await bed.provider.getBlockNumber();
     const id = freshAccountId();
     await chain.submit(newAccount(id));
@@ -52,7 +52,7 @@ describe("nodes that are not equally far behind one address", function () {
     expect((await chain.key([id as never]))?.accountId).to.equal(id);
   });
 
-  it("a block that comes between two items of a batch is seen", async () => {
+  it("a block that arrives between two items of a batch is seen", async () => {
     await chain.groups(account, { offset: 0, limit: 1 });
     await bed.registerPayers(8, 8);
     await chain.groups(account, { offset: 0, limit: 1 });
@@ -63,7 +63,7 @@ describe("nodes that are not equally far behind one address", function () {
     );
   });
 
-  it("reads go on after a reorg to a shorter chain", async () => {
+  it("reads continue after a reorg to a shorter chain", async () => {
     await chain.close();
     ({ chain } = await bed.open());
     await bed.mine(6);
@@ -77,8 +77,7 @@ describe("nodes that are not equally far behind one address", function () {
   it("logs that a lagging node does not have yet are not lost", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
-    // For a while the node that answers for logs and receipts knows nothing of the newest blocks, whichever way it is
-    // asked.
+    // For a while the node that answers for logs and receipts lacks the newest blocks, whichever way it is asked.
     const standsAt = await bed.provider.getBlockNumber();
     bed.proxy.inject(({ method, params }) => {
       if (method === "eth_getLogs")
@@ -106,7 +105,7 @@ describe("nodes that are not equally far behind one address", function () {
     return asked === null || Number(asked.number) > block ? { result: [] } : undefined;
   }
 
-  it("a slow node's empty answer is borne out by the receipts where another log fills the bloom", async () => {
+  it("a lagging node's empty answer is confirmed by the receipts where another log fills the bloom", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     bed.proxy.injectTimes(3, "eth_getLogs", () => Promise.resolve({ result: [] }));

@@ -1,19 +1,16 @@
-/**
- * What operators see of each RPC endpoint: how much it was asked, how often it failed, how long it took, how far it is
- * behind.
- */
+/** Metrics of each RPC endpoint: requests, failures, latency, and how far it is behind. */
 import { expect } from "chai";
 import { Metrics } from "../../../../relayer/metrics";
 import { RpcClient } from "../../../../relayer/chain/rpc/client";
 import { RpcDouble } from "../../../support/rpcDouble";
 
-describe("figures of each RPC endpoint", () => {
+describe("metrics of each RPC endpoint", () => {
   const doubles: RpcDouble[] = [];
   afterEach(async () => {
     for (const double of doubles.splice(0)) await double.stop();
   });
 
-  it("count requests and failures, and say who lags and who is away, without naming an address", async function () {
+  it("count requests and failures, and show lagging and unreachable endpoints, without naming an address", async function () {
     this.timeout(20_000);
     for (let place = 0; place < 3; place++) doubles.push(await RpcDouble.start());
     const [first, lagging, away] = doubles as [RpcDouble, RpcDouble, RpcDouble];

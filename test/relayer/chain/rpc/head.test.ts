@@ -1,6 +1,6 @@
 /**
- * The head: whoever waits is woken by the next block, a chain that does not answer grows old, and nobody waits beyond
- * his time.
+ * The head: waiting calls are woken by the next block, a silent chain's head ages, and no call waits beyond its
+ * deadline.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -37,7 +37,7 @@ describe("the chain's head", () => {
     expect(head.ageSeconds).to.be.lessThan(1);
   });
 
-  it("wakes all who wait when it moves, by asking often while somebody waits", async () => {
+  it("wakes all waiting calls when it moves, polling often while a call waits", async () => {
     head.start();
     await head.next(1_000);
     await sleep(50);
@@ -49,7 +49,7 @@ describe("the chain's head", () => {
     expect(asked).to.be.greaterThan(quiet);
   });
 
-  it("lets nobody wait beyond his time, nor beyond its own end", async () => {
+  it("lets no call wait beyond its deadline, nor beyond its own close", async () => {
     head.start();
     await head.next(1_000);
     const started = Date.now();
@@ -61,7 +61,7 @@ describe("the chain's head", () => {
     await head.next(60_000);
   });
 
-  it("stands, and grows old, while the chain does not answer", async () => {
+  it("stays, and ages, while the chain does not answer", async () => {
     head.start();
     await head.next(1_000);
     isAway = true;

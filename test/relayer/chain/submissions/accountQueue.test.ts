@@ -1,4 +1,4 @@
-/** One account's writes in their order: inside a process by waiting, between processes by the number in the store. */
+/** One account's writes in order: inside a process by a queue, between processes by a number in the store. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import { KeywrightError } from "../../../../protocol/errors";
@@ -22,7 +22,7 @@ describe("the queue of an account", () => {
   before(async () => ({ db } = await sharedStore()));
   beforeEach(() => (queue = new AccountQueue({ db, maxWaitingPerAccount: 3, maxWaiting: 4 })));
 
-  it("lets one through at a time, in the order they came, and others past", async () => {
+  it("lets one write at a time through, in order of arrival, and other accounts' past it", async () => {
     const [mine, other] = [account(), account()];
     const order: number[] = [];
     const leave = await queue.enter(mine, soon(), tooLate);
@@ -35,7 +35,7 @@ describe("the queue of an account", () => {
     expect([order, queue.waiting]).to.deep.equal([[2, 3], 0]);
   });
 
-  it("refuses one too many, of an account or in all, and keeps its place for nobody who gave up", async () => {
+  it("refuses one too many, per account and in total, and keeps no place for an aborted write", async () => {
     const mine = account();
     const leave = await queue.enter(mine, soon(), tooLate);
     const impatient = codeOf(queue.enter(mine, Date.now() + 10, tooLate));
@@ -53,7 +53,7 @@ describe("the queue of an account", () => {
     for (const done of await Promise.all(waiting)) done();
   });
 
-  it("knows accounts it never saw at their beginning, and leaves out those with a write under way", async () => {
+  it("includes accounts of other instances, and excludes those with a write in flight", async () => {
     const [fresh, old, busy] = [account(), account(), account()];
     await db
       .insertInto("account_turns")

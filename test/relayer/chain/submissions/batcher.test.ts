@@ -1,6 +1,6 @@
 /**
- * Writes that wait for a lane share a transaction: each keeps its id, result, error and price, whatever becomes of the
- * others or of the transaction.
+ * Writes that wait for a lane share a transaction: each keeps its id, result, error and price, whatever happens to the
+ * others or to the transaction.
  */
 import { expect } from "chai";
 import { parseEther, Transaction } from "ethers";
@@ -31,7 +31,7 @@ describe("batches of writes", function () {
   let accounts: AccountId[];
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
-    // So that all that waits is in one transaction: a lane takes the next one when the first is mined.
+    // With one in flight the next is taken when the first is mined, so all waiting writes share a transaction.
     room = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
     chain = room.chain;
     accounts = Array.from({ length: COUNT }, freshAccountId);
@@ -46,7 +46,7 @@ describe("batches of writes", function () {
 
   const settled = <T>(writes: readonly Promise<T>[]): Promise<PromiseSettledResult<T>[]> => Promise.allSettled(writes);
 
-  it("one nonce, one signature, every result its own", async () => {
+  it("one nonce, one signature, a result for each write", async () => {
     const release = await occupied();
     const signatures = bed.executor.calls.filter((name) => name === "signAsPayer").length;
     const simulations = bed.proxy.count("eth_estimateGas");
@@ -63,7 +63,7 @@ describe("batches of writes", function () {
       expect(bed.outcomes.find((outcome) => outcome.submissionId === submissionId)?.charged).to.equal(true);
   });
 
-  it("a write that would fail never goes in: it gets its name, and nothing is held for it", async () => {
+  it("a write that would fail is excluded: it gets its named error, and no credit is held for it", async () => {
     const release = await occupied();
     const bad = chain.submit(
       request(
@@ -82,7 +82,7 @@ describe("batches of writes", function () {
     expect((CONTRACT.decodeFunctionData("tryMulticall", sent?.data ?? "0x")[0] as string[]).length).to.equal(COUNT - 1);
   });
 
-  it("one that fails all the same fails alone, with its name, unpaid", async () => {
+  it("one that fails on chain fails alone, with its named error, uncharged", async () => {
     const victim = accounts[0] as AccountId;
     const { result } = await chain.submit(addGroup(victim, "to be removed"));
     await bed.registerPayers(8, 8);
@@ -91,7 +91,7 @@ describe("batches of writes", function () {
     const failing = refusal(chain.submit(request(victim, "remove_group", remove, { reserve })));
     const good = accounts.slice(1).map((id) => chain.submit(addGroup(id, "beside a failure", { reserve })));
     await new Promise((resolve) => setTimeout(resolve, 100));
-    // After the simulation and before the batch is mined another removes the group.
+    // After the simulation and before the batch is mined another wallet removes the group.
     const rival = bed.contract.connect(bed.executor.wallet(8).connect(bed.provider));
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
       await (await rival.removeGroup(victim, result.group_id ?? "", { gasLimit: 300_000 })).wait();
@@ -109,7 +109,7 @@ describe("batches of writes", function () {
     expect(failed?.charged).to.equal(false);
   });
 
-  it("a relayer that dies with a signed batch loses none of it: another carries it on", async () => {
+  it("a relayer that dies with a signed batch loses none of it: another completes it", async () => {
     const release = await occupied();
     bed.proxy.inject((call, forward) =>
       call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined,
@@ -142,7 +142,7 @@ describe("batches of writes", function () {
     });
   });
 
-  it("a batch whose block is gone is sent again, and every write keeps its result", async () => {
+  it("a batch whose block is reorged away is sent again, and every write keeps its result", async () => {
     const release = await occupied();
     const writing = accounts.map((id) => chain.submit(addGroup(id, "over a reorg", { reserve })));
     await release();
@@ -163,11 +163,11 @@ describe("batches of writes", function () {
       });
       expect((await chain.submission(submissionId))?.result).to.deep.equal(result);
     }
-    // What is known of the lane's load is a second old at most.
+    // The lane's load is known with a delay of at most a second.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
   });
 
-  it("a batch that is given up gives every write back, unpaid", async () => {
+  it("a batch that is given up returns every write, uncharged", async () => {
     const release = await occupied();
     const writing = accounts.map((id) => refusal(chain.submit(addGroup(id, "given up", { reserve }))));
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -187,7 +187,7 @@ describe("batches of writes", function () {
     }
   });
 
-  it("a payer with little gas carries as many as it can pay for at a time", async () => {
+  it("a payer with little gas takes as many writes at a time as it can pay for", async () => {
     const little = 2_000_000n * BigInt((await bed.provider.getFeeData()).maxFeePerGas ?? 0n);
     await bed.setBalance(0, 0n);
     await bed.setBalance(1, little);
@@ -195,7 +195,7 @@ describe("batches of writes", function () {
       (await chain.stats()).lanes.every(({ payer, balanceWei }) => payer !== 1 || balanceWei <= little),
     );
     const writing = settled(accounts.map((id) => chain.submit(addGroup(id, "little gas"))));
-    // What it pays with comes back, so that each of its transactions has as much.
+    // Its balance is restored, so that each of its transactions has the same amount.
     const refilling = setInterval(() => void bed.setBalance(1, little), 50);
     const reasons = (await writing).map((one) => (one.status === "fulfilled" ? "done" : String(one.reason)));
     clearInterval(refilling);
@@ -204,7 +204,7 @@ describe("batches of writes", function () {
     expect(reasons).to.deep.equal(Array(COUNT).fill("done"));
   });
 
-  it("nodes that cannot try a batch are asked about each write by itself", async () => {
+  it("where nodes cannot simulate a batch each write is simulated separately", async () => {
     const plain = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
     bed.proxy.inject((call, forward) =>
       call.method === "eth_call" && call.params.length > 2

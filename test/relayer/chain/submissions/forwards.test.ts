@@ -1,5 +1,5 @@
 /**
- * Forward requests share transactions, too: each keeps its id, result, error and price, whatever becomes of the others.
+ * Forward requests share transactions, too: each keeps its id, result, error and price, whatever happens to the others.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet } from "ethers";
@@ -66,7 +66,7 @@ describe("forward requests together", function () {
 
   const occupied = (): Promise<() => Promise<void>> => occupyLane(bed, chain);
 
-  it("one nonce, one signature, every result its own", async () => {
+  it("one nonce, one signature, a result for each request", async () => {
     const release = await occupied();
     const signatures = bed.executor.calls.filter((name) => name === "signForwards").length;
     const before = await groupCounts();
@@ -82,7 +82,7 @@ describe("forward requests together", function () {
     expect(FORWARDER.decodeFunctionData("executeBatch", sent?.data ?? "0x")[0]).to.have.length(COUNT);
   });
 
-  it("goes beside the writes of payers, each kind in a transaction of its own", async () => {
+  it("are sent beside the writes of payers, each kind in its own transaction", async () => {
     const managed = Array.from({ length: 3 }, freshAccountId);
     await Promise.all(managed.map((id) => chain.submit(newAccount(id))));
     const release = await occupied();
@@ -95,7 +95,7 @@ describe("forward requests together", function () {
     expect(transactionsOf(await Promise.all(writes)).size).to.equal(1);
   });
 
-  it("one that would fail never goes in: it gets its name, and its nonce stays", async () => {
+  it("one that would fail is excluded: it gets its named error, and its forwarder nonce stays", async () => {
     const [bad, ...good] = owners as [Owner, ...Owner[]];
     const nonce = await nonceOf(bad);
     const release = await occupied();
@@ -111,14 +111,14 @@ describe("forward requests together", function () {
     expect(await nonceOf(bad)).to.equal(nonce);
   });
 
-  it("one whose call fails all the same fails alone, with its name, unpaid", async () => {
+  it("one whose call fails on chain fails alone, with its named error, uncharged", async () => {
     const [victim, ...good] = owners as [Owner, ...Owner[]];
     const { result } = await chain.submit(group(victim, "to be removed"));
     const removal = { functionName: "removeGroup", args: [victim.id, result.group_id ?? ""] };
     const release = await occupied();
     const failing = refusal(chain.submit(forwarded(bed, victim.wallet, victim.id, removal, { reserve })));
     const writing = good.map((owner) => chain.submit(group(owner, "beside a failure")));
-    // After the requests were tried and before they are mined the owner removes the group by himself.
+    // After the simulation and before the batch is mined the owner removes the group directly.
     await bed.provider.send("anvil_setBalance", [victim.wallet.address, "0xde0b6b3a7640000"]);
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
       const own = bed.contract.connect(victim.wallet.connect(bed.provider));
@@ -132,7 +132,7 @@ describe("forward requests together", function () {
     expect(transactionsOf(await Promise.all(writing))).to.deep.equal(new Set([error.facts.transaction_hash]));
   });
 
-  it("one whose nonce another service used meanwhile fails alone, unpaid, and says so", async () => {
+  it("one whose nonce another service used meanwhile fails alone, uncharged, and says so", async () => {
     const [victim, ...good] = owners as [Owner, ...Owner[]];
     const signed = await signForward(bed, victim.wallet, {
       functionName: "addGroup",
@@ -162,7 +162,7 @@ describe("forward requests together", function () {
     expect(await bed.groupCount(victim.id)).to.equal(counted + 1);
   });
 
-  it("the same race in a transaction of its own is lost unpaid, too; a call that reverts there is named and paid for", async () => {
+  it("in a transaction of its own, the same race is lost uncharged, too; a call that reverts there is named and charged", async () => {
     const owner = owners[0] as Owner;
     await bed.provider.send("anvil_setBalance", [owner.wallet.address, "0xde0b6b3a7640000"]);
     const signed = await signForward(bed, owner.wallet, {
@@ -196,7 +196,7 @@ describe("forward requests together", function () {
     ]);
   });
 
-  it("two accounts of one signer take consecutive nonces, one after the other", async () => {
+  it("two accounts of one signer use consecutive nonces, one after the other", async () => {
     const [ann, bob] = [owners[0] as Owner, owners[1] as Owner];
     await chain.submit(
       forwarded(bed, bob.wallet, bob.id, { functionName: "transferOwnership", args: [bob.id, ann.wallet.address] }),
@@ -211,7 +211,7 @@ describe("forward requests together", function () {
     );
   });
 
-  it("two relayers on one store write the same request once, and both answer it", async () => {
+  it("two relayers on one store send the same request once, and both answer it", async () => {
     const other = await bed.open({ payerCount: 1 });
     const owner = owners[2] as Owner;
     const [counted, begun] = [await bed.groupCount(owner.id), bed.begun.length];
@@ -229,7 +229,7 @@ describe("forward requests together", function () {
     await other.close();
   });
 
-  it("a relayer that dies with signed requests loses none of them: another carries them on", async () => {
+  it("a relayer that dies with signed requests loses none of them: another completes them", async () => {
     const release = await occupied();
     bed.proxy.inject((call, forward) =>
       call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined,
@@ -279,16 +279,16 @@ describe("forward requests together", function () {
       });
       expect((await chain.submission(submissionId))?.result).to.deep.equal(result);
     }
-    // What is known of the lane's load is a second old at most.
+    // The lane's load is known with a delay of at most a second.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
   });
 
-  it("a transaction that no node takes is given up: every request goes back unpaid, with its nonce", async () => {
+  it("a transaction that no node accepts is given up: every request is returned uncharged, with its nonce", async () => {
     const nonces = await Promise.all(owners.map(nonceOf));
     const release = await occupied();
     const writing = owners.map((owner) => refusal(chain.submit(group(owner, "given up"))));
     await new Promise((resolve) => setTimeout(resolve, 100));
-    // Forward requests are long; what fills the nonce is short.
+    // Forward requests are long; the transaction that fills the nonce is short.
     bed.proxy.inject((call, forward) =>
       call.method === "eth_sendRawTransaction" && String(call.params[0]).length > 2_000
         ? refuseWith("transaction type not supported", -32_602)(call, forward)
@@ -299,13 +299,13 @@ describe("forward requests together", function () {
     expect(new Set(errors.map(({ code }) => code))).to.deep.equal(new Set(["chain_unavailable"]));
     for (const { facts, detail } of errors) {
       expect(chargedFor(facts.submission_id)).to.equal(false);
-      // The same signature is answered with this outcome again.
+      // The same signature gets this outcome again.
       expect(detail).to.include("sign").and.not.include("make it again");
     }
     expect(await Promise.all(owners.map(nonceOf))).to.deep.equal(nonces);
   });
 
-  it("a request that names much gas goes alone, and takes none from the others", async () => {
+  it("a request with a high gas limit is sent alone, and takes no gas from the others", async () => {
     const [big, ...small] = owners as [Owner, ...Owner[]];
     const forward = await signForward(
       bed,
@@ -324,7 +324,7 @@ describe("forward requests together", function () {
     expect(others.has((await alone).transactionHash)).to.equal(false);
   });
 
-  it("the limit follows what the requests use, not what they name", async () => {
+  it("the limit follows the gas that requests use, not the gas they name", async () => {
     const gas = "900000";
     const signed = await Promise.all(
       owners.map(({ wallet, id }) =>
@@ -346,7 +346,7 @@ describe("forward requests together", function () {
     expect(Number(sent?.gasLimit)).to.be.lessThan(1.5 * Number(receipt?.gasUsed));
   });
 
-  it("one that would fail after another of its transaction never goes in: it gets its name", async () => {
+  it("one that would fail after another of its transaction is excluded: it gets its named error", async () => {
     const [ann, bob] = [owners[0] as Owner, owners[1] as Owner];
     const [keyHash, before] = [freshAccountId(), await nonceOf(bob)];
     const expiresAt = String(Math.floor(Date.now() / 1_000) + 3_600);

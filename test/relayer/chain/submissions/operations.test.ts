@@ -1,4 +1,4 @@
-/** What an operator, or a dear write, asks of all relayers through the store. */
+/** Requests to all relayers through the store, by an operator or by an expensive write. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import {
@@ -17,14 +17,14 @@ describe("operations on all relayers", () => {
   beforeEach(() => db.deleteFrom("chain_settings").execute());
   after(() => db.deleteFrom("chain_settings").execute());
 
-  it("set how many payers are wanted, the last word counts", async () => {
+  it("set the number of payers; the last request counts", async () => {
     expect(await wantedPayers(db)).to.equal(0);
     await wantPayers(db, 4);
     await wantPayers(db, 2);
     expect(await wantedPayers(db)).to.equal(2);
   });
 
-  it("keep up the highest balance that was asked for, until its time is over", async () => {
+  it("keep the highest requested balance until it expires", async () => {
     expect(await wantedBalance(db)).to.equal(0n);
     await wantBalance(db, 10n ** 19n);
     await wantBalance(db, 5n);
@@ -36,7 +36,7 @@ describe("operations on all relayers", () => {
     expect(await wantedBalance(db)).to.equal(5n);
   });
 
-  it("give up a submission with the batch it is in, and nothing that has its outcome", async () => {
+  it("give up a submission with its batch, and none that has its outcome", async () => {
     const [batch, member, ended] = [0, 1, 2].map(() => randomBytes(16).toString("hex")) as [string, string, string];
     await db.insertInto("lanes").values({ payer: 901, address: batch, next_nonce: 2 }).execute();
     await db

@@ -3,7 +3,7 @@ import { OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeFeed";
 import type { SubmissionRow } from "../../../../relayer/chain/submissions/rows";
 
 describe("the feed of outcomes", () => {
-  it("tells everybody who listens, in the order they came", () => {
+  it("notifies every listener, in order", () => {
     const feed = new OutcomeFeed();
     const heard: string[] = [];
     const row = { id: "one" } as SubmissionRow;

@@ -1,6 +1,6 @@
 /**
- * Waiting for outcomes: told by this instance's monitor at once, found in the store when another one made them, one
- * look for all.
+ * Waiting for outcomes: this instance's monitor reports them at once, another instance's are found in the store, with
+ * one query for all.
  */
 import { expect } from "chai";
 import { OutcomeFeed } from "../../../../relayer/chain/submissions/outcomeFeed";
@@ -26,7 +26,7 @@ describe("the watch for outcomes", () => {
     watch = new OutcomeWatch({ records: { ended }, outcomes: feed });
   });
 
-  it("hears of this instance's at once, whoever waits, without a look into the store", async () => {
+  it("gets this instance's at once, for every waiting call, without a query", async () => {
     const waiting = [watch.next("one", soon()), watch.next("one", soon())];
     feed.publish(row("other"));
     feed.publish(row("one"));
@@ -34,7 +34,7 @@ describe("the watch for outcomes", () => {
     expect(looks).to.deep.equal([]);
   });
 
-  it("finds another instance's by one look for all that are awaited, also after the store was away", async () => {
+  it("finds another instance's by one query for all awaited ones, also after an outage of the store", async () => {
     isAway = true;
     const waiting = ["one", "two", "three"].map((id) => watch.next(id, soon()));
     while (looks.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -47,7 +47,7 @@ describe("the watch for outcomes", () => {
     ]);
   });
 
-  it("ends at the deadline, and looks no more when nobody waits", async () => {
+  it("ends at the deadline, and stops its queries when no call waits", async () => {
     expect(await watch.next("never", Date.now() + 20)).to.equal(undefined);
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect(looks).to.deep.equal([]);

@@ -1,6 +1,6 @@
 /**
- * From a receipt to outcomes: each write of a batch by itself, who pays and who does not, and what becomes of a
- * transaction that came to nothing.
+ * From a receipt to outcomes: each write of a batch separately, who is charged and who is not, and transactions without
+ * effect.
  */
 import type { ParamType } from "ethers";
 import { expect } from "chai";
@@ -49,7 +49,7 @@ const receipt = (status: 0 | 1, ...logs: Receipt["logs"]): Receipt => ({
   gasUsed: "0x1",
   logs,
 });
-/** A node that says why, at the block after or before. */
+/** A node that gives the revert reason, at the block after or before. */
 const nodeSaying = (reason: string | undefined): RpcClient =>
   ({
     call: async () => {
@@ -69,7 +69,7 @@ const outcomes = async (
   );
 
 describe("outcomes", () => {
-  it("of a batch are each write's own: what failed alone is named, and costs nothing", async () => {
+  it("of a batch are each write's own: one that failed alone is named, and costs nothing", async () => {
     const given = receipt(
       1,
       log("GroupAdded", { id: ONE, groupId: 3 }),
@@ -82,7 +82,7 @@ describe("outcomes", () => {
     });
   });
 
-  it("of a batch that reverted as a whole charge nobody", async () => {
+  it("of a batch that reverted as a whole charge no account", async () => {
     expect(await outcomes(batch, receipt(0))).to.deep.equal({
       batch: ["failed", false, "chain_unavailable"],
       first: ["failed", false, "chain_unavailable"],
@@ -90,7 +90,7 @@ describe("outcomes", () => {
     });
   });
 
-  it("of a write alone that reverted say why, where the node does, and the gas was used", async () => {
+  it("of a single write that reverted include the reason, where the node gives one, and are charged", async () => {
     const unit = { row: row({}), members: [] };
     expect(await outcomes(unit, receipt(0), { reason: unknownGroup })).to.deep.equal({
       id: ["failed", true, "unknown_group"],
@@ -101,7 +101,7 @@ describe("outcomes", () => {
     });
   });
 
-  it("of a nonce that went to nothing, or to somebody else, are free", async () => {
+  it("of a nonce without effect, or used by another transaction, are free", async () => {
     expect(await outcomes({ row: row({}), members: [] }, receipt(1), { does: "nothing" })).to.deep.equal({
       id: ["expired", false, "chain_unavailable"],
     });

@@ -1,6 +1,6 @@
 /**
- * A write that becomes expensive between its simulation and its block takes the gas of the whole transaction. The
- * others must not suffer for it: each is sent again, alone, and nobody is charged for the transaction that failed.
+ * A write that becomes expensive between its simulation and its block uses up the gas of the whole transaction. Each of
+ * the others is sent again, alone, and no account is charged for the failed transaction.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type Signer } from "ethers";
@@ -14,7 +14,7 @@ import { refusal } from "../../../support/refusal";
 
 const COUNT = 8;
 const RIVAL = 8;
-/** To put them into a group anew takes 700,000 gas more than to leave a group that has them as it is. */
+/** Adding them to a group again takes 700,000 gas more than leaving a group unchanged. */
 const ACTIONS = Array.from({ length: 14 }, freshAccountId);
 
 describe("a transaction that fails because one of its writes became expensive", function () {
@@ -35,7 +35,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     bed.outcomes.filter(({ submissionId }) => submissionId === id).map(({ charged }) => charged);
 
   const withActions = (id: AccountId): SimpleWrite => ({ functionName: "addGroup", args: [id, "", "", ACTIONS, []] });
-  /** Cheap as long as the group has all of them. */
+  /** Cheap as long as the group contains all of them. */
   const sameActions = (id: AccountId): SimpleWrite => ({
     functionName: "updateGroup",
     args: [id, "1", "", "", ACTIONS, []],
@@ -46,7 +46,7 @@ describe("a transaction that fails because one of its writes became expensive", 
   }
   const rival = (): Signer => bed.executor.wallet(RIVAL).connect(bed.provider);
 
-  /** Begins `writes` while the lane is taken, so that they share a transaction, before which `meanwhile` happens. */
+  /** Begins `writes` while the lane is busy, so that they share a transaction, and runs `meanwhile` before it. */
   async function together<T>(writes: () => readonly Promise<T>[], meanwhile: () => Promise<unknown>): Promise<T[]> {
     const release = await occupyLane(bed, chain);
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
@@ -72,7 +72,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     for (const { submissionId } of answers) expect(chargesOf(submissionId), "paid once").to.deep.equal([true]);
   }
 
-  it("of payers' writes: each is done once, alone; one that would fail by now is named, unpaid", async () => {
+  it("of payers' writes: each is made once, alone; one that would fail by now is named, uncharged", async () => {
     const accounts = Array.from({ length: COUNT }, freshAccountId);
     const [victim, loser, ...others] = accounts as [AccountId, AccountId, ...AccountId[]];
     await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
@@ -102,7 +102,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     expect(chargesOf(lost?.facts.submission_id)).to.deep.equal([false]);
   });
 
-  it("of forward requests: each is carried out once, alone", async () => {
+  it("of forward requests: each is executed once, alone", async () => {
     const wallets = Array.from({ length: COUNT }, () => Wallet.createRandom());
     const idOf = ({ address }: HDNodeWallet): AccountId => packedAccountId(address as Address);
     const [victim, ...others] = wallets as [HDNodeWallet, ...HDNodeWallet[]];
@@ -136,7 +136,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     for (const wallet of others) expect(await bed.groupCount(idOf(wallet))).to.equal(1);
   });
 
-  it("is not sent again after a reorg: what was put back goes its own way", async () => {
+  it("is not sent again after a reorg: its writes are already separate submissions", async () => {
     const accounts = Array.from({ length: 4 }, freshAccountId);
     const [victim, ...others] = accounts as [AccountId, ...AccountId[]];
     await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
@@ -173,7 +173,7 @@ describe("a transaction that fails because one of its writes became expensive", 
       .orderBy("created_at")
       .execute();
     expect(attempts.at(-1)?.does).to.equal("nothing");
-    // What is known of the lane's load is a second old at most.
+    // The lane's load is known with a delay of at most a second.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
   });
 });

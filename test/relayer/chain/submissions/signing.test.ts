@@ -1,4 +1,4 @@
-/** Which signature a unit needs next, and that nothing is asked for that its row does not carry. */
+/** Which signature a unit needs next; nothing is requested that its row does not contain. */
 import { expect } from "chai";
 import { BATCH, type SubmissionRow, type Unit } from "../../../../relayer/chain/submissions/rows";
 import { sign } from "../../../../relayer/chain/submissions/signing";
@@ -35,7 +35,7 @@ describe("signatures of submissions", () => {
     return calls[0] as [string, Record<string, unknown>];
   }
 
-  it("are one for all writes of a batch, in their order, each with its tag", async () => {
+  it("are one for all writes of a batch, in order, each with its tag", async () => {
     const members = ["0x01", "0x02"].map((calldata, place) => row({ calldata, place }));
     const [name, request] = await asked({ row: row({ kind: BATCH, calldata: null, tag: null }), members });
     expect(name).to.equal("signAsPayer");
@@ -50,7 +50,7 @@ describe("signatures of submissions", () => {
     });
   });
 
-  it("are those of forwards, top-ups and nothing where the row is one", async () => {
+  it("are those of forwards, top-ups and empty transactions where the row is one", async () => {
     expect((await asked({ row: row({ tag: null }), members: [] }))[0]).to.equal("signForwards");
     expect(await asked({ row: row({ to_payer: 3, amount_wei: "9" }), members: [] })).to.deep.equal([
       "signTopUp",
@@ -59,7 +59,7 @@ describe("signatures of submissions", () => {
     expect((await asked({ row: row({}), members: [] }, "nothing"))[0]).to.equal("signNoop");
   });
 
-  it("are not asked for without a nonce, or without what is to be signed", async () => {
+  it("are not requested without a nonce, or without content", async () => {
     for (const facts of [{ nonce: null }, { calldata: null }]) {
       const failure: unknown = await asked({ row: row(facts), members: [] }).catch((error: unknown) => error);
       expect(failure).to.be.instanceOf(TypeError);

@@ -1,6 +1,6 @@
 /**
- * What a simulation concludes: gas limits that suffice and end where the protocol does, refusals by name, and a node
- * without overrides.
+ * The results of a simulation: gas limits that suffice and respect the protocol's maximum, refusals by name, and nodes
+ * without state overrides.
  */
 import { expect } from "chai";
 import { KeywrightError } from "../../../../protocol/errors";
@@ -45,7 +45,7 @@ function simulationOver(answer: (method: string) => unknown): {
 describe("simulation", () => {
   const { simulation } = simulationOver(() => "0x1");
 
-  it("gives a write alone a margin, up to what one transaction may use and not beyond", () => {
+  it("adds a margin for a single write, up to the maximum of one transaction", () => {
     expect(simulation.limitAlone(100_000n)).to.equal(150_000n);
     expect(simulation.limitAlone(MAX_GAS)).to.equal(MAX_GAS);
     expect(() => simulation.limitAlone(MAX_GAS + 1n))
@@ -53,7 +53,7 @@ describe("simulation", () => {
       .with.property("code", "invalid_value");
   });
 
-  it("gives a batch what its calls need, and before the last what the contract guarantees each", () => {
+  it("gives a batch what its calls need, and before the last one the amount the contract guarantees each", () => {
     const call = { calldata: `0x${"00".repeat(200)}`, gas: 60_000n };
     const one = simulation.limitTogether([call]);
     const two = simulation.limitTogether([call, call]);
@@ -64,7 +64,7 @@ describe("simulation", () => {
     expect(simulation.fitsIntoBatch(`0x${"00".repeat(200_000)}`, 1n)).to.equal(false);
   });
 
-  it("tells the client's fault by name, and an unknown payer as the service's own", async () => {
+  it("names the client's error, and reports an unknown payer as an internal one", async () => {
     const reverted = (name: string, args: readonly unknown[]): RpcError =>
       new RpcError("reverted", "no", CONTRACT.encodeErrorResult(name, args));
     const unknown = CONTRACT.getError("NotAuthorized");
@@ -73,7 +73,7 @@ describe("simulation", () => {
     expect(error).to.have.property("code", "no_payer_available");
   });
 
-  it("asks once for a whole batch, and about each write by itself where a node knows no overrides, from then on", async () => {
+  it("makes one request for a whole batch, and one per write from then on where a node lacks overrides", async () => {
     const works = simulationOver(() => `0x${word(1)}${word(777)}${word(0)}${word(1)}${word(888)}${word(0)}`);
     expect(await works.simulation.together(["0x01", "0x02"], PAYER)).to.deep.equal([{ gas: 777n }, { gas: 888n }]);
     expect(works.asked).to.deep.equal(["eth_call"]);

@@ -1,6 +1,6 @@
 /**
- * Load with everything going wrong at once, in a repeatable order: two relayers, one store, a node behind two bad
- * lines, reorgs. Then the count.
+ * Load with every fault at once, in a repeatable order: two relayers, one store, a node behind two faulty proxies,
+ * reorgs. Afterwards the ledger is checked.
  */
 import { expect } from "chai";
 import { KeywrightError } from "../../../../protocol/errors";
@@ -10,7 +10,7 @@ import { addGroup, ChainBed, eventually, freshAccountId, newAccount, type Room }
 import { count, SEED } from "../../../support/counts";
 import { BREAK, HANG, refuseWith, RpcProxy, type Fault } from "../../../support/rpcProxy";
 
-/** Numbers from 0 to 1, the same each time. */
+/** Random numbers from 0 to 1, the same in each run. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -49,7 +49,7 @@ function weather(next: () => number): Fault {
   };
 }
 
-describe("a storm", function () {
+describe("all faults at once", function () {
   this.timeout(count(120_000, 600_000));
   let bed: ChainBed;
   const lines: RpcProxy[] = [];
@@ -89,7 +89,7 @@ describe("a storm", function () {
     }
   }
 
-  it("A1 to A13 together: each write has exactly one effect, the books hear of it once, the lanes move", async () => {
+  it("A1 to A13 together: each write takes effect once, the ledger is told once, the lanes advance", async () => {
     const next = random(SEED);
     const ids = Array.from({ length: 6 }, freshAccountId);
     await Promise.all(ids.map((id, index) => (rooms[index % 2] as Room).chain.submit(newAccount(id))));

@@ -1,4 +1,4 @@
-/** Writes on a healthy chain: each lands once, says what it made, and is seen by the next read. */
+/** Writes on a healthy chain: each lands once, returns its result, and is seen by the next read. */
 import { expect } from "chai";
 import type { Chain } from "../../../../relayer/chain/types";
 import { addGroup, ChainBed, freshAccountId, newAccount, request } from "../../../support/chainBed";
@@ -14,7 +14,7 @@ describe("writes of the relayer", function () {
   });
   after(() => bed?.stop());
 
-  it("lands and says what it made, from the receipt", async () => {
+  it("land and return their result, from the receipt", async () => {
     const id = freshAccountId();
     const created = await chain.submit(newAccount(id));
     expect(created.result.api_key_hash).to.equal(id);
@@ -24,7 +24,7 @@ describe("writes of the relayer", function () {
     expect(await bed.groupCount(id)).to.equal(2);
   });
 
-  it("is seen by the next read", async () => {
+  it("are seen by the next read", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     expect((await chain.key([id as never]))?.accountId).to.equal(id);
@@ -34,7 +34,7 @@ describe("writes of the relayer", function () {
     expect(items[0]?.name).to.equal("seen");
   });
 
-  it("is refused by its named error before anything is signed or owed", async () => {
+  it("are refused by their named error before anything is signed or charged", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     const signed = bed.executor.calls.length;
@@ -49,7 +49,7 @@ describe("writes of the relayer", function () {
     expect(bed.executor.calls.length).to.equal(signed);
   });
 
-  it("goes one after another inside an account, in the order asked", async () => {
+  it("of one account are sent one after another, in the requested order", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => chain.submit(addGroup(id, `g${index}`))));
@@ -66,7 +66,7 @@ describe("writes of the relayer", function () {
     ]);
   });
 
-  it("runs many accounts at once over all lanes, without a gap", async () => {
+  it("of many accounts use all lanes in parallel, without a nonce gap", async () => {
     const ids = Array.from({ length: 40 }, freshAccountId);
     await Promise.all(ids.map((id) => chain.submit(newAccount(id))));
     await Promise.all(ids.map((id) => chain.submit(addGroup(id))));
@@ -83,7 +83,7 @@ describe("writes of the relayer", function () {
     expect(Math.min(...counts)).to.be.greaterThan(0);
   });
 
-  it("tells the books once, in the transaction of the outcome, and binds and abandons as it should", async () => {
+  it("report to the ledger once, in the transaction of the outcome, and bind or release reservations", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     const reserved: string[] = [];
@@ -96,7 +96,7 @@ describe("writes of the relayer", function () {
     ]);
   });
 
-  it("answers a repeated idempotency key with the first write's outcome", async () => {
+  it("with a repeated idempotency key get the first write's outcome", async () => {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     const idempotencyKey = `add_group:${id}:a`;
@@ -111,7 +111,7 @@ describe("writes of the relayer", function () {
     expect(await bed.groupCount(id)).to.equal(1);
   });
 
-  it("A14: one account cannot fill the queue: what is too much is refused, and others go on", async () => {
+  it("A14: one account cannot fill the queue: excess writes are refused, and other accounts continue", async () => {
     const small = await bed.open({ tuning: { maxWaitingPerAccount: 3 } });
     const [greedy, other] = [freshAccountId(), freshAccountId()];
     await small.chain.submit(newAccount(greedy));

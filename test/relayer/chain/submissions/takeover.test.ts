@@ -1,5 +1,5 @@
 /**
- * Several relayers on one store, one of them standing still at every step. The same on a real PostgreSQL:
+ * Several relayers on one store, one of them paused at every step. The same on a real PostgreSQL:
  * test/system/chain.test.ts.
  */
 import { ChainBed } from "../../../support/chainBed";

@@ -1,6 +1,6 @@
 /**
- * What really went wrong in relayers (design/faults, section 3), made to happen between this one and its node. After
- * each: exactly one effect, no gap, lanes moving, books told once.
+ * Faults between this relayer and its node, as known from relayers in production. After each: exactly one effect, no
+ * nonce gap, advancing lanes, one report to the ledger.
  */
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
@@ -44,7 +44,7 @@ describe("faults between relayer and chain", function () {
     await everythingIsWell();
   });
 
-  /** No open submission, no gap, the counter at the chain's, the lane takes another write at once. */
+  /** No open submission, no gap, the nonce counter equals the chain's, the lane takes another write at once. */
   async function everythingIsWell(): Promise<void> {
     await eventually("no submission is open", async () =>
       Object.values((await chain.stats()).open).every((count) => count === 0),
@@ -73,12 +73,12 @@ describe("faults between relayer and chain", function () {
 
   const reserve = async (): Promise<void> => undefined;
 
-  it("A1: a broadcast that is swallowed leaves no gap: it is sent again", async () => {
+  it("A1: a broadcast that is dropped leaves no gap: it is sent again", async () => {
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", swallow);
     await addsExactlyOne(() => chain.submit(addGroup(account, "swallowed", { reserve })));
   });
 
-  it("A1: a storm of refusals for a while leaves no gap", async () => {
+  it("A1: temporary refusals leave no gap", async () => {
     const stop = bed.proxy.inject((call) =>
       call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, never) : undefined,
     );
@@ -91,7 +91,7 @@ describe("faults between relayer and chain", function () {
       if (outcome instanceof KeywrightError) expect(outcome.code).to.equal("chain_unavailable");
   });
 
-  it("A1: a write that every node refuses for good is given up, its nonce filled, nothing charged", async () => {
+  it("A1: a write that every node refuses permanently is given up, its nonce filled, nothing charged", async () => {
     const stop = bed.proxy.inject((call) =>
       isFirstOf(call) ? refuseWith("transaction type not supported", -32_602)(call, never) : undefined,
     );
@@ -103,14 +103,14 @@ describe("faults between relayer and chain", function () {
     expect((await chain.submission(parseSubmissionId(id) as never))?.state).to.equal("expired");
   });
   let refusedRaw: unknown;
-  /** The write itself is refused, what fills its nonce is not. */
+  /** The write itself is refused, the transaction that fills its nonce is not. */
   function isFirstOf({ method, params }: { method: string; params: readonly unknown[] }): boolean {
     if (method !== "eth_sendRawTransaction") return false;
     refusedRaw ??= params[0];
     return params[0] === refusedRaw;
   }
 
-  it("A2: a write the executor cannot sign gives its nonce back", async () => {
+  it("A2: a write that the executor cannot sign releases its nonce", async () => {
     bed.executor.failing.set("signAsPayer", new KeywrightError("not_authorized", "no"));
     const before = await bed.store.db
       .selectFrom("lanes")
@@ -126,14 +126,14 @@ describe("faults between relayer and chain", function () {
     expect(bed.outcomes.slice(-5).every(({ charged }) => !charged)).to.equal(true);
   });
 
-  it("A2: a nonce in the middle that was never signed is filled", async () => {
+  it("A2: an unsigned nonce between two others is filled", async () => {
     const [first, second] = [freshAccountId(), freshAccountId()];
     bed.executor.failing.set("signAsPayer", new KeywrightError("executor_unavailable", "restarting"));
     const one = chain.submit(newAccount(first, { waitMs: 500 })).catch((error: unknown) => error as KeywrightError);
     await eventually("the first has its nonce", async () => ((await chain.stats()).open.reserved ?? 0) === 1);
     const two = chain.submit(newAccount(second));
     await eventually("the second has its nonce", async () => ((await chain.stats()).open.reserved ?? 0) === 2);
-    // From here on the first is refused for good, the second is signed.
+    // From here on the first is refused permanently, the second is signed.
     const sign = bed.executor.call.bind(bed.executor);
     bed.executor.call = async (name, asked) => {
       if (name === "signAsPayer" && JSON.stringify(asked).includes(first.slice(2)))
@@ -150,7 +150,7 @@ describe("faults between relayer and chain", function () {
     expect((await chain.account(second))?.id).to.equal(second);
   });
 
-  it("A2: a counter raised above the chain by nobody's write comes down again", async () => {
+  it("A2: a counter above the chain without a write is lowered again", async () => {
     await bed.store.db.updateTable("lanes").set({ next_nonce: 5_000 }).where("payer", "=", 1).execute();
     const { address } = bed.executor.wallet(1);
     await eventually("the counter is the chain's", async () => {
@@ -163,7 +163,7 @@ describe("faults between relayer and chain", function () {
     });
   });
 
-  it("A2: a counter below the chain (an older copy of the store) goes up", async () => {
+  it("A2: a counter below the chain (an older copy of the store) is raised", async () => {
     const { address } = bed.executor.wallet(1);
     const lane = await bed.store.db
       .selectFrom("lanes")
@@ -181,7 +181,7 @@ describe("faults between relayer and chain", function () {
     });
   });
 
-  it("A2: a nonce that somebody else has used is given up in ten seconds where every endpoint agrees, and nothing is charged", async () => {
+  it("A2: a nonce used by a foreign transaction is given up in ten seconds once every endpoint agrees, and nothing is charged", async () => {
     const { nonceLostAfterMs, lookEveryMs, slowestPollMs } = CHAIN_TUNING;
     const patient = await bed.open({ tuning: { nonceLostAfterMs, lookEveryMs, slowestPollMs } });
     const thief = bed.executor.wallet(1).connect(bed.provider);
@@ -194,7 +194,7 @@ describe("faults between relayer and chain", function () {
     });
     const [before, begun] = [await bed.groupCount(account), Date.now()];
     const error = await refusal(patient.chain.submit(addGroup(account, "overtaken", { reserve })));
-    // Two seconds for a machine that is busy with other tests.
+    // Two seconds, for a machine that is busy with other tests.
     expect(Date.now() - begun, "ms until the client is told").to.be.below(12_000);
     expect([error.code, error.retryable]).to.deep.equal(["chain_unavailable", true]);
     expect(bed.outcomes.at(-1)).to.include({ charged: false });
@@ -211,7 +211,7 @@ describe("faults between relayer and chain", function () {
     await addsExactlyOne(() => writing);
   });
 
-  it("A4: a stuck transaction is replaced by one that pays an eighth more", async () => {
+  it("A4: a stuck transaction is replaced with fees an eighth higher", async () => {
     const before = await bed.groupCount(account);
     await bed.provider.send("evm_setAutomine", [false]);
     const writing = chain.submit(addGroup(account, "stuck"));
@@ -235,12 +235,12 @@ describe("faults between relayer and chain", function () {
     expect(BigInt(second?.priority_fee ?? 0) * 8n >= BigInt(first?.priority_fee ?? 0) * 9n).to.equal(true);
   });
 
-  it("A4: 'replacement transaction underpriced' raises the fees until a node takes it", async () => {
+  it("A4: 'replacement transaction underpriced' raises the fees until a node accepts it", async () => {
     bed.proxy.injectTimes(2, "eth_sendRawTransaction", refuseWith("replacement transaction underpriced"));
     await addsExactlyOne(() => chain.submit(addGroup(account, "underpriced")));
   });
 
-  it("A5: a time-out after the node took it has one effect", async () => {
+  it("A5: a time-out after the node accepted it has one effect", async () => {
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", forwardThenHang);
     await addsExactlyOne(() => chain.submit(addGroup(account, "indeterminate", { reserve })));
   });
@@ -253,7 +253,7 @@ describe("faults between relayer and chain", function () {
     "nonce too low: next nonce 7, tx nonce 6",
     "OldNonce",
   ]) {
-    it(`A5: "${words}" after the node took it has one effect`, async () => {
+    it(`A5: "${words}" after the node accepted it has one effect`, async () => {
       bed.proxy.injectTimes(1, "eth_sendRawTransaction", async (_call, forward) => {
         await forward();
         return { error: { code: -32_000, message: words } };
@@ -262,12 +262,12 @@ describe("faults between relayer and chain", function () {
     });
   }
 
-  it("A7: a node that wrongly says 'nonce too low' is not believed", async () => {
+  it("A7: a node that wrongly says 'nonce too low' is overruled", async () => {
     bed.proxy.injectTimes(3, "eth_sendRawTransaction", refuseWith("nonce too low"));
     await addsExactlyOne(() => chain.submit(addGroup(account, "liar")));
   });
 
-  it("A7: a node that lies about nonces moves nothing for good", async () => {
+  it("A7: a node that lies about nonces changes nothing permanently", async () => {
     let asked = 0;
     const lies = ["0x0", undefined, "0xffff", "0x1"];
     bed.proxy.inject(({ method }) => {
@@ -278,7 +278,7 @@ describe("faults between relayer and chain", function () {
     await addsExactlyOne(() => chain.submit(addGroup(account, "nonces")));
   });
 
-  it("A8: an error about a nonce under a general code never marks the endpoint bad", async () => {
+  it("A8: a nonce error under a general code never marks the endpoint as failing", async () => {
     bed.proxy.injectTimes(2, "eth_sendRawTransaction", refuseWith("nonce too low", -32_603));
     const before = await bed.groupCount(account);
     const sends = bed.proxy.count("eth_sendRawTransaction");
@@ -332,7 +332,7 @@ describe("faults between relayer and chain", function () {
     expect(await bed.groupCount(account)).to.equal(before + 1);
   });
 
-  it("A13: with the endpoint dead from the start a write fails in time, with nothing spent", async () => {
+  it("A13: with the endpoint unreachable from the start a write fails in time, with nothing spent", async () => {
     bed.proxy.breakAll(() => undefined);
     const started = Date.now();
     const error = await refusal(chain.submit(addGroup(account, "dead", { reserve })));
@@ -355,7 +355,7 @@ describe("faults between relayer and chain", function () {
     ["rate limits", (response: ServerResponse) => response.writeHead(429).end("slow down")],
     ["nonsense", (response: ServerResponse) => response.writeHead(200).end("{]")],
   ] as const) {
-    it(`an outage by ${name} in the middle of writes loses none and doubles none`, async () => {
+    it(`an outage by ${name} during writes loses none and repeats none`, async () => {
       const ids = Array.from({ length: 6 }, freshAccountId);
       const writing = Promise.all(
         ids.map((id) => chain.submit(newAccount(id, { reserve })).catch((error: unknown) => error as KeywrightError)),
@@ -372,7 +372,7 @@ describe("faults between relayer and chain", function () {
     });
   }
 
-  it("a write that reverts when it is mined says why, and that it was charged", async () => {
+  it("a write that reverts when it is mined has its reason, and is charged", async () => {
     await chain.submit(addGroup(account, "to be removed"));
     const group = String((await bed.contract.getAccount(account)).lastGroupId);
     const remove = { functionName: "removeGroup", args: [account, group] };
@@ -395,7 +395,7 @@ describe("faults between relayer and chain", function () {
     expect(bed.outcomes.at(-1)).to.include({ charged: true, kind: "remove_group" });
   });
 
-  it("A7: a node that stands still is not read from after a write", async () => {
+  it("A7: a node that stopped is not read from after a write", async () => {
     const frozen = await RpcProxy.start(bed.node.rpcUrl);
     const second = await bed.open({ rpcUrls: [frozen.url, bed.proxy.url] });
     const number = await bed.provider.getBlockNumber();
@@ -412,7 +412,7 @@ describe("faults between relayer and chain", function () {
     await frozen.stop();
   });
 
-  /** The state as it was at a block: what a node that stopped there would answer. */
+  /** The state at a block: what a node that stopped there would answer. */
   async function askAt(number: number, asked: unknown): Promise<{ result: unknown }> {
     return { result: await bed.provider.send("eth_call", [asked, `0x${number.toString(16)}`]) };
   }
