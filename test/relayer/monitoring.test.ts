@@ -1,6 +1,6 @@
 /**
- * monitoring/: every figure that the dashboard and the alert rules read is one that the relayer exports, and every file
- * the compose file mounts is there.
+ * monitoring/: every metric that the dashboard and the alert rules read is exported by the relayer, and every file
+ * mounted by the compose file exists.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,10 +37,10 @@ interface Dashboard {
 const RULES = yaml<{ groups: { rules: Rule[] }[] }>("alerts.yaml").groups.flatMap(({ rules }) => rules);
 const DASHBOARD = JSON.parse(read("grafana/dashboard.json")) as Dashboard;
 const TARGETS = DASHBOARD.panels.flatMap(({ targets = [] }) => targets);
-/** Labels that Prometheus itself adds. */
+/** Labels added by Prometheus itself. */
 const ADDED = ["instance", "job"];
 
-/** Each metric of the exporter with the labels it carries and the values seen. */
+/** Each metric of the exporter with its labels and their values. */
 async function exported(): Promise<Map<string, Map<string, Set<string>>>> {
   const stats: ChainStats = {
     lanes: [
@@ -113,8 +113,8 @@ function unmatched(
     .map(([matcher]) => `${name}{${matcher}}`);
 }
 
-describe("the operator's pack", () => {
-  it("reads only what the relayer exports, with labels and values it has", async () => {
+describe("the monitoring files", () => {
+  it("read only what the relayer exports, with its labels and values", async () => {
     const names = await exported();
     for (const { alert, expr } of RULES) expect(unknownIn(expr, names), alert).to.deep.equal([]);
     for (const { expr } of TARGETS) expect(unknownIn(expr, names), expr).to.deep.equal([]);
@@ -126,7 +126,7 @@ describe("the operator's pack", () => {
     ).to.have.length(2);
   });
 
-  it("alerts on every figure that docs/operations.md says to watch, and leads to a section of it", () => {
+  it("alert on every metric that docs/operations.md says to watch, and link to a section of it", () => {
     const operations = readFileSync(join(__dirname, "..", "..", "docs", "operations.md"), "utf8");
     const watched = [...operations.matchAll(/^\| `((?:relayer|nodejs)_[a-z0-9_]+)/gm)].map(([, name = ""]) => name);
     expect(watched.length).to.be.greaterThan(15);
@@ -142,7 +142,7 @@ describe("the operator's pack", () => {
     expect(new Set(RULES.map(({ alert }) => alert)).size).to.equal(RULES.length);
   });
 
-  it("shows every figure of the relayer on the dashboard, no panel over another", async () => {
+  it("show every metric of the relayer on the dashboard, without overlapping panels", async () => {
     const shown = TARGETS.map(({ expr }) => expr).join("\n");
     for (const name of (await exported()).keys())
       if (name.startsWith("relayer_"))
@@ -155,7 +155,7 @@ describe("the operator's pack", () => {
     expect(DASHBOARD.templating.list.map(({ name }) => name)).to.deep.equal(["instance"]);
   });
 
-  it("mounts files that are there, and names images by digest alone", () => {
+  it("mount files that exist, and name images by digest only", () => {
     const compose = read("compose.yaml");
     expect(
       unpinnedImages(compose.replace(/\$\{[A-Z]+_IMAGE:\?([^}]*)sha256:…\}/g, `$1sha256:${"a".repeat(64)}`)),

@@ -1,6 +1,6 @@
 /**
- * Runs by CID on a machine whose executor does not keep the code: from the shared store, from outside, and not from a
- * store that lies.
+ * Runs by CID on a machine whose executor does not have the code: from the shared store, from outside, and not from a
+ * store that returns wrong bytes.
  */
 import { expect } from "chai";
 import { cidOfCode } from "../../protocol/cid";
@@ -23,7 +23,7 @@ const input = (code: Pick<RunQuestion, "code" | "cid">): RunQuestion => ({
   ...code,
 });
 
-/** Keeps what it ran, as the real one does, and hashes what it is given. */
+/** Stores what it ran, as the real one does, and hashes received code. */
 class ExecutorDouble implements Executor {
   readonly kept = new Map<string, string>();
   readonly outside = new Map<string, string>();
@@ -81,7 +81,7 @@ class StoreDouble {
   }
 }
 
-describe("code that machines share", () => {
+describe("code shared by machines", () => {
   let store: StoreDouble;
   let errors: unknown[];
   let cid: Cid;
@@ -101,7 +101,7 @@ describe("code that machines share", () => {
     errors = [];
   });
 
-  it("runs by CID on a machine that never saw it, once another ran it", async () => {
+  it("runs by CID on a machine that never received it, once another ran it", async () => {
     await machine()
       .sharing.askRun(input({ code: CODE }))
       .start(1_000);
@@ -116,7 +116,7 @@ describe("code that machines share", () => {
     expect(other.executor.asked, "from then on its executor keeps it").to.have.length(3);
   });
 
-  it("is looked for outside only where the store has none", async () => {
+  it("is fetched from outside only where the store does not have it", async () => {
     const { executor, sharing } = machine();
     executor.outside.set(cid, CODE);
     await sharing.askRun(input({ cid })).start(1_000);
@@ -126,7 +126,7 @@ describe("code that machines share", () => {
     );
   });
 
-  it("is not run from a store that gives other bytes: they are dropped, and the code is looked for outside", async () => {
+  it("is not run when the store returns other bytes: they are deleted, and the code is fetched from outside", async () => {
     const { executor, sharing } = machine();
     store.codes.set(cid, Buffer.from("evil"));
     executor.outside.set(cid, CODE);
@@ -142,7 +142,7 @@ describe("code that machines share", () => {
     expect(store.uses).to.deep.equal([`keep ${cid}`]);
   });
 
-  it("is kept also where its account ran it by its CID before, when the store had none", async () => {
+  it("is stored also where its account ran it by its CID before, when the store did not have it", async () => {
     const { executor, sharing } = machine();
     executor.outside.set(cid, CODE);
     await sharing.askRun(input({ cid })).start(1_000);
@@ -151,7 +151,7 @@ describe("code that machines share", () => {
     expect(store.codes.size).to.equal(1);
   });
 
-  it("does not hold an answer back when the store is slow, and does not pile up", async () => {
+  it("does not delay an answer when the store is slow, and does not accumulate", async () => {
     const { sharing } = machine();
     let stored = 0;
     let give: () => void = () => undefined;
@@ -168,7 +168,7 @@ describe("code that machines share", () => {
     give();
   });
 
-  it("is not run for another account than the one that pays, when the executor is asked again", async () => {
+  it("is not run for another account than the paying one, when the executor is asked again", async () => {
     const { executor, sharing } = machine();
     executor.outside.set(cid, CODE);
     const ask = executor.askRun.bind(executor);
@@ -181,7 +181,7 @@ describe("code that machines share", () => {
     expect(executor.abandoned).to.equal(1);
   });
 
-  it("loses no run to a store that is away, and shares nothing of a run that was refused", async () => {
+  it("loses no run during an outage of the store, and stores nothing of a refused run", async () => {
     const { executor, sharing } = machine();
     store.isAway = true;
     expect((await sharing.askRun(input({ code: CODE })).start(1_000)).response).to.equal("1");
@@ -201,14 +201,14 @@ describe("code that machines share", () => {
     expect(store.codes.size).to.equal(0);
   });
 
-  it("is not shared when it never began: nobody paid for that", async () => {
+  it("is not stored when it never began: it was not paid for", async () => {
     await machine()
       .sharing.askRun(input({ code: BROKEN }))
       .start(1_000);
     expect(store.uses).to.deep.equal([]);
   });
 
-  it("is given up with its run", () => {
+  it("is abandoned with its run", () => {
     const { executor, sharing } = machine();
     sharing.askRun(input({ cid })).abandon();
     expect(executor.abandoned).to.equal(1);

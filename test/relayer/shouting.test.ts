@@ -1,4 +1,4 @@
-/** Strangers who shout: what they ask for costs little before it is known that somebody pays for it, and has an end. */
+/** Floods of unauthenticated requests: each costs little before a paying account is known, and all are limited. */
 import { connect } from "node:net";
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
@@ -21,7 +21,7 @@ const FEW: RateLimits = {
 };
 const randomKey = (): string => randomBytes(32).toString("base64");
 
-describe("a stranger who shouts", function () {
+describe("a flood from an unknown caller", function () {
   this.timeout(60_000);
   let bed: ChainBed;
   let relayer: RelayerBed;
@@ -33,9 +33,9 @@ describe("a stranger who shouts", function () {
     await relayer?.stop();
     await bed?.stop();
   });
-  /** Questions to the contract; heads are asked for all the time. */
+  /** Calls of the contract; heads are polled all the time. */
   const questions = (): number => bed.proxy.count("eth_call");
-  /** The least of three counts: what the relayer asks by itself meanwhile is not in all of them. */
+  /** The minimum of three counts: the relayer's own background calls are not in all of them. */
   async function questionsOf(work: () => Promise<void>): Promise<number> {
     const counts: number[] = [];
     for (let i = 0; i < 3; i++) {
@@ -45,12 +45,12 @@ describe("a stranger who shouts", function () {
     }
     return Math.min(...counts);
   }
-  /** The relayer believes one proxy in front of it. */
+  /** The relayer trusts one proxy in front of it. */
   const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
   const asStranger = (path: string, address: string): Promise<HttpAnswer> =>
     new Api(relayer.baseUrl, randomKey()).get(path, from(address));
 
-  it("with keys that are nobody's: each costs one exchange, and soon none", async () => {
+  it("with unknown keys: each costs one exchange, and soon none", async () => {
     const { api: known } = await newApiAccount(relayer.baseUrl);
     expect((await known.get("/list_groups")).status).to.equal(200);
     const codes: unknown[] = [];
@@ -67,17 +67,17 @@ describe("a stranger who shouts", function () {
     expect((await known.get("/list_groups", from("203.0.113.1"))).status, "who is known is served on").to.equal(200);
   });
 
-  it("with many at once: the budget is not passed", async () => {
+  it("with many concurrent ones: the budget is not exceeded", async () => {
     const answers = await Promise.all(Array.from({ length: 30 }, () => asStranger("/list_groups", "203.0.113.2")));
     expect(answers.filter((answer) => codeOf(answer) === "unknown_key")).to.have.length(5);
   });
 
-  it("with a key that was known and is revoked: what it asked at once counts as a stranger's", async () => {
+  it("with a known but revoked key: its early reads count against the budget of unknown callers", async () => {
     const { api: owner, id } = await newApiAccount(relayer.baseUrl);
     const made = await owner.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "leaked" });
     const leaked = new Api(relayer.baseUrl, String(made["usage_api_key"]));
     expect((await leaked.get("/list_groups", from("203.0.113.77"))).status).to.equal(200);
-    // Revoked where this relayer does not see it, by a payer whose nonces it does not use.
+    // Revoked by a payer whose nonces this relayer does not use, so that it does not notice.
     const outside = bed.payers + 1;
     await bed.registerPayers(outside, outside);
     const payer = bed.contract.connect(bed.executor.wallet(outside).connect(bed.provider));
@@ -94,7 +94,7 @@ describe("a stranger who shouts", function () {
     expect((await owner.get("/list_groups", from("203.0.113.77"))).status).to.equal(200);
   });
 
-  it("with anything at all: every route is refused before any work once the address has had its requests of this second", async () => {
+  it("with any request: every route is refused before any work once the address has used up this second's requests", async () => {
     const endpoints = ROUTE_NAMES.flatMap((name) => endpointsOf(name, "keywright").slice(0, 1));
     const all = (): Promise<HttpAnswer>[] =>
       endpoints.map(({ method, path }) =>
@@ -121,11 +121,11 @@ describe("a stranger who shouts", function () {
     expect(codeOf(await send(`${relayer.baseUrl}/attestation`, from("203.0.113.4")))).to.equal("rate_limited");
   });
 
-  it("for payments of one account: they have a budget of its own, from whatever address, and others go on", async () => {
+  it("for payments of one account: they have a budget of their own, over all addresses, and other accounts continue", async () => {
     const [{ api }, { api: other }] = [await newApiAccount(relayer.baseUrl), await newApiAccount(relayer.baseUrl)];
     const begin = async (who: Api, address: string): Promise<unknown> =>
       codeOf(await who.post("/billing/create_payment_intent", { amount_cents: 500 }, from(address)));
-    // This relayer has no payment processor: whoever passes the budget hears that.
+    // This relayer has no payment processor: a request within the budget gets that error.
     const codes = [
       await begin(api, "203.0.113.5"),
       await begin(api, "203.0.113.6"),
@@ -140,7 +140,7 @@ describe("a stranger who shouts", function () {
     ]);
   });
 
-  it("with a body that has no end: it is told 401 before any of it is read", async () => {
+  it("with a body that never ends: it is answered 401 before any of it is read", async () => {
     const { hostname, port } = new URL(relayer.baseUrl);
     const socket = connect(Number(port), hostname);
     socket.write(
@@ -153,7 +153,7 @@ describe("a stranger who shouts", function () {
     expect(answer).to.match(/^HTTP\/1.1 401 /);
   });
 
-  it("with large code: it is hashed beside the thread that serves everybody, and only so much waits", async () => {
+  it("with large code: it is hashed off the main thread, with a bounded queue", async () => {
     const cidOf = cidsBeside();
     const code = "x".repeat(8 * 1024 * 1024);
     let turns = 0;
@@ -167,7 +167,7 @@ describe("a stranger who shouts", function () {
     expect(others.filter((one) => one.status === "rejected").length).to.be.greaterThan(0);
   });
 
-  it("with large bodies: they are parsed beside that thread, and one made of millions of values is not parsed at all", async () => {
+  it("with large bodies: they are parsed off the main thread, and one of millions of values is not parsed at all", async () => {
     const body = Buffer.from(
       JSON.stringify({
         code: `// "quoted" \\\n${"é".repeat(8 * 1024 * 1024)}`,

@@ -1,4 +1,4 @@
-/** What the step of CI that looks for known vulnerabilities makes of npm's report. */
+/** How CI's check for known vulnerabilities evaluates npm's report. */
 import { expect } from "chai";
 
 interface Advisory {
@@ -24,14 +24,14 @@ const REPORT = {
 describe("the audit of production packages", () => {
   const audit = async (): Promise<Audit> => (await import("../../scripts/audit.mjs" as string)) as Audit;
 
-  it("takes severe advisories, each once", async () => {
+  it("reports severe advisories, each once", async () => {
     const { severeAdvisories } = await audit();
     expect(severeAdvisories(REPORT)).to.deep.equal([
       { advisory: "GHSA-1", package: "ws", title: "crash by many headers" },
     ]);
   });
 
-  it("fails on one that nobody explained, and on an explanation that ran out", async () => {
+  it("fails on an unexplained one, and on an expired explanation", async () => {
     const { complaintAbout } = await audit();
     const advisory = { advisory: "GHSA-1", package: "ws", title: "crash by many headers" };
     const exception = { ...advisory, reason: "no server of ours uses ws", since: "2026-01-01", until: "2026-06-30" };

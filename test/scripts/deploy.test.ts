@@ -1,4 +1,6 @@
-/** `npm run deploy` as an operator runs it: the key by the prompt, the deployment's file for everybody who needs it. */
+/**
+ * `npm run deploy` as an operator runs it: the key from the prompt, the deployment's file for everyone who needs it.
+ */
 import { expect } from "chai";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -39,7 +41,7 @@ describe("the deploy script", function () {
     });
   const base = () => ["--network", "base", "--rpc", chain.rpcUrl, "--admin", ADMIN, "--out", file];
 
-  it("puts both contracts on the chain and describes them in a file; payers wait for 7 days unless told otherwise", async () => {
+  it("deploys both contracts and describes them in a file; payers wait for 7 days by default", async () => {
     const { status, output } = await deploy(DEVELOPMENT_DEPLOYER_KEY, ...base());
     expect(status, output).to.equal(0);
     const made = JSON.parse(readFileSync(file, "utf8")) as Deployment;
@@ -55,7 +57,7 @@ describe("the deploy script", function () {
     expect(output).to.contain(made.contractAddress).and.not.contain(DEVELOPMENT_DEPLOYER_KEY.slice(2));
   });
 
-  it("takes a delay and a service's name of one's own", async () => {
+  it("accepts a custom delay and service name", async () => {
     const { status, output } = await deploy(
       DEVELOPMENT_DEPLOYER_KEY,
       ...base(),
@@ -72,7 +74,7 @@ describe("the deploy script", function () {
     );
   });
 
-  it("says what is wrong with an option, and deploys nothing", async () => {
+  it("names an invalid option, and deploys nothing", async () => {
     rmSync(file, { force: true });
     const before = await provider.getBlockNumber();
     const wrong = [
@@ -91,7 +93,7 @@ describe("the deploy script", function () {
     expect([await provider.getBlockNumber(), existsSync(file)]).to.deep.equal([before, false]);
   });
 
-  it("does not repeat a key that is none", async () => {
+  it("does not echo an invalid key", async () => {
     const { status, output } = await deploy("0xnot-a-key-but-secret", ...base());
     expect([status, existsSync(file)]).to.deep.equal([1, false]);
     expect(output).to.not.contain("not-a-key-but-secret");

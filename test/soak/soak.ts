@@ -1,7 +1,7 @@
 /**
- * Clients who do not give up, for as long as one likes, while relayer and executor are killed, connections to
- * PostgreSQL break, the chain reorganises, its node hangs and one of its nodes lags: `npm run soak -- --minutes 60`.
- * Afterwards the answers, the chain and the ledger are compared; figures go to bench/soak.json. `wrong` has to be 0.
+ * Persistent clients for a given time, while relayer and executor are killed, connections to PostgreSQL break, the
+ * chain reorganises, its node hangs and one of its nodes lags: `npm run soak -- --minutes 60`. Afterwards the answers,
+ * the chain and the ledger are compared; figures go to bench/soak.json. `wrong` has to be 0.
  */
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ interface Act {
 
 type FaultKind = "kills" | "blips" | "reorgs" | "laggingNode";
 
-/** What the disturber does and when it was last over. */
+/** The disturbances, and when the latest one ended. */
 class Disturbance {
   readonly counts: Record<FaultKind, number> = { kills: 0, blips: 0, reorgs: 0, laggingNode: 0 };
   readonly each: Record<string, number> = {};
@@ -78,7 +78,7 @@ class Client {
     }
   }
 
-  /** Waiting counts from the end of the last disturbance. */
+  /** Waiting counts from the end of the latest disturbance. */
   #note(begun: number, what: string): void {
     if (this.disturbance.isOn) return;
     const waited = Date.now() - Math.max(begun, this.disturbance.lastOverAt);
@@ -160,7 +160,7 @@ interface Fault {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** While something is wrong, for as long as `ms`. */
+/** Runs with a fault in place for `ms`. */
 async function during(ms: number, begin: () => (() => void) | undefined): Promise<void> {
   const end = begin();
   await pause(ms);
@@ -198,7 +198,7 @@ function faultsOf(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefin
   ];
 }
 
-/** Round by round, each fault once in each, in an order of chance. */
+/** In rounds, each fault once per round, in random order. */
 async function disturb(faults: readonly Fault[], disturbance: Disturbance, until: number): Promise<void> {
   for (;;) {
     const round = faults.map((fault) => ({ fault, at: Math.random() })).sort((one, other) => one.at - other.at);
@@ -210,7 +210,7 @@ async function disturb(faults: readonly Fault[], disturbance: Disturbance, until
   }
 }
 
-/** Each group there once, each write paid once, each recorded run paid as its record says, nothing held. */
+/** Every group exists once, every write is paid once, every recorded run as its record says, nothing is held. */
 async function wrongOf({ api, acts }: Client): Promise<string[]> {
   const wrong = acts
     .filter(({ outcome }) => outcome !== "done" && outcome !== "already_ran")

@@ -1,4 +1,4 @@
-/** What tests of shared transactions need: writes that wait together, and a lane at rest afterwards. */
+/** For tests of shared transactions: writes that wait together, and a lane at rest afterwards. */
 import { expect } from "chai";
 import type { Chain } from "../../relayer/chain/types";
 import { eventually, freshAccountId, newAccount, type ChainBed } from "./chainBed";
@@ -6,7 +6,7 @@ import { eventually, freshAccountId, newAccount, type ChainBed } from "./chainBe
 /** Time for writes to arrive in the queue. */
 const ARRIVED_MS = 150;
 
-/** Occupies the lane, so that what comes now waits together. The returned function lets it go. */
+/** Occupies the lane, so that the next writes wait together. The returned function releases it. */
 export async function occupyLane(bed: ChainBed, chain: Chain): Promise<() => Promise<void>> {
   await bed.provider.send("evm_setAutomine", [false]);
   const first = chain.submit(newAccount(freshAccountId()));
@@ -19,7 +19,7 @@ export async function occupyLane(bed: ChainBed, chain: Chain): Promise<() => Pro
   };
 }
 
-/** Nothing is open, the books heard of each write once, and lane 1 counts its nonces as the chain does. */
+/** Nothing is open, the ledger was told of each write once, and lane 1's nonce equals the chain's. */
 export async function expectAtRest(bed: ChainBed, chain: Chain): Promise<void> {
   bed.proxy.heal();
   await bed.provider.send("evm_setAutomine", [true]);

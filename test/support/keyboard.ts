@@ -1,11 +1,11 @@
 /**
- * Drives a page by its keyboard alone: moves with Tab, as who has no mouse does, and looks at each control it uses
- * whether one sees that the focus is there.
+ * Drives a page by its keyboard alone: moves with Tab, as a user without a mouse does, and checks that the focus of
+ * each used control is visible.
  */
 import { expect } from "chai";
 import type { Locator, Page } from "playwright-core";
 
-/** Stops of the longest screen, and some more. */
+/** More than the tab stops of the longest screen. */
 const MOST_STOPS = 120;
 const AROUND_PX = 6;
 const WHAT_HAS_THE_FOCUS = `(() => {
@@ -13,7 +13,7 @@ const WHAT_HAS_THE_FOCUS = `(() => {
   return tagName + " " + (document.activeElement?.getAttribute("aria-label") ?? textContent ?? "").slice(0, 40).trim();
 })()`;
 
-/** What these tests use of a page's elements: the tests are compiled without the browser's types. */
+/** The members of a page's elements that these tests use: the tests are compiled without the browser's types. */
 interface Focusable {
   readonly isConnected: boolean;
   blur(): void;
@@ -27,7 +27,7 @@ interface List {
 export class Keyboard {
   constructor(private readonly page: Page) {}
 
-  /** Presses Tab until this control has the focus, which must then be seen. */
+  /** Presses Tab until this control has the focus, which must be visible. */
   async to(control: Locator): Promise<void> {
     await control.waitFor({ state: "attached" });
     const passed: string[] = [];
@@ -39,20 +39,20 @@ export class Keyboard {
     await this.#seen(control);
   }
 
-  /** Goes to the control and presses the key. */
+  /** Moves to the control and presses the key. */
   async press(control: Locator, key: "Enter" | "Space" | "ArrowRight" | "ArrowLeft"): Promise<void> {
     await this.to(control);
     await this.page.keyboard.press(key);
   }
 
-  /** Goes to the field and types in place of what it holds. */
+  /** Moves to the field and replaces its content. */
   async type(field: Locator, text: string): Promise<void> {
     await this.to(field);
     await this.page.keyboard.press("ControlOrMeta+a");
     await this.page.keyboard.type(text);
   }
 
-  /** Chooses from a list that is closed, by the arrow keys. */
+  /** Chooses from a closed list by the arrow keys. */
   async choose(list: Locator, option: string): Promise<void> {
     await this.to(list);
     const { options, selected } = await list.evaluate((element) => {
@@ -72,7 +72,7 @@ export class Keyboard {
   #has = (control: Locator): Promise<boolean> =>
     control.evaluate((element) => element === element.ownerDocument.activeElement).catch(() => false);
 
-  /** The picture of the control and what is around it is another one without the focus. */
+  /** The control and its surroundings look different without the focus. */
   async #seen(control: Locator): Promise<void> {
     const box = await control.boundingBox();
     const view = this.page.viewportSize();

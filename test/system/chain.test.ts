@@ -1,6 +1,6 @@
 /**
- * The same as test/relayer/chain/takeover.test.ts, on a real PostgreSQL: row locks, unique indexes and lost races as
- * they are in service.
+ * The tests of test/relayer/chain/submissions/takeover.test.ts on a real PostgreSQL: row locks, unique indexes and lost
+ * races as in production.
  */
 import { ChainBed } from "../support/chainBed";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
@@ -15,6 +15,6 @@ describe("relayers on one PostgreSQL", function () {
 
   describeTakeovers(async () => ChainBed.start({ payers: 2, databaseUrl: await postgres.database("chain") }));
 
-  // Behind the tests' own clean-up, which still needs it.
+  // After the tests' own clean-up, which still needs it.
   after(() => postgres?.stop());
 });

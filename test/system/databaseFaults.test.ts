@@ -1,6 +1,6 @@
 /**
- * The same faults between a relayer and a real PostgreSQL: connections are cut at each statement, before it is carried
- * out and after, and again at random.
+ * The same faults between a relayer and a real PostgreSQL: connections are cut at each statement, before and after it
+ * is executed, and again at random.
  */
 import { expect } from "chai";
 import type { StripeDouble } from "../../scripts/dev/stripe/server";
@@ -12,10 +12,10 @@ import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { startRelayerBed, type RelayerBed } from "../support/relayerBed";
 import { PostgresProxy } from "../support/statementFaults";
 
-/** The embedded store's seam is tried at every statement each time; here that is left to the deep tests. */
+/** The embedded store is tested at every statement each time; here only the deep tests do so. */
 const EVERY = count(4, 1);
 
-describe("connections to PostgreSQL that break", function () {
+describe("broken connections to PostgreSQL", function () {
   this.timeout(count(180_000, 3_600_000));
   let postgres: TestPostgres;
   let proxy: PostgresProxy;
@@ -40,13 +40,13 @@ describe("connections to PostgreSQL that break", function () {
   const anActor = (): Promise<Actor> => actor(relayer, stripeClient(double));
 
   for (const kind of ACT_KINDS) {
-    it(`at any one statement of ${kind} double nothing and lose nothing`, async () => {
+    it(`at any one statement of ${kind} repeat nothing and lose nothing`, async () => {
       const one = await anActor();
       await expectExactly(relayer, one, await failEachStatement(one, kind, proxy.faults, EVERY));
     });
   }
 
-  it("at random, with many clients, double nothing and lose nothing", async () => {
+  it("at random, with many clients, repeat nothing and lose nothing", async () => {
     const hits = ofSlice(count(100, 10_000));
     const { acts, longestWaitMs } = await actThroughFaults(relayer, anActor, {
       faults: proxy.faults,

@@ -1,7 +1,4 @@
-/**
- * A PostgreSQL that is busy with itself: locks and statements that take too long, and deadlocks, are of the moment and
- * not of the request.
- */
+/** A busy PostgreSQL: lock and statement time-outs and deadlocks are temporary, not the request's fault. */
 import { expect } from "chai";
 import { sql } from "kysely";
 import { openStore, type Store } from "../../relayer/store";
@@ -9,7 +6,7 @@ import type { Trx } from "../../relayer/store/database";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { refusal } from "../support/refusal";
 
-describe("a statement that PostgreSQL gives up", function () {
+describe("a statement that PostgreSQL aborts", function () {
   this.timeout(60_000);
   let postgres: TestPostgres;
   let store: Store;
@@ -31,7 +28,7 @@ describe("a statement that PostgreSQL gives up", function () {
     expect([error.code, error.status, error.retryable]).to.deep.equal(["database_unavailable", 503, true]);
   }
 
-  it("for a lock that another holds too long is 503, worth another try", async () => {
+  it("because another transaction holds a lock too long is 503, retryable", async () => {
     await inTransaction(async (holder) => {
       await lock(holder, "one");
       await expectPassing(
@@ -43,7 +40,7 @@ describe("a statement that PostgreSQL gives up", function () {
     });
   });
 
-  it("because it takes too long is 503, worth another try", async () => {
+  it("because it takes too long is 503, retryable", async () => {
     await expectPassing(
       inTransaction(async (trx) => {
         await sql`set local statement_timeout = '50ms'`.execute(trx);
@@ -52,7 +49,7 @@ describe("a statement that PostgreSQL gives up", function () {
     );
   });
 
-  it("to end a deadlock is 503, worth another try; the other transaction goes on", async () => {
+  it("to end a deadlock is 503, retryable; the other transaction continues", async () => {
     const crossing = async (first: string, second: string, arrived: () => void, others: Promise<void>): Promise<void> =>
       inTransaction(async (trx) => {
         await lock(trx, first);

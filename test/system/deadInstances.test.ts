@@ -1,6 +1,6 @@
 /**
- * Instances on one PostgreSQL: whoever is dead is known to be in seconds, in whatever container it ran; whoever lives
- * is not taken for dead.
+ * Instances on one PostgreSQL: a dead one is detected within seconds, in whatever container it ran; a live one is never
+ * considered dead.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -45,7 +45,7 @@ describe("an instance on PostgreSQL", function () {
     (await store.db.selectFrom("instances").select("id").where("id", "=", id).execute()).length === 1;
   const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-  /** In a process of its own, as in a container of its own: nothing is shared but the database. */
+  /** In a process of its own, as in a container: only the database is shared. */
   async function startElsewhere(): Promise<{ id: string; kill: () => Promise<void> }> {
     const script = `const { openStore } = require("./relayer/store"); const { Instance } = require("./relayer/store/instance");
       openStore({ databaseUrl: process.env.URL }).then(async ({ db, lockOf }) => {
@@ -69,7 +69,7 @@ describe("an instance on PostgreSQL", function () {
     };
   }
 
-  it("that was killed is dead to the next one before that serves anybody; those who live keep their lease", async () => {
+  it("that was killed is known to be dead to the next one before that serves requests; live ones keep their lease", async () => {
     const living = await start();
     const killed = await startElsewhere();
     await pause(1_500);
@@ -81,14 +81,14 @@ describe("an instance on PostgreSQL", function () {
     expect([await isLeased(killed.id), await isLeased(living.id)]).to.deep.equal([false, true]);
   });
 
-  it("that was killed is dead to those beside it within seconds", async () => {
+  it("that was killed is known to be dead to those beside it within seconds", async () => {
     await start();
     const killed = await startElsewhere();
     await killed.kill();
     await eventually("its lease is ended", async () => !(await isLeased(killed.id)), 6_000);
   });
 
-  it("whose connections were cut lives on, however often", async () => {
+  it("whose connections were cut stays alive, however often", async () => {
     const proxy = await PostgresProxy.start(databaseUrl);
     const cutOff = await openStore({ databaseUrl: proxy.url });
     ended.push(async () => {
@@ -108,14 +108,14 @@ describe("an instance on PostgreSQL", function () {
     expect(await isLeased(living.id)).to.equal(true);
   });
 
-  it("of an older version, which holds no lock, is left to its lease", async () => {
+  it("of an older version, which holds no lock, is judged by its lease", async () => {
     await store.db.insertInto("instances").values({ id: "older" }).execute();
     await start();
     await pause(3_500);
     expect(await isLeased("older")).to.equal(true);
   });
 
-  it("says that it holds its lock only while its own session does", async () => {
+  it("reports that it holds its lock only while its own session does", async () => {
     const lock = new SessionLock(databaseUrl, "pooled", () => undefined);
     ended.push(() => lock.close());
     expect(await lock.hold()).to.equal(true);

@@ -1,4 +1,4 @@
-/** Each example's README, run as it stands against a service of its own, and what it says is printed, printed. */
+/** Each example's README, run unchanged against a service of its own; the documented output is printed. */
 import { expect } from "chai";
 import {
   copyFileSync,
@@ -24,7 +24,7 @@ const FOLDERS = readdirSync(EXAMPLES, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 const OTHER_CHAIN_ID = 31_338n;
-/** What the READMEs have people install. */
+/** What the READMEs tell readers to install. */
 const PACKAGES = ["ethers", "@safe-global/safe-smart-account", "@modelcontextprotocol/sdk"];
 
 describe("the examples", function () {
@@ -52,7 +52,7 @@ describe("the examples", function () {
       mkdirSync(join(modules, name, ".."), { recursive: true });
       symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
     }
-    // The SDK's bundles under the names that its package has for them.
+    // The SDK's bundles under the names in its package.
     const sdk = join(modules, "keywright");
     const entries = { ".": "keywright", "./ethers": "ethers" };
     mkdirSync(sdk);
@@ -62,7 +62,7 @@ describe("the examples", function () {
     writeFileSync(join(sdk, "package.json"), JSON.stringify({ name: "keywright", type: "module", exports }));
   }
 
-  it("are those the page lists", () => {
+  it("are those listed on the page", () => {
     const page = readFileSync(join(EXAMPLES, "README.md"), "utf8");
     expect([...page.matchAll(/^\| \[([a-z-]+)\]/gm)].map(([, name]) => name).sort()).to.deep.equal(FOLDERS.sort());
   });

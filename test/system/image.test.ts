@@ -1,7 +1,7 @@
 /**
- * The images: built twice by different people on different machines they are the same, nothing is inside that is not
- * needed, and they run: production mode under the compose file's own limits, with PostgreSQL and a development chain,
- * every wall up, and the README's journey through.
+ * The images: reproducible by different users on different machines, without unneeded files, and they run: production
+ * mode under the compose file's own limits, with PostgreSQL and a development chain, every barrier of the sandbox up,
+ * and the README's first run.
  */
 import { expect } from "chai";
 import { execFile } from "node:child_process";
@@ -42,7 +42,7 @@ const PAYERS = 2;
 /** Of the ingress's image. */
 const INGRESS_USER = 61_002;
 
-/** Nobody's: builds must not depend on who builds. */
+/** The user nobody: builds must not depend on the user. */
 const OTHER_USER = 65_534;
 
 describe("the images", function () {
@@ -67,13 +67,13 @@ describe("the images", function () {
 
   before(() => build(ROOT, layouts));
 
-  it("are the same from another folder, by another user, in another time zone, locale and umask, with an empty cache", async () => {
+  it("are identical from another folder, by another user, in another time zone, locale and umask, with an empty cache", async () => {
     const source = join(folder, "a folder with spaces");
     const output = join(folder, "second");
     mkdirSync(source);
     mkdirSync(output);
     await run("bash", ["-c", 'git -C "$1" archive HEAD | tar -x -C "$2"', "bash", ROOT, source]);
-    // The build reads its packages from this checkout: in a folder that no other user may enter it stays root's.
+    // The build reads its packages from this checkout: in a folder that no other user may enter it runs as root.
     const asRoot = process.getuid?.() === 0 && isOpenToAll(ROOT);
     if (asRoot)
       for (const path of [folder, source, output]) (chmodSync(path, 0o755), chownSync(path, OTHER_USER, OTHER_USER));
@@ -103,7 +103,7 @@ describe("the images", function () {
     for (const name of NAMES) expect(digestOf(join(output, "layouts"), name)).to.equal(digestOf(layouts, name));
   });
 
-  it("hold no shell, no package manager, no compiler and no double of development", async () => {
+  it("contain no shell, no package manager, no compiler and no development double", async () => {
     const files = await unpacked("executor");
     const programs = files.filter((path) => /^(usr\/)?s?bin\//.test(path)).sort();
     expect(programs).to.deep.equal([
@@ -121,7 +121,7 @@ describe("the images", function () {
     ).to.deep.equal([]);
   });
 
-  it("hold the pages of the documentation, and no pictures", async () => {
+  it("contain the pages of the documentation, without pictures", async () => {
     const docs = (await unpacked("relayer"))
       .filter((path) => path.startsWith("app/docs/"))
       .map((path) => path.slice("app/docs/".length));
@@ -133,7 +133,7 @@ describe("the images", function () {
     );
   });
 
-  it("hold a bill of materials that names every package, Node and Debian's files, with digests", async () => {
+  it("contain a bill of materials that lists every package, Node and Debian's files, with digests", async () => {
     await unpacked("executor");
     const bom = JSON.parse(
       readFileSync(join(folder, "unpacked/executor/usr/share/sbom/keywright.cdx.json"), "utf8"),
@@ -209,7 +209,7 @@ describe("the images", function () {
       };
       const [port, metricsPort] = [await freePort(), await freePort()];
       const variables = {
-        // One chain by two names: a quorum is asked of both.
+        // One chain under two names, since a quorum requires two endpoints.
         RPC_URLS: `${chain.rpcUrl},${chain.rpcUrl.replace("127.0.0.1", "localhost")}`,
         NETWORK: "test",
         POSTGRES_PASSWORD: "unused",
@@ -222,7 +222,7 @@ describe("the images", function () {
         EXECUTOR_MEMORY: "3g",
         DOMAIN: "localhost",
       };
-      // The one difference from production: the pretended TEE's root instead of Intel's.
+      // The only difference from production: the simulated TEE's root instead of Intel's.
       const rootDer = `Buffer.from("${agent.platform.rootDer.toString("hex")}", "hex")`;
       const genuine = patchedCopy(
         join(ROOT, "dist/executor/tee/genuine.js"),
@@ -295,7 +295,7 @@ describe("the images", function () {
       await chain?.process.stop();
     });
 
-    it("start in production with every wall of the sandbox up", async () => {
+    it("start in production with every barrier of the sandbox up", async () => {
       const info = (await (await fetch(`${baseUrl}/info`)).json()) as {
         tee: string;
         sandbox: { level: string; missing: string[] };
@@ -310,11 +310,11 @@ describe("the images", function () {
       expect((await Promise.all(pages)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200]);
     });
 
-    it("take a newcomer through the README's first run", async () => {
+    it("complete the README's first run", async () => {
       await expectFirstRun(baseUrl);
     });
 
-    it("end TLS under a certificate that the ingress fetched, and leave evidence of it", async () => {
+    it("terminate TLS under a certificate that the ingress fetched, and write evidence of it", async () => {
       const health = () =>
         new Promise<number | undefined>((resolve, reject) => {
           const options = { host: "127.0.0.1", servername: "localhost", port: ports.https, path: "/health" };
@@ -333,7 +333,7 @@ describe("the images", function () {
       );
     });
 
-    it("are what `npm run verify -- <url> --source .` builds anew, its packages installed anew, and finds measured", async () => {
+    it("are rebuilt by `npm run verify -- <url> --source .`, its packages reinstalled, and equal the measured ones", async () => {
       const { stdout } = await run(
         process.execPath,
         [join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", ROOT, "--json"],
@@ -346,7 +346,7 @@ describe("the images", function () {
       });
     });
 
-    it("end by themselves when they are asked to", async () => {
+    it("exit on request", async () => {
       for (const container of containers.splice(0)) {
         await container.stop();
         expect(container.child.signalCode).to.equal(null);
@@ -355,7 +355,7 @@ describe("the images", function () {
   });
 });
 
-/** Whether every user may enter the folder and all above it. */
+/** Whether every user may enter the folder and its parents. */
 function isOpenToAll(path: string): boolean {
   return (statSync(path).mode & 0o005) === 0o005 && (dirname(path) === path || isOpenToAll(dirname(path)));
 }

@@ -11,14 +11,14 @@ describe("kill -9 of relayers' processes on one PostgreSQL", () => {
   });
   after(() => postgres.stop());
 
-  it("two at a time: nothing told is lost, nothing is done twice, the books balance", async function () {
+  it("two at a time: no reported operation is lost or repeated, the ledger balances", async function () {
     this.timeout(count(240_000, 2_400_000));
     const databaseUrl = await postgres.database("killed");
     const { acts } = await killAgainAndAgain({ store: { databaseUrl }, kills: count(4, 80), processes: 2 });
     expect(acts).to.be.greaterThan(50);
   });
 
-  it("and so when the database is killed with them", async function () {
+  it("also when the database is killed with them", async function () {
     this.timeout(count(240_000, 2_400_000));
     const databaseUrl = await postgres.database("crashed");
     const { acts } = await killAgainAndAgain({

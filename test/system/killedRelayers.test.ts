@@ -1,7 +1,7 @@
 /**
  * kill -9 of a relayer at every step of a write, with another one on the same PostgreSQL: real processes, real
- * executor, real books. Afterwards the client repeats its request with the same idempotency key through the survivor:
- * each has exactly one effect and is paid once.
+ * executor, real ledger. Afterwards the client repeats its request with the same idempotency key through the survivor:
+ * each has exactly one effect and is charged once.
  */
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ import { RpcProxy } from "../support/rpcProxy";
 const ROOT = join(__dirname, "..", "..");
 const LEASE_MS = 15_000;
 
-/** Stands between a relayer and the executor; holds a call for ever, before or after the executor sees it. */
+/** A proxy between a relayer and the executor that holds a call forever, before or after the executor sees it. */
 class SocketProxy {
   reached = false;
   readonly #agent: Agent;
@@ -68,7 +68,7 @@ class SocketProxy {
 
 interface Step {
   readonly name: string;
-  /** The write is in the store by then, so that the survivor carries it on by itself. */
+  /** Whether the write is stored by then, so that the survivor continues it without a request. */
   readonly writtenDown: boolean;
   readonly rpc?: { readonly method: string; readonly after: boolean };
   readonly executor?: { readonly path: string; readonly after: boolean };
@@ -104,7 +104,7 @@ interface Victim {
   reached: boolean;
 }
 
-describe("relayers killed in the middle of a write", function () {
+describe("relayers killed during a write", function () {
   this.timeout(180_000);
   let postgres: TestPostgres;
   let databaseUrl: string;
@@ -194,7 +194,7 @@ describe("relayers killed in the middle of a write", function () {
     return Number((await contract.getAccount(accountId)).groupCount);
   }
 
-  /** Sends the write and returns once the victim stands still at its step. */
+  /** Sends the write and returns once the victim is paused at its step. */
   async function strike(victim: Victim): Promise<void> {
     const { rpc: held } = victim.step;
     if (held !== undefined) {
@@ -211,7 +211,7 @@ describe("relayers killed in the middle of a write", function () {
     victim.process.child.kill("SIGKILL");
   }
 
-  it("leaves everything to the survivor", async () => {
+  it("leaves all pending work to the survivor", async () => {
     for (const victim of victims) await strike(victim);
     const killedAt = Date.now();
     for (const victim of victims.filter(({ step }) => step.writtenDown)) {
@@ -227,7 +227,7 @@ describe("relayers killed in the middle of a write", function () {
   });
 
   for (const step of STEPS) {
-    it(`has exactly one effect and one price, killed ${step.name} and repeated`, async () => {
+    it(`has exactly one effect and one charge, killed ${step.name} and repeated`, async () => {
       const victim = victims.find((one) => one.step === step) as Victim;
       const answer = (await post(stack.baseUrl, "add_group", headersOf(victim), {
         group_name: "once",
@@ -240,7 +240,7 @@ describe("relayers killed in the middle of a write", function () {
     });
   }
 
-  it("leaves the lanes moving and without a gap", async () => {
+  it("leaves the lanes advancing and without a gap", async () => {
     for (const victim of victims) {
       await post(
         stack.baseUrl,

@@ -1,6 +1,6 @@
 /**
- * Three machines, each with a relayer and an executor of its own, on one PostgreSQL behind HAProxy. Nothing depends on
- * which of them answers, and one that dies under load takes nothing with it but the requests it had in hand.
+ * Three machines, each with its own relayer and executor, on one PostgreSQL behind HAProxy. No result depends on which
+ * of them answers, and a machine that dies under load loses only its requests in progress.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomUUID } from "node:crypto";
@@ -18,7 +18,7 @@ import { Machine } from "../support/machines";
 const WRITERS = 5;
 const RUNNERS = 2;
 const KEY_PER_SECOND = 30;
-/** Between two acts of one account under load: below its key's rate on any machine. */
+/** Between two operations of one account under load: below its key's rate limit on any machine. */
 const PAUSE_MS = 60;
 const ENV = {
   RATE_LIMIT_MINTS_PER_MINUTE: "1000",
@@ -49,7 +49,7 @@ describe("three machines on one PostgreSQL", function () {
   before(async () => {
     postgres = await startPostgres();
     const databaseUrl = await postgres.database("machines");
-    // The stack's own pair only brings chain, contract and payers, and is one of the three.
+    // The stack's own pair provides chain, contract and payers, and is one of the three.
     stack = await startStack({ env: { DATABASE_URL: databaseUrl, ...ENV } });
     const options = { stack, databaseUrl, env: ENV };
     machines = await Promise.all(["second", "third"].map((name) => Machine.start(name, options)));
@@ -70,7 +70,7 @@ describe("three machines on one PostgreSQL", function () {
   const urls = (): readonly string[] => [stack.baseUrl, ...machines.map(({ baseUrl }) => baseUrl)];
   const throughEach = (apiKey: string): Client[] => urls().map((baseUrl) => createClient({ baseUrl, apiKey }));
 
-  /** `tag` is the request's name in the balancer's log; a write that is repeated keeps its idempotency key. */
+  /** `tag` is the request's name in the balancer's log; a repeated write keeps its idempotency key. */
   async function ask(
     apiKey: string,
     method: "GET" | "POST",
@@ -91,12 +91,12 @@ describe("three machines on one PostgreSQL", function () {
       headers,
       body: body === undefined ? null : JSON.stringify(body),
     };
-    // A connection of its own: one that is kept open may be closed by the balancer in the moment it is used.
+    // A separate connection: the balancer may close an idle one just when it is used.
     const answered = await http.request({ ...request, reset: true }).catch((error: Error) => error);
     if (answered instanceof Error) return { tag, startedAt, status: 0, body: { text: answered.message }, total: NaN };
     const { statusCode: status, headers: given, body: stream } = answered;
     const text = await stream.text();
-    // What the balancer itself says is a page.
+    // The balancer's own errors are HTML pages.
     const json = String(given["content-type"]).includes("json")
       ? (JSON.parse(text) as Record<string, unknown>)
       : { text };
@@ -118,7 +118,7 @@ describe("three machines on one PostgreSQL", function () {
     }
   });
 
-  it("run by its CID what was uploaded through another, and forget it for none that may not run it", async () => {
+  it("run code by its CID that was uploaded through another machine, and keep it despite refused runs", async () => {
     const account = await makeAccount(balancer.baseUrl);
     const code = `${HELLO} // ${randomUUID()}`;
     const { cid } = await makeRoom(account.client, code);
@@ -135,7 +135,7 @@ describe("three machines on one PostgreSQL", function () {
     );
   });
 
-  it("hold one key to one rate, wherever its requests go", async () => {
+  it("apply one rate limit to a key, wherever its requests go", async () => {
     const account = await makeAccount(balancer.baseUrl);
     const started = Date.now();
     const answers = await Promise.all(
@@ -150,7 +150,7 @@ describe("three machines on one PostgreSQL", function () {
     expect(passed).to.be.within(0.9 * KEY_PER_SECOND, windows * KEY_PER_SECOND);
   });
 
-  it("lose nothing but what a machine had in hand when it is killed under load, twice", async () => {
+  it("lose only requests in progress when a machine is killed under load, twice", async () => {
     const accounts = await Promise.all(Array.from({ length: WRITERS + RUNNERS }, () => makeAccount(balancer.baseUrl)));
     const cids = await Promise.all(
       accounts.slice(WRITERS).map(async ({ client }) => (await makeRoom(client, HELLO)).cid),
@@ -159,10 +159,7 @@ describe("three machines on one PostgreSQL", function () {
     const kills: { readonly machine: string; readonly at: number }[] = [];
     let isOver = false;
 
-    /**
-     * One write after another; each is repeated under its own name until it is answered, and then seen by whichever
-     * machine is asked.
-     */
+    /** Sequential writes; each is repeated under its own name until it is answered, and then read from any machine. */
     const write = async ({ apiKey }: TestAccount, index: number): Promise<number> => {
       let written = 0;
       for (; !isOver; written++) {
@@ -185,7 +182,7 @@ describe("three machines on one PostgreSQL", function () {
       return written;
     };
 
-    /** Runs by code and by CID in turns. */
+    /** Runs by code and by CID alternately. */
     const run = async ({ apiKey }: TestAccount, index: number): Promise<number> => {
       let ran = 0;
       for (let turn = 0; !isOver; turn++) {
@@ -205,7 +202,7 @@ describe("three machines on one PostgreSQL", function () {
     const running = Promise.all(accounts.slice(WRITERS).map(run));
     const kill = async (machine: Machine): Promise<void> => {
       await sleep(1_500);
-      // What a connection still got through until the process was gone was in its hands.
+      // A connection may have delivered a request until the process was gone.
       await machine.kill();
       kills.push({ machine: machine.name, at: Date.now() });
       await sleep(1_500);
@@ -233,7 +230,7 @@ describe("three machines on one PostgreSQL", function () {
       while ((await client.balance()).reserved_cents > 0 && Date.now() < deadline) await sleep(200);
       const { balance_cents: balance, reserved_cents: reserved } = await client.balance();
       expect(reserved, `account ${index} has reserved`).to.equal(0);
-      // A run that was settled in the moment before the kill is paid for, though its answer was lost.
+      // A run settled just before the kill is charged, though its answer was lost.
       const lost = index < WRITERS ? 0 : failed.filter(({ tag }) => tag.startsWith(`run-${index - WRITERS}-`)).length;
       const answered = index < WRITERS ? (written[index] as number) : 3 + (ran[index - WRITERS] as number);
       expect(balance, `account ${index} has left`).to.be.within(2_000 - answered - lost, 2_000 - answered);

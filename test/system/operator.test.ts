@@ -1,4 +1,4 @@
-/** The operator's commands about submissions and the pool, on the PostgreSQL that relayers use. */
+/** The operator's commands about submissions and the payer pool, on the relayers' PostgreSQL. */
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ describe("operator commands on PostgreSQL", function () {
     });
   }
 
-  it("show what is stuck, and cancel it: its nonce is filled, nothing is charged", async () => {
+  it("show a stuck submission, and cancel it: its nonce is filled, nothing is charged", async () => {
     const id = freshAccountId();
     await room.chain.submit(newAccount(id));
     await bed.provider.send("evm_setAutomine", [false]);
@@ -74,7 +74,7 @@ describe("operator commands on PostgreSQL", function () {
     expect(await bed.groupCount(id)).to.equal(1);
   });
 
-  it("correct an account's credit by a further entry, once for each reference, which its owner sees and the check of the books accepts", async () => {
+  it("correct an account's credit by a further entry, once for each reference, which its owner sees and the ledger check accepts", async () => {
     const account = freshAccountId();
     const balance = async (): Promise<unknown> =>
       bed.store.db
@@ -116,7 +116,7 @@ describe("operator commands on PostgreSQL", function () {
     await expectBalancedBooks(bed.store.db);
   });
 
-  it("say what is wrong with a correction, and post nothing", async () => {
+  it("name what is wrong with a correction, and post nothing", async () => {
     const account = freshAccountId();
     for (const args of [
       ["0x12", "5", "ref"],

@@ -1,4 +1,4 @@
-/** What the services' tests say of the embedded database they have to say of PostgreSQL, too. */
+/** The tests of the services' store on the embedded database, run on PostgreSQL. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -15,7 +15,7 @@ describe("on a real PostgreSQL", () => {
   after(() => postgres.stop());
 
   for (const suite of ["store", "credits"]) {
-    it(`the tests of ${suite} hold`, async function () {
+    it(`the tests of ${suite} pass`, async function () {
       this.timeout(300_000);
       const databaseUrl = await postgres.database(`suite_${suite}`);
       const { passes, failures } = await mocha(`test/relayer/${suite}/**/*.test.ts`, {
@@ -29,7 +29,7 @@ describe("on a real PostgreSQL", () => {
 
 interface Outcome {
   readonly passes: number;
-  /** What failed, and how. */
+  /** Titles and messages of failed tests. */
   readonly failures: readonly string[];
 }
 

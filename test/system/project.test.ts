@@ -1,7 +1,6 @@
 /**
- * From an empty folder to a signature with the package alone, as somebody else would: init, dev, test, build, deploy
- * twice, run; timed. The packages a project installs are those of this repository, linked, since a test fetches
- * nothing.
+ * From an empty folder to a signature with the package alone, as an outside developer: init, dev, test, build, deploy
+ * twice, run; timed. A project's packages are linked from this repository, since tests download nothing.
  */
 import { expect } from "chai";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
@@ -28,9 +27,9 @@ import { makeAccount } from "../support/journey";
 import { useStack } from "../support/stack";
 
 const ROOT = join(__dirname, "..", "..");
-/** What `npm install` brings to a new project, and what those need. */
+/** What `npm install` brings to a new project, and its dependencies. */
 const LINKED = ["esbuild", "ethers", "mocha", "typescript", "zod", "undici-types", "@types/node", "@types/mocha"];
-/** A process that runs actions sees these folders and no links to them. */
+/** A process that runs actions can read these folders, and follows no links to them. */
 const COPIED = ["isolated-vm", "node-gyp-build"];
 const WITHIN_MS = 5 * 60_000;
 const PAGE = join(ROOT, "docs", "projects.md");
@@ -92,7 +91,7 @@ describe("a project of actions", function () {
     return JSON.parse(out) as T;
   }
 
-  it("comes from an empty folder to a checked signature by the commands of docs/projects.md, within five minutes", async () => {
+  it("goes from an empty folder to a checked signature by the commands of docs/projects.md, within five minutes", async () => {
     const began = Date.now();
     const empty = join(folder, "empty");
     const bin = join(folder, "bin");
@@ -102,7 +101,7 @@ describe("a project of actions", function () {
       tsc: "typescript/bin/tsc",
     }))
       symlinkSync(join("..", program), join(folder, "node_modules", ".bin", name));
-    // All that is not as on a reader's machine: packages are there and not fetched.
+    // The only difference from a reader's machine: packages are present, not downloaded.
     writeFileSync(
       join(bin, "npm"),
       `#!/bin/sh\n[ "$*" = install ] && ln -s "${join(folder, "node_modules")}" node_modules\n`,
@@ -120,7 +119,7 @@ describe("a project of actions", function () {
     rmSync(empty, { recursive: true });
   });
 
-  it("is made by init, and nothing is overwritten", async () => {
+  it("is created by init, and nothing is overwritten", async () => {
     expect((await ok<{ files: string[] }>("init")).files).to.include.members([
       "keywright.config.ts",
       "actions/sign.ts",
@@ -132,7 +131,7 @@ describe("a project of actions", function () {
     expect(again.err).to.include("nothing was written");
   });
 
-  it("type-checks, its actions knowing what they see and no more", () => {
+  it("type-checks, with the globals of actions and no others", () => {
     const tsc = (): { status: number | null; stdout: string } =>
       spawnSync(
         process.execPath,
@@ -180,7 +179,7 @@ describe("a project of actions", function () {
     ).to.deep.equal(["Hello, World!", "Goodbye, World!"]);
   });
 
-  it("is tested in the same sandbox, and a test that fails fails", async () => {
+  it("is tested in the same sandbox, and a failing test fails", async () => {
     const { code, out, err } = await run("test");
     expect(code, out + err).to.equal(0);
     expect(out).to.include("2 passing");
@@ -231,7 +230,7 @@ describe("a project of actions", function () {
     writeFileSync(join(folder, "keywright.config.ts"), config);
   });
 
-  it("writes down the hashes of modules imported by address, those they import included, and refuses another module later", async () => {
+  it("records the hashes of modules imported by address and of their imports, and refuses another module later", async () => {
     const modules: Record<string, string> = {
       "/add@1.0.0/+esm": 'import { one } from "/one@2.0.0/+esm"; export const add = (n) => n + one;',
       "/one@2.0.0/+esm": "export const one = 1;",
@@ -265,7 +264,7 @@ describe("a project of actions", function () {
     server.close();
   });
 
-  it("is deployed as a difference, shown first; a second time there is nothing to do", async () => {
+  it("is deployed as a difference, shown first; a second deployment changes nothing", async () => {
     const shown = await run("deploy", "--dry-run");
     expect([
       shown.code,
@@ -284,7 +283,7 @@ describe("a project of actions", function () {
     expect((await run("deploy", "--yes")).out).to.include("Nothing to do.");
   });
 
-  it("changes what changed and drops what the configuration no longer names", async () => {
+  it("updates changed items and removes those no longer configured", async () => {
     const file = join(folder, "actions", "sign.ts");
     writeFileSync(file, readFileSync(file, "utf8").replace("1 to 40 letters and spaces", "1 to 40 letters or spaces"));
     const { steps } = await ok<{ steps: string[] }>("deploy", "--yes");
@@ -296,7 +295,7 @@ describe("a project of actions", function () {
     expect((await ok<{ steps: string[] }>("deploy", "--yes")).steps).to.deep.equal([]);
   });
 
-  it("runs with the key it made, and the signature is the PKP's; all of it within five minutes", async () => {
+  it("runs with the key it created, and the signature is the PKP's; all within five minutes", async () => {
     const { bot } = JSON.parse(readFileSync(join(folder, "keywright.secrets.json"), "utf8")) as { bot: string };
     const { pkps } = await ok<{ pkps: { greeter: string } }>("deploy");
     env["KEYWRIGHT_API_KEY"] = bot;

@@ -17,7 +17,7 @@ const FILES = {
   "/ethers.js": join(ROOT, "node_modules", "ethers", "dist", "ethers.min.js"),
   "/journey.mjs": join(__dirname, "browser", "journey.mjs"),
 };
-/** One of the development chain's own accounts, which the chain signs for as a wallet extension would. */
+/** An account of the development chain, for which the chain signs as a wallet extension would. */
 const UNLOCKED = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 describe("the SDK in a browser page", () => {
@@ -42,7 +42,7 @@ describe("the SDK in a browser page", () => {
     page.evaluate(`import("/journey.mjs").then((journey) => journey.${call})`);
   const text = JSON.stringify;
 
-  it("does the main job in API mode", async () => {
+  it("completes the main flow in API mode", async () => {
     const answer = await inPage<Record<string, string>>(`apiMode(${text(stack().baseUrl)})`);
     expect(answer["recovered"]).to.equal(answer["pkp"]);
     expect(answer["cid"]).to.equal(answer["asked"]);
@@ -50,7 +50,7 @@ describe("the SDK in a browser page", () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it("does a ChainSecured owner's job with a wallet extension", async () => {
+  it("completes a ChainSecured owner's flow with a wallet extension", async () => {
     const { baseUrl, rpcUrl } = stack();
     const answer = await inPage<Record<string, unknown>>(
       `chainSecured(${text(baseUrl)}, ${text(rpcUrl)}, ${text(UNLOCKED)})`,
@@ -64,7 +64,7 @@ describe("the SDK in a browser page", () => {
     expect(answer["recovered"]).to.equal(answer["pkp"]);
   });
 
-  it("gives errors as typed codes, request ids included: the service lets a page read them", async () => {
+  it("gives errors as typed codes, request ids included: CORS exposes them to the page", async () => {
     expect(await inPage(`refusals(${text(stack().baseUrl)})`)).to.deep.equal([
       [true, "unknown_key", 401, "string"],
       [true, "missing_credential", 401, "string"],
@@ -73,7 +73,7 @@ describe("the SDK in a browser page", () => {
     ]);
   });
 
-  it("is one file a page can afford", () => {
+  it("is one file of a reasonable size", () => {
     expect(statSync(BUNDLE).size).to.be.within(20_000, 200_000);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * `npm run sdk`: the package as a program of somebody else would use it, in TypeScript and in plain Node, installed and
- * nothing of this repository beside it.
+ * `npm run sdk`: the package as another program uses it, in TypeScript and in plain Node, installed without this
+ * repository.
  */
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
@@ -66,7 +66,7 @@ export async function typesAreThere(baseUrl: string, signer: Wallet): Promise<vo
   if ((new ClientError("aborted", "")).code === "no_such_code") return;
 }
 `;
-/** Apart, since viem's own declarations are for pages as well and need `skipLibCheck` without them. */
+/** Separate, since viem's own declarations include browser types and need `skipLibCheck` without them. */
 const VIEM_CONSUMER = `
 import { createClient } from "keywright";
 import { toKeywrightAccount } from "keywright/viem";
@@ -94,7 +94,7 @@ describe("the SDK as a package", function () {
     folder = mkdtempSync(join(tmpdir(), "sdk-consumer-"));
     const modules = join(folder, "node_modules");
     mkdirSync(join(modules, "@types"), { recursive: true });
-    // What its peers would bring, and what every TypeScript program for Node has.
+    // Its peer dependencies, and what every TypeScript program for Node has.
     for (const name of ["ethers", "viem", "zod", "@types/node", "undici-types"])
       symlinkSync(join(ROOT, "node_modules", name), join(modules, name));
     expect(run(process.execPath, [join(ROOT, "client", "package.mjs"), join(modules, "keywright")])).to.equal("");
@@ -115,14 +115,14 @@ describe("the SDK as a package", function () {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** What the program printed; it must end well. */
+  /** The program's output; it must exit with 0. */
   function run(command: string, args: string[], cwd: string = ROOT): string {
     const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: "utf8" });
     expect(status, stdout + stderr).to.equal(0);
     return stdout.trim();
   }
 
-  it("type-checks a consumer in strict mode, its own declarations included, and knows wrong fields", () => {
+  it("type-checks a consumer in strict mode, its own declarations included, and reports wrong fields", () => {
     expect(run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", folder])).to.equal("");
     expect(
       run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", join(folder, "viem.json")]),
@@ -135,7 +135,7 @@ describe("the SDK as a package", function () {
     expect(run(join(ROOT, "node_modules", ".bin", "attw"), ["--pack", installed])).to.include("No problems found");
   });
 
-  it("brings the program, the README and a source map for every bundle", () => {
+  it("contains the program, the README and a source map for every bundle", () => {
     const installed = join(folder, "node_modules", "keywright");
     const { bin } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as { bin: { keywright: string } };
     expect(run(process.execPath, [join(installed, bin.keywright), "--help"])).to.include("Exit codes");
@@ -167,7 +167,7 @@ describe("the SDK as a package", function () {
     expect(await journey(stack().baseUrl)).to.equal("hello g");
   });
 
-  it("brings nothing along and needs nothing, not even ethers, where no wallet is", async () => {
+  it("has no dependencies, and needs not even ethers where no wallet is used", async () => {
     const alone = mkdtempSync(join(tmpdir(), "sdk-alone-"));
     try {
       const installed = join(folder, "node_modules", "keywright");

@@ -1,6 +1,6 @@
 /**
- * Batches of two relayers that name the same accounts in opposite order, and outcomes between them: all lock the
- * accounts' turns in one order, so that PostgreSQL never has to end one to let the other go on.
+ * Batches of two relayers that name the same accounts in opposite order, and concurrent outcomes: all lock the
+ * accounts' rows in one order, so that no deadlock occurs.
  */
 import { expect } from "chai";
 import { sql } from "kysely";
@@ -12,7 +12,7 @@ import { openStore, type Store } from "../../relayer/store";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { eventually, freshAccountId } from "../support/chainBed";
 
-/** So many that each is looked up by its id, in the order in which a statement names them. */
+/** Enough accounts that each is looked up by its id, in the order in which a statement names them. */
 const ACCOUNTS = 200_000;
 const BLOCK = { number: 7, hash: "0xblock" };
 
@@ -75,7 +75,7 @@ describe("turns of accounts", function () {
     return rows[0]?.count ?? 0;
   }
 
-  /** Runs both while another transaction holds the two turns in the middle, so that each has locked what it can. */
+  /** Runs both while another transaction holds the two middle rows, so that each has locked what it can. */
   async function crossing<A, B>(one: () => Promise<A>, other: () => Promise<B>): Promise<[A, B]> {
     const [{ db }] = stores;
     const running = await db.transaction().execute(async (holder) => {
@@ -99,7 +99,7 @@ describe("turns of accounts", function () {
     expect(taken.sort()).to.deep.equal([first, second, third, fourth]);
   });
 
-  it("are given back while another relayer tries them, without a deadlock", async () => {
+  it("are released while another relayer tries them, without a deadlock", async () => {
     const ids = accounts.slice(10, 14) as [AccountId, AccountId, AccountId, AccountId];
     const begun = await one().beginBatch(batchOf(1, ids, 0));
     if (begun === undefined) throw new Error("nothing has begun");

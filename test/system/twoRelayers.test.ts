@@ -1,7 +1,4 @@
-/**
- * Two relayers behind one service: one chain, one executor, one PostgreSQL. Whoever is asked, there is one truth about
- * money.
- */
+/** Two relayers behind one service: one chain, one executor, one PostgreSQL. Balances are the same through either. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -86,7 +83,7 @@ describe("two relayers on one PostgreSQL", function () {
     for (const client of doors) expect((await client.balance()).balance_cents).to.equal(SIGNUP_CENTS + 700);
   });
 
-  it("charge writes of one account that go through both at once, each once, and carry out all that were paid", async () => {
+  it("charge writes of one account that go through both concurrently, each once, and execute all that were paid", async () => {
     const writes = await Promise.allSettled(
       Array.from({ length: 30 }, (_, index) =>
         door(index).addGroup({ group_name: `group ${index}`, group_description: "" }),
@@ -99,7 +96,7 @@ describe("two relayers on one PostgreSQL", function () {
     expect(await account.client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
   });
 
-  it("relay the same signed request once when both get it at once, and both answer it", async () => {
+  it("relay the same signed request once when both get it concurrently, and both answer it", async () => {
     const [owner, one, two] = [Wallet.createRandom(), new Api(stack.baseUrl), new Api(second.baseUrl)];
     const accountId = solidityPackedKeccak256(["address"], [owner.address]);
     const made = await one.post("/relay", await signedForward(one, owner, "newChainSecuredAccount", ["mine", ""]));
@@ -120,7 +117,7 @@ describe("two relayers on one PostgreSQL", function () {
     expect(await relayNonce(two, owner)).to.equal("2");
   });
 
-  it("give back what a killed one held, and not what the living one holds", async () => {
+  it("release the reservation of a killed one, and not that of the live one", async () => {
     await makeRoom(account.client, HELLO);
     const sleeper = "async function main() { await new Promise((done) => setTimeout(done, 3000)); return 1; }";
     await account.client.addActionToGroup({
@@ -133,8 +130,8 @@ describe("two relayers on one PostgreSQL", function () {
     while ((await doors[0].balance()).reserved_cents < 11) await sleep(20);
     second.process.child.kill("SIGKILL");
     await dying;
-    // A process that died on this machine is known to be dead at once: its hold may go any moment, the living one's
-    // stays.
+    // A dead process on the same machine is detected at once: its reservation may be released any moment, the live
+    // one's stays.
     let isLiving = true;
     const run = living.finally(() => (isLiving = false));
     const held: number[] = [];

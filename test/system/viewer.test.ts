@@ -1,6 +1,6 @@
 /**
- * The interactive viewer, self-hosted: a real browser draws every operation from our own files, with nothing from
- * elsewhere.
+ * The interactive API viewer, self-hosted: a real browser renders every operation from the service's own files, without
+ * requests to other hosts.
  */
 import { expect } from "chai";
 import { useBrowser } from "../support/browser";
@@ -12,7 +12,7 @@ describe("the viewer", function () {
   const stack = useStack();
   const browser = useBrowser();
 
-  it("shows every operation and asks nobody else", async () => {
+  it("shows every operation without a request to another host", async () => {
     const page = await browser().newPage();
     const [problems, elsewhere]: [string[], string[]] = [[], []];
     page.on("pageerror", (error) => problems.push(String(error)));
@@ -35,12 +35,12 @@ describe("the viewer", function () {
     await page.close();
   });
 
-  it("is the same page with a slash at the end", async () => {
+  it("is the same page with a trailing slash", async () => {
     const { text } = await send(`${stack().baseUrl}/core/v1/swagger-ui`);
     expect((await send(`${stack().baseUrl}/core/v1/swagger-ui/`)).text).to.equal(text);
   });
 
-  it("has no file but its own", async () => {
+  it("serves no file but its own", async () => {
     for (const file of [
       "package.json",
       "..%2fpackage.json",

@@ -1,4 +1,4 @@
-/** A bad environment stops the start with what to fix; production refuses the conveniences of development. */
+/** An invalid environment stops the start with what to fix; production refuses development settings. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ function problems(env: Record<string, string | undefined>): string {
 }
 
 describe("the relayer's configuration", () => {
-  it("takes development with little, and its generous defaults", () => {
+  it("needs few settings in development, with permissive defaults", () => {
     const config = loadConfig(GOOD);
     expect(config).to.deep.include({
       production: false,
@@ -46,17 +46,17 @@ describe("the relayer's configuration", () => {
     expect(config.rateLimits.mintsPerMinutePerAddress).to.equal(120);
   });
 
-  it("shares no code where the operator wants none kept", () =>
+  it("shares no code where the operator disables it", () =>
     expect(loadConfig({ ...GOOD, SHARED_CODE_MIB: "0" }).sharedCode.totalBytes).to.equal(0));
 
-  it("takes production when everything that protects is there", () => {
+  it("accepts production with every required setting", () => {
     const config = loadConfig(PRODUCTION);
     expect(config).to.include({ production: true, databaseUrl: "postgres://db/keywright" });
     expect(config.signup.creditCents).to.equal(0);
     expect(config.rateLimits).to.deep.equal(RATE_LIMITS.production);
   });
 
-  it("takes figures of the chain where the operator gives them, and else leaves them to the network", () => {
+  it("uses the operator's timings of the chain, and the network's where none are given", () => {
     expect(loadConfig(GOOD).chainTuning).to.deep.equal({});
     const given = {
       FINALITY_DEPTH: "12",
@@ -78,7 +78,7 @@ describe("the relayer's configuration", () => {
     });
   });
 
-  it("is production unless it says otherwise", () =>
+  it("is production by default", () =>
     expect(problems({ ...GOOD, NODE_ENV: undefined })).to.include("DATABASE_URL"));
 
   const wrong: [string, Record<string, string | undefined>, string][] = [
@@ -111,12 +111,12 @@ describe("the relayer's configuration", () => {
     it(`with ${what} names ${variable}`, () =>
       expect(problems(env)).to.match(new RegExp(`^[A-Z_, ]*${variable}[.: ]`, "m")));
 
-  it("names everything that is wrong at once", () => {
+  it("names every problem at once", () => {
     const all = problems({ NODE_ENV: "development", PORT: "x" });
     for (const variable of ["PORT", "RPC_URLS", "EXECUTOR_SOCKET"]) expect(all).to.include(variable);
   });
 
-  it("takes chain and contract from a deployment file, and refuses two that differ", () => {
+  it("reads chain and contract from a deployment file, and refuses contradicting variables", () => {
     const folder = mkdtempSync(join(tmpdir(), "deployment-"));
     const file = join(folder, "local.json");
     writeFileSync(

@@ -1,5 +1,5 @@
 /**
- * SIGTERM: no new connections, requests under way are answered; and what an unknown outcome looks like from outside.
+ * SIGTERM: no new connections, requests in progress are answered; and the answer to a write with an unknown outcome.
  */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
@@ -27,7 +27,7 @@ describe("a relayer that is stopped", function () {
   });
   after(() => stack?.stop());
 
-  it("answers what is under way, settles it, and comes back with everything it knew", async () => {
+  it("answers open requests, settles them, and restarts with its full state", async () => {
     const under = account.api.post("/run_action", { code: SLEEP, js_params: { ms: 1_500 } });
     await new Promise((resolve) => setTimeout(resolve, 500));
     const restarted = stack.restart("relayer");
@@ -37,7 +37,7 @@ describe("a relayer that is stopped", function () {
     expect((await account.api.get("/account_exists")).body).to.equal(true);
   });
 
-  it("says so at /ready first, while it still serves everybody, and then has as long as a write may take", async () => {
+  it("reports it at /ready first, while it still serves requests, and then has as long as a write may take", async () => {
     await stack.stop();
     stack = await startStack({ env: { DRAIN_NOTICE_SECONDS: "2" } });
     account = await newApiAccount(stack.baseUrl);
@@ -70,7 +70,7 @@ describe("a relayer that is stopped", function () {
     expect((await account.api.get("/list_groups")).headers["x-total-count"]).to.equal("1");
   });
 
-  // The relayer waits half a minute before it calls an outcome unknown.
+  // The relayer waits half a minute before it reports an unknown outcome.
   (deep ? it : it.skip)(
     "a write that is not mined in time is 504 with its submission; asked for again it is the same write, and its secret is not lost",
     async () => {

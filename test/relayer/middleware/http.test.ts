@@ -1,4 +1,4 @@
-/** The manners of HTTP: ids, CORS, methods, content types, sizes, encodings, pages. */
+/** HTTP behaviour: ids, CORS, methods, content types, sizes, encodings, pages. */
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -7,7 +7,7 @@ import { useStack } from "../../support/stack";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-describe("the HTTP face", () => {
+describe("HTTP", () => {
   const stack = useStack();
   let account: ApiAccount;
   let base: string;
@@ -17,7 +17,7 @@ describe("the HTTP face", () => {
   });
 
   describe("ids", () => {
-    it("every answer carries a fresh request id; a client's own is ignored", async () => {
+    it("every answer has a fresh request id; a client's own is ignored", async () => {
       const sent = "11111111-1111-4111-8111-111111111111";
       const answers = await Promise.all(
         ["/health", "/core/v1/limits", "/core/v1/list_groups", "/nowhere"].map((path) =>
@@ -30,7 +30,7 @@ describe("the HTTP face", () => {
       expect(members(answers[2] as HttpAnswer)["request_id"]).to.equal(ids[2]);
     });
 
-    it("a correlation id comes back as it was sent, one with control characters or too long does not", async () => {
+    it("a correlation id is returned unchanged; one with control characters or too long is not", async () => {
       expect(
         (await send(`${base}/health`, { headers: { "x-correlation-id": "order 7/a" } })).headers["x-correlation-id"],
       ).to.equal("order 7/a");
@@ -44,7 +44,7 @@ describe("the HTTP face", () => {
   });
 
   describe("CORS", () => {
-    it("lets any origin call, without credentials, and see the headers it needs", async () => {
+    it("allows any origin, without credentials, and exposes the needed headers", async () => {
       const { headers } = await send(`${base}/core/v1/limits`, { headers: { origin: "https://app.example" } });
       expect(headers["access-control-allow-origin"]).to.equal("*");
       expect(headers["access-control-allow-credentials"]).to.equal(undefined);
@@ -52,7 +52,7 @@ describe("the HTTP face", () => {
         expect(headers["access-control-expose-headers"]).to.include(name);
     });
 
-    it("answers a preflight with the headers a client may send", async () => {
+    it("answers a preflight with the permitted request headers", async () => {
       const asks = {
         origin: "https://app.example",
         "access-control-request-method": "POST",
@@ -74,7 +74,7 @@ describe("the HTTP face", () => {
       }
     });
 
-    it("errors carry the CORS headers, too", async () => {
+    it("errors have the CORS headers, too", async () => {
       const { status, headers } = await send(`${base}/core/v1/list_groups`, {
         headers: { origin: "https://app.example" },
       });
@@ -95,14 +95,14 @@ describe("the HTTP face", () => {
     it("paths are case-sensitive", async () =>
       expect((await send(`${base}/core/v1/List_Groups`)).status).to.equal(404));
 
-    it("the wrong method is 405 with Allow, before anything else is looked at", async () => {
+    it("the wrong method is 405 with Allow, before any other check", async () => {
       const wrong = await send(`${base}/core/v1/add_group`, { method: "GET" });
       expect([wrong.status, codeOf(wrong), wrong.headers["allow"]]).to.deep.equal([405, "method_not_allowed", "POST"]);
       const other = await send(`${base}/core/v1/list_groups`, { method: "DELETE" });
       expect([other.status, other.headers["allow"]]).to.deep.equal([405, "GET, HEAD"]);
     });
 
-    it("HEAD answers as GET without a body", async () => {
+    it("HEAD is answered as GET, without a body", async () => {
       const head = await send(`${base}/core/v1/list_groups`, { method: "HEAD", key: account.key });
       expect([head.status, head.text, head.headers["x-total-count"]]).to.deep.equal([200, "", "0"]);
     });
@@ -114,7 +114,7 @@ describe("the HTTP face", () => {
       expect((await account.api.get("/list_wallets")).headers["x-total-count"]).to.equal(before);
     });
 
-    it("a plain OPTIONS names the methods", async () => {
+    it("a plain OPTIONS lists the methods", async () => {
       const { status, headers } = await send(`${base}/core/v1/create_wallet`, { method: "OPTIONS" });
       expect([status, headers["allow"]]).to.deep.equal([204, "GET, POST"]);
     });
@@ -124,7 +124,7 @@ describe("the HTTP face", () => {
     const post = (body: Buffer, headers: Record<string, string>) => account.api.post("/add_group", body, { headers });
     const good = Buffer.from(JSON.stringify({ group_name: "", group_description: "" }));
 
-    it("are JSON by type, else 415; charset and encoding are UTF-8 and none", async () => {
+    it("need a JSON type, else 415; charset and encoding must be UTF-8 and none", async () => {
       const refused: Record<string, string>[] = [
         { "content-type": "text/plain" },
         { "content-type": "application/x-www-form-urlencoded" },
@@ -137,7 +137,7 @@ describe("the HTTP face", () => {
       }
     });
 
-    it("of any JSON type are taken", async () => {
+    it("of any JSON type are accepted", async () => {
       for (const type of [
         "application/json",
         "application/json; charset=utf-8",
@@ -155,7 +155,7 @@ describe("the HTTP face", () => {
       }
     });
 
-    it("that are absent count as {} and their type is not asked for", async () => {
+    it("that are absent count as {}, without a content type", async () => {
       const answer = await send(`${base}/core/v1/remove_group`, {
         method: "POST",
         key: account.key,
@@ -164,7 +164,7 @@ describe("the HTTP face", () => {
       expect([answer.status, codeOf(answer)]).to.deep.equal([422, "invalid_body"]);
     });
 
-    it("in broken UTF-8 are 400", async () => {
+    it("in invalid UTF-8 are 400", async () => {
       const answer = await post(
         Buffer.concat([Buffer.from('{"group_name":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]),
         {},
@@ -178,7 +178,7 @@ describe("the HTTP face", () => {
       expect([answer.status, codeOf(answer)]).to.deep.equal([400, "invalid_value"]);
     });
 
-    it("larger than the route accepts are 413: declared, and chunked", async () => {
+    it("above the route's size limit are 413: declared, and chunked", async () => {
       const large = Buffer.concat([Buffer.from('{"group_name":"'), Buffer.alloc(1024 * 1024, "a"), Buffer.from('"}')]);
       expect((await post(large, {})).status).to.equal(413);
       expect(
@@ -195,7 +195,7 @@ describe("the HTTP face", () => {
       expect((await chunked({})).status, "a stranger's chunked body is not read").to.equal(401);
     });
 
-    it("of signature routes end at 8 KiB", async () => {
+    it("of signature routes are limited to 8 KiB", async () => {
       const answer = await send(`${base}/core/v1/create_wallet_with_signature`, {
         method: "POST",
         body: { typed_data: "x".repeat(8_192), signature: "0x" },
@@ -203,7 +203,7 @@ describe("the HTTP face", () => {
       expect([answer.status, codeOf(answer)]).to.deep.equal([413, "payload_too_large"]);
     });
 
-    it("that never come do not hold the connection: a cut body is answered or dropped, the service lives", async () => {
+    it("that never arrive do not hold the connection: a truncated body is answered or dropped, the service keeps running", async () => {
       const { hostname, port } = new URL(base);
       await new Promise<void>((resolve) => {
         const socket = connect(Number(port), hostname, () => {
@@ -255,7 +255,7 @@ describe("the HTTP face", () => {
   describe("keys", () => {
     const list = (headers: Record<string, string>) => send(`${base}/core/v1/list_groups`, { headers });
 
-    it("come in either header, in both when equal", async () => {
+    it("are accepted in either header, and in both when equal", async () => {
       const bearer = `Bearer ${account.key}`;
       const forms: Record<string, string>[] = [
         { "x-api-key": account.key },
@@ -277,7 +277,7 @@ describe("the HTTP face", () => {
       );
     });
 
-    it("are asked for with WWW-Authenticate", async () => {
+    it("are requested with WWW-Authenticate", async () => {
       const answer = await list({});
       expect([answer.status, codeOf(answer), answer.headers["www-authenticate"]]).to.deep.equal([
         401,
@@ -287,7 +287,7 @@ describe("the HTTP face", () => {
       expect(codeOf(await list({ authorization: "Basic YTpi" }))).to.equal("missing_credential");
     });
 
-    it("of any other form are 401 before any hashing: hashes, addresses, url-safe, unpadded, non-canonical, not a secret", async () => {
+    it("in any other form are 401 before any hashing: hashes, addresses, url-safe, unpadded, non-canonical, not a secret", async () => {
       const secret = Buffer.from(account.key, "base64");
       const forms = [
         account.id,
@@ -308,7 +308,7 @@ describe("the HTTP face", () => {
       }
     });
 
-    it("nobody knows are 401", async () => {
+    it("that are unknown are 401", async () => {
       expect(codeOf(await list({ "x-api-key": Buffer.alloc(32, 9).toString("base64") }))).to.equal("unknown_key");
     });
   });
@@ -326,7 +326,7 @@ describe("the HTTP face", () => {
       };
     };
 
-    it("start at 0 and carry the total", async () => {
+    it("start at 0 and have the total", async () => {
       const first = await page("?page_number=0&page_size=2");
       expect(first.names).to.deep.equal(["g1", "g2"]);
       expect(first.headers["x-total-count"]).to.equal("5");
@@ -341,7 +341,7 @@ describe("the HTTP face", () => {
       }
     });
 
-    it("of impossible size or number are 400, repeated parameters 422", async () => {
+    it("of invalid size or number are 400, repeated parameters 422", async () => {
       for (const query of [
         "page_size=0",
         "page_size=1001",

@@ -1,4 +1,4 @@
-/** Kept requests in the store: who begins, who waits, who takes over what a dead instance left. */
+/** Idempotency records in the store: which request begins, which waits, and which takes over from a dead instance. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -18,7 +18,7 @@ import { openStore } from "../../../relayer/store";
 import { StatementFaults, failingPool } from "../../support/statementFaults";
 import { sharedStore, testDatabaseUrl } from "../../support/store";
 
-describe("kept requests", () => {
+describe("idempotency records", () => {
   let db: Db;
   let living: Instance;
   let store: IdempotencyStore | undefined;
@@ -39,14 +39,14 @@ describe("kept requests", () => {
       (error: unknown) => (error instanceof KeywrightError ? error.code : String(error)),
     );
 
-  it("one of many begins", async () => {
+  it("one of many concurrent requests begins", async () => {
     const request = name();
     const begun = await Promise.all(Array.from({ length: 10 }, () => mine().begin(request)));
     expect(begun.filter((one) => one.begun)).to.have.length(1);
     expect(begun.flatMap((one) => (one.begun ? [] : [one.kept.state]))).to.deep.equal(Array(9).fill("running"));
   });
 
-  it("what a living instance does is left to it, what a dead one left is taken over under the same attempt", async () => {
+  it("a live instance's requests stay its own, a dead one's are taken over under the same attempt", async () => {
     const [running, orphaned] = [name(), name()];
     await mine().begin(running);
     expect(await of(randomUUID()).begin(running)).to.deep.include({ begun: false, kept: { state: "running" } });
@@ -56,7 +56,7 @@ describe("kept requests", () => {
     expect(await mine().begin(orphaned), "by one only").to.deep.include({ begun: false, kept: { state: "running" } });
   });
 
-  it("a late word of who was thought dead changes nothing", async () => {
+  it("a late report of an instance that was considered dead changes nothing", async () => {
     const request = name();
     const late = of("an instance that is gone");
     await late.begin(request);
@@ -85,7 +85,7 @@ describe("kept requests", () => {
     ).to.equal("idempotency_conflict");
   });
 
-  it("a write whose outcome is open is asked for again under its attempt's id, and then kept", async () => {
+  it("a write with an open outcome is requested again under its attempt's id, and then stored", async () => {
     const request = name();
     const idempotency = new Idempotency(mine());
     const attempts: string[] = [];
@@ -105,7 +105,7 @@ describe("kept requests", () => {
     expect(new Set(attempts).size).to.equal(1);
   });
 
-  it("what follows from an end is told by the act, never by the error", async () => {
+  it("the consequence of a failure is stated by the operation, never by the error", async () => {
     const idempotency = new Idempotency(mine());
     const codes = [
       "unknown_group",
@@ -158,7 +158,7 @@ describe("kept requests", () => {
     }
   });
 
-  it("an end that cannot be written down is written later, and the answer is given all the same", async () => {
+  it("a result that cannot be stored is stored later, and the answer is sent anyway", async () => {
     const faults = new StatementFaults();
     const request = name();
     const faulty = await openStore({ databaseUrl: testDatabaseUrl, around: (pool) => failingPool(pool, faults) });
@@ -176,7 +176,7 @@ describe("kept requests", () => {
     await faulty.close();
   });
 
-  it("secrets are not kept: neither in the answer given again nor in the database", async () => {
+  it("secrets are not stored: neither in the repeated answer nor in the database", async () => {
     const request = name();
     const idempotency = new Idempotency(mine());
     const secret = `canary-${randomUUID()}`;
@@ -191,7 +191,7 @@ describe("kept requests", () => {
     expect(JSON.stringify(rows)).to.not.include(secret);
   });
 
-  it("are forgotten after a day", async () => {
+  it("expire after a day", async () => {
     const request = name();
     const idempotency = new Idempotency(mine());
     await idempotency.once("addGroup", request, async () => ({ group_id: "1" }));

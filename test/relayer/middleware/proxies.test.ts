@@ -1,4 +1,4 @@
-/** Whose address counts: X-Forwarded-For is believed for as many hops as are configured, and no further. */
+/** The client address: X-Forwarded-For is trusted for the configured number of hops, and no further. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -11,7 +11,7 @@ describe("addresses behind proxies", () => {
   const servers: Server[] = [];
   after(() => servers.forEach((server) => server.close()));
 
-  /** An app whose address limit only notes who asked; nothing behind it is reached. */
+  /** An app whose address limit only records the address; nothing behind it is reached. */
   async function seenBy(trustedProxyHops: number, forwardedFor: string | undefined): Promise<string[]> {
     const seen: string[] = [];
     const limits = {
@@ -40,11 +40,11 @@ describe("addresses behind proxies", () => {
     return seen;
   }
 
-  it("without proxies the header is a client's claim", async () =>
+  it("without proxies the header is ignored", async () =>
     expect(await seenBy(0, "203.0.113.7")).to.deep.equal(["127.0.0.1"]));
   it("one proxy: its own entry, the last", async () =>
     expect(await seenBy(1, "6.6.6.6, 203.0.113.7")).to.deep.equal(["203.0.113.7"]));
-  it("two proxies: the entry the outer one made", async () =>
+  it("two proxies: the entry added by the outer one", async () =>
     expect(await seenBy(2, "6.6.6.6, 203.0.113.7, 10.0.0.1")).to.deep.equal(["203.0.113.7"]));
   it("a proxy that adds nothing: the connection's own address", async () =>
     expect(await seenBy(1, undefined)).to.deep.equal(["127.0.0.1"]));

@@ -1,4 +1,4 @@
-/** Rate limits: per address (IPv6 by /64), over all, per key; in memory and in the store. */
+/** Rate limits: per address (IPv6 by /64), in total, per key; in memory and in the store. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import { KeywrightError } from "../../../protocol/errors";
@@ -35,7 +35,7 @@ async function refusal(act: () => Promise<void>): Promise<KeywrightError | undef
 }
 
 describe("rate limits", () => {
-  it("count an IPv6 customer by its /64, and an IPv4 address in either form as one", () => {
+  it("count an IPv6 customer by its /64, and an IPv4 address in either notation as one", () => {
     expect(clientGroup("2001:db8:1:2:3:4:5:6")).to.equal(clientGroup("2001:db8:1:2:ffff::1"));
     expect(clientGroup("2001:db8:1:2::1")).to.not.equal(clientGroup("2001:db8:1:3::1"));
     expect(clientGroup("::ffff:203.0.113.7")).to.equal("203.0.113.7");
@@ -50,7 +50,7 @@ describe("rate limits", () => {
         return new RequestLimits(limits, sharedBy((await sharedStore()).db, 1));
       };
 
-      it("mints are refused from the one too many on, with the seconds to wait", async () => {
+      it("mints beyond the limit are refused with the seconds to wait", async () => {
         const [limits, address] = [await open(), randomUUID()];
         await limits.mintBy(address);
         await limits.mintBy(address);
@@ -60,7 +60,7 @@ describe("rate limits", () => {
         expect(await refusal(() => limits.mintBy(randomUUID())), "another address").to.equal(undefined);
       });
 
-      it("twenty at once: exactly as many pass as may", async () => {
+      it("of twenty concurrent requests exactly the limit passes", async () => {
         const [limits, address] = [await open(), randomUUID()];
         const outcomes = await Promise.all(Array.from({ length: 20 }, () => refusal(() => limits.mintBy(address))));
         expect(outcomes.filter((outcome) => outcome === undefined)).to.have.length(2);
@@ -68,7 +68,7 @@ describe("rate limits", () => {
     });
   }
 
-  it("in the store hold over several relayers and over a restart", async () => {
+  it("in the store apply across several relayers and restarts", async () => {
     const { db } = await sharedStore();
     const [one, other] = [new RequestLimits(FEW, sharedBy(db, 2)), new RequestLimits(FEW, sharedBy(db, 2))];
     const address = randomUUID();
@@ -77,17 +77,17 @@ describe("rate limits", () => {
     expect((await refusal(() => one.mintBy(address)))?.code).to.equal("rate_limited");
   });
 
-  it("over all addresses end a day's budget", async () => {
+  it("over all addresses limit a day's total", async () => {
     const limits = new RequestLimits(FEW);
     for (let i = 0; i < FEW.mintsPerDay; i++) await limits.mintAtAll();
     expect((await refusal(() => limits.mintAtAll()))?.code).to.equal("rate_limited");
   });
 
-  it("per key are one over several relayers, wherever the requests go", async () => {
+  it("per key are shared by several relayers, wherever the requests go", async () => {
     const { db } = await sharedStore();
     const limits = { ...FEW, keyRequestsPerSecond: 40 };
     const relayers = Array.from({ length: 3 }, () => new RequestLimits(limits, sharedBy(db, 3)));
-    // Some go one after another, so that a slow machine opens a second window at most.
+    // Some are sequential, so that a slow machine opens a second window at most.
     const started = Date.now();
     const outcomes = await Promise.all(
       relayers.flatMap((relayer) => Array.from({ length: 40 }, () => refusal(() => relayer.requestBy("busy")))),
@@ -106,7 +106,7 @@ describe("rate limits", () => {
     );
   });
 
-  it("per key cost no statement while little is asked, and go on by an equal part without the store", async () => {
+  it("per key need no statement at a low rate, and use an equal share without the store", async () => {
     let statements = 0;
     const failing = (): never => {
       statements += 1;

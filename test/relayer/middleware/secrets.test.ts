@@ -1,6 +1,6 @@
 /**
- * Canaries in everything a client can send; then every sink is searched: logs of both services at their most talkative,
- * metrics, error bodies, the database's files.
+ * Canaries in every client input, then a search of every sink: logs of both services at their lowest level, metrics,
+ * error bodies, the database's files.
  */
 import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,9 +20,9 @@ describe("secrets", function () {
   let stack: Stack;
   let dataDir: string;
   const log: string[] = [];
-  /** What must be in no sink, by name. */
+  /** Must be in no sink, by name. */
   const secrets = new Map<string, string>();
-  /** What may be in the database and nowhere else. */
+  /** May be in the database only. */
   const stored = new Map<string, string>();
 
   before(async () => {
@@ -147,18 +147,18 @@ describe("secrets", function () {
     expect(found(all, stored)).to.deep.equal([]);
   });
 
-  it("are not among the metrics", async () => {
+  it("are not in the metrics", async () => {
     const { text } = await send(stack.metricsUrl);
     expect(text).to.include("relayer_request_seconds");
     expect(found(text, secrets)).to.deep.equal([]);
   });
 
-  it("are in no file the services keep, save the e-mail in the database", async () => {
+  it("are in no file of the services, except the e-mail in the database", async () => {
     await stack.stop();
     const relayer = filesBelow(join(dataDir, "relayer"));
     const kept = relayer.map((file) => readFileSync(file).toString("latin1")).join("\n");
     expect(relayer.length).to.be.above(10);
-    // Code is public and kept by its CID, in the store that machines share and by the executor.
+    // Code is public and stored by its CID, in the store that machines share and by the executor.
     const { source: _, output: __, logged: ___, ...rest } = Object.fromEntries(secrets);
     expect(found(kept, new Map(Object.entries(rest)))).to.deep.equal([]);
     expect(found(kept, stored), "the test would find what is there").to.deep.equal(["e-mail"]);

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document as strangers' tools see it: a linter's recommended rules, and two generators whose clients
- * compile and make the journey.
+ * The OpenAPI document in third-party tools: a linter's recommended rules, and two generators whose clients compile and
+ * run the first-run flow.
  */
 import { expect } from "chai";
 import { spawnSync } from "node:child_process";
@@ -55,7 +55,7 @@ const OPTIONS = {
   types: [],
 };
 
-describe("the OpenAPI document in strangers' hands", function () {
+describe("the OpenAPI document in third-party tools", function () {
   this.timeout(120_000);
   const stack = useStack();
   let folder: string;
@@ -83,8 +83,8 @@ describe("the OpenAPI document in strangers' hands", function () {
     return journey(stack().baseUrl);
   }
 
-  // The listing of evidence files is specified with a slash at its end.
-  it("passes the recommended rules of a linter, but for one path that is specified otherwise", () =>
+  // The specified path of the evidence listing ends with a slash.
+  it("passes the recommended rules of a linter, except for one path that the specification requires", () =>
     run(
       join(BIN, "redocly"),
       "lint",
@@ -95,12 +95,12 @@ describe("the OpenAPI document in strangers' hands", function () {
       "openapi.json",
     ));
 
-  it("becomes a client by openapi-typescript that compiles and makes the journey", async () => {
+  it("gives a client by openapi-typescript that compiles and runs the first-run flow", async () => {
     run(join(BIN, "openapi-typescript"), "openapi.json", "-o", "schema.d.ts");
     expect(await compiledJourney("fetch", FETCH_CLIENT)).to.deep.equal(["1", "g", 0, "unknown_group"]);
   });
 
-  it("becomes a client by @hey-api/openapi-ts that compiles and makes the journey", async () => {
+  it("gives a client by @hey-api/openapi-ts that compiles and runs the first-run flow", async () => {
     run(
       join(BIN, "openapi-ts"),
       "-i",

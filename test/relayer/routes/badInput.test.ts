@@ -1,6 +1,6 @@
 /**
- * Bad input on every route, generated from the route table: whatever is wrong, the answer is a problem with the right
- * status, never a 500, and nothing is written.
+ * Invalid input on every route, generated from the route table: the answer is a problem with the right status, never a
+ * 500, and nothing is written.
  */
 import { expect } from "chai";
 import { ERRORS, type ErrorCode } from "../../../protocol/errors";
@@ -26,7 +26,7 @@ interface Place {
 const filled = ({ path }: Endpoint, params: Record<string, string> = {}): string =>
   path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? "1");
 
-/** Every endpoint that answers JSON, with the example's path parameters. */
+/** Every endpoint with a JSON answer, with the example's path parameters. */
 const PLACES: Place[] = ROUTE_NAMES.flatMap((name) => endpointsOf(name, "Keywright")).map((endpoint) => {
   const route = routeOf(endpoint.name);
   return { endpoint, route, path: filled(endpoint, route.example.params) };
@@ -39,7 +39,7 @@ const needsKey = ({ route }: Place): boolean =>
 const WITH_BODY = PLACES.filter(takesJson);
 const WITH_OBJECT = PLACES.filter(takesObject);
 
-/** Values of every JSON type that no field of ours takes everywhere. */
+/** Values of every JSON type, none valid for every field. */
 const WRONG_TYPES: unknown[] = [
   null,
   true,
@@ -57,7 +57,7 @@ const WRONG_TYPES: unknown[] = [
   "9".repeat(80),
 ];
 
-/** In a quick run every field meets a third of the values, each another third; in a deep one all. */
+/** In a quick run every field is tested with a third of the values, a different third each; in a deep one with all. */
 const someOf = <T>(values: readonly T[], turn: number): readonly T[] =>
   values.filter((_, at) => (at + turn) % count(3, 1) === 0);
 
@@ -100,7 +100,7 @@ describe("bad input on every route", function () {
     expect(requestId).to.equal(answer.headers["x-request-id"]);
   }
 
-  it("without a credential: 401 before the body is looked at", async () => {
+  it("without a credential: 401 before the body is parsed", async () => {
     const places = PLACES.filter(needsKey);
     expect(places.length).to.be.above(30);
     for (const place of places)
@@ -132,7 +132,7 @@ describe("bad input on every route", function () {
     }
   });
 
-  it("JSON that is no object: 422", async () => {
+  it("JSON that is not an object: 422", async () => {
     for (const place of WITH_OBJECT) {
       for (const body of ["[]", "null", "1", '"text"', "true"])
         expectProblem(await ask(place, { body: Buffer.from(body) }), place, [422], body);
@@ -159,7 +159,7 @@ describe("bad input on every route", function () {
         const { [field]: _, ...rest } = example;
         if (place.route.request.body?.safeParse(rest).success) continue;
         const answer = await ask(place, { body: rest });
-        // Where only all of them together may not be missing, it is the value that is impossible.
+        // Where at least one of several fields is required, the value itself is invalid.
         const wholeBody = place.endpoint.name === "runAction" || place.endpoint.name.startsWith("changeGroup");
         expectProblem(answer, place, wholeBody ? [400, 422] : [422], `without ${field}`);
         if (!wholeBody) expect(answer.text, `without ${field}`).to.include(`"field":"${field}"`);
@@ -167,7 +167,7 @@ describe("bad input on every route", function () {
     }
   });
 
-  it("each field of every wrong type or an impossible value: 400, 413 or 422, naming it", async () => {
+  it("each field of every wrong type or with an invalid value: 400, 413 or 422, naming it", async () => {
     for (const place of WITH_OBJECT) {
       const example = place.route.example.body as Record<string, unknown>;
       for (const [index, field] of Object.keys(example).entries()) {
@@ -181,7 +181,7 @@ describe("bad input on every route", function () {
     }
   });
 
-  it("impossible path and query parameters: 400, repeated ones 422", async () => {
+  it("invalid path and query parameters: 400, repeated ones 422", async () => {
     for (const place of PLACES.filter(
       ({ route }) => route.auth === "anyKey" && (route.request.query ?? route.request.params) !== undefined,
     )) {
@@ -212,7 +212,7 @@ describe("bad input on every route", function () {
     }
   });
 
-  it("unknown ids: 404, for one who may know", async () => {
+  it("unknown ids: 404, for an authorized caller", async () => {
     const unknownHash = `0x${"77".repeat(32)}`;
     const unknown: [string, unknown, string][] = [
       ["/remove_group", { group_id: 9_999 }, "unknown_group"],
@@ -255,7 +255,7 @@ describe("bad input on every route", function () {
     }
   });
 
-  it("impossible values that only their meaning shows: 400 with the contract's code", async () => {
+  it("values that are invalid by their meaning: 400 with the contract's code", async () => {
     const cid = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
     const impossible: [string, unknown, string][] = [
       ["/groups/1/actions", { add: [cid], remove: [cid] }, "member_in_both_lists"],
@@ -276,7 +276,7 @@ describe("bad input on every route", function () {
     }
   });
 
-  it("every failing field is listed in one answer", async () => {
+  it("every invalid field is listed in one answer", async () => {
     const answer = await account.api.post("/add_group", {
       group_name: 1,
       pkp_ids_permitted: ["x", 1.5],

@@ -1,4 +1,4 @@
-/** One chain of names: Solidity error → API code → section of docs/errors.md. None may stand alone. */
+/** One list of names: Solidity error → API code → section of docs/errors.md, without gaps. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -37,7 +37,7 @@ describe("error codes", () => {
     }
   });
 
-  it("stand under the status they answer with", () => {
+  it("are documented under their status", () => {
     for (const [status, part] of docs
       .split(/^# Status /m)
       .slice(1)
@@ -57,7 +57,7 @@ describe("error codes", () => {
     for (const code of Object.keys(ERRORS) as ErrorCode[]) expect(problemType(code)).to.equal(`/docs/errors#${code}`);
   });
 
-  it("named by a route exist, and every code can be answered by some route or belongs to the contract's administration", () => {
+  it("named by a route exist, and every code is used by a route or belongs to the contract's administration", () => {
     const answered = new Set(ROUTE_NAMES.flatMap((name) => errorsOf(routeOf(name))));
     for (const name of ROUTE_NAMES)
       for (const code of routeOf(name).errors) expect(ERRORS, `${name}: ${code}`).to.have.property(code);

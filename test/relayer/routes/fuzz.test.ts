@@ -1,5 +1,5 @@
 /**
- * A fuzzer that knows the document: requests are generated from the OpenAPI schemas (right, nearly right and wrong) and
+ * A fuzzer based on the OpenAPI document: requests are generated from its schemas (valid, nearly valid and invalid) and
  * sent to a live server. No 500, no hang, no answer outside the document, no secret of another account in any answer.
  */
 import { expect } from "chai";
@@ -35,7 +35,7 @@ type Document = { readonly paths: Readonly<Record<string, Readonly<Record<string
 
 const RUNS = count(400, 10_000);
 const SLOWEST_MS = 20_000;
-/** Not fuzzed: they would end the account the fuzzer works with, or only hand out bytes. */
+/** Not fuzzed: they would end the account under test, or only return bytes. */
 const LEFT_OUT = new Set(["transferOwnership", "convertToChainSecuredAccount", "viewerFile", "webhook"]);
 
 const nasty = fc.oneof(
@@ -63,7 +63,7 @@ const nasty = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** A value the schema describes; now and then one it does not. */
+/** A value of the schema; sometimes an invalid one. */
 function valueOf(schema: Schema, name = ""): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 12, arbitrary: goodValue(schema, name) }, { weight: 1, arbitrary: nasty });
 }
@@ -238,7 +238,7 @@ describe("the fuzzer over the OpenAPI document", function () {
   });
 });
 
-/** Header values travel as latin1. */
+/** Header values are sent as latin1. */
 const encodable = (headers: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Buffer.from(value, "utf8").toString("latin1")]),

@@ -1,6 +1,4 @@
-/**
- * `update_group` and the removal routes over HTTP: what a list that is given, empty or left out does to who may sign.
- */
+/** `update_group` and the removal routes over HTTP: how a given, empty or omitted list changes who may sign. */
 import { expect } from "chai";
 import { ZeroAddress, ZeroHash } from "ethers";
 import { type Api, NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount } from "../../support/http";
@@ -55,14 +53,14 @@ describe("the members of a group", function () {
     return pairs.join(" ");
   };
 
-  it("both lists given: both are replaced, and the next run goes by them", async () => {
+  it("both lists given: both are replaced, and the next run applies them", async () => {
     expect(await allowed()).to.equal("11");
     await update({ cid_hashes_permitted: [hashes[1]], pkp_ids_permitted: [pkps[1]] });
     expect(await shown()).to.deep.equal({ name: "g", pkps: [pkps[1]], actions: [hashes[1]] });
     expect(await allowed()).to.equal("22");
   });
 
-  it("one list given: the other stays as it is", async () => {
+  it("one list given: the other is unchanged", async () => {
     await update({ cid_hashes_permitted: hashes });
     expect(await allowed()).to.equal("11 21");
     await update({ pkp_ids_permitted: pkps });
@@ -71,7 +69,7 @@ describe("the members of a group", function () {
     expect(await allowed()).to.equal("21 22");
   });
 
-  it("an empty list takes everything out, no list changes nothing but the name", async () => {
+  it("an empty list removes all members; without lists only the name changes", async () => {
     await update({}, "renamed");
     expect(await shown()).to.deep.equal({ name: "renamed", pkps: [pkps[0]], actions: [hashes[0]] });
     expect(await allowed()).to.equal("11");
@@ -81,7 +79,7 @@ describe("the members of a group", function () {
     expect([(await shown()).actions, await allowed()]).to.deep.equal([[], ""]);
   });
 
-  it("zero lists anything, and goes again", async () => {
+  it("zero lists any member, and can be removed again", async () => {
     await update({ cid_hashes_permitted: [ZeroHash], pkp_ids_permitted: [ZeroAddress] });
     expect(await allowed()).to.equal("11 12 21 22");
     await update({ cid_hashes_permitted: [hashes[0]] });
@@ -103,7 +101,7 @@ describe("the members of a group", function () {
     expect([await balance(), await shown()]).to.deep.equal(before);
   });
 
-  it("remove_action_from_group and remove_pkp_from_group end a permission; a second time there is nothing to remove", async () => {
+  it("remove_action_from_group and remove_pkp_from_group end a permission; a second call finds nothing to remove", async () => {
     await update({ cid_hashes_permitted: hashes, pkp_ids_permitted: pkps });
     const removal = { group_id: group, hashed_cid: hashes[0] };
     expect((await account.api.post("/remove_action_from_group", removal)).status).to.equal(200);
@@ -114,7 +112,7 @@ describe("the members of a group", function () {
     expect([again.status, codeOf(again)]).to.deep.equal([404, "not_in_group"]);
   });
 
-  it("delete_action takes the action out of the account and of every group", async () => {
+  it("delete_action removes the action from the account and from every group", async () => {
     const code = "async function main() { return 'short lived'; }";
     const cid = (await account.api.post("/get_lit_action_ipfs_id", code)).body;
     await account.api.must("/add_action_to_group", { group_id: group, action_ipfs_cid: cid });

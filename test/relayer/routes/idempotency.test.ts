@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: done once, answered twice, secrets shown once. */
+/** `Idempotency-Key`: executed once, answered twice, secrets shown once. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
 import {
@@ -30,7 +30,7 @@ describe("Idempotency-Key", function () {
   const balance = async (): Promise<unknown> => members(await account.api.get("/billing/balance"))["balance_cents"];
   const newGroup = (name: string) => ({ group_name: name, group_description: "" });
 
-  it("the same request gives the first answer, is done once and costs once", async () => {
+  it("the same request gets the first answer, is executed once and charged once", async () => {
     const [key, before, credit] = [randomUUID(), Number(await groups()), Number(await balance())];
     const first = await post("/add_group", newGroup("once"), key);
     const second = await post("/add_group", newGroup("once"), key);
@@ -39,7 +39,7 @@ describe("Idempotency-Key", function () {
     expect([Number(await groups()), Number(await balance())]).to.deep.equal([before + 1, credit - 1]);
   });
 
-  it("another request under the same key is 409, also on the same route with other path parameters", async () => {
+  it("another request with the same key is 409, also on the same route with other path parameters", async () => {
     const key = randomUUID();
     expect((await post("/add_group", newGroup("a"), key)).status).to.equal(200);
     expect(codeOf(await post("/add_group", newGroup("b"), key))).to.equal("idempotency_conflict");
@@ -49,7 +49,7 @@ describe("Idempotency-Key", function () {
     expect(codeOf(await post("/groups/2/actions", members_, other))).to.equal("idempotency_conflict");
   });
 
-  it("belongs to the route and to the caller", async () => {
+  it("is scoped to the route and to the caller", async () => {
     const key = randomUUID();
     const stranger = await newApiAccount(stack().baseUrl);
     expect((await post("/add_group", newGroup("mine"), key)).status).to.equal(200);
@@ -58,7 +58,7 @@ describe("Idempotency-Key", function () {
     expect((await post("/create_wallet", {}, key)).status).to.equal(200);
   });
 
-  it("many at once: one does it, the others wait their turn or get its answer", async () => {
+  it("of many concurrent requests one executes, the others wait or get its answer", async () => {
     const [key, before] = [randomUUID(), Number(await groups())];
     const answers = await Promise.all(Array.from({ length: 12 }, () => post("/add_group", newGroup("race"), key)));
     const codes = answers.map((answer) => (answer.status === 200 ? members(answer)["group_id"] : codeOf(answer)));
@@ -69,7 +69,7 @@ describe("Idempotency-Key", function () {
     expect(members(await post("/add_group", newGroup("race"), key))["group_id"]).to.equal([...ids][0]);
   });
 
-  it("a refusal without effect is not kept: the same key may be used once the request is right", async () => {
+  it("a refusal without effect is not stored: the same key may be used for the corrected request", async () => {
     const key = randomUUID();
     expect((await post("/remove_group", { group_id: 9_999 }, key)).status).to.equal(404);
     expect((await post("/add_group", { group_name: 1 }, key)).status).to.equal(422);
@@ -100,7 +100,7 @@ describe("Idempotency-Key", function () {
     expect(second).to.deep.equal({ ...rest, secret_returned_before: true });
   });
 
-  it("a new account is made once for an address and a key", async () => {
+  it("a new account is created once per address and key", async () => {
     const [key, body] = [randomUUID(), { account_name: "once", account_description: randomUUID() }];
     const stranger = new Api(stack().baseUrl);
     const [first, second] = [
@@ -114,7 +114,7 @@ describe("Idempotency-Key", function () {
     expect((await account.api.with(String(first["api_key"])).get("/account_exists")).body).to.equal(true);
   });
 
-  it("a run is made once: the second answer says what it took, and nothing of what it gave", async () => {
+  it("a run is executed once: the second answer has its cost, and not its result", async () => {
     const cid = (await account.api.post("/get_lit_action_ipfs_id", CODE)).body;
     await account.api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });
     const key = randomUUID();
@@ -134,7 +134,7 @@ describe("Idempotency-Key", function () {
     expect(codeOf(await post("/run_action", { code: CODE }, key))).to.equal("already_ran");
   });
 
-  it("the deprecated GET /create_wallet honours it", async () => {
+  it("the deprecated GET /create_wallet supports it", async () => {
     const headers = { "idempotency-key": randomUUID() };
     const [first, second] = [
       await account.api.get("/create_wallet", { headers }),
@@ -144,7 +144,7 @@ describe("Idempotency-Key", function () {
     expect(first.headers["cache-control"]).to.include("no-store");
   });
 
-  it("works on after the account was handed over: the one write that ended the key is still answered", async () => {
+  it("still works after a transfer of the account: the write that ended the key is still answered", async () => {
     const leaving = await newApiAccount(stack().baseUrl);
     const key = randomUUID();
     const body = { new_owner_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" };
@@ -155,7 +155,7 @@ describe("Idempotency-Key", function () {
     );
   });
 
-  it("of no or too many characters is 400; where nothing is written it is not looked at", async () => {
+  it("of an invalid length is 400; routes that write nothing ignore it", async () => {
     expect((await post("/add_group", newGroup("x"), "k".repeat(256))).status).to.equal(400);
     expect((await post("/add_group", newGroup("x"), "")).status).to.equal(400);
     expect(

@@ -1,6 +1,6 @@
 /**
- * What an owner can do without a cent (stop everything, end every key), and how a key's mint goes on when strangers set
- * its id first.
+ * What an owner can do without credit (freeze the account, revoke every key), and minting a key whose id another wallet
+ * registers first.
  */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
@@ -45,7 +45,7 @@ describe("an owner over HTTP", function () {
     });
     afterEach(async () => expect(await balance()).to.equal(0));
 
-    it("freezes the account and ends that", async () => {
+    it("freezes and unfreezes the account", async () => {
       await account.api.must("/freeze_account", {});
       expect((await bed.contract.getAccount(account.id)).frozen).to.equal(true);
       const refused = await account.api
@@ -56,14 +56,14 @@ describe("an owner over HTTP", function () {
       expect((await bed.contract.getAccount(account.id)).frozen).to.equal(false);
     });
 
-    it("ends every usage key, and one", async () => {
+    it("revokes every usage key, and a single one", async () => {
       await account.api.must("/remove_usage_api_key", { usage_api_key: key["api_key_hash"] });
       await account.api.must("/revoke_all_usage_api_keys", {});
       expect((await bed.contract.getKey(String(key["api_key_hash"]))).live).to.equal(false);
     });
   });
 
-  describe("whose new key's id a stranger sets first", () => {
+  describe("whose new key's id another wallet registers first", () => {
     let stranger: HDNodeWallet;
     let strangerId: AccountId;
     const minted: KeyId[] = [];
@@ -73,7 +73,7 @@ describe("an owner over HTTP", function () {
       await (await bed.contract.connect(stranger).newChainSecuredAccount("", "")).wait();
     });
 
-    /** Sets the ids of so many mints between the mint and the write. */
+    /** Registers the ids of this many mints between the mint and the write. */
     function squat(times: number): void {
       const call = relayer.executor.call.bind(relayer.executor);
       minted.length = 0;
@@ -93,7 +93,7 @@ describe("an owner over HTTP", function () {
     }
     afterEach(() => Reflect.deleteProperty(relayer.executor, "call"));
 
-    it("gets another one, unseen, and pays once", async () => {
+    it("gets another one, unnoticed, and pays once", async () => {
       squat(2);
       const before = await balance();
       const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, name: "third" });
@@ -104,7 +104,7 @@ describe("an owner over HTTP", function () {
       expect(before - (await balance())).to.equal(1);
     });
 
-    it("is told of it in the end, has nothing to pay and can ask again", async () => {
+    it("is told after repeated collisions, pays nothing and can ask again", async () => {
       squat(Infinity);
       const before = await balance();
       const refused = await account.api.post("/add_usage_api_key", NO_PERMISSIONS);

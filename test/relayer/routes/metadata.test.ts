@@ -1,4 +1,4 @@
-/** Names and descriptions over HTTP: what was written is what the lists show. */
+/** Names and descriptions over HTTP: the lists show what was written. */
 import { expect } from "chai";
 import { NO_PERMISSIONS, newApiAccount, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -25,7 +25,7 @@ describe("names and descriptions", () => {
     return [name, description];
   };
 
-  it("of an action: given by its CID, changed by its hash", async () => {
+  it("of an action: added by its CID, changed by its hash", async () => {
     await account.api.must("/add_action", { action_ipfs_cid: CID, name: "sign", description: "first" });
     const { hashed_cid: hash } = await only("/list_actions");
     expect(await named("/list_actions")).to.deep.equal(["sign", "first"]);

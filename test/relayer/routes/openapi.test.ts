@@ -1,6 +1,6 @@
 /**
- * The description is complete and true: every endpoint of the router is in it, and its examples fit the schemas the
- * guard uses.
+ * The OpenAPI document is complete and correct: every endpoint of the router is in it, and its examples fit the schemas
+ * used for validation.
  */
 import { expect } from "chai";
 import type Router from "@koa/router";
@@ -28,7 +28,7 @@ const shared = document.components?.examples as Record<string, { value: object }
 const operationAt = (method: string, path: string): Operation | undefined =>
   paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
 
-/** The routes koa really answers, read from the router itself. */
+/** The routes koa answers, from the router itself. */
 function servedRoutes(): { method: string; path: string }[] {
   const options = { handlers: {}, serviceName: SERVICE } as unknown as AppOptions;
   const router: Router = routerOf(options) as unknown as Router;
@@ -81,7 +81,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("shows requests and answers that the guard itself accepts", () => {
+  it("has examples that the validation accepts", () => {
     for (const name of ROUTE_NAMES) {
       const { request, response, example } = routeOf(name);
       if (request.body !== undefined)
@@ -94,7 +94,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("takes the service's name into the neutral route", () => {
+  it("uses the service's name in the neutral route", () => {
     const renamed = buildOpenApi("Acme", "1.0.0").paths as Record<string, unknown>;
     expect(renamed).to.have.property("/core/v1/get_acme_action_ipfs_id");
     expect(renamed).to.have.property("/core/v1/get_lit_action_ipfs_id");

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { NO_PERMISSIONS, newApiAccount, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
-/** More keys than the contract gives in one of its own pages (200). */
+/** More keys than one page of the contract (200). */
 const KEYS = 203;
 const ITEMS = 7;
 
@@ -27,7 +27,7 @@ describe("pages of lists", function () {
     await makeKeys();
   });
 
-  /** As many at once as an account's queue takes with ease. */
+  /** As many concurrent writes as an account's queue accepts. */
   async function makeKeys(): Promise<void> {
     let next = 0;
     const maker = async (): Promise<void> => {
@@ -36,7 +36,7 @@ describe("pages of lists", function () {
     await Promise.all(Array.from({ length: 8 }, maker));
   }
 
-  /** The ids of every page, and what X-Total-Count said. */
+  /** The ids of every page, and X-Total-Count. */
   async function pages(path: string, size: number): Promise<{ ids: string[]; lengths: number[]; totals: Set<string> }> {
     const found = { ids: [] as string[], lengths: [] as number[], totals: new Set<string>() };
     for (let page = 0; page < 40; page++) {
@@ -59,7 +59,7 @@ describe("pages of lists", function () {
     "/list_actions",
     "/list_actions?group_id=1",
   ]) {
-    it(`${path}: three pages of three hold what one page holds`, async () => {
+    it(`${path}: three pages of three equal one page of all`, async () => {
       const [whole, parts] = [await pages(path, 1_000), await pages(path, 3)];
       expect(parts.lengths).to.deep.equal([3, 3, 1]);
       expect(parts.ids).to.deep.equal(whole.ids);

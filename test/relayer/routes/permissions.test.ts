@@ -1,7 +1,6 @@
 /**
- * The permission matrix of specification §2 over HTTP: every kind of key × every operation × (own group, other group,
- * wildcard, other account). The expectation is computed from one table of operations; nothing here is written down per
- * case.
+ * The permission matrix of the specification over HTTP: every kind of key × every operation × (own group, other group,
+ * wildcard, other account). Expectations are computed from one table of operations, not listed per case.
  */
 import { expect } from "chai";
 import { type Api, NO_PERMISSIONS, codeOf, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
@@ -33,7 +32,7 @@ interface Operation {
   readonly act: (api: Api, context: { cid: string; keyId: string }) => Promise<HttpAnswer>;
 }
 
-/** Operations that end in 404 when permitted change nothing; the others may be repeated. */
+/** Operations that give 404 when permitted change nothing; the others are repeatable. */
 const OPERATIONS: Operation[] = [
   {
     name: "create a group",
@@ -131,7 +130,7 @@ const OPERATIONS: Operation[] = [
     act: (api) => api.post("/remove_usage_api_key", { usage_api_key: ABSENT_HASH }),
   },
 ];
-/** Tried by keys only: for the owner it would be the last act. */
+/** Tried by keys only: the owner's call would end the account. */
 const LAST_ACT: Operation = {
   name: "hand the account over",
   needs: "owner",
@@ -223,7 +222,7 @@ describe("the permission matrix over HTTP", function () {
     });
   }
 
-  it("a key of another account, with everything there, reaches nothing here", async () => {
+  it("a key with every right in another account has none here", async () => {
     const stranger = await newApiAccount(stack().baseUrl);
     const rights = everyRights()["everything"] ?? {};
     const api = stranger.api.with(String((await makeKey(stranger, rights))["usage_api_key"]));
@@ -265,7 +264,7 @@ describe("the permission matrix over HTTP", function () {
     expect((await owner.api.get("/list_api_keys?page_size=1000")).text).to.include(String(made["api_key_hash"]));
   });
 
-  it("an update never makes a key, and keeps expiration and cap it does not name", async () => {
+  it("an update never creates a key, and keeps an omitted expiration and cap", async () => {
     const unknown = await owner.api.post("/update_usage_api_key", { usage_api_key: ABSENT_HASH, ...NO_PERMISSIONS });
     expect([unknown.status, codeOf(unknown)]).to.deep.equal([404, "unknown_usage_key"]);
     const made = await owner.api.must("/add_usage_api_key", {

@@ -1,4 +1,4 @@
-/** `GET /public_keys`: the keys of a PKP on every curve, for any live key of its account, stated by the executor. */
+/** `GET /public_keys`: the keys of a PKP on every curve, for any live key of its account, signed by the executor. */
 import { expect } from "chai";
 import { computeAddress } from "ethers";
 import { arePublicKeysAttested } from "../../../client/verify";
@@ -26,7 +26,7 @@ describe("the public keys of a PKP", () => {
     return given.body as PublicKeysAnswer;
   }
 
-  it("are those an action gets, on every curve, and cost nothing", async () => {
+  it("equal those of an action, on every curve, and cost nothing", async () => {
     await account.api.must("/add_group", { group_name: "g", group_description: "", pkp_ids_permitted: [pkp] });
     const cid = (await account.api.post("/get_lit_action_ipfs_id", KEYS)).body;
     await account.api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });
@@ -43,7 +43,7 @@ describe("the public keys of a PKP", () => {
     expect(answer.keys.map(({ jwk }) => jwk?.crv)).to.deep.equal(["secp256k1", "Ed25519", undefined, "P-256"]);
   });
 
-  it("are named by number, too, and given to any live key of the account", async () => {
+  it("can be requested by PKP number, too, by any live key of the account", async () => {
     const { usage_api_key: key } = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS });
     const bot = account.api.with(String(key));
     expect(await keysOf(bot, "1")).to.deep.equal(await keysOf(account.api, pkp));
@@ -52,7 +52,7 @@ describe("the public keys of a PKP", () => {
     expect([revoked.status, codeOf(revoked)]).to.deep.equal([401, "unknown_key"]);
   });
 
-  it("are signed by the key that the attested config document names, every member of them", async () => {
+  it("are signed, every member of them, by the key in the attested config document", async () => {
     const answer = await keysOf(account.api, pkp);
     expect(answer.attestation.public_key).to.equal(config["statement_key"]);
     expect(arePublicKeysAttested(answer, config)).to.equal(true);
@@ -79,7 +79,7 @@ describe("the public keys of a PKP", () => {
     expect(arePublicKeysAttested(answer, {})).to.equal(false);
   });
 
-  it("are not given for another account's PKP, an unknown one, or the wildcard", async () => {
+  it("are refused for another account's PKP, an unknown one, or the wildcard", async () => {
     const stranger = await newApiAccount(stack().baseUrl);
     for (const [api, reference, expected] of [
       [stranger.api, pkp, "404 unknown_pkp"],

@@ -1,4 +1,4 @@
-/** `POST /relay` where somebody wants it to cost the service, or somebody else, more than it should. */
+/** `POST /relay` used to make the service or another account pay. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet } from "ethers";
@@ -54,13 +54,13 @@ describe("POST /relay", function () {
     const freezing = (count: number): string[] =>
       Array.from({ length: count }, (_, index) => ABI.encodeFunctionData("setAccountFrozen", [id, index % 2 === 0]));
 
-    it("stops everything, alone and with a few other such calls", async () => {
+    it("freezes the account, alone and with a few other such calls", async () => {
       expect((await relay(owner, "setAccountFrozen", [id, true])).status).to.equal(200);
       expect((await relay(owner, "multicall", [freezing(4)])).status).to.equal(200);
       expect(await balanceOf(id)).to.equal(0);
     });
 
-    it("does not carry out many such calls, or one that names much gas, for nothing", async () => {
+    it("does not execute many such calls, or one with a high gas limit, for free", async () => {
       const refused = [
         await relay(owner, "multicall", [freezing(64)], { gas: "1400000" }),
         await relay(owner, "setAccountFrozen", [id, false], { gas: "8000000" }),
@@ -71,7 +71,7 @@ describe("POST /relay", function () {
     });
   });
 
-  it("gives an account its sign-up credit also when somebody else sends its creation first", async () => {
+  it("gives an account its sign-up credit also when another sender creates it first", async () => {
     const owner = Wallet.createRandom();
     const signed = await signedForward(api, owner, "newChainSecuredAccount", ["mine", ""]);
     const forwarder = await bed.contract.trustedForwarder();
@@ -88,7 +88,7 @@ describe("POST /relay", function () {
     expect(await balanceOf(idOf(owner)), "once").to.equal(granted);
   });
 
-  it("gives none to who signs for an account that another owns", async () => {
+  it("gives no sign-up credit to a signer whose account another wallet owns", async () => {
     const [owner, other] = [Wallet.createRandom(), Wallet.createRandom()];
     expect((await relay(owner, "newChainSecuredAccount", ["mine", ""])).status).to.equal(200);
     expect((await relay(owner, "transferOwnership", [idOf(owner), other.address])).status).to.equal(200);

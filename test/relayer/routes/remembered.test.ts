@@ -1,6 +1,6 @@
 /**
- * Reads and runs begin for the caller the relayer remembers while the contract is asked who that is now. Whatever
- * changed meanwhile, the answer is the one a relayer without memory would give.
+ * Reads and runs begin for the cached caller while the contract is asked for the current state. The answer is the one a
+ * relayer without a cache gives, whatever changed meanwhile.
  */
 import { expect } from "chai";
 import type { JsonRpcProvider } from "ethers";
@@ -20,7 +20,7 @@ import { useStack } from "../../support/stack";
 
 const HELLO = "async function main() { return 'hello'; }";
 
-describe("a caller that is remembered", () => {
+describe("a cached caller", () => {
   const stack = useStack();
   let provider: JsonRpcProvider;
   let account: ApiAccount;
@@ -37,7 +37,7 @@ describe("a caller that is remembered", () => {
   const credit = async (): Promise<number> =>
     Number(members(await account.api.get("/billing/balance"))["balance_cents"]);
 
-  /** A usage key that has listed and run, so that it is remembered with these rights. */
+  /** A usage key that has listed and run, so that it is cached with these rights. */
   async function knownKey(rights: object): Promise<Api> {
     const { usage_api_key: key } = await account.api.must("/add_usage_api_key", {
       ...NO_PERMISSIONS,
@@ -49,7 +49,7 @@ describe("a caller that is remembered", () => {
     return api;
   }
 
-  it("is refused with the next request after a revocation, and learns nothing from what had begun", async () => {
+  it("is refused with the next request after a revocation, and gets nothing of what had begun", async () => {
     const bot = await knownKey({});
     await account.api.must("/remove_usage_api_key", { usage_api_key: bot.key });
     const before_ = await credit();
@@ -60,7 +60,7 @@ describe("a caller that is remembered", () => {
     expect(await credit()).to.equal(before_);
   });
 
-  it("hears of its credential first, whatever else is wrong with the request", async () => {
+  it("gets the credential's error first, whatever else is wrong with the request", async () => {
     const url = `${stack().baseUrl}/core/v1/run_action`;
     for (const body of [Buffer.from("{"), { code: 1 }, {}]) {
       const bot = await knownKey({});
@@ -75,7 +75,7 @@ describe("a caller that is remembered", () => {
     }
   });
 
-  it("runs under the cap it has now", async () => {
+  it("runs under the current cap", async () => {
     const bot = await knownKey({ balance: 0 });
     await account.api.must("/update_usage_api_key", {
       ...NO_PERMISSIONS,
@@ -94,7 +94,7 @@ describe("a caller that is remembered", () => {
     expect((await run(bot)).status).to.equal(200);
   });
 
-  it("is turned away as a former credential once its account is converted", async () => {
+  it("is refused as a former credential once its account is converted", async () => {
     const other = await newApiAccount(stack().baseUrl);
     expect((await other.api.get("/list_groups")).status).to.equal(200);
     await convertAccount({ baseUrl: stack().baseUrl, apiKey: other.key, signer: await fundedWallet(provider) });
@@ -106,7 +106,7 @@ describe("a caller that is remembered", () => {
     ]);
   });
 
-  it("lists what a write that was just answered has made", async () => {
+  it("lists what a write that was just answered has created", async () => {
     for (let groups = 2; groups < 6; groups++) {
       await account.api.must("/add_group", { group_name: "more", group_description: "" });
       const list = await account.api.get("/list_groups");

@@ -1,7 +1,4 @@
-/**
- * What a run is refused for, in which order, and what is asked of the contract on the way: one question, by the
- * executor, whose answer is the permission.
- */
+/** The order of a run's checks, and its contract calls: one, by the executor, whose answer is the permission. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { freePort } from "../../../scripts/dev/ports";
@@ -31,7 +28,7 @@ const ABOUT_KEYS: readonly string[] = [
 ];
 const KEY_REQUESTS_PER_SECOND = 40;
 
-describe("what a run asks, and what it is refused for first", function () {
+describe("the checks of a run, in order", function () {
   this.timeout(60_000);
   let stack: Stack;
   let proxy: RpcProxy;
@@ -79,7 +76,7 @@ describe("what a run asks, and what it is refused for first", function () {
     });
   const revoke = (key: string): Promise<unknown> => account.api.must("/remove_usage_api_key", { usage_api_key: key });
 
-  /** A usage key that the relayer has met. */
+  /** A usage key that the relayer has cached. */
   async function knownKey(rights: object = {}): Promise<Api> {
     const made = await account.api.must("/add_usage_api_key", { ...NO_PERMISSIONS, execute_in_groups: [1], ...rights });
     const api = account.api.with(String(made["usage_api_key"]));
@@ -87,7 +84,7 @@ describe("what a run asks, and what it is refused for first", function () {
     return api;
   }
 
-  /** What an act asks the contract about keys and runs, by selector. */
+  /** The contract calls of an operation about keys and runs, by selector. */
   async function asked(work: () => Promise<unknown>): Promise<string[]> {
     const before_ = proxy.seen.length;
     await work();
@@ -97,13 +94,13 @@ describe("what a run asks, and what it is refused for first", function () {
       .filter((selector) => ABOUT_KEYS.includes(selector));
   }
 
-  it("asks the contract once, whoever runs", async () => {
+  it("asks the contract once, for any caller", async () => {
     const bot = await knownKey();
     for (const api of [bot, account.api]) expect(await asked(() => run(api))).to.deep.equal([MULTICALL]);
     expect(await asked(() => run(bot, UNLISTED)), "of a run that is refused, too").to.deep.equal([MULTICALL]);
   });
 
-  it("refuses a revoked key on its very next request, before anything else that is wrong with it", async () => {
+  it("refuses a revoked key on its very next request, before any other error", async () => {
     const wrong = [
       Buffer.from("{"),
       { code: 1 },
@@ -122,7 +119,7 @@ describe("what a run asks, and what it is refused for first", function () {
     }
   });
 
-  it("looks at form, then fields, then permission, then credit", async () => {
+  it("checks syntax, then fields, then permission, then credit", async () => {
     const capped = await knownKey({ balance: 1 });
     expect(told(await run(capped))).to.deep.equal([200, false]);
     expect(told(await raw(capped, Buffer.from("{")))).to.deep.equal([400, "malformed_json"]);
@@ -131,7 +128,7 @@ describe("what a run asks, and what it is refused for first", function () {
     expect(told(await run(capped))).to.deep.equal([402, "key_cap_spent"]);
   });
 
-  it("counts requests by key after their form, and before it looks at a permission", async () => {
+  it("applies the key's rate limit after the syntax, and before the permission", async () => {
     const bot = await knownKey();
     const flood = (body: unknown): Promise<HttpAnswer[]> =>
       Promise.all(Array.from({ length: 3 * KEY_REQUESTS_PER_SECOND }, () => raw(bot, body)));
@@ -143,7 +140,7 @@ describe("what a run asks, and what it is refused for first", function () {
     expect(codes(await flood({ code: HELLO }))).to.deep.equal(["unknown_key"]);
   });
 
-  it("asks about the Idempotency-Key before permission, and keeps no refusal under it", async () => {
+  it("checks the Idempotency-Key before permission, and stores no refusal under it", async () => {
     const bot = await knownKey();
     const [once, later] = [{ "idempotency-key": randomUUID() }, { "idempotency-key": randomUUID() }];
     expect(told(await run(bot, OTHER, once))).to.deep.equal([200, false]);
@@ -165,7 +162,7 @@ describe("what a run asks, and what it is refused for first", function () {
     expect(await balance()).to.deep.equal(before_);
   });
 
-  it("gives back what was reserved in expectation, when the run is not permitted any more or its key has another cap", async () => {
+  it("releases the early reservation when the run is no longer permitted or its key has another cap", async () => {
     const bot = await knownKey({ balance: 0 });
     const update = (balance: number): Promise<unknown> =>
       account.api.must("/update_usage_api_key", {
@@ -180,7 +177,7 @@ describe("what a run asks, and what it is refused for first", function () {
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[402, "key_cap_spent"], 0]);
     await update(100);
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[200, false], 0]);
-    // What was reserved under the higher cap is given back before the run reserves under the lower one.
+    // The reservation under the higher cap is released before the run reserves under the lower one.
     await update(60);
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[200, false], 0]);
     await account.api.must("/groups/1/actions", { remove: [cids[OTHER]] });
@@ -191,7 +188,7 @@ describe("what a run asks, and what it is refused for first", function () {
     expect([told(await run(bot, OTHER)), await reserved()]).to.deep.equal([[401, "unknown_key"], 0]);
   });
 
-  it("sees its own answered writes, whichever comes first", async () => {
+  it("sees its own answered writes, in any order", async () => {
     for (let turn = 0; turn < 3; turn++) {
       await account.api.must("/groups/1/actions", { remove: [cids[OTHER]] });
       expect(told(await run(account.api, OTHER))).to.deep.equal([403, "action_not_permitted"]);

@@ -1,4 +1,4 @@
-/** `list_runs` and `usage`: what is kept of runs, for the account they belong to and for nobody else. */
+/** `list_runs` and `usage`: the stored records of runs, for their account only. */
 import { expect } from "chai";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -31,7 +31,7 @@ describe("records of runs over HTTP", function () {
     await account.api.must("/run_action", { code: THROW });
   });
 
-  it("list the account's runs, newest first, with the PKPs that were used", async () => {
+  it("list the account's runs, newest first, with the PKPs used", async () => {
     const listed = await account.api.get("/list_runs");
     expect(listed.status, listed.text).to.equal(200);
     expect(listed.headers["x-total-count"]).to.equal("2");
@@ -85,7 +85,7 @@ describe("records of runs over HTTP", function () {
     }
   });
 
-  it("are shown to any live key of the account and to nobody else", async () => {
+  it("are shown to any live key of the account only", async () => {
     const other = await newApiAccount(stack().baseUrl);
     expect(rows(await account.api.with(String(usageKey["usage_api_key"])).get("/list_runs"))).to.have.lengthOf(2);
     expect(rows(await other.api.get("/list_runs"))).to.deep.equal([]);

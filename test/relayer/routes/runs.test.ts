@@ -1,4 +1,4 @@
-/** Runs over HTTP: what may be sent, what is refused and why, what is paid. */
+/** Runs over HTTP: valid requests, refusals with their reasons, charges. */
 import { expect } from "chai";
 import { NO_PERMISSIONS, codeOf, members, newApiAccount, type ApiAccount, type HttpAnswer } from "../../support/http";
 import { useStack } from "../../support/stack";
@@ -31,7 +31,7 @@ describe("runs over HTTP", function () {
     await account.api.must("/groups/1/actions", { add: cids });
   });
 
-  it("take code, or its CID once it has run, under each of its names", async () => {
+  it("accept code, or its CID once it has run, under each of its names", async () => {
     expect(members(await run({ code: ECHO, js_params: { a: [1, "42", null] } }))).to.deep.include({
       response: { a: [1, "42", null] },
       has_error: false,
@@ -43,7 +43,7 @@ describe("runs over HTTP", function () {
     expect(members(alias)["response"]).to.deep.equal({});
   });
 
-  it("give the object that a program for older systems set as text, under the older name alone; other texts stay texts", async () => {
+  it("return an object from text as older programs set it, under the older route only; other texts stay texts", async () => {
     const responseAs = async (path: string, text: string): Promise<unknown> =>
       members(await account.api.post(path, { code: TEXT, js_params: { text } }))["response"];
     for (const value of [{ signature: "0x12", __proto__: null }, [1, { a: "42" }]]) {
@@ -56,7 +56,7 @@ describe("runs over HTTP", function () {
     expect((await account.api.post("/lit_action", { code: TEXT, js_params: { text: deep } })).status).to.equal(200);
   });
 
-  it("take exactly one of code and CID, and params that are an object", async () => {
+  it("require exactly one of code and CID, and params that are an object", async () => {
     for (const body of [
       {},
       { code: ECHO, ipfs_id: cids[0] },
@@ -71,7 +71,7 @@ describe("runs over HTTP", function () {
     }
   });
 
-  it("hand params on as they are, __proto__ included, without setting anything", async () => {
+  it("pass params on unchanged, __proto__ included, without setting a prototype", async () => {
     const code = "async function main(p) { return [Object.keys(p), ({}).polluted ?? null]; }";
     await account.api.must("/groups/1/actions", {
       add: [(await account.api.post("/get_lit_action_ipfs_id", code)).body],
@@ -85,7 +85,7 @@ describe("runs over HTTP", function () {
     expect(polluted).to.equal(null);
   });
 
-  it("that are refused say which of key, group, action and PKP failed, and cost nothing", async () => {
+  it("that are refused name the failed check of key, group, action and PKP, and cost nothing", async () => {
     const before = await credit();
     const other = await newApiAccount(stack().baseUrl);
     const { wallet_address: foreign } = await other.api.must("/create_wallet", {});
@@ -118,7 +118,7 @@ describe("runs over HTTP", function () {
     expect(await credit()).to.equal(before - 2);
   });
 
-  it("that never begin, because the code does not parse, say where and are free", async () => {
+  it("that never begin, because the code does not parse, give the position and are free", async () => {
     const broken = "async function main() { return 1 +; }";
     const cid = (await account.api.post("/get_lit_action_ipfs_id", broken)).body;
     await account.api.must("/groups/1/actions", { add: [cid] });
@@ -129,7 +129,7 @@ describe("runs over HTTP", function () {
     expect(await credit()).to.equal(before);
   });
 
-  it("that never begin are charged when finding out took longer than a second", async () => {
+  it("that never begin are charged when parsing took longer than a second", async () => {
     const broken = `${"/(?<a>x)(?<b>y)(?<c>z)/u;".repeat(130_000)}=`;
     await account.api.must("/groups/1/actions", {
       add: [(await account.api.post("/get_lit_action_ipfs_id", broken)).body],
@@ -147,7 +147,7 @@ describe("runs over HTTP", function () {
     expect(answer["usage"]).to.include({ limit_ms: 1_200, cost_cents: 2 });
   });
 
-  it("cannot last longer than there is credit for", async () => {
+  it("cannot last longer than the credit pays for", async () => {
     const made = await account.api.must("/add_usage_api_key", {
       ...NO_PERMISSIONS,
       execute_in_groups: [0],
@@ -165,7 +165,7 @@ describe("runs over HTTP", function () {
     expect(listed.find(({ id }) => id === made["api_key_hash"])?.spent_cents).to.equal(1);
   });
 
-  it("go on and are paid for when the client leaves", async () => {
+  it("continue and are charged when the client disconnects", async () => {
     const before = await credit();
     const left = AbortSignal.timeout(400);
     const url = `${stack().baseUrl}/core/v1/run_action`;
@@ -185,7 +185,7 @@ describe("runs over HTTP", function () {
     });
   });
 
-  it("with js_params of 64 KiB are taken, of one byte more 413", async () => {
+  it("with js_params of 64 KiB are accepted, of one byte more 413", async () => {
     const params = (bytes: number) => ({ a: "x".repeat(bytes - '{"a":""}'.length) });
     expect((await run({ code: ECHO, js_params: params(65_536) })).status).to.equal(200);
     expect(codeOf(await run({ code: ECHO, js_params: params(65_537) }))).to.equal("params_too_large");

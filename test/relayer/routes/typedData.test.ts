@@ -1,5 +1,5 @@
 /**
- * Typed data over HTTP: every single mutation of the envelope against every endpoint that takes one, and every
+ * Typed data over HTTP: every single mutation of the envelope against every endpoint that accepts one, and every
  * endpoint's envelope against every other.
  */
 import { expect } from "chai";
@@ -17,7 +17,7 @@ type Loose = {
 } & Record<string, unknown>;
 
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-/** New every time: in a shared stack a known wallet may own accounts of other tests. */
+/** A new wallet each time: in a shared stack a known one may own accounts of other tests. */
 const wallet = new Wallet(Wallet.createRandom().privateKey);
 const now = (): number => Math.floor(Date.now() / 1000);
 
@@ -101,7 +101,7 @@ describe("typed data over HTTP", function () {
   let account: ApiAccount;
   let domain: { name: string; version: "1"; chainId: bigint };
 
-  /** Each endpoint that takes an envelope, and how the code of an envelope's fault comes out there. */
+  /** Each endpoint that accepts an envelope, and the API code of an invalid one. */
   const ENDPOINTS: Record<PrimaryType, (typedData: unknown, signature: unknown) => Promise<HttpAnswer>> = {
     CreateWallet: (typed_data, signature) =>
       new Api(stack().baseUrl).post("/create_wallet_with_signature", { typed_data, signature }),
@@ -172,7 +172,7 @@ describe("typed data over HTTP", function () {
           expect(faultOf(await ENDPOINTS[primaryType](typedData, form(signature))), what).to.equal(code);
       });
 
-      it("is refused when it is no envelope at all", async () => {
+      it("is refused when it is not an envelope", async () => {
         const signature = await sign(envelope(primaryType));
         for (const input of [null, "text", 42, [], {}, true, JSON.stringify(envelope(primaryType))]) {
           expect(faultOf(await ENDPOINTS[primaryType](input, signature)), JSON.stringify(input)).to.equal(
@@ -181,7 +181,7 @@ describe("typed data over HTTP", function () {
         }
       });
 
-      it("is looked at up to 4,096 bytes and no further", async () => {
+      it("is parsed up to 4,096 bytes and no further", async () => {
         const padded = (bytes: number): Loose => {
           const typedData = envelope(primaryType);
           typedData.domain["name"] =
@@ -200,11 +200,11 @@ describe("typed data over HTTP", function () {
     });
   }
 
-  it("after all that the account is as it was", async () => {
+  it("after all that the account is unchanged", async () => {
     expect(members(await account.api.get("/account"))).to.include({ managed: true, owner: account.wallet });
   });
 
-  it("of the canonical shape mints something new every time, for the signing wallet's account or the one that is named", async () => {
+  it("of the canonical shape mints something new every time, for the signing wallet's account or the named one", async () => {
     const typedData = envelope("CreateWallet");
     const signature = await sign(typedData);
     const first = await ENDPOINTS.CreateWallet(typedData, signature);
@@ -231,7 +231,7 @@ describe("typed data over HTTP", function () {
     expect([answer.status, codeOf(answer)]).to.deep.equal([400, "signature_mismatch"]);
   });
 
-  it("names the account that a wallet has just taken over by conversion, at the next request", async () => {
+  it("names the account that a wallet has just received by conversion, at the next request", async () => {
     const owner = Wallet.createRandom();
     const signed = async (primaryType: PrimaryType) => {
       const typedData = buildTypedData(primaryType, domain, owner.address as Address, now()) as unknown as Loose;

@@ -1,4 +1,4 @@
-/** Leases on an embedded store: it is one process's alone. */
+/** Leases on an embedded store, which belongs to one process. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { Instance } from "../../../relayer/store/instance";
@@ -13,7 +13,7 @@ describe("an instance on an embedded store", () => {
   });
   after(() => store?.close());
 
-  it("knows that whoever had the store before is dead, and waits for no lease", async () => {
+  it("considers the previous process dead, and waits for no lease", async () => {
     const { db } = store;
     const id = randomUUID();
     await db.insertInto("instances").values({ id }).execute();
@@ -25,7 +25,7 @@ describe("an instance on an embedded store", () => {
     await instance.stop();
   });
 
-  it("renews its lease while its lock cannot be taken, and says that it holds none", async function () {
+  it("renews its lease while its lock cannot be taken, and reports that it holds none", async function () {
     this.timeout(10_000);
     const { db } = store;
     const never = { hold: () => new Promise<boolean>(() => undefined), close: () => Promise.resolve() };
@@ -46,7 +46,7 @@ describe("an instance on an embedded store", () => {
     await instance.stop();
   });
 
-  it("does not pile up renewals that take longer than the time between them", async function () {
+  it("does not accumulate renewals that take longer than their interval", async function () {
     this.timeout(20_000);
     const { db } = store;
     let holds = 0;

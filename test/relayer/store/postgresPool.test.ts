@@ -1,6 +1,6 @@
 /**
- * Connections to a real PostgreSQL: statements get names, a transaction begins with its first statement, and a newer
- * schema stops nobody for longer than a moment.
+ * Connections to a real PostgreSQL: prepared statements, transactions that begin with their first statement, and schema
+ * changes by a newer relayer.
  */
 import { expect } from "chai";
 import { Kysely, PostgresDialect, sql } from "kysely";
@@ -36,7 +36,7 @@ interface Tables {
   const named = async (): Promise<number> =>
     (await sql<{ n: number }>`select count(*)::int as n from pg_prepared_statements`.execute(db)).rows[0]?.n ?? 0;
 
-  it("give names to statements that come again, and to no others", async () => {
+  it("name repeated statements, and no others", async () => {
     for (let id = 0; id < 5; id++) await add(id);
     await find(1);
     expect(await named()).to.equal(1);
@@ -54,7 +54,7 @@ interface Tables {
     expect(await named()).to.equal(1);
   });
 
-  it("keep or undo a transaction whole, also one that fails in its first statement", async () => {
+  it("commit or roll back a transaction as a whole, also one that fails in its first statement", async () => {
     await db.transaction().execute(async (trx) => trx.insertInto("things").values({ id: 1, name: null }).execute());
     const failing = db.transaction().execute(async (trx) => {
       await trx.insertInto("things").values({ id: 2, name: null }).execute();
@@ -70,7 +70,7 @@ interface Tables {
     expect(pool.figures()).to.deep.include({ busy: 0, waiting: 0 });
   });
 
-  it("go on when a newer relayer adds a column: at once outside a transaction, at the next attempt inside one", async () => {
+  it("recover when a newer relayer adds a column: at once outside a transaction, at the next attempt inside one", async () => {
     for (let id = 0; id < 4; id++) await add(id);
     for (let time = 0; time < 4; time++) await find(1);
     await sql`alter table things add column size int`.execute(db);

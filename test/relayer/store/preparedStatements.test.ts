@@ -1,6 +1,6 @@
 /**
- * Statements of the embedded database, prepared once: every kind of parameter, more texts than are kept, and errors
- * that leave the connection good.
+ * Prepared statements of the embedded database: every kind of parameter, more statements than the cache holds, and
+ * errors that leave the connection usable.
  */
 import { PGlite } from "@electric-sql/pglite";
 import { expect } from "chai";
@@ -19,7 +19,7 @@ describe("prepared statements", () => {
   const prepared = async (): Promise<number> =>
     Number((await lite.query<{ n: number }>("select count(*)::int as n from pg_prepared_statements")).rows[0]?.n);
 
-  it("say what they did and to how many rows, as pg does", async () => {
+  it("report their command and row count, as pg does", async () => {
     const insert = "insert into things (id, name, at, facts) values ($1, $2, $3, $4)";
     expect(await statements.query(insert, [1, "one", new Date(0), { a: [1] }])).to.deep.equal({
       command: "INSERT",
@@ -37,7 +37,7 @@ describe("prepared statements", () => {
     ]);
   });
 
-  it("give texts of any length and script, and many rows, as they are", async () => {
+  it("return texts of any length and script, and many rows, unchanged", async () => {
     const long = "\u{1F511}ä€".repeat(300_000);
     const { rows } = await statements.query(
       "select n, $1::text || n as text, null as none, '' as empty from generate_series(1, 3) n",
@@ -52,7 +52,7 @@ describe("prepared statements", () => {
     expect([many.rowCount, many.rows.length, many.rows.at(-1)]).to.deep.equal([50_000, 50_000, { n: 50_000 }]);
   });
 
-  it("take lists", async () => {
+  it("accept lists", async () => {
     const { rows } = await statements.query("select id from things where id = any($1) and not name = any($2::text[])", [
       [1, 2, 3],
       ["x, y", 'with "quotes"'],
@@ -60,7 +60,7 @@ describe("prepared statements", () => {
     expect(rows).to.deep.equal([{ id: 1 }]);
   });
 
-  it("fail with the database's own error, also inside a transaction, and go on", async () => {
+  it("fail with the database's own error, also inside a transaction, and continue", async () => {
     await statements.query("begin", []);
     const failed = await statements
       .query("insert into things (id) values ($1)", [1])
@@ -73,7 +73,7 @@ describe("prepared statements", () => {
     ).to.equal("42P01");
   });
 
-  it("are kept up to a bound, and work on when they were dropped", async () => {
+  it("are cached up to a bound, and still work after eviction", async () => {
     for (let i = 0; i < 450; i++) expect((await statements.query(`select ${i} as i`, [])).rows).to.deep.equal([{ i }]);
     expect(await prepared()).to.be.within(300, 402);
     expect((await statements.query("select * from things where id = $1", [1])).rows).to.have.length(1);

@@ -1,7 +1,4 @@
-/**
- * Code that all machines share: found by its CID, within each account's share and the whole's, gone when nobody uses
- * it.
- */
+/** Code shared by all machines: found by its CID, within each account's share and the total, deleted when unused. */
 import { expect } from "chai";
 import { randomBytes } from "node:crypto";
 import { sql } from "kysely";
@@ -39,7 +36,7 @@ describe("the shared store of code", () => {
     await sql`update shared_code set touched_at = touched_at - ${interval}::interval`.execute(store.db);
   };
 
-  it("gives back the very bytes, whatever they are", async () => {
+  it("returns the exact bytes", async () => {
     const code = Buffer.from([0, 1, 2, 0xff, 0x5c, 0x78, 0]);
     const cid = await cidOfCode(code);
     await codes.keep(account(), cid, code);
@@ -47,7 +44,7 @@ describe("the shared store of code", () => {
     expect(await codes.read(await cidOfCode("other"))).to.equal(undefined);
   });
 
-  it("keeps an account's newest code within its share, and leaves every other account's alone", async () => {
+  it("keeps an account's newest code within its share, and does not touch other accounts'", async () => {
     const [one, other] = [account(), account()];
     const others = await kept(other, 60);
     const mine: Cid[] = [];
@@ -60,7 +57,7 @@ describe("the shared store of code", () => {
     expect(await has(mine[4] as Cid), "code beyond a whole share pushes nothing out").to.equal(true);
   });
 
-  it("keeps what two accounts use for as long as one of them does", async () => {
+  it("keeps code of two accounts for as long as one of them uses it", async () => {
     const [one, other] = [account(), account()];
     const cid = await kept(one, 10);
     await codes.use(other, cid);
@@ -70,7 +67,7 @@ describe("the shared store of code", () => {
     expect(await has(cid)).to.equal(true);
   });
 
-  it("takes from those who keep most when all of it is too much", async () => {
+  it("evicts from the accounts that store most when the total is exceeded", async () => {
     const small = new SharedCodeStore(store.db, { ...BOUNDS, totalBytes: 95 * KIB });
     const [modest, large, larger] = [account(), account(), account()];
     const modests = await kept(modest, 10);
@@ -85,7 +82,7 @@ describe("the shared store of code", () => {
     expect(rows[0]?.bytes).to.be.at.most(95 * KIB);
   });
 
-  it("takes new code when what filled it is gone, though the table on disk is as large as before", async () => {
+  it("accepts new code after deletion, though the table on disk has not shrunk", async () => {
     const small = new SharedCodeStore(store.db, { ...BOUNDS, totalBytes: 64 * KIB });
     for (let i = 0; i < 20; i++) {
       // Bytes that do not compress.
@@ -103,7 +100,7 @@ describe("the shared store of code", () => {
     expect(await has(await cidOfCode(code))).to.equal(true);
   });
 
-  it("takes no more than twice the whole between two trims, without a sum for each", async () => {
+  it("accepts no more than twice the total between two trims, without a sum for each", async () => {
     const small = new SharedCodeStore(store.db, { ...BOUNDS, totalBytes: 640 * KIB });
     const cids: Cid[] = [];
     for (let i = 0; i < 160; i++) {
@@ -119,7 +116,7 @@ describe("the shared store of code", () => {
     expect(await has(await cidOfCode(code)), "a trim makes room").to.equal(true);
   });
 
-  it("takes nothing new while it holds more than twice the whole, and drops what no run names any more", async () => {
+  it("accepts nothing new while it holds more than twice the total, and deletes what no run uses", async () => {
     const owner = account();
     const cid = await kept(owner, 10);
     const full = new SharedCodeStore(store.db, { ...BOUNDS, totalBytes: KIB });

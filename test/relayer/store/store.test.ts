@@ -8,7 +8,7 @@ import { expectRejection } from "../../support/rejections";
 import { sharedStore, testDatabaseUrl } from "../../support/store";
 
 describe("the store", () => {
-  it("reads every kind of value in one form, whichever database it is", async () => {
+  it("returns every type of value in one form on both databases", async () => {
     const { db } = await sharedStore();
     const { rows } =
       await sql`select 5::int8 as int8, 9007199254740991::int8 as most, 340282366920938463463374607431768211456::numeric as wide,
@@ -27,7 +27,7 @@ describe("the store", () => {
     expect(Buffer.isBuffer(row.bytes) && row.bytes.toString("hex")).to.equal("deadbeef");
   });
 
-  it("refuses to read an int8 that a number cannot hold, rather than rounding it", async () => {
+  it("refuses to return an int8 beyond a safe integer, rather than rounding it", async () => {
     const { db } = await sharedStore();
     const error = await sql`select 9007199254740993::int8 as n`.execute(db).then(
       () => undefined,
@@ -36,7 +36,7 @@ describe("the store", () => {
     expect(error).to.be.instanceOf(RangeError);
   });
 
-  it("rolls a transaction back whole", async () => {
+  it("rolls a transaction back as a whole", async () => {
     const { db } = await sharedStore();
     const id = `rollback ${Date.now()}`;
     const failing = db.transaction().execute(async (trx) => {
@@ -47,7 +47,7 @@ describe("the store", () => {
     expect(await db.selectFrom("instances").where("id", "=", id).execute()).to.deep.equal([]);
   });
 
-  it("serves many transactions at once, each to its end", async () => {
+  it("serves many concurrent transactions to their end", async () => {
     const { db } = await sharedStore();
     const id = `counter ${Date.now()}`;
     await db.insertInto("credit_settings").values({ name: id, value: "0" }).execute();
@@ -80,7 +80,7 @@ describe("the embedded store", () => {
   });
   after(() => folder && rm(folder, { recursive: true, force: true }));
 
-  it("keeps its folder across a restart, and brings its schema up to date only once", async function () {
+  it("keeps its folder across a restart, and migrates its schema only once", async function () {
     this.timeout(120_000);
     for (let time = 0; time < 2; time++) {
       const { db, close, kind } = await openStore({ dataDir: join(folder, "relayer") });
@@ -94,7 +94,7 @@ describe("the embedded store", () => {
     }
   });
 
-  it("starts beside a schema that a newer relayer has made, and leaves it as it is", async function () {
+  it("starts with a schema that a newer relayer has created, and leaves it unchanged", async function () {
     this.timeout(120_000);
     const dataDir = join(folder, "relayer");
     const newer = await openStore({ dataDir });
@@ -108,7 +108,7 @@ describe("the embedded store", () => {
     await close();
   });
 
-  it("is not migrated by tools: they say what it lacks", async function () {
+  it("is not migrated by tools: they report what is missing", async function () {
     this.timeout(120_000);
     const asked = await openStore({ schema: "asItIs" }).then(
       () => undefined,
@@ -118,7 +118,7 @@ describe("the embedded store", () => {
     await (await openStore({ dataDir: join(folder, "relayer"), schema: "asItIs" })).close();
   });
 
-  it("lets one process at a time into its folder, and says so to the second", async function () {
+  it("lets one process at a time into its folder, and tells the second", async function () {
     this.timeout(120_000);
     const first = await openStore({ dataDir: join(folder, "relayer") });
     const second = await openStore({ dataDir: join(folder, "relayer") }).then(
@@ -130,8 +130,8 @@ describe("the embedded store", () => {
   });
 });
 
-describe("a PostgreSQL that is not there", () => {
-  it("is told as database_unavailable, worth another try", async () => {
+describe("an unreachable PostgreSQL", () => {
+  it("is reported as database_unavailable, retryable", async () => {
     const error = await expectRejection(
       openStore({ databaseUrl: "postgresql://app@127.0.0.1:1/none" }),
       "database_unavailable",

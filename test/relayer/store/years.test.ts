@@ -1,4 +1,4 @@
-/** A store that is years old: no statement of daily work reads old rows, and what nobody needs any more goes. */
+/** A store with years of data: no statement of daily work scans old rows, and unneeded data is deleted. */
 import { expect } from "chai";
 import { CompiledQuery, sql } from "kysely";
 import type { AccountId } from "../../../protocol/ids";
@@ -25,7 +25,7 @@ const GROWING = [
 ];
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
-describe("a store that is years old", function () {
+describe("a store with years of data", function () {
   this.timeout(60_000);
   const seen = new Set<string>();
   let store: Store;
@@ -160,7 +160,7 @@ describe("a store that is years old", function () {
     await new Reservations({ db, instanceId: "me", prices: PRICES, onError: () => undefined }).sweep();
   }
 
-  it("is not read through by any statement of a write, a run, a list or a sweep", async () => {
+  it("is not scanned by any statement of a write, a run, a list or a sweep", async () => {
     seen.clear();
     await daysWork();
     const statements = [...seen].filter(
@@ -177,7 +177,7 @@ describe("a store that is years old", function () {
     }
   });
 
-  it("loses the bytes of final writes and closed reservations when they are old, and keeps what accounting needs", async () => {
+  it("deletes the bytes of old final writes and closed reservations, and keeps what accounting needs", async () => {
     const count = async (query: string): Promise<number> =>
       Number((await sql.raw<{ n: number }>(`select count(*) as n from ${query}`).execute(db)).rows[0]?.n);
     const [entries, submissions] = [await count("ledger_entries"), await count("submissions")];

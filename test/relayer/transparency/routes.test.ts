@@ -1,4 +1,4 @@
-/** The transparency routes behind the relayer's real middleware, and an evidence folder that nobody gets out of. */
+/** The transparency routes behind the relayer's real middleware, and an evidence folder without path traversal. */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ interface Answer {
   body: string;
 }
 
-/** Sends the path exactly as written: `fetch` would tidy it up. */
+/** Sends the path exactly as written: `fetch` would normalise it. */
 function get(port: number, path: string, method = "GET"): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port, path, method }, (response) => {
@@ -109,7 +109,7 @@ describe("transparency routes", () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it("/info is dstack's object with our word, config document and sandbox level, which nothing in it can replace", async () => {
+  it("/info is dstack's object with the service's mode, config document and sandbox level, which no member of it can override", async () => {
     const { status, type, body } = await get(port, "/info");
     expect(status).to.equal(200);
     expect(type).to.contain("application/json");
@@ -121,7 +121,7 @@ describe("transparency routes", () => {
     });
   });
 
-  it("/info without a TEE says the word and has none of dstack's fields", async () => {
+  it("/info without a TEE has the mode and none of dstack's fields", async () => {
     const none = await serveRoutes(
       { info: async () => ({ tee: "none", config: {}, sandbox: { level: "none", missing: ["all"] } }) },
       undefined,
@@ -134,7 +134,7 @@ describe("transparency routes", () => {
     none.server.close();
   });
 
-  it("/attestation hands on a nonce of 16 to 32 bytes in lower case, or none, and refuses any other", async () => {
+  it("/attestation passes on a nonce of 16 to 32 bytes in lower case, or none, and refuses any other", async () => {
     asked.length = 0;
     for (const nonce of ["ab".repeat(16), "AB".repeat(32)])
       expect((await get(port, `/attestation?nonce=${nonce}`)).status).to.equal(200);
@@ -147,7 +147,7 @@ describe("transparency routes", () => {
     expect(asked).to.have.length(3);
   });
 
-  it("/evidences/ lists the regular files of the folder, and only those", async () => {
+  it("/evidences/ lists the regular files of the folder only", async () => {
     const { status, type, body } = await get(port, "/evidences/");
     expect(status).to.equal(200);
     expect(type).to.contain("text/html");
@@ -174,7 +174,7 @@ describe("transparency routes", () => {
     expect((await get(port, "/evidences/limit.txt")).body).to.have.length(MAX_EVIDENCE_BYTES);
   });
 
-  it("answers 404 to whatever is no regular file of the folder, without following or waiting for it", async () => {
+  it("answers 404 to anything that is not a regular file of the folder, without following links or blocking", async () => {
     for (const name of ["missing.txt", "link.txt", "inner-link.json", "way-out", "folder", "pipe.txt", "large.txt"]) {
       const { status, body } = await get(port, `/evidences/${name}`);
       expect(status, name).to.equal(404);
@@ -182,7 +182,7 @@ describe("transparency routes", () => {
     }
   });
 
-  it("lets no path out of the folder", async () => {
+  it("allows no path traversal", async () => {
     const up = ["..", "%2e%2e", "%2E.", "..%2f", "..%5c", "....//", ".%00.", "%252e%252e", "..;"];
     const paths = [
       ...up.flatMap((step) => [`/evidences/${step}/outside.txt`, `/evidences/${step}outside.txt`]),
@@ -219,13 +219,13 @@ describe("transparency routes", () => {
     );
   });
 
-  it("answers HEAD, and 405 to anything that would write", async () => {
+  it("answers HEAD, and 405 to mutating methods", async () => {
     expect(await get(port, "/evidences/quote.json", "HEAD")).to.include({ status: 200, body: "" });
     for (const method of ["PUT", "DELETE", "POST"])
       expect((await get(port, "/evidences/quote.json", method)).status, method).to.equal(405);
   });
 
-  it("answers 503 without a TEE, without a folder, and while the folder is not there", async () => {
+  it("answers 503 without a TEE, without a folder, and while the folder is missing", async () => {
     const info = async (): Promise<unknown> => ({ tee: "none", config: {}, sandbox: { level: "none", missing: [] } });
     const cases: [Calls, EvidenceFolder | undefined][] = [
       [{ info }, new EvidenceFolder(evidenceDir)],
@@ -241,7 +241,7 @@ describe("transparency routes", () => {
     }
   });
 
-  it("hands on the executor's 503 when there is nothing to attest, or no executor", async () => {
+  it("passes on the executor's 503 when there is nothing to attest, or no executor", async () => {
     const attestation = async (): Promise<never> => {
       throw new KeywrightError("attestation_unavailable", "this deployment runs without a TEE.");
     };

@@ -1,5 +1,5 @@
-// Runs inside the page: what a web application does with the SDK's bundle, a wallet extension (EIP-1193) and its own
-// copy of ethers.
+// Runs inside the page, as a web application with the SDK's bundle, a wallet extension (EIP-1193) and its own copy of
+// ethers.
 import { ClientError, createAccount, createChainSecuredClient, createClient } from "/keywright.mjs";
 import { cidOfCode } from "/cid.mjs";
 import { BrowserProvider, verifyMessage } from "/ethers.js";

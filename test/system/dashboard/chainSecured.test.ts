@@ -1,6 +1,6 @@
 /**
- * The dashboard of a ChainSecured owner: a wallet that signs for real, each write reviewed, several as one, a Safe's
- * file, and the ways a wallet can say no.
+ * The dashboard of a ChainSecured owner: a wallet that really signs, each write reviewed, several as one, a Safe's
+ * file, and every way a wallet can refuse.
  */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
@@ -29,7 +29,7 @@ describe("the dashboard of a ChainSecured owner", function () {
   const makeAccount = (name: string): Promise<void> => dashboard.makeOwnAccount(name, "Test Wallet");
   const reviewed = (functionName: string): Promise<void> => dashboard.reviewed(functionName);
 
-  it("makes an account, reviews and sends every step to a signature, and comes back with the wallet", async () => {
+  it("creates an account, reviews and sends every step to a signature, and signs in again with the wallet", async () => {
     await open();
     await makeAccount("Self");
     await dashboard.createPkp("Vault");
@@ -107,7 +107,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     dashboard.expectCalm();
   });
 
-  it("freezes the account and revokes every key, each one reviewed transaction", async () => {
+  it("freezes the account and revokes every key, each in one reviewed transaction", async () => {
     await open();
     await makeAccount("Careful");
     await dashboard.go("Account");
@@ -132,7 +132,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     dashboard.expectCalm();
   });
 
-  it("takes the user's no at every point, and sends nothing", async () => {
+  it("accepts the user's refusal at every step, and sends nothing", async () => {
     await open();
     wallet.refused.add("eth_requestAccounts");
     await dashboard.press("Connect wallet");
@@ -158,7 +158,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     dashboard.expectCalm();
   });
 
-  it("notices another chain and has the wallet switch", async () => {
+  it("detects another chain and has the wallet switch", async () => {
     await open(1n);
     await dashboard.press("Connect wallet");
     await dashboard.says("Your wallet is on another network");
@@ -170,7 +170,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.says("This wallet owns no account here yet.");
   });
 
-  it("has the wallet come back to the service's chain before anything is prepared or sent", async () => {
+  it("has the wallet switch back to the service's chain before anything is prepared or sent", async () => {
     await open();
     await makeAccount("Wanderer");
     await dashboard.go("Groups");
@@ -191,7 +191,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     dashboard.expectCalm();
   });
 
-  it("says that the connection is lost, sends nothing then, and goes on when it is back", async () => {
+  it("reports a lost connection, sends nothing then, and continues when it is back", async () => {
     await open();
     await makeAccount("Patient");
     await dashboard.go("Groups");
@@ -221,7 +221,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     dashboard.expectCalm();
   });
 
-  it("converts an account made with a key: the wallet owns it, the key has ended", async () => {
+  it("converts an account created with a key: the wallet owns it, the key is revoked", async () => {
     await open();
     const { key } = await newApiAccount(stack().baseUrl);
     await dashboard.signIn(key);

@@ -1,6 +1,5 @@
 /**
- * The dashboard's Credit screen against the whole stack: what a card pays is credited once, whatever happens in
- * between.
+ * The dashboard's Credit screen against the whole stack: a card payment is credited once, whatever happens in between.
  */
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
@@ -43,7 +42,7 @@ describe("the dashboard's credit", function () {
     });
     return ((await answer.json()) as { balance_cents: number }).balance_cents;
   };
-  /** Intents at the processor, known among all by an amount of their own. */
+  /** Payment intents at the processor, identified by an amount of their own. */
   const intentsOf = async (amount: number): Promise<string[]> => {
     const answer = await fetch(`${stack().stripeUrl}/v1/payment_intents?limit=100`, {
       headers: { authorization: "Bearer sk_test_any" },
@@ -69,7 +68,7 @@ describe("the dashboard's credit", function () {
   };
   const shows = (text: string | RegExp): Promise<void> => dashboard.says(text);
 
-  it("shows balance and history, takes a card, and keeps the key out of every storage", async () => {
+  it("shows balance and history, accepts a card, and keeps the key out of every storage", async () => {
     await shows("$20.00");
     await dashboard.press("Add funds");
     await dashboard.page.getByRole("radio", { name: "$50" }).check({ force: true });
@@ -100,7 +99,7 @@ describe("the dashboard's credit", function () {
     await dashboard.button("Sign in").waitFor();
   });
 
-  it("says what is wrong with an amount or a card, and charges nothing", async () => {
+  it("names an invalid amount or card, and charges nothing", async () => {
     await dashboard.press("Add funds");
     await fillCard(DECLINED_CARD);
     for (const amount of ["4.99", "0", "-5", "5.5", "ten", "1e9", ""]) {
@@ -128,7 +127,7 @@ describe("the dashboard's credit", function () {
     expect(await intentsOf(601)).to.deep.equal(["succeeded"]);
   });
 
-  it("asks the payer where the bank wants it, and takes no for an answer", async () => {
+  it("authenticates the payer where the bank requires it, and accepts a refusal", async () => {
     await pay("6.02", SECURE_CARD);
     await dashboard.confirm("Fail authentication");
     await shows("unable to authenticate");
@@ -138,7 +137,7 @@ describe("the dashboard's credit", function () {
     expect(await intentsOf(602)).to.deep.equal(["succeeded"]);
   });
 
-  it("makes no second payment after an unheard answer, a double click or a reload", async () => {
+  it("makes no second payment after a lost answer, a double click or a reload", async () => {
     await dashboard.page.route("**/create_payment_intent", async (route) => {
       await route.fetch();
       await route.abort();
@@ -157,7 +156,7 @@ describe("the dashboard's credit", function () {
     expect(await intentsOf(603)).to.deep.equal(["succeeded"]);
   });
 
-  it("credits after a reload what was paid before it, once, even if no webhook came", async () => {
+  it("credits after a reload what was paid before it, once, even without a webhook", async () => {
     await control("webhooks", { lossRate: 1 });
     await dashboard.page.route("**/confirm_payment", (route) => route.abort());
     await pay("6.04", GOOD_CARD);
@@ -174,7 +173,7 @@ describe("the dashboard's credit", function () {
     expect(await intentsOf(604)).to.deep.equal(["succeeded"]);
   });
 
-  it("is where /billing leads", async () => {
+  it("is shown at /billing", async () => {
     const answer = await fetch(`${stack().baseUrl}/billing`, { redirect: "manual" });
     expect([answer.status, answer.headers.get("location")]).to.deep.equal([302, "/#/credit"]);
     const other = await dashboard.context.newPage();

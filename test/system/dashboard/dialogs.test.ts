@@ -1,4 +1,4 @@
-/** No dialog breaks a rule of accessibility, light or dark, nor is wider than a phone. */
+/** No dialog violates an accessibility rule, light or dark, or is wider than a phone. */
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
@@ -35,7 +35,7 @@ describe("the dashboard's dialogs", function () {
     return wallet;
   };
 
-  it("break no rule where an account's key is used, and name each button once", async () => {
+  it("violate no rule with an account's key, and name each button once", async () => {
     const { key } = await furnishedAccount(stack().baseUrl, "Treasury");
     dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.signIn(key);
@@ -65,7 +65,7 @@ describe("the dashboard's dialogs", function () {
     dashboard.expectCalm();
   });
 
-  it("break no rule while a wallet reviews, signs and collects", async () => {
+  it("violate no rule while a wallet reviews, signs and collects", async () => {
     await openWithWallet();
     await dashboard.makeOwnAccount("Own", "Test Wallet");
     await dashboard.go("PKPs");
@@ -90,7 +90,7 @@ describe("the dashboard's dialogs", function () {
     dashboard.expectCalm();
   });
 
-  it("break no rule at the entrance: wallets, another network, a Safe", async () => {
+  it("violate no rule at sign-in: wallets, another network, a Safe", async () => {
     const wallet = await openWithWallet();
     await dashboard.press("Create account");
     await dashboard.page.getByRole("radio", { name: "With my wallet" }).check({ force: true });
@@ -112,7 +112,7 @@ describe("the dashboard's dialogs", function () {
     dashboard.expectCalm();
   });
 
-  it("break no rule while a new key is shown, nor for an account that changes hands", async () => {
+  it("violate no rule while a new key is shown, and during a transfer of ownership", async () => {
     dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.press("Create account");
     await dashboard.fill("Name", "Ada");

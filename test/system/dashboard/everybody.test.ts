@@ -1,6 +1,6 @@
 /**
- * The dashboard for everybody: no violation of the accessibility rules on any screen, light or dark, wide or narrow;
- * lists of any length.
+ * Accessibility of the dashboard: no violation of the rules on any screen, light or dark, wide or narrow; lists of any
+ * length.
  */
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
@@ -15,7 +15,7 @@ import { useProvider, useStack } from "../../support/stack";
 const LONG_NAME = "Treasury of the northern branch, for whatever leaves it on working days before noon";
 const MANY = count(2_000, 10_000);
 
-describe("the dashboard for everybody", function () {
+describe("the dashboard's accessibility", function () {
   this.timeout(180_000);
   const stack = useStack();
   const browser = useBrowser();
@@ -31,7 +31,7 @@ describe("the dashboard for everybody", function () {
     ["dark", { colorScheme: "dark" }],
     ["dark, on a phone", { colorScheme: "dark", viewport: { width: 390, height: 844 } }],
   ] as const) {
-    it(`breaks no rule on any screen, ${name}`, async () => {
+    it(`violates no rule on any screen, ${name}`, async () => {
       const dashboard = await Dashboard.open(browser(), stack().baseUrl, options);
       expect(await dashboard.violations(), "before signing in").to.deep.equal([]);
       await dashboard.press("Create account");

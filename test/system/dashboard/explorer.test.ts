@@ -1,6 +1,6 @@
 /**
- * Addresses and transactions lead to the explorer of the service's chain where it has one; the development chain has
- * none. The stack's own chain passes for Base Sepolia here.
+ * Addresses and transactions link to the explorer of the service's chain if it has one; the development chain has none.
+ * Here the stack's own chain pretends to be Base Sepolia.
  */
 import { expect } from "chai";
 import type { Locator } from "playwright-core";
@@ -39,7 +39,7 @@ describe("links to the chain's explorer", function () {
     expect([href, target, rel], what).to.deep.equal([`${EXPLORER}${path}`, "_blank", "noreferrer"]);
   };
 
-  it("stand beside every address and transaction of an API-mode account", async () => {
+  it("are at every address and transaction of an API-mode account", async () => {
     const { key, api } = await newApiAccount(stack.baseUrl);
     const { wallet_address: pkp } = await api.must("/create_wallet", { name: "Hot", description: "" });
     const { owner } = (await api.get("/account")).body as { owner: string };
@@ -62,7 +62,7 @@ describe("links to the chain's explorer", function () {
     dashboard.expectCalm();
   });
 
-  it("stand in what a wallet reviews", async () => {
+  it("are in what a wallet reviews", async () => {
     const provider = connect(stack.rpcUrl);
     const wallet = await BrowserWallet.funded(provider, { chainId: BASE_SEPOLIA });
     dashboard = await Dashboard.open(browser(), stack.baseUrl, {}, (page) => wallet.install(page));

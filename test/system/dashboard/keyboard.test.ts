@@ -1,6 +1,6 @@
 /**
- * The whole journey by the keyboard alone: every step is reached with Tab, from where the step before left the focus,
- * and one sees where the focus is.
+ * The whole flow by the keyboard alone: every step is reached with Tab from the previous step's focus, and the focus is
+ * visible.
  */
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
@@ -30,7 +30,7 @@ describe("the dashboard by the keyboard alone", function () {
     await keyboard.press(link, "Enter");
     await dashboard.page.getByRole("heading", { level: 1, name: screen, exact: true }).waitFor();
   };
-  /** Types the name into the form that is open, and sends it from there. */
+  /** Types the name into the open form, and submits it from there. */
   const nameAndSend = async (name: string): Promise<void> => {
     await keyboard.type(dashboard.field("Name"), name);
     await dashboard.page.keyboard.press("Enter");
@@ -42,7 +42,7 @@ describe("the dashboard by the keyboard alone", function () {
     return secret.trim();
   };
 
-  it("leads a newcomer to a signature, and through what follows, to the way out", async () => {
+  it("goes from a new account to a signature, and through the following screens to sign-out", async () => {
     await open();
     await keyboard.press(button("Create account"), "Enter");
     await keyboard.press(dashboard.page.getByRole("radio", { name: "With an API key" }), "ArrowRight");

@@ -1,4 +1,4 @@
-/** What an API-mode owner does all day, each screen once: make, rename, list, narrow, run, revoke, remove. */
+/** Everyday management of an API-mode account, each screen once: create, rename, restrict, run, revoke, remove. */
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
@@ -32,7 +32,7 @@ describe("managing an account in the dashboard", function () {
     return (await answer.json()) as Record<string, unknown>[];
   };
 
-  it("makes and renames a PKP; a double click makes one", async () => {
+  it("creates and renames a PKP; a double click creates one", async () => {
     await dashboard.go("PKPs");
     await dashboard.says("No PKPs yet");
     await dashboard.press("Create PKP");
@@ -63,7 +63,7 @@ describe("managing an account in the dashboard", function () {
     await dashboard.row(/Sign a payout/).waitFor({ state: "hidden" });
   });
 
-  it("makes a group by picking, and shows it as a matrix", async () => {
+  it("creates a group by picking, and shows it as a matrix", async () => {
     await dashboard.go("Groups");
     await dashboard.press("Create group");
     await dashboard.fill("Name", "Payouts");
@@ -80,7 +80,7 @@ describe("managing an account in the dashboard", function () {
     await dashboard.page.getByRole("cell", { name: "✓ may use" }).waitFor();
   });
 
-  it("makes a usage key from plain sentences, and says who can use the PKP", async () => {
+  it("creates a usage key from plain sentences, and shows who can use the PKP", async () => {
     await dashboard.fillUsageKey("Bot", "Payouts");
     const cap = dashboard.field("Spending cap in dollars");
     await cap.fill("five");
@@ -98,7 +98,7 @@ describe("managing an account in the dashboard", function () {
     await dashboard.saysWhoCanUse("Treasury", /Sign a payout.*Payouts.*Bot/);
   });
 
-  it("changes what a key may do and until when, by the reader's own days", async () => {
+  it("changes a key's permissions and expiration, in the user's own time zone", async () => {
     await dashboard.go("Usage keys");
     await dashboard.row(/Bot/).getByRole("button", { name: "Edit" }).click();
     await dashboard.page.getByLabel("Expires", { exact: true }).selectOption({ label: "On a day I choose" });
@@ -138,7 +138,7 @@ describe("managing an account in the dashboard", function () {
       .waitFor();
   });
 
-  it("opens an example, completes the globals of actions, and lists what was run in a group", async () => {
+  it("opens an example, completes the globals of actions, and lists in a group what was run", async () => {
     await dashboard.go("Runner");
     await dashboard.page.getByLabel("Open an example").selectOption({ label: "Keep a secret" });
     expect(await dashboard.field("Parameters").innerText()).to.include(await pkpAddress());
@@ -173,7 +173,7 @@ describe("managing an account in the dashboard", function () {
     await dashboard.says("Nothing fits these filters.");
   });
 
-  it("refuses code that no group lists, in words", async () => {
+  it("explains in words why code that no group lists is refused", async () => {
     const pkpId = await pkpAddress();
     await dashboard.go("Runner");
     await dashboard.field("Code").fill(`${CODE} // changed`);
@@ -184,7 +184,7 @@ describe("managing an account in the dashboard", function () {
     dashboard.expectCalm();
   });
 
-  it("takes text put in over coloured code, at once or key by key, without a style of its own", async () => {
+  it("accepts text pasted or typed over highlighted code, without inline styles", async () => {
     const code = dashboard.field("Code");
     for (const text of ["const one = 'first';", "const two = 'second';", "const three = 3;"]) {
       await code.fill(text);
@@ -199,7 +199,7 @@ describe("managing an account in the dashboard", function () {
     dashboard.expectCalm();
   });
 
-  it("revokes one key and all of them, and removes what was made", async () => {
+  it("revokes one key and all of them, and removes what was created", async () => {
     await dashboard.go("Usage keys");
     await dashboard.row(/Bot/).getByRole("button", { name: "Revoke", exact: true }).click();
     await dashboard.confirm("Revoke");
@@ -225,7 +225,7 @@ describe("managing an account in the dashboard", function () {
     await dashboard.says("Acme Ltd");
   });
 
-  it("denies an op of a PKP, freezes the account and ends it", async () => {
+  it("denies an op of a PKP, freezes and unfreezes the account", async () => {
     await dashboard.go("PKPs");
     await dashboard.page.getByRole("link", { name: "Treasury" }).click();
     await dashboard.press("Change");
@@ -243,7 +243,7 @@ describe("managing an account in the dashboard", function () {
     expect((await fetchJson("account"))["frozen"]).to.equal(false);
   });
 
-  it("checks in the browser what a browser can, and says that the TEE is simulated", async () => {
+  it("verifies in the browser what a browser can, and reports that the TEE is simulated", async () => {
     await dashboard.go("Trust");
     await dashboard.page.getByText("SIMULATED", { exact: true }).waitFor();
     await dashboard.press("Check now");

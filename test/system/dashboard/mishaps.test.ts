@@ -1,11 +1,11 @@
-/** What goes wrong around a page: the connection, the key, the reload, the back button. */
+/** Failures around a page: the connection, the key, the reload, the back button. */
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
-/** The account is read anew more often than that. */
+/** Longer than the interval at which the account is refreshed. */
 const LOOKS_AGAIN_MS = 20_000;
 
 describe("the dashboard when things go wrong", function () {
@@ -21,7 +21,7 @@ describe("the dashboard when things go wrong", function () {
   });
   afterEach(() => dashboard.close());
 
-  it("says what is wrong with a key", async () => {
+  it("names what is wrong with a key", async () => {
     for (const [key, sentence] of [
       ["not a key", "This is no API key"],
       [Buffer.alloc(32, 7).toString("base64"), "This key is unknown here"],
@@ -32,7 +32,7 @@ describe("the dashboard when things go wrong", function () {
     }
   });
 
-  it("says that the connection is lost, and goes on when it is back", async () => {
+  it("reports a lost connection, and continues when it is back", async () => {
     await dashboard.signIn(account.key);
     await dashboard.go("Groups");
     await dashboard.page.route("**/core/v1/**", (route) => route.abort());
@@ -45,7 +45,7 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.row(/Later/).waitFor();
   });
 
-  it("says on every screen that what is shown may be old while the service is away", async () => {
+  it("says on every screen that its data may be old while the service is unavailable", async () => {
     await dashboard.page.clock.install();
     await dashboard.page.reload();
     await dashboard.signIn(account.key);
@@ -57,7 +57,7 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.page.getByText("What you see may be old.").waitFor({ state: "hidden" });
   });
 
-  it("makes nothing twice when an answer is lost", async () => {
+  it("creates nothing twice when an answer is lost", async () => {
     await dashboard.signIn(account.key);
     await dashboard.go("Groups");
     let lost = 0;
@@ -86,7 +86,7 @@ describe("the dashboard when things go wrong", function () {
     await dashboard.button("Sign in").waitFor();
   });
 
-  it("names what needs attention: no group, a key that soon expires, a group that lists anything", async () => {
+  it("lists what needs attention: no group, a key that soon expires, a group that lists anything", async () => {
     await account.api.must("/create_wallet", { name: "Alone", description: "" });
     await dashboard.signIn(account.key);
     const needs = dashboard.page.getByRole("region", { name: "Needs attention" });
@@ -110,7 +110,7 @@ describe("the dashboard when things go wrong", function () {
     expect(await needs.getByText("There is no group yet").count()).to.equal(0);
   });
 
-  it("remembers a key for this tab only when asked, and forgets it on leaving", async () => {
+  it("stores a key for this tab only when asked, and deletes it on sign-out", async () => {
     await dashboard.signIn(account.key);
     await dashboard.page.reload();
     await dashboard.page.getByRole("checkbox", { name: "Remember in this tab" }).check();
@@ -126,7 +126,7 @@ describe("the dashboard when things go wrong", function () {
     ).to.not.include(account.key);
   });
 
-  it("goes back and forward by the browser's buttons", async () => {
+  it("supports the browser's back and forward buttons", async () => {
     await dashboard.signIn(account.key);
     await dashboard.go("PKPs");
     await dashboard.go("Trust");

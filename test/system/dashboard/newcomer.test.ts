@@ -1,16 +1,16 @@
-/** A newcomer goes from the open page to a signature by a PKP with nothing but what can be read on the screen. */
+/** A new user goes from the open page to a signature by a PKP with only what the screen shows. */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
 import { Dashboard } from "../../support/dashboard";
 import { useStack } from "../../support/stack";
 
-describe("a newcomer", function () {
+describe("a new user", function () {
   this.timeout(60_000);
   const stack = useStack();
   const browser = useBrowser();
 
-  it("makes an account, a PKP, an action, a group and a key, and sees the PKP sign", async () => {
+  it("creates an account, a PKP, an action, a group and a key, and sees the PKP sign", async () => {
     const dashboard = await Dashboard.open(browser(), stack().baseUrl, {
       acceptDownloads: true,
       permissions: ["clipboard-read", "clipboard-write"],

@@ -1,6 +1,6 @@
 /**
- * What a ChainSecured owner does all day, each write reviewed and signed by a wallet: rename, narrow, say who can use
- * what, run, revoke, remove, hand over.
+ * Everyday management of a ChainSecured account, each write reviewed and signed by a wallet: rename, restrict, see who
+ * can use what, run, revoke, remove, transfer.
  */
 import { expect } from "chai";
 import { Wallet } from "ethers";
@@ -35,7 +35,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.reviewAndSend(functionName);
   };
 
-  it("makes a PKP, once however often one clicks, renames it, and says what it may never be asked for", async () => {
+  it("creates a PKP, once despite double clicks, renames it, and denies ops of it", async () => {
     await dashboard.go("PKPs");
     await dashboard.createPkp("Hot wallet");
     await dashboard.confirm("Sign the request");
@@ -54,7 +54,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.says("never getPrivateKey");
   });
 
-  it("adds and renames an action, and lists it with the PKP in a group that is a matrix", async () => {
+  it("adds and renames an action, and lists it with the PKP in a group shown as a matrix", async () => {
     await dashboard.go("Actions");
     await dashboard.press("Add action");
     await dashboard.fill("Name", "Sign");
@@ -81,7 +81,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.page.getByRole("cell", { name: "✓ may use" }).waitFor();
   });
 
-  it("makes a usage key, changes it, and says who can use the PKP", async () => {
+  it("creates a usage key, changes it, and shows who can use the PKP", async () => {
     await dashboard.fillUsageKey("Bot", "Payouts");
     await dashboard.confirm("Create usage key");
     await dashboard.confirm("Sign the request");
@@ -113,7 +113,7 @@ describe("managing a ChainSecured account in the dashboard", function () {
     await dashboard.row(/Run.*−\$0\.01/).waitFor();
   });
 
-  it("revokes, removes, renames the account and hands it over; whoever gave it is out", async () => {
+  it("revokes, removes, renames the account and transfers it; the former owner is signed out", async () => {
     await dashboard.go("Usage keys");
     await dashboard.row(/Bot/).getByRole("button", { name: "Revoke", exact: true }).click();
     await dashboard.confirm("Revoke");

@@ -1,6 +1,6 @@
 /**
- * An account handed to a Safe: whoever prepares its changes saves them as one file, and a real Safe's signers execute
- * that file.
+ * An account owned by a Safe: a user without rights prepares its changes and saves them as one file, and a real Safe's
+ * signers execute that file.
  */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
@@ -26,7 +26,7 @@ describe("the dashboard and a Safe", function () {
     safe = await deploySafe(await fundedWallet(provider()), signers, 2);
   });
 
-  it("takes an account over, and makes with two signatures what somebody without any right has prepared", async () => {
+  it("receives an account, and executes with two signatures what a user without rights has prepared", async () => {
     const { key, api } = await newApiAccount(stack().baseUrl);
     const { id: accountId } = (await api.get("/account")).body as { id: string };
     const giver = await Dashboard.open(browser(), stack().baseUrl);

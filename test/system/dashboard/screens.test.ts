@@ -1,4 +1,4 @@
-/** What the screens show of an account at work: its days, its runs, what it spends, and what it lacks. */
+/** The screens of an account in use: its days, its runs, its spending, and warnings. */
 import { expect } from "chai";
 import { startStack, type Stack } from "../../../scripts/dev/stack";
 import { useBrowser } from "../../support/browser";
@@ -10,7 +10,7 @@ import { useProvider, useStack } from "../../support/stack";
 
 const CODE = "async function main() { console.log('counted'); return 7; }";
 const ANY = `0x${"0".repeat(64)}`;
-/** More than a page of the history, of 50 entries. */
+/** More than one page of 50 history entries. */
 const RUNS = 53;
 
 describe("the dashboard's screens", function () {
@@ -61,7 +61,7 @@ describe("the dashboard's screens", function () {
     dashboard.expectCalm();
   });
 
-  it("Runner: the response, the logs as they were, time, price and CID", async () => {
+  it("Runner: the response, the unchanged logs, time, price and CID", async () => {
     await open();
     await dashboard.go("Runner");
     await dashboard.field("Code").fill(CODE);
@@ -97,7 +97,7 @@ describe("the dashboard's screens", function () {
     dashboard.expectCalm();
   });
 
-  it("Actions: one that is removed is gone", async () => {
+  it("Actions: a removed one is gone", async () => {
     await open((await furnishedAccount(stack().baseUrl, "Treasury")).key);
     await dashboard.go("Actions");
     await dashboard.row(/Hello/).getByRole("button", { name: "Remove", exact: true }).click();
@@ -109,7 +109,7 @@ describe("the dashboard's screens", function () {
     dashboard.expectCalm();
   });
 
-  it("the entrance: every wallet that announces itself, to choose from", async () => {
+  it("sign-in: every announced wallet, to choose from", async () => {
     const wallets = [
       await BrowserWallet.funded(provider(), { name: "Fox" }),
       await BrowserWallet.funded(provider(), { name: "Rabbit" }),
@@ -132,7 +132,7 @@ describe("the dashboard's screens", function () {
     });
     after(() => poor?.stop());
 
-    it("say so first, and lead to where it is added", async () => {
+    it("say so first, and link to where it is added", async () => {
       const { key } = await newApiAccount(poor.baseUrl);
       dashboard = await Dashboard.open(browser(), poor.baseUrl);
       await dashboard.signIn(key);

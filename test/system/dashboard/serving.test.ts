@@ -1,6 +1,6 @@
 /**
- * How the dashboard is served: one page under a strict policy, its files small, compressed, kept for ever, and nothing
- * from anywhere else.
+ * How the dashboard is served: one page under a strict policy, its files small, compressed, cached permanently, and
+ * none from another host.
  */
 import { expect } from "chai";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -26,7 +26,7 @@ describe("serving the dashboard", function () {
   const script = async (): Promise<string> =>
     /src="(\/assets\/[^"]+\.js)"/.exec((await get("/")).bytes.toString())?.[1] ?? "";
 
-  it("sends a page under a policy that lets nothing else run, with a nonce of its own each time", async () => {
+  it("sends a page whose policy allows no foreign script, with a fresh nonce each time", async () => {
     const [one, other] = [await get("/"), await get("/")];
     const policy = String(one.headers["content-security-policy"]);
     expect(policy.replace(/nonce-[^']+/, "nonce-…")).to.equal(
@@ -39,7 +39,7 @@ describe("serving the dashboard", function () {
     expect(html, "every file is the service's own").to.not.match(/(src|href)="(?!\/assets\/)/);
   });
 
-  it("sends files for ever cached, in the best form the client takes", async () => {
+  it("sends files with permanent caching, in the best encoding the client accepts", async () => {
     const path = await script();
     const plain = await get(path);
     expect([plain.status, plain.headers["cache-control"], plain.headers["vary"]]).to.deep.equal([
@@ -56,7 +56,7 @@ describe("serving the dashboard", function () {
     expect(gunzipSync(gzip.bytes).equals(plain.bytes)).to.equal(true);
   });
 
-  it("has no file but its own", async () => {
+  it("serves no file but its own", async () => {
     for (const file of [
       "index.html",
       "..%2findex.html",
@@ -88,7 +88,7 @@ describe("serving the dashboard", function () {
     await dashboard.close();
   });
 
-  it("lets nothing run that somebody puts into the page", async () => {
+  it("runs no script injected into the page", async () => {
     const dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.page.evaluate(
       "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = true' }))",
