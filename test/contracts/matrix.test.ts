@@ -357,7 +357,7 @@ describe("Who may call what", () => {
       }
     }).timeout(60_000);
 
-    it(`${row.fn}${row.how ? ` (${row.how})` : ""}: an id without a record` (${row.how})` : ""}: an id that is nothing`, async () => {
+    it(`${row.fn}${row.how ? ` (${row.how})` : ""}: an id without a record`, async () => {
       const { world, managed } = await loadFixture(stage);
       const args = row.args({ actor: number("nobody"), group: 1n, things: managed });
       for (const [name, caller] of Object.entries(world.cast)) {

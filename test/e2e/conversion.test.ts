@@ -8,10 +8,10 @@ import {
   SIGN,
   expectSigned,
   makeAccount,
-  makeRoom,
+  makeGroup,
   makeUsageKey,
   refused,
-  type Room,
+  type TestGroup,
   type TestAccount,
   type TestKey,
 } from "../support/journey";
@@ -23,7 +23,7 @@ describe("conversion to ChainSecured", () => {
   const stack = useStack();
   let provider: JsonRpcProvider;
   let account: TestAccount;
-  let room: Room;
+  let fixture: TestGroup;
   let bot: TestKey;
   let wallet: HDNodeWallet;
   let owner: ChainSecuredClient;
@@ -40,9 +40,9 @@ describe("conversion to ChainSecured", () => {
     const { baseUrl, rpcUrl } = stack();
     provider = connect(rpcUrl);
     account = await makeAccount(baseUrl);
-    room = await makeRoom(account.client);
-    await account.client.addAction({ action_ipfs_cid: room.cid, name: "sign", description: "signs" });
-    bot = await makeUsageKey(account.client, baseUrl, { execute_in_groups: [room.group], balance: 1000 });
+    fixture = await makeGroup(account.client);
+    await account.client.addAction({ action_ipfs_cid: fixture.cid, name: "sign", description: "signs" });
+    bot = await makeUsageKey(account.client, baseUrl, { execute_in_groups: [fixture.group], balance: 1000 });
     wallet = await fundedWallet(provider);
   });
   after(() => provider.destroy());
@@ -116,7 +116,7 @@ describe("conversion to ChainSecured", () => {
       account: { ...before_.account, managed: false, owner: wallet.address },
     });
     expect(await owner.account()).to.deep.equal(after_.account);
-    await expectSigned(bot.client, room.pkp);
+    await expectSigned(bot.client, fixture.pkp);
   });
 
   it("revokes the account key at once, everywhere", async () => {
@@ -152,7 +152,7 @@ describe("conversion to ChainSecured", () => {
   it("leaves a usage key its runs, lists and billing, and no writes", async () => {
     const { baseUrl } = stack();
     const { client } = bot;
-    await expectSigned(client, room.pkp);
+    await expectSigned(client, fixture.pkp);
     expect((await client.listGroups()).total).to.equal(1);
     expect((await client.balance()).balance_cents).to.be.greaterThan(0);
     expect(await client.createPaymentIntent({ amount_cents: 500 })).to.have.property("client_secret");
@@ -167,10 +167,10 @@ describe("conversion to ChainSecured", () => {
     await owner.updateUsageApiKey({ ...NO_RIGHTS, usage_api_key: bot.key });
     expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("403 no_execute_scope");
     expect((await owner.listApiKeys()).items[0]).to.include({ balance: "1000" });
-    await owner.updateUsageApiKey({ ...NO_RIGHTS, usage_api_key: bot.keyId, execute_in_groups: [room.group] });
-    await expectSigned(bot.client, room.pkp);
+    await owner.updateUsageApiKey({ ...NO_RIGHTS, usage_api_key: bot.keyId, execute_in_groups: [fixture.group] });
+    await expectSigned(bot.client, fixture.pkp);
     const second = await owner.createPkp({ name: "second" });
-    await owner.addPkpToGroup({ group_id: room.group, pkp_id: second.pkp_id });
+    await owner.addPkpToGroup({ group_id: fixture.group, pkp_id: second.pkp_id });
     await expectSigned(bot.client, second.wallet_address);
   });
 });

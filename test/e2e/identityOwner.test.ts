@@ -9,7 +9,7 @@ import { createChainSecuredClient, createClient, type Client } from "../../clien
 import { packedAccountId, type Address } from "../../protocol/ids";
 import { connect, fundedWallet } from "../support/chain";
 import { Api, members } from "../support/http";
-import { NO_RIGHTS, SIGN, expectSigned, makeAccount, makeRoom, makeUsageKey, refused } from "../support/journey";
+import { NO_RIGHTS, SIGN, expectSigned, makeAccount, makeGroup, makeUsageKey, refused } from "../support/journey";
 import { deploySafe } from "../support/safe";
 import { useIdentityProvider, useStack } from "../support/stack";
 
@@ -46,10 +46,10 @@ describe("an owner with an identity token", () => {
 
   it("completes the main flow without any account key", async () => {
     const { client } = await newOwner();
-    const room = await makeRoom(client);
-    await expectSigned(client, room.pkp);
-    const bot = await makeUsageKey(client, stack().baseUrl, { execute_in_groups: [room.group] });
-    await expectSigned(bot.client, room.pkp);
+    const fixture = await makeGroup(client);
+    await expectSigned(client, fixture.pkp);
+    const bot = await makeUsageKey(client, stack().baseUrl, { execute_in_groups: [fixture.group] });
+    await expectSigned(bot.client, fixture.pkp);
     await client.removeUsageApiKey({ usage_api_key: bot.key });
     expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
     expect((await client.balance()).balance_cents).to.be.lessThan(2000);
@@ -83,7 +83,7 @@ describe("an owner with an identity token", () => {
 
   it("cannot access another person's account", async () => {
     const [ann, bob] = [await newOwner(), await newOwner()];
-    const { group } = await makeRoom(ann.client);
+    const { group } = await makeGroup(ann.client);
     expect((await bob.client.listGroups()).total).to.equal(0);
     expect(await refused(bob.client.removeGroup({ group_id: group }))).to.equal("404 unknown_group");
     const key = await makeUsageKey(ann.client, stack().baseUrl, {});
@@ -102,7 +102,7 @@ describe("an owner with an identity token", () => {
   it("hands the account to a multisig, which then revokes the old keys; the token is no longer accepted", async () => {
     const { baseUrl } = stack();
     const { client, accountId } = await newOwner();
-    const room = await makeRoom(client);
+    const fixture = await makeGroup(client);
     const broad = await makeUsageKey(client, baseUrl, {
       execute_in_groups: [0],
       can_create_groups: true,
@@ -128,7 +128,7 @@ describe("an owner with an identity token", () => {
     expect(await refused(broad.client.addGroup({ group_name: "g", group_description: "" }))).to.equal(
       "403 account_chain_secured",
     );
-    await expectSigned(broad.client, room.pkp);
+    await expectSigned(broad.client, fixture.pkp);
 
     const owner = await createChainSecuredClient({
       baseUrl,
@@ -163,20 +163,20 @@ describe("an account handed to an identity", function () {
     const subject = `person-${randomBytes(6).toString("hex")}`;
     const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
     const account = await makeAccount(baseUrl);
-    const room = await makeRoom(account.client);
+    const fixture = await makeGroup(account.client);
     await account.client.transferOwnership({ new_owner_identity_token: await provider().token(subject) });
     expect(await refused(account.client.listGroups())).to.equal("403 account_chain_secured");
 
     const seen = await owner.account();
     expect(seen).to.include({ id: account.accountId, managed: false });
-    const bot = await makeUsageKey(owner, baseUrl, { execute_in_groups: [room.group] });
-    await expectSigned(bot.client, room.pkp);
+    const bot = await makeUsageKey(owner, baseUrl, { execute_in_groups: [fixture.group] });
+    await expectSigned(bot.client, fixture.pkp);
     const second = await owner.createWallet({ name: "second" });
     await owner.updateGroup({
-      group_id: room.group,
+      group_id: fixture.group,
       name: "both",
       description: "",
-      pkp_ids_permitted: [room.pkp, second.wallet_address],
+      pkp_ids_permitted: [fixture.pkp, second.wallet_address],
     });
     await expectSigned(bot.client, second.wallet_address);
     await owner.removeUsageApiKey({ usage_api_key: bot.key });
@@ -198,9 +198,11 @@ describe("an account handed to an identity", function () {
     const subject = `person-${randomBytes(6).toString("hex")}`;
     const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
     const account = await makeAccount(baseUrl);
-    const room = await makeRoom(account.client);
+    const fixture = await makeGroup(account.client);
     await account.client.transferOwnership({ new_owner_identity_token: await provider().token(subject) });
-    expect(await refused(owner.addPkpToGroup({ group_id: room.group, pkp_id: 77 }))).to.equal("404 unknown_pkp_number");
+    expect(await refused(owner.addPkpToGroup({ group_id: fixture.group, pkp_id: 77 }))).to.equal(
+      "404 unknown_pkp_number",
+    );
     expect(await refused(owner.updateWallet({ pkp_id: 77, name: "", description: "" }))).to.equal(
       "404 unknown_pkp_number",
     );

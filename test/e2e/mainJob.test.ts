@@ -10,11 +10,11 @@ import {
   SIGN,
   expectSigned,
   makeAccount,
-  makeRoom,
+  makeGroup,
   makeUsageKey,
   refused,
   refusal,
-  type Room,
+  type TestGroup,
   type TestAccount,
 } from "../support/journey";
 import { useStack } from "../support/stack";
@@ -22,17 +22,17 @@ import { useStack } from "../support/stack";
 describe("the main flow", () => {
   const stack = useStack();
   let account: TestAccount;
-  let room: Room;
+  let fixture: TestGroup;
 
   before(async () => {
     account = await makeAccount(stack().baseUrl);
-    room = await makeRoom(account.client);
+    fixture = await makeGroup(account.client);
   });
   const keyWith = (rights: Parameters<typeof makeUsageKey>[2]) => makeUsageKey(account.client, stack().baseUrl, rights);
 
   it("ends in a signature that recovers to the PKP", async () => {
-    const bot = await keyWith({ execute_in_groups: [room.group] });
-    await expectSigned(bot.client, room.pkp);
+    const bot = await keyWith({ execute_in_groups: [fixture.group] });
+    await expectSigned(bot.client, fixture.pkp);
   });
 
   it("lists the account and everything in it", async () => {
@@ -40,16 +40,16 @@ describe("the main flow", () => {
     expect(await client.accountExists()).to.equal(true);
     expect(await client.account()).to.include({ id: accountId, owner: wallet, managed: true, name: "Acme" });
     expect((await client.listWallets()).items).to.have.length(1);
-    expect((await client.listWallets()).items[0]).to.include({ id: "1", wallet_address: room.pkp });
-    expect((await client.listWalletsInGroup({ group_id: room.group })).items[0]).to.include({
-      wallet_address: room.pkp,
+    expect((await client.listWallets()).items[0]).to.include({ id: "1", wallet_address: fixture.pkp });
+    expect((await client.listWalletsInGroup({ group_id: fixture.group })).items[0]).to.include({
+      wallet_address: fixture.pkp,
     });
-    const actions = (await client.listActions({ group_id: room.group })).items;
+    const actions = (await client.listActions({ group_id: fixture.group })).items;
     expect(actions).to.have.length(1);
-    expect(actions[0]).to.include({ action_ipfs_cid: room.cid });
+    expect(actions[0]).to.include({ action_ipfs_cid: fixture.cid });
     const groups: string[] = [];
     for await (const group of everyItem(client.listGroups)) groups.push(group.id);
-    expect(groups).to.deep.equal([room.group]);
+    expect(groups).to.deep.equal([fixture.group]);
   });
 
   it("never shows a key in a list", async () => {
@@ -60,13 +60,13 @@ describe("the main flow", () => {
   });
 
   it("lets the account key run in every group of its account, and in no other account's", async () => {
-    await expectSigned(account.client, room.pkp);
-    const second = await makeRoom(account.client, `${SIGN} // second`);
+    await expectSigned(account.client, fixture.pkp);
+    const second = await makeGroup(account.client, `${SIGN} // second`);
     await expectSigned(account.client, second.pkp, `${SIGN} // second`);
 
     const stranger = await makeAccount(stack().baseUrl);
     expect(
-      await refused(stranger.client.runAction({ code: SIGN, js_params: { pkpId: room.pkp, message: "m" } })),
+      await refused(stranger.client.runAction({ code: SIGN, js_params: { pkpId: fixture.pkp, message: "m" } })),
     ).to.match(/^403 /);
   });
 
@@ -83,7 +83,7 @@ describe("the main flow", () => {
   it("requires of a wildcard key one group that lists both action and PKP", async () => {
     const { client } = account;
     const bot = await keyWith({ execute_in_groups: [0] });
-    await expectSigned(bot.client, room.pkp);
+    await expectSigned(bot.client, fixture.pkp);
 
     const [code, pkp] = [`${SIGN} // apart`, (await client.createWallet({})).wallet_address];
     const cid = await client.getActionIpfsId(code);
@@ -99,8 +99,8 @@ describe("the main flow", () => {
   });
 
   it("restricts a key to its groups", async () => {
-    const other = await makeRoom(account.client, `${SIGN} // elsewhere`);
-    const bot = await keyWith({ execute_in_groups: [room.group] });
+    const other = await makeGroup(account.client, `${SIGN} // elsewhere`);
+    const bot = await keyWith({ execute_in_groups: [fixture.group] });
     expect(await refused(bot.client.runAction({ code: `${SIGN} // elsewhere`, js_params: {} }))).to.equal(
       "403 action_not_permitted",
     );
@@ -114,7 +114,7 @@ describe("the main flow", () => {
   it("refuses a revoked key on the very next request", async () => {
     for (const reference of ["key", "keyId"] as const) {
       const bot = await keyWith({ execute_in_groups: [0] });
-      await expectSigned(bot.client, room.pkp);
+      await expectSigned(bot.client, fixture.pkp);
       await account.client.removeUsageApiKey({ usage_api_key: bot[reference] });
       expect(await refused(bot.client.runAction({ code: SIGN, js_params: {} }))).to.equal("401 unknown_key");
       expect(await refused(bot.client.listGroups())).to.equal("401 unknown_key");
@@ -125,7 +125,7 @@ describe("the main flow", () => {
   it("applies a changed key, a removed member and a removed group to the very next request", async () => {
     const { client } = account;
     const code = `${SIGN} // changing`;
-    const own = await makeRoom(client, code);
+    const own = await makeGroup(client, code);
     const bot = await keyWith({ execute_in_groups: [own.group] });
     const run = () => bot.client.runAction({ code, js_params: {}, pkp_id: own.pkp });
     await expectSigned(bot.client, own.pkp, code);
@@ -151,7 +151,7 @@ describe("the main flow", () => {
 
   it("answers 200 with has_error and the logs when an action throws", async () => {
     const code = 'async function main() { console.log("before"); throw new Error("on purpose"); }';
-    await makeRoom(account.client, code);
+    await makeGroup(account.client, code);
     const run = await account.client.runAction({ code });
     expect(run).to.include({ has_error: true, response: null });
     expect(run.logs).to.include("before");
@@ -162,7 +162,7 @@ describe("the main flow", () => {
   it("runs by CID code it has run before, and keeps the type of a response", async () => {
     const code =
       'async function main({ kind }) { return { text: "42", number: 42, none: null, list: [1, "2"] }[kind] }';
-    await makeRoom(account.client, code);
+    await makeGroup(account.client, code);
     const cid = await account.client.getActionIpfsId(code);
     const answers = [await account.client.runAction({ code, js_params: { kind: "text" } })];
     for (const kind of ["number", "none", "list", "absent"])
@@ -176,7 +176,7 @@ describe("the main flow", () => {
     const start = await balance();
     const group = (await payer.client.addGroup({ group_name: "g", group_description: "" })).group_id;
     expect(await balance()).to.equal(start - 1);
-    await refusal(payer.client.addActionToGroup({ group_id: "99", action_ipfs_cid: room.cid }));
+    await refusal(payer.client.addActionToGroup({ group_id: "99", action_ipfs_cid: fixture.cid }));
     await refusal(payer.client.runAction({ code: HELLO, js_params: {} }));
     await payer.client.listGroups();
     expect(await balance()).to.equal(start - 1);
@@ -215,9 +215,9 @@ describe("the main flow", () => {
       };
       return (await fetch(`${baseUrl}/core/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) })).json();
     };
-    expect(await post("/get_keywright_action_ipfs_id", SIGN)).to.equal(room.cid);
+    expect(await post("/get_keywright_action_ipfs_id", SIGN)).to.equal(fixture.cid);
     expect(
-      await post("/lit_action", { code: SIGN, js_params: { pkpId: room.pkp, message: "m" } }, account.apiKey),
+      await post("/lit_action", { code: SIGN, js_params: { pkpId: fixture.pkp, message: "m" } }, account.apiKey),
     ).to.have.nested.property("response.signature");
   });
 

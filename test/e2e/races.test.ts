@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { JsonRpcProvider } from "ethers";
 import { ClientError, convertAccount } from "../../client";
 import { connect, fundedWallet } from "../support/chain";
-import { SIGN, makeAccount, makeRoom, makeUsageKey, refused } from "../support/journey";
+import { SIGN, makeAccount, makeGroup, makeUsageKey, refused } from "../support/journey";
 import { useStack } from "../support/stack";
 
 /** The result of a call: its value, or its code. */
@@ -33,7 +33,7 @@ describe("concurrent requests", () => {
     expect(winners).to.have.length(1);
     expect(results).to.include("account_chain_secured");
     const [winner] = winners;
-    if (winner === undefined || typeof winner === "string") throw new Error("nobody won");
+    if (winner === undefined || typeof winner === "string") throw new Error("no conversion won");
     expect(await winner.owner.account()).to.include({
       owner: winner.owner.owner,
       managed: false,
@@ -64,7 +64,7 @@ describe("concurrent requests", () => {
   it("no run that begins after an answered revocation is allowed, however many are under way", async () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
-    const { pkp } = await makeRoom(account.client);
+    const { pkp } = await makeGroup(account.client);
     const bot = await makeUsageKey(account.client, baseUrl, { execute_in_groups: [0] });
     const run = () => outcome(bot.client.runAction({ code: SIGN, js_params: { pkpId: pkp, message: "m" } }));
     const early = times(4, run);

@@ -112,7 +112,7 @@ describe("calls signed by an owner and sent by the service", function () {
         "request_expired",
         () => relay(owner, "updateAccountMetadata", [idOf(owner), "x", ""], { deadline: "1700000000" }),
       ],
-      "for somebody else's account": [
+      "for another owner's account": [
         403,
         "not_authorized",
         () => relay(Wallet.createRandom(), "updateAccountMetadata", [idOf(owner), "x", ""]),

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { openTee } from "../../executor/tee";
 import { startStack, type Stack } from "../../scripts/dev/stack";
-import { makeAccount, makeRoom, makeUsageKey, refusal } from "../support/journey";
+import { makeAccount, makeGroup, makeUsageKey, refusal } from "../support/journey";
 
 const canary = (place: string): string => `canary-${place}-${randomBytes(8).toString("hex")}`;
 const RPC_SECRET = canary("rpc");
@@ -111,12 +111,12 @@ describe("secrets", () => {
 
     const account = await makeAccount(stack.baseUrl);
     plant("account key", account.apiKey);
-    const room = await makeRoom(account.client, KEY_THIEF);
-    const bot = await makeUsageKey(account.client, stack.baseUrl, { execute_in_groups: [room.group] });
+    const fixture = await makeGroup(account.client, KEY_THIEF);
+    const bot = await makeUsageKey(account.client, stack.baseUrl, { execute_in_groups: [fixture.group] });
     plant("usage key", bot.key);
     for (const code of [TALKER, THROWER]) {
       const cid = await account.client.getActionIpfsId(code);
-      await account.client.addActionToGroup({ group_id: room.group, action_ipfs_cid: cid });
+      await account.client.addActionToGroup({ group_id: fixture.group, action_ipfs_cid: cid });
       await bot.client.runAction({
         code,
         js_params: { say: plant("js_params, response, log and error of a run", canary("params")) },
@@ -125,7 +125,7 @@ describe("secrets", () => {
     await bot.client
       .runAction({ code: `${TALKER} // ${plant("code of a refused run", canary("code"))}`, js_params: { say: "" } })
       .catch(() => undefined);
-    const stolen = await bot.client.runAction({ code: KEY_THIEF, js_params: { pkpId: room.pkp } });
+    const stolen = await bot.client.runAction({ code: KEY_THIEF, js_params: { pkpId: fixture.pkp } });
     expect(stolen).to.deep.include({ response: null, has_error: true });
     expect(stolen.error?.code).to.equal("key_exposed");
     const email = plant("e-mail address", `${canary("mail")}@example.org`, "files");

@@ -13,7 +13,7 @@ import {
   SIGN,
   expectSigned,
   makeAccount,
-  makeRoom,
+  makeGroup,
   makeUsageKey,
   refusal,
   refused,
@@ -64,13 +64,13 @@ describe("what an owner can stop", () => {
 
   async function inApiMode(): Promise<Owner> {
     const { client } = await makeAccount(stack().baseUrl);
-    const room = await makeRoom(client);
-    await client.addActionToGroup({ group_id: room.group, action_ipfs_cid: await client.getActionIpfsId(SEAL) });
+    const fixture = await makeGroup(client);
+    await client.addActionToGroup({ group_id: fixture.group, action_ipfs_cid: await client.getActionIpfsId(SEAL) });
     const { client: bot, keyId: botId } = await makeUsageKey(client, stack().baseUrl, {
-      execute_in_groups: [room.group],
+      execute_in_groups: [fixture.group],
       can_create_groups: true,
     });
-    return { control: client, bot, botId, pkp: room.pkp };
+    return { control: client, bot, botId, pkp: fixture.pkp };
   }
 
   async function freshOwner(): Promise<{ wallet: HDNodeWallet; owner: ChainSecuredClient }> {
@@ -150,7 +150,7 @@ describe("what an owner can stop", () => {
 
   it("each op of a PKP separately, on every curve, while all others still work", async () => {
     const { client } = await makeAccount(stack().baseUrl);
-    const { pkp, group } = await makeRoom(client);
+    const { pkp, group } = await makeGroup(client);
     for (const code of [EVERY_OP, SEALED]) {
       await client.addActionToGroup({ group_id: group, action_ipfs_cid: await client.getActionIpfsId(code) });
     }

@@ -12,7 +12,7 @@ import { startStack, type Stack } from "../../scripts/dev/stack";
 import { count } from "../support/counts";
 import { leakedClasses, heapOptions } from "../support/heap";
 import { Api, codeOf } from "../support/http";
-import { makeAccount, makeRoom } from "../support/journey";
+import { makeAccount, makeGroup } from "../support/journey";
 import { signedForward } from "../support/forwards";
 
 const HELLO = `async function main() { return "hello"; }`;
@@ -38,7 +38,7 @@ describe("the relayer's memory over many requests", function () {
     stack = await startStack({ env: { ...GENEROUS, LOG_LEVEL: "warn", NODE_OPTIONS: heapOptions(folder) } });
     api = new Api(stack.baseUrl);
     const account = await makeAccount(stack.baseUrl);
-    const { group } = await makeRoom(account.client, HELLO);
+    const { group } = await makeGroup(account.client, HELLO);
     await account.client.addActionToGroup({
       group_id: group,
       action_ipfs_cid: await account.client.getActionIpfsId(WAITS),

@@ -100,7 +100,7 @@ export async function expectExactly(relayer: RelayerBed, actor: Actor, acts: rea
   await expectBalancedBooks(relayer.store.db);
   for (const one of acts) await expectOnce(relayer, actor, one);
   const count = (kinds: readonly ActKind[]): number => acts.filter(({ kind }) => kinds.includes(kind)).length;
-  expect(await entries(relayer, id, "write"), "writes paid, beside the group of the beginning").to.equal(
+  expect(await entries(relayer, id, "write"), "writes paid, beside the group of the set-up").to.equal(
     count(WRITES) + 1,
   );
   expect(await entries(relayer, ownerId, "write"), "relayed writes paid").to.equal(count(["relay"]));

@@ -46,7 +46,7 @@ export function programFolder(folder: string): string {
   return bin;
 }
 
-/** A folder for PATH with an `npm` that starts the built program of a script: building anew would pull dist/ from under services. */
+/** A folder for PATH with an `npm` that starts the built program of a script: a rebuild would remove dist/ under running services. */
 export function npmIn(folder: string): string {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
     scripts: Record<string, string>;

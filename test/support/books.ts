@@ -39,13 +39,13 @@ const RULES: readonly (readonly [string, string])[] = [
      or p.debited_cents <> -coalesce(sum(e.amount_cents) filter (where e.kind <> 'top_up'), 0)`,
   ],
   [
-    "nobody is below zero but through refunds, disputes, corrections and late settlements",
+    "no balance is below zero except by refunds, disputes, corrections and late settlements",
     `select a.account_id, a.balance_cents from credit_accounts a where a.balance_cents < 0
      and not exists (select from ledger_entries e where e.account_id = a.account_id and e.kind in ('refund', 'dispute', 'correction'))
      and not exists (select from credit_reservations r where r.account_id = a.account_id and r.given_back and r.state = 'settled')`,
   ],
   [
-    "nobody has reserved more than he has, but through the same",
+    "no account has reserved more than its balance, with the same exceptions",
     `select a.account_id, a.balance_cents, a.reserved_cents from credit_accounts a where a.reserved_cents > a.balance_cents and a.reserved_cents > 0
      and not exists (select from ledger_entries e where e.account_id = a.account_id and e.kind in ('refund', 'dispute', 'correction'))
      and not exists (select from credit_reservations r where r.account_id = a.account_id and r.given_back and r.state = 'settled')`,

@@ -45,7 +45,7 @@ export interface BedOptions {
   readonly databaseUrl?: string;
 }
 
-export interface RoomOptions {
+export interface ChainInstanceOptions {
   readonly tuning?: Partial<ChainTuning>;
   readonly payerCount?: number;
   readonly confirmations?: number;
@@ -60,7 +60,7 @@ export interface RoomOptions {
 }
 
 /** One relayer's chain part with its instance. */
-export interface Room {
+export interface ChainInstance {
   readonly chain: Chain;
   readonly instance: Instance;
   close(): Promise<void>;
@@ -71,7 +71,7 @@ export class ChainBed {
   readonly outcomes: SubmissionOutcome[] = [];
   readonly begun: string[] = [];
   readonly abandoned: string[] = [];
-  readonly #rooms: Room[] = [];
+  readonly #relayers: ChainInstance[] = [];
 
   private constructor(
     readonly node: DevelopmentChain,
@@ -143,7 +143,7 @@ export class ChainBed {
     waitUntilReady = true,
     executor = this.executor,
     renewsLease = true,
-  }: RoomOptions = {}): Promise<Room> {
+  }: ChainInstanceOptions = {}): Promise<ChainInstance> {
     const instance = new Instance({
       db: this.store.db,
       onError: () => undefined,
@@ -165,7 +165,7 @@ export class ChainBed {
       tuning: { ...TEST_TUNING, ...tuning },
     });
     let closed = false;
-    const room: Room = {
+    const relayer: ChainInstance = {
       chain,
       instance,
       async close() {
@@ -175,13 +175,13 @@ export class ChainBed {
         await instance.stop();
       },
     };
-    this.#rooms.push(room);
-    if (waitUntilReady) await eventually("the chain room is ready", async () => (await chain.ready()).ready);
-    return room;
+    this.#relayers.push(relayer);
+    if (waitUntilReady) await eventually("the chain is ready", async () => (await chain.ready()).ready);
+    return relayer;
   }
 
   /** Simulates an instance that died more than 15 seconds ago. */
-  async expire({ instance }: Room): Promise<void> {
+  async expire({ instance }: ChainInstance): Promise<void> {
     await this.store.db
       .updateTable("instances")
       .set({ renewed_at: new Date(Date.now() - 60_000) })
@@ -190,7 +190,7 @@ export class ChainBed {
   }
 
   async stop(): Promise<void> {
-    for (const room of this.#rooms) await room.close();
+    for (const relayer of this.#relayers) await relayer.close();
     await this.proxy.stop();
     await this.store.close();
     this.provider.destroy();

@@ -37,17 +37,17 @@ export async function makeAccount(baseUrl: string): Promise<TestAccount> {
   return { client, apiKey: account.api_key, accountId: account.api_key_hash, wallet: account.wallet_address };
 }
 
-export interface Room {
+export interface TestGroup {
   readonly pkp: string;
   readonly group: string;
   readonly cid: string;
 }
 
 /** A group that lists a new PKP and `code`. */
-export async function makeRoom(client: Client, code: string = SIGN): Promise<Room> {
+export async function makeGroup(client: Client, code: string = SIGN): Promise<TestGroup> {
   const { wallet_address: pkp } = await client.createWallet({});
   const { group_id: group } = await client.addGroup({
-    group_name: "room",
+    group_name: "group",
     group_description: "",
     pkp_ids_permitted: [pkp],
   });

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import type { AccountId } from "../../protocol/ids";
 import type { ExecutorAnswer, ExecutorRequest } from "../../protocol/executor";
 import type { ExecutorPort, ExecutorWriteCall, SubmitAnswer } from "../../relayer/chain/types";
-import { addGroup, type ChainBed, eventually, freshAccountId, newAccount, type Room } from "./chainBed";
+import { addGroup, type ChainBed, eventually, freshAccountId, newAccount, type ChainInstance } from "./chainBed";
 import { RpcProxy, type Fault } from "./rpcProxy";
 
 /** Blocks callers until opened. */
@@ -95,7 +95,7 @@ const PATIENT = { rpcTimeoutMs: 60_000, rpcDeadlineMs: 60_000, answerWithinMs: 6
 
 export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
   let bed: ChainBed;
-  let other: Room;
+  let other: ChainInstance;
   before(async () => {
     bed = await startBed();
     other = await bed.open();
@@ -122,7 +122,7 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
   }
 
   for (const { name, writtenDown, arrange } of STEPS) {
-    it(`A11: a relayer that stands still ${name} doubles nothing and loses nothing`, async () => {
+    it(`A11: a relayer that pauses ${name} repeats nothing and loses nothing`, async () => {
       const id = await account();
       const proxy = await RpcProxy.start(bed.node.rpcUrl);
       const executor = new GatedExecutor(bed.executor);
@@ -155,11 +155,11 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
   it("A11: two relayers on one lane write for many accounts at once, each write exactly once", async () => {
     const second = await bed.open();
     const ids = await Promise.all(Array.from({ length: 12 }, account));
-    const rooms = [other, second];
+    const relayers = [other, second];
     await Promise.all(
       ids.flatMap((id) =>
-        rooms.flatMap((room) =>
-          [0, 1].map(() => room.chain.submit(addGroup(id, "shared", { reserve: async () => undefined }))),
+        relayers.flatMap((relayer) =>
+          [0, 1].map(() => relayer.chain.submit(addGroup(id, "shared", { reserve: async () => undefined }))),
         ),
       ),
     );

@@ -12,7 +12,7 @@ import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import { startBalancer, TAG_HEADER, type Balancer } from "../support/balancer";
 import { expectBalancedBooks } from "../support/books";
-import { expectSigned, HELLO, makeAccount, makeRoom, SIGN, type TestAccount } from "../support/journey";
+import { expectSigned, HELLO, makeAccount, makeGroup, SIGN, type TestAccount } from "../support/journey";
 import { Machine } from "../support/machines";
 
 const WRITERS = 5;
@@ -105,7 +105,7 @@ describe("three machines on one PostgreSQL", function () {
 
   it("sign with the same keys, and see each other's writes in the very next request", async () => {
     const account = await makeAccount(balancer.baseUrl);
-    const { pkp } = await makeRoom(account.client, SIGN);
+    const { pkp } = await makeGroup(account.client, SIGN);
     for (const client of throughEach(account.apiKey)) await expectSigned(client, pkp);
     let expected = 1;
     for (let round = 0; round < 2; round++) {
@@ -121,7 +121,7 @@ describe("three machines on one PostgreSQL", function () {
   it("run code by its CID that was uploaded through another machine, and keep it despite refused runs", async () => {
     const account = await makeAccount(balancer.baseUrl);
     const code = `${HELLO} // ${randomUUID()}`;
-    const { cid } = await makeRoom(account.client, code);
+    const { cid } = await makeGroup(account.client, code);
     const [first, second, third] = throughEach(account.apiKey) as [Client, Client, Client];
     await first.runAction({ code, js_params: { name: "A" } });
     for (const client of [second, third]) {
@@ -153,7 +153,7 @@ describe("three machines on one PostgreSQL", function () {
   it("lose only requests in progress when a machine is killed under load, twice", async () => {
     const accounts = await Promise.all(Array.from({ length: WRITERS + RUNNERS }, () => makeAccount(balancer.baseUrl)));
     const cids = await Promise.all(
-      accounts.slice(WRITERS).map(async ({ client }) => (await makeRoom(client, HELLO)).cid),
+      accounts.slice(WRITERS).map(async ({ client }) => (await makeGroup(client, HELLO)).cid),
     );
     const failed: Answer[] = [];
     const kills: { readonly machine: string; readonly at: number }[] = [];

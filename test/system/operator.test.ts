@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { Client } from "pg";
-import { addGroup, ChainBed, eventually, freshAccountId, newAccount, type Room } from "../support/chainBed";
+import { addGroup, ChainBed, eventually, freshAccountId, newAccount, type ChainInstance } from "../support/chainBed";
 import { Audit } from "../../relayer/credits/audit";
 import { expectBalancedBooks } from "../support/books";
 import { openCredits } from "../support/credits";
@@ -17,12 +17,12 @@ describe("operator commands on PostgreSQL", function () {
   let postgres: TestPostgres;
   let databaseUrl: string;
   let bed: ChainBed;
-  let room: Room;
+  let relayer: ChainInstance;
   before(async () => {
     postgres = await startPostgres();
     databaseUrl = await postgres.database("operator");
     bed = await ChainBed.start({ payers: 2, databaseUrl });
-    room = await bed.open({ tuning: { stuckAfterMs: 60_000 } });
+    relayer = await bed.open({ tuning: { stuckAfterMs: 60_000 } });
   });
   after(async () => {
     await bed?.stop();
@@ -38,12 +38,12 @@ describe("operator commands on PostgreSQL", function () {
 
   it("show a stuck submission, and cancel it: its nonce is filled, nothing is charged", async () => {
     const id = freshAccountId();
-    await room.chain.submit(newAccount(id));
+    await relayer.chain.submit(newAccount(id));
     await bed.provider.send("evm_setAutomine", [false]);
     const writing = refusal(
-      room.chain.submit(addGroup(id, "stuck", { reserve: async () => undefined, waitMs: 20_000 })),
+      relayer.chain.submit(addGroup(id, "stuck", { reserve: async () => undefined, waitMs: 20_000 })),
     );
-    await eventually("it is sent", async () => (await room.chain.stats()).open.sent === 1);
+    await eventually("it is sent", async () => (await relayer.chain.stats()).open.sent === 1);
     expect(operator("stuck").stdout).to.contain("None.");
     await bed.store.db
       .updateTable("submissions")
@@ -70,7 +70,7 @@ describe("operator commands on PostgreSQL", function () {
     expect(bed.outcomes.at(-1)).to.include({ submissionId, charged: false });
     expect(await bed.groupCount(id)).to.equal(0);
     expect(operator("cancel", submissionId).status).to.equal(1);
-    await room.chain.submit(addGroup(id, "after"));
+    await relayer.chain.submit(addGroup(id, "after"));
     expect(await bed.groupCount(id)).to.equal(1);
   });
 
@@ -151,7 +151,8 @@ describe("operator commands on PostgreSQL", function () {
   });
 
   it("resize the pool while relayers run", async () => {
-    const usable = async (): Promise<number> => (await room.chain.stats()).lanes.filter((lane) => lane.usable).length;
+    const usable = async (): Promise<number> =>
+      (await relayer.chain.stats()).lanes.filter((lane) => lane.usable).length;
     expect(operator("resize", "1").status).to.equal(0);
     await eventually("one lane is left", async () => (await usable()) === 1);
     expect(operator("resize", "2").status).to.equal(0);

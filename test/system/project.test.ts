@@ -276,7 +276,7 @@ describe("a project of actions", function () {
       0,
       ["+ action sig", "+ pkp greete", "+ group gree", "+ group gree", "+ group gree", "+ key bot"],
     ]);
-    expect((await run("deploy")).code, "nobody agreed").to.equal(2);
+    expect((await run("deploy")).code, "not confirmed").to.equal(2);
     expect((await ok<{ steps: unknown[] }>("group", "list")) as unknown).to.deep.include({ total: 0 });
     await ok("deploy", "--yes");
     expect(statSync(join(folder, "keywright.secrets.json")).mode & 0o777).to.equal(0o600);

@@ -11,7 +11,7 @@ import { startStack, type Stack } from "../../scripts/dev/stack";
 import { expectBalancedBooks } from "../support/books";
 import { relayNonce, signedForward } from "../support/forwards";
 import { Api } from "../support/http";
-import { HELLO, makeAccount, makeRoom, type TestAccount } from "../support/journey";
+import { HELLO, makeAccount, makeGroup, type TestAccount } from "../support/journey";
 import { startPostgres, type TestPostgres } from "../../scripts/dev/postgres";
 
 const SIGNUP_CENTS = 20;
@@ -25,7 +25,7 @@ describe("two relayers on one PostgreSQL", function () {
   let store: Store;
   let account: TestAccount;
   /** The same account through either relayer. */
-  let doors: [Client, Client];
+  let clients: [Client, Client];
 
   before(async () => {
     postgres = await startPostgres();
@@ -42,28 +42,28 @@ describe("two relayers on one PostgreSQL", function () {
   });
   beforeEach(async () => {
     account = await makeAccount(stack.baseUrl);
-    doors = [account.client, createClient({ baseUrl: second.baseUrl, apiKey: account.apiKey })];
+    clients = [account.client, createClient({ baseUrl: second.baseUrl, apiKey: account.apiKey })];
   });
   afterEach(() => expectBalancedBooks(store.db));
 
-  const door = (index: number): Client => doors[index % 2] as Client;
+  const through = (index: number): Client => clients[index % 2] as Client;
   const ok = <T>(outcomes: PromiseSettledResult<T>[]): T[] =>
     outcomes.filter((one) => one.status === "fulfilled").map((one) => one.value);
   const codes = (outcomes: PromiseSettledResult<unknown>[]): Set<unknown> =>
     new Set(outcomes.filter((one) => one.status === "rejected").map((one) => (one.reason as { code?: string }).code));
 
   it("let forty parallel runs drain the last cents to exactly zero", async () => {
-    await makeRoom(account.client, HELLO);
+    await makeGroup(account.client, HELLO);
     const { balance_cents: left } = await account.client.balance();
     const runs = await Promise.allSettled(
       Array.from({ length: 40 }, (_, index) =>
-        door(index).runAction({ code: HELLO, js_params: { name: String(index) }, timeout_ms: 1000 }),
+        through(index).runAction({ code: HELLO, js_params: { name: String(index) }, timeout_ms: 1000 }),
       ),
     );
     expect(ok(runs).reduce((sum, { usage }) => sum + usage.cost_cents, 0)).to.equal(left);
     expect(ok(runs)).to.have.length(left);
     expect(codes(runs)).to.deep.equal(new Set(["insufficient_credit"]));
-    for (const client of doors) expect(await client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
+    for (const client of clients) expect(await client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
   });
 
   it("credit a payment once that both confirm fifty times while its webhook arrives", async () => {
@@ -77,16 +77,16 @@ describe("two relayers on one PostgreSQL", function () {
       body: new URLSearchParams({ payment_method: "pm_card_visa" }),
     });
     const confirmed = await Promise.all(
-      Array.from({ length: 50 }, (_, index) => door(index).confirmPayment({ payment_intent_id: intent })),
+      Array.from({ length: 50 }, (_, index) => through(index).confirmPayment({ payment_intent_id: intent })),
     );
     expect(confirmed.filter((one) => one.already_credited !== true).length).to.be.at.most(1);
-    for (const client of doors) expect((await client.balance()).balance_cents).to.equal(SIGNUP_CENTS + 700);
+    for (const client of clients) expect((await client.balance()).balance_cents).to.equal(SIGNUP_CENTS + 700);
   });
 
   it("charge writes of one account that go through both concurrently, each once, and execute all that were paid", async () => {
     const writes = await Promise.allSettled(
       Array.from({ length: 30 }, (_, index) =>
-        door(index).addGroup({ group_name: `group ${index}`, group_description: "" }),
+        through(index).addGroup({ group_name: `group ${index}`, group_description: "" }),
       ),
     );
     expect(ok(writes)).to.have.length(SIGNUP_CENTS);
@@ -118,16 +118,16 @@ describe("two relayers on one PostgreSQL", function () {
   });
 
   it("release the reservation of a killed one, and not that of the live one", async () => {
-    await makeRoom(account.client, HELLO);
+    await makeGroup(account.client, HELLO);
     const sleeper = "async function main() { await new Promise((done) => setTimeout(done, 3000)); return 1; }";
     await account.client.addActionToGroup({
       group_id: "1",
       action_ipfs_cid: await account.client.getActionIpfsId(sleeper),
     });
     const { balance_cents: start } = await account.client.balance();
-    const dying = doors[1].runAction({ code: sleeper, timeout_ms: 5000 }).catch(() => undefined);
-    const living = doors[0].runAction({ code: sleeper, timeout_ms: 6000 });
-    while ((await doors[0].balance()).reserved_cents < 11) await sleep(20);
+    const dying = clients[1].runAction({ code: sleeper, timeout_ms: 5000 }).catch(() => undefined);
+    const living = clients[0].runAction({ code: sleeper, timeout_ms: 6000 });
+    while ((await clients[0].balance()).reserved_cents < 11) await sleep(20);
     second.process.child.kill("SIGKILL");
     await dying;
     // A dead process on the same machine is detected at once: its reservation may be released any moment, the live
@@ -136,15 +136,15 @@ describe("two relayers on one PostgreSQL", function () {
     const run = living.finally(() => (isLiving = false));
     const held: number[] = [];
     while (isLiving) {
-      const { reserved_cents: reserved } = await doors[0].balance();
+      const { reserved_cents: reserved } = await clients[0].balance();
       if (isLiving) held.push(reserved);
       await sleep(100);
     }
     expect(Math.min(...held), "the living one's hold").to.be.at.least(6);
     const { usage } = await run;
     const deadline = Date.now() + 30_000;
-    while ((await doors[0].balance()).reserved_cents > 0 && Date.now() < deadline) await sleep(200);
-    expect(await doors[0].balance()).to.include({ balance_cents: start - usage.cost_cents, reserved_cents: 0 });
+    while ((await clients[0].balance()).reserved_cents > 0 && Date.now() < deadline) await sleep(200);
+    expect(await clients[0].balance()).to.include({ balance_cents: start - usage.cost_cents, reserved_cents: 0 });
   });
 });
 

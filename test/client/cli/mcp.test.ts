@@ -5,7 +5,7 @@ import { verifyMessage } from "ethers";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { routeOf, type RouteName } from "../../../protocol/http";
-import { SIGN, makeAccount, makeRoom, makeUsageKey, type Room, type TestAccount } from "../../support/journey";
+import { SIGN, makeAccount, makeGroup, makeUsageKey, type TestGroup, type TestAccount } from "../../support/journey";
 import { useStack } from "../../support/stack";
 
 const PROGRAM = join(__dirname, "..", "..", "..", "dist", "client", "cli", "main.js");
@@ -19,13 +19,13 @@ describe("keywright mcp", function () {
   this.timeout(60_000);
   const stack = useStack();
   let account: TestAccount;
-  let room: Room;
+  let fixture: TestGroup;
   let key: string;
 
   before(async () => {
     account = await makeAccount(stack().baseUrl);
-    room = await makeRoom(account.client);
-    ({ key } = await makeUsageKey(account.client, stack().baseUrl, { execute_in_groups: [room.group] }));
+    fixture = await makeGroup(account.client);
+    ({ key } = await makeUsageKey(account.client, stack().baseUrl, { execute_in_groups: [fixture.group] }));
   });
 
   async function withAgent<T>(
@@ -77,7 +77,7 @@ describe("keywright mcp", function () {
       for (const { name, annotations } of tools)
         expect([name, routeOf(name as RouteName).effect, annotations?.readOnlyHint]).to.deep.equal([name, false, true]);
       const { value } = await call(client, "listGroups");
-      expect(value).to.have.nested.property("items[0].name", "room");
+      expect(value).to.have.nested.property("items[0].name", "group");
       expect(await call(client, "runAction", { code: SIGN })).to.have.property("failed", true);
     });
   });
@@ -95,10 +95,10 @@ describe("keywright mcp", function () {
         expect(names).to.not.include(name);
       const run = await call(client, "runAction", {
         code: SIGN,
-        js_params: { pkpId: room.pkp, message: "by an agent" },
+        js_params: { pkpId: fixture.pkp, message: "by an agent" },
       });
       expect(verifyMessage("by an agent", (run.value["response"] as { signature: string }).signature)).to.equal(
-        room.pkp,
+        fixture.pkp,
       );
       const refused = await call(client, "createWallet", { name: "mine" });
       expect([refused.failed, (refused.value["error"] as { code: string }).code]).to.deep.equal([

@@ -4,13 +4,13 @@ import { cid } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("addAction", {
-  "new to the account: ActionAdded; it may do nothing yet": async ({ world, ends }) => {
+  "new to the account: ActionAdded, without any permission": async ({ world, ends }) => {
     await ends("payer", "addAction", [ALICE_ID, "two", "text", cid(2)], "ok");
     expect(await world.manager.canUseWalletInAction(ALICE_ID, cid(2), ALICE_PKP)).to.equal(false);
   },
   "known by a group, new strings: ActionUpdated": ({ ends }) =>
     ends("payer", "addAction", [ALICE_ID, "one", "", cid(1)], "ok"),
-  "known, the same strings: nothing happens": ({ ends }) =>
+  "known, the same strings: no effect": ({ ends }) =>
     ends("payer", "addAction", [ALICE_ID, "", "", cid(1)], "silent"),
   "action 0: ActionZero": ({ ends }) => ends("payer", "addAction", [ALICE_ID, "", "", 0n], "ActionZero"),
 });

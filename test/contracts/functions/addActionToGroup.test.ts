@@ -17,7 +17,7 @@ describeFunction("addActionToGroup", {
     const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1, 0, 1);
     expect([must(items[0]).actionHash, total]).to.deep.equal([0n, 2n]);
   },
-  "listed already: nothing happens": ({ ends }) => ends("payer", "addActionToGroup", [ALICE_ID, 1n, cid(1)], "silent"),
+  "listed already: no effect": ({ ends }) => ends("payer", "addActionToGroup", [ALICE_ID, 1n, cid(1)], "silent"),
   "group 0: GroupZero; no such group: UnknownGroup": async ({ ends }) => {
     await ends("payer", "addActionToGroup", [ALICE_ID, 0n, cid(1)], "GroupZero");
     await ends("payer", "addActionToGroup", [ALICE_ID, 2n, cid(1)], "UnknownGroup");

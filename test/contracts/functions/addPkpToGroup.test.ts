@@ -15,8 +15,8 @@ describeFunction("addPkpToGroup", {
     await ends("payer", "addPkpToGroup", [ALICE_ID, 1n, ANY_PKP], "ok");
     expect(must((await world.manager.listPkpsInGroup(ALICE_ID, 1, 0, 1)).items[0]).pkpId).to.equal(ANY_PKP);
   },
-  "listed already: nothing happens": ({ ends }) => ends("payer", "addPkpToGroup", [ALICE_ID, 1n, ALICE_PKP], "silent"),
-  "another account's or nobody's: UnknownPkp": async ({ ends }) => {
+  "listed already: no effect": ({ ends }) => ends("payer", "addPkpToGroup", [ALICE_ID, 1n, ALICE_PKP], "silent"),
+  "another account's or unregistered: UnknownPkp": async ({ ends }) => {
     for (const pkp of [BOB_PKP, walletOf("none")])
       await ends("payer", "addPkpToGroup", [ALICE_ID, 1n, pkp], "UnknownPkp");
   },

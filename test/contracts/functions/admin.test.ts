@@ -11,7 +11,7 @@ describeFunction("contract admin", {
       await ends("admin", "addApiPayer", [world.cast.otherPayer.address], "ok");
       await ends("otherPayer", "newAccount", [1n, true, "", "", world.cast.carol.address], "ok");
     },
-    "known: nothing happens": ({ world, ends }) => ends("admin", "addApiPayer", [world.cast.payer.address], "silent"),
+    "known: no effect": ({ world, ends }) => ends("admin", "addApiPayer", [world.cast.payer.address], "silent"),
     "zero: ZeroAddress": ({ ends }) => ends("admin", "addApiPayer", [ANY_PKP], "ZeroAddress"),
   },
   removeApiPayer: {
@@ -27,14 +27,14 @@ describeFunction("contract admin", {
       await ends("admin", "setAdminApiPayer", [world.cast.stranger.address], "ok");
       await ends("stranger", "newAccount", [1n, true, "", "", world.cast.carol.address], "NotAuthorized");
     },
-    "the same: nothing happens": async ({ ends }) => {
+    "the same: no effect": async ({ ends }) => {
       await ends("admin", "setAdminApiPayer", [PAYER], "ok");
       await ends("admin", "setAdminApiPayer", [PAYER], "silent");
     },
     "zero: ZeroAddress": ({ ends }) => ends("admin", "setAdminApiPayer", [ANY_PKP], "ZeroAddress"),
   },
   "proposeAdmin and acceptAdmin": {
-    "the proposed one accepts: the old one is out": async ({ world, ends }) => {
+    "the proposed admin accepts: the old one loses its rights": async ({ world, ends }) => {
       await ends("admin", "proposeAdmin", [world.cast.carol.address], "ok");
       await ends("admin", "addApiPayer", [PAYER], "ok"); // still the admin
       await ends("carol", "acceptAdmin", [], "ok");
@@ -49,7 +49,7 @@ describeFunction("contract admin", {
       await ends("carol", "acceptAdmin", [], "NotPendingAdmin");
     },
     "zero: ZeroAddress": ({ ends }) => ends("admin", "proposeAdmin", [ANY_PKP], "ZeroAddress"),
-    "no payer can touch any of it": async ({ world, ends }) => {
+    "no payer can change the admin or payers": async ({ world, ends }) => {
       for (const name of ["proposeAdmin", "addApiPayer", "removeApiPayer", "setAdminApiPayer"])
         await ends("payer", name, [world.cast.payer.address], "NotAdmin");
     },

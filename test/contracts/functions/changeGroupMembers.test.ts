@@ -18,7 +18,7 @@ describeFunction("changeGroupMembers", {
     await world.do(world.cast.payer, "registerWalletDerivation", ALICE_ID, NEW, pathFor(ALICE_ID, "new"), "", "");
     await ends("payer", "changeGroupMembers", args([cid(2), 0n], [cid(1)], [NEW, ANY_PKP], [ALICE_PKP]), "ok");
   },
-  "members that are there, and nothing at all: nothing happens": async ({ ends }) => {
+  "present members added, and empty lists: no effect": async ({ ends }) => {
     await ends("payer", "changeGroupMembers", args([cid(1)], [], [ALICE_PKP], []), "silent");
     await ends("payer", "changeGroupMembers", args([], [], [], []), "silent");
   },
@@ -29,7 +29,7 @@ describeFunction("changeGroupMembers", {
     for (const pkp of [ALICE_PKP, NEW, ANY_PKP])
       await ends("payer", "changeGroupMembers", args([], [], [pkp], [pkp]), "MemberInBothLists");
   },
-  "a member that is not there, or removed twice: NotInGroup": async ({ ends }) => {
+  "a missing member, or one removed twice: NotInGroup": async ({ ends }) => {
     await ends("payer", "changeGroupMembers", args([], [cid(2)], [], []), "NotInGroup");
     await ends("payer", "changeGroupMembers", args([], [cid(1), cid(1)], [], []), "NotInGroup");
     await ends("payer", "changeGroupMembers", args([], [], [], [ANY_PKP]), "NotInGroup");

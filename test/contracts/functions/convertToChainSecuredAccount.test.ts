@@ -6,7 +6,7 @@ import { describeFunction } from "../support/tree";
 
 describeFunction("convertToChainSecuredAccount", {
   managed: {
-    "by a payer or the owner: everything stays, the account key ends, usage keys go on": async ({ world, ends }) => {
+    "by a payer or the owner: everything stays, the account key is revoked, usage keys stay valid": async ({ world, ends }) => {
       const { manager, cast } = world;
       await ends("payer", "convertToChainSecuredAccount", [ALICE_ID, cast.carol.address], "ok");
       const { managed, owner, live } = await manager.getKey(ALICE_ID);
@@ -29,7 +29,7 @@ describeFunction("convertToChainSecuredAccount", {
       ),
   },
   unmanaged: {
-    "by anybody, the owner included: AccountChainSecured, no way back": async ({ world, bobId, ends }) => {
+    "by any caller, the owner included: AccountChainSecured, conversion is final": async ({ world, bobId, ends }) => {
       for (const who of ["bob", "payer"] as const)
         await ends(who, "convertToChainSecuredAccount", [bobId, world.cast.bob.address], "AccountChainSecured");
     },

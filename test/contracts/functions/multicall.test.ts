@@ -4,7 +4,7 @@ import { cid } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("multicall", {
-  "several calls: all happen, their answers come back in order": async ({ world }) => {
+  "several calls: all are executed, their results returned in order": async ({ world }) => {
     const { manager, cast } = world;
     const call = manager.interface.encodeFunctionData("addGroup", [ALICE_ID, "", "", [cid(1)], [ALICE_PKP]]);
     const answers = await manager.connect(cast.payer).multicall.staticCall([call, call]);
@@ -12,7 +12,7 @@ describeFunction("multicall", {
     await manager.connect(cast.payer).multicall([call, call]);
     expect((await manager.getAccount(ALICE_ID)).groupCount).to.equal(3n);
   },
-  "one of them fails: none happens, and its own error says why": async ({ world }) => {
+  "one of them fails: none is executed, and the error is its own": async ({ world }) => {
     const { manager, cast } = world;
     const good = manager.interface.encodeFunctionData("addGroup", [ALICE_ID, "", "", [], []]);
     const bad = manager.interface.encodeFunctionData("removeGroup", [ALICE_ID, 9]);

@@ -12,7 +12,7 @@ describeFunction("newAccount", {
   managed: {
     "by a payer, id free: makes the account": ({ world, ends }) =>
       ends("payer", "newAccount", args(NEW, true, world.cast.carol.address), "ok"),
-    "by anybody else, the owner included: NotAuthorized": async ({ world, ends }) => {
+    "by any other caller, the owner included: NotAuthorized": async ({ world, ends }) => {
       for (const who of ["carol", "stranger", "admin"] as const)
         await ends(who, "newAccount", args(NEW, true, world.cast.carol.address), "NotAuthorized");
     },
@@ -23,12 +23,12 @@ describeFunction("newAccount", {
       ends("payer", "newAccount", args(NEW, true, await world.manager.getAddress()), "OwnerIsThisContract"),
     "owner is the forwarder: ForwarderNotAllowed": async ({ world, ends }) =>
       ends("payer", "newAccount", args(NEW, true, await world.forwarder.getAddress()), "ForwarderNotAllowed"),
-    "id is a usage key's: makes the account, which is meant from then on": async ({ world, ends }) => {
+    "id is a usage key's: creates the account, which the id then refers to": async ({ world, ends }) => {
       await ends("payer", "newAccount", args(ALICE_KEY, true, world.cast.carol.address), "ok");
       expect(await world.manager.accountOf(ALICE_KEY)).to.equal(ALICE_KEY);
       expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(false);
     },
-    "id was a usage key's: makes the account": async ({ world, ends }) => {
+    "id was a usage key's: creates the account": async ({ world, ends }) => {
       await world.do(world.cast.payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
       await ends("payer", "newAccount", args(ALICE_KEY, true, world.cast.carol.address), "ok");
     },

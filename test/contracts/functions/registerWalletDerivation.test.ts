@@ -44,7 +44,7 @@ describeFunction("registerWalletDerivation", {
       ends("payer", "registerWalletDerivation", args(ANY_PKP, path()), "ZeroAddress"),
   },
   "a registered wallet": {
-    "same account, path and strings: nothing happens": ({ ends }) =>
+    "same account, path and strings: no effect": ({ ends }) =>
       ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp")), "silent"),
     "other strings: PkpTaken": ({ ends }) =>
       ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp"), "other"), "PkpTaken"),
@@ -52,7 +52,7 @@ describeFunction("registerWalletDerivation", {
       await ends("payer", "registerWalletDerivation", args(ALICE_PKP, path()), "PkpTaken");
       await ends("payer", "registerWalletDerivation", args(ALICE_PKP, pathFor(ALICE_ID, "pkp", 2n)), "PkpTaken");
     },
-    "the wallet of a usage key again, whatever its strings: nothing happens": async ({ ends }) => {
+    "the wallet of a usage key again, whatever its strings: no effect": async ({ ends }) => {
       await ends("payer", "registerWalletDerivation", args(NEW, path(2n), "a"), "ok");
       await ends("payer", "registerWalletDerivation", args(NEW, path(2n), "b"), "silent");
     },

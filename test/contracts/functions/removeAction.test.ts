@@ -5,20 +5,20 @@ import { describeFunction } from "../support/tree";
 import { must } from "../../support/must";
 
 describeFunction("removeAction", {
-  "known: gone from the account and each group, one event": async ({ world, ends }) => {
+  "known: removed from the account and each group, one event": async ({ world, ends }) => {
     await world.do(world.cast.payer, "addGroup", ALICE_ID, "", "", [cid(1)], [ALICE_PKP]);
     await ends("payer", "removeAction", [ALICE_ID, cid(1)], "ok");
     expect((await world.manager.listActions(ALICE_ID, 0, 9)).total).to.equal(0n);
     for (const groupId of [1, 2]) expect((await world.manager.getGroup(ALICE_ID, groupId)).actionCount).to.equal(0n);
   },
-  "added again: its old strings and groups do not come back": async ({ world, ends }) => {
+  "added again: its old strings and groups are not restored": async ({ world, ends }) => {
     await world.do(world.cast.payer, "updateActionMetadata", ALICE_ID, cid(1), 0n, "name", "text");
     await world.do(world.cast.payer, "removeAction", ALICE_ID, cid(1));
     await ends("payer", "addAction", [ALICE_ID, "", "", cid(1)], "ok");
     expect((await world.manager.getGroup(ALICE_ID, 1)).actionCount).to.equal(0n);
     expect(must((await world.manager.listActions(ALICE_ID, 0, 9)).items[0]).name).to.equal("");
   },
-  "a group that lists any action permits it still": async ({ world, ends }) => {
+  "a group that lists any action still permits it": async ({ world, ends }) => {
     await world.do(world.cast.payer, "addActionToGroup", ALICE_ID, 1n, 0n);
     await ends("payer", "removeAction", [ALICE_ID, cid(1)], "ok");
     expect(await world.manager.canUseWalletInAction(ALICE_ID, cid(1), ALICE_PKP)).to.equal(true);

@@ -4,7 +4,7 @@ import { cid } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("removeActionFromGroup", {
-  "listed: no longer, the account keeps the action": async ({ world, ends }) => {
+  "listed: removed from the group, the account keeps the action": async ({ world, ends }) => {
     await ends("payer", "removeActionFromGroup", [ALICE_ID, 1n, cid(1)], "ok");
     expect((await world.manager.listActionsInGroup(ALICE_ID, 1, 0, 9)).total).to.equal(0n);
     expect((await world.manager.listActions(ALICE_ID, 0, 9)).total).to.equal(1n);

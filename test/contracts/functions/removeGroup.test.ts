@@ -4,7 +4,7 @@ import { cid } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("removeGroup", {
-  "an existing group: gone from lists and decisions at once": async ({ world, ends }) => {
+  "an existing group: removed from lists and decisions at once": async ({ world, ends }) => {
     await ends("payer", "removeGroup", [ALICE_ID, 1n], "ok");
     expect((await world.manager.listGroups(ALICE_ID, 0, 9)).total).to.equal(0n);
     for (const key of [ALICE_KEY, ALICE_ID])

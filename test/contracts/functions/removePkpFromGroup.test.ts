@@ -5,12 +5,12 @@ import { walletOf } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("removePkpFromGroup", {
-  "listed: no longer, the account keeps the PKP": async ({ world, ends }) => {
+  "listed: removed from the group, the account keeps the PKP": async ({ world, ends }) => {
     await ends("payer", "removePkpFromGroup", [ALICE_ID, 1n, ALICE_PKP], "ok");
     expect((await world.manager.getGroup(ALICE_ID, 1)).pkpCount).to.equal(0n);
     expect((await world.manager.listPkps(ALICE_ID, 0, 9)).total).to.equal(1n);
   },
-  "not listed, another account's, nobody's, or any: NotInGroup": async ({ ends }) => {
+  "not listed, another account's, unregistered, or any: NotInGroup": async ({ ends }) => {
     for (const pkp of [BOB_PKP, walletOf("none"), ANY_PKP])
       await ends("payer", "removePkpFromGroup", [ALICE_ID, 1n, pkp], "NotInGroup");
   },

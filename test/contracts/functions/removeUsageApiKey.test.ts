@@ -4,12 +4,12 @@ import { number } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("removeUsageApiKey", {
-  "a set key: acts no more, its id stays with the account": async ({ world, ends }) => {
+  "a set key: no longer valid, its id stays with the account": async ({ world, ends }) => {
     await ends("payer", "removeUsageApiKey", [ALICE_ID, ALICE_KEY], "ok");
     const { accountId, live } = await world.manager.getKey(ALICE_KEY);
     expect([accountId, live]).to.deep.equal([ALICE_ID, false]);
   },
-  "first, middle and last of several: the list stays whole": async ({ world, ends }) => {
+  "first, middle and last of several: the list keeps the others": async ({ world, ends }) => {
     const keys = [1, 2, 3, 4].map((i) => number(`key ${i}`));
     for (const key of keys) await world.do(world.cast.payer, "setUsageApiKey", ...executeKey(ALICE_ID, key, [1n]));
     const listed = async () => (await world.manager.listUsageApiKeys(ALICE_ID, 0, 10)).items.map((item) => item.id);

@@ -7,7 +7,7 @@ import { expectViews } from "../support/views";
 const OTHER = number("other key");
 
 describeFunction("revokeAllUsageApiKeys", {
-  "keys are set: each is dead at once, and its id gone for ever": async ({ world, ends }) => {
+  "keys are set: each is invalid at once, and its id unusable permanently": async ({ world, ends }) => {
     const { manager } = world;
     await ends("payer", "setUsageApiKey", fullKey(ALICE_ID, OTHER, ALL), "ok");
     await ends("payer", "revokeAllUsageApiKeys", [ALICE_ID], "ok");
@@ -22,7 +22,7 @@ describeFunction("revokeAllUsageApiKeys", {
     }
     await expectViews(manager, world.model.state);
   },
-  "keys set afterwards live, until the next time": async ({ world, ends }) => {
+  "keys set afterwards are valid, until the next revocation": async ({ world, ends }) => {
     await ends("payer", "revokeAllUsageApiKeys", [ALICE_ID], "ok");
     await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, OTHER, [1n]), "ok");
     expect(await world.manager.canExecuteAction(OTHER, cid(1))).to.equal(true);
@@ -30,15 +30,15 @@ describeFunction("revokeAllUsageApiKeys", {
     await ends("payer", "removeUsageApiKey", [ALICE_ID, OTHER], "ok");
     await ends("payer", "revokeAllUsageApiKeys", [ALICE_ID], "silent");
   },
-  "no key is set: nothing happens": async ({ bobId, ends }) => {
+  "no key is set: no effect": async ({ bobId, ends }) => {
     await ends("bob", "revokeAllUsageApiKeys", [bobId], "silent");
   },
-  "another account's keys live on": async ({ world, bobId, ends }) => {
+  "another account's keys stay valid": async ({ world, bobId, ends }) => {
     await ends("bob", "setUsageApiKey", executeKey(bobId, OTHER, [1n]), "ok");
     await ends("bob", "revokeAllUsageApiKeys", [bobId], "ok");
     expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(true);
   },
-  "with a transfer in one transaction: the new owner takes no key over": async ({ world, bobId, ends }) => {
+  "with a transfer in one transaction: the new owner receives no valid key": async ({ world, bobId, ends }) => {
     const { manager, cast } = world;
     await ends("bob", "setUsageApiKey", executeKey(bobId, OTHER, [1n]), "ok");
     const revoke = manager.interface.encodeFunctionData("revokeAllUsageApiKeys", [bobId]);

@@ -24,7 +24,7 @@ describeFunction("setAccountFrozen", {
     await ends("payer", "setAccountFrozen", [ALICE_ID, false], "ok");
     expect(await reasons()).to.deep.equal([0n, 0n]);
   },
-  "true: no usage key writes; the owner and who acts for it still do": async ({ ends }) => {
+  "true: no usage key writes; the owner and its payers still do": async ({ ends }) => {
     await ends("payer", "setUsageApiKey", fullKey(ALICE_ID, OTHER, ALL), "ok");
     await ends("payer", "setAccountFrozen", [ALICE_ID, true], "ok");
     await ends("payer", "addGroup", [OTHER, "", "", [], []], "AccountFrozen");
@@ -33,7 +33,7 @@ describeFunction("setAccountFrozen", {
     await ends("alice", "setUsageApiKey", executeKey(ALICE_ID, number("third"), []), "ok");
     await ends("alice", "transferOwnership", [ALICE_ID, walletOf("new owner")], "ok");
   },
-  "it outlives conversion and transfer": async ({ world, ends }) => {
+  "stays frozen through conversion and transfer": async ({ world, ends }) => {
     await ends("payer", "setAccountFrozen", [ALICE_ID, true], "ok");
     await ends("payer", "convertToChainSecuredAccount", [ALICE_ID, world.cast.alice.address], "ok");
     await ends("alice", "transferOwnership", [ALICE_ID, world.cast.carol.address], "ok");
@@ -41,11 +41,11 @@ describeFunction("setAccountFrozen", {
     await ends("carol", "setAccountFrozen", [ALICE_ID, false], "ok");
     expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(true);
   },
-  "another account is not touched": async ({ world, bobId, ends }) => {
+  "another account is unchanged": async ({ world, bobId, ends }) => {
     await ends("bob", "setAccountFrozen", [bobId, true], "ok");
     expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(true);
   },
-  "what it is already: nothing happens": async ({ ends }) => {
+  "the present value: no effect": async ({ ends }) => {
     await ends("payer", "setAccountFrozen", [ALICE_ID, false], "silent");
     await ends("payer", "setAccountFrozen", [ALICE_ID, true], "ok");
     await ends("payer", "setAccountFrozen", [ALICE_ID, true], "silent");

@@ -20,7 +20,7 @@ describeFunction("setPkpOps", {
       expect((await world.manager.listPkps(ALICE_ID, 0, 9)).items[0]?.deniedOps).to.equal(bits);
     }
   },
-  "the path that was registered stays whole": async ({ world, ends }) => {
+  "the registered path is unchanged": async ({ world, ends }) => {
     await ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, MOST], "ok");
     expect(await world.manager.getWalletDerivation(ALICE_ID, ALICE_PKP)).to.equal(pathFor(ALICE_ID, "pkp"));
     await ends("payer", "registerWalletDerivation", [ALICE_ID, ALICE_PKP, pathFor(ALICE_ID, "pkp"), "", ""], "silent");
@@ -31,14 +31,14 @@ describeFunction("setPkpOps", {
     await ends("bob", "setPkpOps", [bobId, ALICE_PKP, MOST], "ok");
     expect((await world.manager.explainExecution(ALICE_KEY, cid(1), ALICE_PKP)).deniedOps).to.equal(0n);
   },
-  "the same set: nothing happens": async ({ ends }) => {
+  "the same set: no effect": async ({ ends }) => {
     await ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, 0n], "silent");
     await ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, 5n], "ok");
     await ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, 5n], "silent");
   },
   "a set of 2^128 or more: ValueTooLarge": ({ ends }) =>
     ends("payer", "setPkpOps", [ALICE_ID, ALICE_PKP, MOST + 1n], "ValueTooLarge"),
-  "another account's PKP, nobody's, any, or a usage key's wallet: UnknownPkp": async ({ world, ends }) => {
+  "another account's PKP, an unregistered one, any, or a usage key's wallet: UnknownPkp": async ({ world, ends }) => {
     const wallet = walletOf("a usage key's");
     await world.do(world.cast.payer, "registerWalletDerivation", ALICE_ID, wallet, pathFor(ALICE_ID, "k", 2n), "", "");
     for (const pkp of [BOB_PKP, walletOf("nobody's"), ANY_PKP, wallet])

@@ -17,7 +17,7 @@ describeFunction("setUsageApiKey", {
       for (const list of [key.manageIPFSIdsInGroups, key.addPkpToGroups, key.removePkpFromGroups, key.executeInGroups])
         expect([...list]).to.deep.equal([1n]);
     },
-    "each list goes where it belongs": async ({ world, ends }) => {
+    "each list is stored in its own field": async ({ world, ends }) => {
       for (let i = 0; i < 4; i++) await world.do(world.cast.payer, "addGroup", ALICE_ID, "", "", [], []);
       await ends(
         "payer",
@@ -53,14 +53,14 @@ describeFunction("setUsageApiKey", {
         );
       }
     },
-    "a removed group: accepted and dead": async ({ world, ends }) => {
+    "a removed group: accepted, without effect": async ({ world, ends }) => {
       await world.do(world.cast.payer, "removeGroup", ALICE_ID, 1n);
       await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, KEY, [1n]), "ok");
       expect(await world.manager.hasScope(KEY, 0, 1)).to.equal(false);
     },
   },
   "a key that is set": {
-    "the same values, lists in another order and with duplicates: nothing happens": async ({ world, ends }) => {
+    "the same values, lists in another order and with duplicates: no effect": async ({ world, ends }) => {
       await world.do(world.cast.payer, "addGroup", ALICE_ID, "", "", [], []);
       await ends("payer", "setUsageApiKey", fullKey(ALICE_ID, ALICE_KEY, [1n, 2n, 0n]), "ok");
       await ends("payer", "setUsageApiKey", fullKey(ALICE_ID, ALICE_KEY, [0n, 2n, 1n, 2n]), "silent");
@@ -79,7 +79,7 @@ describeFunction("setUsageApiKey", {
         );
       }
     },
-    "other lists: UsageApiKeyScopesSet alone, nothing of the old ones left": async ({ world, ends }) => {
+    "other lists: UsageApiKeyScopesSet alone, the old ones fully replaced": async ({ world, ends }) => {
       await ends("payer", "setUsageApiKey", executeKey(ALICE_ID, ALICE_KEY, []), "ok");
       expect(await world.manager.hasScope(ALICE_KEY, 0, 1)).to.equal(false);
     },

@@ -10,7 +10,7 @@ describeFunction("transferOwnership", {
     await ends("bob", "updateAccountMetadata", [bobId, "x", ""], "NotAuthorized");
     await ends("carol", "updateAccountMetadata", [bobId, "x", ""], "ok");
   },
-  "of a managed account, by the owner or a payer: it becomes ChainSecured, its usage keys go on": async ({
+  "of a managed account, by the owner or a payer: it becomes ChainSecured, its usage keys stay valid": async ({
     world,
     ends,
   }) => {

@@ -10,7 +10,7 @@ const removeGroup = ({ manager }: World, groupId: number) =>
   manager.interface.encodeFunctionData("removeGroup", [ALICE_ID, groupId]);
 
 describeFunction("tryMulticall", {
-  "each alone: what fails leaves no trace but an event with its index and its error": async ({ world, bobId }) => {
+  "each alone: a failed call leaves only an event with its index and its error": async ({ world, bobId }) => {
     const { manager, cast } = world;
     const calls = [addGroup(world, ALICE_ID), removeGroup(world, 9), addGroup(world, bobId), addGroup(world, ALICE_ID)];
     expect([...(await manager.connect(cast.payer).tryMulticall.staticCall(calls))]).to.deep.equal([
@@ -27,10 +27,10 @@ describeFunction("tryMulticall", {
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(3n);
     expect((await manager.getAccount(bobId)).lastGroupId).to.equal(1n);
   },
-  "nothing to call: nothing happens": async ({ world }) => {
+  "nothing to call: no effect": async ({ world }) => {
     await expect(world.manager.tryMulticall([])).not.to.be.reverted;
   },
-  "bytes that are no call fail alone, with nothing to say": async ({ world }) => {
+  "bytes that are not a call fail alone, with an empty error": async ({ world }) => {
     const { manager, cast } = world;
     const calls = ["0x", "0x12", "0x12345678", addGroup(world, ALICE_ID).slice(0, 40)];
     const sent = await manager
@@ -39,7 +39,7 @@ describeFunction("tryMulticall", {
     for (const index of calls.keys()) await expect(sent).to.emit(manager, "CallFailed").withArgs(index, "0x");
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(2n);
   },
-  "a batch inside: NestedBatch, and nothing happens": async ({ world }) => {
+  "a batch inside: NestedBatch, and no effect": async ({ world }) => {
     const { manager, cast } = world;
     for (const name of ["multicall", "tryMulticall"] as const) {
       const inner = manager.interface.encodeFunctionData(name as "multicall", [[addGroup(world, ALICE_ID)]]);
@@ -49,7 +49,7 @@ describeFunction("tryMulticall", {
     }
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(1n);
   },
-  "too little gas for a call to have its own: the whole transaction reverts, at every limit": async ({ world }) => {
+  "too little gas to guarantee each call its share: the whole transaction reverts, at every limit": async ({ world }) => {
     const { manager, cast } = world;
     const calls = [addGroup(world, ALICE_ID), addGroup(world, ALICE_ID)];
     const payer = manager.connect(cast.payer);
@@ -63,7 +63,7 @@ describeFunction("tryMulticall", {
     await expect(limited).to.be.revertedWithCustomError(manager, "TooLittleGas");
     await expect(payer.tryMulticall(calls, { gasLimit: enough })).not.to.emit(manager, "CallFailed");
   },
-  "a call that needs more than its own gas fails alone, however much is sent": async ({ world }) => {
+  "a call that needs more than its share of gas fails alone, however much is sent": async ({ world }) => {
     const { manager, cast } = world;
     const members = Array.from({ length: 60 }, (_, i) => BigInt(i + 1));
     const heavy = manager.interface.encodeFunctionData("addGroup", [ALICE_ID, "", "", members, []]);

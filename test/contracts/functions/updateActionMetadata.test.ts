@@ -10,7 +10,7 @@ describeFunction("updateActionMetadata", {
     for (const groupId of [0n, 1n, 2n])
       await ends("payer", "updateActionMetadata", args(cid(1), groupId, `in ${groupId}`), "ok");
   },
-  "the same strings: nothing happens": ({ ends }) =>
+  "the same strings: no effect": ({ ends }) =>
     ends("payer", "updateActionMetadata", args(cid(1), 0n, ""), "silent"),
   "no such group: UnknownGroup": ({ ends }) =>
     ends("payer", "updateActionMetadata", args(cid(1), 2n, "x"), "UnknownGroup"),

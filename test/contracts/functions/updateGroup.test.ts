@@ -5,9 +5,9 @@ import { cid, walletOf } from "../support/world";
 import { describeFunction } from "../support/tree";
 
 describeFunction("updateGroup", {
-  "the same strings and members: nothing happens": ({ ends }) =>
+  "the same strings and members: no effect": ({ ends }) =>
     ends("payer", "updateGroup", [ALICE_ID, 1n, "group", "", [cid(1), cid(1)], [ALICE_PKP]], "silent"),
-  "other members: exactly these, an event for each that came or went": async ({ world, ends }) => {
+  "other members: exactly these, an event for each added or removed one": async ({ world, ends }) => {
     await ends("payer", "updateGroup", [ALICE_ID, 1n, "group", "", [cid(2), 0n], [ANY_PKP]], "ok");
     expect(
       (await world.manager.listActionsInGroup(ALICE_ID, 1, 0, 9)).items.map((item) => item.actionHash),
@@ -16,13 +16,13 @@ describeFunction("updateGroup", {
       ANY_PKP,
     ]);
   },
-  "empty lists: drops every member": async ({ world, ends }) => {
+  "empty lists: removes every member": async ({ world, ends }) => {
     await world.do(world.cast.payer, "changeGroupMembers", ALICE_ID, 1n, [0n, cid(3)], [], [ANY_PKP], []);
     await ends("payer", "updateGroup", [ALICE_ID, 1n, "group", "", [], []], "ok");
     const group = await world.manager.getGroup(ALICE_ID, 1);
     expect([group.actionCount, group.pkpCount]).to.deep.equal([0n, 0n]);
   },
-  "members retired meanwhile are neither counted nor dropped twice": async ({ world, ends }) => {
+  "members removed from the account meanwhile are neither counted nor removed twice": async ({ world, ends }) => {
     await world.do(world.cast.payer, "removeAction", ALICE_ID, cid(1));
     await ends("payer", "updateGroup", [ALICE_ID, 1n, "group", "", [], [ALICE_PKP]], "silent");
   },

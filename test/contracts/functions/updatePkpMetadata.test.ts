@@ -6,9 +6,9 @@ import { describeFunction } from "../support/tree";
 describeFunction("updatePkpMetadata", {
   "other strings: changes them": ({ ends }) =>
     ends("payer", "updatePkpMetadata", [ALICE_ID, ALICE_PKP, "hot", "wallet"], "ok"),
-  "the same strings: nothing happens": ({ ends }) =>
+  "the same strings: no effect": ({ ends }) =>
     ends("payer", "updatePkpMetadata", [ALICE_ID, ALICE_PKP, "", ""], "silent"),
-  "no PKP, another account's, zero, or a usage key's wallet: UnknownPkp": async ({ world, ends }) => {
+  "unregistered, another account's, zero, or a usage key's wallet: UnknownPkp": async ({ world, ends }) => {
     const wallet = walletOf("usage key's");
     await world.do(world.cast.payer, "registerWalletDerivation", ALICE_ID, wallet, pathFor(ALICE_ID, "w", 2n), "", "");
     for (const pkp of [walletOf("none"), BOB_PKP, ANY_PKP, wallet])

@@ -5,7 +5,7 @@ import { describeFunction } from "../support/tree";
 describeFunction("updateUsageApiKeyMetadata", {
   "other strings: changes them": ({ ends }) =>
     ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, ALICE_KEY, "new", "text"], "ok"),
-  "the same strings: nothing happens": ({ ends }) =>
+  "the same strings: no effect": ({ ends }) =>
     ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, ALICE_KEY, "key", ""], "silent"),
   "a key never set, of another account, or removed: UnknownUsageKey": async ({ world, bobId, ends }) => {
     await ends("payer", "updateUsageApiKeyMetadata", [ALICE_ID, number("none"), "", ""], "UnknownUsageKey");

@@ -93,7 +93,7 @@ describe("docs/actions.md and examples/", function () {
       expect(outcome.error, JSON.stringify(outcome.error)).to.equal(undefined);
       return JSON.parse(outcome.response) as Record<string, string>;
     };
-    const keepers = [ethers.Wallet.createRandom(), ethers.Wallet.createRandom()] as const;
+    const approvers = [ethers.Wallet.createRandom(), ethers.Wallet.createRandom()] as const;
 
     const checks: Record<string, () => Promise<void>> = {
       "hello.js": async () => {
@@ -150,8 +150,8 @@ describe("docs/actions.md and examples/", function () {
         expect(JSON.parse(elsewhere.response)).to.equal(address);
       },
       "threshold.js": async () => {
-        const approvals = await Promise.all(keepers.map((keeper) => keeper.signMessage("m")));
-        const params = { message: "m", amount: 1_000, keepers: keepers.map(({ address }) => address) };
+        const approvals = await Promise.all(approvers.map((approver) => approver.signMessage("m")));
+        const params = { message: "m", amount: 1_000, keepers: approvers.map(({ address }) => address) };
         const met = await responseOf("threshold.js", { ...params, approvals });
         expect(ethers.verifyMessage("m", met.signature ?? "")).to.equal(runner.pkpId);
         expect(await responseOf("threshold.js", { ...params, approvals: ["0x"], needed: 3 })).to.include({

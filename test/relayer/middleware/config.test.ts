@@ -78,8 +78,7 @@ describe("the relayer's configuration", () => {
     });
   });
 
-  it("is production by default", () =>
-    expect(problems({ ...GOOD, NODE_ENV: undefined })).to.include("DATABASE_URL"));
+  it("is production by default", () => expect(problems({ ...GOOD, NODE_ENV: undefined })).to.include("DATABASE_URL"));
 
   const wrong: [string, Record<string, string | undefined>, string][] = [
     ["no RPC endpoint", { ...GOOD, RPC_URLS: undefined }, "RPC_URLS"],

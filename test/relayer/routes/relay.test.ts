@@ -76,8 +76,8 @@ describe("POST /relay", function () {
     const signed = await signedForward(api, owner, "newChainSecuredAccount", ["mine", ""]);
     const forwarder = await bed.contract.trustedForwarder();
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
-      const rival = ERC2771Forwarder__factory.connect(forwarder, bed.executor.wallet(RIVAL).connect(bed.provider));
-      await (await rival.execute(signed as unknown as SignedForwardRequest, { gasLimit: 1_200_000 })).wait();
+      const other = ERC2771Forwarder__factory.connect(forwarder, bed.executor.wallet(RIVAL).connect(bed.provider));
+      await (await other.execute(signed as unknown as SignedForwardRequest, { gasLimit: 1_200_000 })).wait();
       return undefined;
     });
     const answer = await api.post("/relay", signed);

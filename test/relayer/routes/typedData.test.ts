@@ -76,7 +76,7 @@ const MUTATIONS: readonly Mutation[] = [
     (t) => void (t.message["address"] = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"),
     "signature_mismatch",
   ],
-  ["a primary type nobody has", (t) => void (t.primaryType = "Mint"), "typed_data_wrong_primary_type"],
+  ["an unknown primary type", (t) => void (t.primaryType = "Mint"), "typed_data_wrong_primary_type"],
 ];
 
 type Form = readonly [what: string, form: (s: Signature) => unknown, code: string];
@@ -261,7 +261,7 @@ describe("typed data over HTTP", function () {
     const ask = (headers: Record<string, string> = {}) =>
       new Api(stack().baseUrl).get("/billing/balance", { headers: { "x-wallet-auth": header, ...headers } });
     const unnamed = await ask();
-    expect([unnamed.status, codeOf(unnamed)], "what somebody gave it is never the default").to.deep.equal([
+    expect([unnamed.status, codeOf(unnamed)], "a received account is never the default").to.deep.equal([
       400,
       "account_not_named",
     ]);

@@ -15,7 +15,7 @@ import {
   freshAccountId,
   newAccount,
   request,
-  type Room,
+  type ChainInstance,
 } from "../../../support/chainBed";
 import { expectAtRest, occupyLane } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
@@ -26,14 +26,14 @@ const COUNT = 12;
 describe("batches of writes", function () {
   this.timeout(60_000);
   let bed: ChainBed;
-  let room: Room;
+  let relayer: ChainInstance;
   let chain: Chain;
   let accounts: AccountId[];
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
     // With one in flight the next is taken when the first is mined, so all waiting writes share a transaction.
-    room = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
-    chain = room.chain;
+    relayer = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
+    chain = relayer.chain;
     accounts = Array.from({ length: COUNT }, freshAccountId);
     await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
   });

@@ -16,7 +16,7 @@ import {
   freshAccountId,
   newAccount,
   signForward,
-  type Room,
+  type ChainInstance,
 } from "../../../support/chainBed";
 import { expectAtRest, occupyLane } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
@@ -33,13 +33,13 @@ interface Owner {
 describe("forward requests together", function () {
   this.timeout(60_000);
   let bed: ChainBed;
-  let room: Room;
+  let relayer: ChainInstance;
   let chain: Chain;
   let owners: Owner[];
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
-    room = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
-    chain = room.chain;
+    relayer = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
+    chain = relayer.chain;
     owners = Array.from({ length: COUNT }, newOwner);
     await Promise.all(owners.map(({ wallet, id }) => chain.submit(made(wallet, id))));
   });

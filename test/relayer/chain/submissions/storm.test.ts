@@ -6,7 +6,14 @@ import { expect } from "chai";
 import { KeywrightError } from "../../../../protocol/errors";
 import type { AccountId } from "../../../../protocol/ids";
 import type { Chain } from "../../../../relayer/chain/types";
-import { addGroup, ChainBed, eventually, freshAccountId, newAccount, type Room } from "../../../support/chainBed";
+import {
+  addGroup,
+  ChainBed,
+  eventually,
+  freshAccountId,
+  newAccount,
+  type ChainInstance,
+} from "../../../support/chainBed";
 import { count, SEED } from "../../../support/counts";
 import { BREAK, HANG, refuseWith, RpcProxy, type Fault } from "../../../support/rpcProxy";
 
@@ -53,13 +60,13 @@ describe("all faults at once", function () {
   this.timeout(count(120_000, 600_000));
   let bed: ChainBed;
   const lines: RpcProxy[] = [];
-  const rooms: Room[] = [];
+  const relayers: ChainInstance[] = [];
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
     for (let relayer = 0; relayer < 2; relayer++) {
       const pair = [await RpcProxy.start(bed.node.rpcUrl), await RpcProxy.start(bed.node.rpcUrl)];
       lines.push(...pair);
-      rooms.push(
+      relayers.push(
         await bed.open({
           rpcUrls: pair.map(({ url }) => url),
           tuning: { rpcTimeoutMs: 1_000, rpcDeadlineMs: 10_000, nonceLostAfterMs: 60_000 },
@@ -92,7 +99,7 @@ describe("all faults at once", function () {
   it("A1 to A13 together: each write takes effect once, the ledger is told once, the lanes advance", async () => {
     const next = random(SEED);
     const ids = Array.from({ length: 6 }, freshAccountId);
-    await Promise.all(ids.map((id, index) => (rooms[index % 2] as Room).chain.submit(newAccount(id))));
+    await Promise.all(ids.map((id, index) => (relayers[index % 2] as ChainInstance).chain.submit(newAccount(id))));
     for (const line of lines) line.inject(weather(next));
     const writes = count(3, 40);
     let isOver = false;
@@ -106,13 +113,13 @@ describe("all faults at once", function () {
     await Promise.all(
       ids.map(async (id, index) => {
         for (let write = 0; write < writes; write++)
-          await writeOnce((rooms[(index + write) % 2] as Room).chain, id, `g${write}`);
+          await writeOnce((relayers[(index + write) % 2] as ChainInstance).chain, id, `g${write}`);
       }),
     );
     isOver = true;
     await reorgs;
     for (const line of lines) line.heal();
-    const { chain } = rooms[0] as Room;
+    const { chain } = relayers[0] as ChainInstance;
     await eventually(
       "everything has an outcome",
       async () => Object.values((await chain.stats()).open).every((open) => open === 0),

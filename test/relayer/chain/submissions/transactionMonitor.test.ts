@@ -18,7 +18,7 @@ import {
   IMPATIENT,
   newAccount,
   request,
-  type Room,
+  type ChainInstance,
 } from "../../../support/chainBed";
 import { refusal } from "../../../support/refusal";
 import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support/rpcProxy";
@@ -26,14 +26,14 @@ import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support
 describe("faults between relayer and chain", function () {
   this.timeout(60_000);
   let bed: ChainBed;
-  let room: Room;
+  let relayer: ChainInstance;
   let chain: Chain;
   let account: AccountId;
 
   before(async () => {
     bed = await ChainBed.start({ payers: 1 });
-    room = await bed.open({ tuning: IMPATIENT });
-    chain = room.chain;
+    relayer = await bed.open({ tuning: IMPATIENT });
+    chain = relayer.chain;
     account = freshAccountId();
     await chain.submit(newAccount(account));
   });
