@@ -10,7 +10,6 @@ describeFunction("addAction", {
   },
   "known by a group, new strings: ActionUpdated": ({ ends }) =>
     ends("payer", "addAction", [ALICE_ID, "one", "", cid(1)], "ok"),
-  "known, the same strings: no effect": ({ ends }) =>
-    ends("payer", "addAction", [ALICE_ID, "", "", cid(1)], "silent"),
+  "known, the same strings: no effect": ({ ends }) => ends("payer", "addAction", [ALICE_ID, "", "", cid(1)], "silent"),
   "action 0: ActionZero": ({ ends }) => ends("payer", "addAction", [ALICE_ID, "", "", 0n], "ActionZero"),
 });

@@ -6,7 +6,10 @@ import { describeFunction } from "../support/tree";
 
 describeFunction("convertToChainSecuredAccount", {
   managed: {
-    "by a payer or the owner: everything stays, the account key is revoked, usage keys stay valid": async ({ world, ends }) => {
+    "by a payer or the owner: everything stays, the account key is revoked, usage keys stay valid": async ({
+      world,
+      ends,
+    }) => {
       const { manager, cast } = world;
       await ends("payer", "convertToChainSecuredAccount", [ALICE_ID, cast.carol.address], "ok");
       const { managed, owner, live } = await manager.getKey(ALICE_ID);

@@ -49,7 +49,9 @@ describeFunction("tryMulticall", {
     }
     expect((await manager.getAccount(ALICE_ID)).lastGroupId).to.equal(1n);
   },
-  "too little gas to guarantee each call its share: the whole transaction reverts, at every limit": async ({ world }) => {
+  "too little gas to guarantee each call its share: the whole transaction reverts, at every limit": async ({
+    world,
+  }) => {
     const { manager, cast } = world;
     const calls = [addGroup(world, ALICE_ID), addGroup(world, ALICE_ID)];
     const payer = manager.connect(cast.payer);

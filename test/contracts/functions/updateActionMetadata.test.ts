@@ -10,8 +10,7 @@ describeFunction("updateActionMetadata", {
     for (const groupId of [0n, 1n, 2n])
       await ends("payer", "updateActionMetadata", args(cid(1), groupId, `in ${groupId}`), "ok");
   },
-  "the same strings: no effect": ({ ends }) =>
-    ends("payer", "updateActionMetadata", args(cid(1), 0n, ""), "silent"),
+  "the same strings: no effect": ({ ends }) => ends("payer", "updateActionMetadata", args(cid(1), 0n, ""), "silent"),
   "no such group: UnknownGroup": ({ ends }) =>
     ends("payer", "updateActionMetadata", args(cid(1), 2n, "x"), "UnknownGroup"),
   "no such action, or 0: UnknownAction": async ({ ends }) => {
