@@ -8,16 +8,21 @@ import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { openStore } from "../../relayer/store/index";
+import { freePort } from "../../scripts/dev/ports";
 import { startStack, type Stack } from "../../scripts/dev/stack";
+import { expectBalancedBooks } from "../support/books";
 import { codeOf, members, newApiAccount, send, type Api, type HttpAnswer } from "../support/http";
 import { lagging } from "../support/laggingNode";
 import { startPostgres } from "../../scripts/dev/postgres";
-import { RpcProxy, cut } from "../support/rpcProxy";
+import { RpcProxy, cut, forwardThenHang, swallow, type Fault as RpcFault } from "../support/rpcProxy";
 import { PostgresProxy } from "../support/statementFaults";
 
 const CODE = "async function main(params) { return params; }";
 const PASSING = new Set([409, 429, 500, 503, 504]);
 const LONGEST_WAIT_MS = 10_000;
+/** An act without an outcome this long after a fault is recorded as wrong, and its client goes on. */
+const GIVEN_UP_AFTER_MS = 60_000;
 const GENEROUS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
   RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000",
@@ -36,23 +41,36 @@ type FaultKind = "kills" | "blips" | "reorgs" | "laggingNode";
 class Disturbance {
   readonly counts: Record<FaultKind, number> = { kills: 0, blips: 0, reorgs: 0, laggingNode: 0 };
   readonly each: Record<string, number> = {};
+  readonly longestWaitMs: Record<string, number> = {};
   lastOverAt = Date.now();
   isOn = false;
+  #last = "none";
 
   async make({ name, kind, work }: Fault): Promise<void> {
     this.isOn = true;
+    this.#last = name;
     this.counts[kind] += 1;
     this.each[name] = (this.each[name] ?? 0) + 1;
     await work().catch((error: unknown) => console.error(name, error));
     this.isOn = false;
     this.lastOverAt = Date.now();
   }
+
+  /** How long an act begun then has waited since the last fault ended; 0 while a fault is on. */
+  waitedSince(begun: number): number {
+    return this.isOn ? 0 : Date.now() - Math.max(begun, this.lastOverAt);
+  }
+
+  noteWait(ms: number): void {
+    this.longestWaitMs[this.#last] = Math.max(this.longestWaitMs[this.#last] ?? 0, ms);
+  }
 }
 
 class Client {
   readonly acts: Act[] = [];
-  longestWaitMs = 0;
   readonly late: string[] = [];
+  /** When the act in progress began. */
+  begun: number | undefined;
 
   constructor(
     readonly api: Api,
@@ -64,27 +82,30 @@ class Client {
     const headers = { "idempotency-key": randomUUID() };
     const body =
       kind === "add_group" ? { group_name: name, group_description: "" } : { code: CODE, js_params: { name } };
-    const begun = Date.now();
+    const begun = (this.begun = Date.now());
     for (let last = "no answer"; ;) {
       const answer = await this.api.post(`/${kind}`, body, { headers }).catch((): HttpAnswer | undefined => undefined);
-      const code = answer === undefined ? undefined : codeOf(answer);
-      if (answer !== undefined && (code === "already_ran" || !PASSING.has(answer.status))) {
-        this.acts.push({ kind, name, outcome: answer.status === 200 ? "done" : String(code) });
-        this.#note(begun, `${kind} ${name}: ${last}`);
+      const waited = this.disturbance.waitedSince(begun);
+      const outcome = outcomeOf(answer) ?? (waited > GIVEN_UP_AFTER_MS ? "no outcome" : undefined);
+      if (outcome !== undefined) {
+        this.acts.push({ kind, name, outcome });
+        this.disturbance.noteWait(waited);
+        if (waited > LONGEST_WAIT_MS) this.late.push(`${kind} ${name} for ${waited} ms: ${last}`);
+        this.begun = undefined;
         return;
       }
       last = answer?.text ?? "no answer";
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await pause(50);
     }
   }
+}
 
-  /** Waiting counts from the end of the latest disturbance. */
-  #note(begun: number, what: string): void {
-    if (this.disturbance.isOn) return;
-    const waited = Date.now() - Math.max(begun, this.disturbance.lastOverAt);
-    this.longestWaitMs = Math.max(this.longestWaitMs, waited);
-    if (waited > LONGEST_WAIT_MS) this.late.push(what);
-  }
+/** Undefined when the client has to ask again. */
+function outcomeOf(answer: HttpAnswer | undefined): string | undefined {
+  if (answer === undefined) return undefined;
+  const code = codeOf(answer);
+  if (code !== "already_ran" && PASSING.has(answer.status)) return undefined;
+  return answer.status === 200 ? "done" : String(code);
 }
 
 async function main(): Promise<void> {
@@ -94,10 +115,11 @@ async function main(): Promise<void> {
   const until = Date.now() + Number(values.minutes) * 60_000;
   const postgres = await startPostgres();
   const database = await PostgresProxy.start(await postgres.database("soak"));
+  const port = await freePort();
   let rpc: Promise<RpcProxy> | undefined;
   const proxied = (url: string): string => {
-    rpc = RpcProxy.startOn(url, RPC_PROXY_PORT);
-    return `http://127.0.0.1:${RPC_PROXY_PORT}`;
+    rpc ??= RpcProxy.startOn(url, port);
+    return `http://127.0.0.1:${port}`;
   };
   const stack = await startStack({
     env: { DATABASE_URL: database.url, SIGNUP_CREDIT_CENTS: "1000000", ...GENEROUS },
@@ -112,11 +134,12 @@ async function main(): Promise<void> {
     const working = clients.map(async (client) => {
       while (Date.now() < until) await client.act();
     });
-    const disturbing = disturb(faultsOf(stack, database, node), disturbance, until);
+    const disturbing = disturb(faultsOf(stack, database, node), { disturbance, clients, until });
     await Promise.all([...working, disturbing]);
-    await new Promise((resolve) => setTimeout(resolve, LONGEST_WAIT_MS));
+    await pause(LONGEST_WAIT_MS);
     const wrong = (await Promise.all(clients.map(wrongOf))).flat();
     for (const { late } of clients) wrong.push(...late.map((what) => `waited too long: ${what}`));
+    wrong.push(...(await wrongBooks(database.url)));
     const report = {
       node: process.version,
       cpus: cpus().length,
@@ -126,7 +149,8 @@ async function main(): Promise<void> {
       faults: Object.values(disturbance.counts).reduce((sum, count) => sum + count, 0),
       faultsByKind: disturbance.counts,
       faultsByName: { ...disturbance.each, "statements that failed": database.faults.hits },
-      longestWaitAfterFaultMs: Math.max(...clients.map(({ longestWaitMs }) => longestWaitMs)),
+      longestWaitAfterFaultMs: Math.max(...Object.values(disturbance.longestWaitMs)),
+      longestWaitMsAfter: disturbance.longestWaitMs,
       wrong: wrong.length,
     };
     writeFileSync(join(__dirname, "..", "..", "bench", "soak.json"), `${JSON.stringify(report, undefined, 2)}\n`);
@@ -139,8 +163,6 @@ async function main(): Promise<void> {
     await postgres.stop();
   }
 }
-
-const RPC_PROXY_PORT = 18_945;
 
 async function actor(stack: Stack): Promise<Api> {
   const { api } = await newApiAccount(stack.baseUrl);
@@ -181,6 +203,8 @@ function faultsOf(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefin
       method: "POST",
       body: { jsonrpc: "2.0", id: 1, method: "anvil_reorg", params: [1 + Math.floor(Math.random() * 3), []] },
     });
+  const nodeBlip = (fault: RpcFault) => (): Promise<void> =>
+    during(1_000 + Math.random() * 3_000, () => rpc?.inject(fault));
   const lag = lagging({ url: stack.rpcUrl, blocks: 3, share: 0.4 });
   return [
     { name: "relayer killed", kind: "kills", work: () => stack.restart("relayer", "SIGKILL") },
@@ -188,7 +212,9 @@ function faultsOf(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefin
     { name: "database connections cut", kind: "blips", work: async () => database.cut() },
     { name: "database away", kind: "blips", work: () => during(1_000 + Math.random() * 4_000, away) },
     { name: "statements fail", kind: "blips", work: () => during(3_000, failing) },
-    { name: "node cut off", kind: "blips", work: () => during(1_000 + Math.random() * 3_000, () => rpc?.inject(cut)) },
+    { name: "node cut off", kind: "blips", work: nodeBlip(cut) },
+    { name: "node hangs", kind: "blips", work: nodeBlip(swallow) },
+    { name: "node's answers lost", kind: "blips", work: nodeBlip(forwardThenHang) },
     { name: "reorg", kind: "reorgs", work: reorg },
     {
       name: "lagging node",
@@ -198,19 +224,31 @@ function faultsOf(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefin
   ];
 }
 
+interface Course {
+  readonly disturbance: Disturbance;
+  readonly clients: readonly Client[];
+  readonly until: number;
+}
+
 /** In rounds, each fault once per round, in random order. */
-async function disturb(faults: readonly Fault[], disturbance: Disturbance, until: number): Promise<void> {
+async function disturb(faults: readonly Fault[], { disturbance, clients, until }: Course): Promise<void> {
   for (;;) {
     const round = faults.map((fault) => ({ fault, at: Math.random() })).sort((one, other) => one.at - other.at);
     for (const { fault } of round) {
       if (Date.now() >= until - 15_000) return;
       await disturbance.make(fault);
-      await pause(6_000 + Math.random() * 6_000);
+      await recovered(clients, disturbance);
+      await pause(3_000 + Math.random() * 5_000);
     }
   }
 }
 
-/** Every group exists once, every write is paid once, every recorded run as its record says, nothing is held. */
+/** Waits for every act that the fault may have met, so that the next fault does not hide how long it took. */
+async function recovered(clients: readonly Client[], { lastOverAt }: Disturbance): Promise<void> {
+  while (clients.some(({ begun }) => begun !== undefined && begun <= lastOverAt)) await pause(20);
+}
+
+/** Each group there once, each write paid once, each recorded run paid as its record says, nothing held. */
 async function wrongOf({ api, acts }: Client): Promise<string[]> {
   const wrong = acts
     .filter(({ outcome }) => outcome !== "done" && outcome !== "already_ran")
@@ -233,6 +271,18 @@ async function wrongOf({ api, acts }: Client): Promise<string[]> {
   const { reserved_cents: reserved } = members(await api.get("/billing/balance"));
   if (reserved !== 0) wrong.push(`${String(reserved)} cents are still held`);
   return wrong;
+}
+
+async function wrongBooks(databaseUrl: string): Promise<string[]> {
+  const store = await openStore({ databaseUrl });
+  try {
+    await expectBalancedBooks(store.db);
+    return [];
+  } catch (error) {
+    return [`books: ${String(error)}`];
+  } finally {
+    await store.close();
+  }
 }
 
 async function all(api: Api, path: string): Promise<Record<string, unknown>[]> {
