@@ -1,4 +1,4 @@
-// The house's import rules (ARCHITECTURE.md, "What never may import what").
+// Import rules (ARCHITECTURE.md, "Import rules").
 const never = (name, from, to, comment) => ({ name, severity: "error", comment, from, to });
 
 module.exports = {
@@ -9,34 +9,34 @@ module.exports = {
       "ingress-stands-alone",
       { path: "^ingress/" },
       { path: "^(relayer|executor|client|scripts)/" },
-      "rule 1: the end of TLS shares protocol only",
+      "rule 1: the ingress shares protocol only",
     ),
     never(
-      "guest-rooms-hold-no-keys",
+      "guest-processes-hold-no-keys",
       { path: "^executor/(sandbox|fetcher)/" },
       { path: "^executor/(keys|ops)/" },
       "rule 2",
     ),
     never(
-      "one-door-to-isolated-vm",
+      "one-importer-of-isolated-vm",
       { pathNot: "^executor/sandbox/isolate\\.ts$" },
       { path: "node_modules/isolated-vm" },
       "rule 3",
     ),
     never(
-      "tee-library-in-its-room",
+      "tee-library-in-its-folder",
       { path: "^(relayer|protocol|executor)/", pathNot: "^executor/(keys|tee)/" },
       { path: "node_modules/@phala/dstack-sdk" },
       "rule 3",
     ),
     never(
-      "root-key-in-its-room",
+      "root-key-in-its-folder",
       { path: "^executor/(sandbox|fetcher|chain)/" },
       { path: "^executor/keys/" },
       "rule 3",
     ),
     never(
-      "koa-at-the-face",
+      "koa-in-http-only",
       { path: "^(relayer|executor|protocol|client)/", pathNot: "^relayer/(app\\.ts|routes/|middleware/)" },
       { path: "node_modules/(koa|@koa)/" },
       "rule 4",
@@ -44,9 +44,9 @@ module.exports = {
     never("credits-without-chain", { path: "^relayer/credits/" }, { path: "^relayer/chain/" }, "rule 5"),
     never("chain-without-credits", { path: "^relayer/chain/" }, { path: "^relayer/credits/" }, "rule 5"),
     never("routes-without-store", { path: "^relayer/routes/" }, { path: "^relayer/store/" }, "rule 7"),
-    never("nobody-imports-scripts", { path: "^(relayer|executor|protocol|client)/" }, { path: "^scripts/" }, "rule 7"),
+    never("no-imports-of-scripts", { path: "^(relayer|executor|protocol|client)/" }, { path: "^scripts/" }, "rule 7"),
     never(
-      "protocol-is-the-ground",
+      "protocol-imports-no-component",
       { path: "^protocol/" },
       { path: "^(relayer|executor|client|scripts|test)/" },
       "rule 8",
@@ -64,7 +64,7 @@ module.exports = {
       { path: "^dashboard/" },
       "rule 9",
     ),
-    never("no-circles", {}, { circular: true, viaOnly: { pathNot: "typechain-types" } }, "one hop out, one hop back"),
+    never("no-cycles", {}, { circular: true, viaOnly: { pathNot: "typechain-types" } }, "no import cycles"),
   ],
   options: {
     tsConfig: { fileName: "tsconfig.json" },

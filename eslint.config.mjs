@@ -42,22 +42,22 @@ export default tseslint.config(
     },
   },
   {
-    // Its bundler makes a module lazy where it is required.
+    // The bundler loads a module lazily where it is required.
     files: ["executor/sandbox/guest/web/globals.ts"],
     rules: { "@typescript-eslint/no-require-imports": "off" },
   },
   {
-    // What one command alone needs is read when it runs; the packages' bundler makes it lazy, too.
+    // Modules that only one command needs are loaded when it runs.
     files: ["client/cli/{mcp,policy,run,verify}.ts", "client/project/build.ts"],
     rules: { "@typescript-eslint/no-require-imports": "off" },
   },
   {
-    // A component is a function whose length is mostly markup.
+    // The length of a component is mostly markup.
     files: ["dashboard/**/*.tsx"],
     rules: { "max-lines-per-function": ["error", { max: 100, skipBlankLines: true, skipComments: true }] },
   },
   {
-    // Describe blocks of tests are as long as their story.
+    // Describe blocks contain whole test suites.
     files: ["test/**/*.ts"],
     rules: { "max-lines-per-function": "off", "@typescript-eslint/no-unused-expressions": "off" },
   },

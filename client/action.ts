@@ -82,7 +82,7 @@ export interface ImportDetail {
 }
 
 export interface ActionsApi extends Ops {
-  /** Sets the response; what `main` returns comes before it. */
+  /** Sets the response; the return value of `main` takes precedence. */
   setResponse(args: { response: unknown }): void;
   /** What the imports resolved to; also logged. */
   showImportDetails(): ImportDetail[];

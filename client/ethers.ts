@@ -149,7 +149,7 @@ export class KeywrightSigner extends AbstractSigner {
       const { signature } = Transaction.from(raw);
       if (signature !== null) return signature;
     } catch {
-      // Told below.
+      // Reported below.
     }
     throw notSigned("transaction");
   }

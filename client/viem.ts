@@ -131,7 +131,7 @@ function signatureIn(raw: Hex): Signature {
       return { r: padded(r), s: padded(s), yParity: parity, v: v ?? BigInt(27 + parity) } as Signature;
     }
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw notSigned("transaction");
 }

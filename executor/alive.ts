@@ -1,8 +1,8 @@
-/** Whether a keyholder answers at all, asked from outside: a process that was stopped as a whole cannot end itself. */
+/** Checks from outside whether a keyholder answers: a stopped process cannot end itself. */
 import { request } from "node:http";
 import { EXECUTOR_CALLS } from "../protocol/executor";
 
-/** Status of the answer; undefined when none came in time. Rejects when nobody listens there. */
+/** Status of the answer; undefined when none came in time. Rejects when no process listens there. */
 export function statusOf(socketPath: string, method: "GET" | "POST", timeoutMs: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = { "content-type": "application/json" };
@@ -18,8 +18,8 @@ export function statusOf(socketPath: string, method: "GET" | "POST", timeoutMs: 
 }
 
 /**
- * True when a keyholder that listens gives no answer of any kind, several times in a row. It is asked for what it
- * refuses at once: an answer that waits for the chain says nothing about the process.
+ * True when a listening keyholder gives no answer, several times in a row. The request is one that it refuses at once:
+ * an answer that depends on the chain would not tell whether the process works.
  */
 export async function isSilent(socketPath: string, { tries = 3, timeoutMs = 3_000 } = {}): Promise<boolean> {
   for (let asked = 0; asked < tries; asked++) {

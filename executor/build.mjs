@@ -46,7 +46,7 @@ export default async function buildExecutor({ root, outdir }) {
 }
 
 /**
- * What two libraries look for in their surroundings is not what the prelude has there: blobs find `ReadableStream`
+ * Adapts two libraries to the prelude's globals: blobs find `ReadableStream`
  * without Node's, and events must not ask for a global `EventTarget`, which is made of them.
  */
 const ownSurroundings = {

@@ -76,7 +76,7 @@ const VARIABLES = {
   LOG_LEVEL: z
     .enum(["fatal", "error", "warn", "info", "debug", "trace"])
     .default("info")
-    .describe("how much is logged; no level logs a secret"),
+    .describe("least severe line to log; no level logs a secret"),
   EXECUTOR_SOCKET: absolutePath
     .refine(
       (path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES,
@@ -98,7 +98,7 @@ const VARIABLES = {
   MAX_HEAD_AGE_SECONDS: integer(0, 86_400)
     .optional()
     .describe(
-      "an older head of the chain decides nothing; default 60, and 0 (off) on the development chain; production refuses 0",
+      "maximum age of the chain's head for decisions; default 60, and 0 (off) on the development chain; production refuses 0",
     ),
   TEE: z.enum(["dstack", "simulated", "none"]).default("none").describe("where the root key and quotes come from"),
   DSTACK_ENDPOINT: z.string().optional().describe("the guest agent's Unix socket or http(s) address"),
@@ -109,14 +109,14 @@ const VARIABLES = {
   DATA_DIR: absolutePath
     .optional()
     .describe(
-      "where code by CID is kept, and in development without a TEE the root key; without it everything is gone at the end",
+      "where code by CID is kept, and in development without a TEE the root key; without it all of it is discarded at exit",
     ),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
   SANDBOX_MEMORY_MIB: integer(128, 1_000_000)
     .optional()
     .describe(
-      "what the children that run actions may keep together, in MiB; default half of what the container or the machine has",
+      "memory of all children that run actions together, in MiB; default half of the memory of the container or machine",
     ),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
@@ -125,7 +125,7 @@ const VARIABLES = {
     ),
   ALLOW_PRIVATE_KEYS: flag
     .default(true)
-    .describe("whether getPrivateKey may hand a PKP's key to an action that a group lists by name"),
+    .describe("whether getPrivateKey may return a PKP's key to an action that a group lists by name"),
   IDENTITY_ISSUERS: z
     .string()
     .default("[]")
@@ -170,12 +170,12 @@ const VARIABLES = {
   FETCHER_UID: integer(1_000, 4_000_000_000)
     .default(61_199)
     .describe(
-      "user id of the fetcher, the only process that talks to the outside; used when the executor is started as root",
+      "user id of the fetcher, which makes the outgoing requests of actions; used when the executor is started as root",
     ),
   KEY_SET_FETCHER_UID: integer(1_000, 4_000_000_000)
     .default(61_198)
     .describe(
-      "user id of the process that fetches key sets of identity providers and nothing else; used when the executor is started as root",
+      "user id of the process that only fetches key sets of identity providers; used when the executor is started as root",
     ),
   SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000)
     .default(61_200)

@@ -1,7 +1,7 @@
 /**
- * The container's healthcheck: exits with 0 when the executor reports that it is ready. One that does not answer at all
- * is ended, so that the container's restart policy starts it again: its own watchdog ends it when its event loop is
- * held, but nothing in it runs when the whole process stands still.
+ * The container's healthcheck: exits with 0 when the executor reports that it is ready. Ends an executor that does not
+ * answer, so that the container's restart policy starts it again. The executor's own watchdog ends it when its event
+ * loop is blocked, but does not run when the whole process is stopped.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -15,7 +15,7 @@ async function main(socketPath: string): Promise<number> {
   return status === 200 ? 0 : 1;
 }
 
-/** The process that was started from the same folder as this one. */
+/** The keyholder process, found by the folder it was started from, which is this one's. */
 function endKeyholder(): void {
   const program = join(dirname(process.argv[1] ?? ""), "main.js");
   for (const pid of readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name))) {

@@ -21,17 +21,17 @@ const environment = z.object({
     .default("https://acme-v02.api.letsencrypt.org/directory")
     .describe("the certificate authority's ACME directory"),
   ACME_EMAIL: z.email().optional().describe("where the certificate authority writes about problems"),
-  UPSTREAM_URL: url.describe("the relayer, behind the end of TLS"),
-  HTTPS_PORT: port.default(8443).describe("where TLS ends; publish it as 443"),
+  UPSTREAM_URL: url.describe("the relayer, to which requests are forwarded"),
+  HTTPS_PORT: port.default(8443).describe("port of the TLS endpoint; publish it as 443"),
   HTTP_PORT: port
     .default(8080)
-    .describe("answers the authority's challenges and leads everybody else to https; publish it as 80"),
+    .describe("answers the authority's challenges and redirects all other requests to https; publish it as 80"),
   PROXY_PROTOCOL: z
     .enum(["true", "false"])
     .default("false")
     .transform((value) => value === "true")
     .describe(
-      "whether a balancer hands TLS connections on and says in front of each who the client is (PROXY protocol, version 1)",
+      "whether a load balancer forwards TLS connections and sends the client's address before each (PROXY protocol, version 1)",
     ),
   EVIDENCE_DIR: absolutePath.describe(
     "the folder it fills with certificate, account, checksums and quote; the relayer serves it",
@@ -41,7 +41,7 @@ const environment = z.object({
   LOG_LEVEL: z
     .enum(["fatal", "error", "warn", "info", "debug", "trace"])
     .default("info")
-    .describe("how much is logged; no level logs a secret"),
+    .describe("least severe line to log; no level logs a secret"),
 });
 export type Config = z.infer<typeof environment>;
 

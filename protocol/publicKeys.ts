@@ -1,6 +1,6 @@
 /**
  * Signed statements of a PKP's public keys. The signing key's public part is in the config document, which a quote
- * covers: the statement is as trustworthy as the TEE, whoever passed it on.
+ * covers: the statement is as trustworthy as the TEE, whichever intermediary passed it on.
  */
 import canonicalize from "canonicalize";
 import { z } from "zod";

@@ -60,7 +60,7 @@ const environment = z.object({
   STRIPE_SECRET_KEY: optionalText.describe(
     "without it billing routes answer 503 and metered routes fail closed in production",
   ),
-  STRIPE_PUBLISHABLE_KEY: optionalText.describe("what browsers pay with"),
+  STRIPE_PUBLISHABLE_KEY: optionalText.describe("the processor's key for browsers"),
   STRIPE_WEBHOOK_SECRET: optionalText.describe("checks the signature of webhooks"),
   STRIPE_API_BASE: empty
     .or(z.url())
@@ -85,7 +85,7 @@ const environment = z.object({
   NONCE_LOST_AFTER_SECONDS: whole(1, 3_600)
     .optional()
     .describe(
-      "a nonce that every endpoint says somebody else has used is given up after this time; a default for each known network",
+      "a nonce that every endpoint reports as used by a foreign transaction is given up after this time; a default for each known network",
     ),
   MAX_FEE_PER_GAS_WEI: wei
     .optional()
@@ -97,13 +97,11 @@ const environment = z.object({
     .optional()
     .describe("the most gas one transaction may use; 16777216, as EIP-7825 has it"),
   EVIDENCE_DIR: optionalText.describe("folder with the TLS evidence files; without it /evidences answers 503"),
-  TRUSTED_PROXY_HOPS: whole(0, 16).default(0).describe("proxies in front whose X-Forwarded-For entries are believed"),
-  RATE_LIMIT_ADDRESS_PER_SECOND: whole(1, 1_000_000)
-    .optional()
-    .describe("requests a second per address, whatever they are"),
+  TRUSTED_PROXY_HOPS: whole(0, 16).default(0).describe("proxies in front whose X-Forwarded-For entries are trusted"),
+  RATE_LIMIT_ADDRESS_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per address, of any kind"),
   RATE_LIMIT_STRANGERS_PER_MINUTE: whole(1, 1_000_000)
     .optional()
-    .describe("credentials a minute per address that turn out to be nobody's"),
+    .describe("unknown or invalid credentials a minute per address"),
   RATE_LIMIT_HEAVY_PER_MINUTE: whole(1, 1_000_000).optional().describe("quotes and CIDs of code a minute per address"),
   RATE_LIMIT_PAYMENTS_PER_MINUTE: whole(1, 1_000_000).optional().describe("payment intents a minute per account"),
   RATE_LIMIT_MINTS_PER_MINUTE: whole(1, 1_000_000)
@@ -115,11 +113,11 @@ const environment = z.object({
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
   DRAIN_NOTICE_SECONDS: whole(0, 300)
     .optional()
-    .describe("seconds that /ready says no before connections are refused; 5 in production, 0 else"),
+    .describe("seconds for which /ready answers 503 before connections are refused; 5 in production, else 0"),
   RUN_RECORDS_DAYS: whole(1, 3_650).default(90).describe("days that records of runs (list_runs, usage) are kept"),
   DETAIL_DAYS: whole(1, 3_650)
     .default(7)
-    .describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept for ever"),
+    .describe("days that the bytes of final writes and closed reservations are kept; the ledger is kept permanently"),
   SHARED_CODE_MIB: whole(0, 1_000_000)
     .refine((mib) => mib === 0 || mib >= 1_024, "must be 0 or at least 1024")
     .default(4_096)

@@ -7,7 +7,7 @@ import { translateUnavailable } from "./store/unavailable";
 
 const OUR_BUG = new KeywrightError(
   "internal_error",
-  "Something went wrong on our side; nothing you sent needs fixing. Quote the request id when you report it.",
+  "The service failed; the request needs no change. Include the request id when you report this.",
 );
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 

@@ -109,7 +109,7 @@ export class CodeSharingExecutor implements Executor {
   }
 }
 
-/** The account was reserved from by the first permission. */
+/** The first permission already named the account whose credit is reserved. */
 async function requireSameAccount(first: AskedRun, second: AskedRun): Promise<void> {
   try {
     const [paying, now] = await Promise.all([first.permission, second.permission]);

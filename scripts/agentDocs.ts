@@ -41,7 +41,7 @@ export function agentDocs(root: string): Record<"docs/llms.txt" | "SKILL.md" | "
   const journey = section(read("docs/cli.md"), "From nothing to a signature");
   const llms = `# Keywright\n\n> ${about}\n\n## Pages\n\n${list((name) => `/docs/${name}`)}\n\n## Interfaces\n\n- [OpenAPI](/core/v1/openapi.json): the whole HTTP interface\n- \`npx keywright mcp\`: the same as tools of the Model Context Protocol, with a usage key\n`;
   const skill = `---\nname: keywright\ndescription: Make keys that only named code may use, run that code, and sign, encrypt or send transactions with them through a Keywright service.\n---\n\n# Keywright\n\n${about}\n\n## From nothing to a signature\n\n${journey}\n\n## Where to look\n\n${list((name) => `docs/${name}.md`)}\n`;
-  const agents = `# Working on Keywright\n\n${about}\n\n## What never may import what\n\n${section(read("ARCHITECTURE.md"), "What never may import what")}\n\n## How a change is checked\n\n${section(read("CONTRIBUTING.md"), "How a change is checked")}\n\n## Code\n\n${section(read("CONTRIBUTING.md"), "Code")}\n\n## Tests\n\n${section(read("CONTRIBUTING.md"), "Tests")}\n`;
+  const agents = `# Working on Keywright\n\n${about}\n\n## Import rules\n\n${section(read("ARCHITECTURE.md"), "Import rules")}\n\n## How a change is checked\n\n${section(read("CONTRIBUTING.md"), "How a change is checked")}\n\n## Code\n\n${section(read("CONTRIBUTING.md"), "Code")}\n\n## Tests\n\n${section(read("CONTRIBUTING.md"), "Tests")}\n`;
   return { "docs/llms.txt": llms, "SKILL.md": skill, "AGENTS.md": agents };
 }
 

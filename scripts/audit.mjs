@@ -26,7 +26,7 @@ function auditReport() {
   }
 }
 
-/** Every severe advisory once, with the package it is about. */
+/** Each severe advisory once, with its package. */
 export function severeAdvisories({ vulnerabilities }) {
   const causes = Object.values(vulnerabilities).flatMap(({ via }) => via.filter((cause) => typeof cause === "object"));
   const severe = causes.filter(({ severity }) => SEVERE.includes(severity));
@@ -40,7 +40,7 @@ export function severeAdvisories({ vulnerabilities }) {
   ];
 }
 
-/** Why this advisory fails the step, or undefined when an exception covers it today. */
+/** The reason why this advisory fails the step; undefined when an unexpired exception covers it. */
 export function complaintAbout({ advisory, package: name, title }, exceptions, today) {
   const exception = exceptions.find((entry) => entry.advisory === advisory && entry.package === name);
   if (!exception) return `${advisory} in ${name}: ${title}`;

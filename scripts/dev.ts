@@ -1,6 +1,6 @@
 /**
  * `npm start`: a whole Keywright on this machine until Ctrl-C or SIGTERM. Ports and data directory come from the
- * environment (README).
+ * environment (docs/first-run.md).
  */
 import { join } from "node:path";
 import { DEFAULT_PORTS, startStack, type Stack } from "./dev/stack";

@@ -1,14 +1,14 @@
-// Which edits of the contract's decisions and writes do its tests notice?
+// Mutation testing of the contract: which edits of its decisions and writes do the tests detect?
 //
 //   npm run mutation                       every mutant (hours); writes bench/mutation.md
-//   npm run mutation -- --sample 100       as many, drawn by --seed, and those by hand; writes the page with --write
-//   npm run mutation -- --by-hand          those that a person thought of
-//   npm run mutation -- --minutes 30       starts none after that time
+//   npm run mutation -- --sample 100       a random sample (--seed), and the manual ones; --write writes the page
+//   npm run mutation -- --by-hand          the manual ones only
+//   npm run mutation -- --minutes 30       starts no mutant after that time
 //
-// Fails below 95 % killed, or when a mutant lives that scripts/mutation/plan.ts does not explain. Mutants are found on
-// the compiler's syntax tree and compiled together (scripts/mutation/weave.ts), a hundred or two at a time; the tests
-// run in this process against Hardhat's chain, the likeliest to notice first, until one fails. What lives is compiled
-// alone: an edit that leaves the code what it was is no mutant.
+// Fails below 95 % killed, or when a mutant survives that scripts/mutation/plan.ts does not explain. Mutants are found
+// on the compiler's syntax tree and compiled together (scripts/mutation/weave.ts), 200 at a time; the tests
+// run in this process against Hardhat's chain, the likeliest to fail first, until one fails. Survivors are compiled
+// alone: an edit that leaves the compiled code unchanged is no mutant.
 import hre from "hardhat";
 import { parseArgs } from "node:util";
 import { EXPLAINED, FILES, BY_HAND } from "./mutation/plan";
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   process.exit(killed >= LEAST_KILLED && unexplained === 0 ? 0 : 1);
 }
 
-/** The verdicts on as many as can be started before that time. */
+/** The verdicts on the mutants that can be started before that time. */
 async function tried(wanted: readonly Mutant[], until: number): Promise<Verdict[]> {
   const tests = loadTests();
   const verdicts: Verdict[] = [];
@@ -61,7 +61,7 @@ async function tried(wanted: readonly Mutant[], until: number): Promise<Verdict[
   return verdicts;
 }
 
-/** Those that live and compile to what the original compiles to are no mutants. */
+/** Survivors that compile to the original's code are no mutants. */
 function withoutEqual(verdicts: readonly Verdict[]): Verdict[] {
   const living = verdicts.filter(({ killer }) => killer === undefined);
   if (living.length === 0) return [...verdicts];
@@ -70,7 +70,7 @@ function withoutEqual(verdicts: readonly Verdict[]): Verdict[] {
   return verdicts.map((verdict) => (equal.has(verdict) ? { ...verdict, isEqual: true } : verdict));
 }
 
-/** Every one, or so many drawn by a seed. */
+/** All mutants, or a random sample by a seed. */
 function sample(mutants: readonly Mutant[], size: number, seed: number): Mutant[] {
   let state = seed >>> 0;
   const random = (): number => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0);

@@ -29,7 +29,7 @@ const PRICE = `async function main({ pair }) {
   return { pair, cents: 2000 + pair.length };
 }`;
 
-/** The demo's account after a month's work, so that lists are lists and days are days. */
+/** The demo's account with a month of activity, so that lists and charts have content. */
 async function prepare(stack: Stack): Promise<Prepared> {
   const { baseUrl } = stack;
   const { client, key } = await makeAccount(baseUrl, quiet);
@@ -135,7 +135,7 @@ async function runAll(
     );
 }
 
-/** By a card of the processor's double. */
+/** Pays with a test card of the payment processor's double. */
 async function payIn({ stripeUrl }: Stack, client: Client, cents: number): Promise<void> {
   const { payment_intent_id: id } = await client.createPaymentIntent({ amount_cents: cents });
   const body = new URLSearchParams({ payment_method: "pm_card_visa" });
@@ -242,13 +242,13 @@ async function photograph(browser: Browser, baseUrl: string, prepared: Prepared)
   }
 }
 
-/** Screens whose point is further down are shown as a whole. */
+/** Screens that are longer than the window are captured in full. */
 const WHOLE = ["pkp", "runner", "trust"];
 const TALLEST_PX = 2_200;
 
 async function save(page: Page, name: string): Promise<void> {
   await page.waitForLoadState("networkidle");
-  // Nothing is pointed at.
+  // Move the pointer away, so that nothing is highlighted.
   await page.mouse.move(0, 0);
   const usual = page.viewportSize();
   if (usual !== null && WHOLE.some((screen) => name.startsWith(`${screen}-`)))

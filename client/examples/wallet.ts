@@ -15,7 +15,7 @@ const ACTION = `async function main({ pkpId, message }) {
 /** An owner whose wallet never holds the native coin. */
 export async function ownerWithoutCoin(baseUrl: string, provider: Provider, privateKey: string) {
   // snippet: gas
-  const signer = new Wallet(privateKey, provider); // empty, and stays so
+  const signer = new Wallet(privateKey, provider); // needs no coin
   const owner = await createChainSecuredClient({ baseUrl, signer, gas: "service" });
   await owner.createAccount({ account_name: "Acme", account_description: "" });
   const pkp = await owner.createPkp({ name: "treasury" });
@@ -43,7 +43,7 @@ export async function ownerWithWallet(
   // end
 
   // snippet: group
-  const cid = await cidOfCode(ACTION); // here, not by asking: it decides what may use the PKP
+  const cid = await cidOfCode(ACTION); // computed locally: it decides which code may use the PKP
   const { group_id } = await owner.addGroup({
     group_name: "payouts",
     group_description: "",
@@ -67,7 +67,7 @@ export async function ownerWithWallet(
     },
     {
       onProgress: async (progress) => {
-        // The secret, before anything is sent: whatever happens next, you have it.
+        // The secret, before anything is sent, so that a failure cannot lose it.
         if (progress.step === "minted" && progress.usage_api_key !== undefined)
           await store("payout-bot", progress.usage_api_key);
       },
@@ -79,7 +79,7 @@ export async function ownerWithWallet(
   const bot = createClient({ baseUrl, apiKey: usage_api_key });
   const run = await bot.runAction({ code: ACTION, js_params: { pkpId: pkp.wallet_address, message: "hello" } });
   const { signature } = run.response as { signature: string };
-  if (verifyMessage("hello", signature) !== pkp.wallet_address) throw new Error("somebody else signed");
+  if (verifyMessage("hello", signature) !== pkp.wallet_address) throw new Error("signed by another key");
   // end
 
   // snippet: look
@@ -101,9 +101,9 @@ export async function ownerWithWallet(
   // end
 
   // snippet: stop
-  await owner.freezeAccount(); // nothing runs and no key writes; you still do
+  await owner.freezeAccount(); // no run and no write by a usage key; the owner still can
   await owner.setWalletOps({ pkp_id: pkp.pkp_id, denied_ops: ["getPrivateKey"] }); // no action may ask for it, whatever its group lists
-  await owner.revokeAllUsageApiKeys(); // every key at once, for ever
+  await owner.revokeAllUsageApiKeys(); // every key at once, permanently
   await owner.unfreezeAccount();
   // end
   return { owner, name, ownerAddress, managed, keyNames, may, balance_display, client_secret, usage_api_key };

@@ -70,7 +70,7 @@ function requireIsolatedVm(folder: string, place: string): void {
       createRequire(from).resolve("isolated-vm");
       return;
     } catch {
-      // The next place.
+      // Try the next path.
     }
   }
   throw new WrongUse("The sandbox needs isolated-vm: npm install --save-dev isolated-vm");

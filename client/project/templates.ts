@@ -62,7 +62,7 @@ const ACTION = `export interface Params {
   name: string;
 }
 
-/** Signs a greeting and nothing else, whoever asks. */
+/** Signs a greeting and nothing else, whatever its caller passes. */
 export default async function main({ pkpId, name }: Params) {
   if (!/^[a-zA-Z ]{1,40}$/.test(name)) throw new Error("name must be 1 to 40 letters and spaces");
   const message = \`Hello, \${name}!\`;

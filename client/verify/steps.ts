@@ -139,7 +139,7 @@ async function checkSignature({ material, options, quote }: Subjects): Promise<s
   if (tee === "none") throw new Malformed("the service says it runs without a TEE: there is nothing to verify");
   const facts = quote();
   if (tee === "simulated" && options.trustedRoot === undefined)
-    throw new Unavailable("SIMULATED: the service says its quotes are made up; nobody vouches for them");
+    throw new Unavailable("SIMULATED: the service states that its quotes are simulated; no hardware signed them");
   return `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the root handed in"}, TCB ${await verifySignature(facts, options)}`;
 }
 
@@ -255,7 +255,7 @@ async function checkEvidenceQuote({ material, options, quote, log }: Subjects): 
   if (!evidence.rtmrs[3].equals(live.rtmrs[3]))
     sameApplication(file.event_log, evidence, needed(log, "the event log does not replay"));
   if (material.info().tee === "simulated" && options.trustedRoot === undefined)
-    return "covers sha256sum.txt (SIMULATED: nobody vouches for it)";
+    return "covers sha256sum.txt (SIMULATED: no hardware signed it)";
   return `covers sha256sum.txt, TCB ${await verifySignature(evidence, options)}`;
 }
 
@@ -293,7 +293,8 @@ function checkEvidenceFiles({ material }: Subjects): string {
 }
 
 function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
-  if (!material.secure) throw new Unavailable("plain HTTP has no certificate: anybody on the way could have answered");
+  if (!material.secure)
+    throw new Unavailable("plain HTTP has no certificate: any machine on the path could have answered");
   needed(fresh, "the quote covers no certificate for this nonce");
   const leaf = sha256(material.leaf());
   if (bound().leaf.equals(NO_LEAF))

@@ -17,6 +17,6 @@ export function applyTheme(theme: Theme): void {
   try {
     localStorage.setItem(PLACE, theme);
   } catch {
-    // It lasts as long as the page then.
+    // Then the choice lasts until the page is closed.
   }
 }

@@ -46,7 +46,7 @@ export function CollectedBar({ session, collected, onRemove, onClear, onSent }: 
         open={open === "list"}
         onClose={() => setOpen(undefined)}
         title="Collected changes"
-        about="Nothing of this has happened yet."
+        about="These changes have not been sent yet."
       >
         <ol className="stack-s">
           {collected.map(({ id, title }) => (

@@ -44,7 +44,7 @@ export function createPkp(fields: Strings): Change<MadePkp> {
     title: `Create the PKP ${quoted(fields.name, "without a name")}`,
     words: strings(fields),
     signedFirst:
-      "First your wallet signs a request for a new key. That costs nothing, and the key belongs to nobody until you send the transaction that registers it.",
+      "First your wallet signs a request for a new key. That costs nothing, and the key belongs to no account until you send the transaction that registers it.",
     viaApi: (client, options) => client.createWallet({ ...fields }, options),
     viaChain: async (owner) => ({ write: await owner.prepare.registerPkp(await owner.mintPkp(), fields) }),
   };

@@ -8,7 +8,7 @@ interface Props {
   readonly onPage: (page: number) => void;
 }
 
-/** Leads through a list, newest first, of which a page is shown; nothing where one page is all. */
+/** Navigates the pages of a list, newest first; renders nothing for a single page. */
 export function Pages({ page, size, total, onPage }: Props): ReactNode {
   if (total <= size) return null;
   return (

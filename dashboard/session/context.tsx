@@ -27,7 +27,7 @@ export function useSessions(): Sessions {
 /** The session; only for components shown while signed in. */
 export function useSession(): Session {
   const { session } = useSessions();
-  if (session === undefined) throw new Error("nobody is signed in");
+  if (session === undefined) throw new Error("there is no session");
   return session;
 }
 

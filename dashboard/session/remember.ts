@@ -16,7 +16,7 @@ export function rememberKey(key: string): void {
   try {
     sessionStorage.setItem(PLACE, key);
   } catch {
-    // A browser that stores nothing remembers nothing.
+    // Storage may be disabled; then nothing is remembered.
   }
 }
 

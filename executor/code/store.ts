@@ -1,7 +1,7 @@
 /**
  * Code by CID on disk, one file per CID. Only authorised runs store code, so strangers cannot store bytes here. When it
  * is full, the account that stores most loses its least recently used code, so that a run that turns out to be free
- * evicts nobody else's. Files are not trusted: the reader recomputes the CID.
+ * does not evict code of other accounts. Files are not trusted: the reader recomputes the CID.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";

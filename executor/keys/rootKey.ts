@@ -65,6 +65,6 @@ function readRootKey(file: string): Buffer {
 function requirePrivate(file: string, mode: number): void {
   if ((mode & 0o077) === 0) return;
   throw new RootKeyFileError(
-    `${file} may be read by others (mode ${(mode & 0o777).toString(8)}). Run chmod 600 on it and consider the key known to whoever could read it.`,
+    `${file} may be read by others (mode ${(mode & 0o777).toString(8)}). Run chmod 600 on it and consider the key compromised.`,
   );
 }

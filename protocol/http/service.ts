@@ -35,7 +35,7 @@ const ready = defineRoute({
 const info = defineRoute({
   ...origin,
   path: "/info",
-  summary: "dstack's info object with our TEE kind, config document and sandbox level.",
+  summary: "dstack's info object with the kind of TEE, config document and sandbox level.",
   response: z.looseObject({
     tee: z.enum(["dstack", "simulated", "none"]),
     config: z.record(z.string(), z.unknown()),

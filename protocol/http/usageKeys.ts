@@ -128,7 +128,7 @@ const removeUsageApiKey = defineRoute({
   method: "POST",
   path: "/remove_usage_api_key",
   tag: "Usage keys",
-  summary: "Revoke the key for ever, by itself or by its hash. Carried out at zero balance, too.",
+  summary: "Revoke the key permanently, named by itself or by its hash. Also works at zero balance.",
   auth: "ownerKey",
   body: "json",
   request: { body: named },
@@ -144,7 +144,7 @@ const revokeAllUsageApiKeys = defineRoute({
   path: "/revoke_all_usage_api_keys",
   tag: "Usage keys",
   summary:
-    "Revoke every usage key of the account at once and for ever, in one write however many there are. Carried out at zero balance, too.",
+    "Revoke every usage key of the account at once and permanently, in one write regardless of their number. Also works at zero balance.",
   auth: "ownerKey",
   body: "json",
   request: { body: z.strictObject({}) },

@@ -11,7 +11,7 @@ export type NetworkTuning = Partial<
 const GWEI = 10n ** 9n;
 
 const TUNING: Readonly<Record<string, NetworkTuning>> = {
-  // 12 s blocks: a transaction may take several blocks, and nodes may lag a block apart that long.
+  // 12 s blocks: a transaction may take several blocks, and nodes may be a block apart.
   "1": { stuckAfterMs: 60_000, nonceLostAfterMs: 30_000, finalityDepth: 64 },
   "11155111": { stuckAfterMs: 60_000, nonceLostAfterMs: 30_000, finalityDepth: 64 },
   // 2 s blocks, fees of a fraction of a gwei.

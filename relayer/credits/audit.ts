@@ -85,7 +85,7 @@ export class Audit {
           when reserved_cents <> coalesce(held.cents, 0) then 'what is reserved is what open reservations hold'
           when balance_cents < 0 and not coalesce(may_owe, false) and not exists (
             select from credit_reservations late where late.account_id = piece.account_id and given_back and state = 'settled'
-          ) then 'nobody is below zero but through refunds, disputes, corrections and late settlements'
+          ) then 'a balance is below zero without refunds, disputes, corrections or late settlements'
         end as rule
         from piece left join posted using (account_id) left join held using (account_id)
       )

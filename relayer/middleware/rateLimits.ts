@@ -64,7 +64,7 @@ export class RequestLimits {
    * point: the credential was valid, or could not be looked up.
    */
   async stranger(clientGroup: string): Promise<() => void> {
-    await consume(this.#strangers, clientGroup, "Too many credentials from this address were nobody's.");
+    await consume(this.#strangers, clientGroup, "Too many invalid credentials from this address.");
     return () => void this.#strangers.reward(clientGroup);
   }
 

@@ -124,7 +124,7 @@ async function identify(
   return identity;
 }
 
-/** A credential that was valid the last time and is nobody's now counts like a stranger's, once that is known. */
+/** A cached credential that has become invalid counts as invalid once the contract has said so. */
 async function noLongerValid(ctx: RelayerContext, limits: RequestLimits, error: unknown): Promise<never> {
   if (error instanceof KeywrightError && NOBODYS.has(error.code))
     await limits.stranger(clientGroup(ctx.ip)).catch(() => undefined);

@@ -78,7 +78,7 @@ export function accountRoutes(deps: RouteDeps, writes: Writes): HandlersOf<Accou
 
 /**
  * The new owner's wallet. A wallet whose key exists only in the TEE must belong to an identity that presents its token,
- * otherwise nobody could act as the owner.
+ * otherwise no one could act as the owner.
  */
 async function newOwnerOf({ chain, executor }: RouteDeps, call: Call<"transferOwnership">): Promise<Address> {
   const { new_owner_address: named, new_owner_identity_token: token } = call.body;
@@ -105,11 +105,14 @@ async function requireOwnKey(chain: Chain, accountId: AccountId, wallet: Address
     );
   }
   if ((await chain.apiPayers()).includes(wallet))
-    throw new KeywrightError("owner_needs_token", `${wallet} is an API payer of this service; nobody else can use it.`);
+    throw new KeywrightError(
+      "owner_needs_token",
+      `${wallet} is an API payer of this service and cannot act as an owner.`,
+    );
   if (await isPkpOf(chain, accountId, wallet)) {
     throw new KeywrightError(
       "owner_needs_token",
-      `${wallet} is a PKP of this account: it signs for actions only, so nobody could ever act as the owner.`,
+      `${wallet} is a PKP of this account: it signs for actions only, so no one could act as the owner.`,
     );
   }
 }

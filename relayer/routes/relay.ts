@@ -41,7 +41,7 @@ async function relay(deps: RouteDeps, writes: Writes, call: Call<"relay">): Prom
   return { ...done(answer), ...answer.result };
 }
 
-/** Who sees a signed request may send it first: the account then exists, with its signer as the owner. */
+/** Anyone who sees a signed request may send it first; then the account exists already, owned by the signer. */
 async function isMadeByOther(
   { chain }: RouteDeps,
   { accountId, request }: Forwarded,

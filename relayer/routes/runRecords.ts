@@ -1,4 +1,4 @@
-/** Run records, for the account they belong to. Source: docs/api.md "Runs that were". */
+/** Run records, for the account they belong to. Source: docs/api.md "Run records". */
 import type { Answer, HandlersOf } from "../middleware/call";
 import type { DayUsage, RunView } from "../credits/types";
 import { actionHashOf } from "../../protocol/ids";

@@ -76,8 +76,8 @@ export class EarlyReservation {
   }
 
   /**
-   * Pays for the run once the credit is held. The caller of a key is its state, so its role is checked already; an
-   * identity's is asked for anew with each request.
+   * Pays for the run once the credit is held. The role of a key follows from its state and is checked already; that of
+   * an identity is read with each request.
    */
   prepay(asked: AskedRun): void {
     if (this.expected.caller.key === undefined) return;

@@ -43,8 +43,8 @@ const FORWARD_SECONDS = 600;
 type Spender = Omit<Parameters<RouteDeps["credits"]["reserveWrite"]>[0], "submissionId" | "cents">;
 
 /**
- * What an owner must be able to do without credit: revoke a leaked key, freeze the account, leave. In bounded number
- * and gas, since nobody pays for it.
+ * Operations that an owner can do without credit: revoke a leaked key, freeze, transfer or convert the account. Limited
+ * in number and gas, since they are not paid for.
  */
 const EVEN_WITHOUT_CREDIT = new Set([
   "removeUsageApiKey",

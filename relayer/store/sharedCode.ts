@@ -3,7 +3,7 @@
  * never run.
  * Space has three bounds: each account has a quota in which newer code evicts older; all code together has a total that
  * the accounts storing most give way to first; and between two trims it may grow to twice that total, beyond which
- * nothing new is stored. The space of deleted code counts for nothing: PostgreSQL uses it again.
+ * nothing new is stored. Space of deleted code is not counted: PostgreSQL reuses it.
  */
 import { sql } from "kysely";
 import type { AccountId, Cid } from "../../protocol/ids";

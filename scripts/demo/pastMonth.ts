@@ -1,6 +1,6 @@
 /**
- * Dates runs that an account really made back over the last month, and what they cost, for pictures: a service that was
- * started a minute ago has no month to show.
+ * Backdates an account's real runs and their costs over the last month, for screenshots: a service started a minute ago
+ * has no history to show.
  */
 import { join } from "node:path";
 import { PGlite } from "@electric-sql/pglite";
@@ -9,13 +9,13 @@ import type { Stack } from "../dev/stack";
 const DAYS = 30;
 const DAY_MS = 86_400_000;
 
-/** How much goes on, by day: more from week to week, little at weekends. */
+/** Relative load of a day: rising from week to week, low at weekends. */
 function weightOf(day: Date, at: number): number {
   const isWeekend = [0, 6].includes(day.getUTCDay());
   return (isWeekend ? 0.25 : 1) * (0.5 + at / DAYS + 0.3 * Math.sin(at));
 }
 
-/** When each of so many runs was, oldest first, up to a few minutes ago. */
+/** Times of `count` runs, oldest first, up to a few minutes ago. */
 function momentsOf(runs: number, now: number): Date[] {
   const days = Array.from({ length: DAYS }, (_, at) => new Date(now - (DAYS - 1 - at) * DAY_MS));
   const weights = days.map(weightOf);
@@ -31,7 +31,7 @@ function momentsOf(runs: number, now: number): Date[] {
   return moments;
 }
 
-/** The ledger's entries keep their order; what was booked between two runs has the time of the earlier one. */
+/** Ledger entries keep their order; entries between two runs get the time of the earlier one. */
 async function dateEntries(database: PGlite, moments: readonly Date[]): Promise<void> {
   const { rows } = await database.query<{ id: number; kind: string }>(
     "select id, kind from ledger_entries order by id",
@@ -45,7 +45,7 @@ async function dateEntries(database: PGlite, moments: readonly Date[]): Promise<
   await database.exec("alter table ledger_entries enable trigger user");
 }
 
-/** The relayer is stopped meanwhile: its embedded database has one user at a time. */
+/** The relayer must be stopped: its embedded database has one user at a time. */
 export async function spreadOverTheLastMonth(stack: Stack): Promise<void> {
   await stack.service("relayer").stop();
   const database = await PGlite.create({ dataDir: join(stack.dataDir, "relayer", "pglite") });

@@ -248,13 +248,13 @@ const payerCountOf = (options: StackOptions): number => options.payerCount ?? 4;
 
 /** How often a killed executor (by its watchdog, or out of memory) is restarted, as by a container's restart policy. */
 const MAX_RESTARTS = 5;
-/** Between two looks whether the executor answers at all. */
+/** Interval of the checks whether the executor answers. */
 const LOOK_EVERY_MS = 2_000;
 
 interface Plan {
   readonly env: Environment;
   readonly ready: () => Promise<boolean>;
-  /** True when it listens and does not answer at all. */
+  /** True when it listens but does not answer. */
   readonly silent?: () => Promise<boolean>;
 }
 
@@ -291,7 +291,7 @@ class Services {
     if (silent !== undefined) void this.#endIfSilent(name, service, silent);
   }
 
-  /** What the container's healthcheck does: a process that stands still as a whole cannot end itself. */
+  /** Does what the container's healthcheck does: a stopped process cannot end itself. */
   async #endIfSilent(name: ServiceName, service: ManagedProcess, silent: () => Promise<boolean>): Promise<void> {
     while (
       this.#running.get(name) === service &&

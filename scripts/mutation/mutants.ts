@@ -1,9 +1,9 @@
 /**
- * Mutants of a Solidity source: small edits found on the compiler's syntax tree, each of which some test should notice.
+ * Mutants of a Solidity source: small edits found on the compiler's syntax tree, each of which some test should detect.
  */
 import { must } from "../gas/must";
 
-/** A node of the compiler's syntax tree, as far as the operators look. */
+/** The members of a syntax tree node that the operators use. */
 export interface Node {
   readonly nodeType: string;
   readonly src: string;
@@ -11,8 +11,8 @@ export interface Node {
 }
 
 /**
- * An edit: the bytes `start` to `end` of a file replaced by `text`. An expression stays one of its type; a statement
- * stays one.
+ * An edit: the bytes `start` to `end` of a file replaced by `text`. An expression keeps its type; a statement stays a
+ * statement.
  */
 export interface Edit {
   readonly kind: "expression" | "statement";
@@ -25,10 +25,10 @@ export interface Mutant extends Edit {
   readonly id: number;
   readonly file: string;
   readonly line: number;
-  /** `Contract.function` it is in. */
+  /** Its `Contract.function`. */
   readonly place: string;
   readonly original: string;
-  /** Which of those that read alike in one place: 1 for the first. */
+  /** Its number among mutants of the same text in one function, from 1. */
   readonly nth: number;
 }
 
@@ -85,7 +85,7 @@ export function mutantsOf(
 
 interface Scene {
   readonly node: Node;
-  /** From the root down to the parent. */
+  /** Ancestors from the root down to the parent. */
   readonly above: readonly Node[];
   readonly text: (node: Node) => string;
   readonly source: Buffer;
@@ -135,7 +135,7 @@ function ofBinary({ node, text }: Scene): Edit[] {
     return [left, right, `(${left}) ${other} (${right})`].map((mutated) => expression("logic", node, mutated));
   }
   const swapped = COMPARED[operator] ?? COMPUTED[operator] ?? [];
-  // The result of a shift has the type of what is shifted: a literal there would get a small one.
+  // A shift has the type of its left operand: a literal there would get a small type.
   if (/<<|>>/.test(operator) && isConstant(node["leftExpression"] as Node)) return [];
   return swapped.map((other) =>
     expression(COMPARED[operator] ? "comparison" : "arithmetic", node, `${left} ${other} ${right}`),
@@ -169,12 +169,12 @@ function ofAssignment(scene: Scene): Edit[] {
   return atStatement(scene, "assignment", () => mutated);
 }
 
-/** Without the statement. */
+/** Removes the statement. */
 function ofStatement({ node, above, source }: Scene): Edit[] {
   const parent = must(above.at(-1));
   if (parent.nodeType === "ForStatement" && parent["body"] !== node) return [];
   const target = (node["expression"] as Node | undefined)?.["leftHandSide"] as Node | undefined;
-  if (target !== undefined && typeOf(target).endsWith("storage pointer")) return []; // the compiler wants it set
+  if (target !== undefined && typeOf(target).endsWith("storage pointer")) return []; // must be set
   const range = withSemicolon(node, source);
   return range === undefined
     ? []
@@ -183,7 +183,7 @@ function ofStatement({ node, above, source }: Scene): Edit[] {
 
 function ofLiteral(scene: Scene): Edit[] {
   const { node, text, above } = scene;
-  const isOfBytes = typeOf(must(above.at(-1))).startsWith("bytes"); // bytes32(1) is no expression
+  const isOfBytes = typeOf(must(above.at(-1))).startsWith("bytes"); // bytes32(1) is not an expression
   if (node["kind"] !== "number" || node["subdenomination"] || isOfBytes) return [];
   const [start, end] = rangeOf(node);
   const value = BigInt(text(node).replace(/_/g, ""));
@@ -196,7 +196,7 @@ function spliced(text: string, start: number, end: number, replacement: string):
   return bytes.subarray(0, start).toString() + replacement + bytes.subarray(end).toString();
 }
 
-/** Constants of a file or contract: one more. */
+/** Constants of a file or contract, plus one. */
 function ofConstant({ node, text }: Scene): Edit[] {
   const name = text(node);
   if (!/^[A-Z][A-Z_]+$/.test(name) || node["lValueRequested"] === true || !/^uint/.test(typeOf(node))) return [];
@@ -237,7 +237,7 @@ function ofCall(scene: Scene): Edit[] {
   return edits;
 }
 
-/** The edit of the smallest expression around `inner` whose type says that of both forms; else of its statement. */
+/** The edit of the smallest expression around `inner` whose type fits both forms; else of its statement. */
 function around(scene: Scene, operator: string, change: (shown: string, from: number) => string): Edit[] {
   const chain = [...scene.above, scene.node];
   for (let i = chain.length - 1; i >= 0; i--) {

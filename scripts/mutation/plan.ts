@@ -1,6 +1,6 @@
-/** What is mutated, which mutants a person thought of, and why those that live do. */
+/** The files to mutate, the manual mutants, and why survivors cannot be detected. */
 
-/** Writes and decisions, and what both are made of. */
+/** Writes and decisions, and the libraries of both. */
 export const FILES = [
   "AccountManager",
   "AccountDecisions",
@@ -19,8 +19,8 @@ export const FILES = [
 ].map((name) => `contracts/${name}.sol`);
 
 /**
- * Faults that no operator makes, in lists too: each text stands once in its file; the tests of the file `near` are
- * asked first.
+ * Faults that no operator generates, also in lists. Each text occurs once in its file; the tests of the file `near` run
+ * first.
  */
 export const BY_HAND = [
   {
@@ -69,7 +69,7 @@ export const BY_HAND = [
   },
 ] as const;
 
-/** `file`, place and text of the mutant as the report shows it → why no test can notice it. */
+/** `file`, place and text of the mutant as in the report → why no test can detect it. */
 export const EXPLAINED: Readonly<Record<string, string>> = {
   "contracts/AccountDecisions.sol AccountDecisions._judge: byName & withPkp == 0 → true":
     "Costs gas only: where a group lists both by name, reading the wildcards too gives the same verdict.",

@@ -1,4 +1,4 @@
-/** What a run found, as a page. */
+/** The results as a page. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { availableParallelism } from "node:os";
@@ -6,9 +6,9 @@ import type { Mutant } from "./mutants";
 
 export interface Verdict {
   readonly mutant: Mutant;
-  /** The title of the test that noticed it; none: it lives. */
+  /** The title of the test that failed; absent for a survivor. */
   readonly killer: string | undefined;
-  /** It compiles to the original's code. */
+  /** True if it compiles to the original's code. */
   readonly isEqual?: boolean;
 }
 
@@ -61,7 +61,7 @@ export function write(page: string): void {
   writeFileSync(FILE, page);
 }
 
-/** Stays the same while lines move. */
+/** A key that does not depend on line numbers. */
 const keyOf = ({ file, place, original, text, nth }: Mutant): string =>
   `${file} ${place}: ${short(original)} → ${short(text)}${nth === 1 ? "" : ` (${nth})`}`;
 const short = (text: string): string => text.replace(/\s+/g, " ").trim() || "(nothing)";

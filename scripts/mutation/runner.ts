@@ -1,4 +1,4 @@
-/** The contract's tests, one by one in this process, against a contract that holds many mutants of which one acts. */
+/** Runs the contract's tests one by one in this process, against a contract with many mutants, of which one is active. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import hre from "hardhat";
@@ -10,7 +10,7 @@ import type { Mutant } from "./mutants";
 import { SWITCH, type Artifact } from "./weave";
 
 const TESTS = join(__dirname, "../../test/contracts");
-/** Of the allow-list, of documents and of the compiler's output: they say nothing of what the account contract does. */
+/** Tests of the allow-list, documents and compiler output do not cover the account contract. */
 const UNRELATED = /applicationAllowlist|eventsDoc|trees|code-behind|safe\.test/;
 const TIMEOUT_MS = 240_000;
 const BLOCK_GAS = 100_000_000;
@@ -21,7 +21,7 @@ export interface OneTest {
   readonly run: () => Promise<void>;
 }
 
-/** Mocha, for what tests there are; they are run here. */
+/** Mocha finds the tests; they run here. */
 class Collected extends Mocha {
   suiteOf(files: readonly string[]): Mocha.Suite {
     for (const file of files) this.addFile(file);
@@ -53,14 +53,14 @@ export function loadTests(): OneTest[] {
 
 export class Runner {
   #acting = 0;
-  /** What a test took with no mutant acting; without end: it failed. */
+  /** Duration of each test without a mutant; infinite if it failed. */
   readonly #took = new Map<OneTest, number>();
-  /** Of a place: the tests that noticed mutants there, newest first. */
+  /** The tests that detected mutants in a place, newest first. */
   readonly #killers = new Map<string, OneTest[]>();
 
   private constructor(private readonly tests: OneTest[]) {}
 
-  /** Deploys nothing yet: tests do, and get this code. */
+  /** Deploys nothing: the tests deploy, and get this code. */
   static async start(artifact: Artifact, tests: readonly OneTest[]): Promise<Runner> {
     allowLargeCode();
     useCode(artifact);
@@ -70,13 +70,13 @@ export class Runner {
     return runner;
   }
 
-  /** The title of a test that fails because of the mutant. */
+  /** The title of the first test that fails because of the mutant. */
   async killerOf(mutant: Mutant): Promise<string | undefined> {
     for (const test of this.#ordered(mutant)) {
       if (!(await this.#isSound(test))) continue;
       if (await this.#passesWith(mutant.id, test)) continue;
       if (!(await this.#passesWith(0, test))) {
-        // An earlier failure left the chain in a state of its own.
+        // An earlier failure left the chain in an unknown state.
         await fresh();
         if (!(await this.#passesWith(0, test)) || (await this.#passesWith(mutant.id, test))) continue;
       }
@@ -91,8 +91,8 @@ export class Runner {
   }
 
   /**
-   * Does the test pass with no mutant acting? Asked once, and then its fixtures are made. Prices of unoptimized code
-   * make some fail.
+   * Whether the test passes without a mutant. Run once, which also creates its fixtures. Gas of unoptimized code makes
+   * some fail.
    */
   async #isSound(test: OneTest): Promise<boolean> {
     const known = this.#took.get(test);
@@ -113,12 +113,12 @@ export class Runner {
     return passes(test);
   }
 
-  /** The tests that fail on this code even with no mutant acting, as far as they were asked. */
+  /** The tests known to fail on this code without a mutant. */
   get unsound(): string[] {
     return this.tests.filter((test) => this.#took.get(test) === Infinity).map(({ title }) => title);
   }
 
-  /** Those that noticed something in the same place, those of the function, and then the quick ones. */
+  /** First the tests that detected a mutant in the same place, then those of the function, then the quick ones. */
   #ordered(mutant: Mutant): OneTest[] {
     const known = this.#killers.get(mutant.place) ?? [];
     const [, name = mutant.place] = mutant.place.split(".");
@@ -138,7 +138,7 @@ export class Runner {
     await setSwitch(id);
   }
 
-  /** A fixture puts the chain back to where another mutant acted, or none. */
+  /** A fixture restores the chain to a state in which another mutant was active, or none. */
   #switchOnRevert(): void {
     const { request, send } = theProvider();
     const after = async <T>(method: string, answer: Promise<T>): Promise<T> => {
@@ -151,7 +151,7 @@ export class Runner {
   }
 }
 
-/** In milliseconds, for tests that have not run yet. */
+/** Assumed milliseconds of tests that have not run yet. */
 const guessed = ({ file }: OneTest): number => (GUESSES.find(([part]) => file.includes(part)) ?? [undefined, 300])[1];
 const GUESSES: [part: string, ms: number][] = [
   ["functions/", 100],
@@ -175,7 +175,7 @@ async function passes(test: OneTest): Promise<boolean> {
   }
 }
 
-/** A chain without a block, on which tests make their fixtures again. */
+/** An empty chain, on which tests create their fixtures again. */
 async function fresh(): Promise<void> {
   await theProvider().send("hardhat_reset", []);
   await clearSnapshots();
@@ -199,7 +199,7 @@ function allowLargeCode(): void {
   });
 }
 
-/** Whoever reads the account contract's artifact gets this code. */
+/** Replaces the code in the account contract's artifact. */
 let readArtifact: ((name: string) => Promise<HardhatArtifact>) | undefined;
 function useCode(artifact: Artifact): void {
   const read = (readArtifact ??= hre.artifacts.readArtifact.bind(hre.artifacts));

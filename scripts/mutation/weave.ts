@@ -1,6 +1,6 @@
 /**
- * All mutants of all files in one compilation: each stands beside the original, and which of them acts is asked of the
- * chain.
+ * Compiles all mutants of all files at once: each is beside the original code, and a value read from the chain selects
+ * the active one.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { mutantsOf, walk, type Edit, type Mutant, type Node } from "./mutants";
 
 const ROOT = join(__dirname, "../..");
 const ENTRY = "contracts/AccountManager.sol";
-/** Its code's length is the number of the mutant that acts: 0, none. */
+/** The length of this account's code is the number of the active mutant; 0 = none. */
 export const SWITCH = "0x6d7574616e74000000000000000000000000face";
 const SWITCHES = "contracts/Mutants.sol";
 const SWITCH_SOURCE = `// SPDX-License-Identifier: MIT
@@ -36,7 +36,7 @@ interface Output {
 }
 
 const SETTINGS = { viaIR: true, evmVersion: "prague", optimizer: { enabled: true, runs: 200 } };
-/** As little optimizing as the stack allows: thousands of branches are compiled once and thrown away. */
+/** As little optimization as the stack depth allows: the code is compiled once and discarded. */
 const QUICK = SETTINGS;
 
 const read = (path: string): string =>
@@ -55,7 +55,7 @@ function compile(settings: object, selection: object, sourceOf: (path: string) =
   return output;
 }
 
-/** Every mutant of these files, and of each text that `byHand` names. */
+/** Every mutant of these files, and each text in `byHand`. */
 export function findMutants(
   files: readonly string[],
   byHand: readonly { file: string; from: string; to: string; near: string }[],
@@ -92,11 +92,11 @@ export function findMutants(
   return found;
 }
 
-/** The account contract with all these mutants in it, none of which acts until the switch says so. */
+/** The account contract with all these mutants, none of which is active until the switch selects it. */
 export function compileWoven(mutants: readonly Mutant[]): Artifact {
   const changed: Record<string, string> = { [SWITCHES]: SWITCH_SOURCE };
   for (const file of new Set(mutants.map((mutant) => mutant.file))) changed[file] = weave(file, mutants);
-  // What asks the switch reads the chain, and so does what calls it.
+  // Functions that read the switch are `view`, and so are their callers.
   const asViews = (source: string): string => source.replace(/\b(internal|private) pure\b/g, "$1 view");
   const sourceOf = (path: string): string => (path.startsWith("@") ? read(path) : asViews(changed[path] ?? read(path)));
   const { contracts } = compile(
@@ -108,12 +108,12 @@ export function compileWoven(mutants: readonly Mutant[]): Artifact {
   return { bytecode: `0x${bytecode.object}`, deployedBytecode: `0x${deployedBytecode.object}` };
 }
 
-/** The creation code, as it is deployed, with one mutant in place of the original: without the metadata at its end. */
+/** The deployed creation code with one mutant in place of the original, without the metadata at its end. */
 export function compileAlone(mutant: Mutant | undefined): string {
   const sourceOf = (path: string): string => {
     const source = Buffer.from(read(path));
     if (path !== mutant?.file) return source.toString();
-    // In braces, so that the branch of an `if` stays one statement.
+    // Braces keep the branch of an `if` a single statement.
     const text = mutant.kind === "statement" ? `{ ${mutant.text} }` : mutant.text;
     return `${source.subarray(0, mutant.start).toString()}${text}${source.subarray(mutant.end).toString()}`;
   };
@@ -134,8 +134,7 @@ function weave(file: string, mutants: readonly Mutant[]): string {
 }
 
 /**
- * The bytes from `start` to `end` with every mutant that is inside them; one that is larger than others goes around
- * them.
+ * The bytes from `start` to `end` with every mutant inside them; a larger mutant encloses smaller ones.
  */
 function woven(source: Buffer, mutants: readonly Mutant[], start: number, end: number): string {
   const inside = mutants.filter((mutant) => mutant.start >= start && mutant.end <= end);

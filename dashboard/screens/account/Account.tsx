@@ -23,7 +23,7 @@ export function Account(): ReactNode {
   const close = (): void => setOpen(undefined);
   return (
     <>
-      <PageHead title="Account" about="What the account is called, who owns it, and what can be done to it as a whole.">
+      <PageHead title="Account" about="Name and owner of the account, and operations on the whole account.">
         {session.isOwner && <Button onPress={() => setOpen("rename")}>Rename</Button>}
       </PageHead>
       <AccountFacts account={account} />
@@ -32,14 +32,14 @@ export function Account(): ReactNode {
       {session.isOwner && account.managed && (
         <Task
           title="Convert to ChainSecured"
-          about="Your wallet becomes the owner, and nobody else can change the account again. The account key ends for ever."
+          about="Your wallet becomes the owner, and only it can change the account from then on. The account key stops working permanently."
         >
           <Button onPress={() => setOpen("convert")}>Convert to ChainSecured</Button>
         </Task>
       )}
       {session.isOwner && (
         <Task
-          title="Hand the account to somebody else"
+          title="Transfer the account to another owner"
           about="Another wallet, a Safe or a contract becomes the owner. Your own rights end with the same transaction."
         >
           <Button look="danger" onPress={() => setOpen("transfer")}>

@@ -74,7 +74,7 @@ function Confirm({ session, connection, onClose }: ConfirmProps): ReactNode {
       open
       onClose={onClose}
       title="Convert to ChainSecured"
-      about="Step 2 of 2: your wallet signs that it takes the account. There is no way back."
+      about="Step 2 of 2: your wallet signs that it takes over the account. This cannot be undone."
       submit="Convert account"
       danger
       ready={understood}

@@ -70,7 +70,7 @@ export function Ends({ managed }: { readonly managed: boolean }): ReactNode {
   return (
     <div className="two sides">
       <div>
-        <h3>What ends for ever</h3>
+        <h3>What ends permanently</h3>
         <ul>
           {managed && <li>Your account key, everywhere, at once</li>}
           {managed && <li>Changes by the service on your behalf</li>}
@@ -92,7 +92,7 @@ export function Ends({ managed }: { readonly managed: boolean }): ReactNode {
 function problemOf(text: string, owner: string): string | undefined {
   if (!isAddress(text))
     return "This is no address: 0x and 40 hex digits, with a right checksum if it has capital letters.";
-  if (/^0x0{40}$/.test(text)) return "The zero address belongs to nobody: the account would be lost.";
+  if (/^0x0{40}$/.test(text)) return "The zero address has no owner: the account would be lost.";
   if (getAddress(text) === owner) return "This is the present owner.";
   return undefined;
 }

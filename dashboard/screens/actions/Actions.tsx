@@ -124,7 +124,7 @@ function Remove({ action, onClose }: Props): ReactNode {
       open
       onClose={onClose}
       title={`Remove ${quoted(action.name, "this action")}?`}
-      about="It is taken out of the account and of every group that lists it, at once. What it could use, it can no longer use."
+      about="It is removed from the account and from every group that lists it, at once. It can no longer use their PKPs."
       submit="Remove action"
       danger
       onSubmit={async () => (await perform(removeAction(action.hashed_cid, action.name))).state !== "cancelled"}

@@ -32,7 +32,7 @@ export function Events(): ReactNode {
       {isLoading && <Spinner />}
       {!isLoading && error === null && shown.length === 0 && (
         <Empty title="No events yet">
-          <p>Each change of the account leaves one on the chain.</p>
+          <p>Each change of the account emits an event on chain.</p>
         </Empty>
       )}
       {shown.length > 0 && (

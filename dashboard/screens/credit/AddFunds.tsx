@@ -146,7 +146,7 @@ function useDoubleCard() {
       open
       onClose={() => answer(false)}
       title="Your bank asks"
-      about="Is it you who pays? This is a test: choose the answer."
+      about="A test of the bank's confirmation: choose its answer."
     >
       <div className="dialog-foot">
         <Button onPress={() => answer(false)}>Fail authentication</Button>

@@ -29,7 +29,7 @@ export function Credit(): ReactNode {
   const canPay = session.kind === "key" || !session.wallet.forSafe;
   return (
     <>
-      <PageHead title="Credit" about="Runs and changes are paid from your credit. Looking at things is free.">
+      <PageHead title="Credit" about="Runs and changes are paid from your credit. Reading is free.">
         {canPay && (
           <Button look="primary" onPress={() => setAdding(true)}>
             Add funds
@@ -153,7 +153,7 @@ function History(): ReactNode {
       {data === undefined && error === null && <Spinner />}
       {data?.total === 0 && (
         <Empty title="No entries yet">
-          <p>Whatever is added or spent appears here.</p>
+          <p>Payments and costs appear here.</p>
         </Empty>
       )}
       {data !== undefined && data.total > 0 && (

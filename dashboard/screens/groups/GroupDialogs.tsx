@@ -1,4 +1,4 @@
-/** What is changed about a group, a dialog each. */
+/** The dialogs that change a group. */
 import { useNavigate } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useActions, usePkps, type Group, type Members } from "../../app/queries";
@@ -44,7 +44,7 @@ export function RemoveGroup({ group, onClose }: GroupProps): ReactNode {
       open
       onClose={onClose}
       title={`Remove ${quoted(group.name, `group ${group.id}`)}?`}
-      about="What it allowed ends at once. Its PKPs and actions stay in the account. A removed group does not come back."
+      about="Its permissions end at once. Its PKPs and actions stay in the account. A removed group cannot be restored."
       submit="Remove group"
       danger
       onSubmit={async () => {

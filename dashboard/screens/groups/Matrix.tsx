@@ -37,7 +37,7 @@ export function Matrix({ group, members, onOpen }: MatrixProps): ReactNode {
       {isWide && (
         <Notice kind="warn">
           This group lists anything: any {actions.some(({ hashed_cid }) => hashed_cid === ANY_ACTION) ? "code" : "PKP"}.
-          Whoever may run in it is limited by nothing else.
+          Keys that may run in it are not restricted further.
         </Notice>
       )}
       {pkps.length + actions.length === 0 ? (

@@ -63,7 +63,7 @@ function draw(element: HTMLElement, { days, values, format, onPoint }: Omit<Char
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] },
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-      // Room for the whole of the first and of the last bar.
+      // Space for the full width of the first and the last bar.
       scales: {
         x: { range: (_plot, first, last) => [first - HALF_A_DAY, last + HALF_A_DAY] },
         y: { range: (_plot, _least, most) => [0, Math.max(most, 1)] },
@@ -94,7 +94,7 @@ function draw(element: HTMLElement, { days, values, format, onPoint }: Omit<Char
   );
 }
 
-/** As wide as the longest of the axis' labels, so that the bars begin where the heading does. */
+/** As wide as the axis' longest label, so that the bars align with the heading. */
 const widthOf = (_plot: uPlot, labels: readonly string[] | null): number =>
   GAP_PX + CHARACTER_PX * Math.max(1, ...(labels ?? []).map(({ length }) => length));
 

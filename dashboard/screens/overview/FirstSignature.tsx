@@ -23,7 +23,7 @@ interface Signed {
 type Open = "pkp" | "action" | "group" | "key" | undefined;
 
 const STEPS = [
-  ["Create a PKP", "A key pair whose private half nobody ever sees.", "Create PKP", "pkp"],
+  ["Create a PKP", "A key pair whose private key stays in the TEE.", "Create PKP", "pkp"],
   ["Add an action", "The code that may use it. One that signs a message is filled in.", "Add action", "action"],
   ["Create a group", "It lets that action use that PKP.", "Create group", "group"],
   ["Create a usage key", "For the program that will run the action, and nothing more.", "Create usage key", "key"],

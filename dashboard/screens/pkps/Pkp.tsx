@@ -83,7 +83,7 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
   return (
     <section className="stack" aria-label="Who can use this PKP?">
       <h2>Who can use this PKP?</h2>
-      {account.frozen && <Notice kind="warn">The account is frozen: nobody at all, until the owner ends that.</Notice>}
+      {account.frozen && <Notice kind="warn">The account is frozen: no one can, until the owner unfreezes it.</Notice>}
       {!complete && <Spinner label="Reading the groups" />}
       {complete && uses.length === 0 && (
         <Empty title="Nobody">
@@ -97,7 +97,7 @@ function WhoCanUse({ address }: { readonly address: string }): ReactNode {
       {uses.length > 0 && <UsesTable uses={uses} />}
       {uses.some(({ action }) => action.hashed_cid === ANY_ACTION) && (
         <Notice kind="warn">
-          A group here lists any action: whoever may run in it can sign whatever they like with this PKP.
+          A group here lists any action: every key that may run in it can sign anything with this PKP.
         </Notice>
       )}
     </section>

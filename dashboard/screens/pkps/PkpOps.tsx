@@ -13,7 +13,7 @@ const MEANINGS: Readonly<Record<PkpOp, string>> = {
   signMessage: "Sign messages",
   signTypedData: "Sign typed data (EIP-712)",
   signTransaction: "Sign transactions",
-  signDigest: "Sign 32 bytes whose meaning nobody can see",
+  signDigest: "Sign 32 bytes whose meaning cannot be checked",
   Encrypt: "Encrypt",
   Decrypt: "Decrypt",
   getPrivateKey: "Read the private key itself",
@@ -66,7 +66,7 @@ function EditOps({ pkp, onClose }: { readonly pkp: Pkp; readonly onClose: () => 
     <FormDialog
       open
       onClose={onClose}
-      title="What this PKP may be asked for"
+      title="Operations allowed with this PKP"
       submit="Save"
       onSubmit={async () => (await perform(setPkpOps(pkp.wallet_address, pkp.name, denied))).state !== "cancelled"}
     >

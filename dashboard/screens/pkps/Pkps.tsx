@@ -19,7 +19,7 @@ export function Pkps(): ReactNode {
     <>
       <PageHead
         title="PKPs"
-        about="Key pairs of your account. Nobody can see their private keys; your actions can sign with them."
+        about="Key pairs of your account. Their private keys stay in the TEE; your actions can sign with them."
       >
         <Button look="primary" onPress={() => setCreating(true)}>
           Create PKP

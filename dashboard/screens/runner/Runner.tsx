@@ -49,7 +49,7 @@ export function Runner(): ReactNode {
     <>
       <PageHead
         title="Runner"
-        about="Write an action, run it, see what it answers. A run costs as much here as anywhere."
+        about="Write an action, run it and see its result. A run costs the same here as through the API."
       >
         <Examples code={draft.code} onOpen={change} />
       </PageHead>

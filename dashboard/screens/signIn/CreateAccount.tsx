@@ -57,7 +57,7 @@ export function CreateAccount({
         closable={false}
         onClose={() => undefined}
         title="Keep your API key"
-        about="This key is your account: whoever has it can do everything. It is shown once and nobody can recover it."
+        about="This key controls your account: anyone who has it can do everything. It is shown once and cannot be recovered."
       >
         <SecretOnce
           secret={made.key}

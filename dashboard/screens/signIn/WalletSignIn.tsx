@@ -112,7 +112,7 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
           open
           onClose={() => setStep({ at: "idle" })}
           title="Which account?"
-          about="This wallet owns these. An account that somebody else has handed to you may be spent from by keys they know."
+          about="This wallet owns these accounts. The previous owner of an account that was transferred to you may know keys that can spend its credit."
         >
           <ul className="stack-s">
             {step.accounts.map((account) => (

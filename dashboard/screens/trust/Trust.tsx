@@ -14,7 +14,7 @@ export function Trust(): ReactNode {
     <>
       <PageHead
         title="Trust"
-        about="You need not believe this service. What it says about itself can be checked, and this is where to begin."
+        about="You need not trust this service: what it reports about itself can be verified, starting here."
       />
       {info.data !== undefined && <Tee tee={info.data.tee} />}
       {info.error !== null && <Notice kind="bad">{wordsOf(info.error)}</Notice>}
@@ -37,9 +37,9 @@ function Tee({ tee }: { readonly tee: "dstack" | "simulated" | "none" }): ReactN
     tee === "simulated"
       ? [
           "SIMULATED",
-          "The TEE of this service is made up, for development. Its quotes are signed by nobody. Do not keep anything of value here.",
+          "The TEE of this service is simulated, for development. No hardware signs its quotes. Do not keep anything of value here.",
         ]
-      : ["NO TEE", "This service runs without a TEE. Whoever runs the machine can read the keys."];
+      : ["NO TEE", "This service runs without a TEE. The operator of the machine can read the keys."];
   return (
     <div className="card large-warning" role="note">
       <p className="word">{word}</p>

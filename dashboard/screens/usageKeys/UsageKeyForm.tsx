@@ -60,7 +60,7 @@ export function UsageKeyForm({ onClose, onMade, usageKey, groups: firstGroups = 
         title="Keep this usage key"
         about="It is shown once. Give it to the program that needs it, and keep your account key to yourself."
       >
-        {!made.attached && <Notice kind="warn">It opens nothing until the collected changes have been sent.</Notice>}
+        {!made.attached && <Notice kind="warn">It has no effect until the collected changes have been sent.</Notice>}
         <SecretOnce secret={made.key} what="usage key" file={`${scopes.name || "usage"}-key.txt`} onKept={keep} />
       </Dialog>
     );
@@ -230,7 +230,7 @@ function dateOf(expiration: string): string {
 const endOfDay = (date: string): string =>
   date === "" ? "0" : String(Math.floor(new Date(`${date}T23:59:59`).getTime() / 1000));
 
-/** Stands for an unreadable amount, with which nothing is made. */
+/** An unreadable amount, with which no key is created. */
 const NO_SUM = "";
 const CAP_HINT = "A sum like 25 or 2.50; empty for no cap.";
 const capText = (balance: string): string =>

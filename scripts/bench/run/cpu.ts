@@ -5,7 +5,7 @@ export const PARTS = ["relayer", "keyholder", "sandbox", "chain", "load"] as con
 export type Part = (typeof PARTS)[number];
 /** Milliseconds. */
 export type CpuTimes = Record<Part, number>;
-/** What each process has used so far, by its id. */
+/** CPU time of each process so far, by its id. */
 export type CpuUse = ReadonlyMap<number, { readonly part: Part; readonly cpuMs: number }>;
 
 const TICK_MS = 10;
@@ -32,7 +32,7 @@ export function cpuOf(root: number): CpuUse {
   return use;
 }
 
-/** What a process that ended meanwhile used is not known and left out. */
+/** CPU time of processes that ended meanwhile is unknown and left out. */
 export function perRun(before: CpuUse, after: CpuUse, runs: number): CpuTimes {
   const times: CpuTimes = { relayer: 0, keyholder: 0, sandbox: 0, chain: 0, load: 0 };
   for (const [pid, { part, cpuMs }] of after) times[part] += (cpuMs - (before.get(pid)?.cpuMs ?? 0)) / runs;

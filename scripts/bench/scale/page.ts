@@ -29,8 +29,8 @@ export function measuredPart({ on, costs }: ScaleReport): string {
 ${costTable(costs)}
 
 Measured by \`npm run bench:scale\` on ${on}; load, node and all services share that machine, so rates are not the aim, CPU is. A run is a hello over HTTP with its code,
-8 callers; a write is \`add_group\`, 64 accounts, a block each second, so that writes go in batches; a read is \`list_groups\`. The log is what a standby or an archive receives. A
-service that nobody asks costs PostgreSQL ${costs.idle.cpuMs.postgres.toFixed(1)} ms of CPU and the chain's endpoint ${costs.idle.rpcCalls.toFixed(1)} calls a second for each machine.
+8 callers; a write is \`add_group\`, 64 accounts, a block each second, so that writes go in batches; a read is \`list_groups\`. The log is what a standby or an archive receives. An
+idle service costs PostgreSQL ${costs.idle.cpuMs.postgres.toFixed(1)} ms of CPU and the chain's endpoint ${costs.idle.rpcCalls.toFixed(1)} calls a second for each machine.
 
 ### One machine
 

@@ -228,7 +228,7 @@ describe("the dashboard of a ChainSecured owner", function () {
     await dashboard.go("Account");
     await dashboard.press("Convert to ChainSecured");
     await dashboard.confirm("Test Wallet");
-    await dashboard.says("What ends for ever");
+    await dashboard.says("What ends permanently");
     expect(await dashboard.button("Convert account").getAttribute("aria-disabled")).to.equal("true");
     await dashboard.page.getByRole("checkbox", { name: /cannot be undone/ }).check();
     await dashboard.confirm("Convert account");
