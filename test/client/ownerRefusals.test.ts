@@ -1,0 +1,115 @@
+/** A ChainSecured owner's writes that are refused: by the SDK, the contract, or the wallet's user. */
+import { expect } from "chai";
+import { randomBytes } from "node:crypto";
+import { AbstractSigner, Wallet, makeError, type HDNodeWallet, type TransactionRequest } from "ethers";
+import { ClientError } from "../../client";
+import { PathKind } from "../../protocol/ids";
+import type { TestChain } from "../support/chain";
+import { CID, HASH, codeOf, minted, mintedKey, ownerBed, permissions } from "../support/owners";
+
+describe("a ChainSecured owner's writes are refused", () => {
+  const bed = ownerBed();
+  const { ownerOf, freshOwner } = bed;
+  let chain: TestChain;
+  before(() => void (chain = bed.chain()));
+
+  it("by the contract, under the API's codes, before anything is sent", async () => {
+    const { owner, wallet } = await freshOwner();
+    const sent = await chain.provider.getTransactionCount(wallet.address);
+    const foreign = minted(await ownerOf(await chain.wallet()), PathKind.pkp);
+    const key = mintedKey(owner);
+    const refusals = {
+      account_id_taken: owner.createAccount({ account_name: "again", account_description: "" }),
+      unknown_group: owner.removeGroup({ group_id: 7 }),
+      unknown_action: owner.deleteAction({ hashed_cid: HASH }),
+      unknown_pkp: owner.updatePkp({ pkp_id: wallet.address, name: "", description: "" }),
+      unknown_pkp_number: owner.updatePkp({ pkp_id: 3, name: "", description: "" }),
+      unknown_usage_key: owner.removeUsageApiKey({ usage_api_key: key.api_key_hash }),
+      foreign_derivation_path: owner.registerPkp(foreign),
+      string_too_long: owner.updateAccount({ name: "x".repeat(129), description: "" }),
+      same_owner: owner.transferOwnership({ new_owner_address: wallet.address }),
+      zero_address: owner.transferOwnership({ new_owner_address: `0x${"0".repeat(40)}` }),
+      value_too_large: owner.attachUsageKey(key, permissions([], { expiration: String(2n ** 40n) })),
+    };
+    for (const [code, refusal] of Object.entries(refusals)) expect(await codeOf(refusal)).to.equal(code);
+    expect(await chain.provider.getTransactionCount(wallet.address)).to.equal(sent);
+  });
+
+  it("before any request, when an argument is invalid", async () => {
+    const { owner } = await freshOwner();
+    const key = randomBytes(32).toString("base64").slice(1);
+    const refusals = [
+      async () =>
+        (await ownerOf(await chain.wallet(), { accountId: owner.accountId })).createAccount({
+          account_name: "a",
+          account_description: "",
+        }),
+      () => owner.updateAccount({ name: "half a pair \ud800", description: "" }),
+      () => owner.addGroup({ group_name: "g" } as never),
+      () => owner.removeGroup({ group_id: 0 }),
+      () => owner.removeGroup({ group_id: "first" }),
+      () => owner.removeGroup({ group_id: 2 ** 53 }),
+      () => owner.addActionToGroup({ group_id: 1, action_ipfs_cid: HASH }),
+      () => owner.deleteAction({ hashed_cid: CID }),
+      () => owner.addPkpToGroup({ group_id: 1, pkp_id: 0 }),
+      () => owner.addPkpToGroup({ group_id: 1, pkp_id: "0x12zz" }),
+      () => owner.transferOwnership({ new_owner_address: "vitalik.eth" }),
+      () => owner.removeUsageApiKey({ usage_api_key: key }),
+      () => ownerOf(Wallet.createRandom().connect(chain.provider), { accountId: "0x12" }),
+      () => ownerOf(Wallet.createRandom().connect(chain.provider), { owner: "0x12" }),
+    ];
+    for (const refused of refusals) {
+      const error: unknown = await refused().then(
+        () => undefined,
+        (reason: unknown) => reason,
+      );
+      expect(error, String(refused)).to.be.instanceOf(ClientError).with.property("code", "invalid_argument");
+      expect((error as Error).message).not.to.include(key);
+    }
+  });
+
+  it("when another wallet signs", async () => {
+    const { owner } = await freshOwner();
+    const stranger = await ownerOf(await chain.wallet(), { accountId: owner.accountId });
+    expect(await codeOf(stranger.addGroup({ group_name: "g", group_description: "" }))).to.equal("not_authorized");
+  });
+
+  it("when wallet and service are on different chains, or the service names another contract than the expected one", async () => {
+    const wallet = await chain.wallet();
+    expect(await codeOf(ownerOf(wallet, { expect: { chainId: 1 } }))).to.equal("wrong_chain");
+    expect(await codeOf(ownerOf(wallet, { expect: { contractAddress: wallet.address } }))).to.equal("wrong_chain");
+    expect(
+      (await ownerOf(wallet, { expect: { contractAddress: chain.contractAddress, chainId: 31337n } })).chainId,
+    ).to.equal(31337n);
+    expect(await codeOf(ownerOf(Wallet.createRandom()))).to.equal("no_provider");
+  });
+
+  it("when the wallet's user declines, or has no gas", async () => {
+    const { owner, wallet } = await freshOwner();
+    const declining = await ownerOf(new Declining(wallet), { accountId: owner.accountId });
+    expect(await codeOf(declining.addGroup({ group_name: "g", group_description: "" }))).to.equal("wallet_declined");
+    expect(await codeOf(declining.mintPkp())).to.equal("wallet_declined");
+    await chain.provider.send("anvil_setBalance", [wallet.address, "0x0"]);
+    expect(await codeOf(owner.addGroup({ group_name: "g", group_description: "" }))).to.equal("transaction_failed");
+  });
+});
+
+/** A wallet whose user declines. */
+class Declining extends AbstractSigner {
+  constructor(readonly wallet: HDNodeWallet) {
+    super(wallet.provider);
+  }
+  getAddress = () => this.wallet.getAddress();
+  connect = (): never => {
+    throw new Error("not used");
+  };
+  signTransaction = () => this.#no();
+  signMessage = () => this.#no();
+  signTypedData = () => this.#no();
+  override sendTransaction = (_transaction: TransactionRequest) => this.#no();
+  #no(): Promise<never> {
+    return Promise.reject(
+      makeError("user rejected action", "ACTION_REJECTED", { action: "unknown", reason: "rejected" }),
+    );
+  }
+}

@@ -1,0 +1,73 @@
+/** Every decision of the contract against the model's. */
+import { expect } from "chai";
+import { ethers } from "hardhat";
+import { SCOPES } from "./model";
+import { ANY_PKP } from "./state";
+import { cid, number, walletOf, type World } from "./world";
+import { must } from "../../support/must";
+
+const NOBODY = number("nobody");
+const REASONS = [
+  "None",
+  "UnknownKey",
+  "KeyExpired",
+  "AccountChainSecured",
+  "NoExecuteScope",
+  "ActionNotPermitted",
+  "UnknownPkp",
+  "PkpNotPermitted",
+  "AccountFrozen",
+];
+
+/** The model's `getKey`. */
+async function expectKey({ manager, model }: World, key: bigint): Promise<void> {
+  const info = await manager.getKey(key, { blockTag: "latest" });
+  const account = model.state.accounts.get(model.accountOf(key));
+  const usageKey = model.state.accounts.has(key) ? undefined : model.state.keys.get(key);
+  const whose = [
+    model.accountOf(key),
+    model.state.accounts.has(key),
+    model.acts(key),
+    account?.managed ?? false,
+    account?.owner ?? ANY_PKP,
+  ];
+  const terms = [usageKey?.expiration ?? 0n, usageKey?.balance ?? 0n, account?.frozen ?? false];
+  expect(Array.from(info as unknown as unknown[])).to.deep.equal([...whose, ...terms]);
+}
+
+/** Every key × action × PKP, and every key × scope × group. */
+export async function expectDecisions(world: World, usageKeys: readonly bigint[]): Promise<void> {
+  const { manager, model } = world;
+  const { number, timestamp } = must(await ethers.provider.getBlock("latest"));
+  model.at(BigInt(timestamp));
+  const keys = [...usageKeys, ...model.state.accounts.keys(), NOBODY];
+  const at = { blockTag: "latest" } as const;
+  for (const key of keys) {
+    await expectKey(world, key);
+    for (const action of [cid(1), cid(2), cid(9), 0n]) {
+      for (const pkp of [walletOf("pkp 1"), walletOf("pkp 2"), walletOf("none"), ANY_PKP]) {
+        const wanted = model.explain(key, action, pkp);
+        const answer = await manager.explainExecution(key, action, pkp, at);
+        const got = {
+          reason: REASONS[Number(answer.reason)],
+          byName: answer.actionByName,
+          path: answer.derivationPath,
+          deniedOps: answer.deniedOps,
+        };
+        expect([answer.blockNumber, answer.blockTimestamp]).to.deep.equal([BigInt(number), BigInt(timestamp)]);
+        expect(got, `explainExecution ${key} ${action} ${pkp}`).to.deep.equal(wanted);
+        expect(answer.allowed).to.equal(wanted.reason === "None");
+        expect(answer.accountId).to.equal(model.accountOf(key));
+        const expected = wanted.reason === "None";
+        if (pkp === ANY_PKP) expect(await manager.canExecuteAction(key, action, at)).to.equal(expected);
+        expect(await manager.canUseWalletInAction(key, action, pkp, at)).to.equal(expected && pkp !== ANY_PKP);
+      }
+    }
+    for (const [scope, name] of SCOPES.entries()) {
+      for (const groupId of [0n, 1n, 2n, 3n, 9n])
+        expect(await manager.hasScope(key, scope, groupId, at), `hasScope ${name} ${groupId}`).to.equal(
+          model.hasScope(key, name, groupId),
+        );
+    }
+  }
+}

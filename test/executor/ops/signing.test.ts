@@ -1,0 +1,149 @@
+/** Signatures with a PKP's secp256k1 key: exact formats, recovered with ethers; invalid arguments named. */
+import { expect } from "chai";
+import { SigningKey, Transaction, recoverAddress, verifyMessage, verifyTypedData } from "ethers";
+import fc from "fast-check";
+import { SEED, count } from "../../support/counts";
+import { PKP, UNKNOWN, refusal, value } from "../../support/scriptedOps";
+
+describe("signing ops", () => {
+  it("signMessage signs any text as EIP-191, as 65 bytes with v 27 or 28", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: "grapheme" }), async (message) => {
+        const signature = await value("signMessage", { pkpId: PKP, message });
+        expect(signature).to.match(/^0x[0-9a-f]{128}(1b|1c)$/);
+        expect(verifyMessage(message, signature)).to.equal(PKP);
+      }),
+      { seed: SEED, numRuns: count(50, 1_000) },
+    );
+  });
+
+  it("signDigest signs the 32 bytes unchanged", async () => {
+    const digest = `0x${"ab".repeat(32)}`;
+    const signature = await value("signDigest", { pkpId: PKP, digest });
+    expect(recoverAddress(digest, signature)).to.equal(PKP);
+    for (const bad of ["0x", `0x${"ab".repeat(31)}`, `0x${"ab".repeat(33)}`, "ab".repeat(32), 5]) {
+      expect(await refusal("signDigest", { pkpId: PKP, digest: bad })).to.equal("invalid_arguments");
+    }
+  });
+
+  it("signTypedData signs EIP-712, with or without EIP712Domain among the types", async () => {
+    const domain = { name: "A test", version: "1", chainId: "31337", verifyingContract: UNKNOWN };
+    const types = {
+      Mail: [
+        { name: "to", type: "Person" },
+        { name: "value", type: "uint256" },
+      ],
+      Person: [{ name: "name", type: "string" }],
+    };
+    const message = { to: { name: "Ann" }, value: "12345678901234567890" };
+    const EIP712Domain = [{ name: "name", type: "string" }];
+    for (const given of [types, { EIP712Domain, ...types }]) {
+      const signature = await value("signTypedData", {
+        pkpId: PKP,
+        domain,
+        types: given,
+        message,
+        primaryType: "Mail",
+      });
+      expect(verifyTypedData(domain, types, message, signature)).to.equal(PKP);
+    }
+    expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message, primaryType: "Person" })).to.equal(
+      "invalid_arguments",
+    );
+    expect(
+      await refusal("signTypedData", {
+        pkpId: PKP,
+        domain,
+        types: { Mail: [{ name: "to", type: "Nowhere" }] },
+        message,
+      }),
+    ).to.equal("invalid_arguments");
+    expect(await refusal("signTypedData", { pkpId: PKP, domain, types, message: {} })).to.equal("invalid_arguments");
+  });
+
+  const common = {
+    chainId: 1,
+    nonce: 7,
+    gasLimit: "21000",
+    to: UNKNOWN.toLowerCase(),
+    value: "0xde0b6b3a7640000",
+    data: "0x1234",
+  };
+  const kinds: Record<string, object> = {
+    legacy: { ...common, type: 0, gasPrice: "1000000000" },
+    "with an access list": {
+      ...common,
+      type: 1,
+      gasPrice: 5,
+      accessList: [{ address: UNKNOWN, storageKeys: [`0x${"11".repeat(32)}`] }],
+    },
+    "with a priority fee": { ...common, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
+    "with blobs": {
+      ...common,
+      type: 3,
+      maxFeePerGas: "100",
+      maxPriorityFeePerGas: "3",
+      maxFeePerBlobGas: "7",
+      blobVersionedHashes: [`0x01${"ab".repeat(31)}`],
+    },
+    "that sets code": {
+      ...common,
+      type: 4,
+      maxFeePerGas: "100",
+      maxPriorityFeePerGas: "3",
+      authorizationList: [
+        {
+          address: UNKNOWN,
+          chainId: "1",
+          nonce: "0",
+          signature: new SigningKey(`0x${"11".repeat(32)}`).sign(`0x${"22".repeat(32)}`).serialized,
+        },
+      ],
+    },
+    "that makes a contract": { ...common, to: null, type: 2, maxFeePerGas: "100", maxPriorityFeePerGas: "3" },
+  };
+  for (const [name, transaction] of Object.entries(kinds)) {
+    it(`signTransaction returns a raw transaction ${name}, from the PKP and unchanged`, async () => {
+      const parsed = Transaction.from(await value("signTransaction", { pkpId: PKP, transaction }));
+      const expected = Transaction.from(
+        Object.fromEntries(
+          Object.entries(transaction).map(([key, item]) => [
+            key,
+            key === "to" && typeof item === "string" ? UNKNOWN : item,
+          ]),
+        ),
+      );
+      expect(parsed.from).to.equal(PKP);
+      expect(parsed.unsignedSerialized).to.equal(expected.unsignedSerialized);
+      expect(parsed.signature?.serialized.length).to.equal(132);
+    });
+  }
+
+  it("signTransaction names the invalid field: another sender, no chain, a blob, an unknown field, a fraction", async () => {
+    const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
+    expect(await refusal("signTransaction", { pkpId: PKP, transaction: { ...fee, from: PKP } })).to.equal("allowed");
+    const { chainId: _chainId, ...chainless } = fee;
+    for (const transaction of [
+      { ...fee, from: UNKNOWN },
+      chainless,
+      { ...fee, chainId: 0 },
+      { ...fee, type: 3 },
+      { ...fee, type: 4 },
+      { ...fee, type: 5 },
+      { ...fee, type: 3, blobVersionedHashes: [`0x01${"ab".repeat(31)}`] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x02${"ab".repeat(31)}`] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x01${"ab".repeat(31)}`], to: null },
+      { ...fee, maxFeePerBlobGas: 1 },
+      { ...fee, authorizationList: [] },
+      { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0 }] },
+      { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0, signature: "0x12" }] },
+      { ...fee, gas: 1 },
+      { ...fee, nonce: 1.5 },
+      { ...fee, to: "nobody" },
+      { ...fee, value: "1e18" },
+    ]) {
+      expect(await refusal("signTransaction", { pkpId: PKP, transaction })).to.equal("invalid_arguments");
+    }
+  });
+});

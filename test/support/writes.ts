@@ -1,0 +1,47 @@
+/** The keyholder's writes with a root key of the test's own: two API keys, an identity's token, a scripted base fee. */
+import type { Interface } from "ethers";
+import { Callers } from "../../executor/callers";
+import type { IdentityVerifier } from "../../executor/identity";
+import { Keyring } from "../../executor/keys/keyring";
+import { GasGuard, type GasRules } from "../../executor/writes/gas";
+import { Writes } from "../../executor/writes/writes";
+import { KeywrightError } from "../../protocol/errors";
+import type { Credential } from "../../protocol/executor";
+import type { Address, ApiKey, Hash32 } from "../../protocol/ids";
+import { IAccountManager__factory } from "../../typechain-types";
+
+const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
+export const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
+export const NOW = 1_800_000_000;
+export const DOMAIN = { name: "Keywright ChainSecured", version: "1", chainId: 31_337n } as const;
+export const ABI: Interface = IAccountManager__factory.createInterface();
+export const HOLDER = { issuer: "https://identity.example", subject: "holder" };
+const TOKEN = "a verified token";
+
+export const keyring = new Keyring(Buffer.alloc(32, 7), NAMESPACE);
+/** Tokens are tested elsewhere; here one is valid and authenticates HOLDER. */
+const identities = {
+  verify: (token: string) =>
+    token === TOKEN ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no")),
+} as unknown as IdentityVerifier;
+export const guard = (rules: Partial<GasRules> = {}, baseFee = 0n): GasGuard =>
+  new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n, ...rules }, () =>
+    Promise.resolve(baseFee),
+  );
+export const makeWrites = (overrides: Partial<ConstructorParameters<typeof Writes>[2]> = {}): Writes =>
+  new Writes(keyring, new Callers(keyring, identities), {
+    chainId: 31_337n,
+    contractAddress: CONTRACT,
+    domain: DOMAIN,
+    gas: guard(),
+    maxTopUpWei: 1_000n,
+    nowSeconds: () => NOW,
+    ...overrides,
+  });
+export const writes = makeWrites();
+
+const keyOf = (byte: number): ApiKey => Buffer.alloc(32, byte).toString("base64") as ApiKey;
+export const MINE = keyOf(1);
+export const THEIRS = keyOf(2);
+export const credential = (key: string): Credential => ({ type: "key", key });
+export const identity: Credential = { type: "identity", token: TOKEN };
