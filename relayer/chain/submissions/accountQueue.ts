@@ -105,3 +105,12 @@ function queueFull(): KeywrightError {
     { retryAfterSeconds: 5 },
   );
 }
+
+export function busyAccount(): KeywrightError {
+  return new KeywrightError(
+    "timed_out",
+    "Earlier writes of this account took too long; nothing was sent or charged for this one.",
+    {},
+    { retryAfterSeconds: 5 },
+  );
+}

@@ -1,0 +1,143 @@
+/**
+ * Encodes and simulates the writes taken for one transaction, and limits them to what it can hold. A write that would
+ * fail gets its named error; one that does not fit waits for a later transaction, or goes alone.
+ */
+import { KeywrightError } from "../../../protocol/errors";
+import { forwarderCalldata } from "../../../protocol/forward";
+import type { Address } from "../../../protocol/ids";
+import type { FeeOracle } from "../payers/fees";
+import type { Lane } from "../payers/lanes";
+import type { RpcClient } from "../rpc/client";
+import { bytesOf, contentOf, isMadeInTurn, mayShare } from "./content";
+import { limitOfForwards } from "./forwardGas";
+import { simulateForward } from "./forwardSimulation";
+import type { Simulation } from "./simulation";
+import type { TakenWrites } from "./takenWrites";
+import type { InTurn, Made, Tried } from "./waitingWrite";
+
+export interface BatchSimulationOptions {
+  readonly simulation: Simulation;
+  readonly fees: FeeOracle;
+  readonly rpc: RpcClient;
+  readonly maxTransactionGas: bigint;
+  readonly forwarder: () => Promise<Address>;
+  /** The minimum block for reads. */
+  readonly minBlock: () => Promise<number>;
+  /** Its payer is the sender. */
+  readonly lane: Lane;
+  readonly taken: TakenWrites;
+}
+
+/** Nodes accept no transaction above 128 KiB. */
+const MOST_BYTES_TOGETHER = 120_000;
+
+export class BatchSimulation {
+  constructor(private readonly options: BatchSimulationOptions) {}
+
+  /** Encodes the writes; those that depend on contract state are made now. */
+  async make(inTurn: readonly InTurn[]): Promise<readonly Made[]> {
+    const { taken } = this.options;
+    const made = await taken.each(inTurn, async (item): Promise<Made> => {
+      const content = await contentOf(item.waiting.request);
+      return { ...item, content, calldata: bytesOf(content) };
+    });
+    if (made.length === 1) return made;
+    for (const item of made) if (!mayShare(item.content)) taken.sendAlone(item);
+    return made.filter(({ content }) => mayShare(content));
+  }
+
+  /** Estimates the gas of each write; one that would fail is refused with its named error. */
+  async simulate(made: readonly Made[]): Promise<readonly Tried[]> {
+    const { simulation, lane, taken } = this.options;
+    const [only] = made;
+    if (made.length <= 1 || only === undefined) return this.#eachAlone(made);
+    if ("forward" in only.content) return this.#simulateForwards(made);
+    const answers = await simulation.together(
+      made.map(({ calldata }) => calldata),
+      lane.address,
+    );
+    const found = await Promise.all(
+      made.map(async (item, index): Promise<Tried | undefined> => {
+        const answer = answers[index];
+        if (answer === undefined) return taken.later(item);
+        if ("refused" in answer) return taken.drop(item.waiting, answer.refused);
+        if (!simulation.fitsIntoBatch(item.calldata, answer.gas)) return taken.sendAlone(item);
+        return { ...item, gas: answer.gas };
+      }),
+    );
+    return found.filter((item) => item !== undefined);
+  }
+
+  /** In sequence as well: two requests may each succeed alone and not one after the other. */
+  async #simulateForwards(made: readonly Made[]): Promise<readonly Tried[]> {
+    const { simulation, forwarder, lane, taken } = this.options;
+    const calls = made.flatMap(({ content }) =>
+      "forward" in content ? [forwarderCalldata([content.forward], lane.address)] : [],
+    );
+    const probed = await simulation.inSequence(await forwarder(), calls, lane.address);
+    if (probed === undefined) return this.#eachAlone(made);
+    const found = await Promise.all(
+      made.map(async (item, index): Promise<Tried | undefined> => {
+        const answer = probed[index];
+        if (answer === undefined) return taken.later(item);
+        if (answer.succeeded) return { ...item, gas: answer.gas };
+        // The forwarder does not say why: alone, it gets its name, or succeeds and is sent so.
+        const tried = await this.#tryAlone(item);
+        return tried === undefined ? undefined : taken.sendAlone(item);
+      }),
+    );
+    return found.filter((item) => item !== undefined);
+  }
+
+  async #eachAlone(made: readonly Made[]): Promise<readonly Tried[]> {
+    const tried = await Promise.all(made.map((item) => this.#tryAlone(item)));
+    return tried.filter((item) => item !== undefined);
+  }
+
+  async #tryAlone(item: Made): Promise<Tried | undefined> {
+    const { taken } = this.options;
+    try {
+      return { ...item, gas: await this.#gasAlone(item) };
+    } catch (error) {
+      // Another request of the signer was mined meanwhile: make this one again, with the next nonce.
+      if (error instanceof KeywrightError && error.code === "forward_nonce_used" && isMadeInTurn(item.waiting.request))
+        return taken.later(item);
+      return taken.drop(item.waiting, error);
+    }
+  }
+
+  #gasAlone({ content, calldata }: Made): Promise<bigint> {
+    const { simulation, rpc, forwarder, minBlock, lane } = this.options;
+    if ("write" in content) return simulation.alone(calldata, lane.address);
+    return simulateForward(content.forward, { rpc, forwarder, minBlock, payer: lane.address });
+  }
+
+  /** Limits the batch to what one transaction may hold and the lane can pay for; returns its gas limit. */
+  async bound(
+    tried: readonly Tried[],
+    isAlone: boolean,
+  ): Promise<{ readonly tried: readonly Tried[]; readonly gasLimit: bigint }> {
+    const { simulation, maxTransactionGas, fees, lane, taken } = this.options;
+    const [only] = tried;
+    if (isAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
+    const affordable = lane.balanceWei / (await fees.now()).maxFeePerGas;
+    const mostGas = affordable < maxTransactionGas ? affordable : maxTransactionGas;
+    let kept = tried;
+    while (kept.length > 1 && (this.#limitTogether(kept) > mostGas || sizeOf(kept) > MOST_BYTES_TOGETHER))
+      kept = kept.slice(0, -1);
+    for (const item of tried.slice(kept.length)) taken.later(item);
+    return { tried: kept, gasLimit: this.#limitTogether(kept) };
+  }
+
+  #limitTogether(tried: readonly Tried[]): bigint {
+    const forwards = tried.flatMap(({ content, gas }) =>
+      "forward" in content ? [{ request: content.forward, gas }] : [],
+    );
+    if (forwards.length > 0) return limitOfForwards(forwards);
+    const { simulation } = this.options;
+    const [only] = tried;
+    return tried.length === 1 && only !== undefined ? simulation.limitLeftAlone(only) : simulation.limitTogether(tried);
+  }
+}
+
+const sizeOf = (tried: readonly Tried[]): number => tried.reduce((sum, { calldata }) => sum + calldata.length / 2, 0);

@@ -1,0 +1,60 @@
+/**
+ * The writes taken for one transaction. Each leaves them once: stored with the transaction, waiting for a later one, or
+ * refused with its reason.
+ */
+import type { InTurn, Waiting } from "./waitingWrite";
+
+export interface TakenWritesOptions {
+  /** Queues the write for a later transaction. */
+  readonly again: (waiting: Waiting) => void;
+  /** Releases the write's reservation and rejects it. */
+  readonly refuse: (waiting: Waiting, error: unknown) => Promise<void>;
+}
+
+export class TakenWrites {
+  readonly #left: Set<Waiting>;
+
+  constructor(
+    readonly all: readonly Waiting[],
+    private readonly options: TakenWritesOptions,
+  ) {
+    this.#left = new Set(all);
+  }
+
+  /** The write has left: its outcome is known, or reached in another way. */
+  leave(waiting: Waiting): void {
+    this.#left.delete(waiting);
+  }
+
+  later({ waiting }: InTurn): undefined {
+    this.leave(waiting);
+    this.options.again(waiting);
+    return undefined;
+  }
+
+  sendAlone(item: InTurn): undefined {
+    item.waiting.alone = true;
+    return this.later(item);
+  }
+
+  async drop(waiting: Waiting, error: unknown): Promise<undefined> {
+    this.leave(waiting);
+    await this.options.refuse(waiting, error);
+    return undefined;
+  }
+
+  async dropAll(error: unknown): Promise<void> {
+    await Promise.all([...this.#left].map((waiting) => this.drop(waiting, error)));
+  }
+
+  /** A failure concerns only the write it belongs to. */
+  async each<T extends { readonly waiting: Waiting }, R>(
+    items: readonly T[],
+    work: (item: T) => Promise<R>,
+  ): Promise<R[]> {
+    const done = await Promise.all(
+      items.map((item): Promise<R | undefined> => work(item).catch((error: unknown) => this.drop(item.waiting, error))),
+    );
+    return done.filter((item): item is Awaited<R> & R => item !== undefined);
+  }
+}
