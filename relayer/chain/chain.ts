@@ -68,6 +68,13 @@ const rpcClientOf = ({ rpcUrls, chainId, onExchange }: ChainOptions, tuning: Cha
     onExchange,
   });
 
+const followerOf = (
+  { db, contractAddress, deploymentBlock = 0, log }: ChainOptions,
+  { finalityDepth }: ChainTuning,
+  rpc: RpcClient,
+  onReorg: () => void,
+): Follower => new Follower({ db, rpc, contractAddress, deploymentBlock, finalityDepth, log, onReorg });
+
 class ChainModule extends Reads implements Chain {
   readonly network: NetworkFacts;
   readonly #rpc: RpcClient;
@@ -77,6 +84,7 @@ class ChainModule extends Reads implements Chain {
   readonly #queue: AccountQueue;
   readonly #records: SubmissionRecords;
   readonly #monitor: TransactionMonitor;
+  readonly #separation: Separation;
   readonly #submitter: Submitter;
   readonly #leases: Leases;
   readonly #maintenance: PayerMaintenance;
@@ -118,9 +126,16 @@ class ChainModule extends Reads implements Chain {
     const { maxTransactionGas } = tuning;
     const forwarder = (): Promise<Address> => this.forwarder();
     const simulation = new Simulation({ rpc, contractAddress, minBlock, maxTransactionGas });
-    const separation = new Separation({ rpc, records: this.#records, simulation, forwarder });
-    this.#monitor = new TransactionMonitor({ ...shared, log, outcomes, separation });
+    this.#monitor = new TransactionMonitor({ ...shared, log, outcomes });
     const making = { outcomes, lanes: this.#lanes, queue: this.#queue, simulation };
+    this.#separation = new Separation({
+      ...shared,
+      ...making,
+      forwarder,
+      monitor: this.#monitor,
+      finalityDepth: tuning.finalityDepth,
+      log,
+    });
     const batcher = new Batcher({
       ...shared,
       rpc,
@@ -144,15 +159,7 @@ class ChainModule extends Reads implements Chain {
       tuning,
       apiPayers: () => this.apiPayers(),
     });
-    this.#follower = new Follower({
-      db,
-      rpc,
-      contractAddress,
-      deploymentBlock: given.deploymentBlock ?? 0,
-      finalityDepth: tuning.finalityDepth,
-      log,
-      onReorg: () => lastWrites.forget(),
-    });
+    this.#follower = followerOf(given, tuning, rpc, () => lastWrites.forget());
     this.#events = new Events(db);
     this.#work = this.#backgroundWork(tuning);
   }
@@ -163,6 +170,7 @@ class ChainModule extends Reads implements Chain {
         this.#underLease("keep_lanes", () => this.#maintenance.run()),
       ),
       this.#repeating("take up submissions", tuning.sweepEveryMs, () => this.#sweep()),
+      this.#repeating("send writes of failed batches alone", tuning.sweepEveryMs, () => this.#separation.run()),
       this.#repeating("follow events", tuning.slowestPollMs, () =>
         this.#underLease("follow_events", () => this.#follower.follow()),
       ),

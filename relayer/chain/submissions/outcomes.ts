@@ -36,17 +36,14 @@ export async function outcomesOf(
   receipt: Receipt,
 ): Promise<ReadonlyMap<string, Outcome>> {
   const { row, members } = unit;
-  const where = {
-    transactionHash: receipt.transactionHash,
-    block: { number: Number(receipt.blockNumber), hash: receipt.blockHash },
-  };
+  const where = placeOf(receipt);
   if (does === "nothing" && row.kind === "filler")
     return new Map([[row.id, { ...where, state: "mined", result: {}, charged: true }]]);
   if (does === "nothing") return nothingOf(unit, "given up", { ...where, state: "expired" });
   const isDone = BigInt(receipt.status) === 1n;
   // A batch reduced to one write is sent as that write.
   const [only = row] = members;
-  // None are left in a batch that was separated, when a reorg opens it again.
+  // None are left in a batch whose members were sent alone, when a reorg beyond finality opens it again.
   const isShared = row.kind === BATCH && members.length !== 1;
   if (isShared && !isDone) return nothingOf(unit, "failed together", { ...where, state: "failed" });
   const carriedOut: [string, Outcome] = [row.id, { ...where, state: "mined", result: {}, charged: true }];
@@ -68,9 +65,27 @@ export async function outcomesOf(
   return ofAll(unit, { ...where, state: "failed", error, charged: true });
 }
 
+/**
+ * The transaction of a batch failed as a whole. Members whose outcome was reported before a reorg are not sent again.
+ */
+export const failedTogether = ({ members }: Unit, does: TransactionKind, receipt: Receipt): boolean =>
+  does === "write" &&
+  members.length > 1 &&
+  BigInt(receipt.status) !== 1n &&
+  members.every(({ before }) => before === null);
+
+/** Of a batch that failed as a whole; its members have none yet. */
+export const outcomeOfFailed = (row: SubmissionRow, receipt: Receipt): ReadonlyMap<string, Outcome> =>
+  nothingOf({ row, members: [] }, "failed together", { ...placeOf(receipt), state: "failed" });
+
 /** The nonce was used by a foreign transaction. */
 export const lostOutcomes = (unit: Unit): ReadonlyMap<string, Outcome> =>
   nothingOf(unit, "overtaken", { state: "expired" });
+
+const placeOf = ({ transactionHash, blockNumber, blockHash }: Receipt): Pick<Outcome, "transactionHash" | "block"> => ({
+  transactionHash,
+  block: { number: Number(blockNumber), hash: blockHash },
+});
 
 const nothingOf = (
   { row, members }: Unit,

@@ -11,7 +11,7 @@ import { takeBatchNonce, takeNonce, type NewBatch, type NewSubmission } from "./
 import { writeOutcomes } from "./outcomeRows";
 import { cancelSubmission } from "./operations";
 import { BATCH, newSubmissionId, type AttemptRow, type Outcome, type SubmissionRow, type Unit } from "./rows";
-import { separateMembers, type Alone } from "./separatedRows";
+import { failedBatches, lockMember, putBack, type Alone, type FailedBatch } from "./separatedRows";
 import { hasOutcome, IS_OPEN } from "./states";
 
 /** Another instance watches the submission now; this one must not continue. */
@@ -148,27 +148,30 @@ export class SubmissionRecords {
     return { row: own, members: members.map((member) => byId.get(member.id) ?? member) };
   }
 
-  /**
-   * Ends a batch whose transaction failed as a whole. Each member of `alone` gets a nonce of its own on the same lane,
-   * and stays open; all others have their outcome, as have all if the lane is draining. One transaction, and the first
-   * writer wins, as in `end`.
-   */
-  async separate(
-    { row, members }: Unit,
-    alone: readonly Alone[],
-    outcomes: ReadonlyMap<string, Outcome>,
-  ): Promise<{ readonly unit: Unit; readonly alone: readonly SubmissionRow[] }> {
-    const ended = await this.db.transaction().execute(async (trx) => {
-      const [own] = await writeOutcomes(trx, [row], outcomes);
-      if (own === undefined) return undefined;
-      const apart = await separateMembers(trx, this.instanceId, row, alone);
-      const isApart = new Set(apart.map(({ id }) => id));
-      const left = members.filter(({ id }) => !isApart.has(id));
-      const written = left.length === 0 ? [] : await writeOutcomes(trx, left, outcomes);
-      await this.#tellBooks(trx, written);
-      return { unit: { row: own, members: written }, alone: apart };
+  /** Batches that failed as a whole, are final by `depth`, and have members that are not yet sent alone. */
+  failedBatches(depth: number): Promise<readonly FailedBatch[]> {
+    return failedBatches(this.db, depth);
+  }
+
+  /** Gives a member of a failed batch a nonce of its own; undefined when the first writer was another. */
+  putBack(batch: FailedBatch, alone: Alone): Promise<SubmissionRow | undefined> {
+    return putBack(this.db, this.instanceId, batch, alone);
+  }
+
+  /** Ends a member of a failed batch that would fail alone, too: nobody pays for it. */
+  async failSeparated(
+    batch: FailedBatch,
+    member: SubmissionRow,
+    error: SubmissionFailure,
+  ): Promise<SubmissionRow | undefined> {
+    const { transactionHash, block: number, blockHash: hash } = batch;
+    const outcome = { state: "failed", transactionHash, block: { number, hash }, error, charged: false } as const;
+    return this.db.transaction().execute(async (trx) => {
+      if (!(await lockMember(trx, batch, member.id))) return undefined;
+      const [ended] = await writeOutcomes(trx, [member], new Map([[member.id, outcome]]));
+      if (ended !== undefined) await this.#tellBooks(trx, [ended]);
+      return ended;
     });
-    return ended ?? { unit: await this.#overtaken(row, outcomes), alone: [] };
   }
 
   /**

@@ -1,38 +1,67 @@
-/** Gives each member of a batch that failed as a whole a nonce of its own. */
+/** The statements that give the members of a failed batch nonces of their own. */
 import { sql } from "kysely";
-import type { Trx } from "../../store/database";
+import type { Db, Trx } from "../../store/database";
 import type { SubmissionRow } from "./rows";
-import { IS_OPEN } from "./states";
+import { IS_OPEN, OPEN_STATES } from "./states";
+
+/** A batch whose transaction failed as a whole, with members that wait to be sent alone. */
+export interface FailedBatch {
+  readonly id: string;
+  readonly transactionHash: string;
+  readonly block: number;
+  readonly blockHash: string;
+}
 
 export interface Alone {
   readonly id: string;
+  readonly payer: number;
   readonly gasLimit: bigint;
 }
 
-/**
- * The batch is cancelled, so that it is not sent again if a reorg drops the block in which it failed. None when the lane
- * is draining.
- */
-export async function separateMembers(
-  trx: Trx,
-  instanceId: string,
-  { id, payer }: SubmissionRow,
-  members: readonly Alone[],
-): Promise<readonly SubmissionRow[]> {
-  const alone = members.map(({ id: member, gasLimit }, place) => ({ id: member, gas: gasLimit.toString(), place }));
-  const { rows } = await sql<SubmissionRow>`
-    with alone as (
-      select * from jsonb_to_recordset(${JSON.stringify(alone)}::jsonb) as a (id text, gas int8, place int4)
-    ), lane as (
-      update lanes set next_nonce = next_nonce + ${alone.length}::int4 where payer = ${payer} and not draining
-      returning next_nonce - ${alone.length}::int4 as first
-    ), batch as (
-      update submissions set cancelled = true where id = ${id}
-    )
-    update submissions set batch_id = null, place = null, nonce = lane.first + alone.place, gas_limit = alone.gas, state = 'reserved',
-      instance_id = ${instanceId}, updated_at = now()
-    from alone cross join lane
-    where submissions.id = alone.id and submissions.batch_id = ${id} and ${IS_OPEN}
-    returning submissions.*`.execute(trx);
+const BATCH_IS_OPEN = sql<boolean>`batch.state in (${sql.join(OPEN_STATES.map((state) => sql.lit(state)))})`;
+
+/** Those whose block the follower has passed by `depth`: it reopens what it finds in blocks that are not canonical. */
+export async function failedBatches(db: Db, depth: number): Promise<readonly FailedBatch[]> {
+  const { rows } = await sql<FailedBatch>`
+    select distinct batch.id, batch.transaction_hash as "transactionHash", batch.block_number as block, batch.block_hash as "blockHash"
+    from submissions join submissions as batch on batch.id = submissions.batch_id
+    where ${IS_OPEN} and submissions.batch_id is not null and not ${BATCH_IS_OPEN}
+      and batch.block_number + ${depth}::int8 <= (select max(number) from followed_blocks)
+    order by block`.execute(db);
   return rows;
 }
+
+/**
+ * Undefined when the batch was reopened by a reorg, the member has left it, or the lane is draining. The batch is
+ * cancelled, so that it is not sent again if a reorg beyond finality drops it.
+ */
+export async function putBack(
+  db: Db,
+  instanceId: string,
+  batch: FailedBatch,
+  { id, payer, gasLimit }: Alone,
+): Promise<SubmissionRow | undefined> {
+  const { rows } = await sql<SubmissionRow>`
+    with locked as (${lockedMember(batch, id)}),
+    lane as (
+      update lanes set next_nonce = next_nonce + 1 where payer = ${payer} and not draining and exists (select from locked)
+      returning next_nonce - 1 as nonce
+    ), cancelled as (
+      update submissions set cancelled = true from lane where id = ${batch.id}
+    )
+    update submissions set batch_id = null, place = null, payer = ${payer}::int4, nonce = lane.nonce, gas_limit = ${gasLimit.toString()}::int8,
+      state = 'reserved', instance_id = ${instanceId}, updated_at = now()
+    from lane where submissions.id = ${id} returning submissions.*`.execute(db);
+  return rows[0];
+}
+
+/** Locks member and batch until the transaction ends; true while the one waits in the other, which has failed. */
+export async function lockMember(trx: Trx, batch: FailedBatch, id: string): Promise<boolean> {
+  const { rows } = await lockedMember(batch, id).execute(trx);
+  return rows.length > 0;
+}
+
+const lockedMember = (batch: FailedBatch, id: string) => sql<{ readonly id: string }>`
+  select submissions.id from submissions join submissions as batch on batch.id = submissions.batch_id
+  where submissions.id = ${id} and batch.id = ${batch.id} and batch.block_hash = ${batch.blockHash} and ${IS_OPEN} and not ${BATCH_IS_OPEN}
+  for update of submissions, batch`;

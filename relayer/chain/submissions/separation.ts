@@ -1,75 +1,104 @@
 /**
  * What becomes of the writes that shared a transaction which failed as a whole: one of them became expensive after its
- * simulation and took the gas of all. Each goes again, alone, with its id and reservation; a write alone never fails for
- * another. Nobody pays for the shared transaction.
- * A write of a payer may be done twice if a reorg drops the failed transaction and it then succeeds before the no-op
- * that replaces it; forward requests are protected from that by their nonces.
+ * simulation and took the gas of all. Each is sent again, alone, with its id and reservation; a write alone never fails
+ * for another. Nobody pays for the shared transaction.
+ * Not before the failed transaction is final: until then a reorg may drop it, and the same transaction may then succeed.
+ * A write sent under a second nonce before that could be carried out twice.
  */
+import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
 import { decodeForward } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
-import type { Receipt } from "../abi/receipts";
+import type { FeeOracle } from "../payers/fees";
+import type { Lanes } from "../payers/lanes";
 import type { RpcClient } from "../rpc/client";
+import type { SubmissionFailure } from "../types";
 import { simulateForward } from "./forwardSimulation";
 import { cameToNothing } from "./outcomes";
+import type { OutcomeFeed } from "./outcomeFeed";
 import type { SubmissionRecords } from "./records";
-import type { Outcome, SubmissionRow, Unit } from "./rows";
-import type { Alone } from "./separatedRows";
-import type { TransactionKind } from "./signing";
+import { hasOutcome } from "./states";
+import type { SubmissionRow } from "./rows";
+import type { FailedBatch } from "./separatedRows";
 import type { Simulation } from "./simulation";
+import type { TransactionMonitor } from "./transactionMonitor";
 
 export interface SeparationOptions {
   readonly rpc: RpcClient;
   readonly records: SubmissionRecords;
+  readonly lanes: Lanes;
+  readonly fees: FeeOracle;
+  readonly monitor: TransactionMonitor;
   readonly simulation: Simulation;
+  readonly outcomes: OutcomeFeed;
   readonly forwarder: () => Promise<Address>;
+  readonly finalityDepth: number;
+  readonly log: Logger;
 }
 
-/** Members whose outcome was reported before a reorg are not sent again. */
-export const failedTogether = ({ row, members }: Unit, does: TransactionKind, receipt: Receipt): boolean =>
-  does === "write" &&
-  members.length > 1 &&
-  BigInt(receipt.status) !== 1n &&
-  [row, ...members].every(({ before }) => before === null);
+type Verdict = { readonly gasLimit: bigint } | { readonly error: SubmissionFailure };
 
 export class Separation {
   constructor(private readonly options: SeparationOptions) {}
 
-  /** The ended batch, with the members that would fail by now, and the rows that go on alone. */
-  async separate(unit: Unit, receipt: Receipt): ReturnType<SubmissionRecords["separate"]> {
-    const payer = (await this.options.records.payerAddress(unit.row.payer)) as Address;
-    const verdicts = await Promise.all(
-      unit.members.map((member) => this.#tryAlone(member, payer, Number(receipt.blockNumber))),
-    );
-    const where = {
-      transactionHash: receipt.transactionHash,
-      block: { number: Number(receipt.blockNumber), hash: receipt.blockHash },
-    };
-    const failed = (row: SubmissionRow): Outcome => {
-      const verdict = verdicts.find(({ id }) => id === row.id);
-      const error = verdict !== undefined && "error" in verdict ? verdict.error : cameToNothing(row, "failed together");
-      return { ...where, state: "failed", error, charged: false };
-    };
-    const outcomes = new Map([unit.row, ...unit.members].map((row) => [row.id, failed(row)]));
-    const alone = verdicts.filter((verdict) => "gasLimit" in verdict);
-    return this.options.records.separate(unit, alone, outcomes);
+  /** Sends what waits in failed batches, as far as the lanes have room; the rest waits for the next call. */
+  async run(): Promise<void> {
+    const { records, finalityDepth } = this.options;
+    for (const batch of await records.failedBatches(finalityDepth))
+      if (await this.#isFinal(batch)) await this.#separate(batch);
+  }
+
+  /** Asked of a node that has the block at that depth: the follower may have passed over this one unread. */
+  async #isFinal({ block, blockHash }: FailedBatch): Promise<boolean> {
+    const { rpc, finalityDepth } = this.options;
+    const [found] = await rpc.callBelow(block + finalityDepth, [
+      { method: "eth_getBlockByNumber", params: [`0x${block.toString(16)}`, false] },
+    ]);
+    return (found as { readonly hash: string } | null)?.hash === blockHash;
+  }
+
+  async #separate(batch: FailedBatch): Promise<void> {
+    const members = await this.options.records.members(batch.id);
+    for (const member of members.filter(({ state }) => !hasOutcome(state)))
+      if (!(await this.#sendAlone(batch, member))) return;
+  }
+
+  /** False when no lane has room, or can pay for it at the moment. */
+  async #sendAlone(batch: FailedBatch, member: SubmissionRow): Promise<boolean> {
+    const { records, lanes, fees, monitor, outcomes, log } = this.options;
+    const verdict = await this.#tryAlone(member, batch.block);
+    if ("error" in verdict) {
+      const ended = await records.failSeparated(batch, member, verdict.error);
+      if (ended !== undefined) outcomes.publish(ended);
+      return true;
+    }
+    const { maxFeePerGas } = await fees.now();
+    const lane = await lanes.tryEnter(verdict.gasLimit * maxFeePerGas).catch(noneIfUnaffordable);
+    if (lane === undefined) return false;
+    let row: SubmissionRow | undefined;
+    try {
+      row = await records.putBack(batch, { id: member.id, payer: lane.payer, gasLimit: verdict.gasLimit });
+    } finally {
+      if (row === undefined) lanes.leave(lane.payer);
+      else lanes.begin(lane.payer);
+    }
+    if (row === undefined) return true;
+    log.warn({ submissionId: row.id, batch: batch.id }, "a write of a failed batch is sent alone");
+    monitor.watch(row);
+    return true;
   }
 
   /** Throws when chain or service cannot tell at the moment. */
-  async #tryAlone(
-    member: SubmissionRow,
-    payer: Address,
-    block: number,
-  ): Promise<Alone | (Required<Pick<Outcome, "error">> & { readonly id: string })> {
-    const { id } = member;
-    const { simulation } = this.options;
+  async #tryAlone(member: SubmissionRow, block: number): Promise<Verdict> {
+    const { simulation, lanes } = this.options;
+    const { address } = await lanes.anyRegistered();
     try {
-      return { id, gasLimit: simulation.limitAlone(await this.#gasOf(member, payer, block)) };
+      return { gasLimit: simulation.limitAlone(await this.#gasOf(member, address, block)) };
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
-      if (error.code === "no_payer_available") return { id, error: cameToNothing(member, "failed together") };
+      if (error.code === "no_payer_available") return { error: cameToNothing(member, "failed together") };
       if (error.retryable) throw error;
-      return { id, error: { code: error.code, detail: error.detail, facts: { ...error.facts } } };
+      return { error: { code: error.code, detail: error.detail, facts: { ...error.facts } } };
     }
   }
 
@@ -79,4 +108,9 @@ export class Separation {
     if (signer === null) return simulation.alone(calldata ?? "0x", payer, minBlock);
     return simulateForward(decodeForward(calldata ?? "0x"), { rpc, forwarder, minBlock, payer });
   }
+}
+
+function noneIfUnaffordable(error: unknown): undefined {
+  if (error instanceof KeywrightError && error.code === "no_payer_available") return undefined;
+  throw error;
 }

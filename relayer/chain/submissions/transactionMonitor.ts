@@ -10,13 +10,12 @@ import type { FeeOracle, Fees } from "../payers/fees";
 import type { Head } from "../rpc/head";
 import { LostSubmission, type SubmissionRecords } from "./records";
 import { BATCH, type AttemptRow, type SubmissionRow, type Unit } from "./rows";
-import { lostOutcomes, outcomesOf } from "./outcomes";
+import { failedTogether, lostOutcomes, outcomeOfFailed, outcomesOf } from "./outcomes";
 import type { OutcomeFeed } from "./outcomeFeed";
 import type { Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
 import { RpcError, type RpcFailure } from "../../../protocol/rpc/errors";
 import type { ChainTuning } from "../settings";
-import { failedTogether, type Separation } from "./separation";
 import { sign, type TransactionKind } from "./signing";
 import { hasOutcome, wasNeverSigned } from "./states";
 import type { ExecutorPort } from "../types";
@@ -28,7 +27,6 @@ export interface TransactionMonitorOptions {
   readonly head: Head;
   readonly fees: FeeOracle;
   readonly contractAddress: Address;
-  readonly separation: Separation;
   readonly log: Logger;
   readonly tuning: ChainTuning;
   /** Receives every submission whose outcome this instance has seen. */
@@ -167,7 +165,7 @@ export class TransactionMonitor {
     item.row = row;
     item.members = members;
     if (!hasOutcome(row.state)) return;
-    for (const ended of [row, ...members]) this.options.outcomes.publish(ended);
+    for (const ended of [row, ...members]) if (hasOutcome(ended.state)) this.options.outcomes.publish(ended);
   }
 
   async #attempt(item: Monitored, does: TransactionKind, fees: Fees): Promise<void> {
@@ -250,22 +248,22 @@ export class TransactionMonitor {
     for (const attempt of item.attempts) {
       const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
       if (receipt === null) continue;
-      if (failedTogether(item, attempt.does, receipt)) return this.#separate(item, receipt);
+      if (failedTogether(item, attempt.does, receipt)) return this.#endFailedBatch(item, receipt);
       this.#ended(item, await records.end(item, await outcomesOf(rpc, contractAddress, item, attempt.does, receipt)));
       return hasOutcome(item.row.state);
     }
     return false;
   }
 
-  /** Its members go on alone. */
-  async #separate(item: Monitored, receipt: Receipt): Promise<boolean> {
-    const { unit, alone } = await this.options.separation.separate(item, receipt);
-    this.options.log.warn(
-      { submissionId: item.row.id, transaction: receipt.transactionHash, alone: alone.length },
-      "a shared transaction failed as a whole; its writes are sent alone",
+  /** Its members stay open: once the failure is final, `Separation` sends them alone. */
+  async #endFailedBatch(item: Monitored, receipt: Receipt): Promise<boolean> {
+    const { records, log } = this.options;
+    const members = item.members.length;
+    this.#ended(item, await records.end({ row: item.row, members: [] }, outcomeOfFailed(item.row, receipt)));
+    log.warn(
+      { submissionId: item.row.id, transaction: receipt.transactionHash, members },
+      "a shared transaction failed as a whole; its writes are sent alone once that is final",
     );
-    this.#ended(item, unit);
-    for (const row of alone) this.watch(row);
     return hasOutcome(item.row.state);
   }
 

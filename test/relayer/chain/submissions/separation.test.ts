@@ -1,6 +1,6 @@
 /**
  * A write that becomes expensive between its simulation and its block uses up the gas of the whole transaction. Each of
- * the others is sent again, alone, and no account is charged for the failed transaction.
+ * the others is sent again, alone, once the failed transaction is final. No account is charged for it.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type Signer } from "ethers";
@@ -14,6 +14,8 @@ import { refusal } from "../../../support/refusal";
 
 const COUNT = 8;
 const RIVAL = 8;
+const FINALITY = 4;
+const MOST_IN_FLIGHT = 1;
 /** Adding them to a group again takes 700,000 gas more than leaving a group unchanged. */
 const ACTIONS = Array.from({ length: 14 }, freshAccountId);
 
@@ -24,7 +26,7 @@ describe("a transaction that fails because one of its writes became expensive", 
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
     await bed.registerPayers(RIVAL, RIVAL);
-    const tuning = { maxInFlightPerLane: 1, stuckAfterMs: 60_000 };
+    const tuning = { maxInFlightPerLane: MOST_IN_FLIGHT, finalityDepth: FINALITY, stuckAfterMs: 60_000 };
     ({ chain } = await bed.open({ tuning, payerCount: 1 }));
   });
   after(() => bed?.stop());
@@ -40,14 +42,19 @@ describe("a transaction that fails because one of its writes became expensive", 
     functionName: "updateGroup",
     args: [id, "1", "", "", ACTIONS, []],
   });
-  async function removeActions(id: AccountId, sender: Signer): Promise<void> {
+  /** The number of the block in which it happened. */
+  async function removeActions(id: AccountId, sender: Signer): Promise<number> {
     const calls = ACTIONS.map((action) => bed.contract.interface.encodeFunctionData("removeAction", [id, action]));
-    await (await bed.contract.connect(sender).multicall(calls, { gasLimit: 2_000_000 })).wait();
+    const sent = await bed.contract.connect(sender).multicall(calls, { gasLimit: 2_000_000 });
+    return (await sent.wait())?.blockNumber ?? 0;
   }
   const rival = (): Signer => bed.executor.wallet(RIVAL).connect(bed.provider);
 
   /** Begins `writes` while the lane is busy, so that they share a transaction, and runs `meanwhile` before it. */
-  async function together<T>(writes: () => readonly Promise<T>[], meanwhile: () => Promise<unknown>): Promise<T[]> {
+  async function begun<T>(
+    writes: () => readonly Promise<T>[],
+    meanwhile: () => Promise<unknown>,
+  ): Promise<readonly Promise<T>[]> {
     const release = await occupyLane(bed, chain);
     bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
       await meanwhile();
@@ -55,8 +62,52 @@ describe("a transaction that fails because one of its writes became expensive", 
     });
     const writing = writes();
     await release();
-    return Promise.all(writing);
+    return writing;
   }
+
+  async function together<T>(writes: () => readonly Promise<T>[], meanwhile: () => Promise<unknown>): Promise<T[]> {
+    const writing = await begun(writes, meanwhile);
+    return whileMining(() => Promise.all(writing));
+  }
+
+  /** Blocks come by themselves, so that what failed becomes final. */
+  async function whileMining<T>(work: () => Promise<T>): Promise<T> {
+    const mining = setInterval(() => void bed.mine(), 100);
+    try {
+      return await work();
+    } finally {
+      clearInterval(mining);
+    }
+  }
+
+  /** A batch that failed after `since`, once it is stored as failed. */
+  async function failedBatch(since: Date): Promise<{ readonly hash: string; readonly nonce: number }> {
+    const find = async (): Promise<{ hash: string | null; nonce: number | null } | undefined> =>
+      bed.store.db
+        .selectFrom("submissions")
+        .select(["transaction_hash as hash", "nonce"])
+        .where("kind", "=", "batch")
+        .where("state", "=", "failed")
+        .where("created_at", ">", since)
+        .executeTakeFirst();
+    await eventually("the batch has failed", async () => (await find()) !== undefined);
+    const { hash, nonce } = (await find()) ?? {};
+    if (typeof hash !== "string" || typeof nonce !== "number") throw new Error("the batch has no transaction");
+    return { hash, nonce };
+  }
+
+  /** `count` accounts; an update of the first one's group is cheap until its actions are removed. */
+  async function preparedAccounts(count: number): Promise<readonly [AccountId, ...AccountId[]]> {
+    const accounts = Array.from({ length: count }, freshAccountId) as [AccountId, ...AccountId[]];
+    await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
+    await chain.submit(request(accounts[0], "add_group", withActions(accounts[0])));
+    return accounts;
+  }
+
+  const writesOf = ([victim, ...others]: readonly [AccountId, ...AccountId[]]): Promise<SubmitAnswer>[] => [
+    chain.submit(request(victim, "update_group", sameActions(victim), { reserve })),
+    ...others.map((id) => chain.submit(addGroup(id, "once", { reserve }))),
+  ];
 
   async function expectSeparated(answers: readonly SubmitAnswer[]): Promise<void> {
     const hashes = new Set(answers.map(({ transactionHash }) => transactionHash));
@@ -137,15 +188,10 @@ describe("a transaction that fails because one of its writes became expensive", 
   });
 
   it("is not sent again after a reorg: its writes are already separate submissions", async () => {
-    const accounts = Array.from({ length: 4 }, freshAccountId);
-    const [victim, ...others] = accounts as [AccountId, ...AccountId[]];
-    await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
-    await chain.submit(request(victim, "add_group", withActions(victim)));
+    const accounts = await preparedAccounts(4);
+    const [victim, ...others] = accounts;
     const answers = await together(
-      () => [
-        chain.submit(request(victim, "update_group", sameActions(victim), { reserve })),
-        ...others.map((id) => chain.submit(addGroup(id, "once", { reserve }))),
-      ],
+      () => writesOf(accounts),
       () => removeActions(victim, rival()),
     );
     await expectSeparated(answers);
@@ -176,4 +222,65 @@ describe("a transaction that fails because one of its writes became expensive", 
     // The lane's load is known with a delay of at most a second.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
   });
+
+  it("is carried out after a reorg that undoes its failure, and then nothing is sent alone", async () => {
+    const since = new Date();
+    const accounts = await preparedAccounts(4);
+    const [victim, ...others] = accounts;
+    let removedIn = 0;
+    const writing = await begun(
+      () => writesOf(accounts),
+      async () => (removedIn = await removeActions(victim, rival())),
+    );
+    const batch = await failedBatch(since);
+    // Time enough to send the writes alone, which must not happen yet.
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const [shared, ...alone] = await bed.store.db
+      .selectFrom("submission_attempts")
+      .innerJoin("submissions", "submissions.id", "submission_id")
+      .select("raw")
+      .where("nonce", ">=", batch.nonce)
+      .where("payer", "=", 1)
+      .orderBy("nonce")
+      .execute();
+    const head = await bed.provider.getBlockNumber();
+    const again = [shared, ...alone].map((attempt) => [attempt?.raw, 0]);
+    await bed.provider.send("anvil_reorg", [head - removedIn + 1, again]);
+    expect((await bed.provider.getTransactionReceipt(batch.hash))?.status, "the batch now succeeds").to.equal(1);
+    const answers = await whileMining(() => Promise.all(writing));
+    for (const id of others) expect(await bed.groupCount(id), "done once").to.equal(1);
+    for (const { submissionId } of answers) expect(chargesOf(submissionId), "paid once").to.deep.equal([true]);
+  });
+
+  it("is split without more transactions in its lane than a lane may have", async () => {
+    const since = new Date();
+    const accounts = await preparedAccounts(COUNT);
+    const writing = await begun(
+      () => writesOf(accounts),
+      () => removeActions(accounts[0], rival()),
+    );
+    let [most, isOver] = [0, false];
+    const counting = (async () => {
+      while (!isOver) {
+        most = Math.max(most, await inFlight(accounts));
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    })();
+    await failedBatch(since);
+    await whileMining(() => Promise.all(writing)).finally(() => (isOver = true));
+    await counting;
+    expect(most).to.equal(MOST_IN_FLIGHT);
+  });
+
+  /** Writes of these accounts that hold a nonce and have no outcome. */
+  async function inFlight(accounts: readonly AccountId[]): Promise<number> {
+    const { count } = await bed.store.db
+      .selectFrom("submissions")
+      .select(({ fn }) => fn.countAll<number>().as("count"))
+      .where("account_id", "in", accounts)
+      .where("nonce", "is not", null)
+      .where("state", "in", ["reserved", "signed", "sent"])
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  }
 });
