@@ -89,6 +89,7 @@ export const RATE_LIMITS = {
     paymentIntentsPerMinute: 600,
     mintsPerMinutePerAddress: 120,
     mintsPerDay: 1_000_000,
+    freeWritesPerDay: 10_000,
     keyRequestsPerSecond: 200,
   },
   production: {
@@ -102,6 +103,8 @@ export const RATE_LIMITS = {
     paymentIntentsPerMinute: 10,
     mintsPerMinutePerAddress: 10,
     mintsPerDay: 1_000,
+    /** Per account: writes carried out although it has no credit, such as revoking a key. */
+    freeWritesPerDay: 50,
     keyRequestsPerSecond: 50,
   },
 } as const;

@@ -110,6 +110,9 @@ const environment = z.object({
   RATE_LIMIT_MINTS_PER_DAY: whole(1, 1_000_000_000)
     .optional()
     .describe("new accounts and signature mints a day over all addresses"),
+  RATE_LIMIT_FREE_WRITES_PER_DAY: whole(1, 1_000_000)
+    .optional()
+    .describe("writes a day per account that are carried out although it has no credit: freezing, revoking, leaving"),
   RATE_LIMIT_KEY_PER_SECOND: whole(1, 1_000_000).optional().describe("requests a second per key"),
   DRAIN_NOTICE_SECONDS: whole(0, 300)
     .optional()
@@ -245,6 +248,7 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
       paymentIntentsPerMinute: values.RATE_LIMIT_PAYMENTS_PER_MINUTE ?? rates.paymentIntentsPerMinute,
       mintsPerMinutePerAddress: values.RATE_LIMIT_MINTS_PER_MINUTE ?? rates.mintsPerMinutePerAddress,
       mintsPerDay: values.RATE_LIMIT_MINTS_PER_DAY ?? rates.mintsPerDay,
+      freeWritesPerDay: values.RATE_LIMIT_FREE_WRITES_PER_DAY ?? rates.freeWritesPerDay,
       keyRequestsPerSecond: values.RATE_LIMIT_KEY_PER_SECOND ?? rates.keyRequestsPerSecond,
     },
     prices: { managementWriteCents: values.PRICE_WRITE_CENTS, runSecondCents: values.PRICE_RUN_SECOND_CENTS },

@@ -109,9 +109,9 @@ class LedgerCredits implements Credits {
     return readHistory(this.#db, accountId, page);
   }
 
-  async reserveWrite(reservation: WriteReservation): Promise<void> {
+  async reserveWrite(reservation: WriteReservation): Promise<boolean> {
     await this.#sightSpender(reservation);
-    await this.#reservations.reserveWrite(reservation);
+    return this.#reservations.reserveWrite(reservation);
   }
 
   bindWrites(submissionIds: readonly string[], trx: Trx): Promise<void> {

@@ -37,15 +37,16 @@ export class Reservations {
     this.#writeHolds = new WriteHolds(options.db);
   }
 
-  async reserveWrite(reservation: WriteReservation): Promise<void> {
+  async reserveWrite(reservation: WriteReservation): Promise<boolean> {
     const { submissionId, cents, evenWithoutCredit = false, ...spender } = reservation;
-    if (cents === 0) return;
+    if (cents === 0) return false;
     const wanted = { ...spender, id: submissionId, instanceId: this.options.instanceId, cents };
     const held = await this.#track(submissionId, async () =>
       (await this.#writeHolds.hold(wanted)) ? cents : undefined,
     );
     if (held === undefined && !evenWithoutCredit)
       throw await shortage(this.options.db, { ...wanted, leastCents: cents });
+    return held !== undefined;
   }
 
   /** Registered before the holding statement is sent, so that no sweep takes the reservation for lost. */

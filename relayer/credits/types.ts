@@ -161,11 +161,11 @@ export interface Credits {
   history(accountId: AccountId, page: Page): Promise<History>;
 
   /**
-   * Holds a write's price for its submission. Errors: `insufficient_credit` {required_cents, balance_cents},
-   * `key_cap_spent` {required_cents, cap_cents, spent_cents}.
+   * Holds a write's price for its submission; false when it holds nothing, and the write is free. Errors:
+   * `insufficient_credit` {required_cents, balance_cents}, `key_cap_spent` {required_cents, cap_cents, spent_cents}.
    * Released automatically if the submission is never stored (`bindWrites`) and this instance dies.
    */
-  reserveWrite(reservation: WriteReservation): Promise<void>;
+  reserveWrite(reservation: WriteReservation): Promise<boolean>;
 
   /**
    * Call in the transaction that stores the submissions: from then on only their outcomes settle or release the

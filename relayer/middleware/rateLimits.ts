@@ -32,6 +32,7 @@ export class RequestLimits {
   readonly #strangers: RateLimiterAbstract;
   readonly #heavy: RateLimiterAbstract;
   readonly #payments: RateLimiterAbstract;
+  readonly #freeWrites: RateLimiterAbstract;
 
   constructor(limits: RateLimits, { budgets, rates, instances }: Shared = ALONE) {
     this.#mintsByAddress = budgets("mints_by_address", limits.mintsPerMinutePerAddress, MINUTE_SECONDS);
@@ -47,6 +48,7 @@ export class RequestLimits {
     this.#strangers = memoryLimiter("strangers_by_address", limits.strangersPerMinutePerAddress, MINUTE_SECONDS);
     this.#heavy = memoryLimiter("heavy_by_address", limits.heavyPerMinutePerAddress, MINUTE_SECONDS);
     this.#payments = budgets("payment_intents_by_account", limits.paymentIntentsPerMinute, MINUTE_SECONDS);
+    this.#freeWrites = budgets("free_writes_by_account", limits.freeWritesPerDay, DAY_SECONDS);
   }
 
   /** Every request, before any work is done for it. */
@@ -70,6 +72,13 @@ export class RequestLimits {
 
   payment(accountId: string): Promise<void> {
     return consume(this.#payments, accountId, "Too many payments were begun for this account.");
+  }
+
+  /** Counts a write that nobody pays for. The returned function refunds it: the write came to nothing. */
+  async freeWrite(accountId: string): Promise<() => Promise<void>> {
+    const detail = "This account has no credit, and used up what it may write without it today. Top it up at /billing.";
+    await consume(this.#freeWrites, accountId, detail);
+    return async () => void (await this.#freeWrites.reward(accountId));
   }
 
   mintBy(clientGroup: string): Promise<void> {

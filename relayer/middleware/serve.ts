@@ -15,6 +15,7 @@ import { presentedCredentials, type Authentication, type Identity } from "./cred
 import { guardAnswer, guardRequest, type GuardedRequest } from "./guard";
 import { idempotencyKeyOf, requestName, type Idempotency } from "./idempotency";
 import { permit } from "./permit";
+import type { AccountId } from "../../protocol/ids";
 import type { RequestLimits } from "./rateLimits";
 
 export interface ServeDeps {
@@ -199,8 +200,12 @@ async function act<N extends RouteName>(
 ): Promise<Given> {
   const headers: Record<string, string> = {};
   const attemptKey = idempotencyKeyOf(ctx, name);
+  const counts = {
+    countAsMint: () => countAsMint(ctx, deps),
+    countAsFree: (accountId: AccountId) => deps.limits.freeWrite(accountId),
+  };
   const call = (rest: Pick<Call<N>, "act" | "deciding">): Call<N> =>
-    callOf(ctx, name, asked, headers, { signal, attemptKey, countAsMint: () => countAsMint(ctx, deps), ...rest });
+    callOf(ctx, name, asked, headers, { signal, attemptKey, ...counts, ...rest });
   const request = { ctx, name, attemptKey, asked, deps };
   if (!isDecidedByExecutor(name)) {
     await (attemptKey === undefined ? undefined : asked.confirmed);
@@ -278,7 +283,7 @@ function callOf<N extends RouteName>(
   route: N,
   { input, caller, presented, rawBody, confirmed }: Sure,
   headers: Record<string, string>,
-  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint" | "deciding">,
+  rest: Pick<Call<N>, "signal" | "attemptKey" | "act" | "countAsMint" | "countAsFree" | "deciding">,
 ): Call<N> {
   const call = {
     route,

@@ -8,7 +8,7 @@ import type { ContractWrite, Credential, WriteArgument } from "../../protocol/ex
 import { routeOf, type RouteName } from "../../protocol/http";
 import type { AccountId, Address } from "../../protocol/ids";
 import type { Act } from "../act";
-import type { CredentialWrite, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
+import type { CredentialWrite, OwnersRequest, SubmissionId, SubmitAnswer, SubmitCommon } from "../chain/types";
 import { decodeForward, type Forwarded, type SignedForwardRequest } from "../../protocol/forward";
 import type { Call, Caller } from "../middleware/call";
 import type { RouteDeps } from "./deps";
@@ -20,6 +20,7 @@ export interface WriteCall {
   readonly caller: Caller | undefined;
   readonly requestId: string;
   readonly act: Act | undefined;
+  countAsFree(accountId: AccountId): Promise<() => Promise<void>>;
 }
 
 export interface WriteOptions {
@@ -89,8 +90,7 @@ export class Writes {
     };
     const making = typeof contractWrite === "function" ? () => inTurn(contractWrite) : contractWrite;
     const signer = author.credential.type === "identity" ? signingWalletOf(call.caller) : undefined;
-    const submitted = this.deps.chain.submit({
-      ...this.#common(author.accountId, call, this.#spenderOf(call)),
+    const submitted = this.#submit(author.accountId, call, this.#spenderOf(call), {
       ...(signer === undefined
         ? { credential: author.credential, write: making }
         : { signer, forward: () => this.#signedByIdentity(author, signer, call, making) }),
@@ -137,12 +137,8 @@ export class Writes {
     { accountId, digest, request, calls }: Forwarded,
     isFree: boolean,
   ): Promise<SubmitAnswer> {
-    const answer = await this.deps.chain.submit({
-      ...this.#common(
-        accountId,
-        call,
-        isFree ? undefined : { accountId, evenWithoutCredit: isEvenWithoutCredit(request, calls) },
-      ),
+    const spender = isFree ? undefined : { accountId, evenWithoutCredit: isEvenWithoutCredit(request, calls) };
+    const answer = await this.#submit(accountId, call, spender, {
       ...(isFree ? {} : { admit: () => this.#requireOwner(accountId, request.from) }),
       signer: request.from,
       forward: request,
@@ -159,18 +155,25 @@ export class Writes {
     if (account.owner !== signer) throw new KeywrightError("not_authorized", `${signer} does not own the account.`);
   }
 
-  #common(accountId: AccountId, { route, requestId, act }: WriteCall, spender: Spender | undefined): SubmitCommon {
+  async #submit(
+    accountId: AccountId,
+    call: WriteCall,
+    spender: Spender | undefined,
+    request: (CredentialWrite | OwnersRequest) & Pick<SubmitCommon, "admit" | "idempotencyKey">,
+  ): Promise<SubmitAnswer> {
+    const { route, requestId, act } = call;
     const cents = this.deps.prices.managementWriteCents;
-    const reserve =
-      spender === undefined || cents === 0
-        ? undefined
-        : (submissionId: SubmissionId) => this.deps.credits.reserveWrite({ ...spender, cents, submissionId });
-    return {
-      accountId,
-      kind: kindOf(route),
-      requestId,
-      ...defined({ act, reserve }),
+    let takeBack = async (): Promise<void> => undefined;
+    const reserveFor = (payer: Spender) => async (submissionId: SubmissionId) => {
+      const isHeld = await this.deps.credits.reserveWrite({ ...payer, cents, submissionId });
+      if (!isHeld) takeBack = await call.countAsFree(accountId);
     };
+    const reserve = spender === undefined || cents === 0 ? undefined : reserveFor(spender);
+    const common = { accountId, kind: kindOf(route), requestId, ...defined({ act, reserve }) };
+    return this.deps.chain.submit({ ...common, ...request }).catch(async (error: unknown) => {
+      if (cameToNothing(error)) await takeBack().catch(() => undefined);
+      throw error;
+    });
   }
 
   /** The payer of the write's price; undefined if it is free. */
@@ -211,6 +214,12 @@ const isEvenWithoutCredit = ({ gas }: SignedForwardRequest, calls: Forwarded["ca
 /** The identity's wallet if it owns the account itself, so that no payer may write for it. */
 export const signingWalletOf = (caller: Caller | undefined): Address | undefined =>
   caller?.managed === false ? caller.identityWallet : undefined;
+
+/** Failed without a transaction of its own, so that it cost no gas. */
+const cameToNothing = (error: unknown): boolean =>
+  error instanceof KeywrightError &&
+  error.code !== "submission_pending" &&
+  error.facts["transaction_hash"] === undefined;
 
 function authorOf({ caller }: WriteCall): Author {
   if (caller?.credential === undefined)

@@ -15,6 +15,7 @@ const FEW = {
   paymentIntentsPerMinute: 2,
   mintsPerMinutePerAddress: 2,
   mintsPerDay: 3,
+  freeWritesPerDay: 2,
   keyRequestsPerSecond: 2,
 };
 
@@ -75,6 +76,18 @@ describe("rate limits", () => {
     await one.mintBy(address);
     await other.mintBy(address);
     expect((await refusal(() => one.mintBy(address)))?.code).to.equal("rate_limited");
+  });
+
+  it("of writes without credit are each account's, for a day; one that came to nothing is given back", async () => {
+    const limits = new RequestLimits(FEW);
+    const takeBack = await limits.freeWrite("poor");
+    await takeBack();
+    await limits.freeWrite("poor");
+    await limits.freeWrite("poor");
+    const refused = await refusal(async () => void (await limits.freeWrite("poor")));
+    expect(refused?.code).to.equal("rate_limited");
+    expect(refused?.retryAfterSeconds).to.be.within(86_000, 86_400);
+    await limits.freeWrite("another");
   });
 
   it("over all addresses limit a day's total", async () => {

@@ -2,16 +2,18 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet } from "ethers";
+import { KeywrightError } from "../../../protocol/errors";
 import type { SignedForwardRequest } from "../../../protocol/forwardShape";
 import { packedAccountId, type AccountId, type Address } from "../../../protocol/ids";
 import { ERC2771Forwarder__factory, IAccountManager__factory } from "../../../typechain-types";
 import { ChainBed } from "../../support/chainBed";
 import { signedForward, type ForwardOverrides } from "../../support/forwards";
 import { Api, codeOf, type HttpAnswer } from "../../support/http";
-import { startRelayerBed, type RelayerBed } from "../../support/relayerBed";
+import { startRelayerBed, UNLIMITED, type RelayerBed } from "../../support/relayerBed";
 
 const ABI = IAccountManager__factory.createInterface();
 const RIVAL = 8;
+const FREE_WRITES_PER_DAY = 3;
 
 describe("POST /relay", function () {
   this.timeout(120_000);
@@ -21,7 +23,8 @@ describe("POST /relay", function () {
   before(async () => {
     bed = await ChainBed.start();
     await bed.setBalance(RIVAL, 10n ** 18n);
-    relayer = await startRelayerBed({ chain: bed, store: {}, creditsEveryAccount: false });
+    const limits = { ...UNLIMITED, freeWritesPerDay: FREE_WRITES_PER_DAY };
+    relayer = await startRelayerBed({ chain: bed, store: {}, creditsEveryAccount: false, limits });
     api = new Api(relayer.baseUrl);
   });
   after(async () => {
@@ -68,6 +71,19 @@ describe("POST /relay", function () {
       expect(refused.map((answer) => [answer.status, codeOf(answer)])).to.deep.equal(
         Array(2).fill([402, "insufficient_credit"]),
       );
+    });
+
+    it("does so a few times a day; what came to nothing does not count", async () => {
+      bed.executor.failing.set("signForwards", new KeywrightError("not_authorized", "Not signed."));
+      expect((await relay(owner, "setAccountFrozen", [id, true])).status).to.equal(403);
+      bed.executor.failing.clear();
+      // Two have been carried out above.
+      expect((await relay(owner, "setAccountFrozen", [id, false])).status).to.equal(200);
+      const refused = await relay(owner, "setAccountFrozen", [id, true]);
+      expect([refused.status, codeOf(refused)]).to.deep.equal([429, "rate_limited"]);
+      const other = Wallet.createRandom();
+      expect((await relay(other, "newChainSecuredAccount", ["other", ""])).status).to.equal(200);
+      expect((await relay(other, "setAccountFrozen", [idOf(other), true])).status).to.equal(200);
     });
   });
 
