@@ -121,7 +121,9 @@ class CountingExecutor implements Executor {
 const cidOf = async ({ cid, code = "" }: RunQuestion): Promise<Cid> => (cid as Cid | undefined) ?? cidOfCode(code);
 
 /** All tests of a process share one address: lift its rate limits. */
-export const UNLIMITED = Object.fromEntries(Object.keys(RATE_LIMITS.production).map((name) => [name, 1e9])) as RateLimits;
+export const UNLIMITED = Object.fromEntries(
+  Object.keys(RATE_LIMITS.production).map((name) => [name, 1e9]),
+) as RateLimits;
 
 export interface RelayerBedOptions {
   readonly chain: ChainBed;
