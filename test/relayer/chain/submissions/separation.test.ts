@@ -7,7 +7,15 @@ import { Wallet, type HDNodeWallet, type Signer } from "ethers";
 import type { SimpleWrite } from "../../../../protocol/executor";
 import { packedAccountId, type AccountId, type Address } from "../../../../protocol/ids";
 import type { Chain, SubmitAnswer, SubmitRequest } from "../../../../relayer/chain/types";
-import { addGroup, ChainBed, eventually, forwarded, freshAccountId, newAccount } from "../../../support/chainBed";
+import {
+  addGroup,
+  ChainBed,
+  type ChainInstance,
+  eventually,
+  forwarded,
+  freshAccountId,
+  newAccount,
+} from "../../../support/chainBed";
 import { request, signForward } from "../../../support/chainBed";
 import { expectAtRest, occupyLane } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
@@ -22,12 +30,17 @@ const ACTIONS = Array.from({ length: 14 }, freshAccountId);
 describe("a transaction that fails because one of its writes became expensive", function () {
   this.timeout(60_000);
   let bed: ChainBed;
+  let relayer: ChainInstance;
   let chain: Chain;
+  async function openRelayer(): Promise<void> {
+    const tuning = { maxInFlightPerLane: MOST_IN_FLIGHT, finalityDepth: FINALITY, stuckAfterMs: 60_000 };
+    relayer = await bed.open({ tuning, payerCount: 1 });
+    ({ chain } = relayer);
+  }
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
     await bed.registerPayers(RIVAL, RIVAL);
-    const tuning = { maxInFlightPerLane: MOST_IN_FLIGHT, finalityDepth: FINALITY, stuckAfterMs: 60_000 };
-    ({ chain } = await bed.open({ tuning, payerCount: 1 }));
+    await openRelayer();
   });
   after(() => bed?.stop());
   afterEach(() => expectAtRest(bed, chain));
@@ -270,6 +283,25 @@ describe("a transaction that fails because one of its writes became expensive", 
     await whileMining(() => Promise.all(writing)).finally(() => (isOver = true));
     await counting;
     expect(most).to.equal(MOST_IN_FLIGHT);
+  });
+
+  it("is split by another relayer when the one that sent it ends", async () => {
+    const since = new Date();
+    const accounts = await preparedAccounts(4);
+    const writing = await begun(
+      () => writesOf(accounts),
+      () => removeActions(accounts[0], rival()),
+    );
+    await failedBatch(since);
+    const told = bed.outcomes.length;
+    await relayer.close();
+    for (const write of writing) write.catch(() => undefined);
+    await openRelayer();
+    await whileMining(() =>
+      eventually("all writes have their outcomes", async () => bed.outcomes.length === told + accounts.length),
+    );
+    for (const id of accounts.slice(1)) expect(await bed.groupCount(id), "made once").to.equal(1);
+    expect(bed.outcomes.slice(told).map(({ charged }) => charged)).to.deep.equal(accounts.map(() => true));
   });
 
   /** Writes of these accounts that hold a nonce and have no outcome. */
