@@ -151,7 +151,7 @@ export class Batcher {
       if (tried.length === 0) return;
       lane = await this.#laneThatPays(lane, gasLimit, tried);
       const authorized = await authorize(this.options.executor, await this.#hold(tried, taken), taken);
-      if (authorized.length > 0) unit = await this.#writeDown(lane, gasLimit, authorized, taken);
+      if (authorized.length > 0) unit = await this.#store(lane, gasLimit, authorized, taken);
     } catch (error) {
       await taken.dropAll(error);
     } finally {
@@ -206,7 +206,7 @@ export class Batcher {
   }
 
   /** Stores the batch under one nonce; undefined when every write missed its turn or the lane is draining. */
-  async #writeDown(
+  async #store(
     lane: Lane,
     gasLimit: bigint,
     authorized: readonly Authorized[],

@@ -6,13 +6,13 @@
  */
 import type { SignedForwardRequest } from "../../../protocol/forward";
 
-/** What a request may name, and with it take from the others, at most. */
+/** Maximum gas a request may name to share a transaction: it could use up that much of the gas of the others. */
 const MOST_SHARED_GAS = 1_000_000n;
 const MOST_SHARED_BYTES = 8_192;
 const TRANSACTION_GAS = 21_000n;
 /** Overhead per request: the loop and its part of the calldata's decoding. */
 const AROUND_REQUEST = 10_000n;
-/** Of calldata that is not zero. */
+/** Cost of a non-zero byte of calldata. */
 const BYTE_GAS = 16n;
 const FIELDS_BYTES = 512;
 

@@ -135,7 +135,7 @@ export class SubmissionRecords {
     const ended = all.some(({ billed }) => billed)
       ? await this.db.transaction().execute(async (trx) => {
           const written = await writeOutcomes(trx, all, outcomes);
-          await this.#tellBooks(
+          await this.#notifyCredits(
             trx,
             written.filter(({ before }) => before === null),
           );
@@ -148,7 +148,7 @@ export class SubmissionRecords {
     return { row: own, members: members.map((member) => byId.get(member.id) ?? member) };
   }
 
-  /** Batches that failed as a whole, are final by `depth`, and have members that are not yet sent alone. */
+  /** Batches that failed as a whole and have members to be sent alone; those of writes only if final by `depth`. */
   failedBatches(depth: number): Promise<readonly FailedBatch[]> {
     return failedBatches(this.db, depth);
   }
@@ -169,7 +169,7 @@ export class SubmissionRecords {
     return this.db.transaction().execute(async (trx) => {
       if (!(await lockMember(trx, batch, member.id))) return undefined;
       const [ended] = await writeOutcomes(trx, [member], new Map([[member.id, outcome]]));
-      if (ended !== undefined) await this.#tellBooks(trx, [ended]);
+      if (ended !== undefined) await this.#notifyCredits(trx, [ended]);
       return ended;
     });
   }
@@ -215,7 +215,7 @@ export class SubmissionRecords {
         select * from given_up union all select * from members`.execute(trx);
       const own = failed.find(({ id }) => id === row.id);
       if (own === undefined) throw new LostSubmission();
-      await this.#tellBooks(trx, failed);
+      await this.#notifyCredits(trx, failed);
       const filler = given > 0n || row.nonce === null ? undefined : await this.insertFiller(trx, row.payer, row.nonce);
       return { unit: { row: own, members: failed.filter(({ batch_id }) => batch_id === row.id) }, filler };
     });
@@ -271,7 +271,7 @@ export class SubmissionRecords {
   }
 
   /** Releases submissions, so that any instance may take them over at once. */
-  async handBack(ids: readonly string[]): Promise<void> {
+  async release(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
     await this.db
       .updateTable("submissions")
@@ -308,7 +308,7 @@ export class SubmissionRecords {
     return this.db.selectFrom("submissions").selectAll().where("idempotency_key", "=", key).executeTakeFirst();
   }
 
-  async #tellBooks(trx: Trx, rows: readonly SubmissionRow[]): Promise<void> {
+  async #notifyCredits(trx: Trx, rows: readonly SubmissionRow[]): Promise<void> {
     const outcomes = rows.flatMap(({ id, account_id, kind, charged, billed }): SubmissionOutcome[] =>
       billed && account_id !== null
         ? [{ submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged }]

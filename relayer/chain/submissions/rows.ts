@@ -1,4 +1,4 @@
-/** Rows of submissions, and what is known of how they end. */
+/** Rows of submissions, and their outcomes. */
 import { randomBytes } from "node:crypto";
 import type { Selectable } from "kysely";
 import type { SubmissionAttemptsTable, SubmissionsTable } from "../../store/tables/chain";

@@ -10,6 +10,8 @@ export interface FailedBatch {
   readonly transactionHash: string;
   readonly block: number;
   readonly blockHash: string;
+  /** Of forward requests, of which the forwarder's nonces let each be carried out once at most. */
+  readonly ofForwards: boolean;
 }
 
 export interface Alone {
@@ -20,13 +22,17 @@ export interface Alone {
 
 const BATCH_IS_OPEN = sql<boolean>`batch.state in (${sql.join(OPEN_STATES.map((state) => sql.lit(state)))})`;
 
-/** Those whose block the follower has passed by `depth`: it reopens what it finds in blocks that are not canonical. */
+/**
+ * Of writes, those whose block the follower has passed by `depth`: it reopens what it finds in blocks that are not
+ * canonical. Of forward requests, all.
+ */
 export async function failedBatches(db: Db, depth: number): Promise<readonly FailedBatch[]> {
   const { rows } = await sql<FailedBatch>`
-    select distinct batch.id, batch.transaction_hash as "transactionHash", batch.block_number as block, batch.block_hash as "blockHash"
+    select distinct batch.id, batch.transaction_hash as "transactionHash", batch.block_number as block, batch.block_hash as "blockHash",
+      submissions.signer is not null as "ofForwards"
     from submissions join submissions as batch on batch.id = submissions.batch_id
     where ${IS_OPEN} and submissions.batch_id is not null and not ${BATCH_IS_OPEN}
-      and batch.block_number + ${depth}::int8 <= (select max(number) from followed_blocks)
+      and (submissions.signer is not null or batch.block_number + ${depth}::int8 <= (select max(number) from followed_blocks))
     order by block`.execute(db);
   return rows;
 }

@@ -2,8 +2,9 @@
  * What becomes of the writes that shared a transaction which failed as a whole: one of them became expensive after its
  * simulation and took the gas of all. Each is sent again, alone, with its id and reservation; a write alone never fails
  * for another. Nobody pays for the shared transaction.
- * Not before the failed transaction is final: until then a reorg may drop it, and the same transaction may then succeed.
- * A write sent under a second nonce before that could be carried out twice.
+ * A payer's write is not sent again before the failed transaction is final: until then a reorg may drop it, and the same
+ * transaction may then succeed; the write would be carried out twice. A forward request is, at once: its forwarder nonce
+ * prevents that, and its deadline does not wait.
  */
 import type { Logger } from "pino";
 import { KeywrightError } from "../../../protocol/errors";
@@ -49,7 +50,8 @@ export class Separation {
   }
 
   /** Asked of a node that has the block at that depth: the follower may have passed over this one unread. */
-  async #isFinal({ block, blockHash }: FailedBatch): Promise<boolean> {
+  async #isFinal({ block, blockHash, ofForwards }: FailedBatch): Promise<boolean> {
+    if (ofForwards) return true;
     const { rpc, finalityDepth } = this.options;
     const [found] = await rpc.callBelow(block + finalityDepth, [
       { method: "eth_getBlockByNumber", params: [`0x${block.toString(16)}`, false] },

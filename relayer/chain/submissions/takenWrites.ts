@@ -1,6 +1,6 @@
 /**
- * The writes taken for one transaction. Each leaves them once: stored with the transaction, waiting for a later one, or
- * refused with its reason.
+ * The writes taken for one transaction. Each leaves the set once: stored with the transaction, queued again, or refused
+ * with its reason.
  */
 import type { InTurn, Waiting } from "./waitingWrite";
 
@@ -21,7 +21,7 @@ export class TakenWrites {
     this.#left = new Set(all);
   }
 
-  /** The write has left: its outcome is known, or reached in another way. */
+  /** Removes a write that is stored, or queued again by the caller. */
   leave(waiting: Waiting): void {
     this.#left.delete(waiting);
   }

@@ -77,7 +77,7 @@ export class TransactionMonitor {
     this.#stopping = true;
     const ids = this.watchedIds;
     await Promise.all(this.#watched.values());
-    await this.options.records.handBack(ids);
+    await this.options.records.release(ids);
   }
 
   async #loop(row: SubmissionRow, given: readonly SubmissionRow[] | undefined): Promise<void> {
@@ -102,7 +102,7 @@ export class TransactionMonitor {
       // The store failed, or another instance took over: the sweep has the submission watched again.
       if (!(error instanceof LostSubmission))
         log.error({ err: error, submissionId: row.id }, "a submission was dropped; the sweep takes it up again");
-      await this.options.records.handBack([row.id]).catch(() => undefined);
+      await this.options.records.release([row.id]).catch(() => undefined);
     }
   }
 
@@ -124,13 +124,13 @@ export class TransactionMonitor {
     if (item.attempts.length === 0 && !(await this.#firstAttempt(item))) return hasOutcome(item.row.state);
     if (item.sent === undefined) {
       // Loaded from the store: it may be pending or already mined.
-      if (item.row.state !== "signed" && (await this.#landed(item))) return true;
-      await this.#insteadOfCancelled(item);
+      if (item.row.state !== "signed" && (await this.#hasReceipt(item))) return true;
+      await this.#replaceIfCancelled(item);
       await this.#broadcast(item);
     }
-    if (await this.#landed(item)) return true;
+    if (await this.#hasReceipt(item)) return true;
     await this.#noteSent(item);
-    if (Date.now() - item.lookedAt >= this.options.tuning.lookEveryMs) await this.#lookAfter(item);
+    if (Date.now() - item.lookedAt >= this.options.tuning.lookEveryMs) await this.#checkPending(item);
     return hasOutcome(item.row.state);
   }
 
@@ -243,7 +243,7 @@ export class TransactionMonitor {
   }
 
   /** Looks for receipts of all attempts; the one that has a receipt determines the outcome. */
-  async #landed(item: Monitored): Promise<boolean> {
+  async #hasReceipt(item: Monitored): Promise<boolean> {
     const { rpc, records, contractAddress } = this.options;
     for (const attempt of item.attempts) {
       const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
@@ -255,14 +255,14 @@ export class TransactionMonitor {
     return false;
   }
 
-  /** Its members stay open: once the failure is final, `Separation` sends them alone. */
+  /** Its members stay open: `Separation` sends them alone. */
   async #endFailedBatch(item: Monitored, receipt: Receipt): Promise<boolean> {
     const { records, log } = this.options;
     const members = item.members.length;
     this.#ended(item, await records.end({ row: item.row, members: [] }, outcomeOfFailed(item.row, receipt)));
     log.warn(
       { submissionId: item.row.id, transaction: receipt.transactionHash, members },
-      "a shared transaction failed as a whole; its writes are sent alone once that is final",
+      "a shared transaction failed as a whole; its writes will be sent alone",
     );
     return hasOutcome(item.row.state);
   }
@@ -270,12 +270,12 @@ export class TransactionMonitor {
   /**
    * No receipt for a while: checks whether it was cancelled, is still known, is stuck, was dropped, or lost its nonce.
    */
-  async #lookAfter(item: Monitored): Promise<void> {
+  async #checkPending(item: Monitored): Promise<void> {
     item.lookedAt = Date.now();
     await this.#reload(item);
     const newest = item.attempts.at(-1);
     if (newest === undefined || hasOutcome(item.row.state)) return;
-    if (item.row.cancelled && newest.does === "write") return this.#replaceByNothing(item, newest);
+    if (item.row.cancelled && newest.does === "write") return this.#replaceByNoop(item, newest);
     if (await this.#isKnown(item)) return this.#ifStuck(item, newest);
     item.misses += 1;
     if (await this.#nonceIsGone(item)) return;
@@ -315,12 +315,12 @@ export class TransactionMonitor {
   }
 
   /** A cancelled write is not sent again. */
-  async #insteadOfCancelled(item: Monitored): Promise<void> {
+  async #replaceIfCancelled(item: Monitored): Promise<void> {
     const newest = item.attempts.at(-1);
-    if (item.row.cancelled && newest?.does === "write") await this.#replaceByNothing(item, newest);
+    if (item.row.cancelled && newest?.does === "write") await this.#replaceByNoop(item, newest);
   }
 
-  async #replaceByNothing(item: Monitored, newest: AttemptRow): Promise<void> {
+  async #replaceByNoop(item: Monitored, newest: AttemptRow): Promise<void> {
     await this.#attemptAgain(item, "nothing", await this.options.fees.toReplace(feesOf(newest), true));
   }
 

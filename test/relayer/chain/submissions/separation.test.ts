@@ -1,6 +1,7 @@
 /**
  * A write that becomes expensive between its simulation and its block uses up the gas of the whole transaction. Each of
- * the others is sent again, alone, once the failed transaction is final. No account is charged for it.
+ * the others is sent again, alone: a payer's write once the failed transaction is final, a forward request at once. No
+ * account is charged for it.
  */
 import { expect } from "chai";
 import { Wallet, type HDNodeWallet, type Signer } from "ethers";
@@ -166,7 +167,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     expect(chargesOf(lost?.facts.submission_id)).to.deep.equal([false]);
   });
 
-  it("of forward requests: each is executed once, alone", async () => {
+  it("of forward requests: each is executed once, alone, without waiting for finality", async () => {
     const wallets = Array.from({ length: COUNT }, () => Wallet.createRandom());
     const idOf = ({ address }: HDNodeWallet): AccountId => packedAccountId(address as Address);
     const [victim, ...others] = wallets as [HDNodeWallet, ...HDNodeWallet[]];
@@ -192,10 +193,11 @@ describe("a transaction that fails because one of its writes became expensive", 
         { functionName: "addGroup", args: [idOf(wallet), "beside it", "", [], []] },
         { reserve },
       );
-    const answers = await together(
+    const writing = await begun(
       () => [chain.submit(expensive), ...others.map((wallet) => chain.submit(group(wallet)))],
       () => removeActions(idOf(victim), victim.connect(bed.provider)),
     );
+    const answers = await Promise.all(writing);
     await expectSeparated(answers);
     for (const wallet of others) expect(await bed.groupCount(idOf(wallet))).to.equal(1);
   });
