@@ -1,6 +1,4 @@
-import { extname, join } from "node:path";
+import { builtFile } from "../protocol/built";
 
-/** Path of a built file of the executor: below dist/ even if this module was loaded from its source. */
-export function built(path: string): string {
-  return extname(__filename) === ".ts" ? join(__dirname, "..", "dist", "executor", path) : join(__dirname, path);
-}
+/** The path of a built file of the executor, relative to its folder. */
+export const built = (path: string): string => builtFile(__dirname, path);

@@ -11,6 +11,7 @@ import { deploymentSettings, type DeploymentSettings } from "../protocol/deploym
 import { PRICES, RUN_LIMITS, type Prices, type RunLimits } from "../protocol/limits";
 import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceName";
 import { LIMIT_CEILINGS, LIMIT_NAMES, limitVariable, type LimitName } from "./limits";
+import { parseJson } from "../protocol/json";
 
 export const DEVELOPMENT_CHAIN_ID = 31_337n;
 const DEFAULT_MAX_HEAD_AGE_SECONDS = 60;
@@ -129,7 +130,7 @@ const VARIABLES = {
   IDENTITY_ISSUERS: z
     .string()
     .default("[]")
-    .transform(parseJson)
+    .transform(requireJson)
     .pipe(z.array(issuer).max(16))
     .describe('identity providers: a JSON list of {"issuer", "jwksUrl", "audience"}'),
   MODULE_ORIGIN: httpUrl.optional().describe("where actions' imports are fetched from"),
@@ -363,11 +364,8 @@ function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-function parseJson(text: string, context: z.RefinementCtx): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    context.addIssue({ code: "custom", message: "must be JSON" });
-    return z.NEVER;
-  }
+function requireJson(text: string, context: z.RefinementCtx): unknown {
+  const value = parseJson(text);
+  if (value === undefined) context.addIssue({ code: "custom", message: "must be JSON" });
+  return value;
 }

@@ -102,6 +102,6 @@ async function ready({ chain, pool }: ServiceParts): Promise<ExecutorAnswer<"rea
   return {
     ready: problems.length === 0,
     problems,
-    ...(blockNumber === undefined ? {} : { blockNumber: Number(blockNumber) }),
+    ...defined({ blockNumber: blockNumber === undefined ? undefined : Number(blockNumber) }),
   };
 }

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo, Server as NetServer } from "node:net";
-import type { Logger } from "pino";
+import type { Logger } from "../protocol/log";
 import { Agent, request } from "undici";
 import { EXECUTOR_CALLS } from "../protocol/executor";
 import { currentCertificate, renewalTime, type Certificate, type Challenges } from "./certificates";

@@ -1,5 +1,5 @@
 /** The TLS ingress process: reads the configuration, gets a certificate, serves, and stops on SIGTERM and SIGINT. */
-import pino from "pino";
+import { createLogger } from "../protocol/log";
 import { readConfig, type Config } from "./config";
 import { startIngress } from "./ingress";
 
@@ -14,7 +14,7 @@ function configOrExit(): Config {
 
 async function main(): Promise<void> {
   const config = configOrExit();
-  const log = pino({ level: config.LOG_LEVEL, base: { service: "ingress" } });
+  const log = createLogger(config.LOG_LEVEL, "ingress");
   const ingress = await startIngress(config, log);
   log.info({ domain: config.DOMAIN, https: ingress.httpsPort, http: ingress.httpPort }, "ingress ready");
   for (const signal of ["SIGTERM", "SIGINT"] as const) {

@@ -1,12 +1,13 @@
 /** Computes CIDs of code; large code in a thread, so that it does not delay small requests. */
 import { rememberedCidOfCode } from "./cidMemory";
-import { ThreadOf, builtThread } from "./threadOf";
+import { builtFile } from "./built";
+import { ThreadOf } from "./threadOf";
 import type { Cid } from "./ids";
 
 const INLINE_BYTES = 64 * 1024;
 
 export class CidComputer {
-  readonly #thread = new ThreadOf<string | Uint8Array, Cid>(builtThread(__dirname, "cidThread.js"));
+  readonly #thread = new ThreadOf<string | Uint8Array, Cid>(builtFile(__dirname, "cidThread.js"));
 
   /** The number of codes waiting for the thread. */
   get waiting(): number {

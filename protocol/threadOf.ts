@@ -2,7 +2,6 @@
  * A worker thread that processes questions one by one, for work that would block the event loop that all requests
  * share.
  */
-import { join } from "node:path";
 import { Worker, parentPort } from "node:worker_threads";
 
 interface Asked<Q> {
@@ -17,18 +16,6 @@ interface Answered<A> {
 interface Waiting<A> {
   resolve(answer: A): void;
   reject(error: Error): void;
-}
-
-/**
- * The path of a thread's built file: under dist/ even if the caller runs from its source. `folder` is the caller's
- * folder, `name` the built file in it.
- */
-export function builtThread(folder: string, name: string): string {
-  const parts = folder.split("/");
-  const room = parts.findLastIndex((part) => part === "protocol" || part === "relayer");
-  return parts[room - 1] === "dist"
-    ? join(folder, name)
-    : join("/", ...parts.slice(0, room), "dist", ...parts.slice(room), name);
 }
 
 export class ThreadOf<Q, A> {

@@ -262,19 +262,19 @@ function configOf(values: Environment, production: boolean): Omit<Config, keyof 
 function chainTuningOf(values: Environment): Config["chainTuning"] {
   const { FINALITY_DEPTH, STUCK_AFTER_SECONDS, NONCE_LOST_AFTER_SECONDS, MAX_FEE_PER_GAS_WEI } = values;
   const { TOP_UP_BELOW_WEI, TOP_UP_TO_WEI, MAX_TOP_UP_WEI, MAX_TRANSACTION_GAS } = values;
-  return {
-    ...defined({ finalityDepth: FINALITY_DEPTH }),
-    ...(STUCK_AFTER_SECONDS === undefined ? {} : { stuckAfterMs: STUCK_AFTER_SECONDS * 1_000 }),
-    ...(NONCE_LOST_AFTER_SECONDS === undefined ? {} : { nonceLostAfterMs: NONCE_LOST_AFTER_SECONDS * 1_000 }),
-    ...defined({
-      maxFeeCapWei: MAX_FEE_PER_GAS_WEI,
-      topUpBelowWei: TOP_UP_BELOW_WEI,
-      topUpToWei: TOP_UP_TO_WEI,
-      maxTopUpWei: MAX_TOP_UP_WEI,
-    }),
-    ...(MAX_TRANSACTION_GAS === undefined ? {} : { maxTransactionGas: BigInt(MAX_TRANSACTION_GAS) }),
-  };
+  return defined({
+    finalityDepth: FINALITY_DEPTH,
+    stuckAfterMs: msOf(STUCK_AFTER_SECONDS),
+    nonceLostAfterMs: msOf(NONCE_LOST_AFTER_SECONDS),
+    maxFeeCapWei: MAX_FEE_PER_GAS_WEI,
+    topUpBelowWei: TOP_UP_BELOW_WEI,
+    topUpToWei: TOP_UP_TO_WEI,
+    maxTopUpWei: MAX_TOP_UP_WEI,
+    maxTransactionGas: MAX_TRANSACTION_GAS === undefined ? undefined : BigInt(MAX_TRANSACTION_GAS),
+  });
 }
+
+const msOf = (seconds: number | undefined): number | undefined => seconds && seconds * 1_000;
 
 /** All three or none: without the webhook, a payment whose tab was closed would be credited late. */
 function paymentProblems({ STRIPE_SECRET_KEY, STRIPE_PUBLISHABLE_KEY, STRIPE_WEBHOOK_SECRET }: Environment): string[] {

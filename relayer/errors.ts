@@ -12,7 +12,7 @@ const OUR_BUG = new KeywrightError(
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 
 /** The API error for anything thrown. */
-export function namedError(thrown: unknown): KeywrightError {
+export function asKeywrightError(thrown: unknown): KeywrightError {
   const error = translateUnavailable(thrown);
   return error instanceof KeywrightError ? error : OUR_BUG;
 }

@@ -2,6 +2,7 @@
 import { KeywrightError, isErrorCode } from "../protocol/errors";
 import { executorErrorSchema, type RunKey } from "../protocol/executor";
 import { parseJson } from "../protocol/json";
+import { defined } from "../protocol/defined";
 
 export const unavailable = (detail: string, cause: unknown): KeywrightError =>
   new KeywrightError("executor_unavailable", detail, {}, { cause, retryAfterSeconds: 2 });
@@ -32,6 +33,5 @@ export function refusalIn(text: string): ReadRefusal {
       isCertain: false,
       key,
     };
-  const options = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
-  return { error: new KeywrightError(code, detail, facts, options), isCertain: true, key };
+  return { error: new KeywrightError(code, detail, facts, defined({ retryAfterSeconds })), isCertain: true, key };
 }

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const rooms = ["protocol", "relayer", "executor", "ingress", "client", "scripts", "typechain-types"];
+const folders = ["protocol", "relayer", "executor", "ingress", "client", "scripts", "typechain-types"];
 
-const sources = rooms
-  .filter((room) => existsSync(join(root, room)))
-  .flatMap((room) => readdirSync(join(root, room), { recursive: true }).map((file) => join(room, String(file))))
+const sources = folders
+  .filter((folder) => existsSync(join(root, folder)))
+  .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((file) => join(folder, String(file))))
   .filter((file) => file.endsWith(".ts") && !file.endsWith(".d.ts"))
   // Bundled by executor/build.mjs only: a running service starts children from these files during a build.
   .filter((file) => !/^executor\/(sandbox\/(child\.ts$|guest\/)|fetcher\/main\.ts$)/.test(file));
@@ -28,8 +28,8 @@ await build({
 });
 
 // Folders that need more than file-by-file compilation (the sandbox prelude, browser bundles) have their own build.mjs.
-for (const room of [...rooms, "dashboard"]) {
-  const own = join(root, room, "build.mjs");
-  if (room !== "scripts" && existsSync(own))
-    await (await import(own)).default({ root, outdir: join(root, "dist", room) });
+for (const folder of [...folders, "dashboard"]) {
+  const own = join(root, folder, "build.mjs");
+  if (folder !== "scripts" && existsSync(own))
+    await (await import(own)).default({ root, outdir: join(root, "dist", folder) });
 }

@@ -2,6 +2,7 @@
 import { CommanderError, Option, type Command } from "commander";
 import { EXIT } from "./failure";
 import type { CommandSpec, Field } from "./spec";
+import { parseJson } from "../../protocol/json";
 
 /** The command at its place below `parent`, with its arguments and options. */
 export function commandOf(parent: Command, spec: CommandSpec): Command {
@@ -54,11 +55,9 @@ const listOf = (text: string): string[] =>
     .filter((one) => one !== "");
 
 function jsonOf(text: string, option: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new CommanderError(EXIT.wrongUse, "wrong_use", `--${option} must be JSON`);
-  }
+  const value = parseJson(text);
+  if (value === undefined) throw new CommanderError(EXIT.wrongUse, "wrong_use", `--${option} must be JSON`);
+  return value;
 }
 
 const camel = (option: string): string => option.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

@@ -48,7 +48,7 @@ async function walletConnection({ url, wallet }: Settings, signer: Signer): Prom
   const owner = await createChainSecuredClient({
     baseUrl: url,
     signer,
-    ...(wallet?.account_id === undefined ? {} : { accountId: wallet.account_id }),
+    ...defined({ accountId: wallet?.account_id }),
   });
   const open = createClient({ baseUrl: url });
   return {

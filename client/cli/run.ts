@@ -9,6 +9,7 @@ import { EXIT, Ended, WrongUse } from "./failure";
 import type { Context } from "./context";
 import { lines, oneLine } from "./text";
 import { defined } from "../../protocol/defined";
+import { parseJson } from "../../protocol/json";
 
 interface RunOptions {
   readonly params?: string;
@@ -63,12 +64,8 @@ async function run(context: Context, named: string, options: RunOptions): Promis
 
 export function paramsOf(context: Pick<Context, "io">, { params, paramsFile }: RunOptions): Record<string, unknown> {
   const text = paramsFile === undefined ? (params ?? "{}") : readText(context, paramsFile);
-  let value: unknown;
-  try {
-    value = JSON.parse(text) as unknown;
-  } catch {
-    throw new WrongUse("The parameters are not JSON.");
-  }
+  const value = parseJson(text);
+  if (value === undefined) throw new WrongUse("The parameters are not JSON.");
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new WrongUse("The parameters must be a JSON object.");
   return value as Record<string, unknown>;

@@ -10,6 +10,7 @@ import { Ended, WrongUse } from "./failure";
 import { withProgress } from "./io";
 import type { Context } from "./context";
 import { readText } from "./run";
+import { parseJson } from "../../protocol/json";
 
 const WORDS: Readonly<Record<StepStatus, string>> = {
   passed: "✓ passed",
@@ -80,11 +81,9 @@ function asWrongUse(error: unknown): never {
 }
 
 function parse(file: string, text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new WrongUse(`${file} is not JSON.`);
-  }
+  const value = parseJson(text);
+  if (value === undefined) throw new WrongUse(`${file} is not JSON.`);
+  return value;
 }
 
 function textOf({ baseUrl, tee, steps, notes, warnings, outcome }: Report): string {

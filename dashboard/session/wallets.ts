@@ -12,6 +12,7 @@ import {
 import { onTransactionSent } from "../changes/sending";
 import { short } from "../parts/text";
 import type { ChainConfig, ConnectedWallet, Connection, FoundWallet, WalletSession } from "./types";
+import { defined } from "../../protocol/defined";
 
 const REFUSED = 4001;
 const UNKNOWN_CHAIN = 4902;
@@ -62,7 +63,7 @@ async function ownersClient(
   owner?: string,
 ): Promise<ChainSecuredClient> {
   const gas = (await signer.provider.getBalance(signer.address)) === 0n ? "service" : "wallet-or-service";
-  const named = { ...(accountId === undefined ? {} : { accountId }), ...(owner === undefined ? {} : { owner }) };
+  const named = defined({ accountId, owner });
   return createChainSecuredClient({
     baseUrl: location.origin,
     signer,

@@ -4,6 +4,7 @@
  * host.
  */
 import type { Address, Hash32 } from "../../protocol/ids";
+import { defined } from "../../protocol/defined";
 
 export const CONFIG_DOCUMENT_VERSION = 1;
 
@@ -57,12 +58,12 @@ export function buildConfigDocument(facts: ConfigFacts): ConfigDocument {
 }
 
 function codeSources(facts: ConfigFacts): ConfigDocument {
-  return {
-    ...(facts.moduleOrigin === undefined ? {} : { module_origin_host: hostOf(facts.moduleOrigin) }),
-    ...(facts.ipfsGateways === undefined ? {} : { ipfs_gateway_hosts: facts.ipfsGateways.map(hostOf) }),
-    ...(facts.fetchAllowHosts === undefined ? {} : { fetch_allow_hosts: [...facts.fetchAllowHosts] }),
-    ...(facts.fetchPorts === undefined ? {} : { fetch_ports: [...facts.fetchPorts] }),
-  };
+  return defined({
+    module_origin_host: facts.moduleOrigin && hostOf(facts.moduleOrigin),
+    ipfs_gateway_hosts: facts.ipfsGateways?.map(hostOf),
+    fetch_allow_hosts: facts.fetchAllowHosts && [...facts.fetchAllowHosts],
+    fetch_ports: facts.fetchPorts && [...facts.fetchPorts],
+  });
 }
 
 /** Only host and port: a path, query or user info may contain a provider's API key. */

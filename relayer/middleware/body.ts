@@ -3,7 +3,8 @@ import rawBody from "raw-body";
 import { KeywrightError } from "../../protocol/errors";
 import type { BodyKind } from "../../protocol/http";
 import { WIRE_LIMITS } from "../../protocol/limits";
-import { ThreadOf, builtThread } from "../../protocol/threadOf";
+import { builtFile } from "../../protocol/built";
+import { ThreadOf } from "../../protocol/threadOf";
 import type { RelayerContext } from "./context";
 import { MOST_VALUES, parseJsonText, type ParsedJson } from "./jsonText";
 
@@ -58,7 +59,7 @@ const tooLarge = (limit: number): KeywrightError =>
 
 /** Bodies up to this size are parsed inline: faster than the round trip to a worker thread. */
 const INLINE_BYTES = 64 * 1024;
-const thread = new ThreadOf<Buffer, ParsedJson>(builtThread(__dirname, "jsonThread.js"));
+const thread = new ThreadOf<Buffer, ParsedJson>(builtFile(__dirname, "jsonThread.js"));
 
 /**
  * The JSON value of a body; an empty body counts as `{}`. Large bodies are parsed in a worker thread, off the serving

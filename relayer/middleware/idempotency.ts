@@ -8,7 +8,7 @@ import { KeywrightError } from "../../protocol/errors";
 import { routeOf, type RouteName } from "../../protocol/http";
 import { WIRE_LIMITS } from "../../protocol/limits";
 import { Act } from "../act";
-import { namedError } from "../errors";
+import { asKeywrightError } from "../errors";
 import type { IdempotencyStore, KeptAnswer, KeptEnd, Known, RequestName } from "../store/idempotency";
 import type { RelayerContext } from "./context";
 
@@ -67,7 +67,7 @@ export class Idempotency {
 
 function endOf({ end }: Act, thrown: unknown): KeptEnd {
   if (end !== "done") return { end };
-  const { status, code, detail, facts } = namedError(thrown);
+  const { status, code, detail, facts } = asKeywrightError(thrown);
   return { end, status, body: { code, detail, facts } };
 }
 

@@ -1,5 +1,5 @@
 /** Maps every error to application/problem+json. */
-import { isOurBug, namedError, problemOf, retryAfterOf } from "../errors";
+import { isOurBug, asKeywrightError, problemOf, retryAfterOf } from "../errors";
 import type { Logger } from "../../protocol/log";
 import { PROBLEM_TYPE } from "../../protocol/http";
 import type { RelayerMiddleware } from "./context";
@@ -9,7 +9,7 @@ export function problems(log: Logger): RelayerMiddleware {
     try {
       await next();
     } catch (thrown) {
-      const error = namedError(thrown);
+      const error = asKeywrightError(thrown);
       ctx.state.errorCode = error.code;
       const level = isOurBug(error) ? "error" : error.status >= 500 ? "warn" : "debug";
       // Log only the code of a refusal: its detail may quote the client (e.g. a field name).

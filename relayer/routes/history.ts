@@ -44,7 +44,7 @@ function submissionItem(found: SubmissionView): Answer<"submission"> {
     ...defined({ transaction_hash: transactionHash }),
     ...outcomeItem(found),
     charged,
-    ...(before === undefined ? {} : { before: outcomeItem(before) }),
+    ...defined({ before: before && outcomeItem(before) }),
   };
 }
 
@@ -52,8 +52,8 @@ function outcomeItem({
   result,
   error,
 }: Pick<SubmissionView, "result" | "error">): Pick<Answer<"submission">, "result" | "error"> {
-  return {
-    ...(result === undefined ? {} : { result: { ...result } }),
-    ...(error === undefined ? {} : { error: { ...error.facts, code: error.code, detail: error.detail } }),
-  };
+  return defined({
+    result: result && { ...result },
+    error: error && { ...error.facts, code: error.code, detail: error.detail },
+  });
 }

@@ -7,6 +7,7 @@ import type { TeeKind } from "../../protocol/attestation";
 import type { EvidenceFolder } from "../evidences";
 import type { Executor } from "../executorClient";
 import type { Call, HandlersOf } from "../middleware/call";
+import { defined } from "../../protocol/defined";
 
 export interface TransparencyDeps {
   readonly executor: Executor;
@@ -25,7 +26,7 @@ export function transparencyRoutes({ executor, evidences }: TransparencyDeps): H
     },
     attestation: async ({ query, requestId, signal }) => {
       const nonce = query.nonce?.toLowerCase();
-      return executor.call("attestation", nonce === undefined ? {} : { nonce }, { requestId, signal });
+      return executor.call("attestation", defined({ nonce }), { requestId, signal });
     },
     evidences: async (call) => {
       const names = await (await folderFor(call)).list();

@@ -95,7 +95,7 @@ export class Writes {
         ? { credential: author.credential, write: making }
         : { signer, forward: () => this.#signedByIdentity(author, signer, call, making) }),
       ...defined({ convert: options.convert }),
-      ...(call.act === undefined ? {} : { idempotencyKey: keyOf(call.act, options) }),
+      ...defined({ idempotencyKey: call.act && keyOf(call.act, options) }),
     });
     const answer = await submitted.catch((error: unknown) => {
       throw withPendingFacts(error, options.pendingFacts);
@@ -232,13 +232,8 @@ export const kindOf = (route: RouteName): string => route.replace(/[A-Z]/g, (let
 
 function withPendingFacts(error: unknown, facts: Readonly<Record<string, unknown>> | undefined): unknown {
   if (facts === undefined || !(error instanceof KeywrightError) || error.code !== "submission_pending") return error;
-  const retryAfter = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
-  return new KeywrightError(
-    error.code,
-    error.detail,
-    { ...error.facts, ...facts },
-    { cause: error.cause, ...retryAfter },
-  );
+  const { code, detail, cause, retryAfterSeconds } = error;
+  return new KeywrightError(code, detail, { ...error.facts, ...facts }, defined({ cause, retryAfterSeconds }));
 }
 
 /** Members of every write's response. */

@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import type { LockedPackage } from "./debian";
 import type { Entry } from "./layer";
 import { lockfileOf, plainEnvironment, productionPackages, type Lockfile } from "./source";
+import { defined } from "../../protocol/defined";
 
 const run = promisify(execFile);
 const SBOM_PATH = "usr/share/sbom/keywright.cdx.json";
@@ -73,7 +74,7 @@ function dependenciesAmong({ metadata, dependencies = [] }: Bom, npm: readonly C
     .filter(({ ref }) => known.has(ref))
     .map(({ ref, dependsOn }) => ({
       ref,
-      ...(dependsOn === undefined ? {} : { dependsOn: dependsOn.filter((other) => known.has(other)) }),
+      ...defined({ dependsOn: dependsOn?.filter((other) => known.has(other)) }),
     }));
 }
 

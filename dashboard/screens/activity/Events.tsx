@@ -9,6 +9,7 @@ import { useSession } from "../../session/context";
 import type { ChainConfig } from "../../session/types";
 import { eventDetails, eventName, type ContractEvent } from "./eventWords";
 import { useNames, type Names } from "./names";
+import { defined } from "../../../protocol/defined";
 
 export function Events(): ReactNode {
   const { config } = useSession();
@@ -59,7 +60,7 @@ async function everyEvent(client: Pick<Records, "events">): Promise<readonly Con
   const all: ContractEvent[] = [];
   let after: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const { events, next } = await client.events({ limit: PAGE, ...(after === undefined ? {} : { after }) });
+    const { events, next } = await client.events({ limit: PAGE, ...defined({ after }) });
     all.push(...events);
     if (events.length < PAGE) break;
     after = next;

@@ -6,7 +6,7 @@
 import { sql } from "kysely";
 import type Stripe from "stripe";
 import type { Db } from "../../store/database";
-import { accountOf, CURRENCY, idOf } from "./ours";
+import { accountOf, CURRENCY, idOf } from "./stripeFields";
 import { ask } from "./processor";
 import { defined } from "../../../protocol/defined";
 

@@ -7,7 +7,7 @@ import { KeywrightError } from "../../../protocol/errors";
 import type { Db } from "../../store/database";
 import { creditIntent, recordClaim, recordReceipt, recordRefunded } from "./books";
 import { paidCents } from "./intents";
-import { accountOf, CURRENCY, idOf, receiptOf } from "./ours";
+import { accountOf, CURRENCY, idOf, receiptOf } from "./stripeFields";
 
 export const EVENT_TYPES = [
   "payment_intent.succeeded",

@@ -8,7 +8,7 @@ import type { Db } from "../../store/database";
 import { ensureAccount, readBalance } from "../accounts";
 import type { Confirmation, Intent, IntentRequest } from "../types";
 import { creditIntent, recordReceipt } from "./books";
-import { accountOf, CURRENCY, metadataOf, receiptOf } from "./ours";
+import { accountOf, CURRENCY, metadataOf, receiptOf } from "./stripeFields";
 import { ask, paymentsUnavailable } from "./processor";
 
 export class Intents {

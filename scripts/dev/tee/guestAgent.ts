@@ -13,6 +13,7 @@ import { defaultAppCompose } from "./appCompose";
 import { buildEventLog, type LoggedEvent, registersOf, withoutRuntimeDigests } from "./eventLog";
 import { createPlatform, type Platform } from "./platform";
 import { buildQuote, type Measurements } from "./quote";
+import { defined } from "../../../protocol/defined";
 
 const MAX_BODY_BYTES = 64 * 1024;
 const REPORT_DATA_BYTES = 64;
@@ -89,7 +90,7 @@ async function createMachine({ stateFile, appCompose = defaultAppCompose(), appI
     identity,
     eventLog,
     measurements,
-    platform: await createPlatform(tcbStatus === undefined ? {} : { tcbStatus }),
+    platform: await createPlatform(defined({ tcbStatus })),
   };
 }
 

@@ -7,7 +7,7 @@ import type Stripe from "stripe";
 import type { AccountId } from "../../../protocol/ids";
 import { creditIntent } from "../../../relayer/credits/payments/books";
 import { Payments } from "../../../relayer/credits/payments/index";
-import { receiptOf } from "../../../relayer/credits/payments/ours";
+import { receiptOf } from "../../../relayer/credits/payments/stripeFields";
 import type { Charge } from "../../../scripts/dev/stripe/objects";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import { expectBalancedBooks } from "../../support/books";

@@ -1,6 +1,6 @@
 /**
- * Recognises payments of this deployment: their metadata, set when the intent is created, names the deployment and an
- * account.
+ * Reads and writes members of Stripe's objects. The metadata, set when an intent is created, names deployment and
+ * account, so that payments of other deployments are recognised and ignored.
  */
 import type Stripe from "stripe";
 import { parseHash32, type AccountId } from "../../../protocol/ids";
