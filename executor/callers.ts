@@ -21,10 +21,13 @@ export type Caller =
     };
 
 export class Callers {
-  constructor(
-    private readonly keyring: Keyring,
-    private readonly identities: IdentityVerifier,
-  ) {}
+  readonly #keyring: Keyring;
+  readonly #identities: IdentityVerifier;
+
+  constructor(keyring: Keyring, identities: IdentityVerifier) {
+    this.#keyring = keyring;
+    this.#identities = identities;
+  }
 
   /** @throws KeywrightError `malformed_key`, `invalid_identity_token`, `identity_provider_unavailable`. */
   async resolve(credential: Credential): Promise<Caller> {
@@ -33,8 +36,8 @@ export class Callers {
 
   /** The caller of an identity token; its wallet is derived from issuer and subject. */
   async callerOfToken(token: string): Promise<Caller & { type: "identity" }> {
-    const { issuer, subject } = await this.identities.verify(token);
-    const wallet = this.keyring.ownerWallet(issuer, subject);
+    const { issuer, subject } = await this.#identities.verify(token);
+    const wallet = this.#keyring.ownerWallet(issuer, subject);
     return { type: "identity", ids: [packedAccountId(wallet)], issuer, subject, wallet: () => wallet };
   }
 }

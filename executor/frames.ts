@@ -110,8 +110,11 @@ interface FrameSize {
 class FrameReader {
   #chunks: Buffer[] = [];
   #length = 0;
+  readonly #caps: FrameCaps;
 
-  constructor(private readonly caps: FrameCaps) {}
+  constructor(caps: FrameCaps) {
+    this.#caps = caps;
+  }
 
   push(chunk: Buffer): void {
     this.#chunks.push(chunk);
@@ -138,7 +141,7 @@ class FrameReader {
     if (this.#length < PREFIX_BYTES) return undefined;
     const prefix = this.#peek(PREFIX_BYTES);
     const size = { header: prefix.readUInt32BE(0), payload: prefix.readUInt32BE(4) };
-    if (size.header > this.caps.headerBytes || size.payload > this.caps.payloadBytes)
+    if (size.header > this.#caps.headerBytes || size.payload > this.#caps.payloadBytes)
       throw new Error("a frame is too large");
     return size;
   }

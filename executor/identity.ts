@@ -41,11 +41,13 @@ export class IdentityVerifier {
 class Provider {
   #keys: { set: KeySet; fetchedAt: number } | undefined;
   #fetching: Promise<KeySet> | undefined;
+  readonly #facts: IdentityIssuer;
+  readonly #fetcher: Pick<Fetcher, "fetchJwks">;
 
-  constructor(
-    private readonly facts: IdentityIssuer,
-    private readonly fetcher: Pick<Fetcher, "fetchJwks">,
-  ) {}
+  constructor(facts: IdentityIssuer, fetcher: Pick<Fetcher, "fetchJwks">) {
+    this.#facts = facts;
+    this.#fetcher = fetcher;
+  }
 
   async subjectOf(token: string): Promise<string> {
     const payload = await this.#verifySignature(token);
@@ -68,8 +70,8 @@ class Provider {
 
   async #verifyWith(token: string, keys: KeySet): Promise<JWTPayload> {
     const { payload, protectedHeader } = await jwtVerify(token, keys, {
-      issuer: this.facts.issuer,
-      audience: this.facts.audience,
+      issuer: this.#facts.issuer,
+      audience: this.#facts.audience,
       algorithms: ALGORITHMS,
       requiredClaims: ["exp", "iat", "sub"],
       maxTokenAge: MAX_TOKEN_AGE,
@@ -85,9 +87,9 @@ class Provider {
   /** `aud` must be this service alone, and a token issued to another party (`azp`) is refused. */
   #requireAudience(payload: JWTPayload): void {
     const audiences = Array.isArray(payload.aud) ? payload.aud : [payload.aud];
-    if (audiences.length !== 1 || audiences[0] !== this.facts.audience)
+    if (audiences.length !== 1 || audiences[0] !== this.#facts.audience)
       throw refused("aud must name this service alone");
-    if (payload.azp !== undefined && payload.azp !== this.facts.audience)
+    if (payload.azp !== undefined && payload.azp !== this.#facts.audience)
       throw refused("azp must be this service when it is present");
   }
 
@@ -99,7 +101,7 @@ class Provider {
 
   async #fetchKeys(): Promise<KeySet> {
     try {
-      const set = createLocalJWKSet(JSON.parse(await this.fetcher.fetchJwks(this.facts.jwksUrl)) as JSONWebKeySet);
+      const set = createLocalJWKSet(JSON.parse(await this.#fetcher.fetchJwks(this.#facts.jwksUrl)) as JSONWebKeySet);
       this.#keys = { set, fetchedAt: Date.now() };
       return set;
     } catch (cause) {

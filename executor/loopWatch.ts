@@ -23,8 +23,10 @@ export class LoopWatch {
   readonly #timers: NodeJS.Timeout[];
   #computedBefore = computed();
   #mostComputed = 0;
+  readonly #logger: Logger;
 
-  constructor(private readonly logger: Logger) {
+  constructor(logger: Logger) {
+    this.#logger = logger;
     this.#delays.enable();
     this.#timers = [
       setInterval(() => this.#look(), RESOLUTION_MS).unref(),
@@ -61,7 +63,7 @@ export class LoopWatch {
       list.push(value);
       if (list.length > SECONDS_KEPT) list.shift();
     }
-    if (heldMs > LONG_MS) this.logger.warn({ heldMs, computedMs }, "the event loop was held");
+    if (heldMs > LONG_MS) this.#logger.warn({ heldMs, computedMs }, "the event loop was held");
   }
 }
 

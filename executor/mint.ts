@@ -19,11 +19,15 @@ interface MintedKey {
 }
 
 export class Mint {
-  constructor(
-    private readonly keyring: Keyring,
-    private readonly domain: TypedDataDomain,
-    private readonly nowSeconds: () => number = () => Date.now() / 1000,
-  ) {}
+  readonly #keyring: Keyring;
+  readonly #domain: TypedDataDomain;
+  readonly #nowSeconds: () => number;
+
+  constructor(keyring: Keyring, domain: TypedDataDomain, nowSeconds: () => number = () => Date.now() / 1000) {
+    this.#keyring = keyring;
+    this.#domain = domain;
+    this.#nowSeconds = nowSeconds;
+  }
 
   /** With an attempt the key is derived from it, so that a retry gets the same one; without, it is random. */
   accountKey({ attempt }: ExecutorRequest<"mintAccountKey"> = {}): ExecutorAnswer<"mintAccountKey"> {
@@ -39,11 +43,11 @@ export class Mint {
   #keyOf(kind: "account-key" | "api-usage-key", attempt: string | undefined): MintedKey {
     return attempt === undefined
       ? randomKey()
-      : this.keyring.withAttempt(kind, Buffer.from(attempt, "hex"), keyOfSecret);
+      : this.#keyring.withAttempt(kind, Buffer.from(attempt, "hex"), keyOfSecret);
   }
 
   pkp(accountId: AccountId): ExecutorAnswer<"mintPkp"> {
-    const { path, address } = this.keyring.mintPkp(accountId);
+    const { path, address } = this.#keyring.mintPkp(accountId);
     return { walletAddress: address, derivationPath: path };
   }
 
@@ -57,7 +61,7 @@ export class Mint {
     request: ExecutorRequest<"mintUsageKeyWithSignature">,
   ): ExecutorAnswer<"mintUsageKeyWithSignature"> {
     const account = this.#accountOf("AddUsageApiKey", request);
-    const { path, value } = this.keyring.mintUsageKey(account, keyOfSecret);
+    const { path, value } = this.#keyring.mintUsageKey(account, keyOfSecret);
     return {
       walletAddress: value.walletAddress,
       derivationPath: path,
@@ -74,7 +78,7 @@ export class Mint {
     primaryType: PrimaryType,
     { typed_data, signature, accountId }: ExecutorRequest<"mintPkpWithSignature">,
   ): AccountId {
-    const expected = { primaryType, domain: this.domain, nowSeconds: this.nowSeconds() };
+    const expected = { primaryType, domain: this.#domain, nowSeconds: this.#nowSeconds() };
     const signer = verifyTypedData(typed_data, signature, expected);
     return accountId === undefined ? packedAccountId(signer) : (accountId.toLowerCase() as AccountId);
   }

@@ -13,11 +13,12 @@ import { publicKeyEntry } from "./keys/publicKeys";
 export class PublicKeys {
   /** 0x and the 32 bytes of the Ed25519 public key of every statement. */
   readonly statementKey: string;
+  readonly #keyring: Keyring;
+  readonly #keyNamespace: Hash32;
 
-  constructor(
-    private readonly keyring: Keyring,
-    private readonly keyNamespace: Hash32,
-  ) {
+  constructor(keyring: Keyring, keyNamespace: Hash32) {
+    this.#keyring = keyring;
+    this.#keyNamespace = keyNamespace;
     this.statementKey = hex(keyring.withStatementKey(ed25519PublicKey));
   }
 
@@ -30,10 +31,10 @@ export class PublicKeys {
     const path = derivationPath.toLowerCase() as DerivationPath;
     const pkp = parseAddress(pkpId) as PkpId;
     const keys = CURVES.map((curve) =>
-      this.keyring.withPkpOn(curve, account, path, pkp, (secret) => publicKeyEntry(curve, secret)),
+      this.#keyring.withPkpOn(curve, account, path, pkp, (secret) => publicKeyEntry(curve, secret)),
     );
-    const statement = { key_namespace: this.keyNamespace, pkp_id: pkp, derivation_path: path, keys };
-    const signature = hex(this.keyring.withStatementKey((seed) => signEd25519(seed, statementBytes(statement))));
+    const statement = { key_namespace: this.#keyNamespace, pkp_id: pkp, derivation_path: path, keys };
+    const signature = hex(this.#keyring.withStatementKey((seed) => signEd25519(seed, statementBytes(statement))));
     return { ...statement, attestation: { public_key: this.statementKey, signature } };
   }
 }

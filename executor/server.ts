@@ -70,8 +70,10 @@ export class ExecutorServer {
   #isDraining = false;
   #open = 0;
   #onIdle: (() => void) | undefined;
+  readonly #options: ServerOptions;
 
-  private constructor(private readonly options: ServerOptions) {
+  private constructor(options: ServerOptions) {
+    this.#options = options;
     this.#server = createServer({ requestTimeout: BODY_TIMEOUT_MS, keepAliveTimeout: 60_000 }, (request, response) => {
       void this.#serve(request, response);
     });
@@ -111,7 +113,7 @@ export class ExecutorServer {
   }
 
   #listen(): Promise<void> {
-    const { socketPath, group } = this.options;
+    const { socketPath, group } = this.#options;
     const mask = process.umask(0o177);
     return new Promise<void>((resolve, reject) => {
       this.#server.once("error", reject);
@@ -127,7 +129,7 @@ export class ExecutorServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
-    const log = this.options.logger.child({ requestId: requestIdOf(request) });
+    const log = this.#options.logger.child({ requestId: requestIdOf(request) });
     const gone = new AbortController();
     response.once("close", () => {
       if (!response.writableFinished) gone.abort();
@@ -276,11 +278,14 @@ class Reply {
   /** The permission's line while it waits. */
   #held = "";
   #timer: NodeJS.Timeout | undefined;
+  readonly #response: ServerResponse;
 
-  constructor(private readonly response: ServerResponse) {}
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
 
   permit(permission: RunPermission, mayWait: boolean): void {
-    if (this.response.destroyed) return;
+    if (this.#response.destroyed) return;
     this.#isInLines = true;
     this.#held = `${JSON.stringify(permission)}\n`;
     if (mayWait) this.#timer = setTimeout(() => this.#sendHeld(), PERMISSION_HELD_MS);
@@ -288,9 +293,9 @@ class Reply {
   }
 
   #sendHeld(): void {
-    if (this.response.destroyed) return;
-    this.response.writeHead(200, { "content-type": LINES });
-    this.response.write(this.#held);
+    if (this.#response.destroyed) return;
+    this.#response.writeHead(200, { "content-type": LINES });
+    this.#response.write(this.#held);
     this.#held = "";
   }
 
@@ -298,8 +303,8 @@ class Reply {
   #endLines(line: string): void {
     clearTimeout(this.#timer);
     const body = Buffer.from(this.#held + line, "utf8");
-    if (this.#held !== "" && !this.response.destroyed)
-      this.response.writeHead(200, { "content-type": LINES, "content-length": body.length });
+    if (this.#held !== "" && !this.#response.destroyed)
+      this.#response.writeHead(200, { "content-type": LINES, "content-length": body.length });
     this.#end(body);
   }
 
@@ -324,8 +329,8 @@ class Reply {
   #whole(status: number, value: unknown): void {
     const body = Buffer.from(JSON.stringify(value), "utf8");
     const closing = status === 413 ? { connection: "close" } : {};
-    if (!this.response.destroyed)
-      this.response.writeHead(status, {
+    if (!this.#response.destroyed)
+      this.#response.writeHead(status, {
         "content-type": "application/json",
         "content-length": body.length,
         ...closing,
@@ -334,7 +339,7 @@ class Reply {
   }
 
   #end(body: Buffer | string): void {
-    if (!this.response.destroyed) this.response.end(body);
+    if (!this.#response.destroyed) this.#response.end(body);
   }
 }
 

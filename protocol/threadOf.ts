@@ -22,12 +22,15 @@ export class ThreadOf<Q, A> {
   #worker: Worker | undefined;
   #nextId = 0;
   readonly #waiting = new Map<number, Waiting<A>>();
+  readonly #file: string;
 
   /**
    * `file` must call `answerEach`. It is started at the first question and restarted after it fails; it does not keep
    * the process alive.
    */
-  constructor(private readonly file: string) {}
+  constructor(file: string) {
+    this.#file = file;
+  }
 
   get waiting(): number {
     return this.#waiting.size;
@@ -47,7 +50,7 @@ export class ThreadOf<Q, A> {
   }
 
   #start(): Worker {
-    const worker = new Worker(this.file, { env: {}, execArgv: [] });
+    const worker = new Worker(this.#file, { env: {}, execArgv: [] });
     worker.unref();
     worker.on("message", (answered: Answered<A>) => this.#settle(answered));
     worker.on("error", (error) => this.#fail(error));

@@ -11,12 +11,15 @@ export class Repeating {
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = false;
+  readonly #work: () => Promise<unknown>;
+  readonly #everyMs: number;
+  readonly #onError: (error: unknown) => void;
 
-  constructor(
-    private readonly work: () => Promise<unknown>,
-    private readonly everyMs: number,
-    private readonly onError: (error: unknown) => void,
-  ) {}
+  constructor(work: () => Promise<unknown>, everyMs: number, onError: (error: unknown) => void) {
+    this.#work = work;
+    this.#everyMs = everyMs;
+    this.#onError = onError;
+  }
 
   /** The first turn begins immediately. */
   start(): void {
@@ -25,14 +28,14 @@ export class Repeating {
 
   async #run(): Promise<void> {
     try {
-      await this.work();
+      await this.#work();
     } catch (error) {
-      if (!this.#stopped) this.onError(error);
+      if (!this.#stopped) this.#onError(error);
     }
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
       this.#turn = this.#run();
-    }, this.everyMs);
+    }, this.#everyMs);
     this.#timer.unref();
   }
 

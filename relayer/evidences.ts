@@ -23,11 +23,15 @@ export interface EvidenceFile {
 }
 
 export class EvidenceFolder {
-  constructor(private readonly directory: string) {}
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
 
   /** Names in alphabetical order, at most 200. Throws `attestation_unavailable` when the folder cannot be read. */
   async list(): Promise<string[]> {
-    const names = await readdir(this.directory).catch(unreadable);
+    const names = await readdir(this.#directory).catch(unreadable);
     const listed: string[] = [];
     for (const name of names.filter((candidate) => EVIDENCE_NAME.test(candidate)).sort()) {
       if (listed.length < MAX_LISTED && (await this.#holds(name))) listed.push(name);
@@ -47,7 +51,7 @@ export class EvidenceFolder {
   }
 
   async #holds(name: string): Promise<boolean> {
-    const entry = await lstat(join(this.directory, name)).catch(() => undefined);
+    const entry = await lstat(join(this.#directory, name)).catch(() => undefined);
     return entry?.isFile() === true && entry.size <= MAX_EVIDENCE_BYTES;
   }
 
@@ -55,7 +59,7 @@ export class EvidenceFolder {
     // Without NONBLOCK, opening a named pipe would block indefinitely; without NOFOLLOW a link could lead out of the
     // folder.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    return open(join(this.directory, name), flags).catch((error: unknown) => {
+    return open(join(this.#directory, name), flags).catch((error: unknown) => {
       throw notFound(name, error);
     });
   }

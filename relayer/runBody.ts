@@ -15,16 +15,19 @@ export class RunBody {
   /** The second part; empty if there will be none. */
   #last: string | undefined;
   #isWritten = false;
+  readonly #question: RunQuestion;
 
-  constructor(private readonly question: RunQuestion) {}
+  constructor(question: RunQuestion) {
+    this.#question = question;
+  }
 
   /** What to send. */
   take(): string | Readable {
-    const { code } = this.question;
+    const { code } = this.#question;
     const isSmall = code === undefined || code.length <= SLICE_CHARS;
-    if (isSmall && this.#last !== undefined) return lineOf(this.question) + this.#last;
+    if (isSmall && this.#last !== undefined) return lineOf(this.#question) + this.#last;
     this.#stream = new Readable({ read: () => undefined });
-    if (isSmall) this.#written(lineOf(this.question));
+    if (isSmall) this.#written(lineOf(this.#question));
     else void this.#writeSlices(code);
     return this.#stream;
   }
@@ -37,7 +40,7 @@ export class RunBody {
   }
 
   async #writeSlices(code: string): Promise<void> {
-    const { code: _, ...rest } = this.question;
+    const { code: _, ...rest } = this.#question;
     this.#stream?.push(`${JSON.stringify(rest).slice(0, -1)},"code":"`);
     for (let from = 0; from < code.length; from += SLICE_CHARS) {
       if (this.#last === "") return this.#written("");

@@ -27,19 +27,27 @@ export class CodeSharingExecutor implements Executor {
   /** Accounts and CIDs whose use was recorded recently: whether the code itself was stored. */
   readonly #noted = new LRUCache<string, "used" | "kept">({ max: MOST_NOTED, ttl: NOTED_FOR_MS });
   #storing = 0;
+  readonly #executor: Executor;
+  readonly #store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">;
+  readonly #onError: (error: unknown) => void;
 
   constructor(
-    private readonly executor: Executor,
-    private readonly store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">,
-    private readonly onError: (error: unknown) => void,
-  ) {}
+    executor: Executor,
+    store: Pick<SharedCodeStore, "read" | "keep" | "use" | "drop">,
+    onError: (error: unknown) => void,
+  ) {
+    this.#executor = executor;
+    this.#store = store;
+    this.#onError = onError;
+  }
 
   call<C extends ExecutorCall>(name: C, input: ExecutorRequest<C>, context?: CallContext): Promise<ExecutorAnswer<C>> {
-    return this.executor.call(name, input, context);
+    return this.#executor.call(name, input, context);
   }
 
   askRun(question: RunQuestion, context: CallContext = {}): AskedRun {
-    const ask = (changes: Partial<RunQuestion>): AskedRun => this.executor.askRun({ ...question, ...changes }, context);
+    const ask = (changes: Partial<RunQuestion>): AskedRun =>
+      this.#executor.askRun({ ...question, ...changes }, context);
     const first = ask(question.code === undefined ? { keptOnly: true } : {});
     let last = first;
     const runAgain = async (limitMs: number, changes: Partial<RunQuestion>): Promise<Outcome> => {
@@ -76,8 +84,8 @@ export class CodeSharingExecutor implements Executor {
 
   /** Runs with the stored code if there is any, else with what the executor finds outside. */
   async #runNotKept(cid: Cid, run: (changes: Partial<RunQuestion>) => Promise<Outcome>): Promise<Outcome> {
-    const kept = await this.store.read(cid).catch((error: unknown) => {
-      this.onError(error);
+    const kept = await this.#store.read(cid).catch((error: unknown) => {
+      this.#onError(error);
       return undefined;
     });
     if (kept === undefined) return run({});
@@ -86,7 +94,7 @@ export class CodeSharingExecutor implements Executor {
     } catch (error) {
       if (!hasCode(error, "code_unavailable")) throw error;
       // The stored bytes do not match this CID.
-      await this.store.drop(cid).catch(this.onError);
+      await this.#store.drop(cid).catch(this.#onError);
       return run({});
     }
   }
@@ -98,11 +106,11 @@ export class CodeSharingExecutor implements Executor {
     if (noted === "kept" || (noted === "used" && code === undefined) || this.#storing >= MOST_AT_ONCE) return;
     this.#storing += 1;
     try {
-      if (code === undefined) await this.store.use(accountId, cid);
-      else await this.store.keep(accountId, cid, Buffer.from(code, "utf8"));
+      if (code === undefined) await this.#store.use(accountId, cid);
+      else await this.#store.keep(accountId, cid, Buffer.from(code, "utf8"));
       this.#noted.set(name, code === undefined ? "used" : "kept");
     } catch (error) {
-      this.onError(error);
+      this.#onError(error);
     } finally {
       this.#storing -= 1;
     }

@@ -33,13 +33,17 @@ export class Code {
   /** Runs that name the same code share one fetch. */
   readonly #fetches = new Map<Cid, Promise<Buffer>>();
   readonly #waiting = new Map<string, number>();
+  readonly #cids: CidComputer;
+  readonly #store: CodeStore;
+  readonly #fetcher: Pick<Fetcher, "fetchCode">;
+  readonly #maxBytes: number;
 
-  constructor(
-    private readonly cids: CidComputer,
-    private readonly store: CodeStore,
-    private readonly fetcher: Pick<Fetcher, "fetchCode">,
-    private readonly maxBytes: number,
-  ) {}
+  constructor(cids: CidComputer, store: CodeStore, fetcher: Pick<Fetcher, "fetchCode">, maxBytes: number) {
+    this.#cids = cids;
+    this.#store = store;
+    this.#fetcher = fetcher;
+    this.#maxBytes = maxBytes;
+  }
 
   /**
    * Code sent together with its CID comes from the relayers' shared store, which is trusted no more than a gateway.
@@ -54,7 +58,7 @@ export class Code {
     }
     const bytes = Buffer.from(code, "utf8");
     this.#requireSize(bytes.length);
-    const own = await this.cids.of(bytes);
+    const own = await this.#cids.of(bytes);
     if (named !== undefined && named !== own)
       throw otherBytes("The bytes in the shared store are not those of the CID.");
     return { cid: own, bytes };
@@ -69,14 +73,14 @@ export class Code {
     const code =
       bytes ?? (await this.#kept(cid, account)) ?? (keptOnly ? notKept(cid) : await this.#waitFor(cid, account));
     this.#requireSize(code.length);
-    this.store.keep(cid, code, account).catch(() => undefined);
+    this.#store.keep(cid, code, account).catch(() => undefined);
     return textOf(code);
   }
 
   async #kept(cid: Cid, account: string): Promise<Buffer | undefined> {
-    const bytes = await this.store.read(cid, account);
-    if (bytes === undefined || (await this.cids.of(bytes)) === cid) return bytes;
-    await this.store.drop(cid);
+    const bytes = await this.#store.read(cid, account);
+    if (bytes === undefined || (await this.#cids.of(bytes)) === cid) return bytes;
+    await this.#store.drop(cid);
     return undefined;
   }
 
@@ -107,16 +111,16 @@ export class Code {
 
   async #fetched(cid: Cid): Promise<Buffer> {
     const options = { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) };
-    const bytes = await this.fetcher.fetchCode(cid, this.maxBytes, options).catch((error: unknown) => {
+    const bytes = await this.#fetcher.fetchCode(cid, this.#maxBytes, options).catch((error: unknown) => {
       throw notFetched(cid, error);
     });
-    if ((await this.cids.of(bytes)) !== cid) throw otherBytes("The bytes a gateway gave are not those of the CID.");
+    if ((await this.#cids.of(bytes)) !== cid) throw otherBytes("The bytes a gateway gave are not those of the CID.");
     return bytes;
   }
 
   #requireSize(bytes: number): void {
-    if (bytes > this.maxBytes)
-      throw new KeywrightError("code_too_large", `The code is ${bytes} bytes; at most ${this.maxBytes} are accepted.`);
+    if (bytes > this.#maxBytes)
+      throw new KeywrightError("code_too_large", `The code is ${bytes} bytes; at most ${this.#maxBytes} are accepted.`);
   }
 }
 

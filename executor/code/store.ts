@@ -25,11 +25,13 @@ export class CodeStore {
   #totalBytes = 0;
   /** Writes in progress; read from here until the file exists. */
   readonly #pending = new Map<Cid, Buffer>();
+  readonly #folder: string;
+  readonly #maxBytes: number;
 
-  private constructor(
-    private readonly folder: string,
-    private readonly maxBytes: number,
-  ) {}
+  private constructor(folder: string, maxBytes: number) {
+    this.#folder = folder;
+    this.#maxBytes = maxBytes;
+  }
 
   static async open(folder: string, maxBytes: number): Promise<CodeStore> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -58,9 +60,9 @@ export class CodeStore {
 
   /** Stores code under its CID. A disk failure loses the copy but does not fail the run. */
   async keep(cid: Cid, code: Buffer, account: string): Promise<void> {
-    if (this.#kept.has(cid) || this.#pending.has(cid) || code.length > this.maxBytes) return;
+    if (this.#kept.has(cid) || this.#pending.has(cid) || code.length > this.#maxBytes) return;
     this.#pending.set(cid, code);
-    const temporary = join(this.folder, `.${randomBytes(8).toString("hex")}`);
+    const temporary = join(this.#folder, `.${randomBytes(8).toString("hex")}`);
     try {
       await writeFile(temporary, code, { mode: 0o600 });
       await rename(temporary, this.#file(cid));
@@ -78,12 +80,12 @@ export class CodeStore {
   }
 
   async #index(): Promise<void> {
-    const names = await readdir(this.folder);
+    const names = await readdir(this.#folder);
     const files = await Promise.all(
-      names.map(async (name) => ({ name, cid: parseCid(name), facts: await stat(join(this.folder, name)) })),
+      names.map(async (name) => ({ name, cid: parseCid(name), facts: await stat(join(this.#folder, name)) })),
     );
     const leftovers = files.filter(({ name, cid }) => cid === undefined || cid !== name);
-    await Promise.all(leftovers.map(({ name }) => rm(join(this.folder, name), { force: true, recursive: true })));
+    await Promise.all(leftovers.map(({ name }) => rm(join(this.#folder, name), { force: true, recursive: true })));
     files.sort((a, b) => a.facts.mtimeMs - b.facts.mtimeMs);
     for (const { name, cid, facts } of files)
       if (cid !== undefined && cid === name) this.#record(cid, { bytes: facts.size, account: UNKNOWN });
@@ -119,7 +121,7 @@ export class CodeStore {
   }
 
   async #evict(): Promise<void> {
-    while (this.#totalBytes > this.maxBytes) {
+    while (this.#totalBytes > this.#maxBytes) {
       const cid = this.#oldestOfLargest();
       if (cid === undefined) return;
       await this.drop(cid);
@@ -134,6 +136,6 @@ export class CodeStore {
   }
 
   #file(cid: Cid): string {
-    return join(this.folder, cid);
+    return join(this.#folder, cid);
   }
 }

@@ -88,15 +88,17 @@ class FetcherClient implements Fetcher {
   #nextCall = 1;
   #isClosing = false;
   #onReady: ((missing: string[]) => void) | undefined;
+  readonly #options: FetcherOptions;
+  readonly #role: { isProbe?: boolean };
 
-  constructor(
-    private readonly options: FetcherOptions,
-    private readonly role: { isProbe?: boolean } = {},
-  ) {}
+  constructor(options: FetcherOptions, role: { isProbe?: boolean } = {}) {
+    this.#options = options;
+    this.#role = role;
+  }
 
   /** Resolves to the barriers that a probe found missing. */
   async start(): Promise<string[]> {
-    const fence = this.role.isProbe ? [] : FENCE;
+    const fence = this.#role.isProbe ? [] : FENCE;
     const confined = startConfined([...fence, ...NODE_OPTIONS, PROGRAM], {
       filter: "fetcher",
       withoutNetwork: false,
@@ -108,7 +110,7 @@ class FetcherClient implements Fetcher {
     let said = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(-8_192);
-      this.options.logger.error({ said: lastWords(text) }, "the fetcher complains");
+      this.#options.logger.error({ said: lastWords(text) }, "the fetcher complains");
     });
     channel.on("error", () => undefined);
     const ended = new Promise<never>((_resolve, reject) => {
@@ -189,9 +191,9 @@ class FetcherClient implements Fetcher {
       dnsServers,
       uid,
       secretPaths = [],
-    } = this.options;
+    } = this.#options;
     const lists = { gateways: [...gateways], jwksUrls: [...jwksUrls], allowHosts: [...allowHosts], ports: [...ports] };
-    const tried = this.role.isProbe ? { secretPaths: [...secretPaths] } : {};
+    const tried = this.#role.isProbe ? { secretPaths: [...secretPaths] } : {};
     return { ...lists, moduleOrigin, kuboRpcUrl, dnsServers: dnsServers && [...dnsServers], uid, ...tried };
   }
 
@@ -247,11 +249,11 @@ class FetcherClient implements Fetcher {
     for (const { reject } of this.#calls.values())
       reject(new FetchFailed("unavailable", "the fetcher ended; try again"));
     this.#calls.clear();
-    if (this.#isClosing || this.role.isProbe) return;
-    this.options.logger.error("the fetcher ended and is started again");
+    if (this.#isClosing || this.#role.isProbe) return;
+    this.#options.logger.error("the fetcher ended and is started again");
     const restart = () =>
       this.start().catch((error: unknown) =>
-        this.options.logger.error({ err: error }, "the fetcher cannot be started"),
+        this.#options.logger.error({ err: error }, "the fetcher cannot be started"),
       );
     setTimeout(() => !this.#isClosing && void restart(), RESTART_MS).unref();
   }

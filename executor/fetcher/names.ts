@@ -67,19 +67,21 @@ export class Names {
 export class RunNames {
   readonly #known = new Map<string, Promise<LookupAddress[]>>();
   #made = 0;
+  readonly #lookup: Lookup;
+  readonly #most: number;
 
-  constructor(
-    private readonly lookup: Lookup,
-    private readonly most: number,
-  ) {}
+  constructor(lookup: Lookup, most: number) {
+    this.#lookup = lookup;
+    this.#most = most;
+  }
 
   /** @throws FetchFailed */
   async addressesOf(host: string, signal?: AbortSignal): Promise<LookupAddress[]> {
     const known = this.#known.get(host);
     if (known !== undefined) return known;
-    if (++this.#made > this.most)
-      throw new FetchFailed("limit_exceeded", `the action had more than ${this.most} names looked up`);
-    const asked = this.lookup(host, signal);
+    if (++this.#made > this.#most)
+      throw new FetchFailed("limit_exceeded", `the action had more than ${this.#most} names looked up`);
+    const asked = this.#lookup(host, signal);
     this.#known.set(host, asked);
     // Failures are not cached: the next attempt may succeed.
     asked.catch(() => this.#known.delete(host));

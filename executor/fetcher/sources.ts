@@ -37,20 +37,23 @@ const MAX_BLOCK_BYTES = 2 * 2 ** 20;
 const MAX_BLOCKS = 1_024;
 
 export class Sources {
-  constructor(
-    private readonly endpoints: Endpoints,
-    private readonly rules: Rules,
-  ) {}
+  readonly #endpoints: Endpoints;
+  readonly #rules: Rules;
+
+  constructor(endpoints: Endpoints, rules: Rules) {
+    this.#endpoints = endpoints;
+    this.#rules = rules;
+  }
 
   async module(url: string, maxBytes: number): Promise<Buffer> {
-    const { moduleOrigin } = this.endpoints;
+    const { moduleOrigin } = this.#endpoints;
     if (!moduleOrigin || !url.startsWith(moduleOrigin))
       throw new FetchFailed("refused", "the module is not below the configured origin");
     return this.#get(url, maxBytes);
   }
 
   async jwks(url: string): Promise<string> {
-    if (!this.endpoints.jwksUrls.includes(url))
+    if (!this.#endpoints.jwksUrls.includes(url))
       throw new FetchFailed("refused", "the key set is not of a configured identity provider");
     return (await this.#get(url, MAX_JWKS_BYTES, { headers: { accept: "application/json" } })).toString("utf8");
   }
@@ -60,7 +63,7 @@ export class Sources {
    * answer.
    */
   async code(cid: string, maxBytes: number, signal?: AbortSignal): Promise<Buffer> {
-    const { gateways, kuboRpcUrl } = this.endpoints;
+    const { gateways, kuboRpcUrl } = this.#endpoints;
     const attempts = gateways.map((gateway) => () => this.#fromGateway(gateway, cid, maxBytes, signal));
     if (kuboRpcUrl)
       attempts.push(() =>
@@ -123,7 +126,7 @@ export class Sources {
       timeoutMs: TIMEOUT_MS,
       maxBytes,
     };
-    const { response, body } = await exchange(request, Buffer.alloc(0), this.rules, signal);
+    const { response, body } = await exchange(request, Buffer.alloc(0), this.#rules, signal);
     if (response.status === 404 || response.status === 410)
       throw new FetchFailed("not_found", `${new URL(url).host} does not have it`);
     if (response.status !== 200) throw new FetchFailed("failed", `${new URL(url).host} answered ${response.status}`);

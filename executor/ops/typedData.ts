@@ -56,11 +56,10 @@ class MeasuredTypes {
   readonly #textBytes: ReadonlyMap<string, number>;
   readonly #described = new Set<string>();
   #hashed = 0;
+  readonly #limits: TypedDataLimits;
 
-  constructor(
-    structs: Readonly<Record<string, readonly TypedDataField[]>>,
-    private readonly limits: TypedDataLimits,
-  ) {
+  constructor(structs: Readonly<Record<string, readonly TypedDataField[]>>, limits: TypedDataLimits) {
+    this.#limits = limits;
     const names = Object.keys(structs);
     if (names.length > limits.typedDataTypes) throw tooMuch(`more than ${limits.typedDataTypes} types`);
     this.structs = Object.fromEntries(Object.entries(structs).map(([name, fields]) => [name, [...fields]]));
@@ -108,7 +107,7 @@ class MeasuredTypes {
 
   #count(bytes: number, least = BLOCK_BYTES): void {
     this.#hashed += Math.max(bytes, least);
-    const { typedDataHashBytes } = this.limits;
+    const { typedDataHashBytes } = this.#limits;
     if (this.#hashed > typedDataHashBytes) throw tooMuch(`more than ${typedDataHashBytes} bytes to hash`);
   }
 
@@ -122,8 +121,8 @@ class MeasuredTypes {
     for (const child of this.#childrenOf(name)) {
       const measured = this.#measure(child);
       paths += measured.paths;
-      if (paths > this.limits.typedDataPaths)
-        throw tooMuch(`more than ${this.limits.typedDataPaths} ways through the types`);
+      if (paths > this.#limits.typedDataPaths)
+        throw tooMuch(`more than ${this.#limits.typedDataPaths} ways through the types`);
       for (const other of measured.below) below.add(other);
     }
     const measured = { paths, below };

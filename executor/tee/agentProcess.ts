@@ -26,8 +26,11 @@ export class AgentProcess {
   #nextId = 1;
   #idle: NodeJS.Timeout | undefined;
   #closed = false;
+  readonly #options: AgentProcessOptions;
 
-  constructor(private readonly options: AgentProcessOptions) {}
+  constructor(options: AgentProcessOptions) {
+    this.#options = options;
+  }
 
   /** Calls the guest agent after the earlier calls are done. Throws TeeError. */
   async call(call: AgentCall): Promise<unknown> {
@@ -59,9 +62,9 @@ export class AgentProcess {
     if (this.#closed) throw new TeeError("unreachable", "the guest agent's client is closed");
     clearTimeout(this.#idle);
     const child = (this.#child ??= this.#fork());
-    const request: AgentRequest = { ...call, id: this.#nextId++, endpoint: this.options.endpoint };
+    const request: AgentRequest = { ...call, id: this.#nextId++, endpoint: this.#options.endpoint };
     try {
-      const answer = await answerOf(child, request, this.options.timeoutMs);
+      const answer = await answerOf(child, request, this.#options.timeoutMs);
       if (!answer.ok) throw new TeeError(answer.reason, `${call.call}: ${answer.message}`);
       return answer.value;
     } catch (error) {

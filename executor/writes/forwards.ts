@@ -28,13 +28,21 @@ export interface ForwardOptions {
 
 export class Forwards {
   readonly #nowSeconds: () => number;
+  readonly #keyring: Keyring;
+  readonly #callers: Callers;
+  readonly #writes: Pick<Writes, "payerAddress" | "signCall">;
+  readonly #options: ForwardOptions;
 
   constructor(
-    private readonly keyring: Keyring,
-    private readonly callers: Callers,
-    private readonly writes: Pick<Writes, "payerAddress" | "signCall">,
-    private readonly options: ForwardOptions,
+    keyring: Keyring,
+    callers: Callers,
+    writes: Pick<Writes, "payerAddress" | "signCall">,
+    options: ForwardOptions,
   ) {
+    this.#keyring = keyring;
+    this.#callers = callers;
+    this.#writes = writes;
+    this.#options = options;
     this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
   }
 
@@ -46,12 +54,12 @@ export class Forwards {
     gasLimit,
     ...fees
   }: ExecutorRequest<"signForwards">): Promise<ExecutorAnswer<"signForwards">> {
-    const domain = await this.options.domain();
+    const domain = await this.#options.domain();
     const requests = forwards.map(decodeForward);
-    for (const request of requests) checkForward(request, { contractAddress: this.options.contractAddress, domain });
-    const data = forwarderCalldata(requests, this.writes.payerAddress(payer));
+    for (const request of requests) checkForward(request, { contractAddress: this.#options.contractAddress, domain });
+    const data = forwarderCalldata(requests, this.#writes.payerAddress(payer));
     const call: PayerCall = { to: domain.verifyingContract, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) };
-    return this.writes.signCall(payer, call, fees);
+    return this.#writes.signCall(payer, call, fees);
   }
 
   /** @throws KeywrightError `invalid_identity_token`, `identity_provider_unavailable`, or as `checkForward` throws. */
@@ -59,8 +67,8 @@ export class Forwards {
     asked: ExecutorRequest<"signForwardOfIdentity">,
   ): Promise<ExecutorAnswer<"signForwardOfIdentity">> {
     const { token, write, gas, forwarderNonce, deadline } = asked;
-    const domain = await this.options.domain();
-    const caller = await this.callers.callerOfToken(token);
+    const domain = await this.#options.domain();
+    const caller = await this.#callers.callerOfToken(token);
     const calls = ("calls" in write ? write.calls : [write]).map(encodeWrite);
     const data = "calls" in write ? encodeBatch(calls) : (calls[0]?.calldata ?? "0x");
     // A request that is signed ahead would outlive the token that it was signed for.
@@ -68,7 +76,7 @@ export class Forwards {
       throw new KeywrightError("invalid_value", `deadline is at most ${LONGEST_DEADLINE_SECONDS} seconds from now.`);
     const request: ForwardRequest = {
       from: caller.wallet(),
-      to: this.options.contractAddress,
+      to: this.#options.contractAddress,
       value: "0",
       gas,
       nonce: forwarderNonce,
@@ -76,7 +84,7 @@ export class Forwards {
       data,
     };
     const signed: SignedForwardRequest = { ...request, signature: this.#sign(caller, domain, request) };
-    checkForward(signed, { contractAddress: this.options.contractAddress, domain, nowSeconds: this.#nowSeconds() });
+    checkForward(signed, { contractAddress: this.#options.contractAddress, domain, nowSeconds: this.#nowSeconds() });
     return { forward: encodeForward(signed) };
   }
 
@@ -86,7 +94,7 @@ export class Forwards {
     request: ForwardRequest,
   ): string {
     const digest = TypedDataEncoder.hash({ ...domain }, FORWARD_TYPES, request);
-    return this.keyring.withOwner(issuer, subject, (secret) =>
+    return this.#keyring.withOwner(issuer, subject, (secret) =>
       serializeSignature(signDigest(secret, getBytes(digest))),
     );
   }

@@ -45,18 +45,21 @@ export class GasGuard {
   readonly #minutes = new Map<number, bigint>();
   /** The most expensive transaction signed for each of a payer's recent nonces. */
   readonly #dearest = new Map<number, LRUCache<number, bigint>>();
+  readonly #rules: GasRules;
+  readonly #readBaseFee: () => Promise<bigint>;
+  readonly #now: () => number;
 
-  constructor(
-    private readonly rules: GasRules,
-    private readonly readBaseFee: () => Promise<bigint>,
-    private readonly now: () => number = Date.now,
-  ) {}
+  constructor(rules: GasRules, readBaseFee: () => Promise<bigint>, now: () => number = Date.now) {
+    this.#rules = rules;
+    this.#readBaseFee = readBaseFee;
+    this.#now = now;
+  }
 
   /** Resolves once a base fee is known. @throws KeywrightError `chain_unavailable` when none is known or readable. */
   async ready(): Promise<void> {
-    if (this.now() - this.#readAt < READ_AGAIN_MS) return;
+    if (this.#now() - this.#readAt < READ_AGAIN_MS) return;
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
-    const isKnown = this.#baseFee !== undefined && this.now() - this.#readAt < BASE_FEE_LIFE_MS;
+    const isKnown = this.#baseFee !== undefined && this.#now() - this.#readAt < BASE_FEE_LIFE_MS;
     if (isKnown) this.#reading.catch(() => undefined);
     else await this.#reading;
   }
@@ -78,7 +81,7 @@ export class GasGuard {
   }
 
   #cap(): bigint {
-    const { maxFeePerGasWei, maxTipPerGasWei } = this.rules;
+    const { maxFeePerGasWei, maxTipPerGasWei } = this.#rules;
     const following = BASE_FEES * (this.#baseFee?.wei ?? 0n) + maxTipPerGasWei;
     return following < maxFeePerGasWei ? following : maxFeePerGasWei;
   }
@@ -87,22 +90,22 @@ export class GasGuard {
     const nonces = this.#dearest.get(payer) ?? new LRUCache<number, bigint>({ max: NONCES_KEPT });
     const before = nonces.get(nonce) ?? 0n;
     const more = wei > before ? wei - before : 0n;
-    const minute = Math.floor(this.now() / MINUTE_MS);
+    const minute = Math.floor(this.#now() / MINUTE_MS);
     for (const old of this.#minutes.keys()) if (old <= minute - HOUR_MS / MINUTE_MS) this.#minutes.delete(old);
     const spent = [...this.#minutes.values()].reduce((sum, each) => sum + each, 0n);
-    if (spent + more > this.rules.maxWeiPerHour) throw overBudget(this.rules.maxWeiPerHour);
+    if (spent + more > this.#rules.maxWeiPerHour) throw overBudget(this.#rules.maxWeiPerHour);
     this.#minutes.set(minute, (this.#minutes.get(minute) ?? 0n) + more);
     nonces.set(nonce, wei > before ? wei : before);
     this.#dearest.set(payer, nonces);
   }
 
   async #read(): Promise<void> {
-    const wei = await this.readBaseFee();
-    this.#readAt = this.now();
+    const wei = await this.#readBaseFee();
+    this.#readAt = this.#now();
     const isLower =
-      this.#baseFee !== undefined && wei < this.#baseFee.wei && this.now() - this.#baseFee.at < BASE_FEE_LIFE_MS;
+      this.#baseFee !== undefined && wei < this.#baseFee.wei && this.#now() - this.#baseFee.at < BASE_FEE_LIFE_MS;
     // A higher fee stays for a while: a replacement must exceed what was offered when fees were higher.
-    if (!isLower) this.#baseFee = { wei, at: this.now() };
+    if (!isLower) this.#baseFee = { wei, at: this.#now() };
   }
 }
 

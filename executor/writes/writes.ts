@@ -58,12 +58,14 @@ const TRANSFER_GAS = 21_000n;
 
 export class Writes {
   readonly #nowSeconds: () => number;
+  readonly #keyring: Keyring;
+  readonly #callers: Callers;
+  readonly #options: WriteOptions;
 
-  constructor(
-    private readonly keyring: Keyring,
-    private readonly callers: Callers,
-    private readonly options: WriteOptions,
-  ) {
+  constructor(keyring: Keyring, callers: Callers, options: WriteOptions) {
+    this.#keyring = keyring;
+    this.#callers = callers;
+    this.#options = options;
     this.#nowSeconds = options.nowSeconds ?? (() => Date.now() / 1000);
   }
 
@@ -75,9 +77,9 @@ export class Writes {
   /** @throws KeywrightError when the credential does not allow the write; see rules.ts. */
   async authorizeWrite({ credential, write, convert }: WriteToAuthorize): Promise<TaggedCall> {
     const calls = innerCalls(write);
-    const caller = await this.callers.resolve(credential);
+    const caller = await this.#callers.resolve(credential);
     const facts: RuleFacts = {
-      addressAt: (account, path) => this.keyring.addressAt(account, path),
+      addressAt: (account, path) => this.#keyring.addressAt(account, path),
       convertSigner: () => this.#convertSigner(convert),
     };
     for (const call of calls) requireAllowed(call, caller, facts);
@@ -98,7 +100,7 @@ export class Writes {
         : encodeTryMulticall(calls.map(({ calldata }) => calldata));
     return this.signCall(
       payer,
-      { to: this.options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) },
+      { to: this.#options.contractAddress, value: 0n, data, nonce, gasLimit: BigInt(gasLimit) },
       fees,
     );
   }
@@ -114,8 +116,8 @@ export class Writes {
   /** From the admin payer to another payer of the pool, at most MAX_TOP_UP_WEI. */
   signTopUp({ toPayer, amountWei, nonce, ...fees }: ExecutorRequest<"signTopUp">): Signed {
     const value = BigInt(amountWei);
-    if (value > this.options.maxTopUpWei)
-      throw invalid(`A top-up is at most ${this.options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
+    if (value > this.#options.maxTopUpWei)
+      throw invalid(`A top-up is at most ${this.#options.maxTopUpWei} wei (MAX_TOP_UP_WEI).`);
     return this.signCall(
       ADMIN_PAYER,
       { to: this.payerAddress(toPayer), value, data: "0x", nonce, gasLimit: TRANSFER_GAS },
@@ -130,14 +132,14 @@ export class Writes {
 
   payerAddress(index: number): Address {
     requirePayer(index);
-    return this.keyring.payerAddress(index);
+    return this.#keyring.payerAddress(index);
   }
 
   #convertSigner(convert: WriteToAuthorize["convert"]): Address {
     if (convert === undefined) throw invalid("A conversion needs the new owner's ConvertAccount signature.");
     const expected = {
       primaryType: "ConvertAccount",
-      domain: this.options.domain,
+      domain: this.#options.domain,
       nowSeconds: this.#nowSeconds(),
     } as const;
     return verifyTypedData(convert.typed_data, convert.signature, expected);
@@ -160,13 +162,13 @@ export class Writes {
 
   /** HMAC over chain id ‖ contract ‖ period ‖ calldata, so that a tag is invalid for any other chain or contract. */
   #tagOf(calldata: string, period: number): string {
-    const { chainId, contractAddress } = this.options;
+    const { chainId, contractAddress } = this.#options;
     const where = Buffer.concat([
       getBytes(toBeHex(chainId, 32)),
       getBytes(contractAddress),
       getBytes(toBeHex(period, 8)),
     ]);
-    return this.keyring.withTagKey(
+    return this.#keyring.withTagKey(
       (key) => `0x${createHmac("sha256", key).update(where).update(getBytes(calldata)).digest("hex")}`,
     );
   }
@@ -178,9 +180,9 @@ export class Writes {
   signCall(payer: number, envelope: PayerCall, fees: Fees): Signed {
     requirePayer(payer);
     const prices = { maxFeePerGas: BigInt(fees.maxFeePerGas), maxPriorityFeePerGas: BigInt(fees.maxPriorityFeePerGas) };
-    this.options.gas.admit({ payer, nonce: envelope.nonce, gasLimit: envelope.gasLimit, ...prices });
-    const transaction = Transaction.from({ type: 2, chainId: this.options.chainId, ...envelope, ...prices });
-    transaction.signature = this.keyring.withPayer(payer, (secret) =>
+    this.#options.gas.admit({ payer, nonce: envelope.nonce, gasLimit: envelope.gasLimit, ...prices });
+    const transaction = Transaction.from({ type: 2, chainId: this.#options.chainId, ...envelope, ...prices });
+    transaction.signature = this.#keyring.withPayer(payer, (secret) =>
       signDigest(secret, getBytes(transaction.unsignedHash)),
     );
     return { rawTransaction: transaction.serialized, hash: transaction.hash ?? "" };

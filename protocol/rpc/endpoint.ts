@@ -34,11 +34,10 @@ export class Endpoint {
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
   #queue: Queued[] = [];
+  readonly #options: EndpointOptions;
 
-  constructor(
-    url: string,
-    private readonly options: EndpointOptions,
-  ) {
+  constructor(url: string, options: EndpointOptions) {
+    this.#options = options;
     const { timeoutMs, maxAnswerBytes } = options;
     const { origin, pathname, search, username, password } = new URL(url);
     const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
@@ -64,7 +63,7 @@ export class Endpoint {
 
   /** Sends several calls to one node, in order, in one exchange. Never throws. */
   callTogether(calls: readonly RpcCall[]): Promise<readonly RpcResult[]> {
-    if (this.options.maxBatch === 1) return this.#exchange(calls);
+    if (this.#options.maxBatch === 1) return this.#exchange(calls);
     return new Promise((resolve) => {
       this.#queue.push({ calls, resolve });
       if (this.#queue.length === 1) setImmediate(() => this.#flush());
@@ -78,7 +77,7 @@ export class Endpoint {
   #flush(): void {
     let batch: Queued[] = [];
     for (const queued of this.#queue) {
-      if (batch.length > 0 && sizeOf(batch) + queued.calls.length > this.options.maxBatch) {
+      if (batch.length > 0 && sizeOf(batch) + queued.calls.length > this.#options.maxBatch) {
         void this.#send(batch);
         batch = [];
       }
@@ -110,7 +109,7 @@ export class Endpoint {
     const failures = results.flatMap((result) =>
       "error" in result && blamesEndpoint(result.error.failure) ? [result.error.failure] : [],
     );
-    this.options.onExchange?.((performance.now() - begun) / 1_000, failures[0]);
+    this.#options.onExchange?.((performance.now() - begun) / 1_000, failures[0]);
     return results;
   }
 
@@ -119,7 +118,7 @@ export class Endpoint {
       return readAnswers(calls, await this.#post(calls));
     } catch (error) {
       const failure =
-        error instanceof RpcError ? error : new RpcError("transport", describe(error, this.options.timeoutMs));
+        error instanceof RpcError ? error : new RpcError("transport", describe(error, this.#options.timeoutMs));
       return calls.map(() => ({ error: failure }));
     }
   }
@@ -130,7 +129,7 @@ export class Endpoint {
       path: this.#path,
       headers: this.#headers,
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
-      timeoutMs: this.options.timeoutMs,
+      timeoutMs: this.#options.timeoutMs,
     });
     if (statusCode === 429) throw new RpcError("rate_limited", "HTTP 429");
     const answer = parseJson(text);

@@ -92,16 +92,15 @@ class ChainModule extends Reads implements Chain {
   readonly #lastWrite: () => Promise<number>;
   readonly #events: Events;
   readonly #work: readonly Repeating[];
+  readonly #given: ChainOptions;
 
-  constructor(
-    private readonly given: ChainOptions,
-    tuning: ChainTuning,
-  ) {
+  constructor(given: ChainOptions, tuning: ChainTuning) {
     const { db, instanceId, executor, hooks, log, contractAddress, confirmationsBeforeAnswer = 1 } = given;
     const rpc = rpcClientOf(given, tuning);
     const lastWrites = new LastWrites(db, given.storeIsOurs === true);
     const minBlock = (): Promise<number> => lastWrites.block();
     super({ rpc, contractAddress, minBlock });
+    this.#given = given;
     this.#lastWrite = minBlock;
     this.network = networkFacts(given.chainId, contractAddress);
     this.#rpc = rpc;
@@ -179,12 +178,12 @@ class ChainModule extends Reads implements Chain {
 
   #repeating(name: string, everyMs: number, work: () => Promise<void>): Repeating {
     return new Repeating(work, everyMs, (error) =>
-      this.given.log.warn({ err: error, work: name }, "background work failed; it is tried again"),
+      this.#given.log.warn({ err: error, work: name }, "background work failed; it is tried again"),
     );
   }
 
   async start(): Promise<void> {
-    await wantPayers(this.given.db, this.given.payerCount);
+    await wantPayers(this.#given.db, this.#given.payerCount);
     this.#head.start();
     for (const work of this.#work) work.start();
   }
@@ -196,7 +195,7 @@ class ChainModule extends Reads implements Chain {
   async estimateAsOwner(write: ContractWrite, owner: Address): Promise<bigint> {
     return estimateAsOwner(this.#rpc, await this.#lastWrite(), {
       from: owner,
-      to: this.given.contractAddress,
+      to: this.#given.contractAddress,
       data: encodeWrite(write),
     });
   }
@@ -265,7 +264,7 @@ class ChainModule extends Reads implements Chain {
   }
 
   async stats(): Promise<ChainStats> {
-    const { db } = this.given;
+    const { db } = this.#given;
     const open = await db
       .selectFrom("submissions")
       .select(["state", db.fn.countAll<number>().as("count")])

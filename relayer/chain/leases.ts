@@ -8,21 +8,24 @@ import { leaseExpired } from "../store/instance";
 export type LeaseName = "keep_lanes" | "follow_events";
 
 export class Leases {
-  constructor(
-    private readonly db: Db,
-    private readonly instanceId: string,
-  ) {}
+  readonly #db: Db;
+  readonly #instanceId: string;
+
+  constructor(db: Db, instanceId: string) {
+    this.#db = db;
+    this.#instanceId = instanceId;
+  }
 
   /** Claims the lease; true while it is this instance's. */
   async claim(lease: LeaseName): Promise<boolean> {
-    const { numUpdatedRows } = await this.db
+    const { numUpdatedRows } = await this.#db
       .updateTable("chain_duties")
-      .set({ instance_id: this.instanceId })
+      .set({ instance_id: this.#instanceId })
       .where("name", "=", lease)
       .where((eb) =>
         eb.or([
           eb("instance_id", "is", null),
-          eb("instance_id", "=", this.instanceId),
+          eb("instance_id", "=", this.#instanceId),
           leaseExpired("chain_duties.instance_id"),
         ]),
       )
@@ -31,10 +34,10 @@ export class Leases {
   }
 
   async release(): Promise<void> {
-    await this.db
+    await this.#db
       .updateTable("chain_duties")
       .set({ instance_id: null })
-      .where("instance_id", "=", this.instanceId)
+      .where("instance_id", "=", this.#instanceId)
       .execute();
   }
 }

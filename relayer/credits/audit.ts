@@ -39,11 +39,13 @@ export class Audit {
   #finished = NOTHING_YET;
   #pass = NOTHING_YET;
   #after = "";
+  readonly #db: Db;
+  readonly #onWrong: (found: Discrepancy) => void;
 
-  constructor(
-    private readonly db: Db,
-    private readonly onWrong: (found: Discrepancy) => void,
-  ) {}
+  constructor(db: Db, onWrong: (found: Discrepancy) => void) {
+    this.#db = db;
+    this.#onWrong = onWrong;
+  }
 
   get figures(): AuditFigures {
     return this.#finished;
@@ -52,7 +54,7 @@ export class Audit {
   /** Audits the next page of accounts; after the last page the pass is complete and the next one starts over. */
   async turn(): Promise<void> {
     const piece = await this.#look();
-    for (const found of piece.wrong) this.onWrong(found);
+    for (const found of piece.wrong) this.#onWrong(found);
     this.#pass = {
       accounts: this.#pass.accounts + piece.accounts,
       balanceCents: this.#pass.balanceCents + piece.balance,
@@ -91,7 +93,7 @@ export class Audit {
       )
       select count(*) as accounts, max(account_id) as last, coalesce(sum(balance_cents), 0)::int8 as balance, coalesce(sum(reserved_cents), 0)::int8 as reserved,
         coalesce(json_agg(json_build_object('accountId', account_id, 'rule', rule)) filter (where rule is not null), '[]') as wrong
-      from compared`.execute(this.db);
+      from compared`.execute(this.#db);
     return rows[0] ?? { accounts: 0, last: null, balance: 0, reserved: 0, wrong: [] };
   }
 }

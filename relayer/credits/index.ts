@@ -70,8 +70,10 @@ class LedgerCredits implements Credits {
   readonly #keys = new SeenIds();
   readonly #background: readonly Repeating[];
   #check: ProcessorCheck | undefined;
+  readonly #options: CreditsOptions;
 
-  constructor(private readonly options: CreditsOptions) {
+  constructor(options: CreditsOptions) {
+    this.#options = options;
     const { db, payments, deployment, onError } = options;
     this.#db = db;
     this.#reservations = new Reservations(options);
@@ -84,12 +86,12 @@ class LedgerCredits implements Credits {
   }
 
   #reconciling(payments: Payments): Repeating {
-    return new Repeating(() => payments.reconcile(), this.options.reconcileMs ?? RECONCILE_MS, this.options.onError);
+    return new Repeating(() => payments.reconcile(), this.#options.reconcileMs ?? RECONCILE_MS, this.#options.onError);
   }
 
   #checking(payments: Payments): Repeating {
-    const check = (this.#check = payments.check(this.options.onProcessorWrong ?? (() => undefined)));
-    return new Repeating(() => check.turn(), this.options.checkMs ?? CHECK_MS, this.options.onError);
+    const check = (this.#check = payments.check(this.#options.onProcessorWrong ?? (() => undefined)));
+    return new Repeating(() => check.turn(), this.#options.checkMs ?? CHECK_MS, this.#options.onError);
   }
 
   processorFigures(): ProcessorFigures | undefined {
@@ -160,7 +162,7 @@ class LedgerCredits implements Credits {
   }
 
   grantSignupCredit(accountId: AccountId): Promise<number> {
-    return grantSignupCredit(this.#db, this.options.signup, accountId);
+    return grantSignupCredit(this.#db, this.#options.signup, accountId);
   }
 
   rememberEmail(accountId: AccountId, email: string): Promise<void> {
@@ -193,7 +195,7 @@ class LedgerCredits implements Credits {
    * credit.
    */
   async #sight(accountId: AccountId): Promise<void> {
-    const first = this.options.signup.everyAccount
+    const first = this.#options.signup.everyAccount
       ? () => this.grantSignupCredit(accountId)
       : () => ensureAccount(this.#db, accountId);
     await this.#accounts.once(accountId, first);

@@ -32,20 +32,22 @@ export class Reservations {
   #isStopping = false;
 
   readonly #writeHolds: WriteHolds;
+  readonly #options: ReservationsOptions;
 
-  constructor(private readonly options: ReservationsOptions) {
+  constructor(options: ReservationsOptions) {
+    this.#options = options;
     this.#writeHolds = new WriteHolds(options.db);
   }
 
   async reserveWrite(reservation: WriteReservation): Promise<boolean> {
     const { submissionId, cents, evenWithoutCredit = false, ...spender } = reservation;
     if (cents === 0) return false;
-    const wanted = { ...spender, id: submissionId, instanceId: this.options.instanceId, cents };
+    const wanted = { ...spender, id: submissionId, instanceId: this.#options.instanceId, cents };
     const held = await this.#track(submissionId, async () =>
       (await this.#writeHolds.hold(wanted)) ? cents : undefined,
     );
     if (held === undefined && !evenWithoutCredit)
-      throw await shortage(this.options.db, { ...wanted, leastCents: cents });
+      throw await shortage(this.#options.db, { ...wanted, leastCents: cents });
     return held !== undefined;
   }
 
@@ -92,10 +94,10 @@ export class Reservations {
   async abandonWrite(submissionId: string): Promise<void> {
     this.#inUse.delete(submissionId);
     try {
-      await close(this.options.db, { id: submissionId, state: "released", costCents: 0, only: "unbound" });
+      await close(this.#options.db, { id: submissionId, state: "released", costCents: 0, only: "unbound" });
     } catch (error) {
       // The sweep releases it.
-      this.options.onError(error);
+      this.#options.onError(error);
     }
   }
 
@@ -123,27 +125,27 @@ export class Reservations {
 
   async reserveRun(request: RunRequest): Promise<RunReservation> {
     const { limitMs, runId, ...spender } = request;
-    const price = this.options.prices.runSecondCents;
+    const price = this.#options.prices.runSecondCents;
     const reservationId = runId ?? randomUUID();
     if (price === 0 && runId === undefined) return { reservationId, limitMs };
     const wanted: Hold = {
       ...spender,
       id: reservationId,
       kind: "run",
-      instanceId: this.options.instanceId,
+      instanceId: this.#options.instanceId,
       leastCents: price,
       mostCents: startedSeconds(limitMs) * price,
       stepCents: price,
     };
-    const held = await this.#track(reservationId, () => hold(this.options.db, wanted)).catch((error: unknown) => {
+    const held = await this.#track(reservationId, () => hold(this.#options.db, wanted)).catch((error: unknown) => {
       throw isTaken(error) ? runIsTaken() : error;
     });
-    if (held === undefined) throw await shortage(this.options.db, wanted);
+    if (held === undefined) throw await shortage(this.#options.db, wanted);
     return { reservationId, limitMs: price === 0 ? limitMs : Math.min(limitMs, (held / price) * 1000) };
   }
 
   async settleRun(reservationId: string, durationMs: number, record?: RunRecord): Promise<number> {
-    const costCents = startedSeconds(durationMs) * this.options.prices.runSecondCents;
+    const costCents = startedSeconds(durationMs) * this.#options.prices.runSecondCents;
     return this.#endRun({ id: reservationId, state: "settled", costCents, record });
   }
 
@@ -162,7 +164,7 @@ export class Reservations {
       try {
         return await this.#writeEnd(closing);
       } catch (error) {
-        this.options.onError(error);
+        this.#options.onError(error);
         if (closing.state === "settled" && !this.#isStopping && error instanceof KeywrightError && error.retryable) {
           await sleep(BETWEEN_TRIES_MS);
           continue;
@@ -174,7 +176,7 @@ export class Reservations {
   }
 
   async #writeEnd(closing: Closing): Promise<number> {
-    const { db } = this.options;
+    const { db } = this.#options;
     const cost =
       (await close(db, closing)) ?? (closing.state === "settled" ? await settleLate(db, closing) : undefined);
     this.#inUse.delete(closing.id);
@@ -210,7 +212,7 @@ export class Reservations {
 
   /** Reservations of this instance that no operation of this process holds. */
   async #releaseLost(): Promise<number> {
-    const { db, instanceId } = this.options;
+    const { db, instanceId } = this.#options;
     const mine = await db
       .selectFrom("credit_reservations")
       .select("id")
@@ -226,7 +228,7 @@ export class Reservations {
    * for its outcome.
    */
   async #releaseOrphans(): Promise<number> {
-    const orphans = await this.options.db
+    const orphans = await this.#options.db
       .selectFrom("credit_reservations")
       .select("id")
       .where(UNBOUND)
@@ -238,7 +240,7 @@ export class Reservations {
 
   async #release(reservations: readonly { readonly id: string }[], only: "unbound" | "orphaned"): Promise<number> {
     const closings = reservations.map(({ id }) =>
-      close(this.options.db, { id, state: "released", costCents: 0, only }),
+      close(this.#options.db, { id, state: "released", costCents: 0, only }),
     );
     return (await Promise.all(closings)).filter((cost) => cost !== undefined).length;
   }

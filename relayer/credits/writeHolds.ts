@@ -14,8 +14,11 @@ const MOST_TOGETHER = 64;
 export class WriteHolds {
   #asked: Asked[] = [];
   #isDue = false;
+  readonly #db: Db;
 
-  constructor(private readonly db: Db) {}
+  constructor(db: Db) {
+    this.#db = db;
+  }
 
   /** Resolves to false when balance or cap do not allow it. */
   hold(hold: WriteHold): Promise<boolean> {
@@ -52,7 +55,7 @@ export class WriteHolds {
   async #send(taken: readonly Asked[]): Promise<void> {
     try {
       const held = await holdWrites(
-        this.db,
+        this.#db,
         taken.map(({ hold }) => hold),
       );
       for (const { hold, resolve } of taken) resolve(held.has(hold.id));

@@ -110,8 +110,11 @@ function once<T>(ask: () => Promise<T>): () => Promise<T> {
 
 export class Authentication {
   readonly #remembered = new Map<KeyId, Role>();
+  readonly #deps: CredentialDeps;
 
-  constructor(private readonly deps: CredentialDeps) {}
+  constructor(deps: CredentialDeps) {
+    this.#deps = deps;
+  }
 
   /** Nothing was sent, or a key that was valid the last time. */
   isFamiliar(auth: AuthKind, { key, identityToken, walletAuth }: Presented): boolean {
@@ -163,7 +166,7 @@ export class Authentication {
    * exception. Unknown keys cost one round trip.
    */
   async #stateOf(key: ApiKey, keyId: KeyId): Promise<KeyState | undefined> {
-    const { chain } = this.deps;
+    const { chain } = this.#deps;
     if (!this.#remembered.has(keyId)) return chain.key([keyId, decodedKeyIdOf(key)]);
     return (await chain.key([keyId])) ?? chain.key([decodedKeyIdOf(key)]);
   }
@@ -180,7 +183,7 @@ export class Authentication {
    * identity. Where that account is ChainSecured, the executor signs for the wallet.
    */
   async #byToken(token: string, picked: AccountId | undefined, requestId: string): Promise<Caller> {
-    const { walletAddress, accountId } = await this.deps.executor.call("ownerWallet", { token }, { requestId });
+    const { walletAddress, accountId } = await this.#deps.executor.call("ownerWallet", { token }, { requestId });
     const wallet = walletAddress as Address;
     const credential = { type: "identity", token } as const;
     const account = picked === undefined ? await this.#accountOfIdentity(wallet) : await this.#ownedBy(wallet, picked);
@@ -188,7 +191,7 @@ export class Authentication {
       return ownerOf(account.id, { managed: account.managed, retired: false, credential, identityWallet: wallet });
     if (picked !== undefined)
       throw new KeywrightError("account_not_owned", "The identity does not own the account named in X-Account.");
-    const former = await this.deps.chain.account(accountId as AccountId);
+    const former = await this.#deps.chain.account(accountId as AccountId);
     if (former === undefined)
       throw new KeywrightError(
         "account_not_found",
@@ -204,7 +207,7 @@ export class Authentication {
   async #accountOfIdentity(wallet: Address): Promise<AccountView | undefined> {
     const own = await this.#ownedBy(wallet, packedAccountId(wallet));
     if (own !== undefined) return own;
-    const [only, ...others] = await this.deps.chain.accountsOwnedBy(wallet);
+    const [only, ...others] = await this.#deps.chain.accountsOwnedBy(wallet);
     if (only === undefined) return undefined;
     if (others.length === 0) return this.#ownedBy(wallet, only.id);
     throw new KeywrightError("account_not_named", "Name the account in X-Account: this identity owns several.", {
@@ -232,7 +235,7 @@ export class Authentication {
   async #mainAccountOf(wallet: Address): Promise<AccountView | undefined> {
     const own = await this.#ownedBy(wallet, packedAccountId(wallet));
     if (own !== undefined) return own;
-    const owned = await this.deps.chain.accountsOwnedBy(wallet);
+    const owned = await this.#deps.chain.accountsOwnedBy(wallet);
     const [only, ...others] = owned;
     if (only === undefined) return undefined;
     if (others.length === 0 && !only.byTransfer) return this.#ownedBy(wallet, only.id);
@@ -246,7 +249,7 @@ export class Authentication {
   }
 
   async #ownedBy(wallet: Address, id: AccountId): Promise<AccountView | undefined> {
-    const account = await this.deps.chain.account(id);
+    const account = await this.#deps.chain.account(id);
     return account?.owner === wallet ? account : undefined;
   }
 
@@ -255,7 +258,7 @@ export class Authentication {
       const { typed_data: typedData, signature } = decodeWalletAuth(encoded);
       return verifyTypedData(typedData, signature, {
         primaryType: "BillingAuth",
-        domain: this.deps.typedDataDomain,
+        domain: this.#deps.typedDataDomain,
         nowSeconds: Date.now() / 1000,
       });
     } catch (error) {

@@ -44,22 +44,26 @@ export function requestName(
 }
 
 export class Idempotency {
-  constructor(private readonly store: IdempotencyStore) {}
+  readonly #store: IdempotencyStore;
+
+  constructor(store: IdempotencyStore) {
+    this.#store = store;
+  }
 
   /**
    * Performs the operation once per name: replays the stored response, or performs it and stores the result. A stored
    * error is thrown again.
    */
   async once(route: RouteName, name: RequestName, work: (act: Act) => Promise<unknown>): Promise<unknown> {
-    const begun = await this.store.begin(name);
+    const begun = await this.#store.begin(name);
     if (!begun.begun) return known(route, name, begun);
     const act = new Act(begun.attemptId, begun.isRepeated);
     try {
       const answer = await work(act);
-      await this.store.end(name, { end: "done", status: 200, body: withoutSecrets(route, answer) });
+      await this.#store.end(name, { end: "done", status: 200, body: withoutSecrets(route, answer) });
       return answer;
     } catch (thrown) {
-      await this.store.end(name, endOf(act, thrown));
+      await this.#store.end(name, endOf(act, thrown));
       throw thrown;
     }
   }

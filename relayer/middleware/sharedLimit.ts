@@ -22,8 +22,10 @@ export class SharedLimit {
   readonly #own: RateLimiterAbstract;
   readonly #rest: RateLimiterAbstract;
   readonly #freePoints: number;
+  readonly #options: SharedLimitOptions;
 
-  constructor(private readonly options: SharedLimitOptions) {
+  constructor(options: SharedLimitOptions) {
+    this.#options = options;
     const { name, points, seconds, store } = options;
     this.#freePoints = Math.floor(points / FREE_PART);
     this.#own = memoryLimiter(name, points, seconds);
@@ -33,12 +35,12 @@ export class SharedLimit {
   /** @throws RateLimiterRes when the limit is used up. */
   async consume(key: string): Promise<void> {
     const { consumedPoints } = await this.#own.consume(key);
-    const instances = this.options.instances();
+    const instances = this.#options.instances();
     if (instances <= 1 || consumedPoints <= Math.floor(this.#freePoints / instances)) return;
     try {
       await this.#rest.consume(key);
     } catch (error) {
-      if (error instanceof RateLimiterRes || consumedPoints > this.options.points / instances) throw error;
+      if (error instanceof RateLimiterRes || consumedPoints > this.#options.points / instances) throw error;
       // Without the store each machine enforces an equal share, so that requests that need no store still succeed.
     }
   }

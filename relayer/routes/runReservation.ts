@@ -60,11 +60,12 @@ export class EarlyReservation {
   #prepaidAt: Date | undefined;
   readonly #spender: Spender;
   readonly #reservation: Promise<RunReservation>;
+  readonly #credits: Credits;
+  readonly #expected: Expected;
 
-  private constructor(
-    private readonly credits: Credits,
-    private readonly expected: Expected,
-  ) {
+  private constructor(credits: Credits, expected: Expected) {
+    this.#credits = credits;
+    this.#expected = expected;
     this.#spender = spenderOf(expected.caller);
     this.#reservation = credits.reserveRun({ ...this.#spender, limitMs: expected.limitMs });
     // No unhandled rejection: the error reaches the caller that takes the reservation.
@@ -80,12 +81,12 @@ export class EarlyReservation {
    * an identity is read with each request.
    */
   prepay(asked: AskedRun): void {
-    if (this.expected.caller.key === undefined) return;
+    if (this.#expected.caller.key === undefined) return;
     this.#reservation.then(
       ({ limitMs }) => {
         if (this.#isOver) return;
         this.#prepaidAt = new Date();
-        asked.prepay(limitMs, this.expected.key);
+        asked.prepay(limitMs, this.#expected.key);
       },
       () => undefined,
     );
@@ -112,7 +113,7 @@ export class EarlyReservation {
     this.#isOver = true;
     this.#prepaidAt = undefined;
     const held = await this.#reservation.catch(() => undefined);
-    if (held !== undefined) await this.credits.releaseRun(held.reservationId);
+    if (held !== undefined) await this.#credits.releaseRun(held.reservationId);
   }
 }
 

@@ -65,7 +65,11 @@ export interface Author {
 }
 
 export class Writes {
-  constructor(private readonly deps: Pick<RouteDeps, "chain" | "credits" | "executor" | "prices" | "log">) {}
+  readonly #deps: Pick<RouteDeps, "chain" | "credits" | "executor" | "prices" | "log">;
+
+  constructor(deps: Pick<RouteDeps, "chain" | "credits" | "executor" | "prices" | "log">) {
+    this.#deps = deps;
+  }
 
   /** @throws the errors of `Chain.submit`. */
   async send(
@@ -111,7 +115,7 @@ export class Writes {
     { requestId }: WriteCall,
     making: CredentialWrite["write"],
   ): Promise<SignedForwardRequest> {
-    const { chain, executor } = this.deps;
+    const { chain, executor } = this.#deps;
     if (credential.type !== "identity") throw new TypeError("only an identity's write is signed for it");
     const contractWrite = typeof making === "function" ? await making() : making;
     const [estimate, nonce] = await Promise.all([
@@ -150,7 +154,7 @@ export class Writes {
 
   /** Anyone can sign a request that names any account: a stranger's takes no place in the account's queue. */
   async #requireOwner(accountId: AccountId, signer: Address): Promise<void> {
-    const account = await this.deps.chain.account(accountId);
+    const account = await this.#deps.chain.account(accountId);
     if (account === undefined) throw new KeywrightError("unknown_account", `There is no account ${accountId}.`);
     if (account.owner !== signer) throw new KeywrightError("not_authorized", `${signer} does not own the account.`);
   }
@@ -162,15 +166,15 @@ export class Writes {
     request: (CredentialWrite | OwnersRequest) & Pick<SubmitCommon, "admit" | "idempotencyKey">,
   ): Promise<SubmitAnswer> {
     const { route, requestId, act } = call;
-    const cents = this.deps.prices.managementWriteCents;
+    const cents = this.#deps.prices.managementWriteCents;
     let takeBack = async (): Promise<void> => undefined;
     const reserveFor = (payer: Spender) => async (submissionId: SubmissionId) => {
-      const isHeld = await this.deps.credits.reserveWrite({ ...payer, cents, submissionId });
+      const isHeld = await this.#deps.credits.reserveWrite({ ...payer, cents, submissionId });
       if (!isHeld) takeBack = await call.countAsFree(accountId);
     };
     const reserve = spender === undefined || cents === 0 ? undefined : reserveFor(spender);
     const common = { accountId, kind: kindOf(route), requestId, ...defined({ act, reserve }) };
-    return this.deps.chain.submit({ ...common, ...request }).catch(async (error: unknown) => {
+    return this.#deps.chain.submit({ ...common, ...request }).catch(async (error: unknown) => {
       if (cameToNothing(error)) await takeBack().catch(() => undefined);
       throw error;
     });
@@ -191,7 +195,7 @@ export class Writes {
     answer: SubmitAnswer,
   ): void {
     const actor = caller?.actorId ?? accountId;
-    this.deps.log.info(
+    this.#deps.log.info(
       {
         audit: true,
         requestId,

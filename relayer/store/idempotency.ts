@@ -76,12 +76,15 @@ class KeptRequests implements IdempotencyStore {
    */
   readonly #atWork = new Map<string, Claim>();
   readonly #unwritten = new Map<string, () => Promise<void>>();
+  readonly #db: Db;
+  readonly #instanceId: string;
+  readonly #onError: (error: unknown) => void;
 
-  constructor(
-    private readonly db: Db,
-    private readonly instanceId: string,
-    private readonly onError: (error: unknown) => void,
-  ) {}
+  constructor(db: Db, instanceId: string, onError: (error: unknown) => void) {
+    this.#db = db;
+    this.#instanceId = instanceId;
+    this.#onError = onError;
+  }
 
   async begin(name: RequestName): ReturnType<IdempotencyStore["begin"]> {
     const place = placeOf(name);
@@ -108,11 +111,11 @@ class KeptRequests implements IdempotencyStore {
     const values = {
       body_hash: name.bodyHash,
       state: "running" as const,
-      instance_id: this.instanceId,
+      instance_id: this.#instanceId,
       attempt_id: claimId,
       claim_id: claimId,
     };
-    const made = await this.db
+    const made = await this.#db
       .insertInto("idempotent_requests")
       .values({ scope: name.scope, key: name.key, ...values })
       .onConflict((conflict) =>
@@ -124,8 +127,8 @@ class KeptRequests implements IdempotencyStore {
       .returning("key")
       .executeTakeFirst();
     if (made !== undefined) return { begun: true, attemptId: claimId, isRepeated: false };
-    const taken = await this.#row(name, this.db.updateTable("idempotent_requests"))
-      .set({ state: "running", instance_id: this.instanceId, claim_id: claimId })
+    const taken = await this.#row(name, this.#db.updateTable("idempotent_requests"))
+      .set({ state: "running", instance_id: this.#instanceId, claim_id: claimId })
       .where("body_hash", "=", name.bodyHash)
       .where((where) =>
         where.or([where("state", "=", "open"), where.and([where("state", "=", "running"), this.#nobodyActs()])]),
@@ -133,7 +136,7 @@ class KeptRequests implements IdempotencyStore {
       .returning("attempt_id")
       .executeTakeFirst();
     if (taken !== undefined) return { begun: true, attemptId: taken.attempt_id, isRepeated: true };
-    const row = await this.#row(name, this.db.selectFrom("idempotent_requests")).selectAll().executeTakeFirst();
+    const row = await this.#row(name, this.#db.selectFrom("idempotent_requests")).selectAll().executeTakeFirst();
     // Deleted between the two statements: it had no effect, so this request may begin.
     return row === undefined
       ? this.#claim(name, { id: claimId, bodyHash: name.bodyHash })
@@ -142,7 +145,7 @@ class KeptRequests implements IdempotencyStore {
 
   /** The instance is gone; or it is this one, which acts for this name in no other call. */
   #nobodyActs() {
-    return sql<boolean>`(idempotent_requests.instance_id = ${this.instanceId} or ${leaseExpired("idempotent_requests.instance_id")})`;
+    return sql<boolean>`(idempotent_requests.instance_id = ${this.#instanceId} or ${leaseExpired("idempotent_requests.instance_id")})`;
   }
 
   async end(name: RequestName, end: KeptEnd): Promise<void> {
@@ -153,7 +156,7 @@ class KeptRequests implements IdempotencyStore {
     try {
       await this.#writeNow(place);
     } catch (error) {
-      this.onError(error);
+      this.#onError(error);
     } finally {
       this.#atWork.delete(place);
     }
@@ -172,8 +175,8 @@ class KeptRequests implements IdempotencyStore {
 
   async #write(name: RequestName, { id }: Claim, kept: KeptEnd): Promise<void> {
     const claimed = { scope: name.scope, key: name.key, claim_id: id, state: "running" };
-    if (kept.end === "nothing") await this.db.deleteFrom("idempotent_requests").where(matches(claimed)).execute();
-    else await this.db.updateTable("idempotent_requests").set(columnsOf(kept)).where(matches(claimed)).execute();
+    if (kept.end === "nothing") await this.#db.deleteFrom("idempotent_requests").where(matches(claimed)).execute();
+    else await this.#db.updateTable("idempotent_requests").set(columnsOf(kept)).where(matches(claimed)).execute();
   }
 
   /**
@@ -182,11 +185,11 @@ class KeptRequests implements IdempotencyStore {
    */
   async #letGo(name: RequestName, { id }: Claim): Promise<void> {
     const claimed = { scope: name.scope, key: name.key, claim_id: id, state: "running" };
-    await this.db
+    await this.#db
       .deleteFrom("idempotent_requests")
       .where(matches({ ...claimed, attempt_id: id }))
       .execute();
-    await this.db.updateTable("idempotent_requests").set({ state: "open" }).where(matches(claimed)).execute();
+    await this.#db.updateTable("idempotent_requests").set({ state: "open" }).where(matches(claimed)).execute();
   }
 
   #row<T extends { where(column: "scope" | "key", operator: "=", value: string): T }>(

@@ -46,8 +46,10 @@ export class Instance {
   #renewal: Promise<void> = Promise.resolve();
   /** A turn is due and has not begun. */
   #isWaiting = false;
+  readonly #options: InstanceOptions;
 
-  constructor(private readonly options: InstanceOptions) {
+  constructor(options: InstanceOptions) {
+    this.#options = options;
     this.#lock = options.lockOf?.(this.id, () => this.#turn());
   }
 
@@ -65,7 +67,7 @@ export class Instance {
       await this.#endTheDead();
     }
     await this.#countPeers();
-    this.#timer = setInterval(() => this.#turn(), this.options.renewalMs ?? LEASE_RENEWAL_MS);
+    this.#timer = setInterval(() => this.#turn(), this.#options.renewalMs ?? LEASE_RENEWAL_MS);
     this.#timer.unref();
   }
 
@@ -73,13 +75,13 @@ export class Instance {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#renewal;
-    await this.options.db.deleteFrom("instances").where("id", "=", this.id).execute();
+    await this.#options.db.deleteFrom("instances").where("id", "=", this.id).execute();
     await this.#lock?.close();
   }
 
   async renew(): Promise<void> {
     const hasLock = await Promise.race([this.#holdsLock(), sleep(LOCK_WAIT_MS, false, { ref: false })]);
-    await this.options.db
+    await this.#options.db
       .insertInto("instances")
       .values({ id: this.id, has_lock: hasLock })
       .onConflict((conflict) => conflict.column("id").doUpdateSet({ renewed_at: sql`now()`, has_lock: hasLock }))
@@ -87,7 +89,7 @@ export class Instance {
   }
 
   async #holdsLock(): Promise<boolean> {
-    return (await this.#lock?.hold().catch((error: unknown) => void this.options.onError(error))) ?? false;
+    return (await this.#lock?.hold().catch((error: unknown) => void this.#options.onError(error))) ?? false;
   }
 
   /** Turns run one at a time, and at most one waits: it does the work of all that came due meanwhile. */
@@ -101,19 +103,19 @@ export class Instance {
       })
       .then(() => this.#endTheDead())
       .then(() => this.#countPeers())
-      .catch(this.options.onError);
+      .catch(this.#options.onError);
   }
 
   async #countPeers(): Promise<void> {
     const { rows } = await sql<{ peers: number }>`
       select count(*)::int4 as peers from instances where renewed_at > now() - ${LEASE_SECONDS} * interval '1 second'`.execute(
-      this.options.db,
+      this.#options.db,
     );
     this.#peers = Math.max(1, rows[0]?.peers ?? 1);
   }
 
   async #endTheDead(): Promise<void> {
-    const { db, storeIsOurs = false } = this.options;
+    const { db, storeIsOurs = false } = this.#options;
     const others = db
       .selectFrom("instances")
       .select(["id", sql<string>`renewed_at::text`.as("renewed_at")])
@@ -131,7 +133,7 @@ export class Instance {
   }
 
   async #isDead(id: string, renewedAt: string): Promise<boolean> {
-    if (!(await isLockFree(this.options.db, id))) {
+    if (!(await isLockFree(this.#options.db, id))) {
       this.#suspects.delete(id);
       return false;
     }

@@ -59,11 +59,12 @@ class Connection {
   #isInTransaction = false;
   /** The pending `begin`. */
   #beginning: Promise<unknown> | undefined;
+  readonly #client: PoolClient;
+  readonly #names: StatementNames;
 
-  constructor(
-    private readonly client: PoolClient,
-    private readonly names: StatementNames,
-  ) {
+  constructor(client: PoolClient, names: StatementNames) {
+    this.#client = client;
+    this.#names = names;
     client.on("error", this.#onError);
   }
 
@@ -88,31 +89,31 @@ class Connection {
   /** Sent without waiting: the next statement is awaited together with it. */
   #begin(): object {
     this.#isInTransaction = true;
-    this.#beginning = this.client.query("begin");
+    this.#beginning = this.#client.query("begin");
     this.#beginning.catch(() => undefined);
     return { command: "BEGIN", rowCount: null, rows: [] };
   }
 
   async #send(text: string, parameters: readonly unknown[]): Promise<unknown> {
     try {
-      return await this.client.query(this.#named(text, parameters));
+      return await this.#client.query(this.#named(text, parameters));
     } catch (error) {
       if (!isStalePlan(error)) throw error;
-      this.names.forget();
+      this.#names.forget();
       if (this.#isInTransaction) throw error;
-      return this.client.query(this.#named(text, parameters));
+      return this.#client.query(this.#named(text, parameters));
     }
   }
 
   #named(text: string, parameters: readonly unknown[]): QueryConfig {
-    const name = parameters.length === 0 ? undefined : this.names.of(text);
+    const name = parameters.length === 0 ? undefined : this.#names.of(text);
     return { text, values: [...parameters], ...defined({ name }) };
   }
 
   release(): void {
-    this.client.off("error", this.#onError);
+    this.#client.off("error", this.#onError);
     // A connection in an unknown state is discarded instead of reused.
-    this.client.release(this.#isBroken);
+    this.#client.release(this.#isBroken);
   }
 }
 

@@ -26,8 +26,11 @@ export interface QueryAnswer {
 export class PreparedStatements {
   readonly #statements = new Map<string, Statement>();
   #made = 0;
+  readonly #lite: PGlite;
 
-  constructor(private readonly lite: PGlite) {}
+  constructor(lite: PGlite) {
+    this.#lite = lite;
+  }
 
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryAnswer> {
     const statement = this.#statements.get(sql) ?? (await this.#prepare(sql));
@@ -55,13 +58,13 @@ export class PreparedStatements {
 
   /** One round trip; throws the database's error. */
   async #send(...parts: Uint8Array[]): Promise<messages.BackendMessage[]> {
-    const answer = await this.lite.execProtocol(Buffer.concat([...parts, serialize.sync()]));
+    const answer = await this.#lite.execProtocol(Buffer.concat([...parts, serialize.sync()]));
     return answer.messages;
   }
 
   #serialized(value: unknown, type: number): string | null {
     if (value === null || value === undefined) return null;
-    const serializer = this.lite.serializers[type];
+    const serializer = this.#lite.serializers[type];
     return serializer === undefined ? String(value) : (serializer(value) as string);
   }
 
@@ -69,7 +72,7 @@ export class PreparedStatements {
   async #execute(bind: Uint8Array): Promise<StatementAnswer> {
     const chunks: Buffer[] = [];
     // The files are the system's own: there is nothing to copy into them afterwards.
-    await this.lite.execProtocolRawStream(Buffer.concat([bind, EXECUTE_AND_SYNC]), {
+    await this.#lite.execProtocolRawStream(Buffer.concat([bind, EXECUTE_AND_SYNC]), {
       syncToFs: false,
       onRawData: (chunk) => void chunks.push(Buffer.from(chunk)),
     });
@@ -93,7 +96,7 @@ export class PreparedStatements {
   }
 
   #parsed(text: string | null, type: number): unknown {
-    const parser = this.lite.parsers[type];
+    const parser = this.#lite.parsers[type];
     return text === null || parser === undefined ? text : (parser(text, type) as unknown);
   }
 }

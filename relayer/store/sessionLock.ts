@@ -14,13 +14,16 @@ export class SessionLock {
   #client: Client | undefined;
   #taking: Promise<boolean> | undefined;
   #isClosed = false;
+  readonly #databaseUrl: string;
+  readonly #name: string;
+  readonly #onLost: () => void;
 
   /** `onLost`: the connection broke; `hold` takes the lock again. */
-  constructor(
-    private readonly databaseUrl: string,
-    private readonly name: string,
-    private readonly onLost: () => void,
-  ) {}
+  constructor(databaseUrl: string, name: string, onLost: () => void) {
+    this.#databaseUrl = databaseUrl;
+    this.#name = name;
+    this.#onLost = onLost;
+  }
 
   /**
    * Takes the lock unless already held. False where the session does not keep its locks, as behind a transaction
@@ -34,7 +37,7 @@ export class SessionLock {
     const client = (this.#client ??= await this.#connect());
     try {
       if (!(await this.#isHeldBy(client)))
-        await client.query("select pg_try_advisory_lock(hashtextextended($1, 0))", [this.name]);
+        await client.query("select pg_try_advisory_lock(hashtextextended($1, 0))", [this.#name]);
       return await this.#isHeldBy(client);
     } catch (error) {
       this.#drop(client);
@@ -51,7 +54,7 @@ export class SessionLock {
 
   async #connect(): Promise<Client> {
     const client = new Client({
-      connectionString: this.databaseUrl,
+      connectionString: this.#databaseUrl,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: STATEMENT_TIMEOUT_MS,
       keepAlive: true,
@@ -66,14 +69,14 @@ export class SessionLock {
     if (this.#client !== client) return;
     this.#client = undefined;
     void client.end().catch(() => undefined);
-    if (!this.#isClosed) this.onLost();
+    if (!this.#isClosed) this.#onLost();
   }
 
   async #isHeldBy(client: Client): Promise<boolean> {
     const { rows } = await client.query<{ held: boolean }>(
       `select exists (select from pg_locks where locktype = 'advisory' and granted and pid = pg_backend_pid()
         and (classid::int8 << 32 | objid::int8) = hashtextextended($1, 0)) as held`,
-      [this.name],
+      [this.#name],
     );
     return rows[0]?.held === true;
   }

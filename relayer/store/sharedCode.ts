@@ -22,14 +22,16 @@ const ACCOUNTS_THAT_FILL_IT = 64;
 
 export class SharedCodeStore {
   #sum = { bytes: 0, at: -Infinity };
+  readonly #db: Db;
+  readonly #bounds: SharedCodeBounds;
 
-  constructor(
-    private readonly db: Db,
-    private readonly bounds: SharedCodeBounds,
-  ) {}
+  constructor(db: Db, bounds: SharedCodeBounds) {
+    this.#db = db;
+    this.#bounds = bounds;
+  }
 
   async read(cid: Cid): Promise<Buffer | undefined> {
-    const row = await this.db.selectFrom("shared_code").select("code").where("cid", "=", cid).executeTakeFirst();
+    const row = await this.#db.selectFrom("shared_code").select("code").where("cid", "=", cid).executeTakeFirst();
     return row?.code;
   }
 
@@ -38,7 +40,7 @@ export class SharedCodeStore {
     if (code.length > this.#accountBytes) return;
     if (!(await this.#hasRoom())) return this.use(accountId, cid);
     this.#sum.bytes += code.length;
-    const { numInsertedOrUpdatedRows: kept } = await this.db
+    const { numInsertedOrUpdatedRows: kept } = await this.#db
       .insertInto("shared_code")
       .columns(["cid", "code", "bytes"])
       .expression(sql`select ${cid}, ${code}::bytea, ${code.length}::int8`)
@@ -52,11 +54,11 @@ export class SharedCodeStore {
   /** Records that a run of the account named the code; no effect if it is not stored. */
   async use(accountId: AccountId, cid: Cid): Promise<void> {
     await sql`insert into shared_code_uses (account_id, cid, bytes) select ${accountId}, cid, bytes from shared_code where cid = ${cid}
-      on conflict (account_id, cid) do update set used_at = now()`.execute(this.db);
+      on conflict (account_id, cid) do update set used_at = now()`.execute(this.#db);
   }
 
   async drop(cid: Cid): Promise<void> {
-    await this.db.deleteFrom("shared_code").where("cid", "=", cid).execute();
+    await this.#db.deleteFrom("shared_code").where("cid", "=", cid).execute();
   }
 
   /**
@@ -64,10 +66,10 @@ export class SharedCodeStore {
    * deepest code goes first, so an account that stores little loses nothing to one that stores much.
    */
   async trim(): Promise<void> {
-    const { totalBytes, days } = this.bounds;
-    await sql`delete from shared_code_uses where used_at < now() - ${days} * interval '1 day'`.execute(this.db);
+    const { totalBytes, days } = this.#bounds;
+    await sql`delete from shared_code_uses where used_at < now() - ${days} * interval '1 day'`.execute(this.#db);
     await sql`delete from shared_code where touched_at < now() - interval '10 minutes'
-      and not exists (select from shared_code_uses where shared_code_uses.cid = shared_code.cid)`.execute(this.db);
+      and not exists (select from shared_code_uses where shared_code_uses.cid = shared_code.cid)`.execute(this.#db);
     if ((await this.#readSum()) <= totalBytes) return;
     await sql`
       with piled as (
@@ -78,24 +80,24 @@ export class SharedCodeStore {
         select cid, sum(bytes) over (order by depth, cid) as bytes_so_far from each_code
       )
       delete from shared_code using summed where shared_code.cid = summed.cid and bytes_so_far > ${totalBytes}::int8`.execute(
-      this.db,
+      this.#db,
     );
     await this.#readSum();
   }
 
   get #accountBytes(): number {
-    return Math.floor(this.bounds.totalBytes / ACCOUNTS_THAT_FILL_IT);
+    return Math.floor(this.#bounds.totalBytes / ACCOUNTS_THAT_FILL_IT);
   }
 
   async #hasRoom(): Promise<boolean> {
     if (Date.now() - this.#sum.at > SUM_FRESH_FOR_MS) await this.#readSum();
-    return this.#sum.bytes < 2 * this.bounds.totalBytes;
+    return this.#sum.bytes < 2 * this.#bounds.totalBytes;
   }
 
   async #readSum(): Promise<number> {
     const { rows } = await sql<{
       bytes: number;
-    }>`select coalesce(sum(bytes), 0)::int8 as bytes from shared_code`.execute(this.db);
+    }>`select coalesce(sum(bytes), 0)::int8 as bytes from shared_code`.execute(this.#db);
     this.#sum = { bytes: rows[0]?.bytes ?? 0, at: Date.now() };
     return this.#sum.bytes;
   }
@@ -107,7 +109,7 @@ export class SharedCodeStore {
       )
       delete from shared_code_uses using piled
       where account_id = ${accountId} and shared_code_uses.cid = piled.cid and depth > ${this.#accountBytes}::int8`.execute(
-      this.db,
+      this.#db,
     );
   }
 }

@@ -62,16 +62,22 @@ async function findPrograms(): Promise<string> {
 }
 
 class Server {
+  readonly #programs: string;
+  readonly #folder: string;
+
   constructor(
-    private readonly programs: string,
-    private readonly folder: string,
+    programs: string,
+    folder: string,
     readonly port: number,
-  ) {}
+  ) {
+    this.#programs = programs;
+    this.#folder = folder;
+  }
 
   async execute(program: string, args: readonly string[]): Promise<void> {
-    const path = join(this.programs, program);
+    const path = join(this.#programs, program);
     const identity = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
-    await run(path, [...args], { ...identity, cwd: this.folder, env: { LC_ALL: "C", PATH: process.env.PATH } });
+    await run(path, [...args], { ...identity, cwd: this.#folder, env: { LC_ALL: "C", PATH: process.env.PATH } });
   }
 
   initialise(): Promise<void> {
@@ -90,8 +96,8 @@ class Server {
   }
 
   async start(): Promise<void> {
-    const options = `-c listen_addresses=127.0.0.1 -c port=${this.port} -c unix_socket_directories=${this.folder} -c max_connections=200`;
-    await this.#control("start", ["-w", "-l", join(this.folder, "log"), "-o", options]);
+    const options = `-c listen_addresses=127.0.0.1 -c port=${this.port} -c unix_socket_directories=${this.#folder} -c max_connections=200`;
+    await this.#control("start", ["-w", "-l", join(this.#folder, "log"), "-o", options]);
   }
 
   get pid(): number {
@@ -105,9 +111,9 @@ class Server {
   /** `pg_ctl start` leaves the server running with inherited streams: do not wait for them to close. */
   #control(verb: string, args: readonly string[]): Promise<void> {
     const identity = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
-    const child = spawn(join(this.programs, "pg_ctl"), ["-D", this.#data, ...args, verb], {
+    const child = spawn(join(this.#programs, "pg_ctl"), ["-D", this.#data, ...args, verb], {
       ...identity,
-      cwd: this.folder,
+      cwd: this.#folder,
       stdio: "ignore",
       env: { LC_ALL: "C" },
     });
@@ -116,12 +122,12 @@ class Server {
       child.once("exit", (code) =>
         code === 0
           ? resolve()
-          : reject(new Error(`pg_ctl ${verb} ended with ${code}; see ${join(this.folder, "log")}`)),
+          : reject(new Error(`pg_ctl ${verb} ended with ${code}; see ${join(this.#folder, "log")}`)),
       );
     });
   }
 
   get #data(): string {
-    return join(this.folder, "data");
+    return join(this.#folder, "data");
   }
 }

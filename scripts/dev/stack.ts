@@ -265,10 +265,12 @@ class Services {
   #fail!: (error: unknown) => void;
   /** Rejects when a service exits by itself and is not restarted. */
   readonly died = new Promise<never>((_resolve, reject) => (this.#fail = reject));
-  constructor(
-    private readonly options: StackOptions,
-    private readonly plans: Record<ServiceName, Plan>,
-  ) {
+  readonly #options: StackOptions;
+  readonly #plans: Record<ServiceName, Plan>;
+
+  constructor(options: StackOptions, plans: Record<ServiceName, Plan>) {
+    this.#options = options;
+    this.#plans = plans;
     // Prevents an unhandled rejection; the awaiting callers handle it.
     this.died.catch(() => undefined);
   }
@@ -281,8 +283,8 @@ class Services {
 
   async start(name: ServiceName): Promise<void> {
     const main = join(DIST, name, "main.js");
-    const { env, ready, silent } = this.plans[name];
-    const onLine = (line: string): void => this.options.onLog?.(name, line);
+    const { env, ready, silent } = this.#plans[name];
+    const onLine = (line: string): void => this.#options.onLog?.(name, line);
     const nodeOptions = ["--enable-source-maps", ...(name === "executor" ? KEYHOLDER_OPTIONS : [])];
     const service = startProcess({ name, command: process.execPath, args: [...nodeOptions, main], env, onLine });
     this.#running.set(name, service);
@@ -306,7 +308,7 @@ class Services {
   #onDeath(name: ServiceName, { child }: ManagedProcess, error: unknown): void {
     if (name !== "executor" || child.signalCode !== "SIGKILL" || ++this.#restarts > MAX_RESTARTS)
       return this.#fail(error);
-    this.options.onProgress?.("the executor was killed and is started again");
+    this.#options.onProgress?.("the executor was killed and is started again");
     this.start(name).catch((failure: unknown) => this.#fail(failure));
   }
 

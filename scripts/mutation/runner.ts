@@ -57,8 +57,11 @@ export class Runner {
   readonly #took = new Map<OneTest, number>();
   /** The tests that detected mutants in a place, newest first. */
   readonly #killers = new Map<string, OneTest[]>();
+  readonly #tests: OneTest[];
 
-  private constructor(private readonly tests: OneTest[]) {}
+  private constructor(tests: OneTest[]) {
+    this.#tests = tests;
+  }
 
   /** Deploys nothing: the tests deploy, and get this code. */
   static async start(artifact: Artifact, tests: readonly OneTest[]): Promise<Runner> {
@@ -115,7 +118,7 @@ export class Runner {
 
   /** The tests known to fail on this code without a mutant. */
   get unsound(): string[] {
-    return this.tests.filter((test) => this.#took.get(test) === Infinity).map(({ title }) => title);
+    return this.#tests.filter((test) => this.#took.get(test) === Infinity).map(({ title }) => title);
   }
 
   /** First the tests that detected a mutant in the same place, then those of the function, then the quick ones. */
@@ -127,7 +130,7 @@ export class Runner {
       if (at !== -1) return at - known.length;
       return (this.#took.get(test) ?? guessed(test)) / (test.file.includes(`/${name}.`) ? 1000 : 1);
     };
-    return this.tests
+    return this.#tests
       .map((test) => ({ test, at: rank(test) }))
       .sort((a, b) => a.at - b.at)
       .map(({ test }) => test);

@@ -42,11 +42,12 @@ export class BlockReader {
   readonly #doubts = new Map<string, number>();
   /** Reduced when a node refuses a range of logs, doubled when it answers. */
   #span = MOST_BLOCKS_AT_ONCE;
+  readonly #rpc: RpcClient;
+  readonly #contract: Address;
 
-  constructor(
-    private readonly rpc: RpcClient,
-    private readonly contract: Address,
-  ) {
+  constructor(rpc: RpcClient, contract: Address) {
+    this.#rpc = rpc;
+    this.#contract = contract;
     this.#bloom = new BloomQuestion(contract, eventTopics());
   }
 
@@ -56,14 +57,14 @@ export class BlockReader {
   }
 
   async head(): Promise<Header | undefined> {
-    return headerOf(await this.rpc.call<RpcHeader | null>("eth_getBlockByNumber", ["latest", false]));
+    return headerOf(await this.#rpc.call<RpcHeader | null>("eth_getBlockByNumber", ["latest", false]));
   }
 
   /** The canonical block of a number; undefined when no endpoint has it (yet). */
   async block(number: number): Promise<Header | undefined> {
     const isThere = (answer: RpcHeader | null): boolean => answer !== null;
     return headerOf(
-      (await this.rpc.firstAccepted<RpcHeader | null>("eth_getBlockByNumber", [hex(number), false], isThere)) ?? null,
+      (await this.#rpc.firstAccepted<RpcHeader | null>("eth_getBlockByNumber", [hex(number), false], isThere)) ?? null,
     );
   }
 
@@ -86,16 +87,16 @@ export class BlockReader {
     const isOfBlock = (logs: readonly ChainLog[]): boolean => logs.every(({ blockHash }) => blockHash === block.hash);
     const isCredible = (logs: readonly ChainLog[]): boolean =>
       isOfBlock(logs) && (promised === "unknown" || logs.length > 0);
-    const filter = { address: this.contract, blockHash: block.hash };
-    const logs = await this.rpc.firstAccepted<readonly ChainLog[]>("eth_getLogs", [filter], isCredible);
+    const filter = { address: this.#contract, blockHash: block.hash };
+    const logs = await this.#rpc.firstAccepted<readonly ChainLog[]>("eth_getLogs", [filter], isCredible);
     return logs ?? (promised === "yes" ? this.#logsInReceipts(block) : undefined);
   }
 
   /** Logs of final blocks; undefined when the range must be split. */
   async logsOfRange(from: number, to: number): Promise<readonly ChainLog[] | undefined> {
     try {
-      const filter = { address: this.contract, fromBlock: hex(from), toBlock: hex(to) };
-      const [logs] = await this.rpc.callBelow(to, [{ method: "eth_getLogs", params: [filter] }]);
+      const filter = { address: this.#contract, fromBlock: hex(from), toBlock: hex(to) };
+      const [logs] = await this.#rpc.callBelow(to, [{ method: "eth_getLogs", params: [filter] }]);
       this.#span = Math.min(MOST_BLOCKS_AT_ONCE, this.#span * 2);
       return logs as readonly ChainLog[];
     } catch (error) {
@@ -111,7 +112,7 @@ export class BlockReader {
       receipts !== null &&
       receipts.every(({ blockHash }) => blockHash === block.hash) &&
       unionOf(receipts.map(({ logsBloom }) => logsBloom)) === block.logsBloom;
-    const receipts = await this.rpc.firstAccepted<readonly RpcReceipt[] | null>(
+    const receipts = await this.#rpc.firstAccepted<readonly RpcReceipt[] | null>(
       "eth_getBlockReceipts",
       [block.hash],
       isWhole,
@@ -119,7 +120,7 @@ export class BlockReader {
     if (receipts === undefined || receipts === null) return this.#doubted(block);
     this.#doubts.delete(block.hash);
     return receipts.flatMap(({ logs }) =>
-      logs.filter(({ address }) => address.toLowerCase() === this.contract.toLowerCase()),
+      logs.filter(({ address }) => address.toLowerCase() === this.#contract.toLowerCase()),
     );
   }
 

@@ -10,11 +10,15 @@ const CURSOR = /^(0|[1-9][0-9]{0,15})$/;
 const MOST_CANDIDATES = 200;
 
 export class Events {
-  constructor(private readonly db: Db) {}
+  readonly #db: Db;
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
 
   async page(id: AccountId, after: string | undefined, limit: number): Promise<EventPage> {
     const cursor = parseCursor(after);
-    const rows = await this.db
+    const rows = await this.#db
       .selectFrom("chain_events")
       .selectAll()
       .where("account_id", "=", id)
@@ -42,13 +46,13 @@ export class Events {
     const { rows } = await sql<{ id: AccountId; byTransfer: boolean }>`
       select account_id as id, (array_agg(name order by cursor desc))[1] = 'AccountOwnershipTransferred' as "byTransfer"
       from chain_events where owner = ${owner} and not removed and not retracted and account_id is not null
-      group by account_id order by "byTransfer", min(cursor) limit ${sql.lit(MOST_CANDIDATES)}`.execute(this.db);
+      group by account_id order by "byTransfer", min(cursor) limit ${sql.lit(MOST_CANDIDATES)}`.execute(this.#db);
     return rows;
   }
 
   /** The newest block whose events are stored; -1 before the first. */
   async followedBlock(): Promise<number> {
-    const newest = await this.db
+    const newest = await this.#db
       .selectFrom("followed_blocks")
       .select("number")
       .orderBy("number", "desc")

@@ -35,8 +35,10 @@ class Overtaken extends Error {
 
 export class Follower {
   readonly #reader: BlockReader;
+  readonly #options: FollowerOptions;
 
-  constructor(private readonly options: FollowerOptions) {
+  constructor(options: FollowerOptions) {
+    this.#options = options;
     this.#reader = new BlockReader(options.rpc, options.contractAddress);
   }
 
@@ -44,7 +46,7 @@ export class Follower {
   async follow(): Promise<void> {
     try {
       while (await this.#advance());
-      await reopenOrphans(this.options.db);
+      await reopenOrphans(this.#options.db);
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
     }
@@ -52,7 +54,7 @@ export class Follower {
 
   /** Returns true when there may be more to read. */
   async #advance(): Promise<boolean> {
-    const { deploymentBlock, finalityDepth } = this.options;
+    const { deploymentBlock, finalityDepth } = this.#options;
     const at = await this.#position();
     const head = await this.#reader.head();
     if (head === undefined) return false;
@@ -66,7 +68,7 @@ export class Follower {
   }
 
   async #position(): Promise<Block | undefined> {
-    return this.options.db
+    return this.#options.db
       .selectFrom("followed_blocks")
       .selectAll()
       .orderBy("number", "desc")
@@ -85,7 +87,7 @@ export class Follower {
 
   /** A head below the follower's block is a reorg only if its hash differs from the one stored at that height. */
   async #isShorterChain(head: Block): Promise<boolean> {
-    const seen = await this.options.db
+    const seen = await this.#options.db
       .selectFrom("followed_blocks")
       .select("hash")
       .where("number", "=", head.number)
@@ -125,7 +127,7 @@ export class Follower {
 
   async #keep(at: Block | undefined, blocks: readonly Block[], logs: readonly ChainLog[]): Promise<void> {
     const rows = logs.map(eventRow).filter((row) => row !== undefined);
-    await this.options.db.transaction().execute(async (trx) => {
+    await this.#options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);
       for (let start = 0; start < rows.length; start += 500)
         await trx
@@ -155,7 +157,7 @@ export class Follower {
 
   /** Keeps only blocks that may still be reorganized, and the follower's position. */
   async #forgetFinal(trx: Trx, newest: number): Promise<void> {
-    const final = newest - this.options.finalityDepth;
+    const final = newest - this.#options.finalityDepth;
     await trx.deleteFrom("followed_blocks").where("number", "<", final).execute();
     await trx
       .updateTable("submissions")
@@ -168,15 +170,15 @@ export class Follower {
   async #goBack(at: Block, head: Block): Promise<boolean> {
     const fork = await this.#lastCommonBlock(head);
     if (fork === undefined) return false;
-    this.options.log.warn(
+    this.#options.log.warn(
       { from: at.number, to: fork.number },
       "a reorg: events and submissions above the last common block are taken back",
     );
-    await this.options.db.transaction().execute(async (trx) => {
+    await this.#options.db.transaction().execute(async (trx) => {
       await this.#moveFrom(trx, at);
       await undoAbove(trx, fork);
     });
-    this.options.onReorg();
+    this.#options.onReorg();
     return true;
   }
 
@@ -185,7 +187,7 @@ export class Follower {
    * else the one before the contract's. Undefined while the endpoints do not answer.
    */
   async #lastCommonBlock(head: Block): Promise<Block | undefined> {
-    const { db, deploymentBlock } = this.options;
+    const { db, deploymentBlock } = this.#options;
     const kept = await db.selectFrom("followed_blocks").selectAll().orderBy("number", "desc").execute();
     for (
       let known: readonly Block[] = kept;
@@ -204,7 +206,7 @@ export class Follower {
   }
 
   async #blocksOfEventsBelow(number: number): Promise<readonly Block[]> {
-    return this.options.db
+    return this.#options.db
       .selectFrom("chain_events")
       .select(["block_number as number", "block_hash as hash"])
       .distinct()

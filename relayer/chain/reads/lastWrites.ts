@@ -8,19 +8,21 @@ import type { Db } from "../../store/database";
 export class LastWrites {
   #asked: Promise<number> | undefined;
   #known: Promise<number> | undefined;
+  readonly #db: Db;
+  readonly #isAlone: boolean;
 
-  constructor(
-    private readonly db: Db,
-    private readonly isAlone: boolean,
-  ) {}
+  constructor(db: Db, isAlone: boolean) {
+    this.#db = db;
+    this.#isAlone = isAlone;
+  }
 
   block(): Promise<number> {
-    return this.isAlone ? (this.#known ??= this.#ask()) : this.#askShared();
+    return this.#isAlone ? (this.#known ??= this.#ask()) : this.#askShared();
   }
 
   /** A write of this relayer was mined in this block. */
   note(block: number): void {
-    if (this.isAlone) this.#known = this.block().then((known) => Math.max(known, block));
+    if (this.#isAlone) this.#known = this.block().then((known) => Math.max(known, block));
   }
 
   /** Forgets the block: a reorg may have removed it. */
@@ -37,7 +39,7 @@ export class LastWrites {
   }
 
   async #ask(): Promise<number> {
-    const newest = await this.db
+    const newest = await this.#db
       .selectFrom("account_turns")
       .select("last_block")
       .orderBy("last_block", "desc")

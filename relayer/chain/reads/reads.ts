@@ -56,8 +56,11 @@ type ReadMethods = Pick<
 
 export class Reads implements ReadMethods {
   #forwarder: Address | undefined;
+  readonly #options: ReadsOptions;
 
-  constructor(private readonly options: ReadsOptions) {}
+  constructor(options: ReadsOptions) {
+    this.#options = options;
+  }
 
   async key(ids: readonly KeyId[]): Promise<KeyState | undefined> {
     for (const id of ids) {
@@ -141,7 +144,7 @@ export class Reads implements ReadMethods {
 
   /** The block of the last answered write; decisions must not be based on an older one. */
   lastWrite(): Promise<number> {
-    return this.options.minBlock();
+    return this.#options.minBlock();
   }
 
   async apiPayers(): Promise<readonly Address[]> {
@@ -161,7 +164,7 @@ export class Reads implements ReadMethods {
   }
 
   async forwarderNonce(signer: Address): Promise<bigint> {
-    const { rpc, minBlock } = this.options;
+    const { rpc, minBlock } = this.#options;
     const call = { to: await this.forwarder(), data: noncesCall(signer) };
     const { values } = await rpc.callAt(await minBlock(), (block) => [{ method: "eth_call", params: [call, block] }]);
     return BigInt(values[0] as string);
@@ -189,7 +192,7 @@ export class Reads implements ReadMethods {
 
   /** Takes calldata, returns raw results, all from one block. */
   async #call(questions: readonly string[]): Promise<readonly unknown[]> {
-    const { rpc, contractAddress, minBlock } = this.options;
+    const { rpc, contractAddress, minBlock } = this.#options;
     const callsAt = (block: string): RpcCall[] =>
       questions.map((data) => ({ method: "eth_call", params: [{ to: contractAddress, data }, block] }));
     try {

@@ -55,8 +55,10 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 export class RpcClient {
   readonly #members: readonly Member[];
   readonly #stopped = new AbortController();
+  readonly #options: RpcOptions;
 
-  constructor(private readonly options: RpcOptions) {
+  constructor(options: RpcOptions) {
+    this.#options = options;
     if (options.urls.length === 0) throw new TypeError("at least one RPC endpoint is needed");
     const { timeoutMs, onExchange = () => undefined } = options;
     this.#members = options.urls.map((url, index) => ({
@@ -213,7 +215,7 @@ export class RpcClient {
   }
 
   async #untilAnswered<T>(ask: (member: Member) => Promise<T>, once = false): Promise<T> {
-    const deadline = Date.now() + this.options.deadlineMs;
+    const deadline = Date.now() + this.#options.deadlineMs;
     let last: RpcError | undefined;
     do {
       for (const member of this.#inOrder()) {
@@ -244,8 +246,8 @@ export class RpcClient {
 
   async #requireOurChain(member: Member): Promise<void> {
     const chainId = BigInt((await member.endpoint.call("eth_chainId", [])) as string);
-    if (chainId !== this.options.chainId)
-      throw new RpcError("transport", `an endpoint serves chain ${chainId} instead of ${this.options.chainId}`);
+    if (chainId !== this.#options.chainId)
+      throw new RpcError("transport", `an endpoint serves chain ${chainId} instead of ${this.#options.chainId}`);
     member.servesOurChain = true;
   }
 

@@ -20,8 +20,10 @@ export class Head {
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   #waiting = new Set<() => void>();
+  readonly #options: HeadOptions;
 
-  constructor(private readonly options: HeadOptions) {
+  constructor(options: HeadOptions) {
+    this.#options = options;
     this.#blockMs = options.slowestPollMs;
   }
 
@@ -62,9 +64,9 @@ export class Head {
 
   async #poll(): Promise<void> {
     try {
-      this.#take(Number(await this.options.rpc.call<string>("eth_blockNumber", [])));
+      this.#take(Number(await this.#options.rpc.call<string>("eth_blockNumber", [])));
     } catch (error) {
-      if (!this.#stopped) this.options.log.warn({ err: error }, "the chain's head cannot be read");
+      if (!this.#stopped) this.#options.log.warn({ err: error }, "the chain's head cannot be read");
     }
     if (!this.#stopped) this.#schedule(this.#pause());
   }
@@ -82,7 +84,7 @@ export class Head {
 
   /** Several polls per block while an operation waits, otherwise the slowest rate. */
   #pause(): number {
-    const { fastestPollMs, slowestPollMs } = this.options;
+    const { fastestPollMs, slowestPollMs } = this.#options;
     return this.#waiting.size === 0
       ? slowestPollMs
       : Math.min(slowestPollMs, Math.max(fastestPollMs, this.#blockMs / POLLS_PER_BLOCK));
@@ -96,7 +98,7 @@ export class Head {
   /** The first waiter cuts a long pause short. */
   #hurry(): void {
     if (this.#waiting.size === 0 && this.#timer !== undefined)
-      this.#schedule(Math.min(this.options.fastestPollMs, this.#pause()));
+      this.#schedule(Math.min(this.#options.fastestPollMs, this.#pause()));
   }
 
   #wake(): void {

@@ -78,8 +78,11 @@ interface Booked {
 export class ProcessorCheck {
   #finished = NOTHING_YET;
   #pass: Pass | undefined;
+  readonly #options: ProcessorCheckOptions;
 
-  constructor(private readonly options: ProcessorCheckOptions) {}
+  constructor(options: ProcessorCheckOptions) {
+    this.#options = options;
+  }
 
   get figures(): ProcessorFigures {
     return this.#finished;
@@ -92,7 +95,7 @@ export class ProcessorCheck {
   async turn(): Promise<void> {
     const pass = (this.#pass ??= this.#newPass());
     const { data, has_more: hasMore } = await ask(() =>
-      this.options.stripe.charges.list({
+      this.#options.stripe.charges.list({
         limit: CHARGES_AT_A_TIME,
         created: { lte: pass.until },
         ...defined({ starting_after: pass.after }),
@@ -106,7 +109,7 @@ export class ProcessorCheck {
   }
 
   #newPass(): Pass {
-    const until = Math.floor(Date.now() / 1000) - (this.options.graceSeconds ?? GRACE_SECONDS);
+    const until = Math.floor(Date.now() / 1000) - (this.#options.graceSeconds ?? GRACE_SECONDS);
     return { until, after: undefined, processorCents: 0, ledgerCents: 0, creditedCents: 0, suspects: [] };
   }
 
@@ -133,7 +136,7 @@ export class ProcessorCheck {
 
   #isOurs(charge: Stripe.Charge): boolean {
     const isPaid = charge.paid && charge.captured && charge.currency === CURRENCY;
-    return isPaid && intentOf(charge) !== "" && accountOf(charge.metadata, this.options.deployment) !== undefined;
+    return isPaid && intentOf(charge) !== "" && accountOf(charge.metadata, this.#options.deployment) !== undefined;
   }
 
   /** What the processor has received and neither refunded nor lost to a dispute. */
@@ -143,7 +146,7 @@ export class ProcessorCheck {
   }
 
   async #disputedCents(intent: string): Promise<number> {
-    const { data } = await ask(() => this.options.stripe.disputes.list({ payment_intent: intent, limit: 100 }));
+    const { data } = await ask(() => this.#options.stripe.disputes.list({ payment_intent: intent, limit: 100 }));
     return data
       .filter(({ status }) => !status.startsWith("warning_") && status !== "won")
       .reduce((sum, { amount }) => sum + amount, 0);
@@ -157,12 +160,12 @@ export class ProcessorCheck {
           array['top_up:' || intent_id] || array(select 'debit:' || intent_id || ':' || n from generate_series(1, adjustments) n)
         )
       ) as cents
-      from payments where intent_id = any(${[...intents]}::text[])`.execute(this.options.db);
+      from payments where intent_id = any(${[...intents]}::text[])`.execute(this.#options.db);
     return new Map(rows.map(({ intent_id: intent, cents, credited }) => [intent, { cents, creditedCents: credited }]));
   }
 
   async #finish(pass: Pass): Promise<void> {
-    const { stripe, onWrong } = this.options;
+    const { stripe, onWrong } = this.#options;
     const wrong = await this.#stillWrong(pass);
     const unknown = (await this.#creditedCents(pass.until)) - pass.creditedCents;
     if (unknown !== 0) wrong.push({ processorCents: 0, ledgerCents: unknown });
@@ -182,10 +185,10 @@ export class ProcessorCheck {
   /** A refund or dispute may have arrived between the two reads: read again, after applying the events. */
   async #stillWrong(pass: Pass): Promise<PaymentDiscrepancy[]> {
     if (pass.suspects.length === 0) return [];
-    await this.options.reconcile();
+    await this.#options.reconcile();
     const wrong: PaymentDiscrepancy[] = [];
     for (const suspect of pass.suspects.splice(0)) {
-      const charge = await ask(() => this.options.stripe.charges.retrieve(suspect.charge.id));
+      const charge = await ask(() => this.#options.stripe.charges.retrieve(suspect.charge.id));
       count(pass, suspect, -1);
       for (const again of await this.#look([charge], pass.until)) {
         count(pass, again, 1);
@@ -200,7 +203,7 @@ export class ProcessorCheck {
   async #creditedCents(until: number): Promise<number> {
     const { rows } = await sql<{ cents: number }>`
       select coalesce(sum(credited_cents), 0)::int8 as cents from payments where created_at < to_timestamp(${until}::float8)`.execute(
-      this.options.db,
+      this.#options.db,
     );
     return rows[0]?.cents ?? 0;
   }

@@ -13,18 +13,20 @@ export type { PaymentKeys } from "./processor";
 export class Payments {
   readonly #stripe;
   readonly #intents;
+  readonly #db: Db;
+  readonly #keys: PaymentKeys;
+  readonly #deployment: string;
 
-  constructor(
-    private readonly db: Db,
-    private readonly keys: PaymentKeys,
-    private readonly deployment: string,
-  ) {
+  constructor(db: Db, keys: PaymentKeys, deployment: string) {
+    this.#db = db;
+    this.#keys = keys;
+    this.#deployment = deployment;
     this.#stripe = openProcessor(keys);
     this.#intents = new Intents(db, this.#stripe, deployment);
   }
 
   get publishableKey(): string {
-    return this.keys.publishableKey;
+    return this.#keys.publishableKey;
   }
 
   createIntent(request: IntentRequest): Promise<Intent> {
@@ -36,13 +38,14 @@ export class Payments {
   }
 
   async handleWebhook(rawBody: Buffer, signature: string | undefined): Promise<WebhookOutcome> {
-    const event = verifiedEvent(this.#stripe, rawBody, signature, this.keys.webhookSecret.reveal());
-    return { handled: await applyEvent(this.db, this.deployment, event) };
+    const event = verifiedEvent(this.#stripe, rawBody, signature, this.#keys.webhookSecret.reveal());
+    return { handled: await applyEvent(this.#db, this.#deployment, event) };
   }
 
   /** The running comparison of the books with the processor. */
   check(onWrong: (found: PaymentDiscrepancy) => void, graceSeconds?: number): ProcessorCheck {
-    const { db, deployment } = this;
+    const db = this.#db;
+    const deployment = this.#deployment;
     return new ProcessorCheck({
       db,
       stripe: this.#stripe,
@@ -54,6 +57,6 @@ export class Payments {
   }
 
   reconcile(): Promise<number> {
-    return reconcile({ db: this.db, stripe: this.#stripe, deployment: this.deployment });
+    return reconcile({ db: this.#db, stripe: this.#stripe, deployment: this.#deployment });
   }
 }

@@ -12,16 +12,20 @@ import { accountOf, CURRENCY, metadataOf, receiptOf } from "./stripeFields";
 import { ask, paymentsUnavailable } from "./processor";
 
 export class Intents {
-  constructor(
-    private readonly db: Db,
-    private readonly stripe: Stripe,
-    /** Identifies this deployment among those that share an account at the processor. */
-    private readonly deployment: string,
-  ) {}
+  readonly #db: Db;
+  readonly #stripe: Stripe;
+  /** Identifies this deployment among those that share an account at the processor. */
+  readonly #deployment: string;
+
+  constructor(db: Db, stripe: Stripe, deployment: string) {
+    this.#db = db;
+    this.#stripe = stripe;
+    this.#deployment = deployment;
+  }
 
   async create({ accountId, amountCents, attemptKey }: IntentRequest): Promise<Intent> {
     checkAmount(amountCents);
-    await ensureAccount(this.db, accountId);
+    await ensureAccount(this.#db, accountId);
     if (attemptKey === undefined) return this.#createAtProcessor(accountId, amountCents, randomUUID());
     const earlier = await this.#beginAttempt(accountId, amountCents, attemptKey);
     const known = earlier === undefined ? undefined : await this.#retrieve(earlier);
@@ -34,7 +38,7 @@ export class Intents {
     forgotten = "",
   ): Promise<Intent> {
     const intent = await this.#createAtProcessor(accountId, amountCents, `${attemptKey}:${forgotten}`);
-    await this.db
+    await this.#db
       .updateTable("payment_attempts")
       .set({ intent_id: intent.paymentIntentId })
       .where("account_id", "=", accountId)
@@ -47,7 +51,7 @@ export class Intents {
   async #retrieve(intentId: string): Promise<Intent | undefined> {
     const gone = notFound();
     try {
-      return intentOf(await ask(() => this.stripe.paymentIntents.retrieve(intentId), gone));
+      return intentOf(await ask(() => this.#stripe.paymentIntents.retrieve(intentId), gone));
     } catch (error) {
       if (error === gone) return undefined;
       throw error;
@@ -56,12 +60,12 @@ export class Intents {
 
   /** Persists the attempt before calling the processor; returns the intent of an earlier attempt, if any. */
   async #beginAttempt(accountId: AccountId, amountCents: number, attemptKey: string): Promise<string | undefined> {
-    await this.db
+    await this.#db
       .insertInto("payment_attempts")
       .values({ account_id: accountId, attempt_key: attemptKey, amount_cents: amountCents, intent_id: null })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    const attempt = await this.db
+    const attempt = await this.#db
       .selectFrom("payment_attempts")
       .select(["amount_cents", "intent_id"])
       .where("account_id", "=", accountId)
@@ -92,10 +96,10 @@ export class Intents {
       currency: CURRENCY,
       customer,
       allowed_payment_method_types: ["card"],
-      metadata: metadataOf(this.deployment, accountId),
+      metadata: metadataOf(this.#deployment, accountId),
     };
-    const idempotencyKey = digest(this.deployment, accountId, attempt, customer);
-    return intentOf(await ask(() => this.stripe.paymentIntents.create(parameters, { idempotencyKey }), CUSTOMER_GONE));
+    const idempotencyKey = digest(this.#deployment, accountId, attempt, customer);
+    return intentOf(await ask(() => this.#stripe.paymentIntents.create(parameters, { idempotencyKey }), CUSTOMER_GONE));
   }
 
   /**
@@ -103,19 +107,19 @@ export class Intents {
    * later. `gone` is a customer deleted at the processor, to be replaced.
    */
   async #customer(accountId: AccountId, gone?: string): Promise<string> {
-    const row = await this.db
+    const row = await this.#db
       .selectFrom("credit_accounts")
       .select(["customer_id", "email"])
       .where("account_id", "=", accountId)
       .executeTakeFirstOrThrow();
     if (row.customer_id !== null && row.customer_id !== gone) return row.customer_id;
     const parameters = {
-      metadata: metadataOf(this.deployment, accountId),
+      metadata: metadataOf(this.#deployment, accountId),
       ...(row.email === null ? {} : { email: row.email }),
     };
-    const idempotencyKey = digest(this.deployment, accountId, "customer", row.email ?? "", gone ?? "");
-    const { id } = await ask(() => this.stripe.customers.create(parameters, { idempotencyKey }));
-    await this.db
+    const idempotencyKey = digest(this.#deployment, accountId, "customer", row.email ?? "", gone ?? "");
+    const { id } = await ask(() => this.#stripe.customers.create(parameters, { idempotencyKey }));
+    await this.#db
       .updateTable("credit_accounts")
       .set({ customer_id: id })
       .where("account_id", "=", accountId)
@@ -126,7 +130,7 @@ export class Intents {
 
   async confirm(accountId: AccountId, intentId: string): Promise<Confirmation> {
     if (!INTENT_ID.test(intentId)) throw notFound();
-    const known = await this.db
+    const known = await this.#db
       .selectFrom("payments")
       .select(["account_id", "credited_cents", "receipt_url"])
       .where("intent_id", "=", intentId)
@@ -137,7 +141,7 @@ export class Intents {
       return this.#confirmation(accountId, true);
     }
     const intent = await this.#retrieveOwn(accountId, intentId);
-    const credited = await creditIntent(this.db, { intentId: intent.id, accountId, amountCents: paidCents(intent) });
+    const credited = await creditIntent(this.#db, { intentId: intent.id, accountId, amountCents: paidCents(intent) });
     await this.#keepReceipt(intent);
     return this.#confirmation(accountId, !credited);
   }
@@ -147,7 +151,7 @@ export class Intents {
    * delivers the receipt too.
    */
   async #lookForReceipt(intentId: string): Promise<void> {
-    const intent = await this.stripe.paymentIntents
+    const intent = await this.#stripe.paymentIntents
       .retrieve(intentId, { expand: ["latest_charge"] }, IN_PASSING)
       .catch(() => undefined);
     if (intent !== undefined) await this.#keepReceipt(intent);
@@ -155,20 +159,20 @@ export class Intents {
 
   async #keepReceipt({ id, latest_charge: charge }: Stripe.PaymentIntent): Promise<void> {
     const receipt = receiptOf(charge);
-    if (receipt !== undefined) await recordReceipt(this.db, id, receipt);
+    if (receipt !== undefined) await recordReceipt(this.#db, id, receipt);
   }
 
   async #retrieveOwn(accountId: AccountId, intentId: string): Promise<Stripe.PaymentIntent> {
     const intent = await ask(
-      () => this.stripe.paymentIntents.retrieve(intentId, { expand: ["latest_charge"] }),
+      () => this.#stripe.paymentIntents.retrieve(intentId, { expand: ["latest_charge"] }),
       notFound(),
     );
-    if (accountOf(intent.metadata, this.deployment) !== accountId) throw notFound();
+    if (accountOf(intent.metadata, this.#deployment) !== accountId) throw notFound();
     return intent;
   }
 
   async #confirmation(accountId: AccountId, alreadyCredited: boolean): Promise<Confirmation> {
-    const { balanceCents } = await readBalance(this.db, accountId);
+    const { balanceCents } = await readBalance(this.#db, accountId);
     return { balanceCents, alreadyCredited };
   }
 }

@@ -31,16 +31,15 @@ export async function furnish(baseUrl: string, codes: readonly string[]): Promis
 /** One caller with its own connection. */
 export class AbuseCaller {
   readonly #pool: Pool;
+  readonly #account: AbuseAccount;
 
-  constructor(
-    baseUrl: string,
-    private readonly account: AbuseAccount,
-  ) {
+  constructor(baseUrl: string, account: AbuseAccount) {
+    this.#account = account;
     this.#pool = new Pool(baseUrl, { connections: 1, headersTimeout: 120_000 });
   }
 
   async run(code: string, timeoutMs: number): Promise<RunEnd> {
-    const { apiKey, pkpId } = this.account;
+    const { apiKey, pkpId } = this.#account;
     const start = performance.now();
     const { statusCode, body } = await this.#pool.request({
       method: "POST",

@@ -70,11 +70,10 @@ export interface HttpRun {
 /** One caller with its own connection. */
 export class Caller {
   readonly #pool: Pool;
+  readonly #account: BenchAccount;
 
-  constructor(
-    baseUrl: string,
-    private readonly account: BenchAccount,
-  ) {
+  constructor(baseUrl: string, account: BenchAccount) {
+    this.#account = account;
     this.#pool = new Pool(baseUrl, { connections: 1 });
   }
 
@@ -83,8 +82,8 @@ export class Caller {
     const { statusCode, body } = await this.#pool.request({
       method: "POST",
       path: "/core/v1/run_action",
-      headers: { "content-type": "application/json", "x-api-key": this.account.apiKey },
-      body: JSON.stringify({ code: codeOf(task), js_params: paramsOf(task, this.account) }),
+      headers: { "content-type": "application/json", "x-api-key": this.#account.apiKey },
+      body: JSON.stringify({ code: codeOf(task), js_params: paramsOf(task, this.#account) }),
     });
     const answer = (await body.json()) as { has_error?: boolean; usage?: { duration_ms: number } };
     if (statusCode !== 200 || answer.has_error)

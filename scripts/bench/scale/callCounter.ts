@@ -7,8 +7,11 @@ export class CallCounter {
   calls = 0;
   readonly #agent = new Agent({ connections: 64 });
   #server: Server | undefined;
+  readonly #port: number;
 
-  private constructor(private readonly port: number) {}
+  private constructor(port: number) {
+    this.#port = port;
+  }
 
   static async make(): Promise<CallCounter> {
     return new CallCounter(await freePort());
@@ -31,8 +34,8 @@ export class CallCounter {
         .writeHead(statusCode, { "content-type": "application/json" })
         .end(Buffer.from(await answer.arrayBuffer()));
     });
-    this.#server.listen(this.port, "127.0.0.1");
-    return `http://127.0.0.1:${this.port}`;
+    this.#server.listen(this.#port, "127.0.0.1");
+    return `http://127.0.0.1:${this.#port}`;
   }
 
   stop(): void {

@@ -30,18 +30,22 @@ export interface NewIntent {
 }
 
 export class PaymentDesk {
-  constructor(
-    private readonly objects: Objects,
-    private readonly emit: Emit,
-    private readonly baseUrl: () => string,
-  ) {}
+  readonly #objects: Objects;
+  readonly #emit: Emit;
+  readonly #baseUrl: () => string;
+
+  constructor(objects: Objects, emit: Emit, baseUrl: () => string) {
+    this.#objects = objects;
+    this.#emit = emit;
+    this.#baseUrl = baseUrl;
+  }
 
   create(wanted: NewIntent): PaymentIntent {
     if (wanted.amount < AMOUNT_MIN)
       throw invalidRequest("Amount must be at least $0.50 usd", { code: "amount_too_small", param: "amount" });
     if (wanted.amount > AMOUNT_MAX)
       throw invalidRequest("Amount must be no more than $999,999.99", { code: "amount_too_large", param: "amount" });
-    if (wanted.customer !== undefined && !this.objects.customers.has(wanted.customer))
+    if (wanted.customer !== undefined && !this.#objects.customers.has(wanted.customer))
       throw noSuchCustomer(wanted.customer);
     const id = newId("pi");
     const intent: PaymentIntent = {
@@ -63,13 +67,13 @@ export class PaymentDesk {
       next_action: null,
       last_payment_error: null,
     };
-    this.objects.intents.set(id, intent);
-    this.emit("payment_intent.created", intent);
+    this.#objects.intents.set(id, intent);
+    this.#emit("payment_intent.created", intent);
     return intent;
   }
 
   find(id: string): PaymentIntent {
-    const intent = this.objects.intents.get(id);
+    const intent = this.#objects.intents.get(id);
     if (intent === undefined) throw noSuch("payment_intent", id, "intent");
     return intent;
   }
@@ -87,7 +91,7 @@ export class PaymentDesk {
   }
 
   #outcomeOf(paymentMethod: string): CardOutcome {
-    const outcome = this.objects.paymentMethods.get(paymentMethod)?.outcome ?? outcomeOfPaymentMethod(paymentMethod);
+    const outcome = this.#objects.paymentMethods.get(paymentMethod)?.outcome ?? outcomeOfPaymentMethod(paymentMethod);
     if (outcome === undefined)
       throw invalidRequest(`No such PaymentMethod: '${paymentMethod}'`, {
         code: "resource_missing",
@@ -123,16 +127,16 @@ export class PaymentDesk {
       receipt_url: `https://pay.stripe.com/receipts/payment/${randomText(40)}`,
       status: "succeeded",
     };
-    this.objects.charges.set(charge.id, charge);
+    this.#objects.charges.set(charge.id, charge);
     Object.assign(intent, {
       status: "succeeded",
       amount_received: intent.amount,
       latest_charge: charge.id,
       next_action: null,
     });
-    this.emit("charge.succeeded", charge);
-    this.emit("payment_intent.succeeded", intent);
-    if (then === "failing refunds") this.objects.failingRefunds.add(charge.id);
+    this.#emit("charge.succeeded", charge);
+    this.#emit("payment_intent.succeeded", intent);
+    if (then === "failing refunds") this.#objects.failingRefunds.add(charge.id);
     else if (then !== undefined) this.dispute(charge, then === "inquiry" ? "warning_needs_response" : "needs_response");
     return intent;
   }
@@ -150,26 +154,26 @@ export class PaymentDesk {
       next_action: null,
       last_payment_error: error,
     });
-    this.emit("payment_intent.payment_failed", intent);
+    this.#emit("payment_intent.payment_failed", intent);
     return new StripeHttpError(402, { ...error, payment_intent: structuredClone(intent) });
   }
 
   #askForAuthentication(intent: PaymentIntent, then: CardOutcome): PaymentIntent {
-    this.objects.authentications.set(intent.id, then);
-    const url = `${this.baseUrl()}/v1/payment_intents/${intent.id}/authenticate`;
+    this.#objects.authentications.set(intent.id, then);
+    const url = `${this.#baseUrl()}/v1/payment_intents/${intent.id}/authenticate`;
     Object.assign(intent, {
       status: "requires_action",
       next_action: { type: "use_stripe_sdk", use_stripe_sdk: { type: "three_d_secure_redirect", stripe_js: url } },
     });
-    this.emit("payment_intent.requires_action", intent);
+    this.#emit("payment_intent.requires_action", intent);
     return intent;
   }
 
   /** Simulates the payer's bank page; with Stripe itself this happens inside Stripe.js. */
   authenticate(intent: PaymentIntent, passed: boolean): PaymentIntent {
-    const then = this.objects.authentications.get(intent.id);
+    const then = this.#objects.authentications.get(intent.id);
     if (intent.status !== "requires_action" || then === undefined) throw unexpectedState(intent, "authenticate");
-    this.objects.authentications.delete(intent.id);
+    this.#objects.authentications.delete(intent.id);
     if (passed) return this.#pay(intent, then);
     const message =
       "We are unable to authenticate your payment method. Please choose a different payment method and try again.";
@@ -179,7 +183,7 @@ export class PaymentDesk {
   cancel(intent: PaymentIntent): PaymentIntent {
     if (intent.status === "succeeded" || intent.status === "canceled") throw unexpectedState(intent, "cancel");
     intent.status = "canceled";
-    this.emit("payment_intent.canceled", intent);
+    this.#emit("payment_intent.canceled", intent);
     return intent;
   }
 
@@ -206,10 +210,10 @@ export class PaymentDesk {
     };
     charge.amount_refunded += wanted;
     charge.refunded = charge.amount_refunded === charge.amount;
-    this.objects.refunds.set(refund.id, refund);
-    this.emit("refund.created", refund);
-    this.emit("charge.refunded", charge);
-    if (this.objects.failingRefunds.has(charge.id)) this.#sendBack(refund, charge);
+    this.#objects.refunds.set(refund.id, refund);
+    this.#emit("refund.created", refund);
+    this.#emit("charge.refunded", charge);
+    if (this.#objects.failingRefunds.has(charge.id)) this.#sendBack(refund, charge);
     return refund;
   }
 
@@ -218,8 +222,8 @@ export class PaymentDesk {
     refund.status = "failed";
     charge.amount_refunded -= refund.amount;
     charge.refunded = false;
-    this.emit("refund.updated", refund);
-    this.emit("refund.failed", refund);
+    this.#emit("refund.updated", refund);
+    this.#emit("refund.failed", refund);
   }
 
   dispute(charge: Charge, status: "needs_response" | "warning_needs_response"): Dispute {
@@ -237,9 +241,9 @@ export class PaymentDesk {
       status,
     };
     charge.disputed = true;
-    this.objects.disputes.set(dispute.id, dispute);
-    this.emit("charge.dispute.created", dispute);
-    if (status === "needs_response") this.emit("charge.dispute.funds_withdrawn", dispute);
+    this.#objects.disputes.set(dispute.id, dispute);
+    this.#emit("charge.dispute.created", dispute);
+    if (status === "needs_response") this.#emit("charge.dispute.funds_withdrawn", dispute);
     return dispute;
   }
 
@@ -248,8 +252,8 @@ export class PaymentDesk {
     if (!inquiry && dispute.status !== "needs_response" && dispute.status !== "under_review")
       throw invalidRequest("This dispute is already closed.");
     dispute.status = inquiry ? "warning_closed" : won ? "won" : "lost";
-    this.emit("charge.dispute.closed", dispute);
-    if (dispute.status === "won") this.emit("charge.dispute.funds_reinstated", dispute);
+    this.#emit("charge.dispute.closed", dispute);
+    if (dispute.status === "won") this.#emit("charge.dispute.funds_reinstated", dispute);
     return dispute;
   }
 }

@@ -30,15 +30,17 @@ export class Webhooks {
   readonly behaviour: WebhookBehaviour = { copies: 1, lossRate: 0, disorderMs: 0 };
   readonly #stopped = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
+  readonly #options: WebhookOptions;
 
-  constructor(private readonly options: WebhookOptions) {
+  constructor(options: WebhookOptions) {
+    this.#options = options;
     setMaxListeners(0, this.#stopped.signal);
   }
 
   send(event: Event): void {
-    if (this.options.url === undefined || Math.random() < this.behaviour.lossRate) return;
+    if (this.#options.url === undefined || Math.random() < this.behaviour.lossRate) return;
     const payload = JSON.stringify(event, undefined, 2);
-    for (let copy = 0; copy < this.behaviour.copies; copy++) this.#track(this.#deliver(this.options.url, payload));
+    for (let copy = 0; copy < this.behaviour.copies; copy++) this.#track(this.#deliver(this.#options.url, payload));
   }
 
   #track(delivery: Promise<void>): void {
@@ -48,14 +50,14 @@ export class Webhooks {
 
   async #deliver(url: string, payload: string): Promise<void> {
     await this.#pause(Math.random() * this.behaviour.disorderMs);
-    for (const delayMs of [...this.options.retryDelaysMs, undefined]) {
+    for (const delayMs of [...this.#options.retryDelaysMs, undefined]) {
       if (this.#stopped.signal.aborted || (await this.#accepted(url, payload))) return;
       if (delayMs !== undefined) await this.#pause(delayMs);
     }
   }
 
   async #accepted(url: string, payload: string): Promise<boolean> {
-    const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret: this.options.secret });
+    const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret: this.#options.secret });
     const headers = { "content-type": "application/json; charset=utf-8", "stripe-signature": signature };
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
     try {
