@@ -15,6 +15,7 @@ import {
   type TestAccount,
   type TestKey,
 } from "../support/journey";
+import { signedConversion } from "../support/typedData";
 import { useStack } from "../support/stack";
 
 const PERMANENT = ["listGroups", "listWallets", "listActions"] as const;
@@ -51,35 +52,16 @@ describe("conversion to ChainSecured", () => {
     const { baseUrl } = stack();
     const stranger = Wallet.createRandom();
     const { typed_data_domain } = await account.client.getNodeChainConfig();
-    const types = {
-      ConvertAccount: [
-        { name: "address", type: "address" },
-        { name: "issuedAt", type: "uint256" },
-      ],
-    };
-    const message = { address: wallet.address, issuedAt: String(Math.floor(Date.now() / 1000)) };
-    const domainFields = [
-      { name: "name", type: "string" },
-      { name: "version", type: "string" },
-      { name: "chainId", type: "uint256" },
-    ];
-    const typed_data = {
-      types: { EIP712Domain: domainFields, ...types },
-      primaryType: "ConvertAccount",
-      domain: typed_data_domain,
-      message,
-    };
-    const forged = await stranger.signTypedData(typed_data_domain, types, message);
-    const convert = (signature: string, new_admin_wallet_address: string) =>
-      account.client.convertToChainSecuredAccount({ typed_data, signature, new_admin_wallet_address });
+    const forged = await signedConversion(typed_data_domain, wallet.address, stranger);
+    const convert = (consent: { typed_data: unknown; signature: string }, new_admin_wallet_address: string) =>
+      account.client.convertToChainSecuredAccount({ ...consent, new_admin_wallet_address });
     expect(await refused(convert(forged, wallet.address))).to.equal("400 signature_mismatch");
-    const honest = await wallet.signTypedData(typed_data_domain, types, message);
+    const honest = await signedConversion(typed_data_domain, wallet.address, wallet);
     expect(await refused(convert(honest, stranger.address))).to.match(/^400 /);
     expect(
       await refused(
         createClient({ baseUrl, apiKey: bot.key }).convertToChainSecuredAccount({
-          typed_data,
-          signature: honest,
+          ...honest,
           new_admin_wallet_address: wallet.address,
         }),
       ),

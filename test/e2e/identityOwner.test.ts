@@ -158,13 +158,18 @@ describe("an account handed to an identity", function () {
   before(() => (chain = connect(stack().rpcUrl)));
   after(() => chain.destroy());
 
-  it("is managed by its token, runs, and moves on to a wallet and to a Safe; the identity's wallet never holds coin", async () => {
+  async function handedOver() {
     const { baseUrl } = stack();
     const subject = `person-${randomBytes(6).toString("hex")}`;
     const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
     const account = await makeAccount(baseUrl);
     const fixture = await makeGroup(account.client);
     await account.client.transferOwnership({ new_owner_identity_token: await provider().token(subject) });
+    return { baseUrl, owner, account, fixture };
+  }
+
+  it("is managed by its token, runs, and moves on to a wallet and to a Safe; the identity's wallet never holds coin", async () => {
+    const { baseUrl, owner, account, fixture } = await handedOver();
     expect(await refused(account.client.listGroups())).to.equal("403 account_chain_secured");
 
     const seen = await owner.account();
@@ -194,12 +199,7 @@ describe("an account handed to an identity", function () {
   });
 
   it("reports its own errors as in API mode, also for an unknown PKP number", async () => {
-    const { baseUrl } = stack();
-    const subject = `person-${randomBytes(6).toString("hex")}`;
-    const owner = createClient({ baseUrl, identityToken: () => provider().token(subject) });
-    const account = await makeAccount(baseUrl);
-    const fixture = await makeGroup(account.client);
-    await account.client.transferOwnership({ new_owner_identity_token: await provider().token(subject) });
+    const { owner, fixture } = await handedOver();
     expect(await refused(owner.addPkpToGroup({ group_id: fixture.group, pkp_id: 77 }))).to.equal(
       "404 unknown_pkp_number",
     );

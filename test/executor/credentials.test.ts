@@ -8,29 +8,10 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Wallet, computeAddress, keccak256, verifyMessage } from "ethers";
 import type { Credential } from "../../protocol/executor";
-import type { Address } from "../../protocol/ids";
-import { buildTypedData, type PrimaryType } from "../../protocol/typedData";
 import { TestChain, TestExecutor, mined, registerPayers, sendAsPayer } from "../support/executor";
+import { envelope } from "../support/typedData";
 
-const DOMAIN = { name: "Keywright ChainSecured", version: "1", chainId: 31_337n } as const;
 const SIGN = `async function main({ pkpId }) { return await Actions.signMessage({ pkpId, message: "hi" }); }`;
-const now = (): number => Math.floor(Date.now() / 1000);
-
-async function envelope(
-  wallet: { address: string; signTypedData: Wallet["signTypedData"] },
-  primaryType: PrimaryType,
-): Promise<{ typed_data: unknown; signature: string }> {
-  const typedData = buildTypedData(primaryType, DOMAIN, wallet.address as Address, now());
-  const { EIP712Domain: _domain, ...types } = typedData.types;
-  return {
-    typed_data: typedData,
-    signature: await wallet.signTypedData(
-      typedData.domain,
-      types as Record<string, { name: string; type: string }[]>,
-      typedData.message,
-    ),
-  };
-}
 
 describe("credentials", function () {
   this.timeout(60_000);

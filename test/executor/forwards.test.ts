@@ -4,52 +4,19 @@
  */
 import { expect } from "chai";
 import { Transaction, Wallet } from "ethers";
-import { Callers } from "../../executor/callers";
-import type { IdentityVerifier } from "../../executor/identity";
-import { Keyring } from "../../executor/keys/keyring";
 import { Forwards } from "../../executor/writes/forwards";
-import { GasGuard } from "../../executor/writes/gas";
-import { Writes } from "../../executor/writes/writes";
 import { KeywrightError } from "../../protocol/errors";
 import {
   FORWARD_TYPES,
   decodeForward,
   encodeForward,
   forwarderCalldata,
-  type ForwardDomain,
   type SignedForwardRequest,
 } from "../../protocol/forward";
-import { packedAccountId, type Address, type Hash32 } from "../../protocol/ids";
-import { IAccountManager__factory } from "../../typechain-types";
+import { packedAccountId, type Address } from "../../protocol/ids";
+import { FORWARD_DOMAIN as DOMAIN, FORWARDER } from "../support/forwards";
+import { ABI, CONTRACT, HOLDER, NOW, TOKEN, callers, keyring, writes } from "../support/writes";
 
-const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
-const FORWARDER = "0x00000000000000000000000000000000000000F0" as Address;
-const NOW = 1_800_000_000;
-const DOMAIN: ForwardDomain = {
-  name: "Keywright Forwarder",
-  version: "1",
-  chainId: 31_337n,
-  verifyingContract: FORWARDER,
-};
-const HOLDER = { issuer: "https://identity.example", subject: "holder" };
-const ABI = IAccountManager__factory.createInterface();
-
-const keyring = new Keyring(Buffer.alloc(32, 7), `0x${"5a".repeat(32)}` as Hash32);
-const identities = {
-  verify: (token: string) =>
-    token === "good" ? Promise.resolve(HOLDER) : Promise.reject(new KeywrightError("invalid_identity_token", "no")),
-} as unknown as IdentityVerifier;
-const callers = new Callers(keyring, identities);
-const gas = new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n }, () =>
-  Promise.resolve(0n),
-);
-const writes = new Writes(keyring, callers, {
-  chainId: 31_337n,
-  contractAddress: CONTRACT,
-  domain: { name: "Keywright ChainSecured", version: "1", chainId: 31_337n },
-  gas,
-  maxTopUpWei: 0n,
-});
 const forwards = new Forwards(keyring, callers, writes, {
   contractAddress: CONTRACT,
   domain: () => Promise.resolve(DOMAIN),
@@ -122,7 +89,7 @@ describe("forward requests in the keyholder", () => {
     const wallet = keyring.ownerWallet(HOLDER.issuer, HOLDER.subject);
     const write = { functionName: "updateAccountMetadata", args: [packedAccountId(wallet), "renamed", ""] };
     const asked = { write, gas: "100000", forwarderNonce: "4", deadline: String(NOW + 60) };
-    const request = decodeForward((await forwards.signOfIdentity({ ...asked, token: "good" })).forward);
+    const request = decodeForward((await forwards.signOfIdentity({ ...asked, token: TOKEN })).forward);
     expect(request).to.include({ from: wallet, to: CONTRACT, value: "0", nonce: "4" });
     expect(await refusalOf(forwards.signForwards({ ...OFFER, forwards: [encodeForward(request)] }))).to.equal(
       "accepted",
@@ -132,7 +99,7 @@ describe("forward requests in the keyholder", () => {
 
   it("of an identity are for calls of an owner only", async () => {
     const write = { functionName: "proposeAdmin", args: [CONTRACT] };
-    const asked = { write, gas: "100000", forwarderNonce: "0", deadline: String(NOW + 60), token: "good" };
+    const asked = { write, gas: "100000", forwarderNonce: "0", deadline: String(NOW + 60), token: TOKEN };
     expect(await refusalOf(forwards.signOfIdentity(asked))).to.equal("not_authorized");
   });
 });

@@ -9,13 +9,13 @@ import { defined } from "../../protocol/defined";
 import { KeywrightError } from "../../protocol/errors";
 import type { Credential, SimpleWrite, WriteArgument } from "../../protocol/executor";
 import { decodedKeyIdOf, keyIdOf, packedAccountId, walletAddressOf } from "../../protocol/ids";
-import type { AccountId, Address, DerivationPath, Hash32 } from "../../protocol/ids";
-import { buildTypedData, type PrimaryType } from "../../protocol/typedData";
+import type { AccountId, DerivationPath, Hash32 } from "../../protocol/ids";
 import { writeFunctions } from "../../executor/writes/calldata";
 import { WRITE_RULES } from "../../executor/writes/rules";
 import type { WriteToAuthorize } from "../../executor/writes/writes";
 import { SEED, count } from "../support/counts";
-import { ABI, DOMAIN, HOLDER, MINE, NOW, THEIRS, credential, identity, keyring, writes } from "../support/writes";
+import { envelope } from "../support/typedData";
+import { ABI, HOLDER, MINE, NOW, THEIRS, credential, identity, keyring, writes } from "../support/writes";
 
 /** Functions of the contract that no payer signs: those of the payer's own account, and the contract admin's. */
 const NEVER_SIGNED = [
@@ -52,23 +52,6 @@ async function codeOf(request: WriteToAuthorize): Promise<string> {
     throw error;
   }
 }
-async function envelope(
-  wallet: { address: string; signTypedData: Wallet["signTypedData"] },
-  primaryType: PrimaryType = "ConvertAccount",
-  issuedAt = NOW,
-): Promise<{ typed_data: unknown; signature: string }> {
-  const typedData = buildTypedData(primaryType, DOMAIN, wallet.address as Address, issuedAt);
-  const { EIP712Domain: _domain, ...types } = typedData.types;
-  return {
-    typed_data: typedData,
-    signature: await wallet.signTypedData(
-      typedData.domain,
-      types as Record<string, { name: string; type: string }[]>,
-      typedData.message,
-    ),
-  };
-}
-
 describe("authorizeWrite", () => {
   it("has a rule or a reason for every write function of the contract", () => {
     const known = new Set([...Object.keys(WRITE_RULES), ...NEVER_SIGNED]);
@@ -123,7 +106,7 @@ describe("authorizeWrite", () => {
       functionName: fc.constant("multicall" as const),
       calls: fc.array(simple, { minLength: 1, maxLength: 3 }),
     });
-    const convert = await envelope(Wallet.createRandom());
+    const convert = await envelope(Wallet.createRandom(), "ConvertAccount", NOW);
     await fc.assert(
       fc.asyncProperty(fc.oneof(simple, batch), fc.constantFrom(credential(MINE), identity), async (write, who) => {
         const answer = await writes.authorizeWrite({ credential: who, write, convert }).catch((error: unknown) => {
@@ -174,17 +157,22 @@ describe("authorizeWrite", () => {
     const write = { functionName: "convertToChainSecuredAccount", args: [keyIdOf(MINE), newOwner.address] };
     const attempt = (convert?: { typed_data: unknown; signature: unknown }, who = credential(MINE)): Promise<string> =>
       codeOf({ credential: who, write, ...defined({ convert }) });
-    expect(await attempt(await envelope(newOwner))).to.equal("allowed");
+    expect(await attempt(await envelope(newOwner, "ConvertAccount", NOW))).to.equal("allowed");
     expect(await attempt()).to.equal("invalid_value");
-    expect(await attempt(await envelope(Wallet.createRandom()))).to.equal("not_authorized");
-    expect(await attempt(await envelope(newOwner, "CreateWallet"))).to.equal("typed_data_wrong_primary_type");
+    expect(await attempt(await envelope(Wallet.createRandom(), "ConvertAccount", NOW))).to.equal("not_authorized");
+    expect(await attempt(await envelope(newOwner, "CreateWallet", NOW))).to.equal("typed_data_wrong_primary_type");
     expect(await attempt(await envelope(newOwner, "ConvertAccount", NOW - 301))).to.equal("typed_data_expired");
-    const { typed_data } = await envelope(newOwner);
-    expect(await attempt({ typed_data, signature: (await envelope(Wallet.createRandom())).signature })).to.equal(
-      "signature_mismatch",
+    const { typed_data } = await envelope(newOwner, "ConvertAccount", NOW);
+    expect(
+      await attempt({
+        typed_data,
+        signature: (await envelope(Wallet.createRandom(), "ConvertAccount", NOW)).signature,
+      }),
+    ).to.equal("signature_mismatch");
+    expect(await attempt(await envelope(newOwner, "ConvertAccount", NOW), identity)).to.equal("owner_only");
+    expect(await attempt(await envelope(newOwner, "ConvertAccount", NOW), credential(THEIRS))).to.equal(
+      "not_authorized",
     );
-    expect(await attempt(await envelope(newOwner), identity)).to.equal("owner_only");
-    expect(await attempt(await envelope(newOwner), credential(THEIRS))).to.equal("not_authorized");
   });
 
   it("registers a wallet only with the address its path leads to", async () => {

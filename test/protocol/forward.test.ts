@@ -13,16 +13,10 @@ import {
 import type { ForwardDomain, ForwardRequest, Forwarded, SignedForwardRequest } from "../../protocol/forward";
 import { packedAccountId, type Address } from "../../protocol/ids";
 import { ERC2771Forwarder__factory, IAccountManager__factory } from "../../typechain-types";
+import { FORWARD_DOMAIN as DOMAIN, FORWARDER } from "../support/forwards";
 
 const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
-const FORWARDER = "0x00000000000000000000000000000000000000F0" as Address;
 const NOW = 1_800_000_000;
-const DOMAIN: ForwardDomain = {
-  name: "Keywright Forwarder",
-  version: "1",
-  chainId: 31_337n,
-  verifyingContract: FORWARDER,
-};
 const ABI: Interface = IAccountManager__factory.createInterface();
 const owner = Wallet.createRandom();
 const FROM = owner.address as Address;

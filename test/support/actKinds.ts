@@ -1,12 +1,11 @@
 /** The kinds of operations made under faults: their request, the same in every try, and their preparation. */
 import { randomUUID } from "node:crypto";
-import { Wallet, type HDNodeWallet, type Interface } from "ethers";
+import { Wallet, type HDNodeWallet } from "ethers";
 import type Stripe from "stripe";
-import { FORWARD_TYPES } from "../../protocol/forwardShape";
 import { packedAccountId, parseAddress, type AccountId } from "../../protocol/ids";
-import { DEFAULT_SERVICE_NAME, forwarderName } from "../../protocol/serviceName";
-import { IAccountManager__factory } from "../../typechain-types";
+import { signForward } from "./forwards";
 import { Api, NO_PERMISSIONS, members, type HttpAnswer } from "./http";
+import { signedConversion } from "./typedData";
 
 export const ACT_KINDS = [
   "add_group",
@@ -30,7 +29,6 @@ export const WRITES: readonly ActKind[] = [
   "add_action",
 ];
 
-const ABI: Interface = IAccountManager__factory.createInterface();
 const CODE = "async function main(params) { return params; }";
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 
@@ -157,45 +155,13 @@ async function forwardOf(
 ): Promise<Record<string, string>> {
   const config = await read(api, "/get_node_chain_config");
   const { nonce } = await read(api, `/relay_nonce?address=${wallet.address}`);
-  const domain = {
-    name: forwarderName(DEFAULT_SERVICE_NAME),
-    version: "1",
-    chainId: config["chain_id"] as number,
-    verifyingContract: String(config["forwarder_address"]),
-  };
-  const unsigned = {
-    from: wallet.address,
-    to: String(config["contract_address"]),
-    value: "0",
-    gas: "800000",
-    nonce: String(nonce),
-    deadline: String(Math.floor(Date.now() / 1000) + 80_000),
-    data: ABI.encodeFunctionData(functionName, args),
-  };
-  return { ...unsigned, signature: await wallet.signTypedData(domain, { ...FORWARD_TYPES }, unsigned) };
+  const deadline = String(Math.floor(Date.now() / 1000) + 80_000);
+  return signForward(config, wallet, functionName, args, { nonce: String(nonce), deadline });
 }
 
 async function conversionOf(api: Api, wallet: HDNodeWallet): Promise<{ typed_data: unknown; signature: string }> {
   const { typed_data_domain: domain } = (await read(api, "/get_node_chain_config")) as {
     typed_data_domain: Record<string, string | number>;
   };
-  const fields = {
-    ConvertAccount: [
-      { name: "address", type: "address" },
-      { name: "issuedAt", type: "uint256" },
-    ],
-  };
-  const message = { address: wallet.address, issuedAt: String(Math.floor(Date.now() / 1000)) };
-  const domainFields = [
-    { name: "name", type: "string" },
-    { name: "version", type: "string" },
-    { name: "chainId", type: "uint256" },
-  ];
-  const typed_data = {
-    types: { EIP712Domain: domainFields, ...fields },
-    primaryType: "ConvertAccount",
-    domain,
-    message,
-  };
-  return { typed_data, signature: await wallet.signTypedData(domain, fields, message) };
+  return signedConversion(domain, wallet.address, wallet);
 }

@@ -1,10 +1,17 @@
 /** For tests of shared transactions: writes that wait together, and a lane at rest afterwards. */
 import { expect } from "chai";
-import type { Chain } from "../../relayer/chain/types";
+import type { ChainTuning } from "../../relayer/chain";
+import type { Chain, SubmitAnswer } from "../../relayer/chain/types";
 import { eventually, freshAccountId, newAccount, type ChainBed } from "./chainBed";
+import { refuseWith } from "./rpcProxy";
+
+/** With one in flight the next is taken when the first is mined, so all waiting writes share a transaction. */
+export const ONE_IN_FLIGHT: Partial<ChainTuning> = { maxInFlightPerLane: 1, stuckAfterMs: 60_000 };
 
 /** Time for writes to arrive in the queue. */
 const ARRIVED_MS = 150;
+/** The lane's load is known with a delay of at most a second. */
+const LOAD_KNOWN_MS = 1_100;
 
 /** Occupies the lane, so that the next writes wait together. The returned function releases it. */
 export async function occupyLane(bed: ChainBed, chain: Chain): Promise<() => Promise<void>> {
@@ -19,6 +26,55 @@ export async function occupyLane(bed: ChainBed, chain: Chain): Promise<() => Pro
   };
 }
 
+/** Writes through a second relayer, which dies once their transaction is signed: none of its broadcasts is accepted. */
+export async function dieOnceSigned(
+  bed: ChainBed,
+  chain: Chain,
+  write: (dying: Chain) => readonly Promise<unknown>[],
+): Promise<void> {
+  const release = await occupyLane(bed, chain);
+  bed.proxy.inject((call, forward) =>
+    call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined,
+  );
+  const dying = await bed.open({
+    tuning: { maxInFlightPerLane: 1, answerWithinMs: 2_000 },
+    payerCount: 1,
+    renewsLease: false,
+  });
+  const writing = write(dying.chain).map((one) => one.catch((error: unknown) => error));
+  await release();
+  await eventually("the batch is signed", async () => {
+    const rows = await bed.store.db
+      .selectFrom("submissions")
+      .select("id")
+      .where("kind", "=", "batch")
+      .where("state", "=", "signed")
+      .execute();
+    return rows.length > 0;
+  });
+  await dying.close();
+  bed.proxy.heal();
+  await Promise.all(writing);
+}
+
+/** After a reorg every write is mined again, with the same result. */
+export async function expectKeptOverReorg(
+  bed: ChainBed,
+  chain: Chain,
+  answers: readonly SubmitAnswer[],
+  depth = 1,
+): Promise<void> {
+  await bed.reorg(depth);
+  for (const { submissionId, result } of answers) {
+    await eventually("it is mined again", async () => {
+      const now = await chain.submission(submissionId);
+      return now?.state === "mined" && now.before !== undefined;
+    });
+    expect((await chain.submission(submissionId))?.result).to.deep.equal(result);
+  }
+  await new Promise((resolve) => setTimeout(resolve, LOAD_KNOWN_MS));
+}
+
 /** Nothing is open, the ledger was told of each write once, and lane 1's nonce equals the chain's. */
 export async function expectAtRest(bed: ChainBed, chain: Chain): Promise<void> {
   bed.proxy.heal();
@@ -26,12 +82,7 @@ export async function expectAtRest(bed: ChainBed, chain: Chain): Promise<void> {
   await eventually("no submission is open", async () =>
     Object.values((await chain.stats()).open).every((count) => count === 0),
   );
-  const told = bed.outcomes.map(({ submissionId }) => submissionId);
-  expect(new Set(told).size, "the books hear of each write once").to.equal(told.length);
-  const lane = await bed.store.db
-    .selectFrom("lanes")
-    .select(["address", "next_nonce"])
-    .where("payer", "=", 1)
-    .executeTakeFirstOrThrow();
-  expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(lane.address));
+  bed.expectToldOnce();
+  const { address } = bed.executor.wallet(1);
+  expect(await bed.nextNonce(), "the counter is the chain's").to.equal(await bed.provider.getTransactionCount(address));
 }

@@ -2,6 +2,7 @@
  * A local node with the real contract, registered and funded payers, a store, and any number of relayers' chain parts
  * on it.
  */
+import { expect } from "chai";
 import { type HDNodeWallet, JsonRpcProvider, Wallet, keccak256, parseEther, randomBytes, toBeHex } from "ethers";
 import { pino } from "pino";
 import { freePort } from "../../scripts/dev/ports";
@@ -200,6 +201,43 @@ export class ChainBed {
   /** Mines blocks without new transactions. */
   async mine(blocks = 1): Promise<void> {
     await this.provider.send("anvil_mine", [toBeHex(blocks)]);
+  }
+
+  /** Waits until the event follower has read the newest block. */
+  async followed(): Promise<void> {
+    await eventually("the follower is at the head", async () => {
+      const head = await this.provider.getBlock("latest");
+      const at = await this.store.db
+        .selectFrom("followed_blocks")
+        .selectAll()
+        .orderBy("number", "desc")
+        .limit(1)
+        .executeTakeFirst();
+      return at?.hash === head?.hash;
+    });
+  }
+
+  /** Replaces the newest blocks by empty ones. */
+  async reorg(depth = 1): Promise<void> {
+    await this.followed();
+    await this.provider.send("anvil_reorg", [depth, []]);
+    await this.mine();
+  }
+
+  /** The nonce that the store gives to the payer's next transaction. */
+  async nextNonce(payer = 1): Promise<number> {
+    const lane = await this.store.db
+      .selectFrom("lanes")
+      .select("next_nonce")
+      .where("payer", "=", payer)
+      .executeTakeFirstOrThrow();
+    return lane.next_nonce;
+  }
+
+  /** The ledger is told of each write once. */
+  expectToldOnce(): void {
+    const told = this.outcomes.map(({ submissionId }) => submissionId);
+    expect(new Set(told).size, "the ledger is told of each write once").to.equal(told.length);
   }
 
   /** How many groups the account has, straight from the node. */

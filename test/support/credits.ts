@@ -8,6 +8,7 @@ import { grantSignupCredit } from "../../relayer/credits/signup";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
 import { startStripeDouble, type StripeDouble } from "../../scripts/dev/stripe/server";
+import { expectBalancedBooks } from "./books";
 import { sharedStore } from "./store";
 
 export const DEPLOYMENT = "31337:0x5FbDB2315678afecb367f032d93F642f64180aa3";
@@ -58,6 +59,40 @@ export function paymentKeys(double: StripeDouble): PaymentKeys {
     webhookSecret: new Secret(WEBHOOK_SECRET),
     apiBase: double.url,
   };
+}
+
+/** Credits, a Stripe double without webhooks, and a client of it. */
+export interface PaymentsBench {
+  readonly double: StripeDouble;
+  readonly bench: CreditsBench;
+  readonly stripe: Stripe;
+}
+
+/** A payments bench for the tests of a `describe`; after each of them the ledger has to balance. */
+export function withPayments(opened: (parts: PaymentsBench) => void): void {
+  let parts: PaymentsBench;
+  before(async () => {
+    const double = await startDouble();
+    parts = { double, bench: await openCredits({ payments: paymentKeys(double) }), stripe: stripeClient(double) };
+    opened(parts);
+  });
+  after(async () => {
+    await parts.bench.stop();
+    await parts.double.stop();
+  });
+  afterEach(() => expectBalancedBooks(parts.bench.db));
+}
+
+/** A payment intent of the account that a card has paid. */
+export async function paidIntent(
+  { bench, stripe }: Pick<PaymentsBench, "bench" | "stripe">,
+  accountId: AccountId,
+  amountCents: number,
+  card = "pm_card_visa",
+): Promise<string> {
+  const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents });
+  await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: card });
+  return paymentIntentId;
 }
 
 /** A Stripe client, as the processor's own dashboard or another client would use. */

@@ -5,6 +5,7 @@
 import { expect } from "chai";
 import { verifyMessage } from "ethers";
 import { ClientError, createAccount, createClient, type Client, type UsageKeyPermissions } from "../../client";
+import { NO_PERMISSIONS } from "./http";
 
 /** Signs a message with a PKP. A trailing comment changes its CID. */
 export const SIGN = `async function main({ pkpId, message }) {
@@ -13,17 +14,7 @@ export const SIGN = `async function main({ pkpId, message }) {
 /** Uses no PKP. */
 export const HELLO = "async function main({ name }) { console.log(`greeting ${name}`); return `hello ${name}`; }";
 
-export const NO_RIGHTS: UsageKeyPermissions = {
-  name: "key",
-  description: "",
-  can_create_groups: false,
-  can_delete_groups: false,
-  can_create_pkps: false,
-  manage_ipfs_ids_in_groups: [],
-  add_pkp_to_groups: [],
-  remove_pkp_from_groups: [],
-  execute_in_groups: [],
-};
+export const NO_RIGHTS: UsageKeyPermissions = NO_PERMISSIONS;
 
 export interface TestAccount {
   readonly client: Client;

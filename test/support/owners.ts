@@ -12,6 +12,7 @@ import {
   type MintedWallet,
 } from "../../client";
 import { PathKind, actionHashOf, derivationPath, keyIdOf, type ApiKey, type Cid } from "../../protocol/ids";
+import { NO_PERMISSIONS } from "./http";
 import { startTestChain, type TestChain } from "./chain";
 
 export const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
@@ -37,14 +38,9 @@ export function mintedKey(client: ChainSecuredClient): MintedUsageKey {
   return { ...minted(client, PathKind.usageKey), api_key_hash: keyIdOf(randomBytes(32).toString("base64") as ApiKey) };
 }
 export const permissions = (groups: readonly (string | number)[], more = {}) => ({
+  ...NO_PERMISSIONS,
   name: "bot",
   description: "runs",
-  can_create_groups: false,
-  can_delete_groups: false,
-  can_create_pkps: false,
-  manage_ipfs_ids_in_groups: [],
-  add_pkp_to_groups: [],
-  remove_pkp_from_groups: [],
   execute_in_groups: [...groups],
   ...more,
 });

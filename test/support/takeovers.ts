@@ -115,10 +115,7 @@ export function describeTakeovers(startBed: () => Promise<ChainBed>): void {
     const lanes = await bed.store.db.selectFrom("lanes").selectAll().where("payer", ">", 0).execute();
     for (const { address, next_nonce } of lanes)
       expect(next_nonce).to.equal(await bed.provider.getTransactionCount(address));
-    expect(
-      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
-      "the books hear of each write once",
-    ).to.equal(bed.outcomes.length);
+    bed.expectToldOnce();
   }
 
   for (const { name, writtenDown, arrange } of STEPS) {

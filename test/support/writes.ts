@@ -9,14 +9,14 @@ import { KeywrightError } from "../../protocol/errors";
 import type { Credential } from "../../protocol/executor";
 import type { Address, ApiKey, Hash32 } from "../../protocol/ids";
 import { IAccountManager__factory } from "../../typechain-types";
+import { DOMAIN } from "./typedData";
 
 const NAMESPACE = `0x${"5a".repeat(32)}` as Hash32;
 export const CONTRACT = "0x00000000000000000000000000000000000000C0" as Address;
 export const NOW = 1_800_000_000;
-export const DOMAIN = { name: "Keywright ChainSecured", version: "1", chainId: 31_337n } as const;
 export const ABI: Interface = IAccountManager__factory.createInterface();
 export const HOLDER = { issuer: "https://identity.example", subject: "holder" };
-const TOKEN = "a verified token";
+export const TOKEN = "a verified token";
 
 export const keyring = new Keyring(Buffer.alloc(32, 7), NAMESPACE);
 /** Tokens are tested elsewhere; here one is valid and authenticates HOLDER. */
@@ -28,8 +28,9 @@ export const guard = (rules: Partial<GasRules> = {}, baseFee = 0n): GasGuard =>
   new GasGuard({ maxFeePerGasWei: 100n, maxTipPerGasWei: 100n, maxWeiPerHour: 10n ** 18n, ...rules }, () =>
     Promise.resolve(baseFee),
   );
+export const callers = new Callers(keyring, identities);
 export const makeWrites = (overrides: Partial<ConstructorParameters<typeof Writes>[2]> = {}): Writes =>
-  new Writes(keyring, new Callers(keyring, identities), {
+  new Writes(keyring, callers, {
     chainId: 31_337n,
     contractAddress: CONTRACT,
     domain: DOMAIN,

@@ -139,16 +139,14 @@ describe("parsers of a service's documents", () => {
 
   describe("checks that the verification library leaves to its caller", () => {
     const now = (): number => Math.floor(Date.now() / 1000);
+    const quoteBy = (by: Platform, measurements: Partial<Measurements>): Promise<Buffer> =>
+      buildQuote(by, { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements }, Buffer.alloc(64));
     const judged = async (
       by: Platform,
       measurements: Partial<Measurements> = {},
       change: Partial<Collateral> = {},
     ): Promise<string> => {
-      const bytes = await buildQuote(
-        by,
-        { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements },
-        Buffer.alloc(64),
-      );
+      const bytes = await quoteBy(by, measurements);
       const options = {
         collateral: { ...by.collateral, ...change },
         trustedRoot: by.rootDer,
@@ -166,11 +164,7 @@ describe("parsers of a service's documents", () => {
       measurements: Partial<Measurements> = {},
       change: Partial<Collateral> = {},
     ): Promise<string> => {
-      const bytes = await buildQuote(
-        by,
-        { mrtd: Buffer.alloc(48, 7), rtmrs: registers, ...measurements },
-        Buffer.alloc(64),
-      );
+      const bytes = await quoteBy(by, measurements);
       return QuoteVerifier.newWithRootCa(by.rootDer).verify(bytes, { ...by.collateral, ...change } as never, now())
         .status;
     };

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { openTee, requireGenuineQuote, TeeError, type TeeSource } from "../../../executor/tee";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../../scripts/dev/tee/guestAgent";
+import { failureOf } from "../../support/refusal";
 
 const QUOTE_SIGNATURE_AT = 636;
 const QE_REPORT_AT = QUOTE_SIGNATURE_AT + 128 + 6;
@@ -77,12 +78,3 @@ describe("the check that a quote is of a real TEE", () => {
       .that.contains("is it a simulator?");
   });
 });
-
-async function failureOf(promise: Promise<unknown>): Promise<unknown> {
-  try {
-    await promise;
-  } catch (error) {
-    return error;
-  }
-  throw new Error("it did not fail");
-}

@@ -12,6 +12,7 @@ import { expect } from "chai";
 import { openTee, TeeError, type TeeSource } from "../../../executor/tee";
 import { KeywrightError } from "../../../protocol/errors";
 import { startGuestAgentDouble, type GuestAgentDouble } from "../../../scripts/dev/tee/guestAgent";
+import { failureOf } from "../../support/refusal";
 
 const DIST = join(__dirname, "../../../dist");
 const MIB = 1024 * 1024;
@@ -286,12 +287,3 @@ describe("the root key from the TEE", () => {
     expect(await none.info()).to.equal(undefined);
   });
 });
-
-async function failureOf(promise: Promise<unknown>): Promise<unknown> {
-  try {
-    await promise;
-  } catch (error) {
-    return error;
-  }
-  throw new Error("it did not fail");
-}

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { AccountId, KeyId } from "../../../protocol/ids";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, freshKey, fund, openCredits, type CreditsBench } from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { expectRefusal } from "../../support/refusal";
 
 describe("a usage key's spending cap", () => {
   let bench: CreditsBench;
@@ -29,7 +29,7 @@ describe("a usage key's spending cap", () => {
     expect(await run(10, 7)).to.equal(7);
     const second = await bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 });
     expect(second.limitMs).to.equal(3000);
-    const error = await expectRejection(
+    const error = await expectRefusal(
       bench.credits.reserveRun({ accountId, keyId, capCents: 10, limitMs: 60_000 }),
       "key_cap_spent",
     );
@@ -41,7 +41,7 @@ describe("a usage key's spending cap", () => {
   it("counts writes and runs together", async () => {
     await run(10, 9);
     await bench.credits.reserveWrite({ accountId, keyId, capCents: 10, submissionId: freshKey(), cents: 1 });
-    await expectRejection(
+    await expectRefusal(
       bench.credits.reserveWrite({ accountId, keyId, capCents: 10, submissionId: freshKey(), cents: 1 }),
       "key_cap_spent",
     );
@@ -49,11 +49,11 @@ describe("a usage key's spending cap", () => {
 
   it("belongs to the key: spending is never reset, and a raised cap adds the difference", async () => {
     await run(5, 5);
-    await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 5, limitMs: 1000 }), "key_cap_spent");
+    await expectRefusal(bench.credits.reserveRun({ accountId, keyId, capCents: 5, limitMs: 1000 }), "key_cap_spent");
     const raised = await bench.credits.reserveRun({ accountId, keyId, capCents: 8, limitMs: 60_000 });
     expect(raised.limitMs).to.equal(3000);
     await bench.credits.releaseRun(raised.reservationId);
-    await expectRejection(bench.credits.reserveRun({ accountId, keyId, capCents: 2, limitMs: 1000 }), "key_cap_spent");
+    await expectRefusal(bench.credits.reserveRun({ accountId, keyId, capCents: 2, limitMs: 1000 }), "key_cap_spent");
   });
 
   it("of zero means no cap; spending is counted anyway", async () => {
@@ -64,7 +64,7 @@ describe("a usage key's spending cap", () => {
 
   it("does not replace credit: an account without credit is told so, not about the cap", async () => {
     const poor = freshAccount();
-    await expectRejection(
+    await expectRefusal(
       bench.credits.reserveRun({ accountId: poor, keyId, capCents: 10, limitMs: 1000 }),
       "insufficient_credit",
     );

@@ -3,17 +3,8 @@ import { expect } from "chai";
 import type Stripe from "stripe";
 import type { AccountId } from "../../../protocol/ids";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
-import { expectBalancedBooks } from "../../support/books";
-import {
-  DEPLOYMENT,
-  freshAccount,
-  openCredits,
-  paymentKeys,
-  startDouble,
-  stripeClient,
-  type CreditsBench,
-} from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { DEPLOYMENT, freshAccount, openCredits, withPayments, type CreditsBench } from "../../support/credits";
+import { expectRefusal } from "../../support/refusal";
 
 describe("payment intents", () => {
   let double: StripeDouble;
@@ -21,19 +12,10 @@ describe("payment intents", () => {
   let stripe: Stripe;
   let accountId: AccountId;
 
-  before(async () => {
-    double = await startDouble();
-    bench = await openCredits({ payments: paymentKeys(double) });
-    stripe = stripeClient(double);
-  });
-  after(async () => {
-    await bench.stop();
-    await double.stop();
-  });
+  withPayments((parts) => ({ double, bench, stripe } = parts));
   beforeEach(() => {
     accountId = freshAccount();
   });
-  afterEach(() => expectBalancedBooks(bench.db));
 
   const create = async (amountCents = 500, attemptKey?: string): Promise<string> =>
     (await bench.credits.createIntent({ accountId, amountCents, attemptKey })).paymentIntentId;
@@ -64,7 +46,7 @@ describe("payment intents", () => {
       Number.POSITIVE_INFINITY,
       "500" as unknown as number,
     ]) {
-      await expectRejection(bench.credits.createIntent({ accountId, amountCents }), "amount_out_of_range");
+      await expectRefusal(bench.credits.createIntent({ accountId, amountCents }), "amount_out_of_range");
     }
     expect(double.objects.intents.size, "none reached the processor").to.equal(intents);
   });
@@ -100,7 +82,7 @@ describe("payment intents", () => {
     for (const [name, end, status] of ends) {
       const intent = await create();
       await end(intent);
-      const error = await expectRejection(bench.credits.confirmIntent(accountId, intent), "payment_not_succeeded");
+      const error = await expectRefusal(bench.credits.confirmIntent(accountId, intent), "payment_not_succeeded");
       expect(error.facts, name).to.deep.equal({ payment_status: status });
     }
     await nothingMoved();
@@ -109,11 +91,11 @@ describe("payment intents", () => {
   it("of another account are not found, whether paid or credited", async () => {
     const owner = freshAccount();
     const { paymentIntentId } = await bench.credits.createIntent({ accountId: owner, amountCents: 500 });
-    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
     await pay(paymentIntentId);
-    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
     await bench.credits.confirmIntent(owner, paymentIntentId);
-    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
+    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payment_intent_not_found");
     await nothingMoved();
   });
 
@@ -139,7 +121,7 @@ describe("payment intents", () => {
       `pi_${"x".repeat(300)}`,
       "pi_1?expand[]=customer",
     ]) {
-      await expectRejection(bench.credits.confirmIntent(accountId, id), "payment_intent_not_found");
+      await expectRefusal(bench.credits.confirmIntent(accountId, id), "payment_intent_not_found");
     }
     await nothingMoved();
   });
@@ -151,7 +133,7 @@ describe("payment intents", () => {
       metadata: { deployment: DEPLOYMENT, account_id: accountId },
     });
     await pay(intent.id);
-    await expectRejection(bench.credits.confirmIntent(accountId, intent.id), "payment_wrong_currency");
+    await expectRefusal(bench.credits.confirmIntent(accountId, intent.id), "payment_wrong_currency");
     await nothingMoved();
   });
 
@@ -167,7 +149,7 @@ describe("payment intents", () => {
   it("created with one attempt key and two amounts are refused", async () => {
     const attempt = randomUUID();
     await create(900, attempt);
-    await expectRejection(create(901, attempt), "idempotency_conflict");
+    await expectRefusal(create(901, attempt), "idempotency_conflict");
   });
 
   it("created with an attempt key whose intent the processor has deleted are created again", async () => {
@@ -216,10 +198,10 @@ describe("without payment keys", () => {
     const { credits, stop } = await openCredits();
     const accountId = freshAccount();
     expect(() => credits.publishableKey()).to.throw("payments_unavailable");
-    await expectRejection(credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
-    await expectRejection(credits.confirmIntent(accountId, "pi_1"), "payments_unavailable");
-    await expectRejection(credits.handleWebhook(Buffer.from("{}"), "t=1,v1=00"), "payments_unavailable");
-    await expectRejection(credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
+    await expectRefusal(credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
+    await expectRefusal(credits.confirmIntent(accountId, "pi_1"), "payments_unavailable");
+    await expectRefusal(credits.handleWebhook(Buffer.from("{}"), "t=1,v1=00"), "payments_unavailable");
+    await expectRefusal(credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
     await stop();
   });
 });

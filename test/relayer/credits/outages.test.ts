@@ -3,35 +3,16 @@ import { expect } from "chai";
 import type Stripe from "stripe";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import type { FaultKind } from "../../../scripts/dev/stripe/faults";
-import { expectBalancedBooks } from "../../support/books";
-import {
-  freshAccount,
-  openCredits,
-  paymentKeys,
-  startDouble,
-  stripeClient,
-  type CreditsBench,
-} from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { freshAccount, withPayments, type CreditsBench } from "../../support/credits";
+import { expectRefusal } from "../../support/refusal";
 
 describe("while the payment processor fails", () => {
   let double: StripeDouble;
   let bench: CreditsBench;
   let stripe: Stripe;
 
-  before(async () => {
-    double = await startDouble();
-    bench = await openCredits({ payments: paymentKeys(double) });
-    stripe = stripeClient(double);
-  });
-  after(async () => {
-    await bench.stop();
-    await double.stop();
-  });
-  afterEach(async () => {
-    double.faults.clear();
-    await expectBalancedBooks(bench.db);
-  });
+  withPayments((parts) => ({ double, bench, stripe } = parts));
+  afterEach(() => double.faults.clear());
 
   const faults: FaultKind[] = ["error_before", "error_after", "lost_before", "lost_after"];
 
@@ -48,7 +29,7 @@ describe("while the payment processor fails", () => {
   it("a lasting failure is reported as 503 with the statement that nothing was charged", async () => {
     for (const kind of faults) {
       double.faults.plan({ kind, where: "/v1/payment_intents", times: 3 });
-      const error = await expectRejection(
+      const error = await expectRefusal(
         bench.credits.createIntent({ accountId: freshAccount(), amountCents: 500 }),
         "payments_unavailable",
       );
@@ -63,7 +44,7 @@ describe("while the payment processor fails", () => {
     const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents: 500 });
     await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
     double.faults.plan({ kind: "lost_before", where: `GET /v1/payment_intents/${paymentIntentId}`, times: 3 });
-    await expectRejection(bench.credits.confirmIntent(accountId, paymentIntentId), "payments_unavailable");
+    await expectRefusal(bench.credits.confirmIntent(accountId, paymentIntentId), "payments_unavailable");
     expect((await bench.credits.balance(accountId)).balanceCents).to.equal(0);
     expect((await bench.credits.confirmIntent(accountId, paymentIntentId)).balanceCents).to.equal(500);
   });
@@ -71,7 +52,7 @@ describe("while the payment processor fails", () => {
   it("a customer whose creation timed out is created once", async () => {
     const accountId = freshAccount();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/customers", times: 3 });
-    await expectRejection(bench.credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
+    await expectRefusal(bench.credits.createIntent({ accountId, amountCents: 500 }), "payments_unavailable");
     await bench.credits.createIntent({ accountId, amountCents: 500 });
     const customers = [...double.objects.customers.values()].filter(
       ({ metadata }) => metadata.account_id === accountId,
@@ -83,7 +64,7 @@ describe("while the payment processor fails", () => {
     const accountId = freshAccount();
     const attemptKey = randomUUID();
     double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 3 });
-    await expectRejection(
+    await expectRefusal(
       bench.credits.createIntent({ accountId, amountCents: 500, attemptKey }),
       "payments_unavailable",
     );

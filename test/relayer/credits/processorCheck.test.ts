@@ -13,6 +13,7 @@ import {
   DEPLOYMENT,
   freshAccount,
   openCredits,
+  paidIntent,
   paymentKeys,
   startDouble,
   stripeClient,
@@ -42,10 +43,9 @@ describe("the periodic check of the payment processor", () => {
     await store?.close();
   });
 
-  async function pay(amountCents: number, paymentMethod = "pm_card_visa"): Promise<string> {
+  async function pay(amountCents: number, paymentMethod?: string): Promise<string> {
     const accountId = freshAccount();
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents });
-    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: paymentMethod });
+    const paymentIntentId = await paidIntent({ bench, stripe }, accountId, amountCents, paymentMethod);
     await bench.credits.confirmIntent(accountId, paymentIntentId);
     return paymentIntentId;
   }

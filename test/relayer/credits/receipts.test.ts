@@ -10,15 +10,13 @@ import { Payments } from "../../../relayer/credits/payments/index";
 import { receiptOf } from "../../../relayer/credits/payments/stripeFields";
 import type { Charge } from "../../../scripts/dev/stripe/objects";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
-import { expectBalancedBooks } from "../../support/books";
 import {
   DEPLOYMENT,
   freshAccount,
   fund,
-  openCredits,
+  paidIntent,
   paymentKeys,
-  startDouble,
-  stripeClient,
+  withPayments,
   type CreditsBench,
 } from "../../support/credits";
 
@@ -29,27 +27,15 @@ describe("receipts", () => {
   let payments: Payments;
   let accountId: AccountId;
 
-  /** A Stripe double without webhooks: all data is requested. */
-  before(async () => {
-    double = await startDouble();
-    bench = await openCredits({ payments: paymentKeys(double) });
-    stripe = stripeClient(double);
+  withPayments((parts) => {
+    ({ double, bench, stripe } = parts);
     payments = new Payments(bench.db, paymentKeys(double), DEPLOYMENT);
-  });
-  after(async () => {
-    await bench.stop();
-    await double.stop();
   });
   beforeEach(() => {
     accountId = freshAccount();
   });
-  afterEach(() => expectBalancedBooks(bench.db));
 
-  const paid = async (account = accountId): Promise<string> => {
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId: account, amountCents: 700 });
-    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
-    return paymentIntentId;
-  };
+  const paid = (account = accountId): Promise<string> => paidIntent({ bench, stripe }, account, 700);
   const chargeOf = (intent: string): Charge => {
     const charge = double.objects.charges.get(double.objects.intents.get(intent)?.latest_charge ?? "");
     if (charge === undefined) throw new Error(`${intent} has no charge`);

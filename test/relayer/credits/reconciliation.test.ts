@@ -2,17 +2,15 @@ import { expect } from "chai";
 import type Stripe from "stripe";
 import type { StripeDouble } from "../../../scripts/dev/stripe/server";
 import { Payments } from "../../../relayer/credits/payments/index";
-import { expectBalancedBooks } from "../../support/books";
 import {
   DEPLOYMENT,
   freshAccount,
-  openCredits,
+  paidIntent,
   paymentKeys,
-  startDouble,
-  stripeClient,
+  withPayments,
   type CreditsBench,
 } from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { expectRefusal } from "../../support/refusal";
 
 describe("reconciliation with the processor", () => {
   let double: StripeDouble;
@@ -20,24 +18,13 @@ describe("reconciliation with the processor", () => {
   let stripe: Stripe;
   let payments: Payments;
 
-  /** A Stripe double without webhooks: all events are polled. */
-  before(async () => {
-    double = await startDouble();
-    bench = await openCredits({ payments: paymentKeys(double) });
-    stripe = stripeClient(double);
+  withPayments((parts) => {
+    ({ double, bench, stripe } = parts);
     payments = new Payments(bench.db, paymentKeys(double), DEPLOYMENT);
   });
-  after(async () => {
-    await bench.stop();
-    await double.stop();
-  });
-  afterEach(() => expectBalancedBooks(bench.db));
 
-  const paid = async (accountId: ReturnType<typeof freshAccount>, amountCents: number): Promise<string> => {
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents });
-    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: "pm_card_visa" });
-    return paymentIntentId;
-  };
+  const paid = (accountId: ReturnType<typeof freshAccount>, amountCents: number): Promise<string> =>
+    paidIntent({ bench, stripe }, accountId, amountCents);
   const balance = async (accountId: ReturnType<typeof freshAccount>): Promise<number> =>
     (await bench.credits.balance(accountId)).balanceCents;
 
@@ -72,7 +59,7 @@ describe("reconciliation with the processor", () => {
     const account = freshAccount();
     await paid(account, 500);
     double.faults.plan({ kind: "error_before", where: "GET /v1/events", times: 3 });
-    await expectRejection(payments.reconcile(), "payments_unavailable");
+    await expectRefusal(payments.reconcile(), "payments_unavailable");
     expect(await balance(account)).to.equal(0);
     await payments.reconcile();
     expect(await balance(account)).to.equal(500);

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { AccountId } from "../../../protocol/ids";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { expectRefusal } from "../../support/refusal";
 
 describe("credit for a run", () => {
   let bench: CreditsBench;
@@ -59,10 +59,7 @@ describe("credit for a run", () => {
 
   it("is refused below one second's price, with both amounts", async () => {
     const accountId = await funded(2);
-    const error = await expectRejection(
-      bench.credits.reserveRun({ accountId, limitMs: 60_000 }),
-      "insufficient_credit",
-    );
+    const error = await expectRefusal(bench.credits.reserveRun({ accountId, limitMs: 60_000 }), "insufficient_credit");
     expect(error.facts).to.include({ required_cents: 3, balance_cents: 2 });
     expect(await bench.credits.balance(accountId)).to.deep.equal({ balanceCents: 2, reservedCents: 0 });
   });

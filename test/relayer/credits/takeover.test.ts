@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { sql } from "kysely";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { expectRefusal } from "../../support/refusal";
 import { Audit } from "../../../relayer/credits/audit";
 import { Reservations } from "../../../relayer/credits/reservations";
 
@@ -90,7 +90,7 @@ describe("reservations of a dead instance", () => {
     await silentFor(60);
     await sweeper.sweep();
     const binding = living.db.transaction().execute((trx) => dying.credits.bindWrites([submissionId], trx));
-    expect((await expectRejection(binding, "database_unavailable")).retryable).to.equal(true);
+    expect((await expectRefusal(binding, "database_unavailable")).retryable).to.equal(true);
   });
 
   it("are charged anyway when the run continued and ended: once, with its record, also when the credit is spent by then", async () => {

@@ -8,13 +8,14 @@ import {
   DEPLOYMENT,
   freshAccount,
   openCredits,
+  paidIntent,
   paymentKeys,
   startDouble,
   stripeClient,
   WEBHOOK_SECRET,
   type CreditsBench,
 } from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { expectRefusal } from "../../support/refusal";
 import { openWebhookEndpoint, type WebhookEndpoint } from "../../support/webhookEndpoint";
 
 describe("webhooks", () => {
@@ -46,20 +47,17 @@ describe("webhooks", () => {
   });
 
   const balance = async (): Promise<number> => (await bench.credits.balance(accountId)).balanceCents;
-  const paidIntent = async (amountCents: number, card = "pm_card_visa"): Promise<string> => {
-    const { paymentIntentId } = await bench.credits.createIntent({ accountId, amountCents });
-    await stripe.paymentIntents.confirm(paymentIntentId, { payment_method: card });
-    return paymentIntentId;
-  };
+  const paid = (amountCents: number, card?: string): Promise<string> =>
+    paidIntent({ bench, stripe }, accountId, amountCents, card);
 
   it("alone credit a payment whose tab was closed", async () => {
-    await paidIntent(700);
+    await paid(700);
     await double.webhooks.idle();
     expect(await balance()).to.equal(700);
   });
 
   it("and fifty concurrent confirmations credit once", async () => {
-    const intent = await paidIntent(700);
+    const intent = await paid(700);
     const confirmations = await Promise.all(
       Array.from({ length: 50 }, () => bench.credits.confirmIntent(accountId, intent)),
     );
@@ -72,7 +70,7 @@ describe("webhooks", () => {
 
   it("delivered five times, late and out of order change nothing more", async () => {
     Object.assign(double.webhooks.behaviour, { copies: 5, disorderMs: 150 });
-    const intent = await paidIntent(1000);
+    const intent = await paid(1000);
     await stripe.refunds.create({ payment_intent: intent, amount: 100 });
     await stripe.refunds.create({ payment_intent: intent, amount: 250 });
     await double.webhooks.idle();
@@ -81,7 +79,7 @@ describe("webhooks", () => {
 
   it("answered with 503 are delivered again until they are accepted", async () => {
     endpoint.refuse(4);
-    await paidIntent(700);
+    await paid(700);
     await double.webhooks.idle();
     expect(await balance()).to.equal(700);
   });
@@ -120,7 +118,7 @@ describe("webhooks", () => {
         ["signature without time", sign(payload).replace(/^t=\d+,/, "")],
       ];
       for (const [name, header] of headers) {
-        const error = await expectRejection(
+        const error = await expectRefusal(
           bench.credits.handleWebhook(Buffer.from(payload), header),
           "invalid_webhook_signature",
         );
@@ -161,7 +159,7 @@ describe("webhooks", () => {
     };
 
     it("deduct refunds, cumulatively, and never more than was credited", async () => {
-      const intent = await paidIntent(1000);
+      const intent = await paid(1000);
       await stripe.refunds.create({ payment_intent: intent, amount: 300 });
       expect(await settled()).to.equal(700);
       await stripe.refunds.create({ payment_intent: intent });
@@ -169,7 +167,7 @@ describe("webhooks", () => {
     });
 
     it("deduct a disputed payment, and credit it again when the dispute is won", async () => {
-      const intent = await paidIntent(1000, "pm_card_createDispute");
+      const intent = await paid(1000, "pm_card_createDispute");
       expect(await settled()).to.equal(0);
       await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
       expect(await settled()).to.equal(1000);
@@ -208,13 +206,13 @@ describe("webhooks", () => {
     });
 
     it("keep the deduction of a lost dispute", async () => {
-      const intent = await paidIntent(1000, "pm_card_createDispute");
+      const intent = await paid(1000, "pm_card_createDispute");
       await stripe.disputes.close(await disputeOf(intent));
       expect(await settled()).to.equal(0);
     });
 
     it("do not deduct the same money twice when a disputed payment is refunded as well", async () => {
-      const intent = await paidIntent(1000, "pm_card_createDispute");
+      const intent = await paid(1000, "pm_card_createDispute");
       await stripe.refunds.create({ payment_intent: intent, amount: 400 });
       expect(await settled()).to.equal(0);
       await stripe.disputes.update(await disputeOf(intent), { evidence: { uncategorized_text: "winning_evidence" } });
@@ -222,7 +220,7 @@ describe("webhooks", () => {
     });
 
     it("credit what a failed refund deducted, and count later successful ones", async () => {
-      const intent = await paidIntent(1000, "pm_card_refundFail");
+      const intent = await paid(1000, "pm_card_refundFail");
       await stripe.refunds.create({ payment_intent: intent, amount: 300 });
       await stripe.refunds.create({ payment_intent: intent, amount: 200 });
       expect(await settled()).to.equal(1000);
@@ -232,30 +230,27 @@ describe("webhooks", () => {
     });
 
     it("ignore an inquiry, which moves no money", async () => {
-      const intent = await paidIntent(1000, "pm_card_createDisputeInquiry");
+      const intent = await paid(1000, "pm_card_createDisputeInquiry");
       expect(await settled()).to.equal(1000);
       await stripe.disputes.close(await disputeOf(intent));
       expect(await settled()).to.equal(1000);
     });
 
     it("may make the balance negative: metered requests are refused until it is paid", async () => {
-      const intent = await paidIntent(1000);
+      const intent = await paid(1000);
       await double.webhooks.idle();
       const { reservationId } = await bench.credits.reserveRun({ accountId, limitMs: 60_000 });
       await bench.credits.settleRun(reservationId, 60_000);
       await stripe.refunds.create({ payment_intent: intent });
       expect(await settled()).to.equal(-60);
-      const error = await expectRejection(
-        bench.credits.reserveRun({ accountId, limitMs: 1000 }),
-        "insufficient_credit",
-      );
+      const error = await expectRefusal(bench.credits.reserveRun({ accountId, limitMs: 1000 }), "insufficient_credit");
       expect(error.facts).to.include({ balance_cents: -60 });
-      await paidIntent(500);
+      await paid(500);
       expect(await settled()).to.equal(440);
     });
 
     it("give the same result in every order, also before the payment itself", async () => {
-      const intent = await paidIntent(1000, "pm_card_createDispute");
+      const intent = await paid(1000, "pm_card_createDispute");
       await stripe.refunds.create({ payment_intent: intent, amount: 100 });
       double.objects.failingRefunds.add(double.objects.intents.get(intent)?.latest_charge ?? "");
       await stripe.refunds.create({ payment_intent: intent, amount: 400 });

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { expectBalancedBooks } from "../../support/books";
 import { freshAccount, fund, openCredits, type CreditsBench } from "../../support/credits";
-import { expectRejection } from "../../support/rejections";
+import { expectRefusal } from "../../support/refusal";
 import type { AccountId } from "../../../protocol/ids";
 
 const submission = (): string => randomBytes(16).toString("hex");
@@ -87,7 +87,7 @@ describe("credit for a management write", () => {
   });
 
   it("is refused with both amounts when there is too little, and nothing is held", async () => {
-    const error = await expectRejection(
+    const error = await expectRefusal(
       bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 11 }),
       "insufficient_credit",
     );
@@ -97,7 +97,7 @@ describe("credit for a management write", () => {
 
   it("includes other reservations", async () => {
     await bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 8 });
-    const error = await expectRejection(
+    const error = await expectRefusal(
       bench.credits.reserveWrite({ accountId, submissionId: submission(), cents: 3 }),
       "insufficient_credit",
     );

@@ -2,7 +2,16 @@
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { Api, codeOf, members, newApiAccount, send, type ApiAccount, type HttpAnswer } from "../../support/http";
+import {
+  Api,
+  codeOf,
+  members,
+  newApiAccount,
+  NO_PERMISSIONS,
+  send,
+  type ApiAccount,
+  type HttpAnswer,
+} from "../../support/http";
 import { useStack } from "../../support/stack";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -228,17 +237,7 @@ describe("HTTP", () => {
       expect((await stranger.post("/add_group", Buffer.alloc(2 * 1024 * 1024, " "))).status).to.equal(413);
       expect((await stranger.post("/add_group", Buffer.from("{"))).status).to.equal(401);
       expect((await account.api.post("/add_group", Buffer.from("{"))).status).to.equal(400);
-      const { usage_api_key: key } = await account.api.must("/add_usage_api_key", {
-        name: "",
-        description: "",
-        can_create_groups: false,
-        can_delete_groups: false,
-        can_create_pkps: false,
-        manage_ipfs_ids_in_groups: [],
-        add_pkp_to_groups: [],
-        remove_pkp_from_groups: [],
-        execute_in_groups: [],
-      });
+      const { usage_api_key: key } = await account.api.must("/add_usage_api_key", NO_PERMISSIONS);
       const powerless = account.api.with(String(key));
       expect((await powerless.post("/remove_group", {})).status).to.equal(422);
       expect((await powerless.post("/remove_group", { group_id: 0 })).status).to.equal(400);

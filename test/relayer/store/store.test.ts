@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { sql } from "kysely";
 import { openStore } from "../../../relayer/store/index";
-import { expectRejection } from "../../support/rejections";
+import { expectRefusal } from "../../support/refusal";
 import { sharedStore, testDatabaseUrl } from "../../support/store";
 
 describe("the store", () => {
@@ -132,7 +132,7 @@ describe("the embedded store", () => {
 
 describe("an unreachable PostgreSQL", () => {
   it("is reported as database_unavailable, retryable", async () => {
-    const error = await expectRejection(
+    const error = await expectRefusal(
       openStore({ databaseUrl: "postgresql://app@127.0.0.1:1/none" }),
       "database_unavailable",
     );

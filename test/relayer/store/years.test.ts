@@ -25,6 +25,14 @@ const GROWING = [
 ];
 const PRICES = { managementWriteCents: 1, runSecondCents: 1 };
 
+const MINED: Outcome = {
+  state: "mined",
+  transactionHash: "0x",
+  block: { number: 1, hash: "0x" },
+  result: {},
+  charged: true,
+};
+
 describe("a store with years of data", function () {
   this.timeout(60_000);
   const seen = new Set<string>();
@@ -89,14 +97,7 @@ describe("a store with years of data", function () {
       priority_fee: "1",
     });
     await records.markSent(unit.row.id);
-    const outcome: Outcome = {
-      state: "mined",
-      transactionHash: "0x",
-      block: { number: 1, hash: "0x" },
-      result: {},
-      charged: true,
-    };
-    await records.end(unit, new Map([unit.row, ...unit.members].map(({ id }) => [id, outcome])));
+    await records.end(unit, new Map([unit.row, ...unit.members].map(({ id }) => [id, MINED])));
   }
 
   async function daysWork(): Promise<void> {
@@ -133,14 +134,7 @@ describe("a store with years of data", function () {
     await records.attempts(id);
     await records.takeOver([]);
     await new Lanes({ db, maxInFlight: 9 }).all();
-    const outcome: Outcome = {
-      state: "mined",
-      transactionHash: "0x",
-      block: { number: 1, hash: "0x" },
-      result: {},
-      charged: true,
-    };
-    await records.end({ row, members: [] }, new Map([[id, outcome]]));
+    await records.end({ row, members: [] }, new Map([[id, MINED]]));
     await batch(records);
     const { reservationId } = await credits.reserveRun({ accountId: account, limitMs: 1_000 });
     const record = {

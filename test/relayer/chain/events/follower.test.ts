@@ -16,19 +16,10 @@ describe("reorgs", function () {
   });
   after(() => bed?.stop());
   afterEach(async () => {
-    expect(
-      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
-      "the books hear of each write once",
-    ).to.equal(bed.outcomes.length);
+    bed.expectToldOnce();
     const { lanes } = await chain.stats();
-    for (const { payer, address } of lanes.filter((lane) => lane.payer > 0)) {
-      const lane = await bed.store.db
-        .selectFrom("lanes")
-        .select("next_nonce")
-        .where("payer", "=", payer)
-        .executeTakeFirstOrThrow();
-      expect(lane.next_nonce).to.equal(await bed.provider.getTransactionCount(address));
-    }
+    for (const { payer, address } of lanes.filter((lane) => lane.payer > 0))
+      expect(await bed.nextNonce(payer)).to.equal(await bed.provider.getTransactionCount(address));
   });
 
   const reserve = async (): Promise<void> => undefined;
@@ -37,26 +28,6 @@ describe("reorgs", function () {
     const id = freshAccountId();
     await chain.submit(newAccount(id));
     return id;
-  }
-
-  /** Replaces the newest blocks by empty ones. */
-  async function reorg(depth: number): Promise<void> {
-    await followed();
-    await bed.provider.send("anvil_reorg", [depth, []]);
-    await bed.mine();
-  }
-
-  async function followed(): Promise<void> {
-    await eventually("the follower is at the head", async () => {
-      const head = await bed.provider.getBlock("latest");
-      const at = await bed.store.db
-        .selectFrom("followed_blocks")
-        .selectAll()
-        .orderBy("number", "desc")
-        .limit(1)
-        .executeTakeFirst();
-      return at?.hash === head?.hash;
-    });
   }
 
   const allEvents = async (id: AccountId): Promise<readonly AccountEvent[]> =>
@@ -68,7 +39,7 @@ describe("reorgs", function () {
       const answers = [];
       for (let index = 0; index < depth; index++)
         answers.push(await chain.submit(addGroup(id, `g${index}`, { reserve })));
-      await reorg(depth);
+      await bed.reorg(depth);
       await eventually("the writes are on the chain again", async () => (await bed.groupCount(id)) === depth);
       for (const { submissionId, result } of answers) {
         await eventually(
@@ -87,10 +58,10 @@ describe("reorgs", function () {
     const id = await account();
     await bed.registerPayers(8, 8);
     const other = bed.executor.wallet(8).connect(bed.provider);
-    await followed();
+    await bed.followed();
     const { submissionId, result } = await chain.submit(addGroup(id, "answered first", { reserve }));
     expect(result.group_id).to.equal("1");
-    await followed();
+    await bed.followed();
     // On the winning chain another write comes first.
     await bed.provider.send("evm_setAutomine", [false]);
     const rival = await bed.contract.connect(other).addGroup.populateTransaction(id, "rival", "", [], []);
@@ -144,7 +115,7 @@ describe("reorgs", function () {
       const [id, other] = [await account(), await account()];
       await chain.submit(addGroup(other, "not mine"));
       for (const name of ["a", "b", "c"]) await chain.submit(addGroup(id, name));
-      await followed();
+      await bed.followed();
       const first = await chain.events(id, undefined, 2);
       const rest = await chain.events(id, first.next, 1_000);
       const all = [...first.events, ...rest.events];
@@ -162,10 +133,10 @@ describe("reorgs", function () {
     it("removed by a reorg are retracted by entries of their own, and cursors stay valid", async () => {
       const id = await account();
       await chain.submit(addGroup(id, "kept?"));
-      await followed();
+      await bed.followed();
       const before = await chain.events(id, undefined, 100);
       expect(before.events.map(({ name }) => name)).to.deep.equal(["AccountCreated", "GroupAdded"]);
-      await reorg(1);
+      await bed.reorg(1);
       await eventually("it is there again", async () => (await allEvents(id)).length === 4);
       const after = (await chain.events(id, before.next, 100)).events;
       expect(after.map(({ name, removed }) => [name, removed])).to.deep.equal([
@@ -177,10 +148,10 @@ describe("reorgs", function () {
 
     it("continue after a restart, also across a reorg in between", async () => {
       const id = await account();
-      await followed();
+      await bed.followed();
       const cursor = (await chain.events(id, undefined, 100)).next;
       await chain.submit(addGroup(id, "before the restart"));
-      await followed();
+      await bed.followed();
       await chain.close();
       await bed.provider.send("anvil_reorg", [1, []]);
       await bed.mine();
@@ -200,7 +171,7 @@ describe("reorgs", function () {
       await chain.submit(
         request(id, "transfer_ownership", { functionName: "transferOwnership", args: [id, owner.address] }),
       );
-      await followed();
+      await bed.followed();
       const owned = await chain.accountsOwnedBy(owner.address as never);
       expect(owned.map(({ byTransfer }) => byTransfer)).to.deep.equal([false, true]);
       expect(owned[1]?.id).to.equal(id);
@@ -212,7 +183,7 @@ describe("reorgs", function () {
       const owner = bed.executor.wallet(5).connect(bed.provider);
       await bed.provider.send("anvil_setBalance", [owner.address, toBeHex(10n ** 20n)]);
       await (await bed.contract.connect(owner).newChainSecuredAccount("mine", "")).wait();
-      await followed();
+      await bed.followed();
       const id = (await chain.accountsOwnedBy(owner.address as never))[0]?.id as AccountId;
       await (await bed.contract.connect(owner).addGroup(id, "direct", "", [], [])).wait();
       expect((await chain.groups(id, { offset: 0, limit: 10 })).items.map(({ name }) => name)).to.deep.equal([

@@ -20,25 +20,12 @@ describe("reorgs deeper than the stored hashes", function () {
   });
   after(() => bed?.stop());
 
-  async function followed(): Promise<void> {
-    await eventually("the follower is at the head", async () => {
-      const head = await bed.provider.getBlock("latest");
-      const at = await bed.store.db
-        .selectFrom("followed_blocks")
-        .selectAll()
-        .orderBy("number", "desc")
-        .limit(1)
-        .executeTakeFirst();
-      return at?.hash === head?.hash;
-    });
-  }
-
   async function confirmedWrites(account: AccountId, names: readonly string[]): Promise<string[]> {
     const ids: string[] = [];
     for (const name of names)
       ids.push((await chain.submit(addGroup(account, name, { reserve: async () => undefined }))).submissionId);
     await bed.mine(FINALITY + 2);
-    await followed();
+    await bed.followed();
     for (const id of ids)
       await eventually("it is confirmed", async () => (await chain.submission(id as never))?.state === "confirmed");
     return ids;
@@ -47,7 +34,7 @@ describe("reorgs deeper than the stored hashes", function () {
   it("reopen confirmed writes, which land again, keep their results and hold no nonce", async () => {
     const account = freshAccountId();
     await chain.submit(newAccount(account));
-    await followed();
+    await bed.followed();
     const ids = await confirmedWrites(account, ["one", "two", "three"]);
     const depth = 3 + FINALITY + 2;
     await bed.provider.send("anvil_reorg", [depth, []]);
@@ -59,16 +46,13 @@ describe("reorgs deeper than the stored hashes", function () {
         async () => (await chain.submission(id as never))?.state === "mined",
       );
     expect((await chain.submit(addGroup(account, "four"))).result.group_id).to.equal("4");
-    expect(
-      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
-      "the books hear of each write once",
-    ).to.equal(bed.outcomes.length);
+    bed.expectToldOnce();
   });
 
   it("leave the events as on chain: retracted once, reported again once", async () => {
     const account = freshAccountId();
     await chain.submit(newAccount(account));
-    await followed();
+    await bed.followed();
     await confirmedWrites(account, ["a", "b"]);
     await bed.provider.send("anvil_reorg", [2 + FINALITY + 2, []]);
     await bed.mine();
@@ -85,10 +69,10 @@ describe("reorgs deeper than the stored hashes", function () {
     // As a store of another chain: every hash in it differs.
     await sql`update followed_blocks set hash = replace(hash, '0x', '0xff')`.execute(bed.store.db);
     await sql`update chain_events set block_hash = replace(block_hash, '0x', '0xff')`.execute(bed.store.db);
-    await followed();
+    await bed.followed();
     const account = freshAccountId();
     expect((await chain.submit(newAccount(account))).result.api_key_hash).to.equal(account);
-    await followed();
+    await bed.followed();
     expect((await chain.events(account, undefined, 100)).events.map(({ name }) => name)).to.deep.equal([
       "AccountCreated",
     ]);

@@ -8,16 +8,8 @@ import type { AccountId } from "../../../../protocol/ids";
 import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import type { Chain, SubmitAnswer } from "../../../../relayer/chain/types";
 import { parseSubmissionId } from "../../../../relayer/chain";
-import {
-  addGroup,
-  ChainBed,
-  eventually,
-  freshAccountId,
-  newAccount,
-  request,
-  type ChainInstance,
-} from "../../../support/chainBed";
-import { expectAtRest, occupyLane } from "../../../support/batches";
+import { addGroup, ChainBed, eventually, freshAccountId, newAccount, request } from "../../../support/chainBed";
+import { dieOnceSigned, expectAtRest, expectKeptOverReorg, occupyLane, ONE_IN_FLIGHT } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { refuseWith } from "../../../support/rpcProxy";
 
@@ -26,14 +18,11 @@ const COUNT = 12;
 describe("batches of writes", function () {
   this.timeout(60_000);
   let bed: ChainBed;
-  let relayer: ChainInstance;
   let chain: Chain;
   let accounts: AccountId[];
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
-    // With one in flight the next is taken when the first is mined, so all waiting writes share a transaction.
-    relayer = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
-    chain = relayer.chain;
+    ({ chain } = await bed.open({ tuning: ONE_IN_FLIGHT, payerCount: 1 }));
     accounts = Array.from({ length: COUNT }, freshAccountId);
     await Promise.all(accounts.map((id) => chain.submit(newAccount(id))));
   });
@@ -110,32 +99,10 @@ describe("batches of writes", function () {
   });
 
   it("a relayer that dies with a signed batch loses none of it: another completes it", async () => {
-    const release = await occupied();
-    bed.proxy.inject((call, forward) =>
-      call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined,
-    );
-    const dying = await bed.open({
-      tuning: { maxInFlightPerLane: 1, answerWithinMs: 2_000 },
-      payerCount: 1,
-      renewsLease: false,
-    });
-    const writing = accounts.map((id) =>
-      dying.chain.submit(addGroup(id, "carried on", { reserve })).catch((error: unknown) => error),
-    );
-    await release();
-    await eventually("the batch is signed", async () => {
-      const rows = await bed.store.db
-        .selectFrom("submissions")
-        .select("id")
-        .where("kind", "=", "batch")
-        .where("state", "=", "signed")
-        .execute();
-      return rows.length > 0;
-    });
     const before = await Promise.all(accounts.map((id) => bed.groupCount(id)));
-    await dying.close();
-    bed.proxy.heal();
-    await settled(writing);
+    await dieOnceSigned(bed, chain, (dying) =>
+      accounts.map((id) => dying.submit(addGroup(id, "carried on", { reserve }))),
+    );
     await eventually("every write landed", async () => {
       const now = await Promise.all(accounts.map((id) => bed.groupCount(id)));
       return now.every((count, index) => count === (before[index] ?? 0) + 1);
@@ -150,21 +117,7 @@ describe("batches of writes", function () {
     expect(new Set(answers.map(({ blockNumber }) => blockNumber)), "the block that goes holds the batch").to.deep.equal(
       new Set([await bed.provider.getBlockNumber()]),
     );
-    await eventually(
-      "the follower is at the head",
-      async () => (await chain.stats()).followedBlock === (await bed.provider.getBlockNumber()),
-    );
-    await bed.provider.send("anvil_reorg", [1, []]);
-    await bed.mine();
-    for (const { submissionId, result } of answers) {
-      await eventually("it is mined again", async () => {
-        const now = await chain.submission(submissionId);
-        return now?.state === "mined" && now.before !== undefined;
-      });
-      expect((await chain.submission(submissionId))?.result).to.deep.equal(result);
-    }
-    // The lane's load is known with a delay of at most a second.
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await expectKeptOverReorg(bed, chain, answers);
   });
 
   it("a batch that is given up returns every write, uncharged", async () => {
@@ -205,7 +158,7 @@ describe("batches of writes", function () {
   });
 
   it("where nodes cannot simulate a batch each write is simulated separately", async () => {
-    const plain = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
+    const plain = await bed.open({ tuning: ONE_IN_FLIGHT, payerCount: 1 });
     bed.proxy.inject((call, forward) =>
       call.method === "eth_call" && call.params.length > 2
         ? refuseWith("too many arguments, want at most 2", -32_602)(call, forward)

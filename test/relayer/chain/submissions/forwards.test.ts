@@ -16,9 +16,8 @@ import {
   freshAccountId,
   newAccount,
   signForward,
-  type ChainInstance,
 } from "../../../support/chainBed";
-import { expectAtRest, occupyLane } from "../../../support/batches";
+import { dieOnceSigned, expectAtRest, expectKeptOverReorg, occupyLane, ONE_IN_FLIGHT } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { refuseWith } from "../../../support/rpcProxy";
 
@@ -33,13 +32,11 @@ interface Owner {
 describe("forward requests together", function () {
   this.timeout(60_000);
   let bed: ChainBed;
-  let relayer: ChainInstance;
   let chain: Chain;
   let owners: Owner[];
   before(async () => {
     bed = await ChainBed.start({ payers: 2 });
-    relayer = await bed.open({ tuning: { maxInFlightPerLane: 1, stuckAfterMs: 60_000 }, payerCount: 1 });
-    chain = relayer.chain;
+    ({ chain } = await bed.open({ tuning: ONE_IN_FLIGHT, payerCount: 1 }));
     owners = Array.from({ length: COUNT }, newOwner);
     await Promise.all(owners.map(({ wallet, id }) => chain.submit(made(wallet, id))));
   });
@@ -56,7 +53,6 @@ describe("forward requests together", function () {
   const group = ({ wallet, id }: Owner, name: string, more: Partial<SubmitRequest> = {}): SubmitRequest =>
     forwarded(bed, wallet, id, { functionName: "addGroup", args: [id, name, "", [], []] }, { reserve, ...more });
   const groupCounts = (): Promise<number[]> => Promise.all(owners.map(({ id }) => bed.groupCount(id)));
-  const settled = <T>(writes: readonly Promise<T>[]): Promise<PromiseSettledResult<T>[]> => Promise.allSettled(writes);
   const transactionsOf = (answers: readonly SubmitAnswer[]): Set<string> =>
     new Set(answers.map(({ transactionHash }) => transactionHash));
   const nonceOf = async ({ wallet }: Owner): Promise<bigint> =>
@@ -230,32 +226,8 @@ describe("forward requests together", function () {
   });
 
   it("a relayer that dies with signed requests loses none of them: another completes them", async () => {
-    const release = await occupied();
-    bed.proxy.inject((call, forward) =>
-      call.method === "eth_sendRawTransaction" ? refuseWith("Forbidden", -32_600)(call, forward) : undefined,
-    );
-    const dying = await bed.open({
-      tuning: { maxInFlightPerLane: 1, answerWithinMs: 2_000 },
-      payerCount: 1,
-      renewsLease: false,
-    });
     const before = await groupCounts();
-    const writing = owners.map((owner) =>
-      dying.chain.submit(group(owner, "carried on")).catch((error: unknown) => error),
-    );
-    await release();
-    await eventually("they are signed", async () => {
-      const rows = await bed.store.db
-        .selectFrom("submissions")
-        .select("id")
-        .where("kind", "=", "batch")
-        .where("state", "=", "signed")
-        .execute();
-      return rows.length > 0;
-    });
-    await dying.close();
-    bed.proxy.heal();
-    await settled(writing);
+    await dieOnceSigned(bed, chain, (dying) => owners.map((owner) => dying.submit(group(owner, "carried on"))));
     await eventually("every one landed once", async () =>
       (await groupCounts()).every((count, index) => count === (before[index] ?? 0) + 1),
     );
@@ -265,22 +237,7 @@ describe("forward requests together", function () {
     const release = await occupied();
     const writing = owners.map((owner) => chain.submit(group(owner, "over a reorg")));
     await release();
-    const answers = await Promise.all(writing);
-    await eventually(
-      "the follower is at the head",
-      async () => (await chain.stats()).followedBlock === (await bed.provider.getBlockNumber()),
-    );
-    await bed.provider.send("anvil_reorg", [1, []]);
-    await bed.mine();
-    for (const { submissionId, result } of answers) {
-      await eventually("it is mined again", async () => {
-        const now = await chain.submission(submissionId);
-        return now?.state === "mined" && now.before !== undefined;
-      });
-      expect((await chain.submission(submissionId))?.result).to.deep.equal(result);
-    }
-    // The lane's load is known with a delay of at most a second.
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await expectKeptOverReorg(bed, chain, await Promise.all(writing));
   });
 
   it("a transaction that no node accepts is given up: every request is returned uncharged, with its nonce", async () => {

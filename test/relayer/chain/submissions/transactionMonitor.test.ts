@@ -20,6 +20,7 @@ import {
   request,
   type ChainInstance,
 } from "../../../support/chainBed";
+import { expectAtRest } from "../../../support/batches";
 import { refusal } from "../../../support/refusal";
 import { forwardThenHang, refuseWith, RpcProxy, swallow } from "../../../support/rpcProxy";
 
@@ -38,32 +39,11 @@ describe("faults between relayer and chain", function () {
     await chain.submit(newAccount(account));
   });
   after(() => bed?.stop());
+  /** At rest, and the lane takes another write at once. */
   afterEach(async () => {
-    bed.proxy.heal();
-    await bed.provider.send("evm_setAutomine", [true]);
-    await everythingIsWell();
+    await expectAtRest(bed, chain);
+    await addsExactlyOne(() => chain.submit(addGroup(account, "well")));
   });
-
-  /** No open submission, no gap, the nonce counter equals the chain's, the lane takes another write at once. */
-  async function everythingIsWell(): Promise<void> {
-    await eventually("no submission is open", async () =>
-      Object.values((await chain.stats()).open).every((count) => count === 0),
-    );
-    const { address } = bed.executor.wallet(1);
-    const lane = await bed.store.db
-      .selectFrom("lanes")
-      .select("next_nonce")
-      .where("payer", "=", 1)
-      .executeTakeFirstOrThrow();
-    expect(lane.next_nonce, "the counter is the chain's").to.equal(await bed.provider.getTransactionCount(address));
-    expect(
-      new Set(bed.outcomes.map(({ submissionId }) => submissionId)).size,
-      "the books hear of each write once",
-    ).to.equal(bed.outcomes.length);
-    const before = await bed.groupCount(account);
-    await chain.submit(addGroup(account, "well"));
-    expect(await bed.groupCount(account)).to.equal(before + 1);
-  }
 
   async function addsExactlyOne(write: () => Promise<unknown>): Promise<void> {
     const before = await bed.groupCount(account);
@@ -112,17 +92,11 @@ describe("faults between relayer and chain", function () {
 
   it("A2: a write that the executor cannot sign releases its nonce", async () => {
     bed.executor.failing.set("signAsPayer", new KeywrightError("not_authorized", "no"));
-    const before = await bed.store.db
-      .selectFrom("lanes")
-      .select("next_nonce")
-      .where("payer", "=", 1)
-      .executeTakeFirstOrThrow();
+    const before = await bed.nextNonce();
     for (let time = 0; time < 5; time++)
       expect((await refusal(chain.submit(addGroup(account, "unsigned", { reserve })))).code).to.equal("not_authorized");
     bed.executor.failing.clear();
-    expect(
-      await bed.store.db.selectFrom("lanes").select("next_nonce").where("payer", "=", 1).executeTakeFirstOrThrow(),
-    ).to.deep.equal(before);
+    expect(await bed.nextNonce()).to.equal(before);
     expect(bed.outcomes.slice(-5).every(({ charged }) => !charged)).to.equal(true);
   });
 
@@ -153,32 +127,17 @@ describe("faults between relayer and chain", function () {
   it("A2: a counter above the chain without a write is lowered again", async () => {
     await bed.store.db.updateTable("lanes").set({ next_nonce: 5_000 }).where("payer", "=", 1).execute();
     const { address } = bed.executor.wallet(1);
-    await eventually("the counter is the chain's", async () => {
-      const lane = await bed.store.db
-        .selectFrom("lanes")
-        .select("next_nonce")
-        .where("payer", "=", 1)
-        .executeTakeFirstOrThrow();
-      return lane.next_nonce === (await bed.provider.getTransactionCount(address));
-    });
+    await eventually(
+      "the counter is the chain's",
+      async () => (await bed.nextNonce()) === (await bed.provider.getTransactionCount(address)),
+    );
   });
 
   it("A2: a counter below the chain (an older copy of the store) is raised", async () => {
     const { address } = bed.executor.wallet(1);
-    const lane = await bed.store.db
-      .selectFrom("lanes")
-      .select("next_nonce")
-      .where("payer", "=", 1)
-      .executeTakeFirstOrThrow();
-    await bed.provider.send("anvil_setNonce", [address, `0x${(lane.next_nonce + 3).toString(16)}`]);
-    await eventually("the counter is the chain's", async () => {
-      const now = await bed.store.db
-        .selectFrom("lanes")
-        .select("next_nonce")
-        .where("payer", "=", 1)
-        .executeTakeFirstOrThrow();
-      return now.next_nonce === lane.next_nonce + 3;
-    });
+    const raised = (await bed.nextNonce()) + 3;
+    await bed.provider.send("anvil_setNonce", [address, `0x${raised.toString(16)}`]);
+    await eventually("the counter is the chain's", async () => (await bed.nextNonce()) === raised);
   });
 
   it("A2: a nonce used by a foreign transaction is given up in ten seconds once every endpoint agrees, and nothing is charged", async () => {
