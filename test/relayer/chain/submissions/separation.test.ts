@@ -238,34 +238,45 @@ describe("a transaction that fails because one of its writes became expensive", 
     await new Promise((resolve) => setTimeout(resolve, 1_100));
   });
 
-  it("is carried out after a reorg that undoes its failure, and then nothing is sent alone", async () => {
-    const since = new Date();
-    const accounts = await preparedAccounts(4);
-    const [victim, ...others] = accounts;
-    let removedIn = 0;
-    const writing = await begun(
-      () => writesOf(accounts),
-      async () => (removedIn = await removeActions(victim, rival())),
-    );
-    const batch = await failedBatch(since);
-    // Time enough to send the writes alone, which must not happen yet.
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-    const [shared, ...alone] = await bed.store.db
+  /** A reorg of the blocks from `first` on; what lane 1 has sent from this nonce on is in the new ones. */
+  async function reorgWith(first: number, nonce: number): Promise<void> {
+    const sent = await bed.store.db
       .selectFrom("submission_attempts")
       .innerJoin("submissions", "submissions.id", "submission_id")
       .select("raw")
-      .where("nonce", ">=", batch.nonce)
+      .where("nonce", ">=", nonce)
       .where("payer", "=", 1)
       .orderBy("nonce")
       .execute();
     const head = await bed.provider.getBlockNumber();
-    const again = [shared, ...alone].map((attempt) => [attempt?.raw, 0]);
-    await bed.provider.send("anvil_reorg", [head - removedIn + 1, again]);
-    expect((await bed.provider.getTransactionReceipt(batch.hash))?.status, "the batch now succeeds").to.equal(1);
-    const answers = await whileMining(() => Promise.all(writing));
-    for (const id of others) expect(await bed.groupCount(id), "done once").to.equal(1);
-    for (const { submissionId } of answers) expect(chargesOf(submissionId), "paid once").to.deep.equal([true]);
-  });
+    await bed.provider.send("anvil_reorg", [head - first + 1, sent.map(({ raw }) => [raw, 0])]);
+  }
+
+  for (const { title, succeeds } of [
+    { title: "is carried out after a reorg that undoes its failure, and then nothing is sent alone", succeeds: true },
+    { title: "is split once, after a reorg in which it fails again", succeeds: false },
+  ])
+    it(title, async () => {
+      const since = new Date();
+      const accounts = await preparedAccounts(4);
+      const [victim, ...others] = accounts;
+      let removedIn = 0;
+      const writing = await begun(
+        () => writesOf(accounts),
+        async () => (removedIn = await removeActions(victim, rival())),
+      );
+      const { hash, nonce } = await failedBatch(since);
+      // Time enough to send the writes alone, which must not happen yet.
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await reorgWith(succeeds ? removedIn : removedIn + 1, nonce);
+      const receipt = await bed.provider.getTransactionReceipt(hash);
+      expect(receipt?.status, "the batch after the reorg").to.equal(succeeds ? 1 : 0);
+      const answers = await whileMining(() => Promise.all(writing));
+      for (const id of others) expect(await bed.groupCount(id), "made once").to.equal(1);
+      const hashes = new Set(answers.map(({ transactionHash }) => transactionHash));
+      expect(hashes.size).to.equal(succeeds ? 1 : answers.length);
+      for (const { submissionId } of answers) expect(chargesOf(submissionId), "paid once").to.deep.equal([true]);
+    });
 
   it("is split without more transactions in its lane than a lane may have", async () => {
     const since = new Date();
