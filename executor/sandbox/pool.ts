@@ -51,7 +51,8 @@ export interface PoolOptions {
 }
 
 export const DEFAULT_MODULE_ORIGIN = "https://cdn.jsdelivr.net/npm/";
-const RECYCLE = { runs: 500, ageMs: 10 * 60_000 };
+/** A young child is slow: V8 has compiled little of it. One that holds much memory is recycled earlier. */
+const RECYCLE = { runs: 10_000, ageMs: 10 * 60_000 };
 const SWEEP_MS = 15_000;
 const MEMORY_CHECK_MS = 100;
 const START_ATTEMPTS = 3;

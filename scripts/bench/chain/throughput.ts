@@ -30,12 +30,14 @@ export interface ThroughputRow {
 }
 
 const ACCOUNTS = 64;
+/** The warm-up takes about as many writes on both, so that the running services are measured and not their start. */
 const CHAINS = [
-  { name: "mines at once", args: [] as string[], accounts: ACCOUNTS, seconds: 8, bareWrites: 1_200 },
+  { name: "mines at once", args: [] as string[], accounts: ACCOUNTS, warmUpSeconds: 3, seconds: 8, bareWrites: 1_200 },
   {
     name: "a block each second",
     args: ["--block-time", "1"],
     accounts: ACCOUNTS,
+    warmUpSeconds: 20,
     seconds: 12,
     bareWrites: 12 * ACCOUNTS,
   },
@@ -69,7 +71,7 @@ export async function throughput(
       const stack = await benchStack({ payerCount: payers, chainArgs: chain.args, env });
       try {
         const bare = await bareRate(stack, payers, chain.bareWrites);
-        const through = await relayerRate(stack, chain.accounts, chain.seconds, postgres?.pid);
+        const through = await relayerRate(stack, chain, postgres?.pid);
         const row = {
           chain: chain.name,
           payers,
@@ -186,14 +188,13 @@ type Through = Pick<ThroughputRow, "relayer" | "medianMs" | "aloneMs" | "cpu" | 
 
 async function relayerRate(
   stack: Stack,
-  accountCount: number,
-  seconds: number,
+  { accounts: accountCount, warmUpSeconds, seconds }: (typeof CHAINS)[number],
   databasePid: number | undefined,
 ): Promise<Through> {
   const client = new BenchClient(stack.baseUrl);
   try {
     const accounts = await Promise.all(Array.from({ length: accountCount }, () => client.account()));
-    await writeFor(client, accounts, 2_000);
+    await writeFor(client, accounts, warmUpSeconds * 1_000);
     const alone = await writesAlone(client, accounts[0] as BenchAccount);
     const before = cpuOf(stack, databasePid);
     const times = await writeFor(client, accounts, seconds * 1_000);
