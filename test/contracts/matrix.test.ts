@@ -195,7 +195,7 @@ const ROWS: Row[] = [
 ];
 
 /** Functions with rules of their own, each with the result for every caller. `other` is every caller not named. */
-const OWN_DOORS: Record<string, { args: (caller: HardhatEthersSigner) => unknown[]; ends: Record<string, string> }> = {
+const OWN_RULES: Record<string, { args: (caller: HardhatEthersSigner) => unknown[]; ends: Record<string, string> }> = {
   newAccount: {
     args: () => [number("new"), true, "", "", walletOf("owner")],
     ends: { payer: "ok", other: "NotAuthorized" },
@@ -335,7 +335,7 @@ describe("Who may call what", () => {
       .map((fragment) => fragment as InstanceType<typeof ethers.FunctionFragment>)
       .filter((fragment) => !fragment.constant)
       .map((fragment) => fragment.name);
-    const rows = new Set([...ROWS.map((row) => row.fn), ...Object.keys(OWN_DOORS)]);
+    const rows = new Set([...ROWS.map((row) => row.fn), ...Object.keys(OWN_RULES)]);
     expect([...rows].sort()).to.deep.equal([...new Set(names)].sort());
   });
 
@@ -368,7 +368,7 @@ describe("Who may call what", () => {
     });
   }
 
-  for (const [fn, { args, ends }] of Object.entries(OWN_DOORS)) {
+  for (const [fn, { args, ends }] of Object.entries(OWN_RULES)) {
     it(`${fn}: every caller`, async () => {
       const { world } = await loadFixture(stage);
       for (const [name, caller] of Object.entries(world.cast)) {

@@ -21,7 +21,7 @@ describe("documents on trust", () => {
   }
 
   it("docs/threats.md names a test for every statement", () => {
-    const [, promises = ""] = read("docs/threats.md").split("## What is promised");
+    const [, promises = ""] = read("docs/threats.md").split("## Promises, and the tests that back them");
     const [table = ""] = promises.split("## What is not promised");
     const promised = rows(table).filter((row) => !row.startsWith("| **") && !row.startsWith("| Promise"));
     expect(promised.length).to.be.greaterThan(20);
