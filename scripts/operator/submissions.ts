@@ -76,7 +76,7 @@ export const cancelSubmission: Command = {
   run: async (invocation) =>
     withStore(async ({ db }) => {
       if (!(await cancel(db, idArgument(invocation))))
-        throw new Error("It has an outcome already, or there is no such submission.");
+        throw new Error("It has an outcome already, waits to be sent alone after its batch failed, or does not exist.");
       invocation.print("Asked for. Either the write or the empty transaction lands; `submission <id>` shows which.");
     }),
 };

@@ -56,6 +56,11 @@ describe("the relayer's configuration", () => {
     expect(config.rateLimits).to.deep.equal(RATE_LIMITS.production);
   });
 
+  it("uses the operator's rate limits where they are given", () => {
+    const { rateLimits } = loadConfig({ ...PRODUCTION, RATE_LIMIT_FREE_WRITES_PER_DAY: "7" });
+    expect(rateLimits).to.deep.equal({ ...RATE_LIMITS.production, freeWritesPerDay: 7 });
+  });
+
   it("uses the operator's timings of the chain, and the network's where none are given", () => {
     expect(loadConfig(GOOD).chainTuning).to.deep.equal({});
     const given = {
