@@ -66,7 +66,7 @@ export async function createAccount(
   const answer = await clientOver(transport, () => ({})).newAccount(account, callOptions);
   const { api_key } = answer;
   if (api_key === undefined)
-    throw new ClientError("unexpected_answer", "The service made an account and showed no key.");
+    throw new ClientError("unexpected_answer", "The service created an account but returned no key.");
   return { account: { ...answer, api_key }, client: clientOver(transport, () => ({ "x-api-key": api_key })) };
 }
 

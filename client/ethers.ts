@@ -140,7 +140,7 @@ export class KeywrightSigner extends AbstractSigner {
 
   async #resolveName(name: string): Promise<string> {
     const address = await this.provider?.resolveName(name);
-    if (!address) throw new ClientError("invalid_argument", `The name ${name} leads to no address.`);
+    if (!address) throw new ClientError("invalid_argument", `The name ${name} resolves to no address.`);
     return address;
   }
 

@@ -65,10 +65,7 @@ function operation(route: ClientRoute, transport: Transport, credential: Credent
 function totalOf(headers: Headers): number {
   const total = headers.get("x-total-count");
   if (total === null)
-    throw new ClientError(
-      "unexpected_answer",
-      "The list came without X-Total-Count: something on the way takes headers out.",
-    );
+    throw new ClientError("unexpected_answer", "The list came without X-Total-Count: an intermediary removes headers.");
   return Number(total);
 }
 

@@ -138,7 +138,7 @@ function requestFor(settings: Settings, call: HttpCall, options: CallOptions): {
 function requireHeaderText(headers: Readonly<Record<string, string>>): void {
   const bad = Object.keys(headers).find((name) => !/^[\x20-\x7e]*$/.test(headers[name] ?? ""));
   if (bad !== undefined)
-    throw new ClientError("invalid_argument", `The value for ${bad} holds characters that a header cannot.`);
+    throw new ClientError("invalid_argument", `The value for ${bad} contains characters that a header cannot have.`);
 }
 
 function queryText(query: HttpCall["query"]): string {
@@ -203,7 +203,7 @@ function requireSecret(body: unknown, response: Response): void {
     return;
   throw new ClientError(
     "secret_lost",
-    "The key was made, but the answer that carried it was lost. Revoke it by its api_key_hash and make another.",
+    "The key was created, but the answer with it was lost. Revoke it by its api_key_hash and create another.",
     {
       status: response.status,
       facts: { ...body },

@@ -12,8 +12,8 @@ const STAMP = ".sources";
 function digestOf(root) {
   const hash = createHash("sha256");
   const add = (path) => hash.update(`${path}\0`).update(readFileSync(join(root, path)));
-  for (const room of SOURCES) {
-    const files = readdirSync(join(root, room), { recursive: true }).map((file) => join(room, String(file)));
+  for (const folder of SOURCES) {
+    const files = readdirSync(join(root, folder), { recursive: true }).map((file) => join(folder, String(file)));
     for (const file of files.sort()) if (statSync(join(root, file)).isFile()) add(file);
   }
   add("package-lock.json");

@@ -121,9 +121,7 @@ const VARIABLES = {
     ),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
-    .describe(
-      "how long runs under way may take to end when the executor is asked to stop; default 5, and 60 in production",
-    ),
+    .describe("how long running actions may take to finish when the executor stops; default 5, and 60 in production"),
   ALLOW_PRIVATE_KEYS: flag
     .default(true)
     .describe("whether getPrivateKey may return a PKP's key to an action that a group lists by name"),
@@ -300,7 +298,7 @@ function conflicts(config: Config): string[] {
   if (config.TEE !== "none" && config.DSTACK_ENDPOINT === undefined)
     problems.push(`TEE=${config.TEE} needs DSTACK_ENDPOINT`);
   if (config.TEE !== "none" && config.ROOT_KEY_FILE !== undefined)
-    problems.push(`TEE=${config.TEE} gives the root key: unset ROOT_KEY_FILE`);
+    problems.push(`TEE=${config.TEE} provides the root key: unset ROOT_KEY_FILE`);
   problems.push(...sharedUsers(config));
   const issuers = config.IDENTITY_ISSUERS.map(({ issuer: name }) => name);
   if (new Set(issuers).size < issuers.length) problems.push("IDENTITY_ISSUERS names an issuer twice");

@@ -25,7 +25,7 @@ async function main(): Promise<void> {
     });
   }
   // SIGUSR1 would start Node's debugger, which could read the root key; a listener replaces that.
-  process.on("SIGUSR1", () => logger.warn("SIGUSR1 does nothing: this process takes no debugger"));
+  process.on("SIGUSR1", () => logger.warn("SIGUSR1 is ignored: this process allows no debugger"));
   startWatchdog();
   const stopped = stopOnSignal();
   const service = startService(config, logger, openMemory);

@@ -8,8 +8,8 @@ import { EXECUTOR_CALLS } from "../protocol/executor";
 import { currentCertificate, renewalTime, type Certificate, type Challenges } from "./certificates";
 import type { Config } from "./config";
 import { writeEvidence } from "./evidence";
-import { createHttpEnd, createTlsEnd } from "./proxy";
-import { ClientAddresses, createProxyEnd } from "./proxyProtocol";
+import { createHttpEndpoint, createTlsEndpoint } from "./proxy";
+import { ClientAddresses, createProxyEndpoint } from "./proxyProtocol";
 
 const RETRY_MS = 60_000;
 /** Node's timers are limited to 24 days. */
@@ -24,7 +24,7 @@ export interface Ingress {
 /** Resolves when TLS is served and the evidence is written. @throws Error when there is no certificate or no quote. */
 export async function startIngress(config: Config, log: Logger): Promise<Ingress> {
   const challenges: Challenges = new Map();
-  const http = createHttpEnd(config.DOMAIN, challenges);
+  const http = createHttpEndpoint(config.DOMAIN, challenges);
   const httpPort = await listen(http, config.HTTP_PORT);
   const certify = async (): Promise<Certificate> => {
     const options = {
@@ -41,8 +41,12 @@ export async function startIngress(config: Config, log: Logger): Promise<Ingress
   try {
     const first = await certify();
     const addresses = new ClientAddresses();
-    const https = createTlsEnd(new URL(config.UPSTREAM_URL), { key: first.privateKey, cert: first.chain }, addresses);
-    const front = config.PROXY_PROTOCOL ? createProxyEnd(https, addresses) : https;
+    const https = createTlsEndpoint(
+      new URL(config.UPSTREAM_URL),
+      { key: first.privateKey, cert: first.chain },
+      addresses,
+    );
+    const front = config.PROXY_PROTOCOL ? createProxyEndpoint(https, addresses) : https;
     const httpsPort = await listen(front, config.HTTPS_PORT);
     const renewal = renewing(
       first,

@@ -29,7 +29,7 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]{1,256})$/;
 const ANSWER_TIMEOUT_MS = 20 * 60_000;
 const HEADERS_TIMEOUT_MS = 10_000;
 
-export function createTlsEnd(
+export function createTlsEndpoint(
   upstream: URL,
   credentials: { key: string; cert: string },
   addresses: ClientAddresses,
@@ -41,12 +41,12 @@ export function createTlsEnd(
     requestTimeout: 60_000,
   };
   return createHttpsServer(options, (incoming, answer) =>
-    handOn(upstream, incoming, answer, addresses.of(incoming.socket)),
+    forwardRequest(upstream, incoming, answer, addresses.of(incoming.socket)),
   );
 }
 
 /** Serves challenges of the certificate authority; redirects everything else to https. */
-export function createHttpEnd(domain: string, challenges: Challenges): Server {
+export function createHttpEndpoint(domain: string, challenges: Challenges): Server {
   return createHttpServer({ headersTimeout: HEADERS_TIMEOUT_MS }, (incoming, answer) => {
     const token = CHALLENGE.exec(incoming.url ?? "")?.[1];
     const known = token === undefined ? undefined : challenges.get(token);
@@ -57,7 +57,7 @@ export function createHttpEnd(domain: string, challenges: Challenges): Server {
   });
 }
 
-function handOn(upstream: URL, incoming: IncomingMessage, answer: ServerResponse, client: string): void {
+function forwardRequest(upstream: URL, incoming: IncomingMessage, answer: ServerResponse, client: string): void {
   const outgoing = request({
     host: upstream.hostname,
     port: upstream.port === "" ? 80 : upstream.port,

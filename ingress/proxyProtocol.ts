@@ -33,7 +33,7 @@ export class ClientAddresses {
 const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
 /** Listens instead of `tls`, and passes each connection to it once its line is read. */
-export function createProxyEnd(tls: HttpsServer, addresses: ClientAddresses): Server {
+export function createProxyEndpoint(tls: HttpsServer, addresses: ClientAddresses): Server {
   return createServer((socket) => {
     const give = (client: string | undefined): void => {
       socket.setTimeout(0);

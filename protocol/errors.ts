@@ -24,7 +24,7 @@ export const ERRORS = {
   same_owner: { status: 400, title: "This address is the owner already" },
   owner_is_this_contract: { status: 400, title: "The account contract cannot own an account" },
   forwarder_not_allowed: { status: 400, title: "The forwarder can be neither owner, payer nor admin" },
-  nested_batch: { status: 400, title: "A batch of calls that may fail alone holds another batch" },
+  nested_batch: { status: 400, title: "A batch of calls that may fail alone contains another batch" },
   too_little_gas: { status: 400, title: "There is too little gas for the next call of a batch" },
   delay_too_long: { status: 400, title: "The delay is longer than a year" },
   foreign_account_id: { status: 400, title: "A wallet's own account has the id of that wallet" },

@@ -104,7 +104,7 @@ export function checkForward(
   { contractAddress, domain, nowSeconds }: ForwardRules,
 ): Forwarded {
   if (request.to !== contractAddress) throw invalid(`to must be the account contract ${contractAddress}.`);
-  if (request.value !== "0") throw invalid("value must be 0: the account contract takes no coin.");
+  if (request.value !== "0") throw invalid("value must be 0: the account contract accepts no coin.");
   if (BigInt(request.gas) > FORWARD_LIMITS.gas) throw invalid(`gas is at most ${FORWARD_LIMITS.gas}.`);
   if ((request.data.length - 2) / 2 > FORWARD_LIMITS.dataBytes)
     throw invalid(`data has at most ${FORWARD_LIMITS.dataBytes} bytes.`);

@@ -49,7 +49,7 @@ export function createApp(options: AppOptions): Koa<RelayerState> {
   app.use(problems(options.log));
   if (options.cardDouble !== undefined) app.use(options.cardDouble);
   app.use(router.routes());
-  app.use(whatNobodyServes(router));
+  app.use(unmatchedRequests(router));
   return app;
 }
 
@@ -74,7 +74,7 @@ function register(router: Router<RelayerState>, { name, method, path }: Endpoint
 }
 
 /** After the routes: 404 for unknown paths, 405 with `Allow` for the wrong method, 204 for a plain OPTIONS. */
-function whatNobodyServes(router: Router<RelayerState>): RelayerMiddleware {
+function unmatchedRequests(router: Router<RelayerState>): RelayerMiddleware {
   return async (ctx) => {
     const { path } = router.match(ctx.path, ctx.method);
     if (path.length === 0)

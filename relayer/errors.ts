@@ -5,7 +5,7 @@ import { ERRORS, KeywrightError } from "../protocol/errors";
 import { problemType, type Problem } from "../protocol/http";
 import { translateUnavailable } from "./store/unavailable";
 
-const OUR_BUG = new KeywrightError(
+const INTERNAL_DETAIL = new KeywrightError(
   "internal_error",
   "The service failed; the request needs no change. Include the request id when you report this.",
 );
@@ -14,10 +14,10 @@ const DEFAULT_RETRY_AFTER_SECONDS = 5;
 /** The API error for anything thrown. */
 export function asKeywrightError(thrown: unknown): KeywrightError {
   const error = translateUnavailable(thrown);
-  return error instanceof KeywrightError ? error : OUR_BUG;
+  return error instanceof KeywrightError ? error : INTERNAL_DETAIL;
 }
 
-export const isOurBug = (error: KeywrightError): boolean => error.code === "internal_error";
+export const isInternal = (error: KeywrightError): boolean => error.code === "internal_error";
 
 /**
  * `origin` makes the type an absolute URL. Facts are spread first, so that none can override a member of the problem.

@@ -171,7 +171,7 @@ function startAudit(log: Logger, { db }: Store, running: Running): () => AuditFi
 /** Retries storing the ends of operations at short intervals: repeated requests wait for it. */
 function startIdempotencyStore(log: Logger, { db }: Store, instanceId: string, running: Running): IdempotencyStore {
   const onError = (error: unknown): void =>
-    log.warn({ err: error }, "the end of a request could not be kept; it is tried again");
+    log.warn({ err: error }, "the outcome of a request could not be stored; it is retried");
   const kept = createIdempotencyStore(db, instanceId, onError);
   const work = new Repeating(() => kept.catchUp(), CATCH_UP_MS, onError);
   work.start();
@@ -198,7 +198,7 @@ function chainOptions(
     storeIsOurs: store.kind === "pglite",
     instanceId,
     executor,
-    log: log.child({ room: "chain" }),
+    log: log.child({ component: "chain" }),
     rpcUrls: config.rpcUrls,
     chainId: config.chainId,
     contractAddress: config.contractAddress as Address,
@@ -301,7 +301,7 @@ function listen(server: Server, host: string, port: number): Promise<() => Promi
     server.once("error", (error: NodeJS.ErrnoException) => {
       reject(
         error.code === "EADDRINUSE"
-          ? new Error(`Port ${port} on ${host} is taken by another process: choose another PORT or METRICS_PORT.`)
+          ? new Error(`Port ${port} on ${host} is used by another process: choose another PORT or METRICS_PORT.`)
           : error,
       );
     });

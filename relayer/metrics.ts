@@ -157,11 +157,7 @@ export class Metrics {
 
   /** Receipts according to the payment processor and to the ledger, as of the last complete comparison. */
   watchProcessor(check: () => ProcessorFigures | undefined): void {
-    const payments = this.#gauge(
-      "relayer_processor_cents",
-      "Payments that were received and not given back, as each side says",
-      ["side"],
-    );
+    const payments = this.#gauge("relayer_processor_cents", "Net payments received, according to each side", ["side"]);
     const balance = this.#gauge(
       "relayer_processor_balance_cents",
       "Balance of the account at the payment processor, available and pending",

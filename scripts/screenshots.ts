@@ -35,7 +35,7 @@ async function prepare(stack: Stack): Promise<Prepared> {
   const { client, key } = await makeAccount(baseUrl, quiet);
   const { pkp, group, cid } = await permit(client, quiet);
   const demo = await makeUsageKey(client, group, quiet);
-  const [payouts, oracle] = await furnish(client, { pkp, cid });
+  const [payouts, oracle] = await setUpAccount(client, { pkp, cid });
   await runAll(baseUrl, demo, 70, (number) => ({
     code: ACTION,
     js_params: { pkpId: pkp, message: `greeting ${number}` },
@@ -54,7 +54,7 @@ async function prepare(stack: Stack): Promise<Prepared> {
 }
 
 /** Gives the keys that may run in each group. */
-async function furnish(
+async function setUpAccount(
   client: Client,
   { pkp, cid }: { readonly pkp: string; readonly cid: string },
 ): Promise<[string, string]> {
@@ -88,7 +88,7 @@ async function addAction(client: Client, code: string, name: string, description
   return cid;
 }
 
-interface Furnished {
+interface DemoAccount {
   readonly name: string;
   readonly description: string;
   readonly pkps: readonly string[];
@@ -97,7 +97,7 @@ interface Furnished {
   readonly days: number;
 }
 
-async function groupWithKey(client: Client, { name, description, pkps, actions, days }: Furnished): Promise<string> {
+async function groupWithKey(client: Client, { name, description, pkps, actions, days }: DemoAccount): Promise<string> {
   const { group_id } = await client.addGroup({
     group_name: name,
     group_description: description,
@@ -170,7 +170,7 @@ const open =
   (page) =>
     page.getByRole("link", { name, exact: true }).click();
 
-const runTheDemo =
+const runDemo =
   (pkp: string): Go =>
   async (page) => {
     await page.getByRole("textbox", { name: "Code", exact: true }).fill(ACTION);
@@ -191,7 +191,7 @@ const pictures = ({ pkp }: Prepared): readonly (readonly [name: string, go: Go])
   ["group", all(to("Groups"), open("payouts"))],
   ["pkp", all(to("PKPs"), open("demo wallet"))],
   ["usage-key", usageKeyForm],
-  ["runner", all(to("Runner"), runTheDemo(pkp))],
+  ["runner", all(to("Runner"), runDemo(pkp))],
   ["activity", to("Activity")],
   ["credit", to("Credit")],
   [

@@ -5,7 +5,7 @@ import { defined } from "../../protocol/defined";
 
 export const EXIT = { ok: 0, refused: 1, wrongUse: 2, unreachable: 3, actionFailed: 4 } as const;
 export const EXIT_TEXT =
-  "Exit codes: 0 done, 1 refused, 2 wrong use, 3 not reached or worth trying again, 4 the action ran and failed";
+  "Exit codes: 0 done, 1 refused, 2 usage error, 3 not reached or a retry may succeed, 4 the action ran and failed";
 
 /** The command line itself is wrong; no request was made. */
 export class WrongUse extends Error {}

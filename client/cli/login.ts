@@ -65,7 +65,7 @@ async function keyLogin({ io }: Context, url: string): Promise<Profile> {
   const api_key = await io.secret("Account key or usage key: ");
   const client = createClient({ baseUrl: url, apiKey: api_key });
   if (!(await withProgress(io, "trying the key", client.accountExists())))
-    throw new ClientError("unknown_key", "The service knows no such key, or it was revoked.");
+    throw new ClientError("unknown_key", "The key is unknown to the service or was revoked.");
   return { url, api_key };
 }
 

@@ -26,11 +26,11 @@ export function addPolicy(program: Command, context: Context): void {
   const policy = program
     .command("policy")
     .description("code that signs only what its parameters allow: the CID is the policy");
-  shared(policy.command("transfer-limits").description("plain transfers to the addresses listed, at most so much each"))
+  shared(policy.command("transfer-limits").description("plain transfers to the listed addresses, up to a maximum each"))
     .requiredOption("--chain <id>", "the chain")
     .requiredOption("--to <address...>", "who may be paid")
-    .requiredOption("--max <wei>", "at most so much in one transaction")
-    .option("--max-fee <wei>", "at most so much gas cost in one transaction; default: 0.01 of the coin")
+    .requiredOption("--max <wei>", "maximum of one transaction")
+    .option("--max-fee <wei>", "maximum gas cost of one transaction; default: 0.01 of the coin")
     .action(({ chain, to, max, maxFee, ...more }: TransferOptions) =>
       make(context, "transfer-limits", { chain, to, max, ...defined({ maxFee }), ...sharedParameters(more) }, more),
     );
@@ -42,7 +42,7 @@ export function addPolicy(program: Command, context: Context): void {
       )
       .option("--params <json>", "the parameters")
       .option("--params-file <file>", "the same, from a file")
-      .option("--out <file>", "where the code goes; default: standard output")
+      .option("--out <file>", "file for the code; default: standard output")
       .action((options: { params?: string; paramsFile?: string; out?: string }) =>
         make(context, template, paramsOf(context, options) as never, options),
       );
@@ -68,7 +68,7 @@ const shared = (command: Command): Command =>
     .option("--hours <from-to>", "hours of the day in UTC, for example 9-17", hoursOf)
     .option("--approvers <address...>", "who may approve")
     .option("--threshold <count>", "how many of them must; default: all")
-    .option("--out <file>", "where the code goes; default: standard output");
+    .option("--out <file>", "file for the code; default: standard output");
 
 function hoursOf(text: string): [number, number] {
   const [, from, to] = /^(\d{1,2})-(\d{1,2})$/.exec(text) ?? [];

@@ -46,7 +46,7 @@ export function addProject(program: Command, context: Context): void {
     .option("--params <json>", "what main receives, a JSON object; pkpId is added")
     .option("--params-file <file>", "the same, from a file")
     .option("--seed <text>", "the same text gives the same PKP again")
-    .option("--allow-host <host...>", "hosts, or host:port, that may be fetched from although they are not public")
+    .option("--allow-host <host...>", "non-public hosts, or host:port, that the action may fetch from")
     .option("--once", "run once and end")
     .action((action: string, options: DevOptions) => dev(context, action, options));
   program

@@ -20,8 +20,8 @@ const WORDS: Readonly<Record<StepStatus, string>> = {
 const VERDICTS: Readonly<Record<Outcome, string>> = {
   verified: "VERIFIED: every step passed.",
   failed: "FAILED: do not trust this service before every failed step is explained.",
-  simulated: "SIMULATED: the service says itself that its quotes are made up. Nothing here is protected by a TEE.",
-  incomplete: "NOT VERIFIED: some steps could not be checked; what was checked holds.",
+  simulated: "SIMULATED: the service itself states that its quotes are simulated. Nothing here is protected by a TEE.",
+  incomplete: "NOT VERIFIED: some steps could not be checked; all checked steps passed.",
 };
 
 interface Options {

@@ -49,7 +49,7 @@ export interface Project {
 /** @throws WrongUse when there is no configuration, when it is invalid, or when the project lacks esbuild. */
 export async function openProject(folder: string): Promise<Project> {
   const file = join(folder, CONFIG_FILE);
-  if (!existsSync(file)) throw new WrongUse(`There is no ${CONFIG_FILE} here: keywright init makes a project.`);
+  if (!existsSync(file)) throw new WrongUse(`There is no ${CONFIG_FILE} here: keywright init creates a project.`);
   const esbuild = projectTool<typeof Esbuild>(folder, "esbuild");
   const parsed = schema.safeParse(await loadConfig(esbuild, folder, file));
   if (parsed.success) return { folder, config: checked(parsed.data), esbuild };

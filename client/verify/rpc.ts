@@ -27,7 +27,7 @@ export async function ethCall(endpoint: Endpoint, to: string, data: string): Pro
 export async function chainIdOf(endpoint: Endpoint): Promise<bigint> {
   const answer = await ask(endpoint, "eth_chainId", [], "the endpoint refuses to name its chain");
   if (!/^0x[0-9a-f]{1,16}$/i.test(answer))
-    throw new Unavailable(`${endpoint.chain} could not be asked: its RPC endpoint names no chain`);
+    throw new Unavailable(`${endpoint.chain} could not be queried: its RPC endpoint returned no chain id`);
   return BigInt(answer);
 }
 
@@ -35,7 +35,9 @@ async function ask(endpoint: Endpoint, method: string, params: readonly unknown[
   const { result, error } = await post(endpoint, { jsonrpc: "2.0", id: 1, method, params });
   if (result !== undefined) return result;
   if (error !== undefined && (error.code === REVERTED || /revert/i.test(error.message))) throw new Malformed(refused);
-  throw new Unavailable(`${endpoint.chain} could not be asked: ${error?.message ?? "its RPC endpoint gave no answer"}`);
+  throw new Unavailable(
+    `${endpoint.chain} could not be queried: ${error?.message ?? "its RPC endpoint gave no answer"}`,
+  );
 }
 
 async function post({ rpcUrl, timeoutMs, chain }: Endpoint, body: object): Promise<z.infer<typeof answerSchema>> {
@@ -48,6 +50,6 @@ async function post({ rpcUrl, timeoutMs, chain }: Endpoint, body: object): Promi
     };
     return answerSchema.parse(await (await fetch(rpcUrl, init)).json());
   } catch {
-    throw new Unavailable(`${chain} could not be asked: its RPC endpoint gave no usable answer`);
+    throw new Unavailable(`${chain} could not be queried: its RPC endpoint gave no usable answer`);
   }
 }

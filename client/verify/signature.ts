@@ -4,7 +4,7 @@
  * cannot read, and does not check that an issuing certificate may issue; so this is done here first. The signer of the
  * TDX module is checked here, too.
  */
-import "reflect-metadata";
+import "reflect-metadata"; // needed by a dependency of @peculiar/x509
 import { X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
 import { constants, getCollateral, PHALA_PCCS_URL, Quote, QuoteVerifier, utils } from "@phala/dcap-qvl";

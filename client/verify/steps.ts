@@ -103,7 +103,7 @@ function subjectsOf(material: Material, options: StepOptions): Subjects {
     const { config, leaf } = bound();
     const expected = reportDataOf(options.nonce, leaf, config);
     if (!quote().reportData.equals(expected))
-      throw new Malformed("the quote does not cover the nonce sent: it was not made for this question");
+      throw new Malformed("the quote does not cover the nonce sent: it was not made for this request");
   });
   const log = lazily(() =>
     replayAgainst(parseEventLog(attestation().event_log), needed(quote, "the quote cannot be read").rtmrs),
@@ -136,7 +136,7 @@ function needed<T>(subject: Lazy<T>, otherwise: string): T {
 
 async function checkSignature({ material, options, quote }: Subjects): Promise<string> {
   const { tee } = material.info();
-  if (tee === "none") throw new Malformed("the service says it runs without a TEE: there is nothing to verify");
+  if (tee === "none") throw new Malformed("the service states that it runs without a TEE: there is nothing to verify");
   const facts = quote();
   if (tee === "simulated" && options.trustedRoot === undefined)
     throw new Unavailable("SIMULATED: the service states that its quotes are simulated; no hardware signed them");
@@ -298,10 +298,10 @@ function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
   needed(fresh, "the quote covers no certificate for this nonce");
   const leaf = sha256(material.leaf());
   if (bound().leaf.equals(NO_LEAF))
-    throw new Malformed("the quote covers no certificate: the TLS end may be outside the TEE");
+    throw new Malformed("the quote covers no certificate: TLS may terminate outside the TEE");
   if (!bound().leaf.equals(leaf))
     throw new Malformed(
-      "the certificate of this connection is not the one the quote covers: something stands in between",
+      "the certificate of this connection is not the one the quote covers: an intermediary terminates TLS",
     );
   const files = needed(material.files, "sha256sum.txt cannot be read");
   const known = certificatesOf(material).some((name) =>

@@ -23,7 +23,7 @@ export function App(): ReactNode {
     <QueryClientProvider client={queries}>
       <Messages>
         <SessionProvider>
-          <Doorkeeper onError={onError} />
+          <SessionGuard onError={onError} />
         </SessionProvider>
       </Messages>
     </QueryClientProvider>
@@ -31,17 +31,17 @@ export function App(): ReactNode {
 }
 
 /** Ends the session, with the reason, when its key stops being valid. */
-function Doorkeeper({ onError }: { readonly onError: React.RefObject<(error: unknown) => void> }): ReactNode {
+function SessionGuard({ onError }: { readonly onError: React.RefObject<(error: unknown) => void> }): ReactNode {
   const { session, end } = useSessions();
   onError.current = (error) => {
     if (session === undefined || !(error instanceof ClientError)) return;
-    const why = FAREWELLS[error.code];
+    const why = END_REASONS[error.code];
     if (session.kind === "key" && why !== undefined) end(why);
   };
   return session === undefined ? <SignIn /> : <Screens key={`${session.kind}-${session.account.id}`} />;
 }
 
-const FAREWELLS: Readonly<Record<string, string>> = {
+const END_REASONS: Readonly<Record<string, string>> = {
   unknown_key: "This key has been revoked. You have been signed out.",
   key_expired: "This key has expired. You have been signed out.",
   account_chain_secured:

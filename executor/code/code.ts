@@ -152,7 +152,7 @@ function textOf(bytes: Buffer): string {
   try {
     return UTF8.decode(bytes);
   } catch {
-    throw new KeywrightError("code_not_found", "The bytes behind this CID are not UTF-8 text.");
+    throw new KeywrightError("code_not_found", "The content of this CID is not UTF-8 text.");
   }
 }
 
@@ -160,10 +160,10 @@ function notFetched(cid: Cid, error: unknown): unknown {
   if (!(error instanceof FetchFailed)) return error;
   if (error.code === "not_found")
     return new KeywrightError("code_not_found", `No code was found for ${cid}; send it once as code, or publish it.`);
-  if (error.code === "too_large") return new KeywrightError("code_too_large", `The code behind ${cid} is too large.`);
+  if (error.code === "too_large") return new KeywrightError("code_too_large", `The code of ${cid} is too large.`);
   return new KeywrightError(
     "code_unavailable",
-    `The code behind ${cid} could not be fetched.`,
+    `The code of ${cid} could not be fetched.`,
     {},
     { cause: error.message, retryAfterSeconds: 5 },
   );

@@ -26,7 +26,7 @@ interface Get {
 interface Walk {
   readonly parts: Buffer[];
   blocks: number;
-  room: number;
+  bytesLeft: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -94,7 +94,7 @@ export class Sources {
     const root = await this.#block(gateway, cid, maxBytes, signal);
     if (!isBlockOf(root, cid)) return root;
     const parts: Buffer[] = [];
-    await this.#walk(gateway, root, { parts, blocks: 1, room: maxBytes, signal });
+    await this.#walk(gateway, root, { parts, blocks: 1, bytesLeft: maxBytes, signal });
     return Buffer.concat(parts);
   }
 
@@ -105,8 +105,8 @@ export class Sources {
 
   async #walk(gateway: string, block: Buffer, state: Walk): Promise<void> {
     const { data, links } = await readNode(block);
-    state.room -= data.length;
-    if (state.room < 0) throw new FetchFailed("too_large", "the code is larger than code may be");
+    state.bytesLeft -= data.length;
+    if (state.bytesLeft < 0) throw new FetchFailed("too_large", "the code exceeds the size limit");
     state.parts.push(data);
     for (const cid of links) {
       if (++state.blocks > MAX_BLOCKS)

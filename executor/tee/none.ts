@@ -14,10 +14,7 @@ export const noTee: TeeSource = {
     );
   },
   async quote() {
-    throw new KeywrightError(
-      "attestation_unavailable",
-      "this deployment runs without a TEE; there is nothing to attest.",
-    );
+    throw new KeywrightError("attestation_unavailable", "this deployment runs without a TEE and has no attestation.");
   },
   async info() {
     return undefined;

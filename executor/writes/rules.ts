@@ -20,7 +20,7 @@ type Rule = (write: DecodedWrite, caller: Caller, facts: RuleFacts) => void;
 /**
  * Argument 0 must be a hash of the presented credential: a caller can only name accounts or keys whose secret it holds.
  */
-const aboutOneself: Rule = ({ functionName, args }, { ids }) => {
+const ownIdOnly: Rule = ({ functionName, args }, { ids }) => {
   const id = hash32FromUint(args[0] as bigint);
   if (!(ids as readonly string[]).includes(id)) {
     throw refuse(`${functionName} is about ${id}, which is not the hash of the credential that came with it.`);
@@ -42,7 +42,7 @@ const agreedConversion: Rule = (write, caller, facts) => {
       "owner_only",
       "A conversion needs the account key; an identity token does not stand for it here.",
     );
-  aboutOneself(write, caller, facts);
+  ownIdOnly(write, caller, facts);
   if (facts.convertSigner() !== write.args[1])
     throw refuse("The conversion names another new owner than the one who signed ConvertAccount.");
 };
@@ -52,7 +52,7 @@ const agreedConversion: Rule = (write, caller, facts) => {
  * PKP.
  */
 const derivedWallet: Rule = (write, caller, facts) => {
-  aboutOneself(write, caller, facts);
+  ownIdOnly(write, caller, facts);
   const path = hash32FromUint(write.args[2] as bigint) as DerivationPath;
   // With a usage key, argument 0 is the key; the account is in the path's tail, and the contract compares the two.
   const account = `0x${"0".repeat(32)}${path.slice(34)}` as AccountId;
@@ -66,27 +66,27 @@ export const WRITE_RULES: Readonly<Record<string, Rule>> = {
   newAccount: ownNewAccount,
   convertToChainSecuredAccount: agreedConversion,
   registerWalletDerivation: derivedWallet,
-  transferOwnership: aboutOneself,
-  updateAccountMetadata: aboutOneself,
-  setUsageApiKey: aboutOneself,
-  updateUsageApiKeyMetadata: aboutOneself,
-  removeUsageApiKey: aboutOneself,
-  revokeAllUsageApiKeys: aboutOneself,
-  setAccountFrozen: aboutOneself,
-  setPkpOps: aboutOneself,
-  updatePkpMetadata: aboutOneself,
-  addGroup: aboutOneself,
-  updateGroup: aboutOneself,
-  updateGroupMetadata: aboutOneself,
-  removeGroup: aboutOneself,
-  changeGroupMembers: aboutOneself,
-  addActionToGroup: aboutOneself,
-  removeActionFromGroup: aboutOneself,
-  addPkpToGroup: aboutOneself,
-  removePkpFromGroup: aboutOneself,
-  addAction: aboutOneself,
-  removeAction: aboutOneself,
-  updateActionMetadata: aboutOneself,
+  transferOwnership: ownIdOnly,
+  updateAccountMetadata: ownIdOnly,
+  setUsageApiKey: ownIdOnly,
+  updateUsageApiKeyMetadata: ownIdOnly,
+  removeUsageApiKey: ownIdOnly,
+  revokeAllUsageApiKeys: ownIdOnly,
+  setAccountFrozen: ownIdOnly,
+  setPkpOps: ownIdOnly,
+  updatePkpMetadata: ownIdOnly,
+  addGroup: ownIdOnly,
+  updateGroup: ownIdOnly,
+  updateGroupMetadata: ownIdOnly,
+  removeGroup: ownIdOnly,
+  changeGroupMembers: ownIdOnly,
+  addActionToGroup: ownIdOnly,
+  removeActionFromGroup: ownIdOnly,
+  addPkpToGroup: ownIdOnly,
+  removePkpFromGroup: ownIdOnly,
+  addAction: ownIdOnly,
+  removeAction: ownIdOnly,
+  updateActionMetadata: ownIdOnly,
 };
 
 /** @throws KeywrightError `not_authorized`, `owner_only`, `invalid_value`, `typed_data_…`, `signature_…`. */

@@ -148,8 +148,8 @@ export class Writes {
   /** Accepts tags of this period and the previous one: an older tag cannot be used to replay its write. */
   #requireTag(calldata: string, tag: Uint8Array): void {
     const now = this.#period();
-    const isOurs = [now, now - 1].some((period) => timingSafeEqual(getBytes(this.#tagOf(calldata, period)), tag));
-    if (isOurs) return;
+    const isValidTag = [now, now - 1].some((period) => timingSafeEqual(getBytes(this.#tagOf(calldata, period)), tag));
+    if (isValidTag) return;
     throw new KeywrightError(
       "not_authorized",
       "The tag is not that of this calldata, or older than a day: no credential allowed this write here.",

@@ -18,7 +18,7 @@ const newAccount = defineRoute({
   path: "/new_account",
   tag: "Account",
   summary:
-    "Make an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to the token's wallet and no key is made.",
+    "Create an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to the token's wallet and no key is created.",
   auth: "identityOptional",
   body: "json",
   request: {
@@ -170,7 +170,10 @@ const transferOwnership = defineRoute({
           .string()
           .max(8_192)
           .optional()
-          .meta({ description: "An OIDC ID token of the new owner: the account goes to the wallet of that identity." }),
+          .meta({
+            description:
+              "An OIDC ID token of the new owner: the account is transferred to the wallet of that identity.",
+          }),
       })
       .check((ctx) => {
         const { new_owner_address: wallet, new_owner_identity_token: token } = ctx.value;

@@ -74,7 +74,7 @@ const limits = defineRoute({
   summary: "Every limit and price in force.",
   response: z.strictObject({
     run: numbers.meta({ description: "What one run may use." }),
-    shared: numbers.meta({ description: "What all runs share at a time; one account holds a quarter at most." }),
+    shared: numbers.meta({ description: "Limits shared by all concurrent runs; one account holds a quarter at most." }),
     request: numbers.meta({ description: "What one request may carry." }),
     rate: numbers.meta({ description: "Requests per window." }),
     prices: z.strictObject({ managementWriteCents: cents, runSecondCents: cents }),

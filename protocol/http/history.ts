@@ -43,7 +43,7 @@ const events = defineRoute({
           .meta({ description: "A reorganisation of the chain took this event back." }),
       }),
     ),
-    next: z.string().meta({ description: "The cursor to go on from; the given one when there is nothing new." }),
+    next: z.string().meta({ description: "The cursor of the next page; the given one when there is nothing new." }),
   }),
   errors: [],
   example: {

@@ -96,7 +96,7 @@ const runAction = defineRoute({
   aliases: [{ method: "POST", path: "/lit_action", answer: withResponseRead }],
   tag: "Actions",
   summary:
-    "Run an action with the account's or a usage key. An action that fails is no HTTP error: 200 with has_error.",
+    "Run an action with the account key or a usage key. A failing action is not an HTTP error: 200 with has_error.",
   auth: "anyKey",
   body: "code",
   request: { body },

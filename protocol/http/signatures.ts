@@ -62,7 +62,7 @@ const addUsageApiKeyWithSignature = defineRoute({
   path: "/add_usage_api_key_with_signature",
   tag: "ChainSecured",
   summary:
-    "Mint a usage key for a ChainSecured account. It is nothing until the owner sends registerWalletDerivation and setUsageApiKey (one multicall, in this order).",
+    "Mint a usage key for a ChainSecured account. It has no effect until the owner sends registerWalletDerivation and setUsageApiKey (one multicall, in this order).",
   auth: "none",
   body: "signature",
   request: { body: mintBody },

@@ -92,7 +92,7 @@ const updateUsageApiKey = defineRoute({
   method: "POST",
   path: "/update_usage_api_key",
   tag: "Usage keys",
-  summary: "Set the key's permissions anew. Omitted `expiration` and `balance` stay as they are. Never creates a key.",
+  summary: "Replace the key's permissions. Omitted `expiration` and `balance` stay as they are. Never creates a key.",
   auth: "ownerKey",
   body: "json",
   request: { body: permissions.extend(named.shape) },

@@ -3,7 +3,7 @@
  * reading the body.
  */
 import { Pool } from "undici";
-import { blamesEndpoint, classifyRpcError, RpcError, type RpcFailure } from "./errors";
+import { countsAgainstEndpoint, classifyRpcError, RpcError, type RpcFailure } from "./errors";
 import { post } from "./exchange";
 import { parseJson } from "../json";
 
@@ -107,7 +107,7 @@ export class Endpoint {
     const begun = performance.now();
     const results = await this.#answers(calls);
     const failures = results.flatMap((result) =>
-      "error" in result && blamesEndpoint(result.error.failure) ? [result.error.failure] : [],
+      "error" in result && countsAgainstEndpoint(result.error.failure) ? [result.error.failure] : [],
     );
     this.#options.onExchange?.((performance.now() - begun) / 1_000, failures[0]);
     return results;

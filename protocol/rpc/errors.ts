@@ -83,7 +83,8 @@ export function classifyRpcError(error: unknown): RpcError {
 }
 
 /** The endpoint is avoided for a while; other failures say nothing about it. */
-export const blamesEndpoint = (failure: RpcFailure): boolean => failure === "transport" || failure === "rate_limited";
+export const countsAgainstEndpoint = (failure: RpcFailure): boolean =>
+  failure === "transport" || failure === "rate_limited";
 
 /**
  * The chain's own answer to a read, the same from every endpoint. Other refusals of a read are specific to the
@@ -93,7 +94,8 @@ export const isAboutTheCall = (failure: RpcFailure): boolean =>
   failure === "reverted" || failure === "needs_too_much_gas";
 
 /** Another endpoint may be able to answer. */
-export const mayAnswerElsewhere = (failure: RpcFailure): boolean => blamesEndpoint(failure) || failure === "stale";
+export const mayAnswerElsewhere = (failure: RpcFailure): boolean =>
+  countsAgainstEndpoint(failure) || failure === "stale";
 
 function shapeOf(error: unknown): { code: number | undefined; message: string } {
   if (typeof error !== "object" || error === null) return { code: undefined, message: String(error) };

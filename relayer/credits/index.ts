@@ -99,7 +99,7 @@ class LedgerCredits implements Credits {
   }
 
   async balance(accountId: AccountId): Promise<Balance> {
-    await this.#sight(accountId);
+    await this.#ensureKnown(accountId);
     return readBalance(this.#db, accountId);
   }
 
@@ -112,7 +112,7 @@ class LedgerCredits implements Credits {
   }
 
   async reserveWrite(reservation: WriteReservation): Promise<boolean> {
-    await this.#sightSpender(reservation);
+    await this.#ensureSpender(reservation);
     return this.#reservations.reserveWrite(reservation);
   }
 
@@ -137,7 +137,7 @@ class LedgerCredits implements Credits {
   }
 
   async reserveRun(request: RunRequest): Promise<RunReservation> {
-    await this.#sightSpender(request);
+    await this.#ensureSpender(request);
     return this.#reservations.reserveRun(request);
   }
 
@@ -194,15 +194,15 @@ class LedgerCredits implements Credits {
    * On first sight of an account in this process: inserts its row and, where every account gets one, grants its signup
    * credit.
    */
-  async #sight(accountId: AccountId): Promise<void> {
+  async #ensureKnown(accountId: AccountId): Promise<void> {
     const first = this.#options.signup.everyAccount
       ? () => this.grantSignupCredit(accountId)
       : () => ensureAccount(this.#db, accountId);
     await this.#accounts.once(accountId, first);
   }
 
-  async #sightSpender({ accountId, keyId }: Spender): Promise<void> {
-    await this.#sight(accountId);
+  async #ensureSpender({ accountId, keyId }: Spender): Promise<void> {
+    await this.#ensureKnown(accountId);
     if (keyId !== undefined) await this.#keys.once(keyId, () => ensureKey(this.#db, keyId));
   }
 

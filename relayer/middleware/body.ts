@@ -75,5 +75,5 @@ const PROBLEMS: Record<Extract<ParsedJson, { problem: string }>["problem"], () =
   malformed: () => new KeywrightError("malformed_json", "The body is not JSON in UTF-8."),
   too_deep: () =>
     new KeywrightError("invalid_value", `The body is nested deeper than ${WIRE_LIMITS.jsonDepth} levels.`),
-  too_many_values: () => new KeywrightError("invalid_value", `The body holds more than ${MOST_VALUES} values.`),
+  too_many_values: () => new KeywrightError("invalid_value", `The body contains more than ${MOST_VALUES} values.`),
 };

@@ -195,7 +195,7 @@ export class Authentication {
     if (former === undefined)
       throw new KeywrightError(
         "account_not_found",
-        "This identity has no account yet: POST /new_account with the token makes one.",
+        "This identity has no account yet: create one with POST /new_account and the token.",
       );
     return ownerOf(former.id, { managed: former.managed, retired: true, credential });
   }

@@ -113,7 +113,7 @@ function replay(kept: Extract<KeptAnswer, { state: "done" }>): unknown {
 export function alreadyRan(facts: Readonly<Record<string, unknown>>): KeywrightError {
   return new KeywrightError(
     "already_ran",
-    "A run with this Idempotency-Key has been made; its answer was given once and is stored nowhere.",
+    "A run with this Idempotency-Key has been executed; its response was returned once and is not stored.",
     facts,
   );
 }

@@ -22,7 +22,7 @@ export function permit(route: Route, caller: Caller | undefined): void {
       "Only the account's owner may do this; no usage key can be given the right.",
     );
   if (route.auth === "accountKey" && caller.key === undefined)
-    throw new KeywrightError("owner_only", "Conversion takes the account key itself.");
+    throw new KeywrightError("owner_only", "Conversion needs the account key itself.");
 }
 
 const ownerRoute = ({ auth }: Route): boolean =>

@@ -1,5 +1,5 @@
 /** Maps every error to application/problem+json. */
-import { isOurBug, asKeywrightError, problemOf, retryAfterOf } from "../errors";
+import { isInternal, asKeywrightError, problemOf, retryAfterOf } from "../errors";
 import type { Logger } from "../../protocol/log";
 import { PROBLEM_TYPE } from "../../protocol/http";
 import type { RelayerMiddleware } from "./context";
@@ -11,7 +11,7 @@ export function problems(log: Logger): RelayerMiddleware {
     } catch (thrown) {
       const error = asKeywrightError(thrown);
       ctx.state.errorCode = error.code;
-      const level = isOurBug(error) ? "error" : error.status >= 500 ? "warn" : "debug";
+      const level = isInternal(error) ? "error" : error.status >= 500 ? "warn" : "debug";
       // Log only the code of a refusal: its detail may quote the client (e.g. a field name).
       const cause = error.status >= 500 ? { err: thrown } : {};
       log[level]({ requestId: ctx.state.requestId, route: ctx.state.route, error: error.code, ...cause }, "refused");

@@ -82,7 +82,7 @@ export class RequestLimits {
   }
 
   mintBy(clientGroup: string): Promise<void> {
-    return consume(this.#mintsByAddress, clientGroup, "Too many accounts or keys were asked for from this address.");
+    return consume(this.#mintsByAddress, clientGroup, "Too many accounts or keys were requested from this address.");
   }
 
   /** Counted after validation, so that invalid requests cannot use up the global budget. */

@@ -88,7 +88,7 @@ async function withinBudgets(ctx: RelayerContext, route: Route, limits: RequestL
 }
 
 /** Error codes of credentials that are not valid for any account. */
-const NOBODYS: ReadonlySet<string> = new Set([
+const INVALID_CREDENTIAL_CODES: ReadonlySet<string> = new Set([
   "unknown_key",
   "key_expired",
   "invalid_identity_token",
@@ -119,7 +119,7 @@ async function identify(
   // `wellFormedKey` routes look the key up in their handler, not through `identity`: it always counts.
   if (route.auth !== "wellFormedKey") {
     identity.caller().then(takeBack, (error: unknown) => {
-      if (!(error instanceof KeywrightError) || !NOBODYS.has(error.code)) takeBack();
+      if (!(error instanceof KeywrightError) || !INVALID_CREDENTIAL_CODES.has(error.code)) takeBack();
     });
   }
   return identity;
@@ -127,7 +127,7 @@ async function identify(
 
 /** A cached credential that has become invalid counts as invalid once the contract has said so. */
 async function noLongerValid(ctx: RelayerContext, limits: RequestLimits, error: unknown): Promise<never> {
-  if (error instanceof KeywrightError && NOBODYS.has(error.code))
+  if (error instanceof KeywrightError && INVALID_CREDENTIAL_CODES.has(error.code))
     await limits.stranger(clientGroup(ctx.ip)).catch(() => undefined);
   throw error;
 }
@@ -252,7 +252,7 @@ function decidingFor(request: Requested): Deciding {
   const { presented, identity } = asked;
   const identified = async (): Promise<Caller> => {
     const caller = await identity.caller();
-    if (caller === undefined) throw new KeywrightError("missing_credential", "A run takes a key or an identity token.");
+    if (caller === undefined) throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
     return caller;
   };
   return {

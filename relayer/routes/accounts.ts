@@ -174,7 +174,7 @@ export async function grantSignup(
   await credits
     .grantSignupCredit(accountId)
     .catch((error: unknown) =>
-      log.error({ err: error, requestId, account: accountId }, "signup credit of a new account was not kept"),
+      log.error({ err: error, requestId, account: accountId }, "signup credit of a new account was not stored"),
     );
 }
 
@@ -188,7 +188,7 @@ async function welcome(
     await credits.grantSignupCredit(accountId);
     if (body.email !== undefined) await credits.rememberEmail(accountId, body.email);
   } catch (error) {
-    log.error({ err: error, requestId, account: accountId }, "signup credit or e-mail of a new account was not kept");
+    log.error({ err: error, requestId, account: accountId }, "signup credit or e-mail of a new account was not stored");
   }
 }
 

@@ -10,7 +10,7 @@ import type { Executor } from "../executorClient";
 import type { Logger } from "../../protocol/log";
 
 /** CIDs seen so far, so that lists can show them beside their hashes. */
-export interface CidBook {
+export interface CidLookup {
   remember(cids: readonly Cid[]): Promise<void>;
   lookUp(hashes: readonly ActionHash[]): Promise<ReadonlyMap<ActionHash, Cid>>;
 }
@@ -30,7 +30,7 @@ export interface RouteDeps {
   readonly executor: Executor;
   /** The executor's info, at most a few seconds old. */
   readonly executorInfo: () => Promise<ExecutorInfo>;
-  readonly cids: CidBook;
+  readonly cids: CidLookup;
   /** The CID of code; large code is hashed in a worker thread. Error: `queue_full`. */
   readonly cidOf: (code: string) => Promise<Cid>;
   readonly onRan: (facts: RunFacts) => void;

@@ -11,7 +11,7 @@ import { signingWalletOf } from "./writes";
  * An address that is no account's PKP: lets the contract check everything else about a write that names an unknown
  * number.
  */
-const NOBODYS_PKP = `0x${"00".repeat(19)}01` as PkpId;
+const UNREGISTERED_PKP = `0x${"00".repeat(19)}01` as PkpId;
 
 const ABOUT_THE_PKP: ReadonlySet<string> = new Set(["unknown_pkp", "not_in_group"]);
 
@@ -28,7 +28,7 @@ export async function writeWithPkps(
   const resolved = await Promise.all(references.map((reference) => pkpOf(chain, caller.accountId, reference)));
   const missing = resolved.find((one) => one instanceof KeywrightError);
   if (missing === undefined) return build(resolved as PkpId[]);
-  const tried = build(resolved.map((one) => (one instanceof KeywrightError ? NOBODYS_PKP : one)));
+  const tried = build(resolved.map((one) => (one instanceof KeywrightError ? UNREGISTERED_PKP : one)));
   const wallet = signingWalletOf(caller);
   const trying: Promise<unknown> = wallet === undefined ? chain.simulate(tried) : chain.estimateAsOwner(tried, wallet);
   await trying.catch((error: unknown) => {

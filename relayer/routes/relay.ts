@@ -28,7 +28,7 @@ async function relay(deps: RouteDeps, writes: Writes, call: Call<"relay">): Prom
     if (BigInt(call.body.gas) > FREE_GAS)
       throw new KeywrightError(
         "invalid_value",
-        `A request that makes an account may use ${FREE_GAS} gas; send the rest afterwards.`,
+        `A request that creates an account may use at most ${FREE_GAS} gas; send other calls afterwards.`,
       );
     await call.countAsMint();
   }

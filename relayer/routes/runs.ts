@@ -90,7 +90,7 @@ function whatOf({ body: { code, action_ipfs_cid, ipfs_id, pkp_id: pkp } }: Run):
 async function ask({ chain, executor }: RouteDeps, { caller, body, requestId, deciding }: Run): Promise<AskedRun> {
   const { credential } = caller;
   if (credential === undefined)
-    throw new KeywrightError("missing_credential", "A run takes a key or an identity token.");
+    throw new KeywrightError("missing_credential", "A run needs a key or an identity token.");
   const code = body.code === undefined ? { cid: body.action_ipfs_cid ?? body.ipfs_id } : { code: body.code };
   const pkpId = body.pkp_id === undefined ? {} : { pkpId: await pkpOf(chain, body.pkp_id, deciding) };
   const notBefore = await chain.lastWrite();

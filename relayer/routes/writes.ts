@@ -227,7 +227,7 @@ const cameToNothing = (error: unknown): boolean =>
 
 function authorOf({ caller }: WriteCall): Author {
   if (caller?.credential === undefined)
-    throw new KeywrightError("missing_credential", "This write takes a key or an identity token.");
+    throw new KeywrightError("missing_credential", "This write needs a key or an identity token.");
   return { accountId: caller.accountId, credential: caller.credential };
 }
 

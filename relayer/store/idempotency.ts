@@ -99,7 +99,7 @@ class KeptRequests implements IdempotencyStore {
       begun = answer.begun;
       return answer;
     } catch (error) {
-      if (!this.#unwritten.has(place)) this.#unwritten.set(place, () => this.#letGo(name, claim));
+      if (!this.#unwritten.has(place)) this.#unwritten.set(place, () => this.#releaseClaim(name, claim));
       throw error;
     } finally {
       if (!begun) this.#atWork.delete(place);
@@ -131,7 +131,7 @@ class KeptRequests implements IdempotencyStore {
       .set({ state: "running", instance_id: this.#instanceId, claim_id: claimId })
       .where("body_hash", "=", name.bodyHash)
       .where((where) =>
-        where.or([where("state", "=", "open"), where.and([where("state", "=", "running"), this.#nobodyActs()])]),
+        where.or([where("state", "=", "open"), where.and([where("state", "=", "running"), this.#isAbandoned()])]),
       )
       .returning("attempt_id")
       .executeTakeFirst();
@@ -144,7 +144,7 @@ class KeptRequests implements IdempotencyStore {
   }
 
   /** The instance is gone; or it is this one, which acts for this name in no other call. */
-  #nobodyActs() {
+  #isAbandoned() {
     return sql<boolean>`(idempotent_requests.instance_id = ${this.#instanceId} or ${leaseExpired("idempotent_requests.instance_id")})`;
   }
 
@@ -183,7 +183,7 @@ class KeptRequests implements IdempotencyStore {
    * Releases a claim nothing was done under: deletes the row if the claim inserted it, reopens it if the claim took it
    * over.
    */
-  async #letGo(name: RequestName, { id }: Claim): Promise<void> {
+  async #releaseClaim(name: RequestName, { id }: Claim): Promise<void> {
     const claimed = { scope: name.scope, key: name.key, claim_id: id, state: "running" };
     await this.#db
       .deleteFrom("idempotent_requests")

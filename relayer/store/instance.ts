@@ -61,10 +61,10 @@ export class Instance {
   /** Returns once the leases of dead instances are removed. */
   async start(): Promise<void> {
     await this.renew();
-    await this.#endTheDead();
+    await this.#endDeadInstances();
     if (this.#suspects.size > 0) {
       await sleep(DEAD_AFTER_MS + 10);
-      await this.#endTheDead();
+      await this.#endDeadInstances();
     }
     await this.#countPeers();
     this.#timer = setInterval(() => this.#turn(), this.#options.renewalMs ?? LEASE_RENEWAL_MS);
@@ -101,7 +101,7 @@ export class Instance {
         this.#isWaiting = false;
         return this.renew();
       })
-      .then(() => this.#endTheDead())
+      .then(() => this.#endDeadInstances())
       .then(() => this.#countPeers())
       .catch(this.#options.onError);
   }
@@ -114,7 +114,7 @@ export class Instance {
     this.#peers = Math.max(1, rows[0]?.peers ?? 1);
   }
 
-  async #endTheDead(): Promise<void> {
+  async #endDeadInstances(): Promise<void> {
     const { db, storeIsOurs = false } = this.#options;
     const others = db
       .selectFrom("instances")

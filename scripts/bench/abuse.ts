@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { callExecutor } from "../dev/payers";
 import { startStack, type Stack } from "../dev/stack";
 import { attacks, type AbuseAttack } from "./abuse/attacks";
-import { AbuseCaller, furnish, type AbuseAccount, type RunEnd } from "./abuse/callers";
+import { AbuseCaller, setUpAccount, type AbuseAccount, type RunEnd } from "./abuse/callers";
 import { HELLO } from "./run/codes";
 import { rounded } from "./statistics";
 
@@ -60,12 +60,12 @@ async function startBed(): Promise<Bed> {
   const attackers = [];
   for (let i = 0; i < ATTACKERS; i++)
     attackers.push(
-      await furnish(
+      await setUpAccount(
         stack.baseUrl,
         all.map(({ code }) => code),
       ),
     );
-  const honest = await furnish(stack.baseUrl, [HELLO, fetchCode]);
+  const honest = await setUpAccount(stack.baseUrl, [HELLO, fetchCode]);
   const close = async (): Promise<void> => {
     await stack.stop();
     sink.closeAllConnections();

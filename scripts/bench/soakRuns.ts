@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { startStack, type Stack } from "../dev/stack";
-import { AbuseCaller, furnish } from "./abuse/callers";
+import { AbuseCaller, setUpAccount } from "./abuse/callers";
 import { HELLO } from "./run/codes";
 
 const MIB = 2 ** 20;
@@ -101,7 +101,7 @@ async function main(): Promise<void> {
   let [next, done] = [0, 0];
   let children: number[] = [];
   try {
-    const [honest, hostile] = [await furnish(stack.baseUrl, HONEST), await furnish(stack.baseUrl, HOSTILE)];
+    const [honest, hostile] = [await setUpAccount(stack.baseUrl, HONEST), await setUpAccount(stack.baseUrl, HOSTILE)];
     const worker = async (): Promise<void> => {
       const [good, bad] = [new AbuseCaller(stack.baseUrl, honest), new AbuseCaller(stack.baseUrl, hostile)];
       while (next < runs) {

@@ -34,7 +34,7 @@ interface RpcReceipt {
 
 const MOST_BLOCKS_AT_ONCE = 2_000;
 /** An empty result that can be neither confirmed nor refuted is accepted after this time. */
-const DOUBTED_FOR_MS = 15_000;
+const MISSING_ACCEPTED_AFTER_MS = 15_000;
 
 export class BlockReader {
   readonly #bloom: BloomQuestion;
@@ -117,17 +117,17 @@ export class BlockReader {
       [block.hash],
       isWhole,
     );
-    if (receipts === undefined || receipts === null) return this.#doubted(block);
+    if (receipts === undefined || receipts === null) return this.#emptyOnceWaited(block);
     this.#doubts.delete(block.hash);
     return receipts.flatMap(({ logs }) =>
       logs.filter(({ address }) => address.toLowerCase() === this.#contract.toLowerCase()),
     );
   }
 
-  #doubted({ hash }: Header): readonly ChainLog[] | undefined {
+  #emptyOnceWaited({ hash }: Header): readonly ChainLog[] | undefined {
     const since = this.#doubts.get(hash) ?? Date.now();
     this.#doubts.set(hash, since);
-    if (Date.now() - since < DOUBTED_FOR_MS) return undefined;
+    if (Date.now() - since < MISSING_ACCEPTED_AFTER_MS) return undefined;
     this.#doubts.clear();
     return [];
   }

@@ -5,7 +5,7 @@
 import { KeywrightError } from "../../../protocol/errors";
 import { Endpoint, type RpcCall, type RpcResult } from "../../../protocol/rpc/endpoint";
 import {
-  blamesEndpoint,
+  countsAgainstEndpoint,
   isAboutTheCall,
   mayAnswerElsewhere,
   RpcError,
@@ -98,7 +98,7 @@ export class RpcClient {
       const guess = Math.max(minBlock, member.head);
       const first = await this.#atBlock(member, guess, callsAt);
       if (first.newest < minBlock)
-        throw new RpcError("stale", `the endpoint stands at block ${first.newest}, before ${minBlock}`);
+        throw new RpcError("stale", `the endpoint is at block ${first.newest}, before ${minBlock}`);
       if (first.newest <= guess && !first.answers.some(isStale))
         return { values: first.answers.map(valueOf), blockNumber: guess };
       const { answers } = await this.#atBlock(member, first.newest, callsAt);
@@ -128,7 +128,7 @@ export class RpcClient {
         { method: "eth_blockNumber", params: [] },
         ...calls,
       ]);
-      if (Number(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint stands before block ${minHead}`);
+      if (Number(valueOf(head)) < minHead) throw new RpcError("stale", `the endpoint is before block ${minHead}`);
       return answers.map(valueOf);
     });
   }
@@ -233,18 +233,18 @@ export class RpcClient {
 
   async #ask<T>(member: Member, ask: (member: Member) => Promise<T>): Promise<T> {
     try {
-      if (!member.servesOurChain) await this.#requireOurChain(member);
+      if (!member.servesOurChain) await this.#requireChainId(member);
       const answer = await ask(member);
       member.failures = 0;
       member.blockedUntil = 0;
       return answer;
     } catch (error) {
-      if (blamesEndpoint(asRpcError(error).failure)) this.#block(member);
+      if (countsAgainstEndpoint(asRpcError(error).failure)) this.#block(member);
       throw error;
     }
   }
 
-  async #requireOurChain(member: Member): Promise<void> {
+  async #requireChainId(member: Member): Promise<void> {
     const chainId = BigInt((await member.endpoint.call("eth_chainId", [])) as string);
     if (chainId !== this.#options.chainId)
       throw new RpcError("transport", `an endpoint serves chain ${chainId} instead of ${this.#options.chainId}`);

@@ -115,7 +115,7 @@ export class ProcessorCheck {
 
   async #compare(pass: Pass, charges: readonly Stripe.Charge[]): Promise<void> {
     const looked = await this.#look(
-      charges.filter((charge) => this.#isOurs(charge)),
+      charges.filter((charge) => this.#isOfThisDeployment(charge)),
       pass.until,
     );
     for (const one of looked) {
@@ -134,7 +134,7 @@ export class ProcessorCheck {
     return looked;
   }
 
-  #isOurs(charge: Stripe.Charge): boolean {
+  #isOfThisDeployment(charge: Stripe.Charge): boolean {
     const isPaid = charge.paid && charge.captured && charge.currency === CURRENCY;
     return isPaid && intentOf(charge) !== "" && accountOf(charge.metadata, this.#options.deployment) !== undefined;
   }

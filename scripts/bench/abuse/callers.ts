@@ -15,7 +15,7 @@ export interface RunEnd {
   readonly costCents: number;
 }
 
-export async function furnish(baseUrl: string, codes: readonly string[]): Promise<AbuseAccount> {
+export async function setUpAccount(baseUrl: string, codes: readonly string[]): Promise<AbuseAccount> {
   const { account, client } = await createAccount({ baseUrl }, { account_name: "abuse", account_description: "" });
   const { wallet_address: pkpId } = await client.createWallet({});
   const { group_id } = await client.addGroup({

@@ -125,7 +125,8 @@ async function writeUntil(
   while (!stopped()) {
     tally.asked += 1;
     const { status, answer } = await client.post("add_group", { group_name: "group", group_description: "" }, key);
-    const landed = status === 200 || (status === 504 && (await fate(client, key, String(answer.submission_id))));
+    const landed =
+      status === 200 || (status === 504 && (await finalOutcome(client, key, String(answer.submission_id))));
     if (landed) {
       tally.landed += 1;
       tally.landedAt.push(Date.now());
@@ -136,7 +137,7 @@ async function writeUntil(
   }
 }
 
-async function fate(client: BenchClient, key: string, submissionId: string): Promise<boolean> {
+async function finalOutcome(client: BenchClient, key: string, submissionId: string): Promise<boolean> {
   for (;;) {
     const { state } = (await client.get(`submissions/${submissionId}`, key)) as { state?: string };
     if (state === "mined" || state === "confirmed") return true;

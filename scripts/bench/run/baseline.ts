@@ -5,7 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../dev/ports";
-import { furnish, STACK_SETTINGS, type Target } from "./http";
+import { setUpAccount, STACK_SETTINGS, type Target } from "./http";
 
 export interface Baseline extends Target {
   readonly commit: string;
@@ -36,7 +36,7 @@ export async function startBaseline(folder: string, node = "node"): Promise<Base
     await untilReady(baseUrl, () => child.exitCode !== null);
     const commit = execFileSync("git", ["-C", folder, "rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim();
     const version = execFileSync(program, ["--version"], { encoding: "utf8" }).trim();
-    return { baseUrl, accounts: [await furnish(baseUrl)], root: child.pid ?? 0, commit, node: version, stop };
+    return { baseUrl, accounts: [await setUpAccount(baseUrl)], root: child.pid ?? 0, commit, node: version, stop };
   } catch (error) {
     await stop();
     throw error;

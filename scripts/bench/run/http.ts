@@ -38,12 +38,12 @@ export interface Bed extends Target {
 export async function startBed(): Promise<Bed> {
   const stack = await startStack({ env: STACK_SETTINGS });
   const accounts: BenchAccount[] = [];
-  for (let i = 0; i < MANY_ACCOUNTS; i++) accounts.push(await furnish(stack.baseUrl));
+  for (let i = 0; i < MANY_ACCOUNTS; i++) accounts.push(await setUpAccount(stack.baseUrl));
   return { stack, baseUrl: stack.baseUrl, accounts, root: process.pid, close: () => stack.stop() };
 }
 
 /** An account whose one group lists both actions and a PKP. */
-export async function furnish(baseUrl: string): Promise<BenchAccount> {
+export async function setUpAccount(baseUrl: string): Promise<BenchAccount> {
   const { account, client } = await createAccount({ baseUrl }, { account_name: "bench", account_description: "" });
   const { wallet_address: pkpId } = await client.createWallet({});
   const { group_id } = await client.addGroup({

@@ -84,7 +84,7 @@ async function measureAll(bed: Bed): Promise<Costs> {
   const accounts = await Promise.all(
     Array.from({ length: Math.max(...Object.values(CALLERS)) }, () => bed.client.account()),
   );
-  await Promise.all(accounts.slice(0, CALLERS.run).map((account) => furnish(bed.client, account)));
+  await Promise.all(accounts.slice(0, CALLERS.run).map((account) => setUpAccount(bed.client, account)));
   const requests: Readonly<Record<Kind, (account: BenchAccount) => Promise<unknown>>> = {
     run: ({ key }) => succeed(bed.client.post("run_action", { code: HELLO, js_params: { name: "x" } }, key)),
     write: ({ key }) => succeed(bed.client.post("add_group", { group_name: "group", group_description: "" }, key)),
@@ -105,7 +105,7 @@ async function measureAll(bed: Bed): Promise<Costs> {
   return { ...costs, idle: { cpuMs: cpu, transactions, rpcCalls } };
 }
 
-async function furnish(client: BenchClient, { key }: BenchAccount): Promise<void> {
+async function setUpAccount(client: BenchClient, { key }: BenchAccount): Promise<void> {
   const { answer } = await client.post("add_group", { group_name: "bench", group_description: "" }, key);
   const cid = await cidOfCode(HELLO);
   await succeed(client.post("add_action_to_group", { group_id: answer.group_id, action_ipfs_cid: cid }, key));

@@ -21,7 +21,7 @@ const table = (head: readonly string[], rows: readonly (readonly (string | numbe
 
 const KINDS: readonly Kind[] = ["run", "write", "read"];
 const whole = (value: number): string => Math.round(value).toLocaleString("en-US");
-const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+const inGiB = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
 export function measuredPart({ on, costs }: ScaleReport): string {
   return `### One request
@@ -121,9 +121,9 @@ function largeTable({ run, write, read }: Costs): string {
       ],
       [
         "disk a day, and records of ninety days",
-        `${gib(RUNS_A_DAY * run.diskBytes + WRITES_A_DAY * write.diskBytes)}, ${gib(RUNS_A_DAY * run.diskBytes * RECORD_DAYS)}`,
+        `${inGiB(RUNS_A_DAY * run.diskBytes + WRITES_A_DAY * write.diskBytes)}, ${inGiB(RUNS_A_DAY * run.diskBytes * RECORD_DAYS)}`,
       ],
-      ["log a day (archive, standby)", gib(perDay.reduce((sum, [, count, cost]) => sum + count * cost.walBytes, 0))],
+      ["log a day (archive, standby)", inGiB(perDay.reduce((sum, [, count, cost]) => sum + count * cost.walBytes, 0))],
       [
         "RPC calls a second, mean and busiest",
         `${whole(calls)} and ${whole(calls * PEAK)}: an own node beside the machines, not a metered endpoint`,

@@ -1,5 +1,5 @@
 /** Certificates and revocation lists for development, made by a library with fresh P-256 keys. */
-import "reflect-metadata";
+import "reflect-metadata"; // needed by a dependency of @peculiar/x509
 import { webcrypto } from "node:crypto";
 import * as x509 from "@peculiar/x509";
 
