@@ -103,7 +103,7 @@ function subjectsOf(material: Material, options: StepOptions): Subjects {
     const { config, leaf } = bound();
     const expected = reportDataOf(options.nonce, leaf, config);
     if (!quote().reportData.equals(expected))
-      throw new Malformed("the quote does not cover the nonce sent: it was not made for this request");
+      throw new Malformed("the quote does not cover the nonce sent: it was not made for this question");
   });
   const log = lazily(() =>
     replayAgainst(parseEventLog(attestation().event_log), needed(quote, "the quote cannot be read").rtmrs),
@@ -301,7 +301,7 @@ function checkTlsLeaf({ material, bound, fresh }: Subjects): string {
     throw new Malformed("the quote covers no certificate: TLS may terminate outside the TEE");
   if (!bound().leaf.equals(leaf))
     throw new Malformed(
-      "the certificate of this connection is not the one the quote covers: an intermediary terminates TLS",
+      "the certificate of this connection is not the one the quote covers: something stands in between",
     );
   const files = needed(material.files, "sha256sum.txt cannot be read");
   const known = certificatesOf(material).some((name) =>
