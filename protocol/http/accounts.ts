@@ -166,14 +166,9 @@ const transferOwnership = defineRoute({
     body: z
       .strictObject({
         new_owner_address: address.optional(),
-        new_owner_identity_token: z
-          .string()
-          .max(8_192)
-          .optional()
-          .meta({
-            description:
-              "An OIDC ID token of the new owner: the account is transferred to the wallet of that identity.",
-          }),
+        new_owner_identity_token: z.string().max(8_192).optional().meta({
+          description: "An OIDC ID token of the new owner: the account is transferred to the wallet of that identity.",
+        }),
       })
       .check((ctx) => {
         const { new_owner_address: wallet, new_owner_identity_token: token } = ctx.value;
