@@ -1,7 +1,7 @@
 import { Admin } from "./model/admin";
 import { Broken, isBatch, type Inner } from "./model/calls";
 
-export { Broken, SCOPES, isBatch, packedId, type Emitted, type Inner, type Scope } from "./model/calls";
+export { Broken, SCOPES, isBatch, packedId, type Emitted, type Inner } from "./model/calls";
 
 /**
  * An independent specification of the contract, without its optimisations: takes one call, returns a named error or the
