@@ -16,9 +16,9 @@ function isApprovedBy(keeper, message, approvals) {
   });
 }
 
-async function main({ pkpId, message, amount, approvals, keepers, needed = 2 }) {
+async function main({ pkpId, message, amount, approvals, approvers, needed = 2 }) {
   const met = Object.entries(CONDITIONS)
-    .filter(([, holds]) => holds({ message, amount, approvals }, keepers))
+    .filter(([, holds]) => holds({ message, amount, approvals }, approvers))
     .map(([name]) => name);
   console.log(`${met.length} of ${needed} conditions met: ${met.join(", ")}`);
   if (met.length < needed) return { signed: false, met };

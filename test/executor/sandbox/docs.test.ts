@@ -151,7 +151,7 @@ describe("docs/actions.md and examples/", function () {
       },
       "threshold.js": async () => {
         const approvals = await Promise.all(approvers.map((approver) => approver.signMessage("m")));
-        const params = { message: "m", amount: 1_000, keepers: approvers.map(({ address }) => address) };
+        const params = { message: "m", amount: 1_000, approvers: approvers.map(({ address }) => address) };
         const met = await responseOf("threshold.js", { ...params, approvals });
         expect(ethers.verifyMessage("m", met.signature ?? "")).to.equal(runner.pkpId);
         expect(await responseOf("threshold.js", { ...params, approvals: ["0x"], needed: 3 })).to.include({
