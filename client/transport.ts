@@ -160,15 +160,19 @@ async function callOnce(
   request: { url: string; init: RequestInit },
   options: CallOptions,
 ): Promise<HttpAnswer> {
-  const deadline = AbortSignal.timeout(options.timeoutMs ?? settings.timeoutMs);
-  const signal = options.signal === undefined ? deadline : AbortSignal.any([deadline, options.signal]);
+  const deadline = new AbortController();
+  // Cleared with the call: `AbortSignal.timeout` would stay in memory until the full time-out has passed.
+  const timer = setTimeout(() => deadline.abort(), options.timeoutMs ?? settings.timeoutMs);
+  const signal = options.signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, options.signal]);
   let response: Response;
   let text: string;
   try {
     response = await settings.fetch(request.url, { ...request.init, signal });
     text = await response.text();
   } catch (cause) {
-    throw failureOf(cause, options.signal, deadline);
+    throw failureOf(cause, options.signal, deadline.signal);
+  } finally {
+    clearTimeout(timer);
   }
   return readAnswer(response, text);
 }
