@@ -18,7 +18,7 @@ const mocha = [
   "--color",
 ];
 
-const BESIDE_BROWSER = "postgres|project|sdkInBrowser|sdkPackage|viewer";
+const BESIDE_BROWSER = "examples|killedRelayers|postgres|project|sdkInBrowser|sdkPackage|viewer";
 // Longest first, to shorten the total time.
 const plain = {
   relayer: ["mocha", [...mocha, "test/relayer/**/*.test.ts"]],

@@ -18,13 +18,14 @@ import { rounded } from "./statistics";
 
 const MIB = 2 ** 20;
 const SECONDS = secondsOf(process.argv);
-const ATTACKERS = 1;
-const CALLERS_EACH = 8;
+/** Accounts that may attack together, and the callers of all of them. */
+const ATTACKERS = 2;
+const CALLERS = 8;
 /** Time limit of each attacking run: long enough to do damage, short enough to end before the next attack begins. */
 const ATTACK_MS = 5_000;
 const PAUSE_MS = 10;
 const WARM_UP = 200;
-/** One account gets half of the slots, so half of an attacker's callers wait for the other half. */
+/** One account gets half of the slots, so half of its callers wait for the other half. */
 const BARS = { slowdown: 5, heldMs: 50, endsWithinMs: 3 * ATTACK_MS };
 const REFUSALS_OF_CROWDS = new Set([429]);
 
@@ -97,11 +98,15 @@ async function neighbour({ stack, honest, fetchCode }: Bed, isOver: () => boolea
   return { hellos: ends.hellos.map(({ ms }) => ms), fetches: ends.fetches.map(({ ms }) => ms), failed };
 }
 
-async function attackWith({ stack, attackers }: Bed, { code }: AbuseAttack, isOver: () => boolean): Promise<RunEnd[]> {
+async function attackWith(
+  { stack, attackers }: Bed,
+  { code, accounts = 1 }: AbuseAttack,
+  isOver: () => boolean,
+): Promise<RunEnd[]> {
   const ends: RunEnd[] = [];
-  const crowd = attackers.flatMap((account) =>
-    Array.from({ length: CALLERS_EACH }, () => new AbuseCaller(stack.baseUrl, account)),
-  );
+  const crowd = attackers
+    .slice(0, accounts)
+    .flatMap((account) => Array.from({ length: CALLERS / accounts }, () => new AbuseCaller(stack.baseUrl, account)));
   await Promise.all(
     crowd.map(async (caller) => {
       while (!isOver()) {
@@ -242,8 +247,7 @@ async function main(): Promise<void> {
     node: process.version,
     cpus: availableParallelism(),
     secondsEach: SECONDS,
-    attackers: ATTACKERS,
-    callersEach: CALLERS_EACH,
+    attackingCallers: CALLERS,
     bars: BARS,
     rows,
   };

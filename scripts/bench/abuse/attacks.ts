@@ -9,6 +9,8 @@ export interface AbuseAttack {
   readonly ends: readonly string[];
   /** Parameters of the run beside the PKP. */
   readonly params?: Readonly<Record<string, unknown>>;
+  /** How many accounts attack together; one unless said. */
+  readonly accounts?: number;
 }
 
 export interface Surroundings {
@@ -20,6 +22,35 @@ const MIB = 2 ** 20;
 const LATTICE = `const types = Object.fromEntries(Array.from({ length: 60 }, (_, i) => ["A" + i, [1, 2].filter((s) => i + s < 60).map((s) => ({ name: "f" + s, type: "A" + (i + s) }))]));`;
 const DENSE = `const types = { M: [{ name: "n", type: "uint8[]" }] }; const message = { n: Array.from({ length: 1400 }, () => 1) };`;
 const hundred = (call: string): string => `await Promise.allSettled(Array.from({ length: 100 }, (_, i) => ${call}));`;
+
+const ENDED_BY_LIMITS: readonly AbuseAttack[] = [
+  {
+    name: "code of 300 kB of declarations",
+    code: Array.from({ length: 30_000 }, (_, i) => `let a${i.toString(36)};`).join(""),
+    ends: ["none", "timed_out"],
+  },
+  {
+    name: "memory up to the wall",
+    code: `async function main() { const kept = []; for (;;) kept.push(new Uint8Array(${MIB}).fill(1)); }`,
+    ends: ["threw", "timed_out", "out_of_memory", "sandbox_crashed"],
+  },
+  {
+    name: "loops without an end",
+    code: "async function main() { for (;;); }",
+    ends: ["timed_out"],
+  },
+  {
+    name: "loops without an end, by two accounts",
+    code: "async function main() { for (;;) {} }",
+    ends: ["timed_out"],
+    accounts: 2,
+  },
+  {
+    name: "logs and small ops without an end",
+    code: `async function main({ pkpId }) { for (;;) { console.log("x".repeat(100)); await Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) }); } }`,
+    ends: ["limit_exceeded", "logs_too_large", "timed_out"],
+  },
+];
 
 export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
   return [
@@ -67,25 +98,6 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
       code: `async function main() { await Promise.allSettled(Array.from({ length: 50 }, () => fetch("${sinkUrl}"))); }`,
       ends: ["none", "timed_out", "out_of_memory"],
     },
-    {
-      name: "code of 300 kB of declarations",
-      code: Array.from({ length: 30_000 }, (_, i) => `let a${i.toString(36)};`).join(""),
-      ends: ["none", "timed_out"],
-    },
-    {
-      name: "memory up to the wall",
-      code: `async function main() { const kept = []; for (;;) kept.push(new Uint8Array(${MIB}).fill(1)); }`,
-      ends: ["threw", "timed_out", "out_of_memory", "sandbox_crashed"],
-    },
-    {
-      name: "loops without an end",
-      code: "async function main() { for (;;); }",
-      ends: ["timed_out"],
-    },
-    {
-      name: "logs and small ops without an end",
-      code: `async function main({ pkpId }) { for (;;) { console.log("x".repeat(100)); await Actions.signDigest({ pkpId, digest: "0x" + "11".repeat(32) }); } }`,
-      ends: ["limit_exceeded", "logs_too_large", "timed_out"],
-    },
+    ...ENDED_BY_LIMITS,
   ];
 }
