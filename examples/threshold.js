@@ -1,15 +1,15 @@
 // Signs when at least `needed` of several independent conditions hold, and says which did.
 const CONDITIONS = {
-  "approved by the first keeper": ({ message, approvals }, [first]) => isApprovedBy(first, message, approvals),
-  "approved by the second keeper": ({ message, approvals }, [, second]) => isApprovedBy(second, message, approvals),
+  "approved by the first approver": ({ message, approvals }, [first]) => isApprovedBy(first, message, approvals),
+  "approved by the second approver": ({ message, approvals }, [, second]) => isApprovedBy(second, message, approvals),
   "inside office hours (UTC)": () => new Date().getUTCHours() >= 8 && new Date().getUTCHours() < 18,
   "the amount is small": ({ amount }) => amount <= 100,
 };
 
-function isApprovedBy(keeper, message, approvals) {
+function isApprovedBy(approver, message, approvals) {
   return approvals.some((signature) => {
     try {
-      return ethers.verifyMessage(message, signature) === ethers.getAddress(keeper);
+      return ethers.verifyMessage(message, signature) === ethers.getAddress(approver);
     } catch {
       return false;
     }

@@ -1,11 +1,11 @@
 // ApplicationAllowlist
-// ├── what is given at deployment counts at once; what is added later counts after the delay, to the second
-// ├── adding what is listed changes nothing (a waiting entry cannot be hurried, nor a counting one made to wait)
-// ├── what is removed stops counting at once, and waits again when added again
-// ├── device zero is any device, under the same delay
+// ├── entries of the deployment are active at once; later ones after the delay, to the second
+// ├── adding a listed entry changes nothing: its activation time stays
+// ├── a removed entry is inactive at once, and waits again when added again
+// ├── device zero means any device, with the same delay
 // ├── only the admin writes; the admin changes in two steps
 // ├── the lists can be rebuilt from the events
-// └── speaks dstack's interface (ERC-165)
+// └── supports dstack's interface (ERC-165)
 import { loadFixture, time } from "@nomicfoundation/hardhat-network-helpers";
 import { expect } from "chai";
 import fc from "fast-check";

@@ -21,7 +21,7 @@ import { PostgresProxy } from "../support/statementFaults";
 const CODE = "async function main(params) { return params; }";
 const PASSING = new Set([409, 429, 500, 503, 504]);
 const LONGEST_WAIT_MS = 10_000;
-/** An act without an outcome this long after a fault is recorded as wrong, and its client goes on. */
+/** An operation without an outcome this long after a fault is recorded as wrong, and its client continues. */
 const GIVEN_UP_AFTER_MS = 60_000;
 const GENEROUS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
@@ -56,7 +56,7 @@ class Disturbance {
     this.lastOverAt = Date.now();
   }
 
-  /** How long an act begun then has waited since the last fault ended; 0 while a fault is on. */
+  /** How long an operation begun then has waited since the last fault ended; 0 during a fault. */
   waitedSince(begun: number): number {
     return this.isOn ? 0 : Date.now() - Math.max(begun, this.lastOverAt);
   }
@@ -69,7 +69,7 @@ class Disturbance {
 class Client {
   readonly acts: Act[] = [];
   readonly late: string[] = [];
-  /** When the act in progress began. */
+  /** When the operation in progress began. */
   begun: number | undefined;
 
   constructor(
@@ -243,12 +243,12 @@ async function disturb(faults: readonly Fault[], { disturbance, clients, until }
   }
 }
 
-/** Waits for every act that the fault may have met, so that the next fault does not hide how long it took. */
+/** Waits for every operation that the fault may have affected, so that the next fault does not hide its duration. */
 async function recovered(clients: readonly Client[], { lastOverAt }: Disturbance): Promise<void> {
   while (clients.some(({ begun }) => begun !== undefined && begun <= lastOverAt)) await pause(20);
 }
 
-/** Each group there once, each write paid once, each recorded run paid as its record says, nothing held. */
+/** Every group exists once, every write is paid once, every recorded run as its record says, nothing is held. */
 async function wrongOf({ api, acts }: Client): Promise<string[]> {
   const wrong = acts
     .filter(({ outcome }) => outcome !== "done" && outcome !== "already_ran")

@@ -42,7 +42,7 @@ export function attack(name: string, { code, ends, logs = "before\n", and, ...op
       if (typeof logs === "string") expect(outcome.logs).to.equal(logs);
       else logs(outcome.logs);
       and?.(outcome);
-      expect(await everySlot(), "whole again within a second (and what a busy machine adds)").to.be.below(
+      expect(await everySlot(), "recovered within a second, plus slack for a busy machine").to.be.below(
         1_000 + 4 * usualMs,
       );
       expect(pool.stats().level.level).to.not.equal("none");
@@ -58,7 +58,7 @@ async function honestRun(key: string): Promise<void> {
 function checkEnd(outcome: RunOutcome, ends: Attack["ends"]): void {
   const code = outcome.error?.code ?? "none";
   expect([ends].flat(), JSON.stringify(outcome).slice(0, 500)).to.include(code);
-  expect(outcome.fault, "the guest is to blame").to.equal(undefined);
+  expect(outcome.fault, "the fault is the guest's").to.equal(undefined);
   if (outcome.error) expect(outcome.response).to.equal("null");
 }
 

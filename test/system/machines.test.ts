@@ -219,7 +219,7 @@ describe("three machines on one PostgreSQL", function () {
     const innocent = failures.filter(
       ({ machine, startedAt }) => !kills.some((kill) => kill.machine === machine && startedAt <= kill.at),
     );
-    expect(innocent, "requests that failed and were in no killed machine's hands").to.deep.equal([]);
+    expect(innocent, "failed requests that were not in progress on a killed machine").to.deep.equal([]);
     expect(Math.min(...written, ...ran), "writes of each account, and runs of each, went on").to.be.at.least(3);
     for (const [index, { client }] of accounts.slice(0, WRITERS).entries()) {
       expect((await client.listGroups()).total, `groups of account ${index}`).to.equal(written[index]);

@@ -140,7 +140,7 @@ describe("two relayers on one PostgreSQL", function () {
       if (isLiving) held.push(reserved);
       await sleep(100);
     }
-    expect(Math.min(...held), "the living one's hold").to.be.at.least(6);
+    expect(Math.min(...held), "the live one's reservation").to.be.at.least(6);
     const { usage } = await run;
     const deadline = Date.now() + 30_000;
     while ((await clients[0].balance()).reserved_cents > 0 && Date.now() < deadline) await sleep(200);

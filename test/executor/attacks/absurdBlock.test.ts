@@ -29,14 +29,14 @@ describe("attack: one answer with an absurd block number", () => {
       endpoint.world.head = 2n ** 60n;
       expect(await ask()).to.equal("decided");
       endpoint.world.head = 101n;
-      expect(await ask(), "behind the mark").to.equal("chain_unavailable");
+      expect(await ask(), "behind the minimum block").to.equal("chain_unavailable");
       nowSeconds += 59;
       endpoint.world.headTime = nowSeconds;
-      expect(await ask(), "behind the mark still").to.equal("chain_unavailable");
+      expect(await ask(), "still behind the minimum block").to.equal("chain_unavailable");
       nowSeconds += 1;
-      expect(await ask(), "nobody confirmed it").to.equal("decided");
+      expect(await ask(), "no other endpoint confirms it").to.equal("decided");
       endpoint.world.head = 100n;
-      expect(await ask(), "and the new mark counts").to.equal("chain_unavailable");
+      expect(await ask(), "and the new minimum applies").to.equal("chain_unavailable");
     } finally {
       await chain.close();
       await endpoint.stop();

@@ -36,7 +36,7 @@ describe("attack: thousands of large ops at once", function () {
     over.abort();
     await Promise.all(attack);
     expect(held, "the loop").to.be.below(50);
-    expect(mostBefore, "ops of the attacker before one of the neighbour").to.be.at.most(2);
+    expect(mostBefore, "ops of the attacker before one of the other account").to.be.at.most(2);
     expect(served, "some were served before the run was over, most were not").to.be.within(1, attack.length - 100);
   });
 });

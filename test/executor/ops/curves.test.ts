@@ -138,7 +138,7 @@ describe("ops on the other curves", () => {
       }),
       { seed: SEED, numRuns: count(800, 100_000) },
     );
-    expect([...ends], "the arguments reach the signatures, too").to.include.members([
+    expect([...ends], "the inputs include valid ones").to.include.members([
       "invalid_arguments",
       ...Object.keys(shaped),
     ]);

@@ -71,7 +71,7 @@ describe("the periodic check of the payment processor", () => {
     const figures = await wholePass();
     expect(found).to.deep.equal([]);
     expect(figures).to.include({ processorCents: 105 * 500 + 700 + 4_000, wrong: 0 });
-    expect(figures.balanceCents, "the processor's account holds those of others, too").to.equal(
+    expect(figures.balanceCents, "the processor's account has payments of other deployments").to.equal(
       figures.processorCents + 900,
     );
     const again = await wholePass();

@@ -54,7 +54,7 @@ describe("a relayer that is stopped", function () {
       503,
       ready.text.includes("shutting down") ? ready.text : "…shutting down…",
     ]);
-    expect((await send(`${stack.baseUrl}/health`)).status, "it lives").to.equal(200);
+    expect((await send(`${stack.baseUrl}/health`)).status, "it runs").to.equal(200);
     expect((await account.api.get("/list_groups")).status, "a new request on a new connection is served").to.equal(200);
     await eventually(
       "connections are refused",

@@ -54,7 +54,7 @@ describe("the shared store of code", () => {
     expect(await Promise.all(mine.map(has))).to.deep.equal([false, false, true, true, true]);
     expect(await has(others)).to.equal(true);
     await kept(one, 65);
-    expect(await has(mine[4] as Cid), "code beyond a whole share pushes nothing out").to.equal(true);
+    expect(await has(mine[4] as Cid), "code beyond a whole share evicts nothing").to.equal(true);
   });
 
   it("keeps code of two accounts for as long as one of them uses it", async () => {
@@ -113,7 +113,7 @@ describe("the shared store of code", () => {
     await small.trim();
     const code = codeOf(10);
     await small.keep(account(), await cidOfCode(code), code);
-    expect(await has(await cidOfCode(code)), "a trim makes room").to.equal(true);
+    expect(await has(await cidOfCode(code)), "a trim frees space").to.equal(true);
   });
 
   it("accepts nothing new while it holds more than twice the total, and deletes what no run uses", async () => {

@@ -80,7 +80,7 @@ describe("fees", function () {
     await bed.provider.send("anvil_setNextBlockBaseFeePerGas", [`0x${(50n * GWEI).toString(16)}`]);
     await bed.mine();
     await new Promise((resolve) => setTimeout(resolve, 1_100));
-    const { submissionId } = await chain.submit(addGroup(account, "dear"));
+    const { submissionId } = await chain.submit(addGroup(account, "expensive"));
     const attempts = await bed.store.db
       .selectFrom("submission_attempts")
       .select("hash")

@@ -38,7 +38,7 @@ describe("payer balances and gas prices", function () {
   it("a payer is topped up by the gas price, not to a fixed amount", async () => {
     await bed.setBalance(1, parseEther("0.05"));
     await baseFee(400n * GWEI);
-    expect((await chain.submit(addGroup(account, "while gas is dear"))).result.group_id).to.match(/^\d+$/);
+    expect((await chain.submit(addGroup(account, "while gas is expensive"))).result.group_id).to.match(/^\d+$/);
     await eventually(
       "the payer has gas for many more",
       async () => (await bed.provider.getBalance(bed.executor.wallet(1).address)) > parseEther("1"),
@@ -50,7 +50,7 @@ describe("payer balances and gas prices", function () {
     await bed.setBalance(1, parseEther("0.05"));
     await baseFee(400n * GWEI);
     await eventually("it is said", async () => (await chain.ready()).problems.join().includes("costs at present"));
-    const error = await refusal(chain.submit(addGroup(account, "too dear")));
+    const error = await refusal(chain.submit(addGroup(account, "too expensive")));
     expect(error.code).to.equal("no_payer_available");
     await bed.setBalance(0, parseEther("1000"));
     await eventually("it is ready again", async () => (await chain.ready()).ready);
@@ -59,11 +59,11 @@ describe("payer balances and gas prices", function () {
 
   it("one write that needs more than payers usually hold gets its own top-up", async () => {
     await baseFee(GWEI);
-    const dear = await bed.open({
+    const expensive = await bed.open({
       tuning: { topUpGas: 1n, topUpBelowWei: 1n, topUpToWei: 10n ** 14n, maxTopUpWei: parseEther("0.0005") },
     });
     await chain.close();
-    chain = dear.chain;
+    chain = expensive.chain;
     await bed.setBalance(1, 10n ** 14n);
     await eventually(
       "the payer is seen",
@@ -71,7 +71,7 @@ describe("payer balances and gas prices", function () {
     );
     const write = request(account, "add_group", {
       functionName: "addGroup",
-      args: [account, "dear", "x".repeat(1_000), [], []],
+      args: [account, "expensive", "x".repeat(1_000), [], []],
     });
     expect((await chain.submit(write)).result.group_id).to.match(/^\d+$/);
   });

@@ -114,9 +114,10 @@ describe("batches of writes", function () {
     const writing = accounts.map((id) => chain.submit(addGroup(id, "over a reorg", { reserve })));
     await release();
     const answers: SubmitAnswer[] = await Promise.all(writing);
-    expect(new Set(answers.map(({ blockNumber }) => blockNumber)), "the block that goes holds the batch").to.deep.equal(
-      new Set([await bed.provider.getBlockNumber()]),
-    );
+    expect(
+      new Set(answers.map(({ blockNumber }) => blockNumber)),
+      "the reorged block contains the batch",
+    ).to.deep.equal(new Set([await bed.provider.getBlockNumber()]));
     await expectKeptOverReorg(bed, chain, answers);
   });
 

@@ -84,7 +84,7 @@ describe("a transaction that fails because one of its writes became expensive", 
     return whileMining(() => Promise.all(writing));
   }
 
-  /** Blocks come by themselves, so that what failed becomes final. */
+  /** Mines blocks meanwhile, so that a failed transaction becomes final. */
   async function whileMining<T>(work: () => Promise<T>): Promise<T> {
     const mining = setInterval(() => void bed.mine(), 100);
     try {
