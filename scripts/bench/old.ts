@@ -1,7 +1,7 @@
 /**
  * Costs of an empty store and of one with years of data: `npm run bench:old -- --submissions 1000000 --postings
  * 10000000`. The embedded store first, in memory, sized by `--embedded-submissions` and `--embedded-postings`; then
- * PostgreSQL if DATABASE_URL is set. Existing rows are kept, so use an empty database.
+ * Debian's PostgreSQL, started for it. Writes bench/old.json.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,6 +16,7 @@ import { createCredits, type Credits } from "../../relayer/credits";
 import { openStore, type Store } from "../../relayer/store";
 import type { Db } from "../../relayer/store/database";
 import { Instance } from "../../relayer/store/instance";
+import { startPostgres } from "../dev/postgres";
 import { makeOld, type Age } from "./oldStore";
 import { rounded, summary, timed, type Summary } from "./statistics";
 
@@ -43,9 +44,12 @@ async function main(): Promise<void> {
   });
   const { submissions, postings, "embedded-submissions": fewer, "embedded-postings": fewerPostings } = values;
   await compare(undefined, { submissions: Number(fewer), postings: Number(fewerPostings) });
-  const databaseUrl = process.env.DATABASE_URL;
-  if (databaseUrl !== undefined)
-    await compare(databaseUrl, { submissions: Number(submissions), postings: Number(postings) });
+  const postgres = await startPostgres();
+  try {
+    await compare(postgres.url, { submissions: Number(submissions), postings: Number(postings) });
+  } finally {
+    await postgres.stop();
+  }
 }
 
 /** Measures one store empty and again after ageing it. */
