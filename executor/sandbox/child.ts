@@ -26,13 +26,14 @@ let nextCall = -1;
 const hostCalls = new Map<number, { resolve(answer: ImportAnswer): void; reject(error: Error): void }>();
 const analyses = new Map<string, Analysis>();
 
-function analysisOf(code: string): Analysis {
+function analysisOf(run: number, code: string): Analysis {
   const known = analyses.get(code);
   if (known) return known;
   const analysis = analyse(code);
   if (analyses.size >= CODE_CACHE_ENTRIES) analyses.clear();
   // Large sources are not cached: parsing is cheap, memory is not.
   if (code.length < 65_536) analyses.set(code, analysis);
+  send({ type: "parsed", run, isRemembered: analyses.has(code) });
   return analysis;
 }
 
@@ -52,8 +53,7 @@ function takeGuest(heapMiB: number, ethers: Analysis["ethers"]): Guest {
 
 async function startRun(run: number, code: string, paramsText: string, limits: RunLimits): Promise<void> {
   try {
-    const analysis = analysisOf(code);
-    send({ type: "parsed", run });
+    const analysis = analysisOf(run, code);
     const { modules, details } = await loadModules(analysis.imports, (specifier) => askForModule(run, specifier));
     const guest = takeGuest(limits.heapMiB, analysis.ethers);
     current = { run, guest };

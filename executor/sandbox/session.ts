@@ -81,19 +81,20 @@ export class RunSession {
         job.limits.wallMs + GRACE_MS,
       ),
     );
-    this.#parsing = setTimeout(
-      () =>
-        this.#endByForce({
-          code: "limit_exceeded",
-          message: `the code took longer than ${job.limits.parseMs} ms to parse`,
-        }),
-      job.limits.parseMs,
-    );
-    this.#timers.push(
-      this.#parsing,
-      setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS),
-    );
+    if (worker.rememberedCode !== job.code) this.#limitParsing(job.limits.parseMs);
+    this.#timers.push(setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS));
     worker.send({ type: "run", run: this.run, params: job.params, limits: job.limits }, Buffer.from(job.code));
+  }
+
+  #limitParsing(parseMs: number): void {
+    const message = `the code took longer than ${parseMs} ms to parse`;
+    this.#parsing = setTimeout(() => this.#endByForce({ code: "limit_exceeded", message }), parseMs);
+    this.#timers.push(this.#parsing);
+  }
+
+  #onParsed(isRemembered: boolean): void {
+    clearTimeout(this.#parsing);
+    if (isRemembered) this.worker.rememberedCode = this.job.code;
   }
 
   /** Ends the run because the pool is closing. */
@@ -117,7 +118,7 @@ export class RunSession {
 
   #onMessage(message: FromChild, payload: Buffer): void {
     if (this.#isOver || !("run" in message) || message.run !== this.run) return;
-    if (message.type === "parsed") clearTimeout(this.#parsing);
+    if (message.type === "parsed") this.#onParsed(message.isRemembered);
     if (message.type === "log") this.#onLog(payload);
     if (message.type === "op") void this.#onOp(message, payload);
     if (message.type === "end") this.#onEnd(message.error, payload);

@@ -46,6 +46,8 @@ export class Worker {
   runs = 0;
   /** The account, key and CID it belongs to while warm. */
   affinity: string | undefined;
+  /** Code that it does not parse again. */
+  rememberedCode: string | undefined;
   events: WorkerEvents | undefined;
   readonly #confined: Confined;
   readonly #channel: Duplex;
