@@ -27,6 +27,14 @@ export default tseslint.config(
       eqeqeq: "error",
       "prefer-const": "error",
       "no-empty": "error",
+      "no-restricted-syntax": [
+        "error",
+        {
+          selector:
+            ":matches(TSParameterProperty, PropertyDefinition, MethodDefinition[kind!='constructor'])[accessibility='private']",
+          message: "Private members are # members.",
+        },
+      ],
     },
   },
   {

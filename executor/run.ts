@@ -51,12 +51,14 @@ interface QueuedRun {
 class StartPermission {
   readonly #revoked = new AbortController();
   granted: Promise<Authorization>;
+  readonly #first: Authorization;
+  readonly #askedAt: number;
+  readonly #authorize: () => Promise<Authorization>;
 
-  constructor(
-    private readonly first: Authorization,
-    private readonly askedAt: number,
-    private readonly authorize: () => Promise<Authorization>,
-  ) {
+  constructor(first: Authorization, askedAt: number, authorize: () => Promise<Authorization>) {
+    this.#first = first;
+    this.#askedAt = askedAt;
+    this.#authorize = authorize;
     this.granted = Promise.resolve(first);
   }
 
@@ -65,20 +67,24 @@ class StartPermission {
   }
 
   start(): void {
-    if (isFresh(this.askedAt)) return;
+    if (isFresh(this.#askedAt)) return;
     this.granted = this.#again();
     this.granted.catch(() => this.#revoked.abort());
   }
 
   async #again(): Promise<Authorization> {
-    const again = await this.authorize();
-    if (again.decision.accountId === this.first.decision.accountId) return again;
+    const again = await this.#authorize();
+    if (again.decision.accountId === this.#first.decision.accountId) return again;
     throw new KeywrightError("unknown_key", "The key has left the account that pays for this run.");
   }
 }
 
 export class Runner {
-  constructor(private readonly parts: RunnerParts) {}
+  readonly #parts: RunnerParts;
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts;
+  }
 
   /**
    * A run without a limit is answered in two parts: the permission and, after the caller has confirmed the payment, the
@@ -92,21 +98,21 @@ export class Runner {
     const params = this.#parsedParams(request.params);
     const pkpId = pkpOf(request);
     const [caller, source] = await Promise.all([
-      this.parts.callers.resolve(request.credential),
-      this.parts.code.identify(request),
+      this.#parts.callers.resolve(request.credential),
+      this.#parts.code.identify(request),
     ]);
     const likely = likelyPkp(params);
     const ahead = likely === pkpId ? undefined : likely;
     const question = { cid: source.cid, pkpId, ahead, notBefore: request.notBefore ?? 0 };
-    const authorize = (): Promise<Permitted> => authorizeRun(this.parts.chain, caller, question);
+    const authorize = (): Promise<Permitted> => authorizeRun(this.#parts.chain, caller, question);
     const authorization = await authorize();
     const authorizedAt = performance.now();
     const limits = limitsOfRun(
-      this.parts.limits,
+      this.#parts.limits,
       request.limitMs ?? (await confirmedMs(runKeyOf(authorization.key), context)),
     );
     // Only after the payment is confirmed: fetching code from a gateway is paid work.
-    const code = await this.parts.code.load(source, authorization.decision.accountId);
+    const code = await this.#parts.code.load(source, authorization.decision.accountId);
     const used = new Set<PkpId>();
     const outcome = await this.#runCode({
       code,
@@ -136,7 +142,7 @@ export class Runner {
     const { keyId, cid, decision } = authorization;
     const permission = new StartPermission(authorization, run.askedAt, run.authorize);
     const opsOf = (granted: Authorization): OpHandler =>
-      createOps(this.parts, granted, pkpId, (used) => run.used.add(used));
+      createOps(this.#parts, granted, pkpId, (used) => run.used.add(used));
     let ops: OpHandler | undefined;
     const job: RunJob = {
       account: decision.accountId,
@@ -154,7 +160,7 @@ export class Runner {
       onStarted: () => permission.start(),
     };
     try {
-      const outcome = await this.parts.pool.run(job);
+      const outcome = await this.#parts.pool.run(job);
       await permission.granted;
       return outcome;
     } catch (error) {
@@ -165,7 +171,7 @@ export class Runner {
 
   #parsedParams(params: string): object {
     const bytes = Buffer.byteLength(params, "utf8");
-    const { paramsBytes } = this.parts.limits;
+    const { paramsBytes } = this.#parts.limits;
     if (bytes > paramsBytes)
       throw new KeywrightError("params_too_large", `js_params is ${bytes} bytes; at most ${paramsBytes} are accepted.`);
     const parsed = parseJson(params);

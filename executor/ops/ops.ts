@@ -76,13 +76,14 @@ type Ops = { [N in OpName]: (args: OpArguments<N>) => Promise<Work> | Work };
 class RunOps {
   readonly #decisions = new Map<PkpId, Promise<Decision>>();
   readonly #ops: Ops;
+  readonly #parts: OpsParts;
+  readonly #run: Authorization;
+  readonly #onUsed: (pkpId: PkpId) => void;
 
-  constructor(
-    private readonly parts: OpsParts,
-    private readonly run: Authorization,
-    pkpId: PkpId | undefined,
-    private readonly onUsed: (pkpId: PkpId) => void,
-  ) {
+  constructor(parts: OpsParts, run: Authorization, pkpId: PkpId | undefined, onUsed: (pkpId: PkpId) => void) {
+    this.#parts = parts;
+    this.#run = run;
+    this.#onUsed = onUsed;
     if (pkpId !== undefined) this.#decisions.set(pkpId, Promise.resolve(run.decision));
     this.#ops = {
       signMessage: (args) =>
@@ -104,12 +105,12 @@ class RunOps {
       Decrypt: ({ pkpId: id, ciphertext }) =>
         this.#withEncryption("Decrypt", id, (key, scope) => decrypt(key, scope, ciphertext)),
       getPrivateKey: (args) => this.#privateKey(args.pkpId),
-      getActionPrivateKey: () => () => this.parts.keyring.withAction(this.run.cid, exposedKey),
+      getActionPrivateKey: () => () => this.#parts.keyring.withAction(this.#run.cid, exposedKey),
       signEd25519AsAction: (args) =>
-        this.#withAction("ed25519", this.run.cid, (secret) => ed25519Signature(secret, args)),
+        this.#withAction("ed25519", this.#run.cid, (secret) => ed25519Signature(secret, args)),
       signSchnorrAsAction: (args) =>
-        this.#withAction("bip340", this.run.cid, (secret) => schnorrSignature(secret, args)),
-      signP256AsAction: (args) => this.#withAction("p256", this.run.cid, (secret) => p256Signature(secret, args)),
+        this.#withAction("bip340", this.#run.cid, (secret) => schnorrSignature(secret, args)),
+      signP256AsAction: (args) => this.#withAction("p256", this.#run.cid, (secret) => p256Signature(secret, args)),
       getActionPublicKey: ({ ipfsId, curve }) =>
         this.#withAction(curve, ipfsId, (secret) => publicKeyOn(curve, secret)),
       getActionWalletAddress: ({ ipfsId }) => this.#withAction("secp256k1", ipfsId, addressOf),
@@ -140,13 +141,13 @@ class RunOps {
   }
 
   async #turn(over: AbortSignal | undefined): Promise<void> {
-    await loopTurns.take(this.run.decision.accountId);
+    await loopTurns.take(this.#run.decision.accountId);
     if (over?.aborted) throw new OpRefusal("limit_exceeded", "the run is over");
   }
 
   /** Hashing blocks the thread shared by all ops, so the size per op is limited. */
   #requireSize(name: OpName, args: string): void {
-    const { signBytes, typedDataBytes } = this.parts.limits;
+    const { signBytes, typedDataBytes } = this.#parts.limits;
     const most = name === "signTypedData" ? typedDataBytes : signBytes;
     if (!HASHED.has(name) || Buffer.byteLength(args, "utf8") <= most) return;
     throw new OpRefusal(
@@ -157,12 +158,12 @@ class RunOps {
 
   async #withPkp(op: PkpUse, curve: Curve, pkpId: PkpId, use: (secret: Buffer) => string): Promise<Work> {
     const { account, path } = await this.#granted(op, pkpId);
-    this.onUsed(pkpId);
-    return () => ({ value: this.parts.keyring.withPkpOn(curve, account, path, pkpId, use) });
+    this.#onUsed(pkpId);
+    return () => ({ value: this.#parts.keyring.withPkpOn(curve, account, path, pkpId, use) });
   }
 
   #withAction(curve: Curve, cid: Cid, use: (secret: Buffer) => string): Work {
-    return () => ({ value: this.parts.keyring.withActionOn(curve, cid, use) });
+    return () => ({ value: this.#parts.keyring.withActionOn(curve, cid, use) });
   }
 
   async #withEncryption(
@@ -171,28 +172,28 @@ class RunOps {
     use: (key: Buffer, scope: { account: AccountId; pkpId: PkpId }) => string,
   ): Promise<Work> {
     const { account, path } = await this.#granted(op, pkpId);
-    this.onUsed(pkpId);
+    this.#onUsed(pkpId);
     return () => {
-      this.parts.keyring.requirePkp(account, path, pkpId);
-      return { value: this.parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
+      this.#parts.keyring.requirePkp(account, path, pkpId);
+      return { value: this.#parts.keyring.withEncryptionKey(account, pkpId, (key) => use(key, { account, pkpId })) };
     };
   }
 
   /** Requires that the deployment allows it, and that a group lists this very action by name. */
   async #privateKey(pkpId: PkpId): Promise<Work> {
-    if (!this.parts.privateKeysAllowed)
+    if (!this.#parts.privateKeysAllowed)
       throw denied(
         "getPrivateKey is switched off on this service; use signMessage, signTypedData, signTransaction or signDigest",
       );
     const { account, path, actionByName } = await this.#granted("getPrivateKey", pkpId);
     if (!actionByName) throw denied("getPrivateKey needs a group that lists this action by name, not by the wildcard");
-    this.onUsed(pkpId);
-    return () => this.parts.keyring.withPkp(account, path, pkpId, exposedKey);
+    this.#onUsed(pkpId);
+    return () => this.#parts.keyring.withPkp(account, path, pkpId, exposedKey);
   }
 
   /** Asks once per PKP of a run and applies the decision to each op. A failed request is repeated. */
   async #granted(op: PkpUse, pkpId: PkpId): Promise<Granted> {
-    const asked = this.#decisions.get(pkpId) ?? authorizePkp(this.parts.chain, this.run, pkpId);
+    const asked = this.#decisions.get(pkpId) ?? authorizePkp(this.#parts.chain, this.#run, pkpId);
     this.#decisions.set(pkpId, asked);
     try {
       const { accountId, derivationPath, actionByName, deniedOps } = await asked;

@@ -22,8 +22,11 @@ export class Budget {
   readonly #held = new Map<string, number>();
   /** Insertion order is the order of turns. */
   readonly #lines = new Map<string, Waiting[]>();
+  readonly #options: BudgetOptions;
 
-  constructor(private readonly options: BudgetOptions) {}
+  constructor(options: BudgetOptions) {
+    this.#options = options;
+  }
 
   get taken(): number {
     return this.#taken;
@@ -37,7 +40,7 @@ export class Budget {
     return new Promise((grant, reject) => {
       if (signal?.aborted) return reject(signal.reason as Error);
       const waiting: Waiting = {
-        amount: Math.min(amount, this.options.share),
+        amount: Math.min(amount, this.#options.share),
         grant: (release) => (signal?.removeEventListener("abort", leave), grant(release)),
       };
       const leave = (): void => {
@@ -55,9 +58,9 @@ export class Budget {
   #serve(): void {
     for (const [account, line] of [...this.#lines]) {
       const [first] = line;
-      if (first === undefined || (this.#held.get(account) ?? 0) + first.amount > this.options.share) continue;
+      if (first === undefined || (this.#held.get(account) ?? 0) + first.amount > this.#options.share) continue;
       // The next in turn is not overtaken while it waits: otherwise a large amount would never be granted.
-      if (this.#taken + first.amount > this.options.total) return;
+      if (this.#taken + first.amount > this.#options.total) return;
       this.#lines.delete(account);
       line.shift();
       if (line.length > 0) this.#lines.set(account, line);

@@ -21,26 +21,29 @@ export class FairQueue<T> {
   #meanRunMs = 50;
   running = 0;
   waiting = 0;
+  readonly #options: FairQueueOptions;
 
-  constructor(private readonly options: FairQueueOptions) {}
+  constructor(options: FairQueueOptions) {
+    this.#options = options;
+  }
 
   /**
    * Half of what the other accounts leave: one alone never holds more than half, and two never hold all of four slots
    * or more.
    */
   #shareOfSlots({ running }: Line<T>): number {
-    const left = this.options.slots - (this.running - running);
+    const left = this.#options.slots - (this.running - running);
     return Math.max(1, Math.floor(left / 2));
   }
 
   get #shareOfQueue(): number {
-    return Math.max(1, Math.floor(this.options.capacity / 2));
+    return Math.max(1, Math.floor(this.#options.capacity / 2));
   }
 
   /** Throws QueueFull. */
   add(account: string, item: T): void {
     const line = this.#lines.get(account) ?? { waiting: [], running: 0 };
-    if (this.waiting >= this.options.capacity || line.waiting.length >= this.#shareOfQueue)
+    if (this.waiting >= this.#options.capacity || line.waiting.length >= this.#shareOfQueue)
       throw new QueueFull(this.#retryAfterSeconds());
     line.waiting.push(item);
     this.#lines.set(account, line);
@@ -49,7 +52,7 @@ export class FairQueue<T> {
 
   /** The next item that may run, counted as running from now on; undefined when there is none. */
   take(): T | undefined {
-    if (this.running >= this.options.slots) return undefined;
+    if (this.running >= this.#options.slots) return undefined;
     for (const [account, line] of this.#lines) {
       if (line.waiting.length === 0 || line.running >= this.#shareOfSlots(line)) continue;
       this.#lines.delete(account);
@@ -95,7 +98,7 @@ export class FairQueue<T> {
   }
 
   #retryAfterSeconds(): number {
-    const seconds = (this.waiting * this.#meanRunMs) / this.options.slots / 1_000;
+    const seconds = (this.waiting * this.#meanRunMs) / this.#options.slots / 1_000;
     return Math.min(MAX_RETRY_SECONDS, Math.max(1, Math.ceil(seconds)));
   }
 }

@@ -40,20 +40,31 @@ export class KeyInRequest extends Error {}
 export class RunFetches {
   /** Resolves when no body waits for its budget; until then no further body is read from the child. */
   room: Promise<unknown> = Promise.resolve();
+  readonly #run: number;
+  readonly #job: Pick<RunJob, "account" | "limits" | "permitted">;
+  readonly #parts: FetchParts;
+  readonly #tripwire: Tripwire;
+  readonly #over: AbortSignal;
 
   constructor(
-    private readonly run: number,
-    private readonly job: Pick<RunJob, "account" | "limits" | "permitted">,
-    private readonly parts: FetchParts,
-    private readonly tripwire: Tripwire,
-    private readonly over: AbortSignal,
-  ) {}
+    run: number,
+    job: Pick<RunJob, "account" | "limits" | "permitted">,
+    parts: FetchParts,
+    tripwire: Tripwire,
+    over: AbortSignal,
+  ) {
+    this.#run = run;
+    this.#job = job;
+    this.#parts = parts;
+    this.#tripwire = tripwire;
+    this.#over = over;
+  }
 
   /** `args` is untrusted JSON from a child. @throws KeyInRequest */
   async serve(args: unknown, body: Buffer): Promise<FetchAnswer> {
     const parsed = guestFetchSchema.safeParse(args);
     if (!parsed.success) return refused("fetch_failed", parsed.error.issues[0]?.message ?? "bad request");
-    const { fetchBytes } = this.job.limits;
+    const { fetchBytes } = this.#job.limits;
     if (body.length > fetchBytes) return refused("limit_exceeded", `the body is larger than ${fetchBytes} bytes`);
     const held: Release[] = [];
     const release = (): void => held.forEach((each) => each());
@@ -69,29 +80,29 @@ export class RunFetches {
   }
 
   async #exchange(request: GuestFetch, body: Buffer, held: Release[]): ReturnType<Fetcher["fetchGuest"]> {
-    const { fetchTimeoutMs: timeoutMs, fetchBytes: maxBytes, lookups } = this.job.limits;
-    const { fetcher, budgets } = this.parts;
+    const { fetchTimeoutMs: timeoutMs, fetchBytes: maxBytes, lookups } = this.#job.limits;
+    const { fetcher, budgets } = this.#parts;
     const take = async (budget: Budget, amount: number): Promise<void> =>
-      void held.push(await budget.take(this.job.account, amount, this.over));
+      void held.push(await budget.take(this.#job.account, amount, this.#over));
     const admitted = take(budgets.open, 1).then(() =>
       body.length > 0 ? take(budgets.bodies, body.length) : undefined,
     );
     this.room = Promise.allSettled([this.room, admitted]);
     await admitted;
-    await this.job.permitted?.();
-    const options = { signal: this.over, run: this.run, lookups, grow: () => take(budgets.answers, maxBytes) };
+    await this.#job.permitted?.();
+    const options = { signal: this.#over, run: this.#run, lookups, grow: () => take(budgets.answers, maxBytes) };
     // Checked first: requests that are refused anyway need no search.
-    if (this.tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
+    if (this.#tripwire.isSet && body.length > 0) await fetcher.checkGuest(request.url, options);
     await this.#requireNoKey([request.url, ...request.headers.flat(), body]);
     return fetcher.fetchGuest({ ...request, timeoutMs, maxBytes }, body, options);
   }
 
   async #requireNoKey(parts: readonly (string | Buffer)[]): Promise<void> {
     const turn = async (): Promise<void> => {
-      await loopTurns.take(this.job.account);
-      this.over.throwIfAborted();
+      await loopTurns.take(this.#job.account);
+      this.#over.throwIfAborted();
     };
-    if (await this.tripwire.isIn(parts, turn)) throw new KeyInRequest();
+    if (await this.#tripwire.isIn(parts, turn)) throw new KeyInRequest();
   }
 }
 

@@ -41,21 +41,21 @@ function splitOnce(text: string, separator: string): string[] {
 /** Modules by hash: a verified module is never fetched again while it is cached. */
 export class ModuleCache {
   readonly #modules: LRUCache<string, Buffer>;
+  readonly #fetcher: Fetcher;
+  readonly #moduleOrigin: string;
 
-  constructor(
-    private readonly fetcher: Fetcher,
-    private readonly moduleOrigin: string,
-    maxBytes = 64 * 2 ** 20,
-  ) {
+  constructor(fetcher: Fetcher, moduleOrigin: string, maxBytes = 64 * 2 ** 20) {
+    this.#fetcher = fetcher;
+    this.#moduleOrigin = moduleOrigin;
     // The LRU cache requires a size above zero, also for an empty module.
     this.#modules = new LRUCache({ maxSize: maxBytes, sizeCalculation: (source) => source.length + 1 });
   }
 
   async get(specifier: string, maxModuleBytes: number): Promise<ImportedModule> {
-    const { url, integrity } = resolveImport(specifier, this.moduleOrigin);
+    const { url, integrity } = resolveImport(specifier, this.#moduleOrigin);
     const known = this.#modules.get(integrity);
     if (known) return { source: known, url, integrity };
-    const source = await this.fetcher.fetchModule(url, maxModuleBytes);
+    const source = await this.#fetcher.fetchModule(url, maxModuleBytes);
     const actual = `sha384-${createHash("sha384").update(source).digest("base64")}`;
     if (actual !== integrity) throw new BadImport(`the module at ${url} has the hash ${actual}, not ${integrity}`);
     this.#modules.set(integrity, source);

@@ -11,8 +11,11 @@ export class LogSender {
   #sent = 0;
   #waiting = "";
   #timer: NodeJS.Timeout | undefined;
+  readonly #send: (text: string) => void;
 
-  constructor(private readonly send: (text: string) => void) {}
+  constructor(send: (text: string) => void) {
+    this.#send = send;
+  }
 
   add(text: string): void {
     this.#waiting += text;
@@ -26,6 +29,6 @@ export class LogSender {
     if (this.#waiting === "") return;
     const text = this.#waiting;
     this.#waiting = "";
-    this.send(text);
+    this.#send(text);
   }
 }

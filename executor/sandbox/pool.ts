@@ -103,8 +103,10 @@ class Pool implements SandboxPool {
   readonly #memoryBytes: number;
   readonly #memoryWatch: NodeJS.Timeout;
   #onIdle: (() => void) | undefined;
+  readonly #options: PoolOptions;
 
-  constructor(private readonly options: PoolOptions) {
+  constructor(options: PoolOptions) {
+    this.#options = options;
     const { size, fetcher } = options;
     this.#queue = new FairQueue({ slots: size, capacity: options.queueCapacity ?? size * 16 });
     this.#modules = new ModuleCache(fetcher, options.moduleOrigin ?? DEFAULT_MODULE_ORIGIN);
@@ -120,17 +122,17 @@ class Pool implements SandboxPool {
 
   async start(): Promise<void> {
     const complaint = await findWalls();
-    if (complaint !== undefined) this.options.logger.warn({ complaint }, "bubblewrap does not work here");
+    if (complaint !== undefined) this.#options.logger.warn({ complaint }, "bubblewrap does not work here");
     // Tested by a child without Node's permission model, which would refuse the attempts before the kernel sees them.
     const probe = await this.#startWorker({ unfenced: true });
-    const walls = await probe.selfTest(this.options.secretPaths ?? []);
+    const walls = await probe.selfTest(this.#options.secretPaths ?? []);
     probe.kill("the self-test is over");
     const first = await this.#startWorker();
     const fence = await first.selfTest([]);
-    const missing = [...walls.missing, ...fence.missing, ...(this.options.missingElsewhere ?? [])];
+    const missing = [...walls.missing, ...fence.missing, ...(this.#options.missingElsewhere ?? [])];
     const held = walls.held + fence.held;
     this.#level = { level: missing.length === 0 ? "full" : held > 0 ? "partial" : "none", missing };
-    if (this.options.requireFullIsolation && this.#level.level !== "full") throw new IsolationTooWeak(missing);
+    if (this.#options.requireFullIsolation && this.#level.level !== "full") throw new IsolationTooWeak(missing);
     this.#blanks.push(Promise.resolve(first));
     this.#fillBlanks();
     await Promise.all(this.#blanks);
@@ -154,7 +156,7 @@ class Pool implements SandboxPool {
   stats(): PoolStats {
     return {
       level: this.#level,
-      size: this.options.size,
+      size: this.#options.size,
       children: this.#workers.size,
       busy: this.#queue.running,
       queued: this.#queue.waiting,
@@ -202,17 +204,17 @@ class Pool implements SandboxPool {
 
   /** No child could be started: the service's fault, and no code ran. */
   #notStarted(error: unknown): RunOutcome {
-    this.options.logger.error({ err: error }, "no sandbox child could be started");
+    this.#options.logger.error({ err: error }, "no sandbox child could be started");
     const message = "the sandbox could not be started";
     return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "ours" };
   }
 
   async #runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
     const session = new RunSession(this.#nextRun++, job, worker, {
-      fetcher: this.options.fetcher,
+      fetcher: this.#options.fetcher,
       budgets: this.#budgets,
       modules: this.#modules,
-      logger: this.options.logger,
+      logger: this.#options.logger,
     });
     this.#sessions.set(session, worker);
     this.#counts.runs++;
@@ -260,13 +262,13 @@ class Pool implements SandboxPool {
 
   #isUsedUp(worker: Worker): boolean {
     const isOld = worker.runs >= this.#recycle.runs || Date.now() - worker.bornAt >= this.#recycle.ageMs;
-    return isOld || worker.residentBytes() > residentCapBytes(this.options.limits.heapMiB) / 2;
+    return isOld || worker.residentBytes() > residentCapBytes(this.#options.limits.heapMiB) / 2;
   }
 
   /** Prepares unused children, so that a new owner does not wait for a fork. */
   #fillBlanks(): void {
     if (this.#isClosing) return;
-    const wanted = Math.min(2, this.options.size);
+    const wanted = Math.min(2, this.#options.size);
     while (this.#blanks.length < wanted) {
       const blank = this.#startWorker();
       // A failed start rejects where the child is taken.
@@ -299,7 +301,7 @@ class Pool implements SandboxPool {
     if (this.#sessions.size === 0) return;
     const idle = this.#idle.map((worker) => ({ of: worker, bytes: privateBytes(worker.pid) }));
     const busy = [...this.#sessions].map(([session, worker]) => ({ of: session, bytes: privateBytes(worker.pid) }));
-    const over = toEnd(idle, busy, this.#memoryBytes, this.options.size);
+    const over = toEnd(idle, busy, this.#memoryBytes, this.#options.size);
     for (const worker of over.idle) worker.kill("memory is needed");
     this.#idle = this.#idle.filter((worker) => worker.isAlive);
     over.busy?.endForMemory();
@@ -313,8 +315,8 @@ class Pool implements SandboxPool {
       await Promise.race(ending.map((worker) => worker.exited));
     }
     if (this.#isDrained) throw new PoolClosed();
-    const uid = this.#freeUids.pop() ?? this.options.firstUid ?? DEFAULT_FIRST_UID;
-    const worker = new Worker({ heapMiB: this.options.limits.heapMiB, uid, ...options }, this.options.logger);
+    const uid = this.#freeUids.pop() ?? this.#options.firstUid ?? DEFAULT_FIRST_UID;
+    const worker = new Worker({ heapMiB: this.#options.limits.heapMiB, uid, ...options }, this.#options.logger);
     this.#workers.add(worker);
     void worker.exited.then((exit) => {
       this.#workers.delete(worker);

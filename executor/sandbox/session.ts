@@ -55,19 +55,22 @@ export class RunSession {
   #parsing: NodeJS.Timeout | undefined;
   readonly #fetches: RunFetches;
   readonly #onAbort = () => this.#cancel();
+  readonly #run: number;
+  readonly #job: RunJob;
+  readonly #worker: Worker;
+  readonly #parts: SessionParts;
 
-  constructor(
-    private readonly run: number,
-    private readonly job: RunJob,
-    private readonly worker: Worker,
-    private readonly parts: SessionParts,
-  ) {
+  constructor(run: number, job: RunJob, worker: Worker, parts: SessionParts) {
+    this.#run = run;
+    this.#job = job;
+    this.#worker = worker;
+    this.#parts = parts;
     this.outcome = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
     this.#fetches = new RunFetches(run, job, parts, this.#tripwire, this.#stopped.signal);
   }
 
   start(): void {
-    const { job, worker } = this;
+    const [job, worker] = [this.#job, this.#worker];
     worker.events = {
       onMessage: (message, payload) => this.#onMessage(message, payload),
       onExit: (exit) => this.#onExit(exit),
@@ -83,7 +86,7 @@ export class RunSession {
     );
     if (worker.rememberedCode !== job.code) this.#limitParsing(job.limits.parseMs);
     this.#timers.push(setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS));
-    worker.send({ type: "run", run: this.run, params: job.params, limits: job.limits }, Buffer.from(job.code));
+    worker.send({ type: "run", run: this.#run, params: job.params, limits: job.limits }, Buffer.from(job.code));
   }
 
   #limitParsing(parseMs: number): void {
@@ -94,7 +97,7 @@ export class RunSession {
 
   #onParsed(isRemembered: boolean): void {
     clearTimeout(this.#parsing);
-    if (isRemembered) this.worker.rememberedCode = this.job.code;
+    if (isRemembered) this.#worker.rememberedCode = this.#job.code;
   }
 
   /** Ends the run because the pool is closing. */
@@ -117,7 +120,7 @@ export class RunSession {
   }
 
   #onMessage(message: FromChild, payload: Buffer): void {
-    if (this.#isOver || !("run" in message) || message.run !== this.run) return;
+    if (this.#isOver || !("run" in message) || message.run !== this.#run) return;
     if (message.type === "parsed") this.#onParsed(message.isRemembered);
     if (message.type === "log") this.#onLog(payload);
     if (message.type === "op") void this.#onOp(message, payload);
@@ -125,7 +128,7 @@ export class RunSession {
   }
 
   #onLog(text: Buffer): void {
-    const room = this.job.limits.logsBytes - this.#logsBytes;
+    const room = this.#job.limits.logsBytes - this.#logsBytes;
     const isTooLong = text.length > room;
     // A character cut in half is dropped.
     this.#logs.push(isTooLong ? text.toString("utf8", 0, room).replace(/\ufffd+$/, "") : text.toString());
@@ -133,12 +136,12 @@ export class RunSession {
     if (isTooLong)
       this.#endByForce({
         code: "logs_too_large",
-        message: `the logs are larger than ${this.job.limits.logsBytes} bytes`,
+        message: `the logs are larger than ${this.#job.limits.logsBytes} bytes`,
       });
   }
 
   #onEnd(error: RunError | undefined, payload: Buffer): void {
-    const { responseBytes } = this.job.limits;
+    const { responseBytes } = this.#job.limits;
     if (error) return this.#finish({ response: "null", error }, isOrderly(error) ? undefined : error.code);
     const response = payload.toString("utf8");
     if (payload.length > responseBytes)
@@ -154,21 +157,28 @@ export class RunSession {
   async #onOp(op: Op, payload: Buffer): Promise<void> {
     try {
       const answer = await this.#serve(op, payload);
-      const { run } = this;
+      const run = this.#run;
       if (this.#isOver) return answer.ok ? answer.sent?.() : undefined;
       if (answer.ok)
-        this.worker.send(
+        this.#worker.send(
           { type: "answer", run, call: op.call, ok: true, value: answer.value },
           answer.body,
           answer.sent,
         );
       else
-        this.worker.send({ type: "answer", run, call: op.call, ok: false, code: answer.code, message: answer.message });
+        this.#worker.send({
+          type: "answer",
+          run,
+          call: op.call,
+          ok: false,
+          code: answer.code,
+          message: answer.message,
+        });
     } catch (error) {
       if (this.#isOver) return;
       if (error instanceof EndsRun) return this.#endByForce(error.error);
       if (error instanceof KeyInRequest) return this.#endByForce(EXPOSED);
-      this.parts.logger.error({ op: op.name, err: error }, "serving an op failed");
+      this.#parts.logger.error({ op: op.name, err: error }, "serving an op failed");
       const message = `the service failed while serving ${op.name}`;
       this.#finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "an op failed");
     }
@@ -186,14 +196,14 @@ export class RunSession {
       return { ok: false, code: "unknown_op", message: `there is no op ${op.name}` };
     this.#count("keyOps", "key and signature operations");
     if ((privateKeyReads as readonly string[]).includes(op.name)) this.#count("privateKeyReads", "private key reads");
-    const answer = await this.job.ops({ name: op.name, args: op.args, over: this.#stopped.signal });
+    const answer = await this.#job.ops({ name: op.name, args: op.args, over: this.#stopped.signal });
     if (answer.ok) for (const key of answer.exposes ?? []) this.#tripwire.watch(key);
     return answer;
   }
 
   async #serveImport(args: string): Promise<Answer> {
     this.#count("imports", "imports");
-    await this.job.permitted?.();
+    await this.#job.permitted?.();
     const parsed = importSchema.safeParse(parseJson(args));
     if (!parsed.success)
       return {
@@ -203,13 +213,13 @@ export class RunSession {
       };
     const { specifier } = parsed.data;
     try {
-      const { source, url, integrity } = await this.parts.modules.get(specifier, this.job.limits.importBytes);
+      const { source, url, integrity } = await this.#parts.modules.get(specifier, this.#job.limits.importBytes);
       return { ok: true, value: JSON.stringify({ url, integrity }), body: source };
     } catch (error) {
       if (error instanceof FetchFailed && error.code === "too_large") {
         throw new EndsRun({
           code: "limit_exceeded",
-          message: `the module ${specifier} is larger than ${this.job.limits.importBytes} bytes`,
+          message: `the module ${specifier} is larger than ${this.#job.limits.importBytes} bytes`,
         });
       }
       if (error instanceof BadImport || error instanceof FetchFailed)
@@ -219,13 +229,13 @@ export class RunSession {
   }
 
   #count(what: keyof typeof NOTHING_COUNTED, words: string): void {
-    const most = this.job.limits[what];
+    const most = this.#job.limits[what];
     if (++this.#counts[what] > most)
       throw new EndsRun({ code: "limit_exceeded", message: `the action made more than ${most} ${words}` });
   }
 
   #checkMemory(): void {
-    if (this.worker.residentBytes() <= residentCapBytes(this.job.limits.heapMiB)) return;
+    if (this.#worker.residentBytes() <= residentCapBytes(this.#job.limits.heapMiB)) return;
     this.#endByForce({ code: "out_of_memory", message: "the action used more memory than its sandbox has" });
   }
 
@@ -249,7 +259,7 @@ export class RunSession {
 
   async #settleUnexposed(outcome: RunOutcome): Promise<void> {
     const { response, logs, error, durationMs } = outcome;
-    const turn = (): Promise<void> => loopTurns.take(this.job.account);
+    const turn = (): Promise<void> => loopTurns.take(this.#job.account);
     const isExposed =
       error === EXPOSED || (await this.#tripwire.isIn([response, logs, error?.message, error?.stack], turn));
     this.#settle.resolve(isExposed ? { response: "null", logs: "", error: EXPOSED, durationMs } : outcome);
@@ -258,10 +268,10 @@ export class RunSession {
   #cleanUp(killFor: string | undefined): void {
     this.#isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    this.job.signal?.removeEventListener("abort", this.#onAbort);
+    this.#job.signal?.removeEventListener("abort", this.#onAbort);
     this.#stopped.abort(OVER);
-    this.worker.events = undefined;
-    if (killFor !== undefined) this.worker.kill(killFor);
+    this.#worker.events = undefined;
+    if (killFor !== undefined) this.#worker.kill(killFor);
   }
 }
 

@@ -59,11 +59,12 @@ export class Worker {
   #killedFor: string | undefined;
   #exit: WorkerExit | undefined;
   readonly exited: Promise<WorkerExit>;
+  readonly #options: LaunchOptions;
+  readonly #logger: Logger;
 
-  constructor(
-    private readonly options: LaunchOptions,
-    private readonly logger: Logger,
-  ) {
+  constructor(options: LaunchOptions, logger: Logger) {
+    this.#options = options;
+    this.#logger = logger;
     this.#confined = launchChild(options);
     this.#channel = this.#confined.channel;
     // Writes to a child that has just exited fail here; its exit event is what counts.
@@ -126,7 +127,7 @@ export class Worker {
       const [, resident = 0, , , , data = 0] = readFileSync(`/proc/${this.pid}/statm`, "latin1")
         .split(" ")
         .map((pages) => Number(pages) * PAGE_BYTES);
-      const { heapMiB } = this.options;
+      const { heapMiB } = this.#options;
       this.#wasNearCap = resident > NEAR * residentCapBytes(heapMiB) || data > NEAR * dataCapBytes(heapMiB);
       return resident;
     } catch {
@@ -155,7 +156,7 @@ export class Worker {
   #onFrame({ header, payload }: Frame): void {
     const parsed = fromChildSchema.safeParse(header);
     if (!parsed.success) {
-      this.logger.warn({ pid: this.pid }, "a child sent a message of no known form");
+      this.#logger.warn({ pid: this.pid }, "a child sent a message of no known form");
       return this.kill("sent a message of no known form");
     }
     const waiter = this.#waiting.get(parsed.data.type);
@@ -175,7 +176,7 @@ export class Worker {
     };
     const said = lastWords(this.#exit.stderr);
     if (said !== "")
-      this.logger.warn({ pid: this.pid, ...endOf(code, signal), byUs: killedFor, said }, "a child ended");
+      this.#logger.warn({ pid: this.pid, ...endOf(code, signal), byUs: killedFor, said }, "a child ended");
     this.events?.onExit(this.#exit);
     return this.#exit;
   }

@@ -71,11 +71,14 @@ class Client {
   readonly late: string[] = [];
   /** When the operation in progress began. */
   begun: number | undefined;
+  readonly #disturbance: Disturbance;
 
   constructor(
     readonly api: Api,
-    private readonly disturbance: Disturbance,
-  ) {}
+    disturbance: Disturbance,
+  ) {
+    this.#disturbance = disturbance;
+  }
 
   async act(): Promise<void> {
     const [name, kind] = [randomUUID(), Math.random() < 0.6 ? "add_group" : "run_action"] as const;
@@ -85,11 +88,11 @@ class Client {
     const begun = (this.begun = Date.now());
     for (let last = "no answer"; ;) {
       const answer = await this.api.post(`/${kind}`, body, { headers }).catch((): HttpAnswer | undefined => undefined);
-      const waited = this.disturbance.waitedSince(begun);
+      const waited = this.#disturbance.waitedSince(begun);
       const outcome = outcomeOf(answer) ?? (waited > GIVEN_UP_AFTER_MS ? "no outcome" : undefined);
       if (outcome !== undefined) {
         this.acts.push({ kind, name, outcome });
-        this.disturbance.noteWait(waited);
+        this.#disturbance.noteWait(waited);
         if (waited > LONGEST_WAIT_MS) this.late.push(`${kind} ${name} for ${waited} ms: ${last}`);
         this.begun = undefined;
         return;

@@ -80,11 +80,13 @@ class Double {
   readonly #nonces = new Set<string>();
   readonly #accounts = new Map<string, Account>();
   readonly #orders = new Map<string, Order>();
+  readonly #root: Authority;
+  readonly #challengePort: () => number;
 
-  constructor(
-    private readonly root: Authority,
-    private readonly challengePort: () => number,
-  ) {}
+  constructor(root: Authority, challengePort: () => number) {
+    this.#root = root;
+    this.#challengePort = challengePort;
+  }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const nonce = randomBytes(16).toString("base64url");
@@ -205,7 +207,7 @@ class Double {
   }
 
   async #validate(id: string, order: Order, { jwk }: Call): Promise<Answer> {
-    const url = `http://127.0.0.1:${this.challengePort()}/.well-known/acme-challenge/${order.token}`;
+    const url = `http://127.0.0.1:${this.#challengePort()}/.well-known/acme-challenge/${order.token}`;
     const answer = await fetch(url).then(
       (response) => response.text(),
       () => "nobody answers",
@@ -230,15 +232,15 @@ class Double {
         .toString("hex")
         .replace(/^[89a-f]/, "1"),
       subject: `CN=${order.domain}`,
-      issuer: this.root.certificate.subject,
+      issuer: this.#root.certificate.subject,
       notBefore: new Date(Date.now() - 1_000),
       notAfter: new Date(Date.now() + this.lifeMs),
       publicKey: request.publicKey,
-      signingKey: this.root.keys.privateKey,
+      signingKey: this.#root.keys.privateKey,
       signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
       extensions: [new x509.SubjectAlternativeNameExtension([{ type: "dns", value: order.domain }])],
     });
-    order.chain = `${certificate.toString("pem")}\n${pem(this.root)}`;
+    order.chain = `${certificate.toString("pem")}\n${pem(this.#root)}`;
     order.status = "valid";
     this.issued++;
     return { body: this.#orderBody(id, order) };

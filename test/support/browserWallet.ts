@@ -23,12 +23,17 @@ export class BrowserWallet {
   readonly asked: string[] = [];
   /** Whether the wallet's node cannot be reached. */
   offline = false;
+  readonly #wallet: HDNodeWallet;
+  #chainId: bigint;
 
   constructor(
     readonly name: string,
-    private readonly wallet: HDNodeWallet,
-    private chainId: bigint,
-  ) {}
+    wallet: HDNodeWallet,
+    chainId: bigint,
+  ) {
+    this.#wallet = wallet;
+    this.#chainId = chainId;
+  }
 
   /** A wallet with a new key that has ether on the chain of this provider. */
   static async funded(provider: JsonRpcProvider, { name = "Test Wallet", ether = "10", chainId = 31_337n } = {}) {
@@ -36,12 +41,12 @@ export class BrowserWallet {
   }
 
   get address(): string {
-    return this.wallet.address;
+    return this.#wallet.address;
   }
 
   /** Switches the chain in the wallet itself. */
   moveTo(chainId: bigint): void {
-    this.chainId = chainId;
+    this.#chainId = chainId;
   }
 
   async install(page: Page): Promise<void> {
@@ -63,23 +68,23 @@ export class BrowserWallet {
   }
 
   async #do(method: string, params: unknown[]): Promise<unknown> {
-    const provider = this.wallet.provider as unknown as { send(method: string, params: unknown[]): Promise<unknown> };
+    const provider = this.#wallet.provider as unknown as { send(method: string, params: unknown[]): Promise<unknown> };
     switch (method) {
       case "eth_requestAccounts":
       case "eth_accounts":
-        return [this.wallet.address];
+        return [this.#wallet.address];
       case "eth_chainId":
-        return `0x${this.chainId.toString(16)}`;
+        return `0x${this.#chainId.toString(16)}`;
       case "wallet_switchEthereumChain":
-        this.chainId = BigInt((params[0] as { chainId: string }).chainId);
+        this.#chainId = BigInt((params[0] as { chainId: string }).chainId);
         return null;
       case "eth_signTypedData_v4": {
         const { types, domain, primaryType, message } = JSON.parse(String(params[1]));
-        return this.wallet.signTypedData(domain, { [primaryType]: types[primaryType] }, message);
+        return this.#wallet.signTypedData(domain, { [primaryType]: types[primaryType] }, message);
       }
       case "eth_sendTransaction": {
         const { to, data } = params[0] as { to: string; data: string };
-        return (await this.wallet.sendTransaction({ to, data })).hash;
+        return (await this.#wallet.sendTransaction({ to, data })).hash;
       }
       default:
         return provider.send(method, params);

@@ -46,11 +46,13 @@ export class CreditsHistory {
     readonly capped: boolean;
     readonly mined: boolean;
   }[] = [];
+  readonly #double: StripeDouble;
+  readonly #stripe: Stripe;
 
-  constructor(
-    private readonly double: StripeDouble,
-    private readonly stripe: Stripe,
-  ) {}
+  constructor(double: StripeDouble, stripe: Stripe) {
+    this.#double = double;
+    this.#stripe = stripe;
+  }
 
   async open(): Promise<void> {
     this.#instances = [await this.#instance(), await this.#instance()];
@@ -58,7 +60,7 @@ export class CreditsHistory {
   }
 
   #instance(): Promise<CreditsBench> {
-    return openCredits({ payments: paymentKeys(this.double) });
+    return openCredits({ payments: paymentKeys(this.#double) });
   }
 
   get #db(): CreditsBench["db"] {
@@ -89,7 +91,7 @@ export class CreditsHistory {
         return this.#write(one);
       case "refund":
         return this.#onPayment(one.payment, ({ id }) =>
-          this.stripe.refunds.create({ payment_intent: id, amount: one.cents }),
+          this.#stripe.refunds.create({ payment_intent: id, amount: one.cents }),
         );
       case "dispute":
         return this.#onPayment(one.payment, ({ id }) => this.#endDispute(id, one.won));
@@ -103,7 +105,7 @@ export class CreditsHistory {
   async #topUp({ account: index, cents, confirms, card }: Extract<Act, { kind: "topUp" }>): Promise<void> {
     const accountId = this.#accounts[index] as AccountId;
     const { paymentIntentId: id } = await this.#any().credits.createIntent({ accountId, amountCents: cents });
-    await this.stripe.paymentIntents.confirm(id, { payment_method: card });
+    await this.#stripe.paymentIntents.confirm(id, { payment_method: card });
     this.#payments.push({ id, account: index, cents });
     await Promise.all(Array.from({ length: confirms }, () => this.#any().credits.confirmIntent(accountId, id)));
   }
@@ -176,16 +178,16 @@ export class CreditsHistory {
   }
 
   async #endDispute(intent: string, won: boolean): Promise<void> {
-    const { data } = await this.stripe.disputes.list({ payment_intent: intent });
+    const { data } = await this.#stripe.disputes.list({ payment_intent: intent });
     for (const { id } of data)
-      await this.stripe.disputes.update(id, {
+      await this.#stripe.disputes.update(id, {
         evidence: { uncategorized_text: won ? "winning_evidence" : "losing_evidence" },
       });
   }
 
   #events(): unknown[] {
     const ours = new Set(this.#payments.map(({ id }) => id));
-    return [...this.double.objects.events.values()].filter(({ data }) => {
+    return [...this.#double.objects.events.values()].filter(({ data }) => {
       const { id, payment_intent: intent } = data.object as { id?: string; payment_intent?: string };
       return ours.has(id ?? "") || ours.has(intent ?? "");
     });
@@ -249,7 +251,7 @@ export class CreditsHistory {
 
   /** From the processor's own records: what was received, less what was refunded or is disputed. */
   #paidIn(index: number): number {
-    const { charges, disputes } = this.double.objects;
+    const { charges, disputes } = this.#double.objects;
     return this.#payments
       .filter((payment) => payment.account === index)
       .reduce((sum, { id, cents }) => {

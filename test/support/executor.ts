@@ -34,13 +34,19 @@ export type Outcome<C extends ExecutorCall> = { status: number; answer?: Executo
 
 /** A chain with the contract on it, and wallets that can pay on it. */
 export class TestChain {
+  readonly #chain: DevelopmentChain;
+  readonly #folder: string;
+
   private constructor(
-    private readonly chain: DevelopmentChain,
+    chain: DevelopmentChain,
     readonly provider: JsonRpcProvider,
     readonly contract: AccountManager,
     readonly contractAddress: string,
-    private readonly folder: string,
-  ) {}
+    folder: string,
+  ) {
+    this.#chain = chain;
+    this.#folder = folder;
+  }
 
   static async start(extraArgs: string[] = []): Promise<TestChain> {
     const folder = mkdtempSync(join(tmpdir(), "keywright-chain-"));
@@ -67,7 +73,7 @@ export class TestChain {
   }
 
   get rpcUrl(): string {
-    return this.chain.rpcUrl;
+    return this.#chain.rpcUrl;
   }
 
   /** A wallet with gas. */
@@ -85,8 +91,8 @@ export class TestChain {
 
   async stop(): Promise<void> {
     this.provider.destroy();
-    await this.chain.process.stop();
-    rmSync(this.folder, { recursive: true, force: true });
+    await this.#chain.process.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 
@@ -97,12 +103,16 @@ export class TestExecutor {
   readonly socketPath: string;
   readonly #agent: Agent;
   #process: ManagedProcess | undefined;
+  readonly #env: Record<string, string>;
+  readonly #program: string;
 
   private constructor(
     readonly folder: string,
-    private readonly env: Record<string, string>,
-    private readonly program: string,
+    env: Record<string, string>,
+    program: string,
   ) {
+    this.#env = env;
+    this.#program = program;
     this.socketPath = join(folder, "executor.sock");
     this.#agent = new Agent({ connect: { socketPath: this.socketPath }, connections: 64 });
   }
@@ -135,11 +145,11 @@ export class TestExecutor {
   }
 
   async launch(): Promise<void> {
-    const env = { ...this.env, EXECUTOR_SOCKET: this.socketPath };
+    const env = { ...this.#env, EXECUTOR_SOCKET: this.socketPath };
     this.#process = startProcess({
       name: "executor",
       command: process.execPath,
-      args: [this.program],
+      args: [this.#program],
       env,
       onLine: (line) => this.logs.push(line),
     });
@@ -198,13 +208,19 @@ export class TestExecutor {
 /** A managed account made through the executor's own signatures, as the relayer does. */
 export class TestAccount {
   nonce = 0;
+  readonly #chain: TestChain;
+  readonly #executor: TestExecutor;
+
   private constructor(
-    private readonly chain: TestChain,
-    private readonly executor: TestExecutor,
+    chain: TestChain,
+    executor: TestExecutor,
     readonly key: string,
     readonly id: AccountId,
     readonly owner: Address,
-  ) {}
+  ) {
+    this.#chain = chain;
+    this.#executor = executor;
+  }
 
   static async create(chain: TestChain, executor: TestExecutor): Promise<TestAccount> {
     const { apiKey, apiKeyHash, walletAddress } = await executor.call("mintAccountKey", {});
@@ -216,17 +232,17 @@ export class TestAccount {
   /** A write of this account through payer 1: authorised, signed, sent, mined. */
   async write(functionName: string, args: WriteArgument[], key = this.key): Promise<void> {
     const credential = { type: "key", key } as const;
-    const { writes } = await this.executor.call("authorizeWrites", {
+    const { writes } = await this.#executor.call("authorizeWrites", {
       writes: [{ credential, write: { functionName, args } }],
     });
     const authorized = writes[0];
     if (authorized === undefined || "refused" in authorized)
       throw new Error(`the executor refused: ${JSON.stringify(authorized)}`);
-    await sendAsPayer(this.chain, this.executor, authorized.calldata, authorized.tag);
+    await sendAsPayer(this.#chain, this.#executor, authorized.calldata, authorized.tag);
   }
 
   async mintPkp(): Promise<Address> {
-    const { walletAddress, derivationPath } = await this.executor.call("mintPkp", { accountId: this.id });
+    const { walletAddress, derivationPath } = await this.#executor.call("mintPkp", { accountId: this.id });
     await this.write("registerWalletDerivation", [this.id, walletAddress, derivationPath, "", ""]);
     return parseAddress(walletAddress) as Address;
   }
@@ -245,7 +261,7 @@ export class TestAccount {
     expiration = 0,
     capCents = 0,
   ): Promise<{ key: string; id: string }> {
-    const { usageApiKey, apiKeyHash } = await this.executor.call("mintApiUsageKey", {});
+    const { usageApiKey, apiKeyHash } = await this.#executor.call("mintApiUsageKey", {});
     await this.setUsageKey(apiKeyHash, executeInGroups, expiration, capCents);
     return { key: usageApiKey, id: apiKeyHash };
   }

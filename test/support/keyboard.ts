@@ -25,7 +25,11 @@ interface List {
 }
 
 export class Keyboard {
-  constructor(private readonly page: Page) {}
+  readonly #page: Page;
+
+  constructor(page: Page) {
+    this.#page = page;
+  }
 
   /** Presses Tab until this control has the focus, which must be visible. */
   async to(control: Locator): Promise<void> {
@@ -33,8 +37,8 @@ export class Keyboard {
     const passed: string[] = [];
     while (!(await this.#has(control))) {
       if (passed.length >= MOST_STOPS) expect.fail(`Tab never reaches ${control}; it reaches ${passed.join(", ")}`);
-      await this.page.keyboard.press("Tab");
-      passed.push(String(await this.page.evaluate(WHAT_HAS_THE_FOCUS)));
+      await this.#page.keyboard.press("Tab");
+      passed.push(String(await this.#page.evaluate(WHAT_HAS_THE_FOCUS)));
     }
     await this.#seen(control);
   }
@@ -42,14 +46,14 @@ export class Keyboard {
   /** Moves to the control and presses the key. */
   async press(control: Locator, key: "Enter" | "Space" | "ArrowRight" | "ArrowLeft"): Promise<void> {
     await this.to(control);
-    await this.page.keyboard.press(key);
+    await this.#page.keyboard.press(key);
   }
 
   /** Moves to the field and replaces its content. */
   async type(field: Locator, text: string): Promise<void> {
     await this.to(field);
-    await this.page.keyboard.press("ControlOrMeta+a");
-    await this.page.keyboard.type(text);
+    await this.#page.keyboard.press("ControlOrMeta+a");
+    await this.#page.keyboard.type(text);
   }
 
   /** Chooses from a closed list by the arrow keys. */
@@ -61,7 +65,7 @@ export class Keyboard {
     });
     const steps = options.indexOf(option) - selected;
     for (let step = 0; step < Math.abs(steps); step += 1)
-      await this.page.keyboard.press(steps > 0 ? "ArrowDown" : "ArrowUp");
+      await this.#page.keyboard.press(steps > 0 ? "ArrowDown" : "ArrowUp");
     const chosen = await list.evaluate((element) => {
       const { options: all, selectedIndex } = element as unknown as List;
       return all[selectedIndex]?.text;
@@ -75,7 +79,7 @@ export class Keyboard {
   /** The control and its surroundings look different without the focus. */
   async #seen(control: Locator): Promise<void> {
     const box = await control.boundingBox();
-    const view = this.page.viewportSize();
+    const view = this.#page.viewportSize();
     if (box === null || view === null) return expect.fail(`${control} has the focus and is not shown`);
     const clip = {
       x: Math.max(0, box.x - AROUND_PX),
@@ -83,7 +87,7 @@ export class Keyboard {
       width: Math.min(view.width, box.width + 2 * AROUND_PX),
       height: Math.min(view.height, box.height + 2 * AROUND_PX),
     };
-    const look = (): Promise<Buffer> => this.page.screenshot({ clip, animations: "disabled" });
+    const look = (): Promise<Buffer> => this.#page.screenshot({ clip, animations: "disabled" });
     const focused = await look();
     const stays = await control.evaluate((element) => {
       const plain = element as unknown as Focusable;

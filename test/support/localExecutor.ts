@@ -17,12 +17,15 @@ export class LocalExecutor implements ExecutorPort {
   readonly failing = new Map<ExecutorWriteCall, KeywrightError>();
   readonly calls: ExecutorWriteCall[] = [];
   readonly #wallets = new Map<number, HDNodeWallet>();
+  readonly #chainId: bigint;
+  readonly #contractAddress: string;
+  readonly #forwarderAddress: string;
 
-  constructor(
-    private readonly chainId: bigint,
-    private readonly contractAddress: string,
-    private readonly forwarderAddress: string,
-  ) {}
+  constructor(chainId: bigint, contractAddress: string, forwarderAddress: string) {
+    this.#chainId = chainId;
+    this.#contractAddress = contractAddress;
+    this.#forwarderAddress = forwarderAddress;
+  }
 
   wallet(payer: number): HDNodeWallet | Wallet {
     const known = this.#wallets.get(payer) ?? HDNodeWallet.fromMnemonic(SEED, `m/44'/60'/0'/0/${payer}`);
@@ -45,14 +48,19 @@ export class LocalExecutor implements ExecutorPort {
         const calls = asked.calls.map(({ calldata }) => calldata);
         return this.#sign(asked.payer, {
           ...asked,
-          to: this.contractAddress,
+          to: this.#contractAddress,
           data: encodeCalls(calls),
           gasLimit: BigInt(asked.gasLimit),
         });
       },
       signForwards: (asked) => {
         const data = forwarderCalldata(asked.forwards.map(decodeForward), this.wallet(asked.payer).address as Address);
-        return this.#sign(asked.payer, { ...asked, to: this.forwarderAddress, data, gasLimit: BigInt(asked.gasLimit) });
+        return this.#sign(asked.payer, {
+          ...asked,
+          to: this.#forwarderAddress,
+          data,
+          gasLimit: BigInt(asked.gasLimit),
+        });
       },
       signNoop: (asked) =>
         this.#sign(asked.payer, { ...asked, to: this.wallet(asked.payer).address, data: "0x", gasLimit: 21_000n }),
@@ -77,7 +85,16 @@ export class LocalExecutor implements ExecutorPort {
     { to, data, gasLimit, nonce, maxFeePerGas, maxPriorityFeePerGas, value = 0n }: Unsigned,
   ): { rawTransaction: string; hash: string } {
     const fees = { maxFeePerGas: BigInt(maxFeePerGas), maxPriorityFeePerGas: BigInt(maxPriorityFeePerGas) };
-    const transaction = Transaction.from({ type: 2, chainId: this.chainId, to, data, gasLimit, nonce, value, ...fees });
+    const transaction = Transaction.from({
+      type: 2,
+      chainId: this.#chainId,
+      to,
+      data,
+      gasLimit,
+      nonce,
+      value,
+      ...fees,
+    });
     transaction.signature = this.wallet(payer).signingKey.sign(transaction.unsignedHash);
     return { rawTransaction: transaction.serialized, hash: transaction.hash ?? "" };
   }

@@ -20,13 +20,18 @@ export interface MachineOptions {
 export class Machine {
   #executor: ManagedProcess | undefined;
   #relayer: ManagedProcess | undefined;
+  readonly #metricsPort: number;
+  readonly #options: MachineOptions;
 
   private constructor(
     readonly name: string,
     readonly port: number,
-    private readonly metricsPort: number,
-    private readonly options: MachineOptions,
-  ) {}
+    metricsPort: number,
+    options: MachineOptions,
+  ) {
+    this.#metricsPort = metricsPort;
+    this.#options = options;
+  }
 
   static async start(name: string, options: MachineOptions): Promise<Machine> {
     const machine = new Machine(name, await freePort(), await freePort(), options);
@@ -40,7 +45,7 @@ export class Machine {
 
   /** Also after a kill, on the same port and with the executor's files on disk. */
   async start(): Promise<void> {
-    const { stack, databaseUrl, env } = this.options;
+    const { stack, databaseUrl, env } = this.#options;
     const folder = join(stack.dataDir, `machine-${this.name}`);
     const shared = {
       PATH: process.env.PATH,
@@ -55,7 +60,7 @@ export class Machine {
       DSTACK_ENDPOINT: join(stack.dataDir, "dstack.sock"),
       DATA_DIR: join(folder, "executor"),
     };
-    const http = { PORT: String(this.port), METRICS_PORT: String(this.metricsPort), DATABASE_URL: databaseUrl };
+    const http = { PORT: String(this.port), METRICS_PORT: String(this.#metricsPort), DATABASE_URL: databaseUrl };
     this.#executor = start(`executor ${this.name}`, "executor", { ...shared, ...tee, ...env });
     this.#relayer = start(`relayer ${this.name}`, "relayer", { ...shared, ...http, ...env });
     await waitUntil(`machine ${this.name}`, async () => (await fetch(`${this.baseUrl}/ready`)).ok, {

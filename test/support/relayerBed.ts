@@ -45,8 +45,10 @@ class CountingExecutor implements Executor {
   /** The contract used to authorize runs. */
   contract: Pick<Chain, "key" | "explainExecution"> | undefined;
   readonly #mint: Mint;
+  readonly #bed: ChainBed;
 
-  constructor(private readonly bed: ChainBed) {
+  constructor(bed: ChainBed) {
+    this.#bed = bed;
     const domain = {
       name: domainName(DEFAULT_SERVICE_NAME),
       version: TYPED_DATA_VERSION,
@@ -63,7 +65,7 @@ class CountingExecutor implements Executor {
     const mint = minted[name];
     if (mint !== undefined) return mint() as ExecutorAnswer<C>;
     if (name === "info") return { limits: { wallMs: 60_000 } } as unknown as ExecutorAnswer<C>;
-    return (await this.bed.executor.call(
+    return (await this.#bed.executor.call(
       name as ExecutorWriteCall,
       input as ExecutorRequest<ExecutorWriteCall>,
     )) as ExecutorAnswer<C>;

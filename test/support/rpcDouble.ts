@@ -25,10 +25,14 @@ type Fault = "none" | "hang" | "refuse" | "not json" | "rpc error" | "huge" | "g
 export class RpcDouble {
   fault: Fault = "none";
   calls = 0;
+  readonly #server: Server;
+
   private constructor(
-    private readonly server: Server,
+    server: Server,
     readonly world: World,
-  ) {}
+  ) {
+    this.#server = server;
+  }
 
   static async start(world: Partial<World> = {}): Promise<RpcDouble> {
     const server = createServer();
@@ -56,12 +60,12 @@ export class RpcDouble {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   async stop(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
   }
 
   /** The body of the answer; undefined to not answer. */

@@ -30,8 +30,10 @@ export class RpcProxy {
   #faults: Fault[] = [];
   #wholeFault: ((response: ServerResponse) => void) | undefined;
   readonly seen: RpcMessage[] = [];
+  readonly #target: string;
 
-  private constructor(private readonly target: string) {
+  private constructor(target: string) {
+    this.#target = target;
     this.#server = createServer((incoming, response) => void this.#serve(incoming, response));
   }
 
@@ -112,7 +114,7 @@ export class RpcProxy {
   }
 
   async #forward(call: RpcMessage): Promise<RpcAnswer> {
-    const { body } = await fetchFrom(this.target, {
+    const { body } = await fetchFrom(this.#target, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: call.method, params: call.params }),

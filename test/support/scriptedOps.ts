@@ -35,10 +35,14 @@ export const decision = (overrides: Partial<Decision> = {}): Decision => ({
 /** Scripted answers of the contract; run.test.ts uses the real contract. */
 export class ScriptedChain {
   asked: (PkpId | undefined)[] = [];
-  constructor(private readonly answer: (pkp: PkpId | undefined) => Decision | KeywrightError) {}
+  readonly #answer: (pkp: PkpId | undefined) => Decision | KeywrightError;
+
+  constructor(answer: (pkp: PkpId | undefined) => Decision | KeywrightError) {
+    this.#answer = answer;
+  }
   explain(_key: KeyId | AccountId, _action: string, pkp: PkpId | undefined): Promise<Decision> {
     this.asked.push(pkp);
-    const answer = this.answer(pkp);
+    const answer = this.#answer(pkp);
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
   }
 }

@@ -100,8 +100,10 @@ export class PostgresProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #isDown = false;
+  readonly #target: URL;
 
-  private constructor(private readonly target: URL) {
+  private constructor(target: URL) {
+    this.#target = target;
     this.#server = createServer((client) => this.#serve(client));
   }
 
@@ -113,7 +115,7 @@ export class PostgresProxy {
   }
 
   get url(): string {
-    const url = new URL(this.target);
+    const url = new URL(this.#target);
     url.host = `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
     return url.href;
   }
@@ -139,7 +141,7 @@ export class PostgresProxy {
 
   #serve(client: Socket): void {
     if (this.#isDown) return void client.destroy();
-    const server = connect(Number(this.target.port), this.target.hostname);
+    const server = connect(Number(this.#target.port), this.#target.hostname);
     for (const socket of [client, server]) {
       this.#sockets.add(socket.setNoDelay(true));
       socket.once("close", () => this.#sockets.delete(socket)).on("error", () => undefined);

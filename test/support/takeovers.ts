@@ -24,10 +24,14 @@ class Gate {
 
 class GatedExecutor implements ExecutorPort {
   gate: { readonly at: ExecutorWriteCall; readonly gate: Gate } | undefined;
-  constructor(private readonly real: ExecutorPort) {}
+  readonly #real: ExecutorPort;
+
+  constructor(real: ExecutorPort) {
+    this.#real = real;
+  }
   async call<C extends ExecutorWriteCall>(name: C, request: ExecutorRequest<C>): Promise<ExecutorAnswer<C>> {
     if (this.gate?.at === name) await this.gate.gate.pass();
-    return this.real.call(name, request);
+    return this.#real.call(name, request);
   }
 }
 

@@ -21,8 +21,11 @@ const FRESH_FOR_MS = 1_000;
 
 export class FeeOracle {
   #asked: { at: number; fees: Promise<Fees> } | undefined;
+  readonly #options: FeeOptions;
 
-  constructor(private readonly options: FeeOptions) {}
+  constructor(options: FeeOptions) {
+    this.#options = options;
+  }
 
   /** Current fees, capped. */
   async now(): Promise<Fees> {
@@ -41,7 +44,7 @@ export class FeeOracle {
    */
   async toReplace(before: Fees, overCap = false): Promise<Fees | undefined> {
     const going = await this.now();
-    const cap = overCap ? 2n * this.options.capWei : this.options.capWei;
+    const cap = overCap ? 2n * this.#options.capWei : this.#options.capWei;
     const maxFeePerGas = smaller(larger(going.maxFeePerGas, raised(before.maxFeePerGas)), cap);
     const maxPriorityFeePerGas = smaller(
       larger(going.maxPriorityFeePerGas, raised(before.maxPriorityFeePerGas)),
@@ -54,7 +57,7 @@ export class FeeOracle {
   }
 
   async #ask(): Promise<Fees> {
-    const { rpc, capWei } = this.options;
+    const { rpc, capWei } = this.#options;
     const [block, tip] = await Promise.all([
       rpc.call<{ baseFeePerGas?: string }>("eth_getBlockByNumber", ["latest", false]),
       this.#tip(),
@@ -66,14 +69,14 @@ export class FeeOracle {
 
   /** Undefined where nodes lack the method. */
   async #tip(): Promise<bigint | undefined> {
-    const tip = await this.options.rpc.firstAccepted<string>("eth_maxPriorityFeePerGas", [], isQuantity);
+    const tip = await this.#options.rpc.firstAccepted<string>("eth_maxPriorityFeePerGas", [], isQuantity);
     return tip === undefined ? undefined : BigInt(tip);
   }
 
   /** The node's suggested gas price minus the base fee. */
   async #tipInGasPrice(base: bigint): Promise<bigint> {
-    const price = await this.options.rpc.firstAccepted<string>("eth_gasPrice", [], isQuantity);
-    return price === undefined || BigInt(price) <= base ? this.options.defaultTipWei : BigInt(price) - base;
+    const price = await this.#options.rpc.firstAccepted<string>("eth_gasPrice", [], isQuantity);
+    return price === undefined || BigInt(price) <= base ? this.#options.defaultTipWei : BigInt(price) - base;
   }
 }
 

@@ -37,8 +37,11 @@ export class Lanes {
   readonly #begun = new Map<number, number>();
   /** Rotates the start of the search, so that equally loaded lanes take turns. */
   #start = 0;
+  readonly #options: LanesOptions;
 
-  constructor(private readonly options: LanesOptions) {}
+  constructor(options: LanesOptions) {
+    this.#options = options;
+  }
 
   /**
    * Reserves a slot in the least busy lane that can pay `costWei` and has capacity. Waits for capacity, and for a
@@ -111,7 +114,7 @@ export class Lanes {
 
   async #awaitTopUp(costWei: bigint): Promise<void> {
     if (!this.#lanes.some(({ usable }) => usable)) throw noPayer("No API payer is registered and funded.");
-    await wantBalance(this.options.db, costWei);
+    await wantBalance(this.#options.db, costWei);
     const admin = this.#lanes.find(({ payer }) => payer === 0);
     if (admin === undefined || admin.balanceWei <= costWei) throw noPayer(NOT_ENOUGH_GAS);
   }
@@ -128,7 +131,7 @@ export class Lanes {
   /** A transaction queued behind a slow one is delayed with it: a slow lane accepts nothing more. */
   #hasRoom(lane: Lane): boolean {
     const load = this.#load(lane);
-    return load === 0 || (load < this.options.maxInFlight && !lane.isSlow);
+    return load === 0 || (load < this.#options.maxInFlight && !lane.isSlow);
   }
 
   #load(lane: Lane): number {
@@ -151,7 +154,7 @@ export class Lanes {
       select lanes.*, under_way.in_flight, coalesce(under_way.since < now() - ${SLOW_AFTER_MS} * interval '1 millisecond', false) as is_slow
       from lanes cross join lateral (
         select count(*) as in_flight, min(created_at) as since from submissions where submissions.payer = lanes.payer and nonce is not null and ${IS_OPEN}
-      ) as under_way order by payer`.execute(this.options.db);
+      ) as under_way order by payer`.execute(this.#options.db);
     this.#lanes = rows.map(laneOf);
     this.#begun.clear();
     this.#readAt = Date.now();

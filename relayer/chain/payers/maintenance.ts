@@ -44,8 +44,11 @@ interface TopUpFigures {
 export class PayerMaintenance {
   /** Nonce anomalies per lane at the last check: repaired only when the next check finds the same. */
   readonly #suspected = new Map<number, string>();
+  readonly #options: PayerMaintenanceOptions;
 
-  constructor(private readonly options: PayerMaintenanceOptions) {}
+  constructor(options: PayerMaintenanceOptions) {
+    this.#options = options;
+  }
 
   async run(): Promise<void> {
     await this.#matchPool();
@@ -59,7 +62,7 @@ export class PayerMaintenance {
 
   /** Adds missing lanes, drains those beyond the wanted number. */
   async #matchPool(): Promise<void> {
-    const { db, executor } = this.options;
+    const { db, executor } = this.#options;
     const wanted = await wantedPayers(db);
     const lanes = await db.selectFrom("lanes").select(["payer", "draining"]).execute();
     const known = new Set(lanes.map(({ payer }) => payer));
@@ -79,8 +82,8 @@ export class PayerMaintenance {
   ): Promise<void> {
     for (const [payer, address] of [adminPayer, ...payers].entries()) {
       if (known.has(payer)) continue;
-      const next_nonce = Number(await this.options.rpc.call<string>("eth_getTransactionCount", [address, "latest"]));
-      await this.options.db
+      const next_nonce = Number(await this.#options.rpc.call<string>("eth_getTransactionCount", [address, "latest"]));
+      await this.#options.db
         .insertInto("lanes")
         .values({ payer, address, next_nonce })
         .onConflict((conflict) => conflict.doNothing())
@@ -89,7 +92,7 @@ export class PayerMaintenance {
   }
 
   async #observe(): Promise<readonly Observed[]> {
-    const { db, rpc, apiPayers } = this.options;
+    const { db, rpc, apiPayers } = this.#options;
     const registered = new Set(await apiPayers());
     const lanes = await db.selectFrom("lanes").selectAll().orderBy("payer").execute();
     return Promise.all(
@@ -128,7 +131,7 @@ export class PayerMaintenance {
       return;
     }
     this.#suspected.delete(lane.payer);
-    this.options.log.warn(
+    this.#options.log.warn(
       { payer: lane.payer, nextNonce: lane.nextNonce, chainNonce: lane.chainNonce, gaps: gaps.length },
       "a lane's nonces are mended",
     );
@@ -137,7 +140,7 @@ export class PayerMaintenance {
   }
 
   async #heldNonces({ payer, chainNonce }: Observed): Promise<ReadonlySet<number | null>> {
-    const rows = await this.options.db
+    const rows = await this.#options.db
       .selectFrom("submissions")
       .select("nonce")
       .where("payer", "=", payer)
@@ -147,7 +150,7 @@ export class PayerMaintenance {
   }
 
   async #closeGaps(lane: Observed, gaps: readonly number[]): Promise<void> {
-    const { db, records, monitor } = this.options;
+    const { db, records, monitor } = this.#options;
     let top = lane.nextNonce;
     const inside = [...gaps];
     while (inside.at(-1) === top - 1) {
@@ -162,7 +165,7 @@ export class PayerMaintenance {
   }
 
   async #moveCounter({ payer, nextNonce }: Observed, to: number): Promise<void> {
-    await this.options.db
+    await this.#options.db
       .updateTable("lanes")
       .set({ next_nonce: to })
       .where("payer", "=", payer)
@@ -175,7 +178,7 @@ export class PayerMaintenance {
    * requested more.
    */
   async #figures(): Promise<TopUpFigures> {
-    const { db, fees, tuning } = this.options;
+    const { db, fees, tuning } = this.#options;
     const { maxFeePerGas } = await fees.now();
     const wanted = await wantedBalance(db);
     const belowWei = largest(tuning.topUpBelowWei, tuning.topUpGas * maxFeePerGas, wanted);
@@ -183,7 +186,7 @@ export class PayerMaintenance {
   }
 
   async #topUp({ payer, balanceWei, draining }: Observed, { belowWei, toWei }: TopUpFigures): Promise<void> {
-    const { db, records, monitor, log, tuning } = this.options;
+    const { db, records, monitor, log, tuning } = this.#options;
     if (payer === 0 || draining || balanceWei >= belowWei) return;
     const admin = await db.selectFrom("lanes").select("balance_wei").where("payer", "=", 0).executeTakeFirst();
     const amountWei = smallest(toWei - balanceWei, tuning.maxTopUpWei);

@@ -27,8 +27,11 @@ export interface AccountQueueOptions {
 export class AccountQueue {
   readonly #tails = new Map<AccountId, { tail: Promise<void>; waiting: number }>();
   #waiting = 0;
+  readonly #options: AccountQueueOptions;
 
-  constructor(private readonly options: AccountQueueOptions) {}
+  constructor(options: AccountQueueOptions) {
+    this.#options = options;
+  }
 
   get waiting(): number {
     return this.#waiting;
@@ -41,7 +44,7 @@ export class AccountQueue {
    */
   async enter(accountId: AccountId, deadline: number, tooLate: () => KeywrightError): Promise<() => void> {
     const line = this.#tails.get(accountId) ?? { tail: Promise.resolve(), waiting: 0 };
-    if (line.waiting >= this.options.maxWaitingPerAccount || this.#waiting >= this.options.maxWaiting)
+    if (line.waiting >= this.#options.maxWaitingPerAccount || this.#waiting >= this.#options.maxWaiting)
       throw queueFull();
     const before = line.tail;
     let leave: () => void = () => undefined;
@@ -64,7 +67,7 @@ export class AccountQueue {
 
   /** Turns of those accounts and signers that have no write in progress on any instance; others are omitted. */
   async turnsOf<K extends TurnKey>(keys: readonly K[]): Promise<ReadonlyMap<K, Turn>> {
-    const { db } = this.options;
+    const { db } = this.#options;
     const ids = [...keys];
     const { rows } = await sql<{ account_id: string; turn: number; busy: boolean }>`
       select account_id, turn, exists (select from submissions where submissions.account_id = account_turns.account_id and ${IS_OPEN})

@@ -32,11 +32,15 @@ export interface BatchSimulationOptions {
 const MOST_BYTES_TOGETHER = 120_000;
 
 export class BatchSimulation {
-  constructor(private readonly options: BatchSimulationOptions) {}
+  readonly #options: BatchSimulationOptions;
+
+  constructor(options: BatchSimulationOptions) {
+    this.#options = options;
+  }
 
   /** Encodes the writes; those that depend on contract state are made now. */
   async make(inTurn: readonly InTurn[]): Promise<readonly Made[]> {
-    const { taken } = this.options;
+    const { taken } = this.#options;
     const made = await taken.each(inTurn, async (item): Promise<Made> => {
       const content = await contentOf(item.waiting.request);
       return { ...item, content, calldata: bytesOf(content) };
@@ -48,7 +52,7 @@ export class BatchSimulation {
 
   /** Estimates the gas of each write; one that would fail is refused with its named error. */
   async simulate(made: readonly Made[]): Promise<readonly Tried[]> {
-    const { simulation, lane, taken } = this.options;
+    const { simulation, lane, taken } = this.#options;
     const [only] = made;
     if (made.length <= 1 || only === undefined) return this.#eachAlone(made);
     if ("forward" in only.content) return this.#simulateForwards(made);
@@ -70,7 +74,7 @@ export class BatchSimulation {
 
   /** In sequence as well: two requests may each succeed alone and not one after the other. */
   async #simulateForwards(made: readonly Made[]): Promise<readonly Tried[]> {
-    const { simulation, forwarder, lane, taken } = this.options;
+    const { simulation, forwarder, lane, taken } = this.#options;
     const calls = made.flatMap(({ content }) =>
       "forward" in content ? [forwarderCalldata([content.forward], lane.address)] : [],
     );
@@ -95,7 +99,7 @@ export class BatchSimulation {
   }
 
   async #tryAlone(item: Made): Promise<Tried | undefined> {
-    const { taken } = this.options;
+    const { taken } = this.#options;
     try {
       return { ...item, gas: await this.#gasAlone(item) };
     } catch (error) {
@@ -107,7 +111,7 @@ export class BatchSimulation {
   }
 
   #gasAlone({ content, calldata }: Made): Promise<bigint> {
-    const { simulation, rpc, forwarder, minBlock, lane } = this.options;
+    const { simulation, rpc, forwarder, minBlock, lane } = this.#options;
     if ("write" in content) return simulation.alone(calldata, lane.address);
     return simulateForward(content.forward, { rpc, forwarder, minBlock, payer: lane.address });
   }
@@ -117,7 +121,7 @@ export class BatchSimulation {
     tried: readonly Tried[],
     isAlone: boolean,
   ): Promise<{ readonly tried: readonly Tried[]; readonly gasLimit: bigint }> {
-    const { simulation, maxTransactionGas, fees, lane, taken } = this.options;
+    const { simulation, maxTransactionGas, fees, lane, taken } = this.#options;
     const [only] = tried;
     if (isAlone && only !== undefined) return { tried, gasLimit: simulation.limitAlone(only.gas) };
     const affordable = lane.balanceWei / (await fees.now()).maxFeePerGas;
@@ -134,7 +138,7 @@ export class BatchSimulation {
       "forward" in content ? [{ request: content.forward, gas }] : [],
     );
     if (forwards.length > 0) return limitOfForwards(forwards);
-    const { simulation } = this.options;
+    const { simulation } = this.#options;
     const [only] = tried;
     return tried.length === 1 && only !== undefined ? simulation.limitLeftAlone(only) : simulation.limitTogether(tried);
   }

@@ -51,8 +51,10 @@ export class Batcher {
   #underWay = 0;
   #lastEnd = 0;
   #wakeUp: () => void = () => undefined;
+  readonly #options: BatcherOptions;
 
-  constructor(private readonly options: BatcherOptions) {
+  constructor(options: BatcherOptions) {
+    this.#options = options;
     options.outcomes.subscribe(({ batch_id, account_id, kind }) => {
       if (batch_id === null && (account_id !== null || kind === "batch")) this.#noteEnd();
     });
@@ -103,8 +105,8 @@ export class Batcher {
   /** Takes a lane and the writes waiting at that time. */
   async #next(): Promise<void> {
     try {
-      const { maxFeePerGas } = await this.options.fees.now();
-      const lane = await this.options.lanes.tryEnter(USUAL_WRITE_GAS * maxFeePerGas);
+      const { maxFeePerGas } = await this.#options.fees.now();
+      const lane = await this.#options.lanes.tryEnter(USUAL_WRITE_GAS * maxFeePerGas);
       if (lane === undefined) return await this.#waitForRoom();
       const taken = this.#take();
       this.#underWay += 1;
@@ -145,20 +147,20 @@ export class Batcher {
     let lane = entered;
     let unit: Unit | undefined;
     try {
-      const batch = new BatchSimulation({ ...this.options, lane, taken });
+      const batch = new BatchSimulation({ ...this.#options, lane, taken });
       const made = await batch.make(await this.#inTurn(taken));
       const { tried, gasLimit } = await batch.bound(await batch.simulate(made), made.length === 1);
       if (tried.length === 0) return;
       lane = await this.#laneThatPays(lane, gasLimit, tried);
-      const authorized = await authorize(this.options.executor, await this.#hold(tried, taken), taken);
+      const authorized = await authorize(this.#options.executor, await this.#hold(tried, taken), taken);
       if (authorized.length > 0) unit = await this.#store(lane, gasLimit, authorized, taken);
     } catch (error) {
       await taken.dropAll(error);
     } finally {
       if (unit === undefined) {
-        this.options.lanes.leave(lane.payer);
+        this.#options.lanes.leave(lane.payer);
         this.#noteEnd();
-      } else this.options.lanes.begin(lane.payer);
+      } else this.#options.lanes.begin(lane.payer);
     }
   }
 
@@ -167,7 +169,7 @@ export class Batcher {
    * shortly.
    */
   async #inTurn(taken: TakenWrites): Promise<readonly InTurn[]> {
-    const turns = new Map(await this.options.queue.turnsOf(taken.all.flatMap(({ request }) => turnKeysOf(request))));
+    const turns = new Map(await this.#options.queue.turnsOf(taken.all.flatMap(({ request }) => turnKeysOf(request))));
     return taken.all.flatMap((waiting): InTurn[] => {
       const { request } = waiting;
       const [turn, signersTurn] = turnKeysOf(request).map((key) => turns.get(key));
@@ -189,7 +191,7 @@ export class Batcher {
   }
 
   async #laneThatPays(lane: Lane, gasLimit: bigint, tried: readonly Tried[]): Promise<Lane> {
-    const { lanes, fees } = this.options;
+    const { lanes, fees } = this.#options;
     const cost = gasLimit * (await fees.now()).maxFeePerGas;
     if (lane.balanceWei >= cost) return lane;
     const other = await lanes.enter(cost, Math.min(...tried.map(({ waiting }) => waiting.deadline)));
@@ -212,7 +214,7 @@ export class Batcher {
     authorized: readonly Authorized[],
     taken: TakenWrites,
   ): Promise<Unit | undefined> {
-    const { records, monitor } = this.options;
+    const { records, monitor } = this.#options;
     const didNotBegin = new Map(authorized.map(({ waiting }) => [waiting, waiting.request.act?.begins()]));
     const writes = authorized.map(newSubmissionOf);
     const [single] = writes;
@@ -239,7 +241,7 @@ export class Batcher {
   async #retry(waiting: Waiting): Promise<void> {
     const { idempotencyKey } = waiting.request;
     try {
-      if (idempotencyKey !== undefined && (await this.options.records.byIdempotencyKey(idempotencyKey)) !== undefined)
+      if (idempotencyKey !== undefined && (await this.#options.records.byIdempotencyKey(idempotencyKey)) !== undefined)
         throw new RepeatedKey();
       this.#again(waiting);
     } catch (error) {
@@ -249,7 +251,7 @@ export class Batcher {
 
   /** Releases the write's reservation and rejects it. */
   async #refuse({ request, id, held, reject }: Waiting, error: unknown): Promise<void> {
-    if (held && request.reserve !== undefined) await this.options.hooks.onAbandon(id);
+    if (held && request.reserve !== undefined) await this.#options.hooks.onAbandon(id);
     reject(error);
   }
 }

@@ -18,8 +18,10 @@ const BETWEEN_LOOKS_MS = 250;
 export class OutcomeWatch {
   readonly #awaited = new Map<string, Set<Wake>>();
   #timer: NodeJS.Timeout | undefined;
+  readonly #options: OutcomeWatchOptions;
 
-  constructor(private readonly options: OutcomeWatchOptions) {
+  constructor(options: OutcomeWatchOptions) {
+    this.#options = options;
     options.outcomes.subscribe((row) => this.#tell(row));
   }
 
@@ -47,7 +49,7 @@ export class OutcomeWatch {
   async #look(): Promise<void> {
     const ids = [...this.#awaited.keys()];
     // A failed query loses nothing: the next one finds the outcomes.
-    const ended = ids.length === 0 ? [] : await this.options.records.ended(ids).catch(() => []);
+    const ended = ids.length === 0 ? [] : await this.#options.records.ended(ids).catch(() => []);
     this.#timer = undefined;
     for (const row of ended) this.#tell(row);
     if (this.#awaited.size > 0) this.#timer ??= setTimeout(() => void this.#look(), BETWEEN_LOOKS_MS);

@@ -27,11 +27,15 @@ export class RepeatedKey extends Error {
 const AT_A_TIME = 200;
 
 export class SubmissionRecords {
-  constructor(
-    private readonly db: Db,
-    private readonly instanceId: string,
-    private readonly hooks: SubmissionHooks,
-  ) {}
+  readonly #db: Db;
+  readonly #instanceId: string;
+  readonly #hooks: SubmissionHooks;
+
+  constructor(db: Db, instanceId: string, hooks: SubmissionHooks) {
+    this.#db = db;
+    this.#instanceId = instanceId;
+    this.#hooks = hooks;
+  }
 
   /**
    * Takes the lane's next nonce and stores the submission, in one transaction. Undefined when another write of the
@@ -39,10 +43,10 @@ export class SubmissionRecords {
    */
   async begin(submission: NewSubmission): Promise<SubmissionRow | undefined> {
     try {
-      if (!submission.billed) return await takeNonce(this.db, this.instanceId, submission);
-      return await this.db.transaction().execute(async (trx) => {
-        const row = await takeNonce(trx, this.instanceId, submission);
-        if (row !== undefined) await this.hooks.onBegin([submission.id], trx);
+      if (!submission.billed) return await takeNonce(this.#db, this.#instanceId, submission);
+      return await this.#db.transaction().execute(async (trx) => {
+        const row = await takeNonce(trx, this.#instanceId, submission);
+        if (row !== undefined) await this.#hooks.onBegin([submission.id], trx);
         return row;
       });
     } catch (error) {
@@ -58,11 +62,11 @@ export class SubmissionRecords {
    */
   async beginBatch(batch: NewBatch): Promise<Unit | undefined> {
     const billed = new Set(batch.writes.filter((write) => write.billed).map(({ id }) => id));
-    if (billed.size === 0) return takeBatchNonce(this.db, this.instanceId, batch);
-    return this.db.transaction().execute(async (trx) => {
-      const unit = await takeBatchNonce(trx, this.instanceId, batch);
+    if (billed.size === 0) return takeBatchNonce(this.#db, this.#instanceId, batch);
+    return this.#db.transaction().execute(async (trx) => {
+      const unit = await takeBatchNonce(trx, this.#instanceId, batch);
       const bound = unit?.members.map(({ id }) => id as SubmissionId).filter((id) => billed.has(id)) ?? [];
-      if (bound.length > 0) await this.hooks.onBegin(bound, trx);
+      if (bound.length > 0) await this.#hooks.onBegin(bound, trx);
       return unit;
     });
   }
@@ -76,8 +80,8 @@ export class SubmissionRecords {
         returning next_nonce - 1 as nonce
       )
       insert into submissions (id, kind, state, payer, nonce, to_payer, amount_wei, gas_limit, instance_id)
-      select ${newSubmissionId()}, 'top_up', 'reserved', 0, nonce, ${toPayer}::int4, ${amountWei.toString()}::numeric, 21000, ${this.instanceId}
-      from lane returning *`.execute(this.db);
+      select ${newSubmissionId()}, 'top_up', 'reserved', 0, nonce, ${toPayer}::int4, ${amountWei.toString()}::numeric, 21000, ${this.#instanceId}
+      from lane returning *`.execute(this.#db);
     return rows[0];
   }
 
@@ -86,7 +90,7 @@ export class SubmissionRecords {
     const { rows } = await sql<AttemptRow>`
       with held as (
         update submissions set state = case when state = 'reserved' then 'signed' else state end, updated_at = now()
-        where id = ${row.id} and instance_id = ${this.instanceId} and ${IS_OPEN}
+        where id = ${row.id} and instance_id = ${this.#instanceId} and ${IS_OPEN}
         returning id
       ), members as (
         update submissions set state = 'signed' from held where batch_id = held.id and state = 'reserved'
@@ -94,13 +98,13 @@ export class SubmissionRecords {
       insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
       select ${attempt.hash}, id, ${attempt.does}, ${attempt.raw}, ${attempt.max_fee}::numeric, ${attempt.priority_fee}::numeric from held
       on conflict (hash) do update set raw = excluded.raw
-      returning *`.execute(this.db);
+      returning *`.execute(this.#db);
     if (rows[0] === undefined) throw new LostSubmission();
     return rows[0];
   }
 
   async attempts(id: string): Promise<AttemptRow[]> {
-    return this.db
+    return this.#db
       .selectFrom("submission_attempts")
       .selectAll()
       .where("submission_id", "=", id)
@@ -111,17 +115,17 @@ export class SubmissionRecords {
   /** A node accepted or already knows the transaction. */
   async markSent(id: string): Promise<void> {
     await sql`update submissions set state = 'sent', updated_at = now() where (id = ${id} or batch_id = ${id}) and state = 'signed'`.execute(
-      this.db,
+      this.#db,
     );
   }
 
   /** The members of a batch, in order. */
   async members(batchId: string): Promise<SubmissionRow[]> {
-    return this.db.selectFrom("submissions").selectAll().where("batch_id", "=", batchId).orderBy("place").execute();
+    return this.#db.selectFrom("submissions").selectAll().where("batch_id", "=", batchId).orderBy("place").execute();
   }
 
   cancel(id: string): Promise<boolean> {
-    return cancelSubmission(this.db, id);
+    return cancelSubmission(this.#db, id);
   }
 
   /**
@@ -133,7 +137,7 @@ export class SubmissionRecords {
     const all = [row, ...members];
     // A single statement is its own transaction; notifying credits requires an explicit one.
     const ended = all.some(({ billed }) => billed)
-      ? await this.db.transaction().execute(async (trx) => {
+      ? await this.#db.transaction().execute(async (trx) => {
           const written = await writeOutcomes(trx, all, outcomes);
           await this.#notifyCredits(
             trx,
@@ -141,7 +145,7 @@ export class SubmissionRecords {
           );
           return written;
         })
-      : await writeOutcomes(this.db, all, outcomes);
+      : await writeOutcomes(this.#db, all, outcomes);
     const byId = new Map(ended.map((now) => [now.id, now]));
     const own = byId.get(row.id);
     if (own === undefined) return this.#overtaken(row, outcomes);
@@ -150,12 +154,12 @@ export class SubmissionRecords {
 
   /** Batches that failed as a whole and have members to be sent alone; those of writes only if final by `depth`. */
   failedBatches(depth: number): Promise<readonly FailedBatch[]> {
-    return failedBatches(this.db, depth);
+    return failedBatches(this.#db, depth);
   }
 
   /** Gives a member of a failed batch a nonce of its own; undefined when the first writer was another. */
   putBack(batch: FailedBatch, alone: Alone): Promise<SubmissionRow | undefined> {
-    return putBack(this.db, this.instanceId, batch, alone);
+    return putBack(this.#db, this.#instanceId, batch, alone);
   }
 
   /** Ends a member of a failed batch that would fail alone, too: nobody pays for it. */
@@ -166,7 +170,7 @@ export class SubmissionRecords {
   ): Promise<SubmissionRow | undefined> {
     const { transactionHash, block: number, blockHash: hash } = batch;
     const outcome = { state: "failed", transactionHash, block: { number, hash }, error, charged: false } as const;
-    return this.db.transaction().execute(async (trx) => {
+    return this.#db.transaction().execute(async (trx) => {
       if (!(await lockMember(trx, batch, member.id))) return undefined;
       const [ended] = await writeOutcomes(trx, [member], new Map([[member.id, outcome]]));
       if (ended !== undefined) await this.#notifyCredits(trx, [ended]);
@@ -197,7 +201,7 @@ export class SubmissionRecords {
     { row }: Unit,
     error: SubmissionFailure,
   ): Promise<{ readonly unit: Unit; readonly filler: SubmissionRow | undefined }> {
-    return this.db.transaction().execute(async (trx) => {
+    return this.#db.transaction().execute(async (trx) => {
       const { numUpdatedRows: given } = await trx
         .updateTable("lanes")
         .set({ next_nonce: sql`next_nonce - 1` })
@@ -207,7 +211,7 @@ export class SubmissionRecords {
       const { rows: failed } = await sql<SubmissionRow>`
         with given_up as (
           update submissions set state = 'failed', nonce = null, error = ${JSON.stringify(error)}::jsonb, instance_id = null, updated_at = now()
-          where id = ${row.id} and state = 'reserved' and instance_id = ${this.instanceId} returning *
+          where id = ${row.id} and state = 'reserved' and instance_id = ${this.#instanceId} returning *
         ), members as (
           update submissions set state = 'failed', error = given_up.error, updated_at = now()
           from given_up where submissions.batch_id = given_up.id returning submissions.*
@@ -233,7 +237,7 @@ export class SubmissionRecords {
         nonce,
         gas_limit: 21_000,
         cancelled: true,
-        instance_id: this.instanceId,
+        instance_id: this.#instanceId,
       })
       .onConflict((conflict) => conflict.doNothing())
       .returningAll()
@@ -245,7 +249,7 @@ export class SubmissionRecords {
    * does not watch (because the store failed between two steps).
    */
   async takeOver(watchedIds: readonly string[]): Promise<SubmissionRow[]> {
-    const orphans = this.db
+    const orphans = this.#db
       .selectFrom("submissions")
       .select("id")
       .where(IS_OPEN)
@@ -254,7 +258,7 @@ export class SubmissionRecords {
         eb.or([
           eb("instance_id", "is", null),
           leaseExpired("submissions.instance_id"),
-          sql<boolean>`(instance_id = ${this.instanceId} and not id = any(${[...watchedIds]}::text[]))`,
+          sql<boolean>`(instance_id = ${this.#instanceId} and not id = any(${[...watchedIds]}::text[]))`,
         ]),
       )
       .orderBy("payer")
@@ -262,9 +266,9 @@ export class SubmissionRecords {
       .limit(AT_A_TIME)
       .forUpdate()
       .skipLocked();
-    return this.db
+    return this.#db
       .updateTable("submissions")
-      .set({ instance_id: this.instanceId })
+      .set({ instance_id: this.#instanceId })
       .where("id", "in", orphans)
       .returningAll()
       .execute();
@@ -273,16 +277,16 @@ export class SubmissionRecords {
   /** Releases submissions, so that any instance may take them over at once. */
   async release(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    await this.db
+    await this.#db
       .updateTable("submissions")
       .set({ instance_id: null })
       .where("id", "in", [...ids])
-      .where("instance_id", "=", this.instanceId)
+      .where("instance_id", "=", this.#instanceId)
       .execute();
   }
 
   async payerAddress(payer: number): Promise<string> {
-    const lane = await this.db
+    const lane = await this.#db
       .selectFrom("lanes")
       .select("address")
       .where("payer", "=", payer)
@@ -291,12 +295,12 @@ export class SubmissionRecords {
   }
 
   async load(id: string): Promise<SubmissionRow | undefined> {
-    return this.db.selectFrom("submissions").selectAll().where("id", "=", id).executeTakeFirst();
+    return this.#db.selectFrom("submissions").selectAll().where("id", "=", id).executeTakeFirst();
   }
 
   /** Those of the given submissions that have an outcome. */
   ended(ids: readonly string[]): Promise<SubmissionRow[]> {
-    return this.db
+    return this.#db
       .selectFrom("submissions")
       .selectAll()
       .where(sql<boolean>`id = any(${[...ids]}::text[])`)
@@ -305,7 +309,7 @@ export class SubmissionRecords {
   }
 
   async byIdempotencyKey(key: string): Promise<SubmissionRow | undefined> {
-    return this.db.selectFrom("submissions").selectAll().where("idempotency_key", "=", key).executeTakeFirst();
+    return this.#db.selectFrom("submissions").selectAll().where("idempotency_key", "=", key).executeTakeFirst();
   }
 
   async #notifyCredits(trx: Trx, rows: readonly SubmissionRow[]): Promise<void> {
@@ -314,6 +318,6 @@ export class SubmissionRecords {
         ? [{ submissionId: id as SubmissionId, accountId: account_id as AccountId, kind, charged }]
         : [],
     );
-    if (outcomes.length > 0) await this.hooks.onOutcome(outcomes, trx);
+    if (outcomes.length > 0) await this.#hooks.onOutcome(outcomes, trx);
   }
 }

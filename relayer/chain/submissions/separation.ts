@@ -40,11 +40,15 @@ export interface SeparationOptions {
 type Verdict = { readonly gasLimit: bigint } | { readonly error: SubmissionFailure };
 
 export class Separation {
-  constructor(private readonly options: SeparationOptions) {}
+  readonly #options: SeparationOptions;
+
+  constructor(options: SeparationOptions) {
+    this.#options = options;
+  }
 
   /** Sends what waits in failed batches, as far as the lanes have room; the rest waits for the next call. */
   async run(): Promise<void> {
-    const { records, finalityDepth } = this.options;
+    const { records, finalityDepth } = this.#options;
     for (const batch of await records.failedBatches(finalityDepth))
       if (await this.#isFinal(batch)) await this.#separate(batch);
   }
@@ -52,7 +56,7 @@ export class Separation {
   /** Asked of a node that has the block at that depth: the follower may have passed over this one unread. */
   async #isFinal({ block, blockHash, ofForwards }: FailedBatch): Promise<boolean> {
     if (ofForwards) return true;
-    const { rpc, finalityDepth } = this.options;
+    const { rpc, finalityDepth } = this.#options;
     const [found] = await rpc.callBelow(block + finalityDepth, [
       { method: "eth_getBlockByNumber", params: [`0x${block.toString(16)}`, false] },
     ]);
@@ -60,14 +64,14 @@ export class Separation {
   }
 
   async #separate(batch: FailedBatch): Promise<void> {
-    const members = await this.options.records.members(batch.id);
+    const members = await this.#options.records.members(batch.id);
     for (const member of members.filter(({ state }) => !hasOutcome(state)))
       if (!(await this.#sendAlone(batch, member))) return;
   }
 
   /** False when no lane has room, or can pay for it at the moment. */
   async #sendAlone(batch: FailedBatch, member: SubmissionRow): Promise<boolean> {
-    const { records, lanes, fees, monitor, outcomes, log } = this.options;
+    const { records, lanes, fees, monitor, outcomes, log } = this.#options;
     const verdict = await this.#tryAlone(member, batch.block);
     if ("error" in verdict) {
       const ended = await records.failSeparated(batch, member, verdict.error);
@@ -92,7 +96,7 @@ export class Separation {
 
   /** Throws when chain or service cannot tell at the moment. */
   async #tryAlone(member: SubmissionRow, block: number): Promise<Verdict> {
-    const { simulation, lanes } = this.options;
+    const { simulation, lanes } = this.#options;
     const { address } = await lanes.anyRegistered();
     try {
       return { gasLimit: simulation.limitAlone(await this.#gasOf(member, address, block)) };
@@ -105,7 +109,7 @@ export class Separation {
   }
 
   #gasOf({ calldata, signer }: SubmissionRow, payer: Address, block: number): Promise<bigint> {
-    const { rpc, simulation, forwarder } = this.options;
+    const { rpc, simulation, forwarder } = this.#options;
     const minBlock = (): Promise<number> => Promise.resolve(block);
     if (signer === null) return simulation.alone(calldata ?? "0x", payer, minBlock);
     return simulateForward(decodeForward(calldata ?? "0x"), { rpc, forwarder, minBlock, payer });

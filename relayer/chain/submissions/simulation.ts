@@ -35,12 +35,15 @@ const BYTE_GAS = 40n;
 export class Simulation {
   /** False once an endpoint turned out not to support state overrides; writes are then simulated individually. */
   #probeWorks = true;
+  readonly #options: SimulationOptions;
 
-  constructor(private readonly options: SimulationOptions) {}
+  constructor(options: SimulationOptions) {
+    this.#options = options;
+  }
 
   /** The gas of one write in its own transaction, intrinsic cost included. A revert throws the named error. */
-  async alone(calldata: string, from: Address, minBlock = this.options.minBlock): Promise<bigint> {
-    const { rpc, contractAddress } = this.options;
+  async alone(calldata: string, from: Address, minBlock = this.#options.minBlock): Promise<bigint> {
+    const { rpc, contractAddress } = this.#options;
     const call = { from, to: contractAddress, data: calldata };
     try {
       const { values } = await rpc.callAt(await minBlock(), (block) => [
@@ -57,7 +60,7 @@ export class Simulation {
    * results than writes when the node's gas limit was reached.
    */
   async together(calls: readonly string[], from: Address): Promise<readonly Simulated[]> {
-    const probed = await this.inSequence(this.options.contractAddress, calls, from);
+    const probed = await this.inSequence(this.#options.contractAddress, calls, from);
     if (probed !== undefined) return probed.map(simulatedOf);
     return Promise.all(
       calls.map((call) =>
@@ -82,7 +85,7 @@ export class Simulation {
 
   /** The gas limit of a single write's transaction: its estimate plus a margin, capped at the protocol's maximum. */
   limitAlone(estimate: bigint): bigint {
-    const { maxTransactionGas } = this.options;
+    const { maxTransactionGas } = this.#options;
     if (estimate > maxTransactionGas) {
       throw new KeywrightError(
         "invalid_value",
@@ -113,7 +116,7 @@ export class Simulation {
   }
 
   async #probe(target: Address, calls: readonly string[], from: Address): Promise<readonly ProbedCall[] | undefined> {
-    const { rpc, minBlock } = this.options;
+    const { rpc, minBlock } = this.#options;
     const params = [{ from, to: from, data: encodeProbe(target, calls) }];
     const override = { [from]: { code: BATCH_PROBE } };
     try {

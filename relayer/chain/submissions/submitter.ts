@@ -35,8 +35,10 @@ export interface SubmitterOptions {
 export class Submitter {
   readonly #watch: OutcomeWatch;
   #stopping = false;
+  readonly #options: SubmitterOptions;
 
-  constructor(private readonly options: SubmitterOptions) {
+  constructor(options: SubmitterOptions) {
+    this.#options = options;
     this.#watch = new OutcomeWatch(options);
   }
 
@@ -46,7 +48,7 @@ export class Submitter {
 
   /** Simulates the write with a payer as the sender. A revert throws the named error. */
   async simulate(write: ContractWrite): Promise<void> {
-    const { simulation, lanes } = this.options;
+    const { simulation, lanes } = this.#options;
     await simulation.alone(encodeWrite(write), (await lanes.anyRegistered()).address);
   }
 
@@ -58,14 +60,14 @@ export class Submitter {
         {},
         { retryAfterSeconds: 5 },
       );
-    const deadline = Date.now() + (request.waitMs ?? this.options.tuning.answerWithinMs);
+    const deadline = Date.now() + (request.waitMs ?? this.#options.tuning.answerWithinMs);
     const earlier = await this.#earlier(request);
     if (earlier !== undefined) return this.#answer(request, await this.#outcome(earlier, deadline), true);
     let leave = (): void => undefined;
     try {
       await request.admit?.();
-      leave = await this.options.queue.enter(request.accountId, deadline, busyAccount);
-      const row = await this.options.batcher.add(request, newSubmissionId(), deadline);
+      leave = await this.#options.queue.enter(request.accountId, deadline, busyAccount);
+      const row = await this.#options.batcher.add(request, newSubmissionId(), deadline);
       return this.#answer(request, await this.#outcome(row, deadline), false);
     } catch (error) {
       // The same forward request sent twice concurrently: the second finds its nonce used by the first.
@@ -78,14 +80,14 @@ export class Submitter {
   }
 
   async #earlier({ idempotencyKey }: SubmitRequest): Promise<SubmissionRow | undefined> {
-    return idempotencyKey === undefined ? undefined : this.options.records.byIdempotencyKey(idempotencyKey);
+    return idempotencyKey === undefined ? undefined : this.#options.records.byIdempotencyKey(idempotencyKey);
   }
 
   /** The row once it has an outcome at the configured depth. Throws `submission_pending`. */
   async #outcome(begun: SubmissionRow, deadline: number): Promise<SubmissionRow> {
     let row = begun;
     while (!(hasOutcome(row.state) && (await this.#isDeepEnough(row, deadline)))) {
-      if (Date.now() >= deadline) throw pending((await this.options.records.load(row.id)) ?? row);
+      if (Date.now() >= deadline) throw pending((await this.#options.records.load(row.id)) ?? row);
       row = (await this.#watch.next(row.id, deadline)) ?? row;
     }
     return row;
@@ -93,7 +95,7 @@ export class Submitter {
 
   /** Whether the block is at the configured depth and still contains the transaction. */
   async #isDeepEnough(row: SubmissionRow, deadline: number): Promise<boolean> {
-    const { confirmationsBeforeAnswer, head, rpc } = this.options;
+    const { confirmationsBeforeAnswer, head, rpc } = this.#options;
     if (row.block_number === null || confirmationsBeforeAnswer <= 1) return true;
     while (head.number < row.block_number + confirmationsBeforeAnswer - 1) {
       if (Date.now() >= deadline) throw pending(row);

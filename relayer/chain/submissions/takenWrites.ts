@@ -13,11 +13,13 @@ export interface TakenWritesOptions {
 
 export class TakenWrites {
   readonly #left: Set<Waiting>;
+  readonly #options: TakenWritesOptions;
 
   constructor(
     readonly all: readonly Waiting[],
-    private readonly options: TakenWritesOptions,
+    options: TakenWritesOptions,
   ) {
+    this.#options = options;
     this.#left = new Set(all);
   }
 
@@ -28,7 +30,7 @@ export class TakenWrites {
 
   later({ waiting }: InTurn): undefined {
     this.leave(waiting);
-    this.options.again(waiting);
+    this.#options.again(waiting);
     return undefined;
   }
 
@@ -39,7 +41,7 @@ export class TakenWrites {
 
   async drop(waiting: Waiting, error: unknown): Promise<undefined> {
     this.leave(waiting);
-    await this.options.refuse(waiting, error);
+    await this.#options.refuse(waiting, error);
     return undefined;
   }
 

@@ -56,8 +56,11 @@ const REFUSALS_BEFORE_GIVING_UP = 3;
 export class TransactionMonitor {
   readonly #watched = new Map<string, Promise<void>>();
   #stopping = false;
+  readonly #options: TransactionMonitorOptions;
 
-  constructor(private readonly options: TransactionMonitorOptions) {}
+  constructor(options: TransactionMonitorOptions) {
+    this.#options = options;
+  }
 
   get watchedIds(): readonly string[] {
     return [...this.#watched.keys()];
@@ -77,14 +80,14 @@ export class TransactionMonitor {
     this.#stopping = true;
     const ids = this.watchedIds;
     await Promise.all(this.#watched.values());
-    await this.options.records.release(ids);
+    await this.#options.records.release(ids);
   }
 
   async #loop(row: SubmissionRow, given: readonly SubmissionRow[] | undefined): Promise<void> {
-    const { log, head, tuning } = this.options;
+    const { log, head, tuning } = this.#options;
     try {
-      const members = given ?? (row.kind === BATCH ? await this.options.records.members(row.id) : []);
-      const attempts = wasNeverSigned(row.state) ? [] : await this.options.records.attempts(row.id);
+      const members = given ?? (row.kind === BATCH ? await this.#options.records.members(row.id) : []);
+      const attempts = wasNeverSigned(row.state) ? [] : await this.#options.records.attempts(row.id);
       const item: Monitored = {
         row,
         members,
@@ -102,7 +105,7 @@ export class TransactionMonitor {
       // The store failed, or another instance took over: the sweep has the submission watched again.
       if (!(error instanceof LostSubmission))
         log.error({ err: error, submissionId: row.id }, "a submission was dropped; the sweep takes it up again");
-      await this.options.records.release([row.id]).catch(() => undefined);
+      await this.#options.records.release([row.id]).catch(() => undefined);
     }
   }
 
@@ -112,7 +115,7 @@ export class TransactionMonitor {
       return await this.#step(item);
     } catch (error) {
       if (!isPassing(error)) throw error;
-      this.options.log.warn(
+      this.#options.log.warn(
         { err: error, submissionId: item.row.id },
         "a step of a submission failed; it is tried again",
       );
@@ -130,18 +133,18 @@ export class TransactionMonitor {
     }
     if (await this.#hasReceipt(item)) return true;
     await this.#noteSent(item);
-    if (Date.now() - item.lookedAt >= this.options.tuning.lookEveryMs) await this.#checkPending(item);
+    if (Date.now() - item.lookedAt >= this.#options.tuning.lookEveryMs) await this.#checkPending(item);
     return hasOutcome(item.row.state);
   }
 
   /** Signs for the first time. Throws when it may be retried; false when it is abandoned (fillers are tried again). */
   async #firstAttempt(item: Monitored): Promise<boolean> {
     try {
-      await this.#attempt(item, item.row.cancelled ? "nothing" : "write", await this.options.fees.now());
+      await this.#attempt(item, item.row.cancelled ? "nothing" : "write", await this.#options.fees.now());
       return true;
     } catch (error) {
       if (!(error instanceof KeywrightError)) throw error;
-      if (error.retryable && Date.now() - item.row.created_at.getTime() < this.options.tuning.unsignedForAtMostMs)
+      if (error.retryable && Date.now() - item.row.created_at.getTime() < this.#options.tuning.unsignedForAtMostMs)
         throw error;
       await this.#giveUpUnsigned(item, error);
       return false;
@@ -149,7 +152,7 @@ export class TransactionMonitor {
   }
 
   async #giveUpUnsigned(item: Monitored, { code, detail, facts }: KeywrightError): Promise<void> {
-    const { records, log } = this.options;
+    const { records, log } = this.#options;
     if (item.row.kind === "filler") {
       // A filler can only end by being mined.
       log.error({ submissionId: item.row.id, code, detail }, "the executor declines to fill a nonce");
@@ -165,12 +168,12 @@ export class TransactionMonitor {
     item.row = row;
     item.members = members;
     if (!hasOutcome(row.state)) return;
-    for (const ended of [row, ...members]) if (hasOutcome(ended.state)) this.options.outcomes.publish(ended);
+    for (const ended of [row, ...members]) if (hasOutcome(ended.state)) this.#options.outcomes.publish(ended);
   }
 
   async #attempt(item: Monitored, does: TransactionKind, fees: Fees): Promise<void> {
-    const signed = await sign(this.options.executor, item, does, fees);
-    const attempt = await this.options.records.addAttempt(item.row, signed);
+    const signed = await sign(this.#options.executor, item, does, fees);
+    const attempt = await this.#options.records.addAttempt(item.row, signed);
     item.attempts = [...item.attempts.filter(({ hash }) => hash !== attempt.hash), attempt];
     item.sent = undefined;
     if (wasNeverSigned(item.row.state)) item.row = { ...item.row, state: "signed" };
@@ -180,7 +183,7 @@ export class TransactionMonitor {
   async #broadcast(item: Monitored): Promise<void> {
     const newest = item.attempts.at(-1);
     if (newest === undefined) return;
-    const failure = await this.options.rpc.broadcast(newest.raw);
+    const failure = await this.#options.rpc.broadcast(newest.raw);
     item.sent = { hash: newest.hash, at: Date.now() };
     item.lookedAt = Date.now();
     item.misses = 0;
@@ -198,11 +201,11 @@ export class TransactionMonitor {
   async #noteSent(item: Monitored): Promise<void> {
     if (!item.isKnownToNode || item.row.state !== "signed") return;
     item.row = { ...item.row, state: "sent" };
-    await this.options.records.markSent(item.row.id);
+    await this.#options.records.markSent(item.row.id);
   }
 
   async #refused(item: Monitored, attempt: AttemptRow, failure: RpcFailure): Promise<void> {
-    const { log } = this.options;
+    const { log } = this.#options;
     log.info(
       { submissionId: item.row.id, failure, payer: item.row.payer, nonce: item.row.nonce },
       "no node took a transaction",
@@ -237,14 +240,14 @@ export class TransactionMonitor {
   /** Permanently rejected: send a no-op with its nonce. */
   async #giveUpSigned(item: Monitored): Promise<void> {
     if (item.row.cancelled || item.row.kind === "filler") return;
-    await this.options.records.cancel(item.row.id);
+    await this.#options.records.cancel(item.row.id);
     item.row = { ...item.row, cancelled: true };
-    await this.#attemptAgain(item, "nothing", await this.options.fees.now());
+    await this.#attemptAgain(item, "nothing", await this.#options.fees.now());
   }
 
   /** Looks for receipts of all attempts; the one that has a receipt determines the outcome. */
   async #hasReceipt(item: Monitored): Promise<boolean> {
-    const { rpc, records, contractAddress } = this.options;
+    const { rpc, records, contractAddress } = this.#options;
     for (const attempt of item.attempts) {
       const receipt = await rpc.call<Receipt | null>("eth_getTransactionReceipt", [attempt.hash]);
       if (receipt === null) continue;
@@ -257,7 +260,7 @@ export class TransactionMonitor {
 
   /** Its members stay open: `Separation` sends them alone. */
   async #endFailedBatch(item: Monitored, receipt: Receipt): Promise<boolean> {
-    const { records, log } = this.options;
+    const { records, log } = this.#options;
     const members = item.members.length;
     this.#ended(item, await records.end({ row: item.row, members: [] }, outcomeOfFailed(item.row, receipt)));
     log.warn(
@@ -283,16 +286,16 @@ export class TransactionMonitor {
   }
 
   async #reload(item: Monitored): Promise<void> {
-    const row = await this.options.records.load(item.row.id);
+    const row = await this.#options.records.load(item.row.id);
     if (row === undefined) throw new LostSubmission();
     if (hasOutcome(row.state))
-      return this.#ended(item, (await this.options.records.unit(row.id)) ?? { row, members: [] });
+      return this.#ended(item, (await this.#options.records.unit(row.id)) ?? { row, members: [] });
     if (row.instance_id !== item.row.instance_id) throw new LostSubmission();
     item.row = row;
   }
 
   async #isKnown(item: Monitored): Promise<boolean> {
-    const { rpc } = this.options;
+    const { rpc } = this.#options;
     const found = await Promise.all(
       item.attempts.map(({ hash }) => rpc.call<unknown>("eth_getTransactionByHash", [hash])),
     );
@@ -304,14 +307,14 @@ export class TransactionMonitor {
 
   /** Known, next in its lane and old: raise the fees. Fees do not help a transaction queued behind another. */
   async #ifStuck(item: Monitored, newest: AttemptRow): Promise<void> {
-    const { rpc, tuning } = this.options;
+    const { rpc, tuning } = this.#options;
     if (item.sent === undefined || Date.now() - item.sent.at < tuning.stuckAfterMs) return;
     const next = await rpc.call<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
     if (Number(next) === item.row.nonce) await this.#raiseFees(item, newest);
   }
 
   async #raiseFees(item: Monitored, attempt: AttemptRow): Promise<void> {
-    await this.#attemptAgain(item, attempt.does, await this.options.fees.toReplace(feesOf(attempt)));
+    await this.#attemptAgain(item, attempt.does, await this.#options.fees.toReplace(feesOf(attempt)));
   }
 
   /** A cancelled write is not sent again. */
@@ -321,7 +324,7 @@ export class TransactionMonitor {
   }
 
   async #replaceByNoop(item: Monitored, newest: AttemptRow): Promise<void> {
-    await this.#attemptAgain(item, "nothing", await this.options.fees.toReplace(feesOf(newest), true));
+    await this.#attemptAgain(item, "nothing", await this.#options.fees.toReplace(feesOf(newest), true));
   }
 
   /** Without fees (the cap is reached), or when the executor refuses, pending attempts stay as they are. */
@@ -331,7 +334,7 @@ export class TransactionMonitor {
       await this.#attempt(item, does, fees);
     } catch (error) {
       if (!(error instanceof KeywrightError) || error.retryable) throw error;
-      this.options.log.error({ err: error, submissionId: item.row.id }, "the executor declines a replacement");
+      this.#options.log.error({ err: error, submissionId: item.row.id }, "the executor declines a replacement");
     }
   }
 
@@ -340,7 +343,7 @@ export class TransactionMonitor {
    * none has a receipt of an own attempt.
    */
   async #nonceIsGone(item: Monitored): Promise<boolean> {
-    const { rpc, records, tuning } = this.options;
+    const { rpc, records, tuning } = this.#options;
     const nonce = item.row.nonce ?? 0;
     const counts = await rpc.callEverywhere<string>("eth_getTransactionCount", [await this.#sender(item), "latest"]);
     const isGone =
@@ -356,14 +359,14 @@ export class TransactionMonitor {
   async #receiptAnywhere(item: Monitored): Promise<boolean> {
     const answers = await Promise.all(
       item.attempts.map(({ hash }) =>
-        this.options.rpc.callEverywhere<Receipt | null>("eth_getTransactionReceipt", [hash]),
+        this.#options.rpc.callEverywhere<Receipt | null>("eth_getTransactionReceipt", [hash]),
       ),
     );
     return answers.flat().some((answer) => answer !== null);
   }
 
   #sender(item: Monitored): Promise<string> {
-    return this.options.records.payerAddress(item.row.payer);
+    return this.#options.records.payerAddress(item.row.payer);
   }
 }
 
