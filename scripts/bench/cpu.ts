@@ -3,36 +3,34 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const TICK_MS = 10;
 
-export const cpuMs = (pid: number): number => (fieldsOf(pid)?.ownTicks ?? 0) * TICK_MS;
+export const cpuMs = (pid: number): number => fieldsOf(pid).reduce((sum, { ownTicks }) => sum + ownTicks, 0) * TICK_MS;
 
-/** Of a process, its live children, and its reaped ones. */
+/** Of a process, all its live descendants, and those that were reaped. */
 export function cpuMsOfFamily(pid: number): number {
-  const own = fieldsOf(pid);
-  const children = readdirSync("/proc")
-    .map(Number)
-    .map(fieldsOf)
-    .filter((fields) => fields?.parent === pid);
-  const ticks = [own, ...children].reduce(
-    (sum, fields) => sum + (fields?.ownTicks ?? 0) + (fields?.endedTicks ?? 0),
-    0,
-  );
-  return ticks * TICK_MS;
+  const all = readdirSync("/proc").map(Number).flatMap(fieldsOf);
+  const ticksOf = (parent: number): number =>
+    all
+      .filter((fields) => fields.parent === parent)
+      .reduce((sum, { id, ownTicks, endedTicks }) => sum + ownTicks + endedTicks + ticksOf(id), 0);
+  const own = fieldsOf(pid).reduce((sum, { ownTicks, endedTicks }) => sum + ownTicks + endedTicks, 0);
+  return (own + ticksOf(pid)) * TICK_MS;
 }
 
 interface Fields {
+  readonly id: number;
   readonly parent: number;
   readonly ownTicks: number;
   readonly endedTicks: number;
 }
 
-function fieldsOf(pid: number): Fields | undefined {
-  if (!Number.isInteger(pid) || pid <= 0) return undefined;
+/** Empty if the process has ended. */
+function fieldsOf(pid: number): readonly Fields[] {
+  if (!Number.isInteger(pid) || pid <= 0) return [];
   try {
     const fields = (readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1] ?? "").split(" ").map(Number);
     const at = (index: number): number => fields[index] ?? 0;
-    return { parent: at(1), ownTicks: at(11) + at(12), endedTicks: at(13) + at(14) };
+    return [{ id: pid, parent: at(1), ownTicks: at(11) + at(12), endedTicks: at(13) + at(14) }];
   } catch {
-    // The process has ended.
-    return undefined;
+    return [];
   }
 }
