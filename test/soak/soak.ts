@@ -201,11 +201,16 @@ function faultsOf(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefin
     database.faults.rain(0.05, Math.random);
     return () => database.faults.disarm();
   };
-  const reorg = (): Promise<unknown> =>
-    send(stack.rpcUrl, {
-      method: "POST",
-      body: { jsonrpc: "2.0", id: 1, method: "anvil_reorg", params: [1 + Math.floor(Math.random() * 3), []] },
-    });
+  const ask = (method: string, ...params: unknown[]): Promise<unknown> =>
+    send(stack.rpcUrl, { method: "POST", body: { jsonrpc: "2.0", id: 1, method, params } });
+  // anvil loses blocks and nonces when it mines during a reorg.
+  const reorg = async (): Promise<void> => {
+    await ask("evm_setAutomine", false);
+    await pause(500);
+    await ask("anvil_reorg", 1 + Math.floor(Math.random() * 3), []);
+    await ask("evm_setAutomine", true);
+    await ask("evm_mine");
+  };
   const nodeBlip = (fault: RpcFault) => (): Promise<void> =>
     during(1_000 + Math.random() * 3_000, () => rpc?.inject(fault));
   const lag = lagging({ url: stack.rpcUrl, blocks: 3, share: 0.4 });
