@@ -1,5 +1,5 @@
 /** Starts children, with their memory limits. */
-import { readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { dirname } from "node:path";
 import { built } from "../built";
@@ -30,7 +30,7 @@ const NODE_OPTIONS = [
   "--max-old-space-size=256",
   ...SHORT_LIVES,
 ];
-const NICENESS = 5;
+const NICENESS = 10;
 /** When memory runs out the kernel ends children before all other processes. */
 const OUT_OF_MEMORY_SCORE = "1000";
 const MIB = 2 ** 20;
@@ -68,7 +68,17 @@ export function putLast(pid: number | undefined): void {
     writeFileSync(`/proc/${pid}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
     // Linux has one niceness per thread.
     for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), NICENESS);
+    putSessionLast(pid);
   } catch {
     // It has ended already, and its exit tells more; or this is not Linux, which the self-test says.
   }
+}
+
+/**
+ * A child is a session of its own. Where the kernel groups processes by session, their niceness counts only inside the
+ * group, and each group gets as much CPU as the keyholder's unless the group is nice itself.
+ */
+function putSessionLast(pid: number | undefined): void {
+  const group = `/proc/${pid}/autogroup`;
+  if (existsSync(group)) writeFileSync(group, String(NICENESS));
 }
