@@ -1,9 +1,7 @@
 /** Starts children, with their memory limits. */
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
-import { setPriority } from "node:os";
 import { dirname } from "node:path";
 import { built } from "../built";
-import { startConfined, type Confined } from "../walls/confine";
+import type { Starter, StartedProcess } from "../walls/starter";
 
 /** First of the children's user ids. Each child has its own, so that a compromised one cannot touch another. */
 export const DEFAULT_FIRST_UID = 61_200;
@@ -30,9 +28,6 @@ const NODE_OPTIONS = [
   "--max-old-space-size=256",
   ...SHORT_LIVES,
 ];
-const NICENESS = 10;
-/** When memory runs out the kernel ends children before all other processes. */
-const OUT_OF_MEMORY_SCORE = "1000";
 const MIB = 2 ** 20;
 
 export interface LaunchOptions {
@@ -53,32 +48,13 @@ export const residentCapBytes = (heapMiB: number): number => (heapMiB * 3 + 256)
  */
 export const dataCapBytes = (heapMiB: number): number => residentCapBytes(heapMiB) + 1_664 * MIB;
 
-/** Starts a child; descriptor 3 is its channel, descriptor 2 the engine's output when it crashes. */
-export function launchChild({ heapMiB, uid, unfenced = false }: LaunchOptions): Confined {
+/** Starts a child; descriptor 3 is its channel, `onSaid` gets the engine's output when it crashes. */
+export function launchChild(
+  starter: Starter,
+  { heapMiB, uid, unfenced = false }: LaunchOptions,
+  onSaid: (text: string) => void,
+): StartedProcess {
   const args = [...(unfenced ? [] : FENCE), ...NODE_OPTIONS, CHILD_SCRIPT, String(heapMiB), String(uid)];
-  return startConfined(args, { filter: "child", withoutNetwork: true, reads: READS, dataBytes: dataCapBytes(heapMiB) });
-}
-
-/**
- * Gives a child the lowest priority for CPU and memory, so that loops of guests do not slow the processes that serve
- * all.
- */
-export function putLast(pid: number | undefined): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
-    // Linux has one niceness per thread.
-    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), NICENESS);
-    putSessionLast(pid);
-  } catch {
-    // It has ended already, and its exit tells more; or this is not Linux, which the self-test says.
-  }
-}
-
-/**
- * A child is a session of its own. Where the kernel groups processes by session, their niceness counts only inside the
- * group, and each group gets as much CPU as the keyholder's unless the group is nice itself.
- */
-function putSessionLast(pid: number | undefined): void {
-  const group = `/proc/${pid}/autogroup`;
-  if (existsSync(group)) writeFileSync(group, String(NICENESS));
+  const dataBytes = dataCapBytes(heapMiB);
+  return starter.start(args, { filter: "child", withoutNetwork: true, reads: READS, dataBytes, isLast: true }, onSaid);
 }

@@ -5,6 +5,7 @@
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
 import { findWalls } from "../walls/confine";
+import { Starter } from "../walls/starter";
 import { FairQueue } from "./fairQueue";
 import { FetchBudgets } from "./fetches";
 import { ModuleCache } from "./imports";
@@ -85,6 +86,7 @@ class Pool implements SandboxPool {
   readonly #budgets = new FetchBudgets();
   readonly #recycle: { runs: number; ageMs: number };
   readonly #maxChildren: number;
+  readonly #starter = new Starter();
   /** Every child process that has not exited. */
   readonly #workers = new Set<Worker>();
   /** Idle children that belong to an owner, longest idle first. */
@@ -175,6 +177,7 @@ class Pool implements SandboxPool {
     const ends = [...this.#workers].map((worker) => worker.exited);
     for (const worker of this.#workers) worker.kill("the pool closed");
     await Promise.allSettled([...ends, ...this.#blanks]);
+    this.#starter.close();
   }
 
   #untilIdle(drainMs: number): Promise<void> {
@@ -316,7 +319,8 @@ class Pool implements SandboxPool {
     }
     if (this.#isDrained) throw new PoolClosed();
     const uid = this.#freeUids.pop() ?? this.#options.firstUid ?? DEFAULT_FIRST_UID;
-    const worker = new Worker({ heapMiB: this.#options.limits.heapMiB, uid, ...options }, this.#options.logger);
+    const { limits, logger } = this.#options;
+    const worker = new Worker({ heapMiB: limits.heapMiB, uid, ...options }, this.#starter, logger);
     this.#workers.add(worker);
     void worker.exited.then((exit) => {
       this.#workers.delete(worker);

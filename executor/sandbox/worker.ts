@@ -1,14 +1,13 @@
 /** The keyholder's interface to one child process: starts it, passes messages, watches its memory, ends it. */
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { readFrames, writeFrame, type Frame } from "../frames";
 import { loopTurns } from "../turns";
-import type { Confined } from "../walls/confine";
 import type { Findings } from "../walls/barriers";
 import { lastWords } from "../walls/lastWords";
-import { dataCapBytes, launchChild, putLast, residentCapBytes, type LaunchOptions } from "./launch";
+import type { StartedProcess, Starter } from "../walls/starter";
+import { dataCapBytes, launchChild, residentCapBytes, type LaunchOptions } from "./launch";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
 import { defined } from "../../protocol/defined";
 
@@ -49,9 +48,7 @@ export class Worker {
   /** Code that it does not parse again. */
   rememberedCode: string | undefined;
   events: WorkerEvents | undefined;
-  readonly #confined: Confined;
-  readonly #channel: Duplex;
-  /** The process id of the child itself, known once it is ready. */
+  readonly #process: StartedProcess;
   #programId: number | undefined;
   #wasNearCap = false;
   readonly #waiting = new Map<FromChild["type"], (message: FromChild) => void>();
@@ -62,30 +59,24 @@ export class Worker {
   readonly #options: LaunchOptions;
   readonly #logger: Logger;
 
-  constructor(options: LaunchOptions, logger: Logger) {
+  constructor(options: LaunchOptions, starter: Starter, logger: Logger) {
     this.#options = options;
     this.#logger = logger;
-    this.#confined = launchChild(options);
-    this.#channel = this.#confined.channel;
-    // Writes to a child that has just exited fail here; its exit event is what counts.
-    this.#channel.on("error", () => undefined);
-    this.#confined.process.stderr
-      ?.setEncoding("utf8")
-      .on("data", (text: string) => (this.#stderr = (this.#stderr + text).slice(-STDERR_TAIL)));
+    this.#process = launchChild(starter, options, (text) => (this.#stderr = (this.#stderr + text).slice(-STDERR_TAIL)));
+    // Writes to a child that has just exited fail here; its end is what counts.
+    this.#process.channel.on("error", () => undefined);
     readFrames(
-      this.#channel,
+      this.#process.channel,
       (frame) => this.#onFrame(frame),
       (reason) => this.kill(`broke the channel: ${reason}`),
       { turn: (payloadBytes) => this.#turn(payloadBytes) },
     );
-    this.exited = new Promise((resolve) => {
-      this.#confined.process.once("error", (error) => resolve(this.#onEnd(null, null, error.message)));
-      this.#confined.process.once("close", (code, signal) => resolve(this.#onEnd(code, signal)));
-    });
+    this.exited = this.#process.ended.then(({ code, signal, problem }) => this.#onEnd(code, signal, problem));
   }
 
+  /** Known once it is ready. */
   get pid(): number | undefined {
-    return this.#programId ?? this.#confined.process.pid;
+    return this.#programId;
   }
 
   get isAlive(): boolean {
@@ -95,8 +86,7 @@ export class Worker {
   /** Resolves when the child can take a run; rejects when it exits or takes too long. */
   async ready(): Promise<void> {
     await this.#expect("ready");
-    this.#programId = this.#confined.programId();
-    putLast(this.#programId);
+    this.#programId = await this.#process.programId();
   }
 
   /** Runs the child's self-test. */
@@ -108,7 +98,7 @@ export class Worker {
 
   /** `onSent` is called when the payload was written or never will be. */
   send(message: ToChild, payload?: Buffer, onSent?: () => void): void {
-    if (this.isAlive) writeFrame(this.#channel, message, payload, onSent);
+    if (this.isAlive) writeFrame(this.#process.channel, message, payload, onSent);
     else onSent?.();
   }
 
@@ -116,9 +106,9 @@ export class Worker {
   kill(reason: string): void {
     if (!this.isAlive) return;
     this.#killedFor = reason;
-    this.#confined.kill();
+    this.#process.kill();
     // Killing the wrapper may leave a program that is still starting; closing its channel ends it.
-    this.#channel.destroy();
+    this.#process.channel.destroy();
   }
 
   /** Resident memory in bytes; 0 if unreadable. */

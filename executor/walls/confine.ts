@@ -7,7 +7,9 @@
  */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
+import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
+import { putLast } from "./priority";
 import { seccompFilter, type FilterName } from "./seccomp";
 
 export interface Walls {
@@ -18,12 +20,21 @@ export interface Walls {
   reads: readonly string[];
   /** Kernel limit on its writable memory (RLIMIT_DATA). */
   dataBytes?: number;
+  /** Lowest priority for CPU and memory. */
+  isLast?: boolean;
+}
+
+export interface Streams {
+  /** Standard output: a pipe, or `ignore`, which is the default. */
+  readonly stdout?: "ignore" | "pipe";
+  /** A connected socket to pass on as descriptor 3; a new pipe unless given. */
+  readonly channel?: Socket;
 }
 
 export interface Confined {
   /** The outermost wrapper process; it ends with the program. */
   readonly process: ChildProcess;
-  /** Descriptor 3 of the program. */
+  /** Descriptor 3 of the program, unless one was given. */
   readonly channel: Duplex;
   /** The process id of the program itself, not of its wrapper; undefined before it runs. */
   programId(): number | undefined;
@@ -59,17 +70,13 @@ export async function findWalls(): Promise<string | undefined> {
   return (complaint = await bubblewrap);
 }
 
-/**
- * Starts Node with these arguments. Standard error is a pipe, descriptor 3 the channel, standard output as `stdout`
- * says.
- */
-export function startConfined(
-  nodeArguments: readonly string[],
-  walls: Walls,
-  stdout: "ignore" | "pipe" = "ignore",
-): Confined {
+/** Starts Node with these arguments. Standard error is a pipe, descriptor 3 the channel. */
+export function startConfined(nodeArguments: readonly string[], walls: Walls, streams: Streams = {}): Confined {
   const node = [process.execPath, ...nodeArguments];
-  return complaint === undefined ? startInBubblewrap(node, walls, stdout) : startInWrappers(node, walls, stdout);
+  const start = complaint === undefined ? startInBubblewrap : startInWrappers;
+  const confined = start(node, walls, streams);
+  if (walls.isLast) putLast(confined.process.pid);
+  return confined;
 }
 
 /**
@@ -83,12 +90,12 @@ export function becomeUser(uid: number | undefined): void {
   process.setuid?.(uid);
 }
 
-function startInBubblewrap(node: string[], walls: Walls, stdout: "ignore" | "pipe"): Confined {
+function startInBubblewrap(node: string[], walls: Walls, { stdout = "ignore", channel }: Streams): Confined {
   const [command = "", ...args] = [...limits(walls), ...bubblewrapFor(walls), ...node];
   const wrapper = spawn(command, args, {
     cwd: "/",
     env: { TZ: "UTC" },
-    stdio: ["ignore", stdout, "pipe", "pipe", "pipe", "pipe"],
+    stdio: ["ignore", stdout, "pipe", channel ?? "pipe", "pipe", "pipe"],
     detached: true,
   });
   const filter = wrapper.stdio[4] as Writable;
@@ -108,8 +115,8 @@ function startInBubblewrap(node: string[], walls: Walls, stdout: "ignore" | "pip
 }
 
 /**
- * bubblewrap's second process waits for the first one without end if that is killed early. Until it makes a session of
- * its own, which is after it has asked to end with the first, it is in the group that `detached` gave the first.
+ * `detached` gives the wrappers and the program a session and group of their own. Ending the first one only is not
+ * enough: bubblewrap's second process waits for it without end if it is killed early.
  */
 function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
@@ -131,16 +138,21 @@ function programBelow(status: string): number | undefined {
   }
 }
 
-function startInWrappers(node: string[], walls: Walls, stdout: "ignore" | "pipe"): Confined {
+function startInWrappers(node: string[], walls: Walls, { stdout = "ignore", channel }: Streams): Confined {
   const { network, privileges } = isRoot() ? WITHOUT_BUBBLEWRAP.root : WITHOUT_BUBBLEWRAP.user;
   const wrappers = [...(walls.withoutNetwork ? usable(network) : []), ...usable(privileges), ...usable(limits(walls))];
   const [command = "", ...args] = [...wrappers, ...node];
-  const program = spawn(command, args, { cwd: "/", env: { TZ: "UTC" }, stdio: ["ignore", stdout, "pipe", "pipe"] });
+  const program = spawn(command, args, {
+    cwd: "/",
+    env: { TZ: "UTC" },
+    stdio: ["ignore", stdout, "pipe", channel ?? "pipe"],
+    detached: true,
+  });
   return {
     process: program,
     channel: program.stdio[3] as Duplex,
     programId: () => program.pid,
-    kill: () => void program.kill("SIGKILL"),
+    kill: () => killGroup(program),
   };
 }
 
@@ -172,14 +184,7 @@ function bubblewrapFor({ withoutNetwork, reads }: Walls): string[] {
       ? []
       : ["--unshare-net"]
     : [...FOLDERS_OF_NAME_SERVICE, ...readable(NAME_SERVICE)];
-  const namespaces = [
-    "--unshare-ipc",
-    "--unshare-uts",
-    "--unshare-pid",
-    "--unshare-cgroup-try",
-    "--die-with-parent",
-    "--new-session",
-  ];
+  const namespaces = ["--unshare-ipc", "--unshare-uts", "--unshare-pid", "--unshare-cgroup-try", "--die-with-parent"];
   const devices = ["--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"];
   const files = [
     "--tmpfs",
@@ -227,7 +232,7 @@ async function tryBubblewrap(): Promise<string | undefined> {
   const { process: wrapper, channel } = startInBubblewrap(
     [process.execPath, "--version"],
     { filter: "child", withoutNetwork: true, reads: [] },
-    "ignore",
+    {},
   );
   channel.on("error", () => undefined);
   let said = "";

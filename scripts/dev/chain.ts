@@ -40,6 +40,9 @@ export async function startChain({
     "--hardfork",
     "prague",
     "--quiet",
+    // Otherwise it writes every older state to disk: gigabytes an hour.
+    "--prune-history",
+    "128",
     ...state,
     ...extraArgs,
   ];

@@ -23,7 +23,7 @@ async function asChild(script: string): Promise<string> {
   const { process: child } = startConfined(
     ["-e", drop + script],
     { filter: "child", withoutNetwork: true, reads: [] },
-    "pipe",
+    { stdout: "pipe" },
   );
   let output = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));

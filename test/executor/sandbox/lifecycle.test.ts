@@ -5,6 +5,7 @@ import { DEFAULT_FIRST_UID } from "../../../executor/sandbox/launch";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import type { SandboxPool } from "../../../executor/sandbox/types";
 import { Worker } from "../../../executor/sandbox/worker";
+import { Starter } from "../../../executor/walls/starter";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { childrenOf } from "../../support/children";
 import { count } from "../../support/counts";
@@ -71,15 +72,17 @@ describe("the lifecycle of children", function () {
 
   it("is gone at once when it is ended during its start, at any moment", async () => {
     await start();
+    const starter = new Starter();
     const starts = count(40, 400);
     for (let i = 0; i < starts; i++) {
-      const child = new Worker({ heapMiB: RUN_LIMITS.heapMiB, uid: DEFAULT_FIRST_UID + 90 }, silent);
+      const child = new Worker({ heapMiB: RUN_LIMITS.heapMiB, uid: DEFAULT_FIRST_UID + 90 }, starter, silent);
       child.ready().catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, i % 20));
       child.kill("the test ends it");
       const end = await Promise.race([child.exited.then(() => "exited"), new Promise((r) => setTimeout(r, 5_000))]);
       expect(end, `ended ${i % 20} ms after its start`).to.equal("exited");
     }
+    starter.close();
   });
 
   it("many keys never cause more children than the pool's maximum", async () => {

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";
-import { putLast } from "../../../executor/sandbox/launch";
+import { putLast } from "../../../executor/walls/priority";
 
 describe("a child's priority", () => {
   it("is low for the process and for its session", async function () {

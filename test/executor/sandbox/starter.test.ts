@@ -1,0 +1,69 @@
+/** The process that starts the children for the keyholder: what it knows, and what happens without it. */
+import { readFileSync, readdirSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { createSandboxPool } from "../../../executor/sandbox/pool";
+import type { SandboxPool } from "../../../executor/sandbox/types";
+import { RUN_LIMITS } from "../../../protocol/limits";
+import { childrenOf } from "../../support/children";
+import { eventually } from "../../support/chainBed";
+import { jobOf, noFetcher, silent } from "../../support/sandbox";
+
+const starters = () => childrenOf(process.pid, "starterProcess.js");
+let own: ReturnType<typeof starters>[number];
+const children = () => childrenOf(own.pid, "sandbox/child.js");
+const HELLO = 'async function main() { return "hello"; }';
+
+describe("the starter of children", function () {
+  this.timeout(30_000);
+  let pool: SandboxPool;
+  const hello = async () => (await pool.run(jobOf(HELLO))).response;
+
+  beforeEach(async () => {
+    const before = starters().map(({ pid }) => pid);
+    pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher });
+    own = starters().find(({ pid }) => !before.includes(pid)) as typeof own;
+  });
+  afterEach(() => pool.close(0));
+
+  it("gets none of the keyholder's settings", () => {
+    const names = readFileSync(`/proc/${own.pid}/environ`, "utf8")
+      .split("\0")
+      .map((entry) => entry.split("=")[0]);
+    expect(names.filter((name) => name !== "")).to.have.members([
+      "TZ",
+      "NODE_CHANNEL_FD",
+      "NODE_CHANNEL_SERIALIZATION_MODE",
+    ]);
+  });
+
+  it("listens where only the keyholder's user can enter", () => {
+    const socket = own.command.split(" ").at(-1) as string;
+    expect(statSync(dirname(socket)).mode & 0o777).to.equal(0o700);
+  });
+
+  it("is replaced after it was killed, and children are started again", async () => {
+    expect(await hello()).to.equal('"hello"');
+    await eventually("no child is starting", () => children().length === pool.stats().children);
+    process.kill(own.pid, "SIGKILL");
+    await eventually("its children have ended", () => pool.stats().children === 0);
+    expect(await hello()).to.equal('"hello"');
+  });
+
+  it("goes on when the signal that ends the keyholder's group reaches it, so that runs can finish", async () => {
+    const running = pool.run(
+      jobOf('async function main() { const end = Date.now() + 500; while (Date.now() < end); return "finished"; }'),
+    );
+    process.kill(own.pid, "SIGTERM");
+    process.kill(own.pid, "SIGINT");
+    expect((await running).response).to.equal('"finished"');
+  });
+
+  it("leaves nothing when the pool closes", async () => {
+    await pool.close(0);
+    await eventually("it has exited", () => !starters().some(({ pid }) => pid === own.pid));
+    const folder = dirname(own.command.split(" ").at(-1) as string);
+    expect(readdirSync(tmpdir()).map((name) => join(tmpdir(), name))).to.not.include(folder);
+  });
+});
