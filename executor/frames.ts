@@ -69,7 +69,14 @@ export function readFrames(
   const reader = new FrameReader(caps);
   const onData = (chunk: Buffer): void => {
     reader.push(chunk);
-    if (!stream.isPaused() && !drain(false)) void waitForTurn();
+    if (stream.isPaused()) return;
+    if (!drain(false)) void waitForTurn();
+    else if (reader.bytes > QUICK_BYTES) rest();
+  };
+  /** A stream is read up to 32 times before other work: a large frame arrives in pieces, one each turn of the loop. */
+  const rest = (): void => {
+    stream.pause();
+    setImmediate(() => stream.resume());
   };
   /** False when a large frame waits for its turn. */
   const drain = (hasTurn: boolean): boolean => {
@@ -119,6 +126,11 @@ class FrameReader {
   push(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
+  }
+
+  /** Bytes of the frame that has not arrived completely. */
+  get bytes(): number {
+    return this.#length;
   }
 
   /** Sizes of the next frame, once it has arrived completely. */

@@ -1,6 +1,5 @@
 /** The keyholder's client of the fetcher process: starts it, sends requests, restarts it when it exits. */
 import type { Duplex } from "node:stream";
-import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { built } from "../built";
@@ -44,8 +43,8 @@ const FOLDER = dirname(PROGRAM);
 const NODE_OPTIONS = ["--disallow-code-generation-from-strings"];
 /** Node's permission model, in addition to the kernel's restrictions. */
 const FENCE = ["--permission", `--allow-fs-read=${FOLDER}/*`, "--allow-fs-read=/etc/hosts"];
-/** When memory runs out the kernel ends the children first, then the fetcher, then the keyholder. */
-const OUT_OF_MEMORY_SCORE = "500";
+/** After the processes that serve all, before the children. */
+const PRIORITY = { niceness: 5, outOfMemoryScore: 500 };
 
 type Reply = { response?: GuestResponse; body: Buffer };
 type Ask = Exclude<ToFetcher, { type: "configure" } | { type: "cancel" } | { type: "grown" }>;
@@ -103,6 +102,7 @@ class FetcherClient implements Fetcher {
       filter: "fetcher",
       withoutNetwork: false,
       reads: [FOLDER],
+      priority: PRIORITY,
     });
     const { process: child, channel } = confined;
     this.#confined = confined;
@@ -130,17 +130,7 @@ class FetcherClient implements Fetcher {
     const ready = new Promise<string[]>((resolve) => (this.#onReady = resolve));
     this.#write({ type: "configure", configuration: this.#configuration() });
     const timer = setTimeout(() => confined.kill(), READY_MS);
-    const missing = await Promise.race([ready, ended]).finally(() => clearTimeout(timer));
-    this.#lowerScore();
-    return missing;
-  }
-
-  #lowerScore(): void {
-    try {
-      writeFileSync(`/proc/${this.#confined?.programId()}/oom_score_adj`, OUT_OF_MEMORY_SCORE);
-    } catch {
-      // It has ended, which its exit tells; or this is not Linux.
-    }
+    return Promise.race([ready, ended]).finally(() => clearTimeout(timer));
   }
 
   async fetchGuest(

@@ -1,6 +1,7 @@
 /** Starts children, with their memory limits. */
 import { dirname } from "node:path";
 import { built } from "../built";
+import { LAST } from "../walls/priority";
 import type { Starter, StartedProcess } from "../walls/starter";
 
 /** First of the children's user ids. Each child has its own, so that a compromised one cannot touch another. */
@@ -56,5 +57,9 @@ export function launchChild(
 ): StartedProcess {
   const args = [...(unfenced ? [] : FENCE), ...NODE_OPTIONS, CHILD_SCRIPT, String(heapMiB), String(uid)];
   const dataBytes = dataCapBytes(heapMiB);
-  return starter.start(args, { filter: "child", withoutNetwork: true, reads: READS, dataBytes, isLast: true }, onSaid);
+  return starter.start(
+    args,
+    { filter: "child", withoutNetwork: true, reads: READS, dataBytes, priority: LAST },
+    onSaid,
+  );
 }

@@ -9,7 +9,7 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { putLast } from "./priority";
+import { LAST, setPriorities, type Priority } from "./priority";
 import { seccompFilter, type FilterName } from "./seccomp";
 
 export interface Walls {
@@ -20,8 +20,7 @@ export interface Walls {
   reads: readonly string[];
   /** Kernel limit on its writable memory (RLIMIT_DATA). */
   dataBytes?: number;
-  /** Lowest priority for CPU and memory. */
-  isLast?: boolean;
+  priority: Priority;
 }
 
 export interface Streams {
@@ -75,7 +74,7 @@ export function startConfined(nodeArguments: readonly string[], walls: Walls, st
   const node = [process.execPath, ...nodeArguments];
   const start = complaint === undefined ? startInBubblewrap : startInWrappers;
   const confined = start(node, walls, streams);
-  if (walls.isLast) putLast(confined.process.pid);
+  setPriorities(confined.process.pid, walls.priority);
   return confined;
 }
 
@@ -231,7 +230,7 @@ async function tryBubblewrap(): Promise<string | undefined> {
   if (process.platform !== "linux") return "it is for Linux only";
   const { process: wrapper, channel } = startInBubblewrap(
     [process.execPath, "--version"],
-    { filter: "child", withoutNetwork: true, reads: [] },
+    { filter: "child", withoutNetwork: true, reads: [], priority: LAST },
     {},
   );
   channel.on("error", () => undefined);

@@ -7,6 +7,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findWalls, startConfined } from "../../../executor/walls/confine";
+import { LAST } from "../../../executor/walls/priority";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { IsolationTooWeak } from "../../../executor/sandbox/types";
 import { RUN_LIMITS } from "../../../protocol/limits";
@@ -22,7 +23,7 @@ async function asChild(script: string): Promise<string> {
   const drop = "process.setgroups([61999]); process.setgid(61999); process.setuid(61999);";
   const { process: child } = startConfined(
     ["-e", drop + script],
-    { filter: "child", withoutNetwork: true, reads: [] },
+    { filter: "child", withoutNetwork: true, reads: [], priority: LAST },
     { stdout: "pipe" },
   );
   let output = "";

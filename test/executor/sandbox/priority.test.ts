@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";
-import { putLast } from "../../../executor/walls/priority";
+import { LAST, setPriorities } from "../../../executor/walls/priority";
 
 describe("a child's priority", () => {
   it("is low for the process and for its session", async function () {
@@ -12,7 +12,7 @@ describe("a child's priority", () => {
     await once(child, "spawn");
     const { pid = 0 } = child;
     try {
-      putLast(pid);
+      setPriorities(pid, LAST);
       expect(getPriority(pid)).to.equal(10);
       const group = `/proc/${pid}/autogroup`;
       if (existsSync(group)) expect(readFileSync(group, "utf8")).to.match(/ nice 10$/m);
