@@ -27,12 +27,13 @@ export interface Frame {
 const EMPTY = Buffer.alloc(0);
 
 export function encodeFrame(header: object, payload: Buffer = EMPTY): Buffer {
-  const head = Buffer.from(JSON.stringify(header));
-  const frame = Buffer.allocUnsafe(PREFIX_BYTES + head.length + payload.length);
-  frame.writeUInt32BE(head.length, 0);
+  const head = JSON.stringify(header);
+  const headBytes = Buffer.byteLength(head);
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + headBytes + payload.length);
+  frame.writeUInt32BE(headBytes, 0);
   frame.writeUInt32BE(payload.length, 4);
-  head.copy(frame, PREFIX_BYTES);
-  payload.copy(frame, PREFIX_BYTES + head.length);
+  frame.write(head, PREFIX_BYTES);
+  payload.copy(frame, PREFIX_BYTES + headBytes);
   return frame;
 }
 
