@@ -9,7 +9,6 @@ import { findWalls, startConfined, type Confined } from "./confine";
 import type { FromStarter, StartRequest, ToStarter } from "./starter";
 
 const SOCKET = process.argv[2] ?? "";
-const LINE_BYTES = 65_536;
 
 /** Processes by id; a killed one whose request has not arrived yet is marked. */
 const started = new Map<number, Confined | "killed">();
@@ -22,8 +21,7 @@ function readRequest(socket: Socket, onRequest: (request: StartRequest) => void)
   socket.on("error", () => undefined);
   socket.setEncoding("utf8").on("data", (text: string) => {
     line += text;
-    if (line.length > LINE_BYTES) socket.destroy();
-    else if (line.endsWith("\n")) onRequest(JSON.parse(line) as StartRequest);
+    if (line.endsWith("\n")) onRequest(JSON.parse(line) as StartRequest);
   });
 }
 
