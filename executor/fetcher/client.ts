@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { built } from "../built";
 import { readFrames, writeFrame, type Frame } from "../frames";
+import { setPriorities } from "../walls/priority";
 import { findWalls, startConfined, type Confined } from "../walls/confine";
 import { lastWords } from "../walls/lastWords";
 import { fromFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
@@ -130,7 +131,9 @@ class FetcherClient implements Fetcher {
     const ready = new Promise<string[]>((resolve) => (this.#onReady = resolve));
     this.#write({ type: "configure", configuration: this.#configuration() });
     const timer = setTimeout(() => confined.kill(), READY_MS);
-    return Promise.race([ready, ended]).finally(() => clearTimeout(timer));
+    const missing = await Promise.race([ready, ended]).finally(() => clearTimeout(timer));
+    setPriorities(confined.programId(), PRIORITY);
+    return missing;
   }
 
   async fetchGuest(

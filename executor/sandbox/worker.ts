@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { readFrames, writeFrame, type Frame } from "../frames";
 import { loopTurns } from "../turns";
 import type { Findings } from "../walls/barriers";
+import { LAST, setPriorities } from "../walls/priority";
 import { lastWords } from "../walls/lastWords";
 import type { StartedProcess, Starter } from "../walls/starter";
 import { dataCapBytes, launchChild, residentCapBytes, type LaunchOptions } from "./launch";
@@ -87,6 +88,7 @@ export class Worker {
   async ready(): Promise<void> {
     await this.#expect("ready");
     this.#programId = await this.#process.programId();
+    setPriorities(this.#programId, LAST);
   }
 
   /** Runs the child's self-test. */

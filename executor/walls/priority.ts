@@ -1,5 +1,5 @@
 /** How processes that handle untrusted input share CPU and memory with those that serve all. */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 
 export interface Priority {
@@ -13,14 +13,16 @@ export interface Priority {
 export const LAST: Priority = { niceness: 10, outOfMemoryScore: 1_000 };
 
 /**
- * For a process that has just started, and all that it starts: neither its start nor its loops slow others. Its niceness
- * alone is not enough: where the kernel shares the CPU out by session, its session needs one, too.
+ * For a process, and all that it starts from now on. Its niceness alone is not enough: where the kernel shares the CPU
+ * out by session, its session needs one, too. Done when the outermost wrapper starts, so that not even the start slows
+ * others, and again when the program is ready, which may have been started before the first time.
  */
 export function setPriorities(pid: number | undefined, { niceness, outOfMemoryScore }: Priority): void {
   if (pid === undefined) return;
   const session = `/proc/${pid}/autogroup`;
   try {
-    setPriority(pid, niceness);
+    // Linux has one niceness per thread.
+    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), niceness);
     writeFileSync(`/proc/${pid}/oom_score_adj`, String(outOfMemoryScore));
     if (existsSync(session)) writeFileSync(session, String(niceness));
   } catch {

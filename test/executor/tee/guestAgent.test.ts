@@ -199,7 +199,11 @@ describe("the process that connects to the guest agent", () => {
     });
     try {
       const [pid = 0] = await eventually(
-        () => childrenOf(keyholder.pid ?? 0),
+        // Between fork and exec it still is a copy of the keyholder.
+        () =>
+          childrenOf(keyholder.pid ?? 0).filter((id) =>
+            readFileSync(`/proc/${id}/cmdline`, "utf8").includes("sdkProcess"),
+          ),
         (children) => children.length > 0,
       );
       expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.to.contain("canary");
