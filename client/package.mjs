@@ -104,7 +104,11 @@ async function bundleSandbox() {
   });
   cpSync(join(root, "node_modules", "secp256k1", "prebuilds"), join(folder, "prebuilds"), { recursive: true });
   copyFileSync(join(root, "node_modules", "tiny-secp256k1", "lib", "secp256k1.wasm"), join(folder, "secp256k1.wasm"));
-  await build({ ...shared, entryPoints: ["executor/fetcher/main.ts"], outfile: join(folder, "fetcher", "main.js") });
+  const programs = {
+    "fetcher/main": "executor/fetcher/main.ts",
+    "walls/starterProcess": "executor/walls/starterProcess.ts",
+  };
+  await build({ ...shared, entryPoints: programs, outdir: folder });
   cpSync(join(root, "dist", "executor", "sandbox", "child.js"), join(folder, "sandbox", "child.js"));
   cpSync(join(root, "dist", "executor", "sandbox", "guest"), join(folder, "sandbox", "guest"), { recursive: true });
   writeFileSync(join(folder, "package.json"), '{ "type": "commonjs" }\n');

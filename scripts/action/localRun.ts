@@ -78,6 +78,10 @@ export async function createLocalRunner({ seed, ...reach }: LocalOptions = {}): 
     logger,
     fetcher: recordingFetcher(fetcher, (one) => recorded.push(one)),
     ...(reach.moduleOrigin && { moduleOrigin: reach.moduleOrigin }),
+  }).catch(async (error: unknown) => {
+    // Its process would keep this one alive.
+    await fetcher.close();
+    throw error;
   });
 
   async function run(
