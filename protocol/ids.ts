@@ -3,16 +3,7 @@
  * canonical text form.
  * Source: docs/conformance.md §2.
  */
-import {
-  getAddress,
-  keccak256,
-  solidityPacked,
-  SigningKey,
-  computeAddress,
-  toUtf8Bytes,
-  zeroPadValue,
-  toBeHex,
-} from "ethers";
+import { getAddress, keccak256, solidityPacked, SigningKey, computeAddress, toUtf8Bytes } from "ethers";
 
 declare const brand: unique symbol;
 type Branded<T, Name extends string> = T & { readonly [brand]: { readonly [N in Name]: true } };
@@ -58,7 +49,7 @@ export function parseAddress(text: string): Address | undefined {
 
 /** A uint256 as 32-byte hex, the form used in requests and answers. */
 export function hash32FromUint(value: bigint): Hash32 {
-  return zeroPadValue(toBeHex(value), 32) as Hash32;
+  return `0x${value.toString(16).padStart(64, "0")}` as Hash32;
 }
 
 /**

@@ -57,8 +57,10 @@ function factsOf({ name, args }: DecodedLog): WriteResult {
 }
 
 /** Attributes events to the submissions of a batch: every event of an account names its id. */
-export const isOf = (accountId: string | null, { args }: DecodedLog): boolean =>
-  typeof args.id === "bigint" && hash32FromUint(args.id) === accountId;
+export function eventsByAccount(events: readonly DecodedLog[]): (accountId: string | null) => readonly DecodedLog[] {
+  const byId = Map.groupBy(events, ({ args }) => (typeof args.id === "bigint" ? hash32FromUint(args.id) : undefined));
+  return (accountId) => (accountId === null ? [] : (byId.get(accountId as Hash32) ?? []));
+}
 
 /** Failed calls of a batch, by index, with their revert data. */
 export function failedCalls(events: readonly DecodedLog[]): ReadonlyMap<number, string> {

@@ -6,7 +6,7 @@
 import { decodeForward, type SignedForwardRequest } from "../../../protocol/forward";
 import type { Address } from "../../../protocol/ids";
 import { Executions, noncesCall } from "../abi/forwarder";
-import { eventsOf, isOf, resultOf, type Receipt } from "../abi/receipts";
+import { eventsByAccount, eventsOf, resultOf, type Receipt } from "../abi/receipts";
 import type { RpcClient } from "../rpc/client";
 import type { SubmissionFailure } from "../types";
 import type { Outcome, SubmissionRow } from "./rows";
@@ -23,14 +23,13 @@ export async function forwardOutcomes(
   where: Where,
 ): Promise<readonly [string, Outcome][]> {
   const executions = new Executions(receipt);
-  const events = eventsOf(receipt, contract);
+  const eventsOfAccount = eventsByAccount(eventsOf(receipt, contract));
   return Promise.all(
     rows.map(async (row): Promise<[string, Outcome]> => {
       const request = decodeForward(row.calldata ?? "0x");
       const succeeded = executions.of({ signer: request.from, nonce: request.nonce });
       if (succeeded === true) {
-        const own = events.filter((event) => isOf(row.account_id, event));
-        return [row.id, { ...where, state: "mined", result: resultOf(own), charged: true }];
+        return [row.id, { ...where, state: "mined", result: resultOf(eventsOfAccount(row.account_id)), charged: true }];
       }
       const failed =
         succeeded === false

@@ -2,7 +2,7 @@
 import type { Address } from "../../../protocol/ids";
 import { BATCH, type Outcome, type SubmissionRow, type Unit } from "./rows";
 import type { DecodedLog } from "../abi/logs";
-import { eventsOf, failedCalls, isOf, resultOf, type Receipt } from "../abi/receipts";
+import { eventsByAccount, eventsOf, failedCalls, resultOf, type Receipt } from "../abi/receipts";
 import { revertError } from "../abi/reverts";
 import type { RpcClient } from "../rpc/client";
 import { forwardOutcomes } from "./forwardOutcomes";
@@ -104,11 +104,14 @@ function batchOutcomes(
   where: Pick<Outcome, "transactionHash" | "block">,
 ): [string, Outcome][] {
   const failed = failedCalls(events);
+  const eventsOfAccount = eventsByAccount(events);
   return members.map((member, index): [string, Outcome] => {
     const reason = failed.get(index);
     if (reason === undefined) {
-      const own = events.filter((event) => isOf(member.account_id, event));
-      return [member.id, { ...where, state: "mined", result: resultOf(own), charged: true }];
+      return [
+        member.id,
+        { ...where, state: "mined", result: resultOf(eventsOfAccount(member.account_id)), charged: true },
+      ];
     }
     const named = revertError(reason);
     const { code, detail, facts } = named.code === "internal_error" ? unknownReason : named;

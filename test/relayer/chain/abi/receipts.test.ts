@@ -6,7 +6,7 @@ import { CONTRACT } from "../../../../relayer/chain/abi/contract";
 import {
   eventsOf,
   failedCalls,
-  isOf,
+  eventsByAccount,
   resultOf,
   sameResult,
   type Receipt,
@@ -58,8 +58,9 @@ describe("the result in a receipt", () => {
 
   it("is separated by account in a batch", () => {
     const events = eventsOf(receipt(groupAdded(ACCOUNT, 1), groupAdded(OTHER, 2)), ADDRESS);
-    expect(events.filter((event) => isOf(OTHER, event)).map(({ args }) => args.groupId)).to.deep.equal([2n]);
-    expect(events.filter((event) => isOf(null, event))).to.deep.equal([]);
+    const eventsOfAccount = eventsByAccount(events);
+    expect(eventsOfAccount(OTHER).map(({ args }) => args.groupId)).to.deep.equal([2n]);
+    expect(eventsOfAccount(null)).to.deep.equal([]);
     expect(failedCalls(events).size).to.equal(0);
   });
 
