@@ -279,7 +279,8 @@ function ownersHeaders({ walletAuth, accountId, owner, signerAddress }: Parts): 
   return async () => {
     if (owner !== signerAddress)
       refuse(
-        "billing by wallet signature needs the owner's own signature; a multisig's account pays with a usage key: createClient({ apiKey }).",
+        "billing by wallet signature needs the owner's own signature; a multisig's account pays with a usage key: " +
+          "createClient({ apiKey }).",
       );
     return { "x-wallet-auth": await walletAuth(), "x-account": accountId };
   };

@@ -130,7 +130,9 @@ export async function makePolicy<Template extends PolicyTemplate>(
   }
   const parameters = JSON.parse(canonicalize(parsed.data) ?? "{}") as Record<string, unknown>;
   consistent(template, parameters);
-  const code = `// Keywright policy ${template}, version 1\nconst POLICY = ${canonicalize(parameters) ?? "{}"};\n\n${POLICY_TEMPLATES.common}\n${POLICY_TEMPLATES[template]}`;
+  const code =
+    `// Keywright policy ${template}, version 1\nconst POLICY = ` +
+    `${canonicalize(parameters) ?? "{}"};\n\n${POLICY_TEMPLATES.common}\n${POLICY_TEMPLATES[template]}`;
   return { template, parameters, code, cid: await cidOfCode(code) };
 }
 

@@ -142,7 +142,8 @@ function accountWrites({ accountId, owner }: OwnerContext) {
       const own = packedAccountId(owner);
       if (accountId !== own)
         refuse(
-          `this client is for the account ${accountId}; the owner's own would be ${own}: make a client without accountId.`,
+          `this client is for the account ${accountId}; the owner's own would be ${own}: make a client ` +
+            "without accountId.",
         );
       const data = encode("newChainSecuredAccount", [account_name, account_description]);
       return ownerWrite(data, () => ({ api_key_hash: own, wallet_address: owner }));

@@ -99,7 +99,8 @@ const VARIABLES = {
   MAX_HEAD_AGE_SECONDS: integer(0, 86_400)
     .optional()
     .describe(
-      "maximum age of the chain's head for decisions; default 60, and 0 (off) on the development chain; production refuses 0",
+      "maximum age of the chain's head for decisions; default 60, and 0 (off) on the development chain; " +
+        "production refuses 0",
     ),
   TEE: z.enum(["dstack", "simulated", "none"]).default("none").describe("where the root key and quotes come from"),
   DSTACK_ENDPOINT: z.string().optional().describe("the guest agent's Unix socket or http(s) address"),
@@ -110,14 +111,16 @@ const VARIABLES = {
   DATA_DIR: absolutePath
     .optional()
     .describe(
-      "where code by CID is kept, and in development without a TEE the root key; without it all of it is discarded at exit",
+      "where code by CID is kept, and in development without a TEE the root key; without it all of it is " +
+        "discarded at exit",
     ),
   CODE_STORE_MIB: integer(16, 1_000_000).default(1_024).describe("how much code by CID is kept at most, in MiB"),
   POOL_SIZE: integer(1, 1_024).optional().describe("how many runs at once; default from memory and cores"),
   SANDBOX_MEMORY_MIB: integer(128, 1_000_000)
     .optional()
     .describe(
-      "memory of all children that run actions together, in MiB; default half of the memory of the container or machine",
+      "memory of all children that run actions together, in MiB; default half of the memory " +
+        "of the container or machine",
     ),
   DRAIN_SECONDS: integer(0, 900)
     .optional()
@@ -155,7 +158,8 @@ const VARIABLES = {
   MAX_GAS_WEI_PER_HOUR: wei
     .optional()
     .describe(
-      "what the payers' gas may cost within an hour at the fees signed; default 10^19 (ten coins) in production, a million coins else",
+      "what the payers' gas may cost within an hour at the fees signed; default 10^19 (ten coins) in production, " +
+        "a million coins else",
     ),
   MAX_TOP_UP_WEI: wei
     .default(1_000_000_000_000_000_000n)
@@ -174,12 +178,14 @@ const VARIABLES = {
   KEY_SET_FETCHER_UID: integer(1_000, 4_000_000_000)
     .default(61_198)
     .describe(
-      "user id of the process that only fetches key sets of identity providers; used when the executor is started as root",
+      "user id of the process that only fetches key sets of identity providers; used when " +
+        "the executor is started as root",
     ),
   SANDBOX_FIRST_UID: integer(1_000, 4_000_000_000)
     .default(61_200)
     .describe(
-      "first of the 16384 user ids that children which run actions may get, one each; used when the executor is started as root",
+      "first of the 16384 user ids that children which run actions may get, one each; used when the executor is " +
+        "started as root",
     ),
 };
 /** Every variable with its description, including limits of runs. */

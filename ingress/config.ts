@@ -31,7 +31,8 @@ const environment = z.object({
     .default("false")
     .transform((value) => value === "true")
     .describe(
-      "whether a load balancer forwards TLS connections and sends the client's address before each (PROXY protocol, version 1)",
+      "whether a load balancer forwards TLS connections and sends the client's address before each (PROXY " +
+        "protocol, version 1)",
     ),
   EVIDENCE_DIR: absolutePath.describe(
     "the folder it fills with certificate, account, checksums and quote; the relayer serves it",

@@ -115,7 +115,8 @@ export function checkForward(
 }
 
 const ENCODED = [
-  "tuple(address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 deadline, bytes data, bytes signature)",
+  "tuple(address from, address to, uint256 value, uint256 gas, uint256 nonce, uint48 " +
+    "deadline, bytes data, bytes signature)",
 ];
 
 /** ABI encoding of a request, for storage and transport. */
@@ -160,7 +161,8 @@ function requireSignature(request: SignedForwardRequest, domain: ForwardDomain):
   if (recovered(digest, signature) !== request.from) {
     throw new KeywrightError(
       "signature_mismatch",
-      `the signature does not recover to ${request.from} under the domain "${domain.name}" of this chain and forwarder.`,
+      `the signature does not recover to ${request.from} under the domain "${domain.name}" of this chain ` +
+        "and forwarder.",
     );
   }
   return digest;

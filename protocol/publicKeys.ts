@@ -52,7 +52,8 @@ export const publicKeysSchema = z.strictObject({
       .regex(/^0x[0-9a-f]{64}$/)
       .meta({
         description:
-          "The executor's statement key (Ed25519); `statement_key` of the config document in `/info`, which quotes cover.",
+          "The executor's statement key (Ed25519); `statement_key` of the config document in " +
+          "`/info`, which quotes cover.",
       }),
     signature: z
       .string()

@@ -85,7 +85,8 @@ const environment = z.object({
   NONCE_LOST_AFTER_SECONDS: whole(1, 3_600)
     .optional()
     .describe(
-      "a nonce that every endpoint reports as used by a foreign transaction is given up after this time; a default for each known network",
+      "a nonce that every endpoint reports as used by a foreign transaction is given up after this time; a " +
+        "default for each known network",
     ),
   MAX_FEE_PER_GAS_WEI: wei
     .optional()

@@ -26,7 +26,9 @@ pre{padding:.75rem 1rem;overflow:auto}pre code{padding:0}table{border-collapse:c
 :target{background:#fff8c5}@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}a{color:#79c0ff}code,pre{background:#161b22}th,td,nav{border-color:#30363d}:target{background:#3b2e00}}`;
 const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
 const HEADERS = {
-  "Content-Security-Policy": `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  "Content-Security-Policy":
+    `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; ` +
+    "form-action 'none'; frame-ancestors 'none'",
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
 };

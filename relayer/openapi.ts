@@ -109,7 +109,9 @@ const IDEMPOTENCY_HEADER = {
   name: "Idempotency-Key",
   in: "header" as const,
   required: false,
-  description: `The same key and body return the first answer for ${WIRE_LIMITS.idempotencyHours} hours; nothing is executed twice.`,
+  description:
+    `The same key and body return the first answer for ${WIRE_LIMITS.idempotencyHours} hours; nothing is ` +
+    "executed twice.",
   schema: { type: "string" as const, minLength: 1, maxLength: WIRE_LIMITS.idempotencyKeyChars },
 };
 

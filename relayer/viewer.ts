@@ -19,7 +19,10 @@ const FILES: Readonly<Record<string, string>> = {
   "favicon-32x32.png": "image/png",
 };
 const START_FILE = "start.js";
-const START = `SwaggerUIBundle({ url: ${JSON.stringify(`${API_PREFIX}/openapi.json`)}, dom_id: "#viewer", deepLinking: true, persistAuthorization: false });\n`;
+const START =
+  `SwaggerUIBundle({ url: ${JSON.stringify(`${API_PREFIX}/openapi.json`)}, dom_id: "#viewer", ` +
+  "deepLinking: true, " +
+  `persistAuthorization: false });\n`;
 
 export function openViewer(serviceName: string): Viewer {
   const folder = dirname(require.resolve("swagger-ui-dist/package.json"));

@@ -55,7 +55,8 @@ export function commandsText(): string {
     .filter(isOperations)
     .map(
       (one) =>
-        `| \`${one.name()}\` | ${cell(one.description())} | ${one.commands.map((inner) => `\`${inner.name()}\``).join(" ")} |`,
+        `| \`${one.name()}\` | ${cell(one.description())} | ` +
+        `${one.commands.map((inner) => `\`${inner.name()}\``).join(" ")} |`,
     );
   const single = commands
     .filter((one) => !isOperations(one))

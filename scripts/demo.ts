@@ -28,7 +28,8 @@ async function signAndCheck(bot: Client, pkp: string): Promise<void> {
   must(!run.has_error, `the action ran (${run.error?.code ?? ""}: ${run.error?.message ?? ""})`);
   const { signature } = run.response as { signature: string };
   say(
-    `signature   ${signature.slice(0, 22)}… (${Math.ceil(run.usage.duration_ms)} ms, ${run.usage.cost_cents} ¢, logs: ${JSON.stringify(run.logs.trim())})`,
+    `signature   ${signature.slice(0, 22)}… (${Math.ceil(run.usage.duration_ms)} ms, ${run.usage.cost_cents} ¢, ` +
+      `logs: ${JSON.stringify(run.logs.trim())})`,
   );
   const signer = verifyMessage(MESSAGE, signature);
   must(signer === pkp, `the signature recovers to the PKP (it recovers to ${signer})`);

@@ -14,7 +14,8 @@ import { DEFAULT_SERVICE_NAME, SERVICE_NAME_PATTERN } from "../protocol/serviceN
 import { askWallet } from "./prompt";
 
 const USAGE =
-  "usage: npm run deploy -- --network <name> --rpc <url> --admin <address> [--payer-delay <seconds>] [--service-name <name>] [--out <file>]";
+  "usage: npm run deploy -- --network <name> --rpc <url> --admin <address> [--payer-delay <seconds>] " +
+  "[--service-name <name>] [--out <file>]";
 const DEFAULT_PAYER_DELAY_SECONDS = 7 * 86_400;
 const ROOT = join(__dirname, "..", "..");
 
@@ -47,7 +48,8 @@ async function main(): Promise<void> {
     writeDeployment(file, deployment);
     const { contractAddress, forwarderAddress, chainId, blockNumber } = deployment;
     console.log(
-      `AccountManager ${contractAddress} with forwarder ${forwarderAddress} on chain ${chainId}, block ${blockNumber}; written to ${file}`,
+      `AccountManager ${contractAddress} with forwarder ${forwarderAddress} on chain ${chainId}, block ` +
+        `${blockNumber}; written to ${file}`,
     );
   } finally {
     provider.destroy();

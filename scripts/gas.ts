@@ -76,12 +76,15 @@ const show = (figure: number): string => (figure < 10 ? figure.toFixed(3) : Math
 
 function table(rows: Row[], held: Bar[]): string {
   const line = (row: Row): string =>
-    `| ${row.name} | ${show(row.gas)} | ${row.baseline ? show(row.baseline) : ""} | ${row.baseline ? ratio(row).toFixed(2) : ""} |`;
+    `| ${row.name} | ${show(row.gas)} | ${row.baseline ? show(row.baseline) : ""} | ` +
+    `${row.baseline ? ratio(row).toFixed(2) : ""} |`;
   return [
     "# Gas",
     "",
-    "Written by `npm run gas`; CI measures again and fails when a figure moved. Names are 16 bytes, descriptions 48; the sender is an API payer on a",
-    "managed account in its steady state; figures are `gasUsed` of receipts, for decisions of the view sent as a transaction, for lists of the call.",
+    "Written by `npm run gas`; CI measures again and fails when a figure moved. Names are 16 bytes, descriptions " +
+      "48; the sender is an API payer on a",
+    "managed account in its steady state; figures are `gasUsed` of receipts, for decisions of the view sent as a " +
+      "transaction, for lists of the call.",
     "The baseline is the nearest public contract of this kind, a diamond with enumerable sets.",
     "",
     "| Call | Gas | Baseline | Ratio |",

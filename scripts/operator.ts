@@ -31,7 +31,8 @@ function usage(): string {
     "",
     ...lines,
     "",
-    "Settings from the environment, as the relayer's: RPC_URLS, CONTRACT_ADDRESS or DEPLOYMENT_FILE, EXECUTOR_SOCKET, DATABASE_URL.",
+    "Settings from the environment, as the relayer's: RPC_URLS, CONTRACT_ADDRESS or DEPLOYMENT_FILE, " +
+      "EXECUTOR_SOCKET, DATABASE_URL.",
   ].join("\n");
 }
 

@@ -56,7 +56,8 @@ const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], (paths: Paths) => string
       .filter(([, next]) => next.length > 0)
       .map(
         ([words, next]) =>
-          `complete -c keywright -n 'test "'"(string match -v -- "-*" (commandline -opc)[2..-1] | string join " ")"'" = "${words}"' -a "${next.join(" ")}"`,
+          `complete -c keywright -n 'test "'"(string match -v -- "-*" (commandline -opc)[2..-1] | string join " ` +
+          `")"'" = "${words}"' -a "${next.join(" ")}"`,
       )
       .join("\n")}\n`,
 };

@@ -88,7 +88,9 @@ export async function serveAgent(context: Context, allowWrites: boolean): Promis
 }
 
 const INSTRUCTIONS =
-  "Keywright signs with keys (PKPs) that exist only inside a TEE, through actions: JavaScript named by its CID. Which action may use which PKP is decided by groups. Run one with runAction; an action that fails answers with has_error.";
+  "Keywright signs with keys (PKPs) that exist only inside a TEE, through actions: JavaScript named by its CID. " +
+  "Which action may use which PKP is decided by groups. Run one with runAction; an action " +
+  "that fails answers with has_error.";
 
 /**
  * Rejects the account key, with which an agent could grant itself anything. A managed account's id is the hash of its

@@ -38,7 +38,8 @@ export function addPolicy(program: Command, context: Context): void {
     policy
       .command(template)
       .description(
-        `${template === "contract-calls" ? "calls of the functions listed" : "typed data of one type"}; parameters as docs/policies.md shows them`,
+        `${template === "contract-calls" ? "calls of the functions listed" : "typed data of one type"}; ` +
+          "parameters as docs/policies.md shows them",
       )
       .option("--params <json>", "the parameters")
       .option("--params-file <file>", "the same, from a file")

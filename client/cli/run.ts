@@ -76,7 +76,8 @@ function printRun({ io }: Context, { response, logs, error, usage }: Result<"run
   if (logs !== "") io.err(lines(logs.endsWith("\n") ? logs : `${logs}\n`));
   if (error !== undefined)
     io.err(
-      `error ${error.code}: ${oneLine(error.message, 2_000)}\n${error.stack === undefined ? "" : `${lines(error.stack)}\n`}`,
+      `error ${error.code}: ${oneLine(error.message, 2_000)}\n` +
+        (error.stack === undefined ? "" : `${lines(error.stack)}\n`),
     );
   else io.out(`${JSON.stringify(response, null, 2)}\n`);
   io.err(`${usage.duration_ms} ms, ${usage.cost_cents} cent\n`);

@@ -51,7 +51,9 @@ export function options(project: Project, action: string, lock: Lock): BuildOpti
   return {
     absWorkingDir: project.folder,
     stdin: {
-      contents: `import * as action from ${JSON.stringify(`./${path}`)};\nexport const run = action["default"] ?? action["main"];\n`,
+      contents:
+        `import * as action from ${JSON.stringify(`./${path}`)};\n` +
+        `export const run = action["default"] ?? action["main"];\n`,
       resolveDir: project.folder,
       sourcefile: "entry.js",
     },

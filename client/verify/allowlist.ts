@@ -4,7 +4,9 @@ import { ethCall } from "./rpc";
 import { Malformed } from "./types";
 
 const AUTHORITY = new Interface([
-  "function isAppAllowed((address appId, bytes32 composeHash, address instanceId, bytes32 deviceId, bytes32 mrAggregated, bytes32 mrSystem, bytes32 osImageHash, string tcbStatus, string[] advisoryIds) bootInfo) view returns (bool isAllowed, string reason)",
+  "function isAppAllowed((address appId, bytes32 composeHash, address instanceId, bytes32 deviceId, bytes32 " +
+    "mrAggregated, bytes32 mrSystem, bytes32 osImageHash, string tcbStatus, string[] advisoryIds) bootInfo) view " +
+    "returns (bool isAllowed, string reason)",
 ]);
 const ZERO32 = `0x${"00".repeat(32)}`;
 

@@ -136,7 +136,8 @@ function notesOf(material: Material, { note }: PayerDelay): string[] {
   const shown = (value: unknown): string => clean(JSON.stringify(value) ?? "not stated");
   return [
     `sandbox level: ${shown(sandbox?.level)}; barriers missing: ${shown(sandbox?.missing)}`,
-    `chain read from ${shown(rpc?.hosts)}, of which ${shown(rpc?.quorum)} must agree; oldest head accepted: ${shown(rpc?.max_head_age_seconds)} s (0 = not checked)`,
+    `chain read from ${shown(rpc?.hosts)}, of which ${shown(rpc?.quorum)} must agree; oldest head accepted: ` +
+      `${shown(rpc?.max_head_age_seconds)} s (0 = not checked)`,
     `feature switches: ${shown(features)}`,
     ...(note === undefined ? [] : [note]),
   ];

@@ -26,7 +26,8 @@ export async function payerDelayOf(
   if (delay > 0n) return { note: `an added payer waits ${delay} s before it can act on managed accounts` };
   return {
     warning:
-      "payer delay 0: a payer that the contract's admin adds acts on every managed account at once, and owners have no time to leave",
+      "payer delay 0: a payer that the contract's admin adds acts on every managed account at once, and owners have " +
+      "no time to leave",
   };
 }
 

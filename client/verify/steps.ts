@@ -140,7 +140,10 @@ async function checkSignature({ material, options, quote }: Subjects): Promise<s
   const facts = quote();
   if (tee === "simulated" && options.trustedRoot === undefined)
     throw new Unavailable("SIMULATED: the service states that its quotes are simulated; no hardware signed them");
-  return `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the root handed in"}, TCB ${await verifySignature(facts, options)}`;
+  return (
+    `signed under ${options.trustedRoot === undefined ? "Intel's root" : "the root handed in"}, TCB ` +
+    `${await verifySignature(facts, options)}`
+  );
 }
 
 /** Register 3 is written by the guest's own system, so its log is only as trustworthy as the machine image. */

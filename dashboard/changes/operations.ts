@@ -44,7 +44,8 @@ export function createPkp(fields: Strings): Change<MadePkp> {
     title: `Create the PKP ${quoted(fields.name, "without a name")}`,
     words: strings(fields),
     signedFirst:
-      "First your wallet signs a request for a new key. That costs nothing, and the key belongs to no account until you send the transaction that registers it.",
+      "First your wallet signs a request for a new key. That costs nothing, and the key belongs to no account until " +
+      "you send the transaction that registers it.",
     viaApi: (client, options) => client.createWallet({ ...fields }, options),
     viaChain: async (owner) => ({ write: await owner.prepare.registerPkp(await owner.mintPkp(), fields) }),
   };
@@ -130,7 +131,8 @@ export function createUsageKey(permissions: UsageKeyPermissions, groups: GroupNa
       ["May", scopeSentences(permissions, groups).join(" ")],
     ],
     signedFirst:
-      "First your wallet signs a request for a new secret. That costs nothing, and the secret opens nothing until you send the transaction that attaches it.",
+      "First your wallet signs a request for a new secret. That costs nothing, and the secret opens nothing until " +
+      "you send the transaction that attaches it.",
     viaApi: (client, options) => client.addUsageApiKey(permissions, options),
     viaChain: async (owner) => {
       const { usage_api_key, minted } = await owner.mintUsageKey();

@@ -44,7 +44,9 @@ export async function switchChain({ detail }: Connection, config: ChainConfig): 
   } catch (cause) {
     const { code } = cause as { code?: number };
     if (code !== UNKNOWN_CHAIN) return asked(Promise.reject(cause as Error));
-    const message = `Your wallet does not know ${config.chain_name} (chain ${config.chain_id}). Add this network in the wallet, then try again.`;
+    const message =
+      `Your wallet does not know ${config.chain_name} (chain ${config.chain_id}). Add this network in ` +
+      "the wallet, then try again.";
     throw new ClientError("wrong_chain", message, { cause });
   }
 }

@@ -146,7 +146,8 @@ export class Chain {
     const working = answers.filter(({ status }) => status === "fulfilled").length;
     if (working < this.#options.quorum) {
       throw new Error(
-        `only ${working} of ${answers.length} RPC endpoints answer and ${this.#options.quorum} must agree: ${reasons(answers)}`,
+        `only ${working} of ${answers.length} RPC endpoints answer and ${this.#options.quorum} must agree: ` +
+          `${reasons(answers)}`,
       );
     }
   }
@@ -233,7 +234,8 @@ export class Chain {
       throw new WrongChain(`there is no AccountManager at ${contractAddress} on chain ${chainId}`);
     if (namespace.toLowerCase() !== expected) {
       throw new WrongChain(
-        `the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: it would derive other keys`,
+        `the contract at ${contractAddress} has key namespace ${namespace}, this executor computes ${expected}: ` +
+          "it would derive other keys",
       );
     }
   }

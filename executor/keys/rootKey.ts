@@ -53,7 +53,8 @@ function readRootKey(file: string): Buffer {
     const length = readSync(handle, key, 0, key.length, 0);
     if (length !== ROOT_KEY_BYTES) {
       throw new RootKeyFileError(
-        `${file} must hold exactly ${ROOT_KEY_BYTES} bytes. Restore it from a backup; without it no key of this service can be derived.`,
+        `${file} must hold exactly ${ROOT_KEY_BYTES} bytes. Restore it from a backup; without it no key of this ` +
+          "service can be derived.",
       );
     }
     return key.subarray(0, ROOT_KEY_BYTES);
@@ -65,6 +66,7 @@ function readRootKey(file: string): Buffer {
 function requirePrivate(file: string, mode: number): void {
   if ((mode & 0o077) === 0) return;
   throw new RootKeyFileError(
-    `${file} may be read by others (mode ${(mode & 0o777).toString(8)}). Run chmod 600 on it and consider the key compromised.`,
+    `${file} may be read by others (mode ${(mode & 0o777).toString(8)}). Run chmod 600 on it and consider the key ` +
+      "compromised.",
   );
 }

@@ -38,7 +38,8 @@ const bytesOrText = z
     context.addIssue({
       code: "custom",
       message:
-        "is text that looks like hex, which may mean two things: give bytes as a Uint8Array, for example by ethers.getBytes",
+        "is text that looks like hex, which may mean two things: give bytes as a Uint8Array, for example by " +
+        "ethers.getBytes",
     });
     return z.NEVER;
   });

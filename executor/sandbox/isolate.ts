@@ -107,7 +107,8 @@ export class Guest {
     const library = ownScripts[name].run(this.#isolate, this.#context);
     ownScripts[name].cache(this.#isolate);
     const define =
-      "Object.defineProperty(globalThis, 'ethers', { value: $0, writable: false, enumerable: false, configurable: true })";
+      "Object.defineProperty(globalThis, 'ethers', { value: $0, writable: false, " +
+      "enumerable: false, configurable: true })";
     this.#context.evalClosureSync(define, [library.derefInto({ release: true })]);
   }
 

@@ -73,7 +73,8 @@ export class GasGuard {
     const cap = this.#cap();
     if (maxFeePerGas > cap)
       throw invalid(
-        `maxFeePerGas is at most ${cap} wei: ten base fees and MAX_TIP_PER_GAS_WEI, never more than MAX_FEE_PER_GAS_WEI.`,
+        `maxFeePerGas is at most ${cap} wei: ten base fees and MAX_TIP_PER_GAS_WEI, never more than ` +
+          "MAX_FEE_PER_GAS_WEI.",
       );
     if (maxPriorityFeePerGas > maxFeePerGas) throw invalid("maxPriorityFeePerGas is above maxFeePerGas.");
     if (gasLimit > MAX_GAS) throw invalid(`gasLimit is at most ${MAX_GAS}.`);

@@ -18,7 +18,8 @@ const newAccount = defineRoute({
   path: "/new_account",
   tag: "Account",
   summary:
-    "Create an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to the token's wallet and no key is created.",
+    "Create an API-mode account. The key in the answer is shown once. With X-Identity-Token the account belongs to " +
+    "the token's wallet and no key is created.",
   auth: "identityOptional",
   body: "json",
   request: {
@@ -145,7 +146,8 @@ const freezeAccount = defineRoute({
   ...freezing,
   path: "/freeze_account",
   summary:
-    "Stop everything but the owner at once: no run of any key is allowed and no usage key writes (`account_frozen`). Carried out at zero balance, too.",
+    "Stop everything but the owner at once: no run of any key is allowed and no usage key writes " +
+    "(`account_frozen`). Carried out at zero balance, too.",
 });
 
 const unfreezeAccount = defineRoute({
@@ -159,7 +161,8 @@ const transferOwnership = defineRoute({
   path: "/transfer_ownership",
   tag: "Account",
   summary:
-    "Hand the account to another owner (a wallet, a multisig, a contract). A managed account becomes ChainSecured; usage keys stay. Carried out at zero balance, too.",
+    "Hand the account to another owner (a wallet, a multisig, a contract). A managed account becomes ChainSecured; " +
+    "usage keys stay. Carried out at zero balance, too.",
   auth: "ownerKey",
   body: "json",
   request: {
@@ -203,7 +206,8 @@ const convertToChainSecuredAccount = defineRoute({
   path: "/convert_to_chain_secured_account",
   tag: "ChainSecured",
   summary:
-    "Make the account ChainSecured: its owner becomes the wallet that signed. One way. Everything the account owns stays. Carried out at zero balance, too.",
+    "Make the account ChainSecured: its owner becomes the wallet that signed. One way. Everything the account owns " +
+    "stays. Carried out at zero balance, too.",
   auth: "accountKey",
   body: "signature",
   request: { body: envelope.extend({ new_admin_wallet_address: address }) },

@@ -161,7 +161,8 @@ export const pkpReference = numeral
     pattern: "^(0x[0-9a-fA-F]{1,40}|[1-9][0-9]*)$",
     minimum: 1,
     description:
-      "A PKP: its wallet address (the zero address means any PKP of the account and is the owner's to use) or its number in the account, from 1.",
+      "A PKP: its wallet address (the zero address means any PKP of the account and is the owner's to use) or its " +
+      "number in the account, from 1.",
     examples: ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8", 1],
   });
 

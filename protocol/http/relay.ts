@@ -25,7 +25,9 @@ const relay = defineRoute({
   path: "/relay",
   tag: "ChainSecured",
   summary:
-    "Send a call of the account contract that an account's owner signed as a forward request (EIP-712, domain `<svc> Forwarder`, version 1). The service pays the gas, the account's credit the price of a write. Making an account is free, within the limits of free mints.",
+    "Send a call of the account contract that an account's owner signed as a forward request (EIP-712, domain " +
+    "`<svc> Forwarder`, version 1). The service pays the gas, the account's credit the price of a write. Making an " +
+    "account is free, within the limits of free mints.",
   auth: "none",
   body: "json",
   request: {

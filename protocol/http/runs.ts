@@ -147,7 +147,8 @@ const listRuns = defineRoute({
   ...recorded,
   path: "/list_runs",
   summary:
-    "The account's runs, newest first, for as many days as records are kept: never their parameters, logs or responses.",
+    "The account's runs, newest first, for as many days as records are kept: never their " +
+    "parameters, logs or responses.",
   request: {
     query: pageQuery
       .extend({

@@ -53,7 +53,8 @@ const attestation = defineRoute({
   path: "/attestation",
   heavy: true,
   summary:
-    "A quote of the running instance. With a nonce its report data covers the nonce, the TLS leaf and the config document; without one it is zero.",
+    "A quote of the running instance. With a nonce its report data covers the nonce, the TLS leaf and the config " +
+    "document; without one it is zero.",
   request: {
     query: z.object({
       nonce: z

@@ -36,7 +36,8 @@ const mintBody = envelope.extend({
     type: "string",
     pattern: "^0x[0-9a-fA-F]{64}$",
     description:
-      "The account it is for. Default: the account of the signing wallet's own id, else the only account the wallet owns.",
+      "The account it is for. Default: the account of the signing wallet's own id, else the " +
+      "only account the wallet owns.",
   }),
 });
 
@@ -45,7 +46,8 @@ const createWalletWithSignature = defineRoute({
   path: "/create_wallet_with_signature",
   tag: "ChainSecured",
   summary:
-    "Mint a PKP for a ChainSecured account. It belongs to no account until the owner sends registerWalletDerivation with this path.",
+    "Mint a PKP for a ChainSecured account. It belongs to no account until the owner sends registerWalletDerivation " +
+    "with this path.",
   auth: "none",
   body: "signature",
   request: { body: mintBody },
@@ -62,7 +64,8 @@ const addUsageApiKeyWithSignature = defineRoute({
   path: "/add_usage_api_key_with_signature",
   tag: "ChainSecured",
   summary:
-    "Mint a usage key for a ChainSecured account. It has no effect until the owner sends registerWalletDerivation and setUsageApiKey (one multicall, in this order).",
+    "Mint a usage key for a ChainSecured account. It has no effect until the owner sends registerWalletDerivation " +
+    "and setUsageApiKey (one multicall, in this order).",
   auth: "none",
   body: "signature",
   request: { body: mintBody },

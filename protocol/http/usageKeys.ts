@@ -144,7 +144,8 @@ const revokeAllUsageApiKeys = defineRoute({
   path: "/revoke_all_usage_api_keys",
   tag: "Usage keys",
   summary:
-    "Revoke every usage key of the account at once and permanently, in one write regardless of their number. Also works at zero balance.",
+    "Revoke every usage key of the account at once and permanently, in one write regardless of their number. Also " +
+    "works at zero balance.",
   auth: "ownerKey",
   body: "json",
   request: { body: z.strictObject({}) },
@@ -183,7 +184,8 @@ const listApiKeys = defineRoute({
   path: "/list_api_keys",
   tag: "Usage keys",
   summary:
-    "The account's usage keys: permissions and metadata, never a key. The four lists appear twice; the `can_` forms are for older clients.",
+    "The account's usage keys: permissions and metadata, never a key. The four lists appear twice; the `can_` forms " +
+    "are for older clients.",
   auth: "anyKey",
   body: "none",
   request: { query: pageQuery },

@@ -68,7 +68,8 @@ const setWalletOps = defineRoute({
   path: "/set_wallet_ops",
   tag: "Wallets",
   summary:
-    "Say which ops no action may ask for with this PKP, whatever its groups list: the executor enforces it below the action's code. Replaces what was denied.",
+    "Say which ops no action may ask for with this PKP, whatever its groups list: the executor enforces it below " +
+    "the action's code. Replaces what was denied.",
   auth: "ownerKey",
   body: "json",
   request: {

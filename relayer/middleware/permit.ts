@@ -10,7 +10,8 @@ export function permit(route: Route, caller: Caller | undefined): void {
   if (caller === undefined) return;
   if (caller.retired)
     throw chainSecured(
-      "This key is no longer a credential: the account was converted or handed over, and its owner's wallet decides now.",
+      "This key is no longer a credential: the account was converted or handed over, and " +
+        "its owner's wallet decides now.",
     );
   const isWrite = route.price === "managementWrite" || route.price === "writeIfFunded";
   if (isWrite && !caller.managed && caller.identityWallet === undefined)

@@ -58,5 +58,8 @@ function evidenceGate(executor: Executor, evidences: EvidenceFolder | undefined)
 /** Names contain only letters, digits, dots, dashes and underscores: nothing to escape. */
 function listingOf(names: readonly string[]): string {
   const lines = names.map((name) => `<a href="${name}">${name}</a>`);
-  return `<!doctype html>\n<html><head><title>Index of /evidences/</title></head><body><h1>Index of /evidences/</h1><pre>\n${lines.join("\n")}\n</pre></body></html>\n`;
+  return (
+    `<!doctype html>\n<html><head><title>Index of /evidences/</title></head><body><h1>Index of ` +
+    `/evidences/</h1><pre>\n${lines.join("\n")}\n</pre></body></html>\n`
+  );
 }

@@ -145,7 +145,8 @@ class KeptRequests implements IdempotencyStore {
 
   /** The instance is gone; or it is this one, which acts for this name in no other call. */
   #isAbandoned() {
-    return sql<boolean>`(idempotent_requests.instance_id = ${this.#instanceId} or ${leaseExpired("idempotent_requests.instance_id")})`;
+    return sql<boolean>`(idempotent_requests.instance_id = ${this.#instanceId}
+      or ${leaseExpired("idempotent_requests.instance_id")})`;
   }
 
   async end(name: RequestName, end: KeptEnd): Promise<void> {

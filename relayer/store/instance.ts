@@ -108,9 +108,8 @@ export class Instance {
 
   async #countPeers(): Promise<void> {
     const { rows } = await sql<{ peers: number }>`
-      select count(*)::int4 as peers from instances where renewed_at > now() - ${LEASE_SECONDS} * interval '1 second'`.execute(
-      this.#options.db,
-    );
+      select count(*)::int4 as peers from instances
+        where renewed_at > now() - ${LEASE_SECONDS} * interval '1 second'`.execute(this.#options.db);
     this.#peers = Math.max(1, rows[0]?.peers ?? 1);
   }
 

@@ -35,19 +35,23 @@ async function repeatedly(db: Db, piece: () => RawBuilder<{ dropped: number }>):
 const bytesOfFinalWrites = (days: number): RawBuilder<{ dropped: number }> => sql`
   with final as (
     select id, batch_id from submissions
-    where calldata is not null and state in ('confirmed', 'failed', 'expired', 'changed') and updated_at < now() - ${days} * interval '1 day'
+    where calldata is not null and state in ('confirmed', 'failed', 'expired', 'changed')
+      and updated_at < now() - ${days} * interval '1 day'
     order by updated_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), attempts as (
-    delete from submission_attempts using final where submission_attempts.submission_id = coalesce(final.batch_id, final.id)
+    delete from submission_attempts using final
+      where submission_attempts.submission_id = coalesce(final.batch_id, final.id)
   ), emptied as (
-    update submissions set calldata = null, tag = null from final where submissions.id = final.id returning submissions.id
+    update submissions set calldata = null, tag = null from final where submissions.id = final.id
+      returning submissions.id
   )
   select count(*) as dropped from emptied`;
 
 /** Keeps late settlements: they explain why an account may be below zero. */
 const closedReservations = (days: number): RawBuilder<{ dropped: number }> => sql`
   with old as (
-    select id from credit_reservations where state <> 'held' and not (given_back and state = 'settled') and closed_at < now() - ${days} * interval '1 day'
+    select id from credit_reservations where state <> 'held' and not (given_back and state = 'settled')
+      and closed_at < now() - ${days} * interval '1 day'
     order by closed_at limit ${sql.lit(AT_A_TIME)} for update skip locked
   ), dropped as (
     delete from credit_reservations using old where credit_reservations.id = old.id returning credit_reservations.id

@@ -53,7 +53,8 @@ export class SharedCodeStore {
 
   /** Records that a run of the account named the code; no effect if it is not stored. */
   async use(accountId: AccountId, cid: Cid): Promise<void> {
-    await sql`insert into shared_code_uses (account_id, cid, bytes) select ${accountId}, cid, bytes from shared_code where cid = ${cid}
+    await sql`insert into shared_code_uses (account_id, cid, bytes) select ${accountId}, cid, bytes from shared_code
+      where cid = ${cid}
       on conflict (account_id, cid) do update set used_at = now()`.execute(this.#db);
   }
 
@@ -73,15 +74,15 @@ export class SharedCodeStore {
     if ((await this.#readSum()) <= totalBytes) return;
     await sql`
       with piled as (
-        select cid, bytes, sum(bytes) over (partition by account_id order by used_at desc, cid) as depth from shared_code_uses
+        select cid, bytes, sum(bytes) over (partition by account_id order by used_at desc, cid) as depth
+          from shared_code_uses
       ), each_code as (
         select cid, bytes, min(depth) as depth from piled group by cid, bytes
       ), summed as (
         select cid, sum(bytes) over (order by depth, cid) as bytes_so_far from each_code
       )
-      delete from shared_code using summed where shared_code.cid = summed.cid and bytes_so_far > ${totalBytes}::int8`.execute(
-      this.#db,
-    );
+      delete from shared_code using summed where shared_code.cid = summed.cid
+        and bytes_so_far > ${totalBytes}::int8`.execute(this.#db);
     await this.#readSum();
   }
 
@@ -105,11 +106,11 @@ export class SharedCodeStore {
   async #dropBeyondShare(accountId: AccountId): Promise<void> {
     await sql`
       with piled as (
-        select cid, sum(bytes) over (order by used_at desc, cid) as depth from shared_code_uses where account_id = ${accountId}
+        select cid, sum(bytes) over (order by used_at desc, cid) as depth from shared_code_uses
+          where account_id = ${accountId}
       )
       delete from shared_code_uses using piled
-      where account_id = ${accountId} and shared_code_uses.cid = piled.cid and depth > ${this.#accountBytes}::int8`.execute(
-      this.#db,
-    );
+      where account_id = ${accountId} and shared_code_uses.cid = piled.cid
+        and depth > ${this.#accountBytes}::int8`.execute(this.#db);
   }
 }

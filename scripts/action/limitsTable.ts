@@ -27,7 +27,8 @@ const ROWS: Record<keyof typeof RUN_LIMITS, [what: string, show: (value: number)
   fetchBytes: ["body of one fetch, each way, decompressed", bytes, "the fetch fails, with the code `limit_exceeded`"],
   keyOps: ["key and signature operations", String, "`limit_exceeded`"],
   signBytes: [
-    "arguments of one `signMessage`, `signTransaction`, `signEd25519` or `signP256`, as JSON (sign a digest of what is longer)",
+    "arguments of one `signMessage`, `signTransaction`, `signEd25519` or `signP256`, as JSON (sign a digest of " +
+      "what is longer)",
     bytes,
     "`limit_exceeded`",
   ],

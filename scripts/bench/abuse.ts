@@ -217,7 +217,8 @@ function print({
     `${attackerRuns} for ${attackerCents} ct`,
   ];
   console.log(
-    `${problems.length === 0 ? "✓" : "✗"} ${attack.padEnd(56)}${columns.map((text) => text.padEnd(18)).join("")}${JSON.stringify(ends)}`,
+    `${problems.length === 0 ? "✓" : "✗"} ` +
+      `${attack.padEnd(56)}${columns.map((text) => text.padEnd(18)).join("")}${JSON.stringify(ends)}`,
   );
   for (const problem of problems) console.log(`    ${problem}`);
 }

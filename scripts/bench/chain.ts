@@ -151,7 +151,10 @@ ${sections.join("")}`;
 }
 
 function describeMachine(): string {
-  return `${cpus().length} cores (${cpus()[0]?.model.trim()}), load ${loadavg()[0]?.toFixed(1)} at the start, Node ${process.version}`;
+  return (
+    `${cpus().length} cores (${cpus()[0]?.model.trim()}), load ${loadavg()[0]?.toFixed(1)} at the start, Node ` +
+    `${process.version}`
+  );
 }
 
 async function main(): Promise<void> {

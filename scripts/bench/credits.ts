@@ -182,7 +182,8 @@ function print({ run, ledgers }: { run: RunReport; ledgers: readonly LedgerRepor
   for (const ledger of ledgers) {
     console.log(`${ledger.store}: reserve and settle ${of(ledger.reserveAndSettleMs)}`);
     console.log(
-      `${ledger.store}: ${ledger.spenders} spenders of one account at once: ${ledger.actsPerSecond} acts/s, ${ledger.balanceCents} cents left, ${ledger.refused} refused`,
+      `${ledger.store}: ${ledger.spenders} spenders of one account at once: ${ledger.actsPerSecond} acts/s, ` +
+        `${ledger.balanceCents} cents left, ${ledger.refused} refused`,
     );
   }
 }

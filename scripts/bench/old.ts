@@ -71,7 +71,8 @@ async function compare(databaseUrl: string | undefined, age: Age): Promise<void>
     keep(store.kind, { ...machine, ...age, fillSeconds: Math.round(fillSeconds), ...takes, young, old });
     print(young, old);
     console.log(
-      `filled in ${Math.round(fillSeconds)} s; the database takes ${takes.databaseMiB} MiB, this process ${takes.processMiB} MiB`,
+      `filled in ${Math.round(fillSeconds)} s; the database takes ${takes.databaseMiB} MiB, this process ` +
+        `${takes.processMiB} MiB`,
     );
   } finally {
     await instance.stop();
@@ -94,9 +95,8 @@ async function measure({ db }: Store, instanceId: string): Promise<Ages> {
     onError: (error) => console.error(error),
   });
   const records = recordsOver(db, instanceId, credits);
-  await sql`insert into lanes (payer, address, next_nonce) values (${PAYER}, 'bench', 0) on conflict do nothing`.execute(
-    db,
-  );
+  await sql`insert into lanes (payer, address, next_nonce) values (${PAYER}, 'bench', 0)
+    on conflict do nothing`.execute(db);
   const account = `0x${randomBytes(32).toString("hex")}` as AccountId;
   await sql`insert into account_turns (account_id) values (${account})`.execute(db);
   await credits.balance(account);
@@ -182,7 +182,8 @@ function keep(kind: Store["kind"], report: object): void {
 function print(young: Ages, old: Ages): void {
   for (const name of Object.keys(young) as (keyof Ages)[]) {
     console.log(
-      `${name.padEnd(14)} young ${young[name].median} ms [${young[name].p10}..${young[name].p90}], old ${old[name].median} ms [${old[name].p10}..${old[name].p90}]`,
+      `${name.padEnd(14)} young ${young[name].median} ms [${young[name].p10}..${young[name].p90}], old ` +
+        `${old[name].median} ms [${old[name].p10}..${old[name].p90}]`,
     );
   }
 }

@@ -18,15 +18,16 @@ export async function makeOld(
   { submissions, postings }: Age,
   onProgress: (rows: number) => void = () => undefined,
 ): Promise<void> {
-  await sql`insert into lanes (payer, address, next_nonce, draining) values (${OLD_PAYER}, 'old', 0, true) on conflict do nothing`.execute(
-    db,
-  );
-  await sql`insert into credit_accounts (account_id) select 'old ' || n from generate_series(0, ${Math.ceil(postings / POSTINGS_PER_ACCOUNT)}::int) n
+  await sql`insert into lanes (payer, address, next_nonce, draining) values (${OLD_PAYER}, 'old', 0, true)
+    on conflict do nothing`.execute(db);
+  await sql`insert into credit_accounts (account_id) select 'old ' || n
+    from generate_series(0, ${Math.ceil(postings / POSTINGS_PER_ACCOUNT)}::int) n
     on conflict do nothing`.execute(db);
   await inPieces(submissions, (from, to) => oldSubmissions(db, from, to), onProgress);
   await inPieces(postings, (from, to) => oldPostings(db, from, to), onProgress);
   await sql`update credit_accounts set balance_cents = sums.cents, entries = sums.n
-    from (select account_id, sum(amount_cents) as cents, count(*) as n from ledger_entries where account_id like 'old %' group by account_id) sums
+    from (select account_id, sum(amount_cents) as cents, count(*) as n from ledger_entries
+      where account_id like 'old %' group by account_id) sums
     where sums.account_id = credit_accounts.account_id`.execute(db);
   // What years of maintenance have done by then; otherwise it would go on during the measurement.
   await sql`vacuum analyze`.execute(db);
@@ -47,8 +48,10 @@ async function inPieces(
 
 /** Final submissions as retention leaves them; every tenth still has its calldata. */
 async function oldSubmissions(db: Db, from: number, to: number): Promise<void> {
-  await sql`insert into submissions (id, account_id, kind, state, payer, nonce, calldata, transaction_hash, block_number, block_hash, charged, created_at, updated_at)
-    select 'old ' || n, 'old ' || n % 1000, 'add_group', 'confirmed', ${OLD_PAYER}, n, case when n % 10 = 0 then '0x' || repeat('ab', 200) end,
+  await sql`insert into submissions (id, account_id, kind, state, payer, nonce, calldata, transaction_hash,
+    block_number, block_hash, charged, created_at, updated_at)
+    select 'old ' || n, 'old ' || n % 1000, 'add_group', 'confirmed', ${OLD_PAYER}, n, case when n % 10 = 0
+      then '0x' || repeat('ab', 200) end,
       '0x' || n, 0, '0x', true, now() - interval '1 day', now() - interval '1 day'
     from generate_series(${from}::int, ${to}::int) n`.execute(db);
 }
@@ -59,15 +62,19 @@ async function oldSubmissions(db: Db, from: number, to: number): Promise<void> {
  */
 async function oldPostings(db: Db, from: number, to: number): Promise<void> {
   await sql`insert into ledger_entries (account_id, contra, amount_cents, kind, reference, posting_key, created_at)
-    select 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 'payments' else 'revenue' end,
-      case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 5000 else -1 end, case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 'top_up' else 'run' end,
+    select 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 'payments'
+      else 'revenue' end,
+      case when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 5000 else -1 end, case
+        when n % ${POSTINGS_PER_ACCOUNT}::int = 0 then 'top_up' else 'run' end,
       'old ' || n, 'old:' || n, now() - interval '100 days'
     from generate_series(${from}::int, ${to}::int) n`.execute(db);
-  await sql`insert into credit_reservations (id, kind, account_id, reserved_cents, cost_cents, state, instance_id, closed_at)
-    select 'old ' || n, 'run', 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, 1, 1, 'settled', 'old', now() from generate_series(${from}::int, ${to}::int, 20) n`.execute(
-    db,
-  );
-  await sql`insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms, cost_cents, pkps_used, started_at)
-    select 'old ' || n, 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, 'key', 'action', 'cid', 'succeeded', 'request', 5, 1, '[]', now() - n % 80 * interval '1 day'
+  await sql`insert into credit_reservations (id, kind, account_id, reserved_cents, cost_cents, state, instance_id,
+    closed_at)
+    select 'old ' || n, 'run', 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, 1, 1, 'settled', 'old', now()
+      from generate_series(${from}::int, ${to}::int, 20) n`.execute(db);
+  await sql`insert into run_records (run_id, account_id, key_id, action_hash, cid, outcome, request_id, duration_ms,
+    cost_cents, pkps_used, started_at)
+    select 'old ' || n, 'old ' || n / ${POSTINGS_PER_ACCOUNT}::int, 'key', 'action', 'cid', 'succeeded', 'request', 5,
+      1, '[]', now() - n % 80 * interval '1 day'
     from generate_series(${from}::int, ${to}::int, 20) n`.execute(db);
 }

@@ -15,7 +15,10 @@ const MARKERS = /<!-- measured -->[\s\S]*<!-- \/measured -->/;
 async function main(): Promise<void> {
   const file = join(ROOT, "bench", "scale.json");
   const isMeasured = !process.argv.includes("--render");
-  const on = `${cpus().length} cores (${cpus()[0]?.model.trim()}), load ${loadavg()[0]?.toFixed(1)} at the start, Node ${process.version}`;
+  const on =
+    `${cpus().length} cores (${cpus()[0]?.model.trim()}), load ${loadavg()[0]?.toFixed(1)} at the ` +
+    "start, Node " +
+    `${process.version}`;
   const report = isMeasured
     ? { on, costs: await measureCosts() }
     : (JSON.parse(readFileSync(file, "utf8")) as ScaleReport);

@@ -96,7 +96,10 @@ class Server {
   }
 
   async start(): Promise<void> {
-    const options = `-c listen_addresses=127.0.0.1 -c port=${this.port} -c unix_socket_directories=${this.#folder} -c max_connections=200`;
+    const options =
+      `-c listen_addresses=127.0.0.1 -c port=${this.port} -c ` +
+      `unix_socket_directories=${this.#folder} -c ` +
+      "max_connections=200";
     await this.#control("start", ["-w", "-l", join(this.#folder, "log"), "-o", options]);
   }
 

@@ -28,8 +28,10 @@ export function report(
   const page = [
     "# Mutation testing of the contract",
     "",
-    "Written by `npm run mutation`, for a sample also by `npm run test:deep`: small edits of decisions and writes, found on",
-    "the compiler's syntax tree and drawn by a seed, those that a person thought of, and how many of them the contract's own",
+    "Written by `npm run mutation`, for a sample also by `npm run test:deep`: small edits of decisions and " +
+      "writes, found on",
+    "the compiler's syntax tree and drawn by a seed, those that a person thought of, and how many of them the " +
+      "contract's own",
     "tests notice. Equal mutants compile to the original's code and are not counted.",
     "",
     `${new Date().toISOString().slice(0, 10)}, ${availableParallelism()} cores, Node ${process.version}.`,
@@ -72,6 +74,9 @@ function perFile(verdicts: readonly Verdict[]): string[] {
   const files = [...new Set(verdicts.map(({ mutant }) => mutant.file))].sort();
   return files.map((file) => {
     const here = verdicts.filter(({ mutant }) => mutant.file === file);
-    return `| ${file.replace("contracts/", "")} | ${here.length} | ${here.filter(({ killer }) => killer !== undefined).length} |`;
+    return (
+      `| ${file.replace("contracts/", "")} | ${here.length} | ` +
+      `${here.filter(({ killer }) => killer !== undefined).length} |`
+    );
   });
 }

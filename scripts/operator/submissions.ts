@@ -89,7 +89,8 @@ export const resizePool: Command = {
       const count = countArgument(invocation);
       await wantPayers(db, count);
       invocation.print(
-        `${count} payers are wanted. New ones are used once they are registered (register-payers) and have gas; superfluous ones drain.`,
+        `${count} payers are wanted. New ones are used once they are registered (register-payers) and have gas; ` +
+          "superfluous ones drain.",
       );
     }),
 };

@@ -87,7 +87,10 @@ function ops(): string {
     const optional = (schema.required ?? []).length === 0;
     return `  /** ${PURPOSE[name]} */\n  ${name}(args${optional ? "?" : ""}: ${args}): Promise<string>;`;
   });
-  return `// ops\n/** Written from the op schemas by KEYWRIGHT_UPDATE=1 npx mocha test/client/actionTypes.test.ts; never by hand. */\nexport interface Ops {\n${methods.join("\n")}\n}\n// end\n`;
+  return (
+    `// ops\n/** Written from the op schemas by KEYWRIGHT_UPDATE=1 npx mocha test/client/actionTypes.test.ts; never ` +
+    `by hand. */\nexport interface Ops {\n${methods.join("\n")}\n}\n// end\n`
+  );
 }
 
 const formatted = (text: string): string =>

@@ -35,7 +35,8 @@ async function table(): Promise<Record<string, { cid: string; code: string }>> {
 function page(entries: Awaited<ReturnType<typeof table>>): string {
   const parts = names.map(
     (name) =>
-      `## ${name}\n\n\`${entries[camel(name)]?.cid ?? ""}\`\n\n<!-- prettier-ignore -->\n\`\`\`js\n${codeOf(name)}\`\`\``,
+      `## ${name}\n\n\`${entries[camel(name)]?.cid ?? ""}\`\n\n<!-- prettier-ignore ` +
+      `-->\n\`\`\`js\n${codeOf(name)}\`\`\``,
   );
   return `<!-- actions -->\n\n${parts.join("\n\n")}\n\n<!-- /actions -->`;
 }
@@ -45,10 +46,12 @@ describe("the standard actions", () => {
     const fresh = await table();
     if (process.env["KEYWRIGHT_UPDATE"] === "1") {
       const head =
-        "/** Written from client/standard by KEYWRIGHT_UPDATE=1 npx mocha test/client/standardActions.test.ts; never by hand. docs/standard-actions.md shows them. */";
+        "/** Written from client/standard by KEYWRIGHT_UPDATE=1 npx mocha test/client/standardActions.test.ts; " +
+        "never by hand. docs/standard-actions.md shows them. */";
       writeFileSync(
         TABLE,
-        `${head}\nexport const STANDARD_ACTIONS = ${JSON.stringify(fresh, null, 2)} as const;\n\nexport type StandardAction = keyof typeof STANDARD_ACTIONS;\n`,
+        `${head}\nexport const STANDARD_ACTIONS = ${JSON.stringify(fresh, null, 2)} as const;\n\nexport type ` +
+          `StandardAction = keyof typeof STANDARD_ACTIONS;\n`,
       );
       execFileSync("npx", ["prettier", "--write", TABLE]);
     } else expect(STANDARD_ACTIONS).to.deep.equal(fresh);

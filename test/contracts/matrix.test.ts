@@ -147,7 +147,11 @@ describe("Who may call what", () => {
             for (const group of groupsFor(row, name, isManaged)) {
               const args = row.args({ actor: key?.id ?? things.id, group, things });
               const expected = expectedEnd(row, name, isManaged ? "alice" : "bob", isManaged, key, group);
-              const what = `${name}, ${isManaged ? "managed" : "unmanaged"}, ${key ? `key [${key.scopes}]${key.everywhere ? "*" : ""} ${key.state ?? ""}` : "account id"}, group ${group}`;
+              const what =
+                `${name}, ${isManaged ? "managed" : "unmanaged"}, ` +
+                `${
+                  key ? `key [${key.scopes}]${key.everywhere ? "*" : ""} ` + `${key.state ?? ""}` : "account id"
+                }, group ${group}`;
               expect(await end(world, caller as HardhatEthersSigner, row.fn, args), what).to.equal(expected);
             }
           }

@@ -254,36 +254,40 @@ describe("what an owner can stop", () => {
     expect((await contract().getKey(key.api_key_hash)).accountId).to.equal(BigInt(owner.accountId));
   });
 
-  it("a PKP's address that another account registers first can still be registered, and signs for its own account only", async () => {
-    const { owner } = await freshOwner();
-    const stranger = await freshOwner();
-    const minted = await owner.mintPkp();
-    const path = `0x01${"ab".repeat(15)}${stranger.owner.accountId.slice(-32)}`;
-    await (
-      await contract()
-        .connect(stranger.wallet)
-        .registerWalletDerivation(stranger.owner.accountId, minted.wallet_address, path, "", "")
-    ).wait();
-    await owner.registerPkp(minted);
-    const botOf = async (who: ChainSecuredClient) => {
-      const { group_id } = await who.addGroup({
-        group_name: "g",
-        group_description: "",
-        pkp_ids_permitted: [minted.wallet_address],
-      });
-      for (const code of [SIGN, SEAL])
-        await who.addActionToGroup({ group_id, action_ipfs_cid: await who.getActionIpfsId(code) });
-      const { usage_api_key: apiKey } = await who.createUsageKey({ ...NO_RIGHTS, execute_in_groups: [group_id] });
-      return createClient({ baseUrl: stack().baseUrl, apiKey });
-    };
-    await expectSigned(await botOf(owner), minted.wallet_address);
-    const thief = await botOf(stranger.owner);
-    for (const code of [SIGN, SEAL]) {
-      const run = await thief.runAction({
-        code,
-        js_params: { pkpId: minted.wallet_address, message: "m", op: "Encrypt" },
-      });
-      expect(run.error?.code).to.equal("permission_denied");
-    }
-  });
+  it(
+    "a PKP's address that another account registers first can still be registered, and " +
+      "signs for its own account only",
+    async () => {
+      const { owner } = await freshOwner();
+      const stranger = await freshOwner();
+      const minted = await owner.mintPkp();
+      const path = `0x01${"ab".repeat(15)}${stranger.owner.accountId.slice(-32)}`;
+      await (
+        await contract()
+          .connect(stranger.wallet)
+          .registerWalletDerivation(stranger.owner.accountId, minted.wallet_address, path, "", "")
+      ).wait();
+      await owner.registerPkp(minted);
+      const botOf = async (who: ChainSecuredClient) => {
+        const { group_id } = await who.addGroup({
+          group_name: "g",
+          group_description: "",
+          pkp_ids_permitted: [minted.wallet_address],
+        });
+        for (const code of [SIGN, SEAL])
+          await who.addActionToGroup({ group_id, action_ipfs_cid: await who.getActionIpfsId(code) });
+        const { usage_api_key: apiKey } = await who.createUsageKey({ ...NO_RIGHTS, execute_in_groups: [group_id] });
+        return createClient({ baseUrl: stack().baseUrl, apiKey });
+      };
+      await expectSigned(await botOf(owner), minted.wallet_address);
+      const thief = await botOf(stranger.owner);
+      for (const code of [SIGN, SEAL]) {
+        const run = await thief.runAction({
+          code,
+          js_params: { pkpId: minted.wallet_address, message: "m", op: "Encrypt" },
+        });
+        expect(run.error?.code).to.equal("permission_denied");
+      }
+    },
+  );
 });

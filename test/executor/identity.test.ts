@@ -115,27 +115,34 @@ describe("an identity token", () => {
     });
   }
 
-  it("is accepted with a single audience in a list, with the client's own azp, and with 255 characters of subject", async () => {
-    expect(await codeOf(await provider.token({ aud: [AUDIENCE] }))).to.equal("ann");
-    expect(await codeOf(await provider.token({ azp: AUDIENCE }))).to.equal("ann");
-    expect(await codeOf(await provider.token({ sub: "a".repeat(255) }))).to.equal("a".repeat(255));
-  });
+  it(
+    "is accepted with a single audience in a list, with the client's own azp, and with 255 " + "characters of subject",
+    async () => {
+      expect(await codeOf(await provider.token({ aud: [AUDIENCE] }))).to.equal("ann");
+      expect(await codeOf(await provider.token({ azp: AUDIENCE }))).to.equal("ann");
+      expect(await codeOf(await provider.token({ sub: "a".repeat(255) }))).to.equal("a".repeat(255));
+    },
+  );
 
-  it("is accepted with the type JWT and refused with any other: access, logout and proof tokens have the same signer", async () => {
-    expect(await codeOf(await provider.token({}, { typ: "JWT" }))).to.equal("ann");
-    for (const typ of [
-      "at+jwt",
-      "AT+JWT",
-      "application/at+jwt",
-      "logout+jwt",
-      "dpop+jwt",
-      "secevent+jwt",
-      "JOSE",
-      "",
-    ]) {
-      expect(await codeOf(await provider.token({}, { typ })), typ).to.equal("invalid_identity_token");
-    }
-  });
+  it(
+    "is accepted with the type JWT and refused with any other: access, logout and proof " +
+      "tokens have the same signer",
+    async () => {
+      expect(await codeOf(await provider.token({}, { typ: "JWT" }))).to.equal("ann");
+      for (const typ of [
+        "at+jwt",
+        "AT+JWT",
+        "application/at+jwt",
+        "logout+jwt",
+        "dpop+jwt",
+        "secevent+jwt",
+        "JOSE",
+        "",
+      ]) {
+        expect(await codeOf(await provider.token({}, { typ })), typ).to.equal("invalid_identity_token");
+      }
+    },
+  );
 
   it("is refused with a changed payload, and so is any other text", async () => {
     const [header = "", , signature = ""] = (await provider.token()).split(".");
@@ -146,15 +153,19 @@ describe("an identity token", () => {
       expect(await codeOf(text)).to.equal("invalid_identity_token");
   });
 
-  it("signed with an unpublished key is refused after one refresh of the key set, and repeated attempts cause no further refreshes", async () => {
-    const stranger = await Provider.make();
-    expect(await codeOf(await stranger.token())).to.equal("invalid_identity_token");
-    const looks = provider.fetches;
-    for (let i = 0; i < 5; i++)
-      expect(await codeOf(await stranger.token({}, { kid: `unknown-${i}` }))).to.equal("invalid_identity_token");
-    expect(looks).to.equal(1);
-    expect(provider.fetches).to.equal(1);
-  });
+  it(
+    "signed with an unpublished key is refused after one refresh of the key set, and repeated attempts cause no " +
+      "further refreshes",
+    async () => {
+      const stranger = await Provider.make();
+      expect(await codeOf(await stranger.token())).to.equal("invalid_identity_token");
+      const looks = provider.fetches;
+      for (let i = 0; i < 5; i++)
+        expect(await codeOf(await stranger.token({}, { kid: `unknown-${i}` }))).to.equal("invalid_identity_token");
+      expect(looks).to.equal(1);
+      expect(provider.fetches).to.equal(1);
+    },
+  );
 
   it("is neither accepted nor called invalid while the provider's keys cannot be read", async () => {
     provider.down = true;

@@ -14,7 +14,9 @@ describe("the keyholder's memory", function () {
   afterEach(() => keyholder.kill("SIGKILL"));
 
   async function start(close: boolean): Promise<string> {
-    const program = `const { closeOwnMemory } = require(${JSON.stringify(MODULE)}); console.log(JSON.stringify(${close ? "closeOwnMemory()" : "[]"})); setInterval(() => {}, 1000);`;
+    const program =
+      `const { closeOwnMemory } = require(${JSON.stringify(MODULE)}); ` +
+      `console.log(JSON.stringify(${close ? "closeOwnMemory()" : "[]"})); setInterval(() => {}, 1000);`;
     keyholder = spawn("setpriv", [...RIGHTS, process.execPath, "-e", program], {
       stdio: ["ignore", "pipe", "inherit"],
     });

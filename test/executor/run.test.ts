@@ -149,14 +149,17 @@ describe("a run", function () {
     }
   });
 
-  it("gets no signature of a PKP it may not use: the code may catch the refusal; uncaught it ends the run", async () => {
-    const { key } = await account.addUsageKey([1]);
-    const caught = `async function main({ pkpId }) { try { return await Actions.signMessage({ pkpId, message: "" }); } catch (error) { return error.code; } }`;
-    await account.write("addActionToGroup", [account.id, "1", actionHashOf(await cidOfCode(caught))]);
-    expect(response(await executor.run(key, caught, { pkpId: pkp }))).to.match(/^0x[0-9a-f]{130}$/);
-    expect(response(await executor.run(key, caught, { pkpId: otherPkp }))).to.equal("permission_denied");
-    expect(failure(await executor.run(key, SIGN, { pkpId: otherPkp, message: "" }))).to.equal("permission_denied");
-  });
+  it(
+    "gets no signature of a PKP it may not use: the code may catch the refusal; uncaught it " + "ends the run",
+    async () => {
+      const { key } = await account.addUsageKey([1]);
+      const caught = `async function main({ pkpId }) { try { return await Actions.signMessage({ pkpId, message: "" }); } catch (error) { return error.code; } }`;
+      await account.write("addActionToGroup", [account.id, "1", actionHashOf(await cidOfCode(caught))]);
+      expect(response(await executor.run(key, caught, { pkpId: pkp }))).to.match(/^0x[0-9a-f]{130}$/);
+      expect(response(await executor.run(key, caught, { pkpId: otherPkp }))).to.equal("permission_denied");
+      expect(failure(await executor.run(key, SIGN, { pkpId: otherPkp, message: "" }))).to.equal("permission_denied");
+    },
+  );
 
   it("returns a private key only to an action that a group lists by name", async () => {
     expect(failure(await executor.run(account.key, PRIVATE_KEY, { pkpId: otherPkp }))).to.equal("permission_denied");
@@ -246,21 +249,25 @@ describe("a run", function () {
     expect(failure(await executor.run(key, HELLO))).to.equal("unknown_key/key");
   });
 
-  it("never uses the wallet of a usage key as a PKP, nor a PKP registered under a path that leads to another address", async () => {
-    const owner = await chain.wallet();
-    const { apiKeyHash } = await executor.call("mintAccountKey", {});
-    await mined(chain.contract.connect(owner).newChainSecuredAccount("own", ""));
-    const id = keccak256(owner.address);
-    const stolen = await executor.call("mintPkp", { accountId: id });
-    const wrongAddress = `0x${"77".repeat(20)}`;
-    const asOwner = chain.contract.connect(owner);
-    await mined(asOwner.registerWalletDerivation(id, wrongAddress, stolen.derivationPath, "", ""));
-    await mined(asOwner.addGroup(id, "", "", [actionHashOf(await cidOfCode(SIGN))], [wrongAddress]));
-    const { usageApiKey, apiKeyHash: keyId } = await executor.call("mintApiUsageKey", {});
-    await mined(asOwner.setUsageApiKey(id, keyId, 0, 0, "", "", false, false, false, [], [], [], [1]));
-    expect(failure(await executor.run(usageApiKey, SIGN, { pkpId: wrongAddress, message: "" }))).to.equal(
-      "permission_denied",
-    );
-    expect(apiKeyHash).to.not.equal(id);
-  });
+  it(
+    "never uses the wallet of a usage key as a PKP, nor a PKP registered under a path " +
+      "that leads to another address",
+    async () => {
+      const owner = await chain.wallet();
+      const { apiKeyHash } = await executor.call("mintAccountKey", {});
+      await mined(chain.contract.connect(owner).newChainSecuredAccount("own", ""));
+      const id = keccak256(owner.address);
+      const stolen = await executor.call("mintPkp", { accountId: id });
+      const wrongAddress = `0x${"77".repeat(20)}`;
+      const asOwner = chain.contract.connect(owner);
+      await mined(asOwner.registerWalletDerivation(id, wrongAddress, stolen.derivationPath, "", ""));
+      await mined(asOwner.addGroup(id, "", "", [actionHashOf(await cidOfCode(SIGN))], [wrongAddress]));
+      const { usageApiKey, apiKeyHash: keyId } = await executor.call("mintApiUsageKey", {});
+      await mined(asOwner.setUsageApiKey(id, keyId, 0, 0, "", "", false, false, false, [], [], [], [1]));
+      expect(failure(await executor.run(usageApiKey, SIGN, { pkpId: wrongAddress, message: "" }))).to.equal(
+        "permission_denied",
+      );
+      expect(apiKeyHash).to.not.equal(id);
+    },
+  );
 });

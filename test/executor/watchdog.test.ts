@@ -86,7 +86,8 @@ describe("the watchdog", function () {
 
   it("leaves an intermittently busy process running, and keeps no process alive", async () => {
     const busy =
-      "const until = Date.now() + 1500; const timer = setInterval(() => { const end = Date.now() + 100; while (Date.now() < end); if (end > until) clearInterval(timer); }, 110);";
+      "const until = Date.now() + 1500; const timer = setInterval(() => { const end = Date.now() + 100; while " +
+      "(Date.now() < end); if (end > until) clearInterval(timer); }, 110);";
     expect(await endOf(busy)).to.include({ code: 0, signal: null, output: "" });
   });
 });

@@ -85,43 +85,47 @@ describe("transfer-limits", function () {
     }
   });
 
-  it("requires the stated number of approvers: of this transaction, by this PKP, under this policy, each counted once", async () => {
-    const of = APPROVERS.map(({ address }) => address);
-    const policy = await makePolicy("transfer-limits", {
-      chain: 31337,
-      to: [ALICE],
-      max: 100,
-      approvers: { of, threshold: 2 },
-    });
-    const evaluate = evaluator(policy);
-    const text =
-      (await evaluate({ pkpId: PKP, transaction: valid, approvals: [] })).error?.split("sign this text:\n")[1] ?? "";
-    const sign = (message = text): string[] => APPROVERS.map((wallet) => wallet.signMessageSync(message));
-    const [first = "", second = "", third = ""] = sign();
-    const others = [
-      text.replace("0x", "0y"),
-      text.replace(/under.*/, `under ${id("other")}`),
-      text.replace(PKP.toLowerCase(), MALLORY),
-    ].flatMap((message) => sign(message));
-    const stranger = Wallet.createRandom().signMessageSync(text);
-    const accepted = async (approvals: unknown, transaction: object = valid): Promise<boolean> =>
-      (await evaluate({ pkpId: PKP, transaction, approvals })).signed.length > 0;
-    expect(await accepted([first, third])).to.equal(true);
-    expect(await accepted([second, stranger, first])).to.equal(true);
-    for (const approvals of [
-      [first, first],
-      [first, first.toUpperCase().replace("0X", "0x")],
-      [first, stranger],
-      others,
-      [first],
-      "x",
-      undefined,
-      {},
-      [[first], [second]],
-      Array(65).fill(second),
-    ]) {
-      expect(await accepted(approvals), JSON.stringify(approvals)).to.equal(false);
-    }
-    expect(await accepted([first, second], { ...valid, value: "99" }), "another transaction").to.equal(false);
-  });
+  it(
+    "requires the stated number of approvers: of this transaction, by this PKP, under " +
+      "this policy, each counted once",
+    async () => {
+      const of = APPROVERS.map(({ address }) => address);
+      const policy = await makePolicy("transfer-limits", {
+        chain: 31337,
+        to: [ALICE],
+        max: 100,
+        approvers: { of, threshold: 2 },
+      });
+      const evaluate = evaluator(policy);
+      const text =
+        (await evaluate({ pkpId: PKP, transaction: valid, approvals: [] })).error?.split("sign this text:\n")[1] ?? "";
+      const sign = (message = text): string[] => APPROVERS.map((wallet) => wallet.signMessageSync(message));
+      const [first = "", second = "", third = ""] = sign();
+      const others = [
+        text.replace("0x", "0y"),
+        text.replace(/under.*/, `under ${id("other")}`),
+        text.replace(PKP.toLowerCase(), MALLORY),
+      ].flatMap((message) => sign(message));
+      const stranger = Wallet.createRandom().signMessageSync(text);
+      const accepted = async (approvals: unknown, transaction: object = valid): Promise<boolean> =>
+        (await evaluate({ pkpId: PKP, transaction, approvals })).signed.length > 0;
+      expect(await accepted([first, third])).to.equal(true);
+      expect(await accepted([second, stranger, first])).to.equal(true);
+      for (const approvals of [
+        [first, first],
+        [first, first.toUpperCase().replace("0X", "0x")],
+        [first, stranger],
+        others,
+        [first],
+        "x",
+        undefined,
+        {},
+        [[first], [second]],
+        Array(65).fill(second),
+      ]) {
+        expect(await accepted(approvals), JSON.stringify(approvals)).to.equal(false);
+      }
+      expect(await accepted([first, second], { ...valid, value: "99" }), "another transaction").to.equal(false);
+    },
+  );
 });

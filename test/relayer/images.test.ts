@@ -75,15 +75,19 @@ describe("images", () => {
       expect(services.relayer?.environment.STRIPE_SECRET_KEY).to.equal("${STRIPE_SECRET_KEY:-}");
     });
 
-    it("is the same on each of several machines: the database only where its profile is on, otherwise at DATABASE_URL", () => {
-      expect(services.postgres?.profiles).to.deep.equal(["database"]);
-      expect(
-        Object.entries(services).filter(([name, { profiles }]) => name !== "postgres" && profiles !== undefined),
-      ).to.deep.equal([]);
-      expect(services.relayer?.depends_on?.postgres).to.deep.equal({ condition: "service_healthy", required: false });
-      expect(services.relayer?.environment.DATABASE_URL).to.match(/^\$\{DATABASE_URL:-postgresql:/);
-      expect(services.ingress?.environment.PROXY_PROTOCOL).to.equal("${PROXY_PROTOCOL:-}");
-    });
+    it(
+      "is the same on each of several machines: the database only where its profile is " +
+        "on, otherwise at DATABASE_URL",
+      () => {
+        expect(services.postgres?.profiles).to.deep.equal(["database"]);
+        expect(
+          Object.entries(services).filter(([name, { profiles }]) => name !== "postgres" && profiles !== undefined),
+        ).to.deep.equal([]);
+        expect(services.relayer?.depends_on?.postgres).to.deep.equal({ condition: "service_healthy", required: false });
+        expect(services.relayer?.environment.DATABASE_URL).to.match(/^\$\{DATABASE_URL:-postgresql:/);
+        expect(services.ingress?.environment.PROXY_PROTOCOL).to.equal("${PROXY_PROTOCOL:-}");
+      },
+    );
 
     it("gives no service more rights than it needs", () => {
       for (const [name, service] of Object.entries(services)) {

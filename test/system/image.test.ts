@@ -67,41 +67,45 @@ describe("the images", function () {
 
   before(() => build(ROOT, layouts));
 
-  it("are identical from another folder, by another user, in another time zone, locale and umask, with an empty cache", async () => {
-    const source = join(folder, "a folder with spaces");
-    const output = join(folder, "second");
-    mkdirSync(source);
-    mkdirSync(output);
-    await run("bash", ["-c", 'git -C "$1" archive HEAD | tar -x -C "$2"', "bash", ROOT, source]);
-    // The build reads its packages from this checkout: in a folder that no other user may enter it runs as root.
-    const asRoot = process.getuid?.() === 0 && isOpenToAll(ROOT);
-    if (asRoot)
-      for (const path of [folder, source, output]) (chmodSync(path, 0o755), chownSync(path, OTHER_USER, OTHER_USER));
-    const env = {
-      PATH: process.env["PATH"],
-      HOME: output,
-      XDG_CACHE_HOME: join(output, "cache"),
-      TZ: "Asia/Kathmandu",
-      LC_ALL: "C.UTF-8",
-      TMPDIR: output,
-    };
-    const script = `umask 077; exec "$0" "$@"`;
-    const command = [
-      process.execPath,
-      join(ROOT, "dist/scripts/image.js"),
-      "--installed",
-      "--source",
-      source,
-      "--output",
-      join(output, "layouts"),
-    ];
-    await run("bash", ["-c", script, ...command], {
-      cwd: output,
-      env,
-      ...(asRoot ? { uid: OTHER_USER, gid: OTHER_USER } : {}),
-    });
-    for (const name of NAMES) expect(digestOf(join(output, "layouts"), name)).to.equal(digestOf(layouts, name));
-  });
+  it(
+    "are identical from another folder, by another user, in another time zone, locale " +
+      "and umask, with an empty cache",
+    async () => {
+      const source = join(folder, "a folder with spaces");
+      const output = join(folder, "second");
+      mkdirSync(source);
+      mkdirSync(output);
+      await run("bash", ["-c", 'git -C "$1" archive HEAD | tar -x -C "$2"', "bash", ROOT, source]);
+      // The build reads its packages from this checkout: in a folder that no other user may enter it runs as root.
+      const asRoot = process.getuid?.() === 0 && isOpenToAll(ROOT);
+      if (asRoot)
+        for (const path of [folder, source, output]) (chmodSync(path, 0o755), chownSync(path, OTHER_USER, OTHER_USER));
+      const env = {
+        PATH: process.env["PATH"],
+        HOME: output,
+        XDG_CACHE_HOME: join(output, "cache"),
+        TZ: "Asia/Kathmandu",
+        LC_ALL: "C.UTF-8",
+        TMPDIR: output,
+      };
+      const script = `umask 077; exec "$0" "$@"`;
+      const command = [
+        process.execPath,
+        join(ROOT, "dist/scripts/image.js"),
+        "--installed",
+        "--source",
+        source,
+        "--output",
+        join(output, "layouts"),
+      ];
+      await run("bash", ["-c", script, ...command], {
+        cwd: output,
+        env,
+        ...(asRoot ? { uid: OTHER_USER, gid: OTHER_USER } : {}),
+      });
+      for (const name of NAMES) expect(digestOf(join(output, "layouts"), name)).to.equal(digestOf(layouts, name));
+    },
+  );
 
   it("contain no shell, no package manager, no compiler and no development double", async () => {
     const files = await unpacked("executor");
@@ -333,18 +337,21 @@ describe("the images", function () {
       );
     });
 
-    it("are rebuilt by `npm run verify -- <url> --source .`, its packages reinstalled, and equal the measured ones", async () => {
-      const { stdout } = await run(
-        process.execPath,
-        [join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", ROOT, "--json"],
-        { cwd: folder },
-      ).catch((error: { stdout: string }) => error);
-      const { steps } = JSON.parse(stdout) as { steps: { id: string; status: string; detail: string }[] };
-      expect(steps.find(({ id }) => id === "imageContents")).to.include({
-        status: "passed",
-        detail: "relayer and executor and ingress are what the source builds",
-      });
-    });
+    it(
+      "are rebuilt by `npm run verify -- <url> --source .`, its packages reinstalled, and equal the " + "measured ones",
+      async () => {
+        const { stdout } = await run(
+          process.execPath,
+          [join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", ROOT, "--json"],
+          { cwd: folder },
+        ).catch((error: { stdout: string }) => error);
+        const { steps } = JSON.parse(stdout) as { steps: { id: string; status: string; detail: string }[] };
+        expect(steps.find(({ id }) => id === "imageContents")).to.include({
+          status: "passed",
+          detail: "relayer and executor and ingress are what the source builds",
+        });
+      },
+    );
 
     it("exit on request", async () => {
       for (const container of containers.splice(0)) {

@@ -74,47 +74,51 @@ describe("operator commands on PostgreSQL", function () {
     expect(await bed.groupCount(id)).to.equal(1);
   });
 
-  it("correct an account's credit by a further entry, once for each reference, which its owner sees and the ledger check accepts", async () => {
-    const account = freshAccountId();
-    const balance = async (): Promise<unknown> =>
-      bed.store.db
-        .selectFrom("credit_accounts")
-        .select(["balance_cents", "entries"])
+  it(
+    "correct an account's credit by a further entry, once for each reference, which its owner " +
+      "sees and the ledger check accepts",
+    async () => {
+      const account = freshAccountId();
+      const balance = async (): Promise<unknown> =>
+        bed.store.db
+          .selectFrom("credit_accounts")
+          .select(["balance_cents", "entries"])
+          .where("account_id", "=", account)
+          .executeTakeFirst();
+      expect(operator("correct", account, "250", "ticket-1").stdout).to.equal("Posted 250 cents.\n");
+      expect(operator("correct", account, "250", "ticket-1").stdout).to.contain("Nothing was posted");
+      expect(await balance()).to.deep.equal({ balance_cents: 250, entries: 1 });
+      expect(operator("correct", account, "-400", "ticket-2").stdout).to.equal("Posted -400 cents.\n");
+      expect(await balance()).to.deep.equal({ balance_cents: -150, entries: 2 });
+      const posted = await bed.store.db
+        .selectFrom("ledger_entries")
+        .selectAll()
         .where("account_id", "=", account)
-        .executeTakeFirst();
-    expect(operator("correct", account, "250", "ticket-1").stdout).to.equal("Posted 250 cents.\n");
-    expect(operator("correct", account, "250", "ticket-1").stdout).to.contain("Nothing was posted");
-    expect(await balance()).to.deep.equal({ balance_cents: 250, entries: 1 });
-    expect(operator("correct", account, "-400", "ticket-2").stdout).to.equal("Posted -400 cents.\n");
-    expect(await balance()).to.deep.equal({ balance_cents: -150, entries: 2 });
-    const posted = await bed.store.db
-      .selectFrom("ledger_entries")
-      .selectAll()
-      .where("account_id", "=", account)
-      .orderBy("id")
-      .execute();
-    expect(
-      posted.map(({ kind, contra, amount_cents: cents, reference }) => [kind, contra, cents, reference]),
-    ).to.deep.equal([
-      ["correction", "corrections", 250, "ticket-1"],
-      ["correction", "corrections", -400, "ticket-2"],
-    ]);
-    const bench = await openCredits({ db: bed.store.db });
-    const { entries, total } = await bench.credits.history(account, { number: 0, size: 10 });
-    await bench.stop();
-    expect([total, entries.map(({ kind, amountCents }) => [kind, amountCents])]).to.deep.equal([
-      2,
-      [
-        ["correction", -400],
-        ["correction", 250],
-      ],
-    ]);
-    const wrong: unknown[] = [];
-    const audit = new Audit(bed.store.db, (found) => wrong.push(found));
-    while (audit.figures.finishedAt === undefined) await audit.turn();
-    expect(wrong).to.deep.equal([]);
-    await expectBalancedBooks(bed.store.db);
-  });
+        .orderBy("id")
+        .execute();
+      expect(
+        posted.map(({ kind, contra, amount_cents: cents, reference }) => [kind, contra, cents, reference]),
+      ).to.deep.equal([
+        ["correction", "corrections", 250, "ticket-1"],
+        ["correction", "corrections", -400, "ticket-2"],
+      ]);
+      const bench = await openCredits({ db: bed.store.db });
+      const { entries, total } = await bench.credits.history(account, { number: 0, size: 10 });
+      await bench.stop();
+      expect([total, entries.map(({ kind, amountCents }) => [kind, amountCents])]).to.deep.equal([
+        2,
+        [
+          ["correction", -400],
+          ["correction", 250],
+        ],
+      ]);
+      const wrong: unknown[] = [];
+      const audit = new Audit(bed.store.db, (found) => wrong.push(found));
+      while (audit.figures.finishedAt === undefined) await audit.turn();
+      expect(wrong).to.deep.equal([]);
+      await expectBalancedBooks(bed.store.db);
+    },
+  );
 
   it("name what is wrong with a correction, and post nothing", async () => {
     const account = freshAccountId();

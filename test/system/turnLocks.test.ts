@@ -69,9 +69,8 @@ describe("turns of accounts", function () {
   /** Statements that wait for a lock. */
   async function waiting(): Promise<number> {
     const { rows } = await sql<{ count: number }>`
-      select count(*)::int4 as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`.execute(
-      stores[0].db,
-    );
+      select count(*)::int4 as count from pg_stat_activity where wait_event_type = 'Lock'
+        and datname = current_database()`.execute(stores[0].db);
     return rows[0]?.count ?? 0;
   }
 
@@ -79,9 +78,8 @@ describe("turns of accounts", function () {
   async function crossing<A, B>(one: () => Promise<A>, other: () => Promise<B>): Promise<[A, B]> {
     const [{ db }] = stores;
     const running = await db.transaction().execute(async (holder) => {
-      await sql`select from account_turns where account_id in (${second}, ${third}) order by account_id for update`.execute(
-        holder,
-      );
+      await sql`select from account_turns where account_id in (${second}, ${third})
+        order by account_id for update`.execute(holder);
       const both = Promise.all([one(), other()]);
       both.catch(() => undefined);
       await eventually("both wait", async () => (await waiting()) === 2);
@@ -105,9 +103,8 @@ describe("turns of accounts", function () {
     if (begun === undefined) throw new Error("nothing has begun");
     const { db } = stores[0];
     const running = await db.transaction().execute(async (holder) => {
-      await sql`select from account_turns where account_id in (${ids[1]}, ${ids[2]}) order by account_id for update`.execute(
-        holder,
-      );
+      await sql`select from account_turns where account_id in (${ids[1]}, ${ids[2]})
+        order by account_id for update`.execute(holder);
       const unit = { ...begun, members: [...begun.members].reverse() };
       const both = Promise.all([
         one().end(unit, outcomesOf(unit)),

@@ -83,18 +83,21 @@ describe("two relayers on one PostgreSQL", function () {
     for (const client of clients) expect((await client.balance()).balance_cents).to.equal(SIGNUP_CENTS + 700);
   });
 
-  it("charge writes of one account that go through both concurrently, each once, and execute all that were paid", async () => {
-    const writes = await Promise.allSettled(
-      Array.from({ length: 30 }, (_, index) =>
-        through(index).addGroup({ group_name: `group ${index}`, group_description: "" }),
-      ),
-    );
-    expect(ok(writes)).to.have.length(SIGNUP_CENTS);
-    expect(codes(writes)).to.deep.equal(new Set(["insufficient_credit"]));
-    expect(new Set(ok(writes).map(({ group_id: id }) => id)).size).to.equal(SIGNUP_CENTS);
-    expect((await account.client.listGroups()).total).to.equal(SIGNUP_CENTS);
-    expect(await account.client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
-  });
+  it(
+    "charge writes of one account that go through both concurrently, each once, and execute all " + "that were paid",
+    async () => {
+      const writes = await Promise.allSettled(
+        Array.from({ length: 30 }, (_, index) =>
+          through(index).addGroup({ group_name: `group ${index}`, group_description: "" }),
+        ),
+      );
+      expect(ok(writes)).to.have.length(SIGNUP_CENTS);
+      expect(codes(writes)).to.deep.equal(new Set(["insufficient_credit"]));
+      expect(new Set(ok(writes).map(({ group_id: id }) => id)).size).to.equal(SIGNUP_CENTS);
+      expect((await account.client.listGroups()).total).to.equal(SIGNUP_CENTS);
+      expect(await account.client.balance()).to.include({ balance_cents: 0, reserved_cents: 0 });
+    },
+  );
 
   it("relay the same signed request once when both get it concurrently, and both answer it", async () => {
     const [owner, one, two] = [Wallet.createRandom(), new Api(stack.baseUrl), new Api(second.baseUrl)];

@@ -17,7 +17,8 @@ export function Freeze({ account }: { readonly account: Account }): ReactNode {
       about={
         frozen
           ? "No key runs anything and no usage key changes anything, until you end it."
-          : "Stops every run of every key at once, and every change by usage keys. You remain able to change the account, and you can end it at any time."
+          : "Stops every run of every key at once, and every change by usage keys. You remain able to change the " +
+            "account, and you can end it at any time."
       }
     >
       <Button look={frozen ? "primary" : "danger"} onPress={() => setAsking(true)}>

@@ -44,7 +44,8 @@ export function Events(): ReactNode {
           columns={columns}
           idOf={({ cursor }) => cursor}
           textOf={(event) =>
-            `${eventName(event.name)} ${eventDetails(event, told)} ${event.transaction_hash} ${JSON.stringify(event.args)}`
+            `${eventName(event.name)} ${eventDetails(event, told)} ${event.transaction_hash} ` +
+            `${JSON.stringify(event.args)}`
           }
         />
       )}

@@ -46,7 +46,8 @@ async function credit(payments: Payments, paymentIntentId: string): Promise<void
     await payments.confirmPayment({ payment_intent_id: paymentIntentId });
   } catch (error) {
     throw new Error(
-      `Your card was charged, and the credit will arrive by itself within minutes. You need not pay again. (${wordsOf(error)})`,
+      "Your card was charged, and the credit will arrive by itself within minutes. You need not pay again. " +
+        `(${wordsOf(error)})`,
     );
   }
 }
@@ -69,7 +70,9 @@ export async function resumePayment(account: string, payments: Payments): Promis
 
 function notFinished(open: Attempt, error: unknown): string | undefined {
   if (codeOf(error) === "payment_not_succeeded")
-    return `A payment of ${dollars(open.amountCents)} was begun and not finished. Add the same amount to go on with it.`;
+    return (
+      `A payment of ${dollars(open.amountCents)} was begun and not finished. ` + "Add the same amount to go on with it."
+    );
   if (codeOf(error) === "payment_intent_not_found") forgetAttempt();
   return undefined;
 }

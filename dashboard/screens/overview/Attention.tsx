@@ -90,7 +90,9 @@ function aboutKeys(keys: readonly UsageKey[]): Point[] {
       : [
           {
             kind: "warn",
-            text: `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)}${soon.length > 1 ? " or soon after" : ""}.`,
+            text:
+              `${named(soon)} will expire on ${day(Number(first.expiration) * 1000)}` +
+              `${soon.length > 1 ? " or soon after" : ""}.`,
             to: "/usage-keys",
             link: "Look at the keys",
           } as const,

@@ -16,9 +16,12 @@ const MODES = [
   ["wallet", "With my wallet"],
 ] as const;
 const ABOUT: Readonly<Record<Mode, string>> = {
-  api: "The service keeps the account for you and pays the network fees. You get one API key. You can hand the account to a wallet later.",
+  api:
+    "The service keeps the account for you and pays the network fees. You get one API key. You can hand the account " +
+    "to a wallet later.",
   wallet:
-    "ChainSecured: only your wallet can change the account, not even the operator can. Your wallet pays the network fees, or your credit does where it holds no coin.",
+    "ChainSecured: only your wallet can change the account, not even the operator can. Your wallet pays the network " +
+    "fees, or your credit does where it holds no coin.",
 };
 
 /**

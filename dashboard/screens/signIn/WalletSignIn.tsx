@@ -171,7 +171,10 @@ export function OtherChain({ connection, config, chain, onClose, onSwitched }: O
       open
       onClose={onClose}
       title="Your wallet is on another network"
-      about={`${connection.detail.info.name} is on chain ${chain}. This service uses ${config.chain_name}, chain ${config.chain_id}.`}
+      about={
+        `${connection.detail.info.name} is on chain ${chain}. This service uses ${config.chain_name}, chain ` +
+        `${config.chain_id}.`
+      }
       submit="Switch network"
       onSubmit={async () => {
         await (await walletTools()).switchChain(connection, config);

@@ -37,7 +37,8 @@ function Tee({ tee }: { readonly tee: "dstack" | "simulated" | "none" }): ReactN
     tee === "simulated"
       ? [
           "SIMULATED",
-          "The TEE of this service is simulated, for development. No hardware signs its quotes. Do not keep anything of value here.",
+          "The TEE of this service is simulated, for development. No hardware signs its quotes. Do not keep " +
+            "anything of value here.",
         ]
       : ["NO TEE", "This service runs without a TEE. The operator of the machine can read the keys."];
   return (
@@ -143,7 +144,8 @@ function Checks(): ReactNode {
 
 function Yourself(): ReactNode {
   const { config } = useSession();
-  const command = `npm run verify -- ${location.origin} --rpc <your own RPC endpoint> --measurements image.json --source .`;
+  const command =
+    `npm run verify -- ${location.origin} --rpc <your own RPC endpoint> --measurements ` + "image.json --source .";
   return (
     <section className="card stack" aria-label="Check it yourself">
       <h2>Check all of it yourself</h2>

@@ -12,10 +12,10 @@ export async function undoAbove(trx: Trx, fork: Block): Promise<void> {
   await reopenSettledAbove(trx, fork.number);
   // In the order in which submissions lock them.
   await sql`
-    with locked as (select account_id from account_turns where last_block > ${fork.number} order by account_id for update)
-    update account_turns set last_block = ${fork.number} from locked where account_turns.account_id = locked.account_id`.execute(
-    trx,
-  );
+    with locked as (select account_id from account_turns where last_block > ${fork.number}
+      order by account_id for update)
+    update account_turns set last_block = ${fork.number} from locked
+      where account_turns.account_id = locked.account_id`.execute(trx);
   await trx.deleteFrom("followed_blocks").where("number", ">=", fork.number).execute();
   await trx.insertInto("followed_blocks").values({ number: fork.number, hash: fork.hash }).execute();
 }
@@ -53,7 +53,8 @@ async function reopenSettledAbove(trx: Trx, fork: number): Promise<void> {
   await reopen(
     trx,
     sql<boolean>`state in ('mined', 'confirmed', 'failed', 'expired', 'changed') and block_number > ${fork}
-      and (exists (select from followed_blocks where number = submissions.block_number and hash = submissions.block_hash)
+      and (exists (select from followed_blocks where number = submissions.block_number
+        and hash = submissions.block_hash)
         or block_number < (select min(number) from followed_blocks))`,
   );
 }
@@ -67,7 +68,8 @@ export async function reopenOrphans(db: Db): Promise<void> {
     db,
     sql<boolean>`state in ('mined', 'failed', 'expired', 'changed')
       and block_number between (select min(number) from followed_blocks) and (select max(number) from followed_blocks)
-      and not exists (select from followed_blocks where number = submissions.block_number and hash = submissions.block_hash)`,
+      and not exists (select from followed_blocks where number = submissions.block_number
+        and hash = submissions.block_hash)`,
   );
 }
 
@@ -76,6 +78,7 @@ async function reopen(db: Db | Trx, which: RawBuilder<boolean>): Promise<void> {
   await sql`
     update submissions set
       before = coalesce(before, jsonb_strip_nulls(jsonb_build_object('result', result, 'error', error))),
-      state = 'sent', transaction_hash = null, block_number = null, block_hash = null, result = null, error = null, instance_id = null, updated_at = now()
+      state = 'sent', transaction_hash = null, block_number = null, block_hash = null, result = null, error = null,
+        instance_id = null, updated_at = now()
     where ${which}`.execute(db);
 }

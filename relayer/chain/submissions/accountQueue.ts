@@ -70,7 +70,8 @@ export class AccountQueue {
     const { db } = this.#options;
     const ids = [...keys];
     const { rows } = await sql<{ account_id: string; turn: number; busy: boolean }>`
-      select account_id, turn, exists (select from submissions where submissions.account_id = account_turns.account_id and ${IS_OPEN})
+      select account_id, turn, exists (select from submissions where submissions.account_id = account_turns.account_id
+        and ${IS_OPEN})
         or exists (select from submissions where signer = account_turns.account_id and ${IS_OPEN}) as busy
       from account_turns where account_id = any(${ids}::text[])`.execute(db);
     const found = new Map(rows.map((row) => [row.account_id as K, row]));

@@ -90,7 +90,9 @@ const callOf = (
 
 const nonceTaken = ({ nonce }: SignedForwardRequest, next: bigint): SubmissionFailure => ({
   code: "forward_nonce_used",
-  detail: `Another transaction used nonce ${nonce} before this request was mined; nothing was charged. The signer's next is ${next}.`,
+  detail:
+    `Another transaction used nonce ${nonce} before this request was mined; nothing was charged. ` +
+    `The signer's next is ${next}.`,
   facts: { next_nonce: String(next) },
 });
 

@@ -51,13 +51,16 @@ export async function takeBatchNonce(
   }));
   const { rows } = await sql<SubmissionRow>`
     with wanted as (
-      select * from jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) as w (id text, "accountId" text, kind text, turn int8, calldata text, tag text,
+      select * from jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) as w (id text, "accountId" text, kind text,
+        turn int8, calldata text, tag text,
         "idempotencyKey" text, billed boolean, "requestId" text, signer text, "signersTurn" int8, place int4)
     ), keys as (
-      select "accountId" as key, turn from wanted where not exists (select from submissions where idempotency_key = wanted."idempotencyKey")
+      select "accountId" as key, turn from wanted where not exists (select from submissions
+        where idempotency_key = wanted."idempotencyKey")
       union all select signer, "signersTurn" from wanted where signer is not null
     ), locked as (
-      select keys.key, keys.turn from account_turns join keys on account_id = keys.key order by account_id for update of account_turns
+      select keys.key, keys.turn from account_turns join keys on account_id = keys.key order by account_id
+        for update of account_turns
     ), turn as (
       update account_turns set turn = account_turns.turn + 1, payer = ${payer} from locked
       where account_id = locked.key and account_turns.turn = locked.turn
@@ -73,10 +76,13 @@ export async function takeBatchNonce(
       returning next_nonce - 1 as nonce
     ), batch as (
       insert into submissions (id, kind, state, payer, nonce, gas_limit, instance_id)
-      select ${id}, 'batch', 'reserved', ${payer}::int4, nonce, ${gasLimit.toString()}::int8, ${instanceId} from lane returning *
+      select ${id}, 'batch', 'reserved', ${payer}::int4, nonce, ${gasLimit.toString()}::int8, ${instanceId} from lane
+        returning *
     ), members as (
-      insert into submissions (id, account_id, kind, state, payer, batch_id, place, calldata, tag, idempotency_key, billed, request_id, signer)
-      select ready.id, "accountId", kind, 'reserved', ${payer}::int4, ${id}, place, calldata, tag, "idempotencyKey", billed, "requestId", signer
+      insert into submissions (id, account_id, kind, state, payer, batch_id, place, calldata, tag, idempotency_key,
+        billed, request_id, signer)
+      select ready.id, "accountId", kind, 'reserved', ${payer}::int4, ${id}, place, calldata, tag, "idempotencyKey",
+        billed, "requestId", signer
       from ready cross join lane
       returning *
     )
@@ -113,7 +119,8 @@ export async function takeNonce(
     with keys as (
       select * from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as k (key text, turn int8)
     ), locked as (
-      select keys.key, keys.turn from account_turns join keys on account_id = keys.key order by account_id for update of account_turns
+      select keys.key, keys.turn from account_turns join keys on account_id = keys.key order by account_id
+        for update of account_turns
     ), turn as (
       update account_turns set turn = account_turns.turn + 1, payer = ${payer} from locked
       where account_id = locked.key and account_turns.turn = locked.turn
@@ -125,8 +132,10 @@ export async function takeNonce(
       where payer = ${payer} and not draining and (select count(*) from turn) = ${keys.length}::int4
       returning next_nonce - 1 as nonce
     )
-    insert into submissions (id, account_id, kind, state, payer, nonce, calldata, tag, gas_limit, idempotency_key, billed, instance_id, request_id, signer)
-    select ${id}, ${accountId}, ${kind}, 'reserved', ${payer}::int4, nonce, ${calldata}, ${tag}, ${gasLimit.toString()}::int8, ${idempotencyKey}, ${billed}::boolean,
+    insert into submissions (id, account_id, kind, state, payer, nonce, calldata, tag, gas_limit, idempotency_key,
+      billed, instance_id, request_id, signer)
+    select ${id}, ${accountId}, ${kind}, 'reserved', ${payer}::int4, nonce, ${calldata}, ${tag},
+      ${gasLimit.toString()}::int8, ${idempotencyKey}, ${billed}::boolean,
       ${instanceId}, ${requestId}, ${signer?.address ?? null}
     from lane returning *`.execute(trx);
   return rows[0];

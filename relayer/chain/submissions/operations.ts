@@ -34,9 +34,8 @@ export async function wantBalance(db: Db, wei: bigint): Promise<void> {
   await sql`
     insert into chain_settings (name, value) values (${WANTED_BALANCE}, ${value}::jsonb)
     on conflict (name) do update set value = excluded.value
-    where (chain_settings.value ->> 'until')::int8 < ${Date.now()}::int8 or (chain_settings.value ->> 'wei')::numeric <= ${wei.toString()}::numeric`.execute(
-    db,
-  );
+    where (chain_settings.value ->> 'until')::int8 < ${Date.now()}::int8
+      or (chain_settings.value ->> 'wei')::numeric <= ${wei.toString()}::numeric`.execute(db);
 }
 
 /** In wei; 0 when no write has requested more than the usual balance. */

@@ -18,16 +18,19 @@ export async function writeOutcomes(
   });
   const { rows: ended } = await sql<SubmissionRow>`
     with ends as (
-      select * from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb) as e (id text, state text, hash text, block int8, "blockHash" text, result jsonb,
+      select * from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb) as e (id text, state text, hash text,
+        block int8, "blockHash" text, result jsonb,
         error jsonb, charged boolean, "isFirst" boolean)
     ), ended as (
-      update submissions set state = ends.state, transaction_hash = ends.hash, block_number = ends.block, block_hash = ends."blockHash", result = ends.result,
+      update submissions set state = ends.state, transaction_hash = ends.hash, block_number = ends.block,
+        block_hash = ends."blockHash", result = ends.result,
         error = ends.error, charged = submissions.charged or ends.charged, instance_id = null, updated_at = now()
       from ends
       where submissions.id = ends.id and ${IS_OPEN} and (submissions.before is null) = ends."isFirst"
       returning submissions.*
     ), locked as (
-      select account_turns.account_id, ended.block_number from account_turns join ended on account_turns.account_id = ended.account_id
+      select account_turns.account_id, ended.block_number from account_turns
+        join ended on account_turns.account_id = ended.account_id
       where ended.block_number is not null order by account_turns.account_id for update of account_turns
     ), seen as (
       update account_turns set last_block = greatest(last_block, locked.block_number) from locked

@@ -18,7 +18,8 @@ const WHY_NOTHING: Readonly<Record<WhyNothing, string>> = {
 };
 /** A signed request names its outcome: the same signature is answered with it again, and stays valid on chain. */
 const SIGN_AGAIN =
-  "Nothing was charged. Until its deadline the request may still be sent by whoever has it; sign another one for its nonce.";
+  "Nothing was charged. Until its deadline the request may still be sent by whoever has it; " +
+  "sign another one for its nonce.";
 
 /** A failure that is no fault of the write. */
 export const cameToNothing = ({ signer }: Pick<SubmissionRow, "signer">, why: WhyNothing): SubmissionFailure => ({

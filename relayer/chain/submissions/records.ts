@@ -80,7 +80,8 @@ export class SubmissionRecords {
         returning next_nonce - 1 as nonce
       )
       insert into submissions (id, kind, state, payer, nonce, to_payer, amount_wei, gas_limit, instance_id)
-      select ${newSubmissionId()}, 'top_up', 'reserved', 0, nonce, ${toPayer}::int4, ${amountWei.toString()}::numeric, 21000, ${this.#instanceId}
+      select ${newSubmissionId()}, 'top_up', 'reserved', 0, nonce, ${toPayer}::int4, ${amountWei.toString()}::numeric,
+        21000, ${this.#instanceId}
       from lane returning *`.execute(this.#db);
     return rows[0];
   }
@@ -96,7 +97,8 @@ export class SubmissionRecords {
         update submissions set state = 'signed' from held where batch_id = held.id and state = 'reserved'
       )
       insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
-      select ${attempt.hash}, id, ${attempt.does}, ${attempt.raw}, ${attempt.max_fee}::numeric, ${attempt.priority_fee}::numeric from held
+      select ${attempt.hash}, id, ${attempt.does}, ${attempt.raw}, ${attempt.max_fee}::numeric,
+        ${attempt.priority_fee}::numeric from held
       on conflict (hash) do update set raw = excluded.raw
       returning *`.execute(this.#db);
     if (rows[0] === undefined) throw new LostSubmission();
@@ -114,9 +116,8 @@ export class SubmissionRecords {
 
   /** A node accepted or already knows the transaction. */
   async markSent(id: string): Promise<void> {
-    await sql`update submissions set state = 'sent', updated_at = now() where (id = ${id} or batch_id = ${id}) and state = 'signed'`.execute(
-      this.#db,
-    );
+    await sql`update submissions set state = 'sent', updated_at = now() where (id = ${id} or batch_id = ${id})
+      and state = 'signed'`.execute(this.#db);
   }
 
   /** The members of a batch, in order. */
@@ -210,7 +211,8 @@ export class SubmissionRecords {
         .executeTakeFirst();
       const { rows: failed } = await sql<SubmissionRow>`
         with given_up as (
-          update submissions set state = 'failed', nonce = null, error = ${JSON.stringify(error)}::jsonb, instance_id = null, updated_at = now()
+          update submissions set state = 'failed', nonce = null, error = ${JSON.stringify(error)}::jsonb,
+            instance_id = null, updated_at = now()
           where id = ${row.id} and state = 'reserved' and instance_id = ${this.#instanceId} returning *
         ), members as (
           update submissions set state = 'failed', error = given_up.error, updated_at = now()

@@ -28,11 +28,13 @@ const BATCH_IS_OPEN = sql<boolean>`batch.state in (${sql.join(OPEN_STATES.map((s
  */
 export async function failedBatches(db: Db, depth: number): Promise<readonly FailedBatch[]> {
   const { rows } = await sql<FailedBatch>`
-    select distinct batch.id, batch.transaction_hash as "transactionHash", batch.block_number as block, batch.block_hash as "blockHash",
+    select distinct batch.id, batch.transaction_hash as "transactionHash", batch.block_number as block,
+      batch.block_hash as "blockHash",
       submissions.signer is not null as "ofForwards"
     from submissions join submissions as batch on batch.id = submissions.batch_id
     where ${IS_OPEN} and submissions.batch_id is not null and not ${BATCH_IS_OPEN}
-      and (submissions.signer is not null or batch.block_number + ${depth}::int8 <= (select max(number) from followed_blocks))
+      and (submissions.signer is not null or batch.block_number + ${depth}::int8 <= (select max(number)
+        from followed_blocks))
     order by block`.execute(db);
   return rows;
 }
@@ -50,12 +52,14 @@ export async function putBack(
   const { rows } = await sql<SubmissionRow>`
     with locked as (${lockedMember(batch, id)}),
     lane as (
-      update lanes set next_nonce = next_nonce + 1 where payer = ${payer} and not draining and exists (select from locked)
+      update lanes set next_nonce = next_nonce + 1 where payer = ${payer} and not draining and exists (select
+        from locked)
       returning next_nonce - 1 as nonce
     ), cancelled as (
       update submissions set cancelled = true from lane where id = ${batch.id}
     )
-    update submissions set batch_id = null, place = null, payer = ${payer}::int4, nonce = lane.nonce, gas_limit = ${gasLimit.toString()}::int8,
+    update submissions set batch_id = null, place = null, payer = ${payer}::int4, nonce = lane.nonce,
+      gas_limit = ${gasLimit.toString()}::int8,
       state = 'reserved', instance_id = ${instanceId}, updated_at = now()
     from lane where submissions.id = ${id} returning submissions.*`.execute(db);
   return rows[0];
@@ -69,5 +73,6 @@ export async function lockMember(trx: Trx, batch: FailedBatch, id: string): Prom
 
 const lockedMember = (batch: FailedBatch, id: string) => sql<{ readonly id: string }>`
   select submissions.id from submissions join submissions as batch on batch.id = submissions.batch_id
-  where submissions.id = ${id} and batch.id = ${batch.id} and batch.block_hash = ${batch.blockHash} and ${IS_OPEN} and not ${BATCH_IS_OPEN}
+  where submissions.id = ${id} and batch.id = ${batch.id} and batch.block_hash = ${batch.blockHash} and ${IS_OPEN}
+    and not ${BATCH_IS_OPEN}
   for update of submissions, batch`;

@@ -37,7 +37,8 @@ async function submissions(db: Kysely<unknown>): Promise<void> {
     id text primary key,
     account_id text,
     kind text not null,
-    state text not null check (state in ('reserved', 'signed', 'sent', 'mined', 'confirmed', 'failed', 'expired', 'changed')),
+    state text not null check (state in ('reserved', 'signed', 'sent', 'mined', 'confirmed', 'failed', 'expired',
+      'changed')),
     payer int4 not null references lanes,
     nonce int8,
     calldata text,
@@ -62,15 +63,12 @@ async function submissions(db: Kysely<unknown>): Promise<void> {
     check (nonce is not null or state = 'failed')
   )`.execute(db);
   await sql`create unique index submissions_nonce on submissions (payer, nonce)`.execute(db);
-  await sql`create index submissions_open on submissions (account_id) where state in ('reserved', 'signed', 'sent')`.execute(
-    db,
-  );
-  await sql`create index submissions_mined on submissions (block_number) where state not in ('reserved', 'signed', 'sent', 'confirmed')`.execute(
-    db,
-  );
-  await sql`create unique index submissions_one_top_up on submissions (to_payer) where state in ('reserved', 'signed', 'sent')`.execute(
-    db,
-  );
+  await sql`create index submissions_open on submissions (account_id)
+    where state in ('reserved', 'signed', 'sent')`.execute(db);
+  await sql`create index submissions_mined on submissions (block_number)
+    where state not in ('reserved', 'signed', 'sent', 'confirmed')`.execute(db);
+  await sql`create unique index submissions_one_top_up on submissions (to_payer)
+    where state in ('reserved', 'signed', 'sent')`.execute(db);
 }
 
 async function attempts(db: Kysely<unknown>): Promise<void> {

@@ -17,11 +17,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     retracted boolean not null default false
   )`.execute(db);
   await sql`create index chain_events_by_account on chain_events (account_id, cursor)`.execute(db);
-  await sql`create index chain_events_by_block on chain_events (block_number) where not removed and not retracted`.execute(
-    db,
-  );
+  await sql`create index chain_events_by_block on chain_events (block_number)
+    where not removed and not retracted`.execute(db);
   await sql`create index chain_events_by_owner on chain_events (owner, cursor) where owner is not null`.execute(db);
-  await sql`create unique index chain_events_once on chain_events (block_hash, log_index) where not removed and not retracted`.execute(
-    db,
-  );
+  await sql`create unique index chain_events_once on chain_events (block_hash, log_index)
+    where not removed and not retracted`.execute(db);
 }

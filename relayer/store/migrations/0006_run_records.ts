@@ -17,9 +17,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   // One index for the list and one per filter: pages are read from an index, however many runs there are.
   await sql`create index run_records_by_account on run_records (account_id, started_at desc, run_id)`.execute(db);
   await sql`create index run_records_by_key on run_records (account_id, key_id, started_at desc, run_id)`.execute(db);
-  await sql`create index run_records_by_action on run_records (account_id, action_hash, started_at desc, run_id)`.execute(
-    db,
-  );
+  await sql`create index run_records_by_action
+    on run_records (account_id, action_hash, started_at desc, run_id)`.execute(db);
   await sql`create index run_records_by_outcome on run_records (account_id, outcome, started_at desc, run_id)`.execute(
     db,
   );

@@ -5,12 +5,10 @@ import { sql, type Kysely } from "kysely";
  * and hold none.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await sql`alter table submissions add column batch_id text references submissions on delete cascade, add column place int4`.execute(
-    db,
-  );
+  await sql`alter table submissions add column batch_id text references submissions
+    on delete cascade, add column place int4`.execute(db);
   await sql`alter table submissions drop constraint submissions_check`.execute(db);
-  await sql`alter table submissions add constraint submissions_nonce_held check (nonce is not null or state = 'failed' or batch_id is not null)`.execute(
-    db,
-  );
+  await sql`alter table submissions add constraint submissions_nonce_held check (nonce is not null or state = 'failed'
+    or batch_id is not null)`.execute(db);
   await sql`create index submissions_by_batch on submissions (batch_id, place) where batch_id is not null`.execute(db);
 }

@@ -13,7 +13,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     used_at timestamptz not null default now(), primary key (account_id, cid)
   )`.execute(db);
   await sql`create index shared_code_uses_by_cid on shared_code_uses (cid)`.execute(db);
-  await sql`create unlogged table fleeting_rates (key varchar(255) primary key, points integer not null default 0, expire bigint)`.execute(
-    db,
-  );
+  await sql`create unlogged table fleeting_rates (key varchar(255) primary key, points integer not null default 0,
+    expire bigint)`.execute(db);
 }

@@ -56,17 +56,23 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
   return [
     {
       name: "typed data whose types form a lattice",
-      code: `async function main({ pkpId }) { ${LATTICE} ${hundred("Actions.signTypedData({ pkpId, domain: {}, types, message: {} })")} }`,
+      code:
+        `async function main({ pkpId }) { ${LATTICE} ` +
+        `${hundred("Actions.signTypedData({ pkpId, domain: {}, types, message: {} })")} }`,
       ends: ["none", "timed_out"],
     },
     {
       name: "typed data as dense as it may be",
-      code: `async function main({ pkpId }) { ${DENSE} ${hundred("Actions.signTypedData({ pkpId, domain: {}, types, message })")} }`,
+      code:
+        `async function main({ pkpId }) { ${DENSE} ` +
+        `${hundred("Actions.signTypedData({ pkpId, domain: {}, types, message })")} }`,
       ends: ["none", "timed_out"],
     },
     {
       name: "a hundred ops of 60 kB at once",
-      code: `async function main({ pkpId }) { const message = "m".repeat(60000); ${hundred("Actions.signMessage({ pkpId, message })")} }`,
+      code:
+        `async function main({ pkpId }) { const message = "m".repeat(60000); ` +
+        `${hundred("Actions.signMessage({ pkpId, message })")} }`,
       ends: ["none", "timed_out"],
     },
     {
@@ -95,7 +101,9 @@ export function attacks({ sinkUrl }: Surroundings): AbuseAttack[] {
     },
     {
       name: "answers of 10 MiB, fifty at once",
-      code: `async function main() { await Promise.allSettled(Array.from({ length: 50 }, () => fetch("${sinkUrl}"))); }`,
+      code:
+        "async function main() { await Promise.allSettled(Array.from({ length: 50 }, () => " +
+        `fetch("${sinkUrl}"))); }`,
       ends: ["none", "timed_out", "out_of_memory"],
     },
     ...ENDED_BY_LIMITS,

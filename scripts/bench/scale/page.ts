@@ -121,7 +121,8 @@ function largeTable({ run, write, read }: Costs): string {
       ],
       [
         "disk a day, and records of ninety days",
-        `${inGiB(RUNS_A_DAY * run.diskBytes + WRITES_A_DAY * write.diskBytes)}, ${inGiB(RUNS_A_DAY * run.diskBytes * RECORD_DAYS)}`,
+        `${inGiB(RUNS_A_DAY * run.diskBytes + WRITES_A_DAY * write.diskBytes)}, ` +
+          `${inGiB(RUNS_A_DAY * run.diskBytes * RECORD_DAYS)}`,
       ],
       ["log a day (archive, standby)", inGiB(perDay.reduce((sum, [, count, cost]) => sum + count * cost.walBytes, 0))],
       [
@@ -130,7 +131,9 @@ function largeTable({ run, write, read }: Costs): string {
       ],
       [
         "gas of writes",
-        `${whole(gasASecond)} a second at ${whole(GAS_A_WRITE)} a write, ${((100 * gasASecond) / BLOCK_GAS_A_SECOND).toFixed(2)} % of a chain of ${whole(BLOCK_GAS_A_SECOND)} gas a second`,
+        `${whole(gasASecond)} a second at ${whole(GAS_A_WRITE)} a write, ` +
+          `${((100 * gasASecond) / BLOCK_GAS_A_SECOND).toFixed(2)} % of a chain of ${whole(BLOCK_GAS_A_SECOND)} ` +
+          "gas a second",
       ],
       ["gas of registering a million accounts once", `${whole((1_000_000 * 152_000) / 1e9)} billion`],
     ],

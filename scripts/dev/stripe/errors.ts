@@ -34,7 +34,8 @@ export function noSuch(what: string, id: string, param = "id"): StripeHttpError 
 export function badKey(key: string | undefined): StripeHttpError {
   const message =
     key === undefined
-      ? "You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer auth."
+      ? "You did not provide an API key. You need to provide your API key in the " +
+        "Authorization header, using Bearer auth."
       : `Invalid API Key provided: ${key.slice(0, 8)}****`;
   return invalidRequest(message, { status: 401 });
 }

@@ -44,7 +44,8 @@ export class IdempotencyKeys {
     if (saved === undefined || Date.now() - saved.at > KEPT_MS) return undefined;
     if (saved.fingerprint !== fingerprint) {
       const message =
-        "Keys for idempotent requests can only be used with the same parameters they were first used with. Try using a key other than this one.";
+        "Keys for idempotent requests can only be used with the same parameters they were first used with. Try " +
+        "using a key other than this one.";
       throw new StripeHttpError(400, { type: "idempotency_error", message });
     }
     if (saved.answer === undefined) {

@@ -99,7 +99,9 @@ describe("the commands of the command line", () => {
     writeFileSync(file, out);
     const complete = (...words: string[]): string[] => {
       const list = ["keywright", ...words].map((word) => `"${word}"`).join(" ");
-      const script = `source "${file}"; COMP_WORDS=(${list}); COMP_CWORD=${words.length}; _keywright; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      const script =
+        `source "${file}"; COMP_WORDS=(${list}); COMP_CWORD=${words.length}; _keywright; printf '%s\\n' ` +
+        `"\${COMPREPLY[@]}"`;
       return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim().split("\n");
     };
     expect(complete("gro")).to.deep.equal(["group"]);

@@ -115,16 +115,19 @@ describe("verification, step by step", () => {
     });
   });
 
-  it("machine image: fails for another measurement than expected, and is not checked when none is expected", async () => {
-    for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
-      const expected = measurementsOf(service);
-      await expectFailure(["machineImage"], new RegExp(name, "i"), {
-        measurements: { ...expected, [name]: flipHexByte(expected[name], 47) },
-      });
-    }
-    const report = await verify({ measurements: undefined });
-    expect(report.steps.find(({ id }) => id === "machineImage")).to.include({ status: "not_checked" });
-  });
+  it(
+    "machine image: fails for another measurement than expected, and is not checked when none " + "is expected",
+    async () => {
+      for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
+        const expected = measurementsOf(service);
+        await expectFailure(["machineImage"], new RegExp(name, "i"), {
+          measurements: { ...expected, [name]: flipHexByte(expected[name], 47) },
+        });
+      }
+      const report = await verify({ measurements: undefined });
+      expect(report.steps.find(({ id }) => id === "machineImage")).to.include({ status: "not_checked" });
+    },
+  );
 
   it("freshness: fails when an older answer is replayed", async () => {
     let recorded: string | undefined;
@@ -237,23 +240,27 @@ describe("verification, step by step", () => {
     });
   });
 
-  it("image contents: fails when the service runs another image than the source builds, or the compose file lacks one", async () => {
-    const built = imagesOf(service);
-    for (const name of ["relayer", "executor"]) {
-      const options = { builtImages: { ...built, [name]: `sha256:${"0".repeat(64)}` } };
-      await expectFailure(
-        ["imageContents"],
-        new RegExp(`the service "${name}" runs .* but the source builds sha256:0000`),
-        options,
-      );
-    }
-    await expectFailure(["imageContents"], /has no service "signer"/, {
-      builtImages: { ...built, signer: `sha256:${"0".repeat(64)}` },
-    });
-    const { builtImages: _, ...without } = { builtImages: built };
-    const report = await verifyService(service.baseUrl, { ca: service.evidences.certificatePem, ...without });
-    expect(report.steps.find(({ id }) => id === "imageContents")?.status).to.equal("not_checked");
-  });
+  it(
+    "image contents: fails when the service runs another image than the source builds, " +
+      "or the compose file lacks one",
+    async () => {
+      const built = imagesOf(service);
+      for (const name of ["relayer", "executor"]) {
+        const options = { builtImages: { ...built, [name]: `sha256:${"0".repeat(64)}` } };
+        await expectFailure(
+          ["imageContents"],
+          new RegExp(`the service "${name}" runs .* but the source builds sha256:0000`),
+          options,
+        );
+      }
+      await expectFailure(["imageContents"], /has no service "signer"/, {
+        builtImages: { ...built, signer: `sha256:${"0".repeat(64)}` },
+      });
+      const { builtImages: _, ...without } = { builtImages: built };
+      const report = await verifyService(service.baseUrl, { ca: service.evidences.certificatePem, ...without });
+      expect(report.steps.find(({ id }) => id === "imageContents")?.status).to.equal("not_checked");
+    },
+  );
 
   it("images: fails when an image is named by tag, and only there when the measured file says so", async () => {
     const tagged = await startAttestedService({

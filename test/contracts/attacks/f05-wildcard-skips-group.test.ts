@@ -42,20 +42,24 @@ describe("F5 the wildcard widens the groups, nothing else", () => {
     }
   });
 
-  it("a group that lists any action serves a CID the account has never listed; one that lists any PKP serves only its account's PKPs", async () => {
-    const { may, world } = await staged(stage);
-    const { payer } = world.cast;
-    await world.do(payer, "addGroup", ALICE_ID, "any action", "", [0n], [THIRD_PKP]);
-    expect(await may(cid(1234), THIRD_PKP)).to.equal(true);
-    expect(await may(cid(1234), ALICE_PKP)).to.equal(false);
-    expect((await world.manager.explainExecution(ALICE_KEY, cid(1234), THIRD_PKP)).actionByName).to.equal(false);
-    expect(await world.manager.canExecuteAction(ALICE_KEY, 0n)).to.equal(false);
-    await world.do(payer, "addGroup", ALICE_ID, "any PKP", "", [cid(7)], [ANY_PKP]);
-    for (const pkp of [ALICE_PKP, SECOND_PKP, THIRD_PKP]) expect(await may(cid(7), pkp)).to.equal(true);
-    expect(await may(cid(7), BOB_PKP)).to.equal(false);
-    expect(await may(cid(7), walletOf("nobody's"))).to.equal(false);
-    expect((await world.manager.explainExecution(ALICE_KEY, cid(7), ALICE_PKP)).actionByName).to.equal(true);
-  });
+  it(
+    "a group that lists any action serves a CID the account has never listed; one that lists any PKP serves only " +
+      "its account's PKPs",
+    async () => {
+      const { may, world } = await staged(stage);
+      const { payer } = world.cast;
+      await world.do(payer, "addGroup", ALICE_ID, "any action", "", [0n], [THIRD_PKP]);
+      expect(await may(cid(1234), THIRD_PKP)).to.equal(true);
+      expect(await may(cid(1234), ALICE_PKP)).to.equal(false);
+      expect((await world.manager.explainExecution(ALICE_KEY, cid(1234), THIRD_PKP)).actionByName).to.equal(false);
+      expect(await world.manager.canExecuteAction(ALICE_KEY, 0n)).to.equal(false);
+      await world.do(payer, "addGroup", ALICE_ID, "any PKP", "", [cid(7)], [ANY_PKP]);
+      for (const pkp of [ALICE_PKP, SECOND_PKP, THIRD_PKP]) expect(await may(cid(7), pkp)).to.equal(true);
+      expect(await may(cid(7), BOB_PKP)).to.equal(false);
+      expect(await may(cid(7), walletOf("nobody's"))).to.equal(false);
+      expect((await world.manager.explainExecution(ALICE_KEY, cid(7), ALICE_PKP)).actionByName).to.equal(true);
+    },
+  );
 
   it("the wildcard includes groups created later, and ends when they are removed", async () => {
     const { may, world } = await staged(stage);

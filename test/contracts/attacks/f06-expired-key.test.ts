@@ -38,17 +38,21 @@ describe("F6 expiry", () => {
     }
   });
 
-  it("an expiration in the past is accepted and the key is expired at once; the owner can still see, rename, renew and remove it", async () => {
-    const { world } = await staged(twoAccounts);
-    const { payer } = world.cast;
-    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL, 1n));
-    expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(false);
-    expect((await world.manager.getUsageApiKey(ALICE_KEY)).expiration).to.equal(1n);
-    await world.do(payer, "updateUsageApiKeyMetadata", ALICE_ID, ALICE_KEY, "dead", "");
-    await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL, 0n));
-    expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(true);
-    await world.do(payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
-  });
+  it(
+    "an expiration in the past is accepted and the key is expired at once; the owner can still " +
+      "see, rename, renew and remove it",
+    async () => {
+      const { world } = await staged(twoAccounts);
+      const { payer } = world.cast;
+      await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL, 1n));
+      expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(false);
+      expect((await world.manager.getUsageApiKey(ALICE_KEY)).expiration).to.equal(1n);
+      await world.do(payer, "updateUsageApiKeyMetadata", ALICE_ID, ALICE_KEY, "dead", "");
+      await world.do(payer, "setUsageApiKey", ...fullKey(ALICE_ID, ALICE_KEY, ALL, 0n));
+      expect(await world.manager.canExecuteAction(ALICE_KEY, cid(1))).to.equal(true);
+      await world.do(payer, "removeUsageApiKey", ALICE_ID, ALICE_KEY);
+    },
+  );
 
   it("the largest expiration and balance are stored exactly, larger ones are refused", async () => {
     const { world } = await staged(twoAccounts);

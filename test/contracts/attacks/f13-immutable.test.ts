@@ -7,12 +7,23 @@ import { twoAccounts } from "../support/stages";
 import { staged } from "../support/world";
 
 describe("F13 the rules cannot change", () => {
-  it("the contract calls only itself (both batches) and its own delegated code, creates nothing and cannot self-destruct", async () => {
-    const counts = instructions(ethers.getBytes((await artifacts.readArtifact("AccountManager")).deployedBytecode));
-    const forbidden = { CALL: 0xf1, CALLCODE: 0xf2, STATICCALL: 0xfa, CREATE: 0xf0, CREATE2: 0xf5, SELFDESTRUCT: 0xff };
-    for (const [name, op] of Object.entries(forbidden)) expect(counts.get(op) ?? 0, name).to.equal(0);
-    expect(counts.get(0xf4), "DELEGATECALL").to.equal(3);
-  });
+  it(
+    "the contract calls only itself (both batches) and its own delegated code, creates " +
+      "nothing and cannot self-destruct",
+    async () => {
+      const counts = instructions(ethers.getBytes((await artifacts.readArtifact("AccountManager")).deployedBytecode));
+      const forbidden = {
+        CALL: 0xf1,
+        CALLCODE: 0xf2,
+        STATICCALL: 0xfa,
+        CREATE: 0xf0,
+        CREATE2: 0xf5,
+        SELFDESTRUCT: 0xff,
+      };
+      for (const [name, op] of Object.entries(forbidden)) expect(counts.get(op) ?? 0, name).to.equal(0);
+      expect(counts.get(0xf4), "DELEGATECALL").to.equal(3);
+    },
+  );
 
   it("the namespace equals the documented one", async () => {
     const { world } = await staged(twoAccounts);

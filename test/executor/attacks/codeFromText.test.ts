@@ -33,7 +33,10 @@ const WAYS: Record<string, string> = {
 describe("attack: code made from text", () => {
   for (const [name, expression] of Object.entries(WAYS)) {
     it(`${name} compiles none`, async () => {
-      const probe = `await (async () => { try { return ["made", String(${expression})]; } catch (error) { return ["refused", error.message]; } })()`;
+      const probe =
+        `await (async () => { try { return ["made", String(${expression})]; } catch (error) { return ` +
+        `["refused", ` +
+        "error.message]; } })()";
       expect((await valueOf(probe)) as string[]).to.have.property("0", "refused");
     });
   }

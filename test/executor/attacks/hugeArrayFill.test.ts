@@ -7,7 +7,8 @@ attack("filling arrays until the heap is full", {
 });
 
 attack(
-  "filling an array of a billion elements: the engine keeps it as a table that grows slowly, so that its memory or its time may end first",
+  "filling an array of a billion elements: the engine keeps it as a table that grows slowly, so that its memory " +
+    "or its time may end first",
   {
     code: `async function main() { console.log("before"); Array(1e9).fill(0); }`,
     ends: ["out_of_memory", "timed_out"],

@@ -37,7 +37,8 @@ describe("attack: a parameter in place of a variable of the code", () => {
   it("globals created by a script are found in any code, in linear time", () => {
     expect(
       analyse(
-        "var a, { b, c: d = 1, ...e } = {}, [f, [g]] = []; function h(i) { var j } for (var k in {}); try {} catch (l) { var m }",
+        "var a, { b, c: d = 1, ...e } = {}, [f, [g]] = []; function h(i) { var j } for (var k in {}); try {} " +
+          "catch (l) { var m }",
       ).globals.sort(),
     ).to.deep.equal([..."abdefghkm"]);
     expect(analyse("export var a = 1; function b() {}").globals).to.deep.equal([]);

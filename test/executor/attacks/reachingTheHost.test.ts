@@ -18,7 +18,9 @@ describe("attack: reaching the host's objects", () => {
       "library",
     ];
     const found = await valueOf(
-      `[${names.map((name) => `(() => { try { return typeof ${name}; } catch { return "undefined"; } })()`).join(",")}]`,
+      `[${names
+        .map((name) => `(() => { try { return typeof ${name}; } catch { return ` + `"undefined"; } })()`)
+        .join(",")}]`,
     );
     expect(found).to.deep.equal(names.map(() => "undefined"));
   });
@@ -43,7 +45,8 @@ describe("attack: reaching the host's objects", () => {
     ];
     const escapes = values.map(
       (value) =>
-        `(() => { try { return typeof ${value}.constructor.constructor("return process")(); } catch { return "refused"; } })()`,
+        `(() => { try { return typeof ${value}.constructor.constructor("return process")(); } catch { return ` +
+        `"refused"; } })()`,
     );
     expect(await valueOf(`[${escapes.join(",")}]`)).to.deep.equal(values.map(() => "refused"));
   });

@@ -76,18 +76,22 @@ describe("the fair queue", () => {
   });
 
   for (const slots of [4, 8, 64]) {
-    it(`limits two accounts with endless load to less than ${slots} slots, whichever came first: a third starts at once`, () => {
-      const queue = new FairQueue<string>({ slots, capacity: 1_000 });
-      for (let i = 0; i < 2 * slots; i++) for (const flood of ["one", "two"]) queue.add(flood, flood);
-      const running: string[] = [];
-      for (let item = queue.take(); item !== undefined; item = queue.take()) running.push(item);
-      expect(running.length).to.be.below(slots);
-      // One of them ends all of its runs, and the other takes what it can.
-      for (const flood of running.filter((item) => item === "one")) queue.done(flood, 10);
-      while (queue.take() !== undefined);
-      queue.add("quiet", "quiet");
-      expect(queue.take()).to.equal("quiet");
-    });
+    it(
+      `limits two accounts with endless load to less than ${slots} slots, whichever came first: a third ` +
+        "starts at once",
+      () => {
+        const queue = new FairQueue<string>({ slots, capacity: 1_000 });
+        for (let i = 0; i < 2 * slots; i++) for (const flood of ["one", "two"]) queue.add(flood, flood);
+        const running: string[] = [];
+        for (let item = queue.take(); item !== undefined; item = queue.take()) running.push(item);
+        expect(running.length).to.be.below(slots);
+        // One of them ends all of its runs, and the other takes what it can.
+        for (const flood of running.filter((item) => item === "one")) queue.done(flood, 10);
+        while (queue.take() !== undefined);
+        queue.add("quiet", "quiet");
+        expect(queue.take()).to.equal("quiet");
+      },
+    );
   }
 
   it("returns a retry delay between 1 and 60 seconds", () => {

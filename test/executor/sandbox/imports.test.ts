@@ -55,7 +55,8 @@ describe("imports", () => {
   it("an exact version with its hash is fetched, checked and available in main", async () => {
     const specifier = publish("lib@1.2.3", "export const twice = (n) => n * 2; export default 'lib';");
     const outcome = await here(
-      `import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), Actions.showImportDetails()]; }`,
+      `import name, { twice } from "${specifier}";\nasync function main() { return [name, twice(21), ` +
+        "Actions.showImportDetails()]; }",
     );
     expect(JSON.parse(outcome.response)).to.deep.equal([
       "lib",

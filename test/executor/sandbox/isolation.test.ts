@@ -95,7 +95,8 @@ describe("isolation of children", function () {
     it(`a compromised child never ${what}`, async function () {
       if (!isRoot) this.skip();
       const output = await asChild(
-        `const fs = require("node:fs"), child_process = require("node:child_process"); process.on("uncaughtException", ({ code }) => console.log(code)); ${expression};`,
+        `const fs = require("node:fs"), child_process = require("node:child_process"); ` +
+          `process.on("uncaughtException", ({ code }) => console.log(code)); ${expression};`,
       );
       expect(output).to.match(code);
     });
@@ -107,7 +108,8 @@ describe("isolation of children", function () {
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as { port: number };
     const output = await asChild(
-      `require("node:net").connect(${port}, "127.0.0.1").on("connect", () => console.log("connected")).on("error", (error) => console.log(error.code))`,
+      `require("node:net").connect(${port}, "127.0.0.1").on("connect", () => ` +
+        `console.log("connected")).on("error", (error) => console.log(error.code))`,
     );
     server.close();
     expect(output).to.equal("EPERM");

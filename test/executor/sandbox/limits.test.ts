@@ -53,7 +53,8 @@ describe("limits of a run", function () {
 
   it("heapMiB: a heap within it passes, a larger one is out_of_memory", async () => {
     const fill = (mib: number) =>
-      `async function main() { const kept = []; for (let i = 0; i < ${mib}; i++) kept.push(new Array(131072).fill(i)); return kept.length; }`;
+      `async function main() { const kept = []; for (let i = 0; i < ${mib}; i++) kept.push(new ` +
+      "Array(131072).fill(i)); return kept.length; }";
     passes(await here(fill(64)));
     fails(await here(fill(256)), "out_of_memory", "128 MiB");
     fails(await here(fill(64), { limits: { heapMiB: 32 } }), "out_of_memory", "32 MiB");
@@ -68,16 +69,19 @@ describe("limits of a run", function () {
     fails(await here(text(RUN_LIMITS.responseBytes / 2, "é")), "response_too_large", "102402");
   });
 
-  it("logsBytes: a log of exactly the limit passes; one byte more ends the run and keeps the logs up to the limit", async () => {
-    const log = (length: number) =>
-      `console.log("a".repeat(${length / 2} - 1)); console.log("é".repeat(${length / 4} - 1) + "b");`;
-    const whole = await here(log(RUN_LIMITS.logsBytes));
-    passes(whole);
-    expect(Buffer.byteLength(whole.logs)).to.equal(RUN_LIMITS.logsBytes);
-    const over = await here(`${log(RUN_LIMITS.logsBytes)} console.log("");`);
-    fails(over, "logs_too_large", "102400 bytes");
-    expect(over.logs).to.equal(whole.logs);
-  });
+  it(
+    "logsBytes: a log of exactly the limit passes; one byte more ends the run and keeps the logs up " + "to the limit",
+    async () => {
+      const log = (length: number) =>
+        `console.log("a".repeat(${length / 2} - 1)); console.log("é".repeat(${length / 4} - 1) + "b");`;
+      const whole = await here(log(RUN_LIMITS.logsBytes));
+      passes(whole);
+      expect(Buffer.byteLength(whole.logs)).to.equal(RUN_LIMITS.logsBytes);
+      const over = await here(`${log(RUN_LIMITS.logsBytes)} console.log("");`);
+      fails(over, "logs_too_large", "102400 bytes");
+      expect(over.logs).to.equal(whole.logs);
+    },
+  );
 
   it("fetches", async () => {
     const code = (count: number) =>
@@ -97,7 +101,8 @@ describe("limits of a run", function () {
     expect((await here(get(RUN_LIMITS.fetchBytes))).response).to.equal(String(RUN_LIMITS.fetchBytes));
     fails(await here(get(RUN_LIMITS.fetchBytes + 1)), "limit_exceeded", "larger than 10485760 bytes");
     const post = (size: number) =>
-      `async function main() { return (await fetch("http://a.test/1", { method: "POST", body: new Uint8Array(${size}) })).status; }`;
+      `async function main() { return (await fetch("http://a.test/1", { method: "POST", body: new ` +
+      `Uint8Array(${size}) })).status; }`;
     expect((await here(post(RUN_LIMITS.fetchBytes))).response).to.equal("200");
     fails(await here(post(RUN_LIMITS.fetchBytes + 1)), "limit_exceeded", "larger than 10485760 bytes");
   });
@@ -106,7 +111,8 @@ describe("limits of a run", function () {
 
   it("keyOps: all kinds count together", async () => {
     const code = (count: number) =>
-      `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.Encrypt({ pkpId: "0x1", message: "" }) : Actions.signMessage({ pkpId: "0x1", message: "m" })); }`;
+      `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.Encrypt({ pkpId: "0x1", ` +
+      `message: "" }) : Actions.signMessage({ pkpId: "0x1", message: "m" })); }`;
     passes(await here(code(RUN_LIMITS.keyOps), { ops: answerAll }));
     fails(
       await here(code(RUN_LIMITS.keyOps + 1), { ops: answerAll }),
@@ -117,7 +123,8 @@ describe("limits of a run", function () {
 
   it("privateKeyReads", async () => {
     const code = (count: number) =>
-      `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.getLitActionPrivateKey() : Actions.getPrivateKey({ pkpId: "0x1" })); }`;
+      `async function main() { for (let i = 0; i < ${count}; i++) await (i % 2 ? Actions.getLitActionPrivateKey() ` +
+      `: Actions.getPrivateKey({ pkpId: "0x1" })); }`;
     passes(await here(code(RUN_LIMITS.privateKeyReads), { ops: answerAll }));
     fails(
       await here(code(RUN_LIMITS.privateKeyReads + 1), { ops: answerAll }),

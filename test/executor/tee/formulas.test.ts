@@ -57,28 +57,32 @@ describe("an attestation, recomputed with hashes only", () => {
   const get = async (path: string): Promise<never> => (await (await fetch(service.baseUrl + path)).json()) as never;
   const logOf = (answer: { event_log: string }): LogLine[] => JSON.parse(answer.event_log) as LogLine[];
 
-  it("the compose hash is SHA-256 of app_compose and is in the log of register 3, which replays to the quote's RTMR3", async () => {
-    const info: { compose_hash: string; tcb_info: { app_compose: string } } = await get("/info");
-    const answer: { quote: string; event_log: string } = await get("/attestation");
-    expect(sha("sha256", info.tcb_info.app_compose).toString("hex")).to.equal(info.compose_hash);
-    const events = logOf(answer).filter(({ imr }) => imr === 3);
-    expect(events.map(({ event }) => event)).to.include.members([
-      "app-id",
-      "compose-hash",
-      "instance-id",
-      "key-provider",
-    ]);
-    expect(events.find(({ event }) => event === "compose-hash")?.event_payload).to.equal(info.compose_hash);
-    let register: Buffer = Buffer.alloc(48);
-    for (const { event, event_payload } of events) {
-      register = sha("sha384", register, sha("sha384", hex("01000008"), ":", event, ":", hex(event_payload)));
-    }
-    expect(
-      hex(answer.quote)
-        .subarray(RTMR3_AT, RTMR3_AT + 48)
-        .equals(register),
-    ).to.equal(true);
-  });
+  it(
+    "the compose hash is SHA-256 of app_compose and is in the log of register 3, which " +
+      "replays to the quote's RTMR3",
+    async () => {
+      const info: { compose_hash: string; tcb_info: { app_compose: string } } = await get("/info");
+      const answer: { quote: string; event_log: string } = await get("/attestation");
+      expect(sha("sha256", info.tcb_info.app_compose).toString("hex")).to.equal(info.compose_hash);
+      const events = logOf(answer).filter(({ imr }) => imr === 3);
+      expect(events.map(({ event }) => event)).to.include.members([
+        "app-id",
+        "compose-hash",
+        "instance-id",
+        "key-provider",
+      ]);
+      expect(events.find(({ event }) => event === "compose-hash")?.event_payload).to.equal(info.compose_hash);
+      let register: Buffer = Buffer.alloc(48);
+      for (const { event, event_payload } of events) {
+        register = sha("sha384", register, sha("sha384", hex("01000008"), ":", event, ":", hex(event_payload)));
+      }
+      expect(
+        hex(answer.quote)
+          .subarray(RTMR3_AT, RTMR3_AT + 48)
+          .equals(register),
+      ).to.equal(true);
+    },
+  );
 
   it("run-time events have an empty digest; the reader computes it", async () => {
     const answer: { event_log: string } = await get("/attestation");
@@ -131,20 +135,24 @@ describe("an attestation, recomputed with hashes only", () => {
     }
   });
 
-  it("the first 64 hex characters of quote.json's report data are SHA-256 of sha256sum.txt, which lists the other files", async () => {
-    const quoteFile = JSON.parse(await readEvidence(service, "quote.json")) as { quote: string; report_data: string };
-    const checksums = await readEvidence(service, "sha256sum.txt");
-    expect(quoteFile.report_data.slice(0, 64)).to.equal(sha("sha256", checksums).toString("hex"));
-    expect(
-      hex(quoteFile.quote)
-        .subarray(REPORT_DATA_AT, REPORT_DATA_AT + 64)
-        .toString("hex"),
-    ).to.equal(quoteFile.report_data);
-    for (const line of checksums.trim().split("\n")) {
-      const [sum, name] = line.split("  ") as [string, string];
-      expect(sha("sha256", await readEvidence(service, name)).toString("hex")).to.equal(sum);
-    }
-  });
+  it(
+    "the first 64 hex characters of quote.json's report data are SHA-256 of " +
+      "sha256sum.txt, which lists the other files",
+    async () => {
+      const quoteFile = JSON.parse(await readEvidence(service, "quote.json")) as { quote: string; report_data: string };
+      const checksums = await readEvidence(service, "sha256sum.txt");
+      expect(quoteFile.report_data.slice(0, 64)).to.equal(sha("sha256", checksums).toString("hex"));
+      expect(
+        hex(quoteFile.quote)
+          .subarray(REPORT_DATA_AT, REPORT_DATA_AT + 64)
+          .toString("hex"),
+      ).to.equal(quoteFile.report_data);
+      for (const line of checksums.trim().split("\n")) {
+        const [sum, name] = line.split("  ") as [string, string];
+        expect(sha("sha256", await readEvidence(service, name)).toString("hex")).to.equal(sum);
+      }
+    },
+  );
 
   it("the newer digest of a run-time event hashes the JCS of name, payload and type", () => {
     const expected = sha("sha384", '{"name":"app-id","payload":"0102","type":134217729}');
@@ -190,11 +198,14 @@ describe("the config document", () => {
     for (const secret of ["secret", "api-key", "user:"]) expect(text).not.to.contain(secret);
   });
 
-  it("states what the executor checked at its start: chain, contract, key namespace, oldest head, sandbox level", () => {
-    const document = configDocument();
-    expect(document).to.include({ chain_id: CHAIN_ID, contract_address: CONTRACT });
-    expect(document.key_namespace).to.match(/^0x[0-9a-f]{64}$/);
-    expect(document.rpc).to.include({ quorum: 1, max_head_age_seconds: 60 });
-    expect(document.sandbox).to.deep.equal({ level: "full", missing: [] });
-  });
+  it(
+    "states what the executor checked at its start: chain, contract, key namespace, oldest head, " + "sandbox level",
+    () => {
+      const document = configDocument();
+      expect(document).to.include({ chain_id: CHAIN_ID, contract_address: CONTRACT });
+      expect(document.key_namespace).to.match(/^0x[0-9a-f]{64}$/);
+      expect(document.rpc).to.include({ quorum: 1, max_head_age_seconds: 60 });
+      expect(document.sandbox).to.deep.equal({ level: "full", missing: [] });
+    },
+  );
 });

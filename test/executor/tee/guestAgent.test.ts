@@ -192,7 +192,10 @@ describe("the process that connects to the guest agent", () => {
   it("has no environment, and exits with the keyholder even when that is killed during a call", async () => {
     const silent = createServer(() => undefined).listen(join(directory, "silent.sock"));
     await once(silent, "listening");
-    const program = `require(${JSON.stringify(join(DIST, "executor/tee"))}).openTee({ kind: "dstack", endpoint: ${JSON.stringify(join(directory, "silent.sock"))} }).quote(Buffer.alloc(64, 1)).catch(() => {}); setInterval(() => {}, 1000)`;
+    const program =
+      `require(${JSON.stringify(join(DIST, "executor/tee"))}).openTee({ kind: "dstack", endpoint: ` +
+      `${JSON.stringify(join(directory, "silent.sock"))} }).quote(Buffer.alloc(64, 1)).catch(() => {}); ` +
+      "setInterval(() => {}, 1000)";
     const keyholder = spawn(process.execPath, ["-e", program], {
       env: { SECRET_OF_THE_KEYHOLDER: "canary" },
       stdio: "ignore",

@@ -13,7 +13,8 @@ const TESTED_ELSEWHERE: Readonly<Record<string, string>> = {
   "events/blockReader.ts": "events/follower.test.ts: what it reads is what the follower keeps",
   "events/events.ts": "events/follower.test.ts asks through it",
   "reads/reads.ts":
-    "rpc/client.test.ts asks through it against unequal nodes, abi/views.test.ts holds its decoding against the general coder",
+    "rpc/client.test.ts asks through it against unequal nodes, abi/views.test.ts holds its " +
+    "decoding against the general coder",
   "submissions/batchAuthorization.ts": "submissions/batcher.test.ts",
   "submissions/batchSimulation.ts": "submissions/batcher.test.ts and submissions/forwards.test.ts",
   "submissions/content.ts":

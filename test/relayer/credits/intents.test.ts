@@ -137,14 +137,17 @@ describe("payment intents", () => {
     await nothingMoved();
   });
 
-  it("created twice with one attempt key are one: concurrently, after a lost answer, and at any later time", async () => {
-    const attempt = randomUUID();
-    double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 1 });
-    const ids = await Promise.all(Array.from({ length: 5 }, () => create(900, attempt)));
-    const again = await bench.credits.createIntent({ accountId, amountCents: 900, attemptKey: attempt });
-    expect(new Set([...ids, again.paymentIntentId]).size).to.equal(1);
-    expect(again.clientSecret).to.include(again.paymentIntentId);
-  });
+  it(
+    "created twice with one attempt key are one: concurrently, after a lost answer, and at " + "any later time",
+    async () => {
+      const attempt = randomUUID();
+      double.faults.plan({ kind: "lost_after", where: "POST /v1/payment_intents", times: 1 });
+      const ids = await Promise.all(Array.from({ length: 5 }, () => create(900, attempt)));
+      const again = await bench.credits.createIntent({ accountId, amountCents: 900, attemptKey: attempt });
+      expect(new Set([...ids, again.paymentIntentId]).size).to.equal(1);
+      expect(again.clientSecret).to.include(again.paymentIntentId);
+    },
+  );
 
   it("created with one attempt key and two amounts are refused", async () => {
     const attempt = randomUUID();

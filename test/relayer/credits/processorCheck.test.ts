@@ -56,27 +56,30 @@ describe("the periodic check of the payment processor", () => {
     return check.figures;
   }
 
-  it("agrees over all pages, with refunds and disputes without a webhook, beside payments of other deployments", async function () {
-    this.timeout(30_000);
-    for (let count = 0; count < 105; count++) await pay(500);
-    await stripe.refunds.create({ payment_intent: await pay(1_000), amount: 300 });
-    await pay(2_000, "pm_card_createDispute");
-    await pay(4_000, "pm_card_createDisputeInquiry");
-    const others = await stripe.paymentIntents.create({
-      amount: 900,
-      currency: "usd",
-      metadata: { deployment: "another" },
-    });
-    await stripe.paymentIntents.confirm(others.id, { payment_method: "pm_card_visa" });
-    const figures = await wholePass();
-    expect(found).to.deep.equal([]);
-    expect(figures).to.include({ processorCents: 105 * 500 + 700 + 4_000, wrong: 0 });
-    expect(figures.balanceCents, "the processor's account has payments of other deployments").to.equal(
-      figures.processorCents + 900,
-    );
-    const again = await wholePass();
-    expect([again.ledgerCents, again.wrong]).to.deep.equal([figures.processorCents, 0]);
-  });
+  it(
+    "agrees over all pages, with refunds and disputes without a webhook, beside payments of other " + "deployments",
+    async function () {
+      this.timeout(30_000);
+      for (let count = 0; count < 105; count++) await pay(500);
+      await stripe.refunds.create({ payment_intent: await pay(1_000), amount: 300 });
+      await pay(2_000, "pm_card_createDispute");
+      await pay(4_000, "pm_card_createDisputeInquiry");
+      const others = await stripe.paymentIntents.create({
+        amount: 900,
+        currency: "usd",
+        metadata: { deployment: "another" },
+      });
+      await stripe.paymentIntents.confirm(others.id, { payment_method: "pm_card_visa" });
+      const figures = await wholePass();
+      expect(found).to.deep.equal([]);
+      expect(figures).to.include({ processorCents: 105 * 500 + 700 + 4_000, wrong: 0 });
+      expect(figures.balanceCents, "the processor's account has payments of other deployments").to.equal(
+        figures.processorCents + 900,
+      );
+      const again = await wholePass();
+      expect([again.ledgerCents, again.wrong]).to.deep.equal([figures.processorCents, 0]);
+    },
+  );
 
   it("reports a payment that was received and never credited, because its event is lost", async () => {
     const { paymentIntentId } = await bench.credits.createIntent({ accountId: freshAccount(), amountCents: 700 });
@@ -101,9 +104,8 @@ describe("the periodic check of the payment processor", () => {
   });
 
   it("reports credit that the processor has no payment for", async () => {
-    await sql`insert into payments (intent_id, account_id, credited_cents) select 'pi_made_up', account_id, 1234 from payments where account_id is not null limit 1`.execute(
-      store.db,
-    );
+    await sql`insert into payments (intent_id, account_id, credited_cents) select 'pi_made_up', account_id, 1234
+      from payments where account_id is not null limit 1`.execute(store.db);
     const figures = await wholePass();
     expect(found).to.deep.equal([{ processorCents: 0, ledgerCents: 1_234 }]);
     expect(figures.ledgerCents - figures.processorCents).to.equal(1_234);

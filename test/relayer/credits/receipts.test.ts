@@ -56,15 +56,18 @@ describe("receipts", () => {
     ]);
   });
 
-  it("are in the confirmation of a payment whose webhook came before its charge; a silent processor delays nothing", async () => {
-    const intent = await paid();
-    await creditIntent(bench.db, { intentId: intent, accountId, amountCents: 700 });
-    double.faults.plan({ kind: "error_before", where: "GET /v1/payment_intents", times: 1 });
-    for (const receipt of [undefined, chargeOf(intent).receipt_url]) {
-      expect((await bench.credits.confirmIntent(accountId, intent)).alreadyCredited).to.equal(true);
-      expect(await shown()).to.deep.equal([["top_up", receipt]]);
-    }
-  });
+  it(
+    "are in the confirmation of a payment whose webhook came before its charge; a silent processor " + "delays nothing",
+    async () => {
+      const intent = await paid();
+      await creditIntent(bench.db, { intentId: intent, accountId, amountCents: 700 });
+      double.faults.plan({ kind: "error_before", where: "GET /v1/payment_intents", times: 1 });
+      for (const receipt of [undefined, chargeOf(intent).receipt_url]) {
+        expect((await bench.credits.confirmIntent(accountId, intent)).alreadyCredited).to.equal(true);
+        expect(await shown()).to.deep.equal([["top_up", receipt]]);
+      }
+    },
+  );
 
   it("come with the events when no client confirms, and are shown beside the refund, too", async () => {
     const intent = await paid();

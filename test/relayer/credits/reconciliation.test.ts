@@ -28,18 +28,21 @@ describe("reconciliation with the processor", () => {
   const balance = async (accountId: ReturnType<typeof freshAccount>): Promise<number> =>
     (await bench.credits.balance(accountId)).balanceCents;
 
-  it("finds payments, refunds and disputes without a webhook, over all pages, and changes nothing the second time", async () => {
-    const accounts = Array.from({ length: 40 }, freshAccount);
-    for (const account of accounts) {
-      const intent = await paid(account, 500);
-      if (account === accounts[0]) await stripe.refunds.create({ payment_intent: intent, amount: 200 });
-    }
-    for (let time = 0; time < 2; time++) {
-      expect(await payments.reconcile()).to.be.at.least(41);
-      expect(await balance(accounts[0] as (typeof accounts)[0])).to.equal(300);
-      for (const account of accounts.slice(1)) expect(await balance(account)).to.equal(500);
-    }
-  });
+  it(
+    "finds payments, refunds and disputes without a webhook, over all pages, and changes nothing the " + "second time",
+    async () => {
+      const accounts = Array.from({ length: 40 }, freshAccount);
+      for (const account of accounts) {
+        const intent = await paid(account, 500);
+        if (account === accounts[0]) await stripe.refunds.create({ payment_intent: intent, amount: 200 });
+      }
+      for (let time = 0; time < 2; time++) {
+        expect(await payments.reconcile()).to.be.at.least(41);
+        expect(await balance(accounts[0] as (typeof accounts)[0])).to.equal(300);
+        for (const account of accounts.slice(1)) expect(await balance(account)).to.equal(500);
+      }
+    },
+  );
 
   it("finds a payment made long after its intent: events are dated by their occurrence", async () => {
     const account = freshAccount();

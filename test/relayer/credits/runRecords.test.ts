@@ -164,7 +164,9 @@ describe("records of runs", () => {
   it("read a page from an index, for every filter", async () => {
     const accountId = freshAccount();
     const plan = async (where: string): Promise<string> => {
-      const text = `explain select * from run_records where account_id = '${accountId}' ${where} order by started_at desc, run_id limit 50`;
+      const text =
+        `explain select * from run_records where account_id = '${accountId}' ${where} order by ` +
+        "started_at desc, run_id limit 50";
       return bench.db.connection().execute(async (one) => {
         await sql`set enable_sort = off`.execute(one);
         const { rows } = await sql.raw<Record<string, string>>(text).execute(one);

@@ -23,20 +23,28 @@ describe("the Stripe double", () => {
       (error: Refusal) => error,
     );
 
-  it("repeats the first answer for the same idempotency key, an error for other parameters, and a declined card as declined", async () => {
-    const create = (amount: number): Promise<Stripe.Response<Stripe.PaymentIntent>> =>
-      stripe.paymentIntents.create({ amount, currency: "usd" }, { idempotencyKey: "one" });
-    const [first, second] = [await create(500), await create(500)];
-    expect(second.id).to.equal(first.id);
-    expect(second.lastResponse.headers["idempotent-replayed"]).to.equal("true");
-    expect((await refusal(create(501))).type).to.equal("StripeIdempotencyError");
-    const decline = (): Promise<unknown> =>
-      stripe.paymentIntents.confirm(first.id, { payment_method: "pm_card_chargeDeclined" }, { idempotencyKey: "two" });
-    expect((await refusal(decline())).code).to.equal("card_declined");
-    const events = double.objects.events.size;
-    expect((await refusal(decline())).code).to.equal("card_declined");
-    expect(double.objects.events.size, "nothing happened the second time").to.equal(events);
-  });
+  it(
+    "repeats the first answer for the same idempotency key, an error for other parameters, " +
+      "and a declined card as declined",
+    async () => {
+      const create = (amount: number): Promise<Stripe.Response<Stripe.PaymentIntent>> =>
+        stripe.paymentIntents.create({ amount, currency: "usd" }, { idempotencyKey: "one" });
+      const [first, second] = [await create(500), await create(500)];
+      expect(second.id).to.equal(first.id);
+      expect(second.lastResponse.headers["idempotent-replayed"]).to.equal("true");
+      expect((await refusal(create(501))).type).to.equal("StripeIdempotencyError");
+      const decline = (): Promise<unknown> =>
+        stripe.paymentIntents.confirm(
+          first.id,
+          { payment_method: "pm_card_chargeDeclined" },
+          { idempotencyKey: "two" },
+        );
+      expect((await refusal(decline())).code).to.equal("card_declined");
+      const events = double.objects.events.size;
+      expect((await refusal(decline())).code).to.equal("card_declined");
+      expect(double.objects.events.size, "nothing happened the second time").to.equal(events);
+    },
+  );
 
   it("stores no answer for refused parameters: the same key may be used with corrected ones", async () => {
     const create = (amount: number): Promise<Stripe.PaymentIntent> =>

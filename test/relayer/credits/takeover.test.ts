@@ -93,28 +93,32 @@ describe("reservations of a dead instance", () => {
     expect((await expectRefusal(binding, "database_unavailable")).retryable).to.equal(true);
   });
 
-  it("are charged anyway when the run continued and ended: once, with its record, also when the credit is spent by then", async () => {
-    const accountId = await funded();
-    const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
-    await silentFor(60);
-    await sweeper.sweep();
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
-    const { reservationId: other } = await living.credits.reserveRun({ accountId, limitMs: 100_000 });
-    expect(await living.credits.settleRun(other, 99_000)).to.equal(99);
-    expect(await dying.credits.settleRun(reservationId, 5_000)).to.equal(5);
-    expect(await dying.credits.settleRun(reservationId, 5_000), "told again").to.equal(5);
-    expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: -4, reservedCents: 0 });
-    const { entries } = await living.credits.history(accountId, { number: 0, size: 10 });
-    expect(
-      entries
-        .filter(({ reference }) => reference === reservationId)
-        .map(({ kind, amountCents }) => [kind, amountCents]),
-    ).to.deep.equal([["run", -5]]);
-    const found: unknown[] = [];
-    const audit = new Audit(living.db, (one) => one.accountId === accountId && found.push(one));
-    while (audit.figures.finishedAt === undefined) await audit.turn();
-    expect(found).to.deep.equal([]);
-  });
+  it(
+    "are charged anyway when the run continued and ended: once, with its record, also " +
+      "when the credit is spent by then",
+    async () => {
+      const accountId = await funded();
+      const { reservationId } = await dying.credits.reserveRun({ accountId, limitMs: 10_000 });
+      await silentFor(60);
+      await sweeper.sweep();
+      expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: 100, reservedCents: 0 });
+      const { reservationId: other } = await living.credits.reserveRun({ accountId, limitMs: 100_000 });
+      expect(await living.credits.settleRun(other, 99_000)).to.equal(99);
+      expect(await dying.credits.settleRun(reservationId, 5_000)).to.equal(5);
+      expect(await dying.credits.settleRun(reservationId, 5_000), "told again").to.equal(5);
+      expect(await living.credits.balance(accountId)).to.deep.equal({ balanceCents: -4, reservedCents: 0 });
+      const { entries } = await living.credits.history(accountId, { number: 0, size: 10 });
+      expect(
+        entries
+          .filter(({ reference }) => reference === reservationId)
+          .map(({ kind, amountCents }) => [kind, amountCents]),
+      ).to.deep.equal([["run", -5]]);
+      const found: unknown[] = [];
+      const audit = new Audit(living.db, (one) => one.accountId === accountId && found.push(one));
+      while (audit.figures.finishedAt === undefined) await audit.turn();
+      expect(found).to.deep.equal([]);
+    },
+  );
 
   it("stay free where the guest was never started, or the service was at fault", async () => {
     const accountId = await funded();

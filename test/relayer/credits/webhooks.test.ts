@@ -105,27 +105,30 @@ describe("webhooks", () => {
     const sign = (payload: string, options: { secret?: string; timestamp?: number } = {}): string =>
       Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET, ...options });
 
-    it("unsigned, signed by another key, for another body, malformed or stale, are refused and change nothing", async () => {
-      const payload = event();
-      const minutesAgo = (minutes: number): number => Math.floor(Date.now() / 1000) - minutes * 60;
-      const headers: [string, string | undefined][] = [
-        ["unsigned", undefined],
-        ["empty", ""],
-        ["malformed", "t=now,v1=zz"],
-        ["another secret", sign(payload, { secret: "whsec_another" })],
-        ["another body", sign(`${payload} `)],
-        ["six minutes old", sign(payload, { timestamp: minutesAgo(6) })],
-        ["signature without time", sign(payload).replace(/^t=\d+,/, "")],
-      ];
-      for (const [name, header] of headers) {
-        const error = await expectRefusal(
-          bench.credits.handleWebhook(Buffer.from(payload), header),
-          "invalid_webhook_signature",
-        );
-        expect(error.status, name).to.equal(401);
-      }
-      expect(await balance()).to.equal(0);
-    });
+    it(
+      "unsigned, signed by another key, for another body, malformed or stale, are refused and " + "change nothing",
+      async () => {
+        const payload = event();
+        const minutesAgo = (minutes: number): number => Math.floor(Date.now() / 1000) - minutes * 60;
+        const headers: [string, string | undefined][] = [
+          ["unsigned", undefined],
+          ["empty", ""],
+          ["malformed", "t=now,v1=zz"],
+          ["another secret", sign(payload, { secret: "whsec_another" })],
+          ["another body", sign(`${payload} `)],
+          ["six minutes old", sign(payload, { timestamp: minutesAgo(6) })],
+          ["signature without time", sign(payload).replace(/^t=\d+,/, "")],
+        ];
+        for (const [name, header] of headers) {
+          const error = await expectRefusal(
+            bench.credits.handleWebhook(Buffer.from(payload), header),
+            "invalid_webhook_signature",
+          );
+          expect(error.status, name).to.equal(401);
+        }
+        expect(await balance()).to.equal(0);
+      },
+    );
 
     it("replayed within the window credit nothing twice", async () => {
       const payload = event({ id: `pi_replay${accountId.slice(2, 12)}`, amount_received: 600 });
@@ -134,20 +137,24 @@ describe("webhooks", () => {
       expect(await balance()).to.equal(600);
     });
 
-    it("about a payment of another or unknown deployment, in another currency, or of another kind are accepted and change nothing", async () => {
-      const foreign = [
-        event({ id: "pi_f1", metadata: { deployment: "elsewhere", account_id: accountId } }),
-        event({ id: "pi_f2", metadata: {} }),
-        event({ id: "pi_f3", metadata: { deployment: DEPLOYMENT, account_id: "0x12" } }),
-        event({ id: "pi_f4", currency: "eur" }),
-        event({ id: "pi_f5" }).replace("payment_intent.succeeded", "customer.created"),
-      ];
-      for (const payload of foreign)
-        expect(await bench.credits.handleWebhook(Buffer.from(payload), sign(payload))).to.deep.equal({
-          handled: false,
-        });
-      expect(await balance()).to.equal(0);
-    });
+    it(
+      "about a payment of another or unknown deployment, in another currency, or of another kind are accepted and " +
+        "change nothing",
+      async () => {
+        const foreign = [
+          event({ id: "pi_f1", metadata: { deployment: "elsewhere", account_id: accountId } }),
+          event({ id: "pi_f2", metadata: {} }),
+          event({ id: "pi_f3", metadata: { deployment: DEPLOYMENT, account_id: "0x12" } }),
+          event({ id: "pi_f4", currency: "eur" }),
+          event({ id: "pi_f5" }).replace("payment_intent.succeeded", "customer.created"),
+        ];
+        for (const payload of foreign)
+          expect(await bench.credits.handleWebhook(Buffer.from(payload), sign(payload))).to.deep.equal({
+            handled: false,
+          });
+        expect(await balance()).to.equal(0);
+      },
+    );
   });
 
   describe("of refunds and disputes", () => {

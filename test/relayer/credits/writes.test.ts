@@ -48,21 +48,25 @@ describe("credit for a management write", () => {
     expect(await balance()).to.deep.equal({ balanceCents: 10, reservedCents: 0 });
   });
 
-  it("of a whole batch is settled at once: charged writes are deducted, the others released, and a repeated outcome changes nothing", async () => {
-    const other = freshAccount();
-    await fund(bench.db, other, 5);
-    const [mine, failed, others, free] = [submission(), submission(), submission(), submission()];
-    await bench.credits.reserveWrite({ accountId, submissionId: mine, cents: 3 });
-    await bench.credits.reserveWrite({ accountId, submissionId: failed, cents: 2 });
-    await bench.credits.reserveWrite({ accountId: other, submissionId: others, cents: 4 });
-    await inTransaction((trx) => bench.credits.bindWrites([mine, failed, others, free], trx));
-    const ends = [mine, others, free]
-      .map((submissionId) => ({ submissionId, charged: true }))
-      .concat({ submissionId: failed, charged: false });
-    for (let time = 0; time < 2; time++) await inTransaction((trx) => bench.credits.endWrites(ends, trx));
-    expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
-    expect(await bench.credits.balance(other)).to.deep.equal({ balanceCents: 1, reservedCents: 0 });
-  });
+  it(
+    "of a whole batch is settled at once: charged writes are deducted, the others released, and a repeated " +
+      "outcome changes nothing",
+    async () => {
+      const other = freshAccount();
+      await fund(bench.db, other, 5);
+      const [mine, failed, others, free] = [submission(), submission(), submission(), submission()];
+      await bench.credits.reserveWrite({ accountId, submissionId: mine, cents: 3 });
+      await bench.credits.reserveWrite({ accountId, submissionId: failed, cents: 2 });
+      await bench.credits.reserveWrite({ accountId: other, submissionId: others, cents: 4 });
+      await inTransaction((trx) => bench.credits.bindWrites([mine, failed, others, free], trx));
+      const ends = [mine, others, free]
+        .map((submissionId) => ({ submissionId, charged: true }))
+        .concat({ submissionId: failed, charged: false });
+      for (let time = 0; time < 2; time++) await inTransaction((trx) => bench.credits.endWrites(ends, trx));
+      expect(await balance()).to.deep.equal({ balanceCents: 7, reservedCents: 0 });
+      expect(await bench.credits.balance(other)).to.deep.equal({ balanceCents: 1, reservedCents: 0 });
+    },
+  );
 
   it("is settled once, whichever outcome comes first and however often", async () => {
     const submissionId = submission();

@@ -96,17 +96,22 @@ describe("bodies of requests", () => {
     expect([answer.status, codeOf(answer)]).to.deep.equal([413, "payload_too_large"]);
   });
 
-  it("that never arrive do not hold the connection: a truncated body is answered or dropped, the service keeps running", async () => {
-    const { hostname, port } = new URL(base);
-    await new Promise<void>((resolve) => {
-      const socket = connect(Number(port), hostname, () => {
-        socket.write(
-          "POST /core/v1/new_account HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
-        );
-        setTimeout(() => socket.destroy(), 50);
+  it(
+    "that never arrive do not hold the connection: a truncated body is answered or " +
+      "dropped, the service keeps running",
+    async () => {
+      const { hostname, port } = new URL(base);
+      await new Promise<void>((resolve) => {
+        const socket = connect(Number(port), hostname, () => {
+          socket.write(
+            "POST /core/v1/new_account HTTP/1.1\r\nHost: x\r\nContent-Type: " +
+              "application/json\r\nContent-Length: 100\r\n\r\n{",
+          );
+          setTimeout(() => socket.destroy(), 50);
+        });
+        socket.on("close", () => resolve());
       });
-      socket.on("close", () => resolve());
-    });
-    expect((await send(`${base}/health`)).status).to.equal(200);
-  });
+      expect((await send(`${base}/health`)).status).to.equal(200);
+    },
+  );
 });

@@ -186,26 +186,30 @@ describe("HTTP", () => {
       expect(codeOf(await list({ authorization: "Basic YTpi" }))).to.equal("missing_credential");
     });
 
-    it("in any other form are 401 before any hashing: hashes, addresses, url-safe, unpadded, non-canonical, not a secret", async () => {
-      const secret = Buffer.from(account.key, "base64");
-      const forms = [
-        account.id,
-        account.wallet,
-        secret.toString("hex"),
-        secret.toString("base64url"),
-        account.key.slice(0, -1),
-        `${account.key}=`,
-        Buffer.alloc(32).toString("base64"),
-        Buffer.alloc(32, 0xff).toString("base64"),
-        Buffer.alloc(31, 7).toString("base64"),
-        `${account.key.slice(0, 42)}${account.key[42] === "A" ? "B" : String.fromCharCode(account.key.charCodeAt(42) + 1)}=`,
-        "a".repeat(8_000),
-      ];
-      for (const form of forms) {
-        const answer = await list({ "x-api-key": form });
-        expect([answer.status, codeOf(answer)], form.slice(0, 50)).to.deep.equal([401, "malformed_key"]);
-      }
-    });
+    it(
+      "in any other form are 401 before any hashing: hashes, addresses, url-safe, unpadded, " +
+        "non-canonical, not a secret",
+      async () => {
+        const secret = Buffer.from(account.key, "base64");
+        const forms = [
+          account.id,
+          account.wallet,
+          secret.toString("hex"),
+          secret.toString("base64url"),
+          account.key.slice(0, -1),
+          `${account.key}=`,
+          Buffer.alloc(32).toString("base64"),
+          Buffer.alloc(32, 0xff).toString("base64"),
+          Buffer.alloc(31, 7).toString("base64"),
+          `${account.key.slice(0, 42)}${account.key[42] === "A" ? "B" : String.fromCharCode(account.key.charCodeAt(42) + 1)}=`,
+          "a".repeat(8_000),
+        ];
+        for (const form of forms) {
+          const answer = await list({ "x-api-key": form });
+          expect([answer.status, codeOf(answer)], form.slice(0, 50)).to.deep.equal([401, "malformed_key"]);
+        }
+      },
+    );
 
     it("that are unknown are 401", async () => {
       expect(codeOf(await list({ "x-api-key": Buffer.alloc(32, 9).toString("base64") }))).to.equal("unknown_key");

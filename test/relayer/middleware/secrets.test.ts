@@ -65,7 +65,10 @@ describe("secrets", function () {
 
     const [param, source, output, logged] = [canary("param"), canary("code"), canary("response"), canary("guest-log")];
     for (const [name, value] of Object.entries({ param, source, output, logged })) note(name, value);
-    const code = `/* ${source} */ async function main({ p }) { console.log("${logged}"); if (p === "throw") throw new Error("${output}"); return "${output}"; }`;
+    const code =
+      `/* ${source} */ async function main({ p }) { console.log("${logged}"); if (p === ` +
+      `"throw") throw new ` +
+      `Error("${output}"); return "${output}"; }`;
     await account.api.must("/add_group", { group_name: "g", group_description: "" });
     const cid = (await account.api.post("/get_lit_action_ipfs_id", code)).body;
     await account.api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });

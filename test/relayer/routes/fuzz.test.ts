@@ -217,7 +217,10 @@ describe("the fuzzer over the OpenAPI document", function () {
           ...defined({ body }),
           headers: { ...credentialHeaders(shot.credential), ...encodable(shot.headers) },
         });
-        const where = `${shot.endpoint.method} ${shot.url} ${JSON.stringify(shot.body)?.slice(0, 500)} → ${answer.status} ${answer.text.slice(0, 500)}`;
+        const where =
+          `${shot.endpoint.method} ${shot.url} ${JSON.stringify(shot.body)?.slice(0, 500)} → ` +
+          `${answer.status} ` +
+          `${answer.text.slice(0, 500)}`;
         seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1);
         expect(answer.status, where).to.not.equal(500);
         expect(Date.now() - started, where).to.be.below(SLOWEST_MS);

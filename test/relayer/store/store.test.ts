@@ -10,11 +10,10 @@ import { sharedStore, testDatabaseUrl } from "../../support/store";
 describe("the store", () => {
   it("returns every type of value in one form on both databases", async () => {
     const { db } = await sharedStore();
-    const { rows } =
-      await sql`select 5::int8 as int8, 9007199254740991::int8 as most, 340282366920938463463374607431768211456::numeric as wide,
-      '\\xdeadbeef'::bytea as bytes, now() as at, ${JSON.stringify([1, { a: null }])}::jsonb as json, true as yes`.execute(
-        db,
-      );
+    const { rows } = await sql`select 5::int8 as int8, 9007199254740991::int8 as most,
+        340282366920938463463374607431768211456::numeric as wide,
+      '\\xdeadbeef'::bytea as bytes, now() as at, ${JSON.stringify([1, { a: null }])}::jsonb as json,
+        true as yes`.execute(db);
     const [row] = rows as [Record<string, unknown>];
     expect(row).to.deep.include({
       int8: 5,

@@ -175,15 +175,13 @@ describe("a store with years of data", function () {
     const count = async (query: string): Promise<number> =>
       Number((await sql.raw<{ n: number }>(`select count(*) as n from ${query}`).execute(db)).rows[0]?.n);
     const [entries, submissions] = [await count("ledger_entries"), await count("submissions")];
-    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee) values ('0xold', 'old 0', 'write', '0x', 1, 1)`.execute(
-      db,
-    );
+    await sql`insert into submission_attempts (hash, submission_id, does, raw, max_fee, priority_fee)
+      values ('0xold', 'old 0', 'write', '0x', 1, 1)`.execute(db);
     await sql`update submissions set updated_at = now() - interval '8 days' where id in ('old 0', 'old 10')`.execute(
       db,
     );
-    await sql`update credit_reservations set closed_at = now() - interval '8 days' where id in (select id from credit_reservations where state <> 'held' limit 700)`.execute(
-      db,
-    );
+    await sql`update credit_reservations set closed_at = now() - interval '8 days'
+      where id in (select id from credit_reservations where state <> 'held' limit 700)`.execute(db);
     await sql`insert into instances (id, renewed_at) values ('long gone', now() - interval '2 days')`.execute(db);
     const [bytes, closed] = [await count("submissions where calldata is not null"), await count("credit_reservations")];
     await dropOld(db, { detailDays: 7, runRecordsDays: 90 });

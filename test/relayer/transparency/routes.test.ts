@@ -109,17 +109,21 @@ describe("transparency routes", () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it("/info is dstack's object with the service's mode, config document and sandbox level, which no member of it can override", async () => {
-    const { status, type, body } = await get(port, "/info");
-    expect(status).to.equal(200);
-    expect(type).to.contain("application/json");
-    expect(JSON.parse(body)).to.deep.equal({
-      ...INFO.dstack,
-      tee: "dstack",
-      config: { version: 1 },
-      sandbox: { level: "full", missing: [] },
-    });
-  });
+  it(
+    "/info is dstack's object with the service's mode, config document and sandbox level, " +
+      "which no member of it can override",
+    async () => {
+      const { status, type, body } = await get(port, "/info");
+      expect(status).to.equal(200);
+      expect(type).to.contain("application/json");
+      expect(JSON.parse(body)).to.deep.equal({
+        ...INFO.dstack,
+        tee: "dstack",
+        config: { version: 1 },
+        sandbox: { level: "full", missing: [] },
+      });
+    },
+  );
 
   it("/info without a TEE has the mode and none of dstack's fields", async () => {
     const none = await serveRoutes(
@@ -174,13 +178,16 @@ describe("transparency routes", () => {
     expect((await get(port, "/evidences/limit.txt")).body).to.have.length(MAX_EVIDENCE_BYTES);
   });
 
-  it("answers 404 to anything that is not a regular file of the folder, without following links or blocking", async () => {
-    for (const name of ["missing.txt", "link.txt", "inner-link.json", "way-out", "folder", "pipe.txt", "large.txt"]) {
-      const { status, body } = await get(port, `/evidences/${name}`);
-      expect(status, name).to.equal(404);
-      expect(JSON.parse(body), name).to.include({ code: "evidence_not_found" });
-    }
-  });
+  it(
+    "answers 404 to anything that is not a regular file of the folder, without following links " + "or blocking",
+    async () => {
+      for (const name of ["missing.txt", "link.txt", "inner-link.json", "way-out", "folder", "pipe.txt", "large.txt"]) {
+        const { status, body } = await get(port, `/evidences/${name}`);
+        expect(status, name).to.equal(404);
+        expect(JSON.parse(body), name).to.include({ code: "evidence_not_found" });
+      }
+    },
+  );
 
   it("allows no path traversal", async () => {
     const up = ["..", "%2e%2e", "%2E.", "..%2f", "..%5c", "....//", ".%00.", "%252e%252e", "..;"];

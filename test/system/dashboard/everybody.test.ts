@@ -64,33 +64,37 @@ describe("the dashboard's accessibility", function () {
     });
   }
 
-  it(`scrolls, searches and sorts a list of ${MANY.toLocaleString("en-US")} wallets, read over HTTP with a key or from the chain with a wallet`, async () => {
-    const owner = await fundedWallet(provider(), "1000");
-    const reader = await accountWithWallets(stack().baseUrl, owner, MANY);
-    for (const mode of ["key", "wallet"] as const) {
-      const wallet = new BrowserWallet("Test Wallet", owner, 31337n);
-      const dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
-      if (mode === "key") await dashboard.signIn(reader);
-      else await dashboard.press("Connect wallet");
-      await dashboard.signedIn();
-      await dashboard.go("PKPs");
-      const all = new RegExp(`^${MANY.toLocaleString("en-US")} PKPs$`);
-      await dashboard.page.getByRole("status").filter({ hasText: all }).waitFor({ timeout: 60_000 });
-      expect(await dashboard.page.getByRole("row").count(), "only what is in view is drawn").to.be.lessThan(80);
-      await dashboard.page
-        .getByRole("rowgroup", { name: /PKPs/ })
-        .evaluate((element) => element.scrollTo(0, element.scrollHeight));
-      await dashboard.row(new RegExp(`wallet ${MANY - 1}`)).waitFor();
-      await dashboard.page.getByRole("searchbox", { name: "Search PKPs" }).fill("wallet 1471");
-      await dashboard.row(/wallet 1471/).waitFor();
-      expect(await dashboard.page.getByRole("row").count()).to.equal(2);
-      await dashboard.says(`1 of ${MANY.toLocaleString("en-US")} PKPs`);
-      await dashboard.page.getByRole("searchbox", { name: "Search PKPs" }).fill("");
-      await dashboard.page.getByRole("button", { name: "Number" }).click();
-      await dashboard.page.getByRole("button", { name: "Number" }).click();
-      await dashboard.row(new RegExp(`wallet ${MANY - 1}`)).waitFor();
-      dashboard.expectCalm();
-      await dashboard.close();
-    }
-  });
+  it(
+    `scrolls, searches and sorts a list of ${MANY.toLocaleString("en-US")} wallets, read over HTTP with a key or ` +
+      "from the chain with a wallet",
+    async () => {
+      const owner = await fundedWallet(provider(), "1000");
+      const reader = await accountWithWallets(stack().baseUrl, owner, MANY);
+      for (const mode of ["key", "wallet"] as const) {
+        const wallet = new BrowserWallet("Test Wallet", owner, 31337n);
+        const dashboard = await Dashboard.open(browser(), stack().baseUrl, {}, (page) => wallet.install(page));
+        if (mode === "key") await dashboard.signIn(reader);
+        else await dashboard.press("Connect wallet");
+        await dashboard.signedIn();
+        await dashboard.go("PKPs");
+        const all = new RegExp(`^${MANY.toLocaleString("en-US")} PKPs$`);
+        await dashboard.page.getByRole("status").filter({ hasText: all }).waitFor({ timeout: 60_000 });
+        expect(await dashboard.page.getByRole("row").count(), "only what is in view is drawn").to.be.lessThan(80);
+        await dashboard.page
+          .getByRole("rowgroup", { name: /PKPs/ })
+          .evaluate((element) => element.scrollTo(0, element.scrollHeight));
+        await dashboard.row(new RegExp(`wallet ${MANY - 1}`)).waitFor();
+        await dashboard.page.getByRole("searchbox", { name: "Search PKPs" }).fill("wallet 1471");
+        await dashboard.row(/wallet 1471/).waitFor();
+        expect(await dashboard.page.getByRole("row").count()).to.equal(2);
+        await dashboard.says(`1 of ${MANY.toLocaleString("en-US")} PKPs`);
+        await dashboard.page.getByRole("searchbox", { name: "Search PKPs" }).fill("");
+        await dashboard.page.getByRole("button", { name: "Number" }).click();
+        await dashboard.page.getByRole("button", { name: "Number" }).click();
+        await dashboard.row(new RegExp(`wallet ${MANY - 1}`)).waitFor();
+        dashboard.expectCalm();
+        await dashboard.close();
+      }
+    },
+  );
 });

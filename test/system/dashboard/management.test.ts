@@ -6,7 +6,8 @@ import { newApiAccount, type ApiAccount } from "../../support/http";
 import { useStack } from "../../support/stack";
 
 const CODE =
-  "async function main({ pkpId, message }) { console.log('signing'); return { signature: await Actions.signMessage({ pkpId, message }) }; }";
+  "async function main({ pkpId, message }) { console.log('signing'); return { signature: await " +
+  "Actions.signMessage({ pkpId, message }) }; }";
 
 describe("managing an account in the dashboard", function () {
   this.timeout(90_000);

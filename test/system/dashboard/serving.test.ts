@@ -30,7 +30,8 @@ describe("serving the dashboard", function () {
     const [one, other] = [await get("/"), await get("/")];
     const policy = String(one.headers["content-security-policy"]);
     expect(policy.replace(/nonce-[^']+/, "nonce-…")).to.equal(
-      "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-…'; connect-src 'self'; frame-src 'none'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-…'; connect-src 'self'; frame-src 'none'; " +
+        "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
     expect(other.headers["content-security-policy"]).to.not.equal(policy);
     expect(one.headers["cache-control"]).to.equal("no-store");
@@ -91,7 +92,8 @@ describe("serving the dashboard", function () {
   it("runs no script injected into the page", async () => {
     const dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.page.evaluate(
-      "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = true' }))",
+      "document.body.append(Object.assign(document.createElement('script'), { textContent: " +
+        "'window.injected = true' }))",
     );
     expect(await dashboard.page.evaluate("window.injected")).to.equal(undefined);
     expect(dashboard.complaints).to.have.length(1);

@@ -158,39 +158,43 @@ describe("forward requests together", function () {
     expect(await bed.groupCount(victim.id)).to.equal(counted + 1);
   });
 
-  it("in a transaction of its own, the same race is lost uncharged, too; a call that reverts there is named and charged", async () => {
-    const owner = owners[0] as Owner;
-    await bed.provider.send("anvil_setBalance", [owner.wallet.address, "0xde0b6b3a7640000"]);
-    const signed = await signForward(bed, owner.wallet, {
-      functionName: "addGroup",
-      args: [owner.id, "race", "", [], []],
-    });
-    const forwarder = await bed.contract.trustedForwarder();
-    bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
-      const rival = ERC2771Forwarder__factory.connect(forwarder, bed.executor.wallet(2).connect(bed.provider));
-      await (await rival.execute(signed, { gasLimit: 800_000 })).wait();
-      return undefined;
-    });
-    const lost = await refusal(chain.submit(group(owner, "race", { forward: signed })));
-    expect([lost.code, chargedFor(lost.facts.submission_id)]).to.deep.equal(["forward_nonce_used", false]);
+  it(
+    "in a transaction of its own, the same race is lost uncharged, too; a call that " +
+      "reverts there is named and charged",
+    async () => {
+      const owner = owners[0] as Owner;
+      await bed.provider.send("anvil_setBalance", [owner.wallet.address, "0xde0b6b3a7640000"]);
+      const signed = await signForward(bed, owner.wallet, {
+        functionName: "addGroup",
+        args: [owner.id, "race", "", [], []],
+      });
+      const forwarder = await bed.contract.trustedForwarder();
+      bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
+        const rival = ERC2771Forwarder__factory.connect(forwarder, bed.executor.wallet(2).connect(bed.provider));
+        await (await rival.execute(signed, { gasLimit: 800_000 })).wait();
+        return undefined;
+      });
+      const lost = await refusal(chain.submit(group(owner, "race", { forward: signed })));
+      expect([lost.code, chargedFor(lost.facts.submission_id)]).to.deep.equal(["forward_nonce_used", false]);
 
-    const groupId = String(await bed.groupCount(owner.id));
-    bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
-      await (
-        await bed.contract
-          .connect(owner.wallet.connect(bed.provider))
-          .removeGroup(owner.id, groupId, { gasLimit: 300_000 })
-      ).wait();
-      return undefined;
-    });
-    const removal = { functionName: "removeGroup", args: [owner.id, groupId] };
-    const reverted = await refusal(chain.submit(forwarded(bed, owner.wallet, owner.id, removal, { reserve })));
-    expect([reverted.code, reverted.facts.charged, chargedFor(reverted.facts.submission_id)]).to.deep.equal([
-      "unknown_group",
-      true,
-      true,
-    ]);
-  });
+      const groupId = String(await bed.groupCount(owner.id));
+      bed.proxy.injectTimes(1, "eth_sendRawTransaction", async () => {
+        await (
+          await bed.contract
+            .connect(owner.wallet.connect(bed.provider))
+            .removeGroup(owner.id, groupId, { gasLimit: 300_000 })
+        ).wait();
+        return undefined;
+      });
+      const removal = { functionName: "removeGroup", args: [owner.id, groupId] };
+      const reverted = await refusal(chain.submit(forwarded(bed, owner.wallet, owner.id, removal, { reserve })));
+      expect([reverted.code, reverted.facts.charged, chargedFor(reverted.facts.submission_id)]).to.deep.equal([
+        "unknown_group",
+        true,
+        true,
+      ]);
+    },
+  );
 
   it("two accounts of one signer use consecutive nonces, one after the other", async () => {
     const [ann, bob] = [owners[0] as Owner, owners[1] as Owner];
@@ -240,27 +244,30 @@ describe("forward requests together", function () {
     await expectKeptOverReorg(bed, chain, await Promise.all(writing));
   });
 
-  it("a transaction that no node accepts is given up: every request is returned uncharged, with its nonce", async () => {
-    const nonces = await Promise.all(owners.map(nonceOf));
-    const release = await occupied();
-    const writing = owners.map((owner) => refusal(chain.submit(group(owner, "given up"))));
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    // Forward requests are long; the transaction that fills the nonce is short.
-    bed.proxy.inject((call, forward) =>
-      call.method === "eth_sendRawTransaction" && String(call.params[0]).length > 2_000
-        ? refuseWith("transaction type not supported", -32_602)(call, forward)
-        : undefined,
-    );
-    await release();
-    const errors = await Promise.all(writing);
-    expect(new Set(errors.map(({ code }) => code))).to.deep.equal(new Set(["chain_unavailable"]));
-    for (const { facts, detail } of errors) {
-      expect(chargedFor(facts.submission_id)).to.equal(false);
-      // The same signature gets this outcome again.
-      expect(detail).to.include("sign").and.not.include("make it again");
-    }
-    expect(await Promise.all(owners.map(nonceOf))).to.deep.equal(nonces);
-  });
+  it(
+    "a transaction that no node accepts is given up: every request is returned uncharged, " + "with its nonce",
+    async () => {
+      const nonces = await Promise.all(owners.map(nonceOf));
+      const release = await occupied();
+      const writing = owners.map((owner) => refusal(chain.submit(group(owner, "given up"))));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      // Forward requests are long; the transaction that fills the nonce is short.
+      bed.proxy.inject((call, forward) =>
+        call.method === "eth_sendRawTransaction" && String(call.params[0]).length > 2_000
+          ? refuseWith("transaction type not supported", -32_602)(call, forward)
+          : undefined,
+      );
+      await release();
+      const errors = await Promise.all(writing);
+      expect(new Set(errors.map(({ code }) => code))).to.deep.equal(new Set(["chain_unavailable"]));
+      for (const { facts, detail } of errors) {
+        expect(chargedFor(facts.submission_id)).to.equal(false);
+        // The same signature gets this outcome again.
+        expect(detail).to.include("sign").and.not.include("make it again");
+      }
+      expect(await Promise.all(owners.map(nonceOf))).to.deep.equal(nonces);
+    },
+  );
 
   it("a request with a high gas limit is sent alone, and takes no gas from the others", async () => {
     const [big, ...small] = owners as [Owner, ...Owner[]];

@@ -139,26 +139,30 @@ describe("faults between relayer and chain", function () {
     await eventually("the counter is the chain's", async () => (await bed.nextNonce()) === raised);
   });
 
-  it("A2: a nonce used by a foreign transaction is given up in ten seconds once every endpoint agrees, and nothing is charged", async () => {
-    const { nonceLostAfterMs, lookEveryMs, slowestPollMs } = CHAIN_TUNING;
-    const patient = await bed.open({ tuning: { nonceLostAfterMs, lookEveryMs, slowestPollMs } });
-    const thief = bed.executor.wallet(1).connect(bed.provider);
-    let isStolen = false;
-    bed.proxy.inject(async ({ method }) => {
-      if (method !== "eth_sendRawTransaction" || isStolen) return undefined;
-      isStolen = true;
-      await (await thief.sendTransaction({ to: thief.address })).wait();
-      return undefined;
-    });
-    const [before, begun] = [await bed.groupCount(account), Date.now()];
-    const error = await refusal(patient.chain.submit(addGroup(account, "overtaken", { reserve })));
-    // Two seconds, for a machine that is busy with other tests.
-    expect(Date.now() - begun, "ms until the client is told").to.be.below(12_000);
-    expect([error.code, error.retryable]).to.deep.equal(["chain_unavailable", true]);
-    expect(bed.outcomes.at(-1)).to.include({ charged: false });
-    expect(await bed.groupCount(account)).to.equal(before);
-    await patient.close();
-  });
+  it(
+    "A2: a nonce used by a foreign transaction is given up in ten seconds once every endpoint " +
+      "agrees, and nothing is charged",
+    async () => {
+      const { nonceLostAfterMs, lookEveryMs, slowestPollMs } = CHAIN_TUNING;
+      const patient = await bed.open({ tuning: { nonceLostAfterMs, lookEveryMs, slowestPollMs } });
+      const thief = bed.executor.wallet(1).connect(bed.provider);
+      let isStolen = false;
+      bed.proxy.inject(async ({ method }) => {
+        if (method !== "eth_sendRawTransaction" || isStolen) return undefined;
+        isStolen = true;
+        await (await thief.sendTransaction({ to: thief.address })).wait();
+        return undefined;
+      });
+      const [before, begun] = [await bed.groupCount(account), Date.now()];
+      const error = await refusal(patient.chain.submit(addGroup(account, "overtaken", { reserve })));
+      // Two seconds, for a machine that is busy with other tests.
+      expect(Date.now() - begun, "ms until the client is told").to.be.below(12_000);
+      expect([error.code, error.retryable]).to.deep.equal(["chain_unavailable", true]);
+      expect(bed.outcomes.at(-1)).to.include({ charged: false });
+      expect(await bed.groupCount(account)).to.equal(before);
+      await patient.close();
+    },
+  );
 
   it("A3: a transaction that a node dropped is sent again", async () => {
     await bed.provider.send("evm_setAutomine", [false]);
