@@ -106,7 +106,7 @@ async function bundleSandbox() {
   copyFileSync(join(root, "node_modules", "tiny-secp256k1", "lib", "secp256k1.wasm"), join(folder, "secp256k1.wasm"));
   const programs = {
     "fetcher/main": "executor/fetcher/main.ts",
-    "walls/starterProcess": "executor/walls/starterProcess.ts",
+    "confinement/starterProcess": "executor/confinement/starterProcess.ts",
   };
   await build({ ...shared, entryPoints: programs, outdir: folder });
   cpSync(join(root, "dist", "executor", "sandbox", "child.js"), join(folder, "sandbox", "child.js"));

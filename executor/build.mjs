@@ -37,7 +37,7 @@ export default async function buildExecutor({ root, outdir }) {
       globalName: "prelude",
       banner: { js: "(function(){'use strict';" },
       footer: { js: "return prelude.install})()" },
-      plugins: [ownSurroundings],
+      plugins: [preludeGlobals],
       alias: asOneFunction(root),
     }),
     library(root, "ethers", "ethers6", out),
@@ -46,18 +46,18 @@ export default async function buildExecutor({ root, outdir }) {
 }
 
 /**
- * Adapts two libraries to the prelude's globals: blobs find `ReadableStream`
- * without Node's, and events must not ask for a global `EventTarget`, which is made of them.
+ * Adapts two libraries to the prelude: blobs must find the global `ReadableStream` instead of Node's, and the event
+ * library must not look for a global `EventTarget`, because it implements that one.
  */
-const ownSurroundings = {
-  name: "own-surroundings",
+const preludeGlobals = {
+  name: "prelude-globals",
   setup({ onLoad }) {
     onLoad({ filter: /fetch-blob[\\/]streams\.cjs$/ }, () => ({ contents: "", loader: "js" }));
     onLoad({ filter: /event-target-shim[\\/]index\.mjs$/ }, ({ path }) => {
       const source = readFileSync(path, "utf8");
       const contents = source.replace(/const Global = typeof window[^;]*;/, "const Global = undefined;");
       if (contents === source)
-        throw new Error("event-target-shim looks for its surroundings in another way than it did");
+        throw new Error("event-target-shim detects the global object in another way than before");
       return { contents, loader: "js" };
     });
   },
@@ -85,7 +85,7 @@ function asOneFunction(root) {
   };
 }
 
-/** A process that switches its user: one file, so that everything is read before. */
+/** A process that switches its user: one file, so that all code is read before the switch. */
 function program(from, to) {
   const options = {
     bundle: true,

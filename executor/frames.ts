@@ -49,13 +49,13 @@ export function writeFrame(stream: Writable, header: object, payload: Buffer = E
   stream.uncork();
 }
 
-/** With `turn` set, frames with a larger header or payload wait for their turn. */
+/** Frames with a larger header or payload wait for `admit`, where it is given. */
 const QUICK_BYTES = 16_384;
 
 export interface ReadOptions {
   readonly caps?: FrameCaps;
   /** Awaited before a large frame is read; the stream is paused meanwhile. */
-  readonly turn?: (payloadBytes: number) => Promise<void>;
+  readonly admit?: (payloadBytes: number) => Promise<void>;
 }
 
 /**
@@ -65,26 +65,26 @@ export function readFrames(
   stream: Readable,
   onFrame: (frame: Frame) => void,
   onViolation: (reason: string) => void,
-  { caps = DEFAULT_CAPS, turn }: ReadOptions = {},
+  { caps = DEFAULT_CAPS, admit }: ReadOptions = {},
 ): void {
   const reader = new FrameReader(caps);
   const onData = (chunk: Buffer): void => {
     reader.push(chunk);
     if (stream.isPaused()) return;
-    if (!drain(false)) void waitForTurn();
-    else if (reader.bytes > QUICK_BYTES) rest();
+    if (!drain(false)) void waitForAdmission();
+    else if (reader.bytes > QUICK_BYTES) yieldLoop();
   };
-  /** A stream is read up to 32 times before other work: a large frame arrives in pieces, one each turn of the loop. */
-  const rest = (): void => {
+  /** Node reads a stream up to 32 times in a row: a pause spreads a large frame over iterations of the event loop. */
+  const yieldLoop = (): void => {
     stream.pause();
     setImmediate(() => stream.resume());
   };
-  /** False when a large frame waits for its turn. */
-  const drain = (hasTurn: boolean): boolean => {
-    let mayTakeLarge = turn === undefined || hasTurn;
+  /** False when a large frame waits for admission. */
+  const drain = (isAdmitted: boolean): boolean => {
+    let mayTakeLarge = admit === undefined || isAdmitted;
     for (let size = sized(); size !== undefined; size = sized()) {
       if (Math.max(size.header, size.payload) > QUICK_BYTES && !mayTakeLarge) return false;
-      mayTakeLarge = turn === undefined;
+      mayTakeLarge = admit === undefined;
       const frame = attempt(() => reader.take());
       if (frame === undefined) return true;
       onFrame(frame);
@@ -92,9 +92,9 @@ export function readFrames(
     return true;
   };
   const sized = (): FrameSize | undefined => attempt(() => reader.nextSize());
-  const waitForTurn = async (): Promise<void> => {
+  const waitForAdmission = async (): Promise<void> => {
     stream.pause();
-    do await turn?.(sized()?.payload ?? 0);
+    do await admit?.(sized()?.payload ?? 0);
     while (!drain(true));
     stream.resume();
   };

@@ -3,7 +3,7 @@ import { ConfigError, readConfig, type Config } from "./config";
 import { createLogger } from "../protocol/log";
 import { startService } from "./service";
 import { startWatchdog } from "./watchdog";
-import { closeOwnMemory } from "./walls/keyholder";
+import { closeOwnMemory } from "./confinement/keyholder";
 
 /**
  * Time for the shutdown after the drain; then the process exits anyway. Children exit by themselves when it is gone.

@@ -232,7 +232,7 @@ function answerOf(
     logs,
     ...failed,
     usage: { durationMs, limitMs },
-    serviceFault: fault === "ours",
+    serviceFault: fault === "service",
     cid,
     pkpsUsed: [...used],
   };

@@ -23,8 +23,8 @@ export interface CallContext {
   /** Whether that part has arrived. */
   readonly hasRest: () => boolean;
   /**
-   * Sends the first line of a two-part answer; a later refusal is sent as its second line. Where nothing depends on the
-   * line it `mayWait` for the second one for a while.
+   * Sends the first line of a two-part answer; a later refusal is sent as its second line. With `mayWait` the first
+   * line is held back briefly, to be sent together with the second one.
    */
   readonly permit: (permission: RunPermission, mayWait: boolean) => void;
   /** Aborted when the caller disconnects before the answer. */

@@ -1,6 +1,6 @@
 /**
  * Ends this process when its event loop is blocked, which blocks all requests and which the process cannot detect
- * itself. A thread checks every second whether the loop still turns; the supervisor (container, development stack)
+ * itself. A thread checks every second whether the loop still runs; the supervisor (container, development stack)
  * restarts the process.
  */
 import { Worker } from "node:worker_threads";
@@ -10,7 +10,7 @@ export interface WatchdogOptions {
   /** Interval of the checks. */
   intervalMs?: number;
   /**
-   * Consecutive checks without a turn of the loop before the process is ended. A count, not a time: no checks happen
+   * Consecutive checks without an iteration of the loop before the process is ended. A count, not a time: no checks happen
    * while the machine is suspended.
    */
   patience?: number;
@@ -18,9 +18,9 @@ export interface WatchdogOptions {
 
 /** Watches until the process exits, without keeping it alive. */
 export function startWatchdog({ intervalMs = 1_000, patience = 10 }: WatchdogOptions = {}): void {
-  const turns = new Int32Array(new SharedArrayBuffer(4));
-  setInterval(() => Atomics.add(turns, 0, 1), intervalMs / 2).unref();
-  const workerData: Watched = { intervalMs, patience, turns };
+  const ticks = new Int32Array(new SharedArrayBuffer(4));
+  setInterval(() => Atomics.add(ticks, 0, 1), intervalMs / 2).unref();
+  const workerData: Watched = { intervalMs, patience, ticks };
   const thread = new Worker(built("watchdogThread.js"), {
     env: {},
     execArgv: [],
@@ -35,6 +35,6 @@ export function startWatchdog({ intervalMs = 1_000, patience = 10 }: WatchdogOpt
 export interface Watched {
   intervalMs: number;
   patience: number;
-  /** Incremented while the loop turns. */
-  turns: Int32Array;
+  /** Incremented while the loop runs. */
+  ticks: Int32Array;
 }

@@ -3,15 +3,15 @@ import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 import type { Watched } from "./watchdog";
 
-const { intervalMs, patience, turns } = workerData as Watched;
+const { intervalMs, patience, ticks } = workerData as Watched;
 let seen = 0;
-let looks = 0;
+let missedTicks = 0;
 
 setInterval(() => {
-  const now = Atomics.load(turns, 0);
-  looks = now === seen ? looks + 1 : 0;
+  const now = Atomics.load(ticks, 0);
+  missedTicks = now === seen ? missedTicks + 1 : 0;
   seen = now;
-  if (looks <= patience) return;
+  if (missedTicks <= patience) return;
   // The logger needs the blocked event loop.
   writeSync(
     1,

@@ -1,7 +1,7 @@
 /**
- * Code by CID on disk, one file per CID. Only authorised runs store code, so strangers cannot store bytes here. When it
- * is full, the account that stores most loses its least recently used code, so that a run that turns out to be free
- * does not evict code of other accounts. Files are not trusted: the reader recomputes the CID.
+ * Code by CID on disk, one file per CID. Only authorised runs store code, so unauthenticated callers cannot fill the
+ * disk. When it is full, the account that stores most loses its least recently used code, so that a run that turns out
+ * to be free does not evict code of other accounts. Files are not trusted: the reader recomputes the CID.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ import type { Cid } from "../../protocol/ids";
 
 interface Kept {
   readonly bytes: number;
-  /** Who brought it; after a restart, who used it first. */
+  /** The account that stored it; after a restart, the first one that used it. */
   readonly account: string;
 }
 

@@ -4,9 +4,9 @@ import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { built } from "../built";
 import { readFrames, writeFrame, type Frame } from "../frames";
-import { setPriorities } from "../walls/priority";
-import { findWalls, startConfined, type Confined } from "../walls/confine";
-import { lastWords } from "../walls/lastWords";
+import { setPriorities } from "../confinement/priority";
+import { detectConfinement, startConfined, type Confined } from "../confinement/confine";
+import { redactedStderr } from "../confinement/redactedStderr";
 import { fromFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
 import { FetchFailed, type Fetcher, type GuestFetchOptions, type GuestRequest, type GuestResponse } from "./types";
 
@@ -43,8 +43,8 @@ const READY_MS = 10_000;
 const FOLDER = dirname(PROGRAM);
 const NODE_OPTIONS = ["--disallow-code-generation-from-strings"];
 /** Node's permission model, in addition to the kernel's restrictions. */
-const FENCE = ["--permission", `--allow-fs-read=${FOLDER}/*`, "--allow-fs-read=/etc/hosts"];
-/** After the processes that serve all, before the children. */
+const PERMISSION_MODEL = ["--permission", `--allow-fs-read=${FOLDER}/*`, "--allow-fs-read=/etc/hosts"];
+/** Below the processes that serve all accounts, above the children. */
 const PRIORITY = { niceness: 5, outOfMemoryScore: 500 };
 
 type Reply = { response?: GuestResponse; body: Buffer };
@@ -59,9 +59,9 @@ type WithoutCall<T> = T extends Ask ? Omit<T, "call"> : never;
 
 /** Starts the fetcher; resolves when it is ready and its barriers have been tested. */
 export async function createFetcher(options: FetcherOptions): Promise<StartedFetcher> {
-  await findWalls();
+  await detectConfinement();
   const client = new FetcherClient(options);
-  const [missing] = await Promise.all([missingWalls(options), client.start()]).catch(async (error: unknown) => {
+  const [missing] = await Promise.all([missingConfinement(options), client.start()]).catch(async (error: unknown) => {
     await client.close();
     throw error;
   });
@@ -72,7 +72,7 @@ export async function createFetcher(options: FetcherOptions): Promise<StartedFet
  * Tested by a separate process: in the fetcher Node's permission model would refuse the attempts before the kernel sees
  * them.
  */
-async function missingWalls(options: FetcherOptions): Promise<readonly string[]> {
+async function missingConfinement(options: FetcherOptions): Promise<readonly string[]> {
   const probe = new FetcherClient(options, { isProbe: true });
   try {
     return await probe.start();
@@ -98,8 +98,8 @@ class FetcherClient implements Fetcher {
 
   /** Resolves to the barriers that a probe found missing. */
   async start(): Promise<string[]> {
-    const fence = this.#role.isProbe ? [] : FENCE;
-    const confined = startConfined([...fence, ...NODE_OPTIONS, PROGRAM], {
+    const permissions = this.#role.isProbe ? [] : PERMISSION_MODEL;
+    const confined = startConfined([...permissions, ...NODE_OPTIONS, PROGRAM], {
       filter: "fetcher",
       withoutNetwork: false,
       reads: [FOLDER],
@@ -108,17 +108,17 @@ class FetcherClient implements Fetcher {
     const { process: child, channel } = confined;
     this.#confined = confined;
     this.#channel = channel;
-    let said = "";
+    let stderr = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      said = (said + text).slice(-8_192);
-      this.#options.logger.error({ said: lastWords(text) }, "the fetcher complains");
+      stderr = (stderr + text).slice(-8_192);
+      this.#options.logger.error({ stderr: redactedStderr(text) }, "the fetcher wrote to standard error");
     });
     channel.on("error", () => undefined);
     const ended = new Promise<never>((_resolve, reject) => {
       child.once("error", (error) => reject(new Error(`the fetcher cannot be started: ${error.message}`)));
       child.once("close", (code) =>
         reject(
-          new Error(`the fetcher ended before it was ready (code ${code}): ${lastWords(said) || "it said nothing"}`),
+          new Error(`the fetcher ended before it was ready (code ${code}): ${redactedStderr(stderr) || "no output"}`),
         ),
       );
     });

@@ -1,8 +1,8 @@
 /** The fetcher process: makes all outgoing requests of the executor except those to the chain. Holds no key. */
 import { Socket } from "node:net";
 import { readFrames, writeFrame, type Frame } from "../frames";
-import { COMMON_BARRIERS, tryBarriers } from "../walls/barriers";
-import { becomeUser } from "../walls/confine";
+import { COMMON_BARRIERS, tryBarriers } from "../confinement/barriers";
+import { becomeUser } from "../confinement/confine";
 import { exchange, requireReachable, type Exchanged, type Rules } from "./exchange";
 import { toFetcherSchema, type Configuration, type FromFetcher, type ToFetcher } from "./messages";
 import { Names } from "./names";

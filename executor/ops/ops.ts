@@ -14,7 +14,7 @@ import type { Curve } from "../../protocol/curves";
 import { publicKeyOn } from "../keys/publicKeys";
 import { addressOf } from "../keys/secp256k1";
 import type { OpAnswer, OpCall, OpHandler } from "../sandbox/types";
-import { loopTurns } from "../turns";
+import { loopScheduler } from "../loopScheduler";
 import { OP_ARGUMENTS, whatIsWrong, type OpArguments, type OpName } from "./arguments";
 import { ed25519Signature, p256Signature, schnorrSignature } from "./curves";
 import { decrypt, encrypt } from "./encryption";
@@ -132,16 +132,16 @@ class RunOps {
   async #perform({ name, args, over }: OpCall): Promise<Exposed> {
     if (!isOpName(name)) throw new OpRefusal("invalid_arguments", `there is no op ${name.slice(0, 64)}`);
     this.#requireSize(name, args);
-    await this.#turn(over);
+    await this.#slot(over);
     const parsed = OP_ARGUMENTS[name].safeParse(parseJson(args));
     if (!parsed.success) throw new OpRefusal("invalid_arguments", `${name}: ${whatIsWrong(parsed.error)}`);
     const work = await (this.#ops[name] as (args: unknown) => Promise<Work> | Work)(parsed.data);
-    await this.#turn(over);
+    await this.#slot(over);
     return work();
   }
 
-  async #turn(over: AbortSignal | undefined): Promise<void> {
-    await loopTurns.take(this.#run.decision.accountId);
+  async #slot(over: AbortSignal | undefined): Promise<void> {
+    await loopScheduler.slot(this.#run.decision.accountId);
     if (over?.aborted) throw new OpRefusal("limit_exceeded", "the run is over");
   }
 

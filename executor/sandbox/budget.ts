@@ -1,6 +1,6 @@
 /**
- * A quantity shared by all runs, such as memory for bodies in transit. Accounts take turns; none holds more than its
- * share.
+ * A quantity shared by all runs, such as memory for bodies in transit. Granted to accounts round-robin; none holds more
+ * than its share.
  */
 
 export interface BudgetOptions {
@@ -20,8 +20,8 @@ interface Waiting {
 export class Budget {
   #taken = 0;
   readonly #held = new Map<string, number>();
-  /** Insertion order is the order of turns. */
-  readonly #lines = new Map<string, Waiting[]>();
+  /** Insertion order is the round-robin order. */
+  readonly #queues = new Map<string, Waiting[]>();
   readonly #options: BudgetOptions;
 
   constructor(options: BudgetOptions) {
@@ -48,22 +48,22 @@ export class Budget {
         reject(signal?.reason as Error);
       };
       signal?.addEventListener("abort", leave, { once: true });
-      const line = this.#lines.get(account);
-      if (line === undefined) this.#lines.set(account, [waiting]);
-      else line.push(waiting);
+      const queue = this.#queues.get(account);
+      if (queue === undefined) this.#queues.set(account, [waiting]);
+      else queue.push(waiting);
       this.#serve();
     });
   }
 
   #serve(): void {
-    for (const [account, line] of [...this.#lines]) {
-      const [first] = line;
+    for (const [account, queue] of [...this.#queues]) {
+      const [first] = queue;
       if (first === undefined || (this.#held.get(account) ?? 0) + first.amount > this.#options.share) continue;
-      // The next in turn is not overtaken while it waits: otherwise a large amount would never be granted.
+      // Requests behind one that does not fit wait as well: otherwise large amounts would starve.
       if (this.#taken + first.amount > this.#options.total) return;
-      this.#lines.delete(account);
-      line.shift();
-      if (line.length > 0) this.#lines.set(account, line);
+      this.#queues.delete(account);
+      queue.shift();
+      if (queue.length > 0) this.#queues.set(account, queue);
       this.#grant(account, first);
       return this.#serve();
     }
@@ -88,10 +88,10 @@ export class Budget {
   }
 
   #leave(account: string, waiting: Waiting): void {
-    const line = this.#lines.get(account);
-    if (!line?.includes(waiting)) return;
-    line.splice(line.indexOf(waiting), 1);
-    if (line.length === 0) this.#lines.delete(account);
+    const queue = this.#queues.get(account);
+    if (!queue?.includes(waiting)) return;
+    queue.splice(queue.indexOf(waiting), 1);
+    if (queue.length === 0) this.#queues.delete(account);
     this.#serve();
   }
 }

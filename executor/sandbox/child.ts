@@ -3,7 +3,7 @@
  * over file descriptor 3 only; the keyholder ends it by closing the channel or by a signal.
  */
 import { Socket } from "node:net";
-import { becomeUser } from "../walls/confine";
+import { becomeUser } from "../confinement/confine";
 import { readFrames, writeFrameSync, type Frame } from "../frames";
 import { analyse, Unparsable, type Analysis } from "./analyse";
 import { Guest, type GuestEnd } from "./isolate";
@@ -92,8 +92,8 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
 }
 
 /**
- * The keyholder ends the run for one operation too many. The guest stands still until then, so that a flood neither
- * fills the heap first nor reaches the keyholder.
+ * The keyholder ends a run that exceeds its number of operations. The guest is blocked until then, so that a flood
+ * neither fills the heap first nor reaches the keyholder.
  */
 function awaitTheEnd(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, END_WITHIN_MS);

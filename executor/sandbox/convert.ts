@@ -13,7 +13,7 @@ export function convert(...[kind, input, label, fatal, ignoreBOM]: unknown[]): C
     if (kind === "atob" && typeof input === "string") return { output: atob(input) };
     if (kind === "btoa" && typeof input === "string") return { output: btoa(input) };
   } catch {
-    // Told below.
+    // Reported as invalid input below.
   }
   return { problem: "input" };
 }

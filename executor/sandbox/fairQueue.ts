@@ -1,4 +1,4 @@
-/** Decides which run is next. Accounts take turns; none holds more than its share of the slots or of the queue. */
+/** Decides which run is next: round-robin by account, none above its share of the slots or of the queue. */
 import { QueueFull } from "./types";
 
 export interface FairQueueOptions {
@@ -8,7 +8,7 @@ export interface FairQueueOptions {
   capacity: number;
 }
 
-interface Line<T> {
+interface AccountQueue<T> {
   waiting: T[];
   running: number;
 }
@@ -16,8 +16,8 @@ interface Line<T> {
 const MAX_RETRY_SECONDS = 60;
 
 export class FairQueue<T> {
-  /** Insertion order is the order of turns: an account that was served moves to the end. */
-  readonly #lines = new Map<string, Line<T>>();
+  /** Insertion order is the round-robin order: an account that was served moves to the end. */
+  readonly #queues = new Map<string, AccountQueue<T>>();
   #meanRunMs = 50;
   running = 0;
   waiting = 0;
@@ -31,7 +31,7 @@ export class FairQueue<T> {
    * Half of what the other accounts leave: one alone never holds more than half, and two never hold all of four slots
    * or more.
    */
-  #shareOfSlots({ running }: Line<T>): number {
+  #shareOfSlots({ running }: AccountQueue<T>): number {
     const left = this.#options.slots - (this.running - running);
     return Math.max(1, Math.floor(left / 2));
   }
@@ -42,59 +42,59 @@ export class FairQueue<T> {
 
   /** Throws QueueFull. */
   add(account: string, item: T): void {
-    const line = this.#lines.get(account) ?? { waiting: [], running: 0 };
-    if (this.waiting >= this.#options.capacity || line.waiting.length >= this.#shareOfQueue)
+    const queue = this.#queues.get(account) ?? { waiting: [], running: 0 };
+    if (this.waiting >= this.#options.capacity || queue.waiting.length >= this.#shareOfQueue)
       throw new QueueFull(this.#retryAfterSeconds());
-    line.waiting.push(item);
-    this.#lines.set(account, line);
+    queue.waiting.push(item);
+    this.#queues.set(account, queue);
     this.waiting++;
   }
 
   /** The next item that may run, counted as running from now on; undefined when there is none. */
   take(): T | undefined {
     if (this.running >= this.#options.slots) return undefined;
-    for (const [account, line] of this.#lines) {
-      if (line.waiting.length === 0 || line.running >= this.#shareOfSlots(line)) continue;
-      this.#lines.delete(account);
-      this.#lines.set(account, line);
-      line.running++;
+    for (const [account, queue] of this.#queues) {
+      if (queue.waiting.length === 0 || queue.running >= this.#shareOfSlots(queue)) continue;
+      this.#queues.delete(account);
+      this.#queues.set(account, queue);
+      queue.running++;
       this.running++;
       this.waiting--;
-      return line.waiting.shift();
+      return queue.waiting.shift();
     }
     return undefined;
   }
 
   /** Ends a taken item. */
   done(account: string, durationMs: number): void {
-    const line = this.#lines.get(account);
-    if (!line) return;
-    line.running--;
+    const queue = this.#queues.get(account);
+    if (!queue) return;
+    queue.running--;
     this.running--;
     this.#meanRunMs = this.#meanRunMs * 0.9 + durationMs * 0.1;
-    this.#forgetIfIdle(account, line);
+    this.#forgetIfIdle(account, queue);
   }
 
   /** Removes a waiting item; false when it is not waiting (any more). */
   remove(account: string, item: T): boolean {
-    const line = this.#lines.get(account);
-    const at = line?.waiting.indexOf(item) ?? -1;
-    if (!line || at === -1) return false;
-    line.waiting.splice(at, 1);
+    const queue = this.#queues.get(account);
+    const at = queue?.waiting.indexOf(item) ?? -1;
+    if (!queue || at === -1) return false;
+    queue.waiting.splice(at, 1);
     this.waiting--;
-    this.#forgetIfIdle(account, line);
+    this.#forgetIfIdle(account, queue);
     return true;
   }
 
   /** Empties the queue and returns the items that waited. */
   drain(): T[] {
-    const items = [...this.#lines.values()].flatMap((line) => line.waiting.splice(0));
+    const items = [...this.#queues.values()].flatMap((queue) => queue.waiting.splice(0));
     this.waiting = 0;
     return items;
   }
 
-  #forgetIfIdle(account: string, line: Line<T>): void {
-    if (line.waiting.length === 0 && line.running === 0) this.#lines.delete(account);
+  #forgetIfIdle(account: string, queue: AccountQueue<T>): void {
+    if (queue.waiting.length === 0 && queue.running === 0) this.#queues.delete(account);
   }
 
   #retryAfterSeconds(): number {

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { FetchFailed, type Fetcher } from "../fetcher/types";
 import { SHARED_LIMITS } from "../../protocol/limits";
-import { loopTurns } from "../turns";
+import { loopScheduler } from "../loopScheduler";
 import { Budget, type Release } from "./budget";
 import type { Tripwire } from "./tripwire";
 import type { RunJob } from "./types";
@@ -39,7 +39,7 @@ export class KeyInRequest extends Error {}
 
 export class RunFetches {
   /** Resolves when no body waits for its budget; until then no further body is read from the child. */
-  room: Promise<unknown> = Promise.resolve();
+  bodiesAdmitted: Promise<unknown> = Promise.resolve();
   readonly #run: number;
   readonly #job: Pick<RunJob, "account" | "limits" | "permitted">;
   readonly #parts: FetchParts;
@@ -87,7 +87,7 @@ export class RunFetches {
     const admitted = take(budgets.open, 1).then(() =>
       body.length > 0 ? take(budgets.bodies, body.length) : undefined,
     );
-    this.room = Promise.allSettled([this.room, admitted]);
+    this.bodiesAdmitted = Promise.allSettled([this.bodiesAdmitted, admitted]);
     await admitted;
     await this.#job.permitted?.();
     const options = { signal: this.#over, run: this.#run, lookups, grow: () => take(budgets.answers, maxBytes) };
@@ -98,11 +98,11 @@ export class RunFetches {
   }
 
   async #requireNoKey(parts: readonly (string | Buffer)[]): Promise<void> {
-    const turn = async (): Promise<void> => {
-      await loopTurns.take(this.#job.account);
+    const slot = async (): Promise<void> => {
+      await loopScheduler.slot(this.#job.account);
       this.#over.throwIfAborted();
     };
-    if (await this.#tripwire.isIn(parts, turn)) throw new KeyInRequest();
+    if (await this.#tripwire.isIn(parts, slot)) throw new KeyInRequest();
   }
 }
 

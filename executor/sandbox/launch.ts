@@ -1,8 +1,8 @@
 /** Starts children, with their memory limits. */
 import { dirname } from "node:path";
 import { built } from "../built";
-import { LAST } from "../walls/priority";
-import type { Starter, StartedProcess } from "../walls/starter";
+import { GUEST_PRIORITY } from "../confinement/priority";
+import type { Starter, StartedProcess } from "../confinement/starter";
 
 /** First of the children's user ids. Each child has its own, so that a compromised one cannot touch another. */
 export const DEFAULT_FIRST_UID = 61_200;
@@ -17,7 +17,7 @@ const READS = [dirname(CHILD_SCRIPT), ISOLATED_VM, NODE_GYP_BUILD];
 const FENCED_READS = [...READS.map((path) => `${path}/*`), "/etc/alpine-release"].map(
   (path) => `--allow-fs-read=${path}`,
 );
-const FENCE = ["--permission", "--allow-addons", ...FENCED_READS, "--disable-warning=SecurityWarning"];
+const PERMISSION_MODEL = ["--permission", "--allow-addons", ...FENCED_READS, "--disable-warning=SecurityWarning"];
 /**
  * An isolate lives for milliseconds: compiling its functions to baseline code, or before they are called, takes longer
  * than it saves. Long computations are optimised as usual.
@@ -35,7 +35,7 @@ export interface LaunchOptions {
   heapMiB: number;
   uid: number;
   /** Without Node's permission model, so that a self-test reaches the kernel's restrictions. */
-  unfenced?: boolean;
+  withoutPermissionModel?: boolean;
 }
 
 /**
@@ -49,17 +49,23 @@ export const residentCapBytes = (heapMiB: number): number => (heapMiB * 3 + 256)
  */
 export const dataCapBytes = (heapMiB: number): number => residentCapBytes(heapMiB) + 1_664 * MIB;
 
-/** Starts a child; descriptor 3 is its channel, `onSaid` gets the engine's output when it crashes. */
+/** Starts a child; descriptor 3 is its channel, `onStderr` gets the engine's output when it crashes. */
 export function launchChild(
   starter: Starter,
-  { heapMiB, uid, unfenced = false }: LaunchOptions,
-  onSaid: (text: string) => void,
+  { heapMiB, uid, withoutPermissionModel = false }: LaunchOptions,
+  onStderr: (text: string) => void,
 ): StartedProcess {
-  const args = [...(unfenced ? [] : FENCE), ...NODE_OPTIONS, CHILD_SCRIPT, String(heapMiB), String(uid)];
+  const args = [
+    ...(withoutPermissionModel ? [] : PERMISSION_MODEL),
+    ...NODE_OPTIONS,
+    CHILD_SCRIPT,
+    String(heapMiB),
+    String(uid),
+  ];
   const dataBytes = dataCapBytes(heapMiB);
   return starter.start(
     args,
-    { filter: "child", withoutNetwork: true, reads: READS, dataBytes, priority: LAST },
-    onSaid,
+    { filter: "child", withoutNetwork: true, reads: READS, dataBytes, priority: GUEST_PRIORITY },
+    onStderr,
   );
 }

@@ -4,8 +4,8 @@
  */
 import type { Logger } from "pino";
 import type { Fetcher } from "../fetcher/types";
-import { findWalls } from "../walls/confine";
-import { Starter } from "../walls/starter";
+import { detectConfinement } from "../confinement/confine";
+import { Starter } from "../confinement/starter";
 import { FairQueue } from "./fairQueue";
 import { FetchBudgets } from "./fetches";
 import { ModuleCache } from "./imports";
@@ -92,7 +92,7 @@ class Pool implements SandboxPool {
   /** Idle children that belong to an owner, longest idle first. */
   #idle: Worker[] = [];
   /** Children that have not served a run. */
-  #blanks: Promise<Worker>[] = [];
+  #unused: Promise<Worker>[] = [];
   readonly #freeUids: number[] = [];
   readonly #sessions = new Map<RunSession, Worker>();
   #level: SandboxLevel = { level: "none", missing: ["the sandbox has not been tested"] };
@@ -123,21 +123,21 @@ class Pool implements SandboxPool {
   }
 
   async start(): Promise<void> {
-    const complaint = await findWalls();
-    if (complaint !== undefined) this.#options.logger.warn({ complaint }, "bubblewrap does not work here");
+    const problem = await detectConfinement();
+    if (problem !== undefined) this.#options.logger.warn({ problem }, "bubblewrap does not work here");
     // Tested by a child without Node's permission model, which would refuse the attempts before the kernel sees them.
-    const probe = await this.#startWorker({ unfenced: true });
-    const walls = await probe.selfTest(this.#options.secretPaths ?? []);
+    const probe = await this.#startWorker({ withoutPermissionModel: true });
+    const barriers = await probe.selfTest(this.#options.secretPaths ?? []);
     probe.kill("the self-test is over");
     const first = await this.#startWorker();
-    const fence = await first.selfTest([]);
-    const missing = [...walls.missing, ...fence.missing, ...(this.#options.missingElsewhere ?? [])];
-    const held = walls.held + fence.held;
+    const permissions = await first.selfTest([]);
+    const missing = [...barriers.missing, ...permissions.missing, ...(this.#options.missingElsewhere ?? [])];
+    const held = barriers.held + permissions.held;
     this.#level = { level: missing.length === 0 ? "full" : held > 0 ? "partial" : "none", missing };
     if (this.#options.requireFullIsolation && this.#level.level !== "full") throw new IsolationTooWeak(missing);
-    this.#blanks.push(Promise.resolve(first));
-    this.#fillBlanks();
-    await Promise.all(this.#blanks);
+    this.#unused.push(Promise.resolve(first));
+    this.#fillUnused();
+    await Promise.all(this.#unused);
   }
 
   async run(job: RunJob): Promise<RunOutcome> {
@@ -176,7 +176,7 @@ class Pool implements SandboxPool {
     for (const session of this.#sessions.keys()) session.abandon("the service is shutting down");
     const ends = [...this.#workers].map((worker) => worker.exited);
     for (const worker of this.#workers) worker.kill("the pool closed");
-    await Promise.allSettled([...ends, ...this.#blanks]);
+    await Promise.allSettled([...ends, ...this.#unused]);
     this.#starter.close();
   }
 
@@ -209,7 +209,7 @@ class Pool implements SandboxPool {
   #notStarted(error: unknown): RunOutcome {
     this.#options.logger.error({ err: error }, "no sandbox child could be started");
     const message = "the sandbox could not be started";
-    return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "ours" };
+    return { response: "null", logs: "", error: { code: "sandbox_crashed", message }, durationMs: 0, fault: "service" };
   }
 
   async #runOn(worker: Worker, job: RunJob): Promise<RunOutcome> {
@@ -243,8 +243,8 @@ class Pool implements SandboxPool {
     }
     for (let attempt = 1; ; attempt++) {
       try {
-        const worker = await (this.#blanks.shift() ?? this.#startWorker());
-        this.#fillBlanks();
+        const worker = await (this.#unused.shift() ?? this.#startWorker());
+        this.#fillUnused();
         if (worker.isAlive) return worker;
       } catch (error) {
         if (this.#isClosing) throw new PoolClosed();
@@ -254,13 +254,13 @@ class Pool implements SandboxPool {
   }
 
   #release(worker: Worker): void {
-    if (!worker.isAlive) return this.#fillBlanks();
+    if (!worker.isAlive) return this.#fillUnused();
     if (this.#isClosing || this.#isUsedUp(worker)) {
       worker.kill("recycled");
-      return this.#fillBlanks();
+      return this.#fillUnused();
     }
     this.#idle.push(worker);
-    this.#makeRoom(0);
+    this.#evictIdle(0);
   }
 
   #isUsedUp(worker: Worker): boolean {
@@ -269,27 +269,27 @@ class Pool implements SandboxPool {
   }
 
   /** Prepares unused children, so that a new owner does not wait for a fork. */
-  #fillBlanks(): void {
+  #fillUnused(): void {
     if (this.#isClosing) return;
     const wanted = Math.min(2, this.#options.size);
-    while (this.#blanks.length < wanted) {
-      const blank = this.#startWorker();
+    while (this.#unused.length < wanted) {
+      const unused = this.#startWorker();
       // A failed start rejects where the child is taken.
-      blank.catch(() => undefined);
-      this.#blanks.push(blank);
+      unused.catch(() => undefined);
+      this.#unused.push(unused);
     }
   }
 
-  /** Ends the longest idle children until there is room for so many more; the children that are ending. */
-  #makeRoom(more: number): Worker[] {
-    const ending = [...this.#workers].filter((worker) => !worker.isAlive);
-    for (let excess = this.#workers.size - ending.length + more - this.#maxChildren; excess > 0; excess--) {
+  /** Ends the longest idle children until `more` new ones fit; returns the children that are exiting. */
+  #evictIdle(more: number): Worker[] {
+    const exiting = [...this.#workers].filter((worker) => !worker.isAlive);
+    for (let excess = this.#workers.size - exiting.length + more - this.#maxChildren; excess > 0; excess--) {
       const idle = this.#idle.shift();
       if (idle === undefined) break;
-      idle.kill("made room");
-      ending.push(idle);
+      idle.kill("evicted");
+      exiting.push(idle);
     }
-    return ending;
+    return exiting;
   }
 
   #sweep(): void {
@@ -310,12 +310,12 @@ class Pool implements SandboxPool {
     over.busy?.endForMemory();
   }
 
-  async #startWorker(options: { unfenced?: boolean } = {}): Promise<Worker> {
+  async #startWorker(options: { withoutPermissionModel?: boolean } = {}): Promise<Worker> {
     while (this.#workers.size >= this.#maxChildren) {
-      const ending = this.#makeRoom(1);
-      if (ending.length === 0) break;
+      const exiting = this.#evictIdle(1);
+      if (exiting.length === 0) break;
       // A killed child has its memory until it has exited.
-      await Promise.race(ending.map((worker) => worker.exited));
+      await Promise.race(exiting.map((worker) => worker.exited));
     }
     if (this.#isDrained) throw new PoolClosed();
     const uid = this.#freeUids.pop() ?? this.#options.firstUid ?? DEFAULT_FIRST_UID;
@@ -326,7 +326,7 @@ class Pool implements SandboxPool {
       this.#workers.delete(worker);
       this.#idle = this.#idle.filter((other) => other !== worker);
       this.#freeUids.push(uid);
-      if (exit.byUs === undefined) this.#counts.crashes++;
+      if (exit.killReason === undefined) this.#counts.crashes++;
     });
     await worker.ready();
     return worker;

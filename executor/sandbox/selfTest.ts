@@ -1,7 +1,7 @@
 /** The self-test of a child: attempts what its barriers must prevent. */
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
-import { COMMON_BARRIERS, tryBarriers, type Barrier, type Findings } from "../walls/barriers";
+import { COMMON_BARRIERS, tryBarriers, type Barrier, type Findings } from "../confinement/barriers";
 
 /** Barriers enforced by the kernel. */
 const BARRIERS: readonly Barrier[] = [
@@ -14,7 +14,7 @@ const BARRIERS: readonly Barrier[] = [
 ];
 
 /** Node's permission model. Tested alone: where it is active, the attempts above would not reach the kernel. */
-const FENCE: readonly Barrier[] = [
+const PERMISSION_MODEL: readonly Barrier[] = [
   {
     isMissing: "may do what Node's permission model forbids",
     holds: () => ["fs.write", "child", "worker"].every((right) => !process.permission?.has(right)),
@@ -25,7 +25,7 @@ const FENCE: readonly Barrier[] = [
 export function selfTest(secretPaths: string[]): Promise<Findings> {
   return process.permission === undefined
     ? tryBarriers("children", BARRIERS, secretPaths)
-    : tryBarriers("children", FENCE, []);
+    : tryBarriers("children", PERMISSION_MODEL, []);
 }
 
 /**

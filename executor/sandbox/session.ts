@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { FetchFailed } from "../fetcher/types";
-import { loopTurns } from "../turns";
+import { loopScheduler } from "../loopScheduler";
 import { KeyInRequest, RunFetches, type FetchParts } from "./fetches";
 import { BadImport, type ModuleCache } from "./imports";
 import { residentCapBytes } from "./launch";
@@ -74,7 +74,7 @@ export class RunSession {
     worker.events = {
       onMessage: (message, payload) => this.#onMessage(message, payload),
       onExit: (exit) => this.#onExit(exit),
-      room: () => this.#fetches.room,
+      payloadAdmitted: () => this.#fetches.bodiesAdmitted,
     };
     job.signal?.addEventListener("abort", this.#onAbort, { once: true });
     this.#startedAt = performance.now();
@@ -102,7 +102,10 @@ export class RunSession {
 
   /** Ends the run because the pool is closing. */
   abandon(message: string): void {
-    this.#finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "the pool closed");
+    this.#finish(
+      { response: "null", error: { code: "sandbox_crashed", message }, fault: "service" },
+      "the pool closed",
+    );
   }
 
   /** Ends the run because the children together use too much memory and this one uses most. */
@@ -128,10 +131,10 @@ export class RunSession {
   }
 
   #onLog(text: Buffer): void {
-    const room = this.#job.limits.logsBytes - this.#logsBytes;
-    const isTooLong = text.length > room;
+    const remaining = this.#job.limits.logsBytes - this.#logsBytes;
+    const isTooLong = text.length > remaining;
     // A character cut in half is dropped.
-    this.#logs.push(isTooLong ? text.toString("utf8", 0, room).replace(/\ufffd+$/, "") : text.toString());
+    this.#logs.push(isTooLong ? text.toString("utf8", 0, remaining).replace(/\ufffd+$/, "") : text.toString());
     this.#logsBytes += text.length;
     if (isTooLong)
       this.#endByForce({
@@ -180,7 +183,7 @@ export class RunSession {
       if (error instanceof KeyInRequest) return this.#endByForce(EXPOSED);
       this.#parts.logger.error({ op: op.name, err: error }, "serving an op failed");
       const message = `the service failed while serving ${op.name}`;
-      this.#finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "ours" }, "an op failed");
+      this.#finish({ response: "null", error: { code: "sandbox_crashed", message }, fault: "service" }, "an op failed");
     }
   }
 
@@ -241,7 +244,7 @@ export class RunSession {
 
   #onExit(exit: WorkerExit): void {
     if (this.#isOver) return;
-    this.#finish({ response: "null", ...blame(exit) }, "it ended");
+    this.#finish({ response: "null", ...causeOf(exit) }, "it ended");
   }
 
   #endByForce(error: RunError): void {
@@ -259,9 +262,9 @@ export class RunSession {
 
   async #settleUnexposed(outcome: RunOutcome): Promise<void> {
     const { response, logs, error, durationMs } = outcome;
-    const turn = (): Promise<void> => loopTurns.take(this.#job.account);
+    const slot = (): Promise<void> => loopScheduler.slot(this.#job.account);
     const isExposed =
-      error === EXPOSED || (await this.#tripwire.isIn([response, logs, error?.message, error?.stack], turn));
+      error === EXPOSED || (await this.#tripwire.isIn([response, logs, error?.message, error?.stack], slot));
     this.#settle.resolve(isExposed ? { response: "null", logs: "", error: EXPOSED, durationMs } : outcome);
   }
 
@@ -290,7 +293,7 @@ const isOrderly = ({ code }: RunError): boolean =>
 const BY_ENGINE = new Set<NodeJS.Signals>(["SIGTRAP", "SIGABRT", "SIGILL", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGSYS"]);
 
 /** The cause of an unexpected exit. Signals of the engine are caused by the guest; any other came from outside. */
-function blame({ signal, stderr, byUs, wasNearCap }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
+function causeOf({ signal, stderr, killReason, wasNearCap }: WorkerExit): Pick<RunOutcome, "error" | "fault"> {
   const byEngine = signal !== null && BY_ENGINE.has(signal);
   // Libraries of the engine that get no memory exit without a message.
   const ranOut = /out of memory|allocation failed|bad_alloc/i.test(stderr) || (byEngine && wasNearCap);
@@ -302,10 +305,10 @@ function blame({ signal, stderr, byUs, wasNearCap }: WorkerExit): Pick<RunOutcom
       : "the engine gave up on it";
     return { error: { code: "sandbox_crashed", message: `the action ended its sandbox: ${why}` } };
   }
-  if (byUs !== undefined)
+  if (killReason !== undefined)
     return { error: { code: "sandbox_crashed", message: "the action's sandbox broke its rules and was ended" } };
   return {
     error: { code: "sandbox_crashed", message: "the sandbox ended for a reason outside the action" },
-    fault: "ours",
+    fault: "service",
   };
 }

@@ -49,14 +49,14 @@ export class Tripwire {
     this.#patterns.push({ hex, raw, base64 });
   }
 
-  /** Whether a text or bytes contain a watched key. Linear time; `turn` is awaited before each slice. */
-  async isIn(parts: readonly (string | Buffer | undefined)[], turn: () => Promise<void>): Promise<boolean> {
+  /** Whether a text or bytes contain a watched key. Linear time; `slot` is awaited before each slice. */
+  async isIn(parts: readonly (string | Buffer | undefined)[], slot: () => Promise<void>): Promise<boolean> {
     if (!this.isSet) return false;
     for (const part of parts) {
       if (part === undefined) continue;
       const bytes = typeof part === "string" ? Buffer.from(part) : part;
       for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
-        await turn();
+        await slot();
         if (this.#isInSlice(bytes.subarray(start, start + SLICE_BYTES + OVERLAP_BYTES))) return true;
       }
     }

@@ -100,8 +100,8 @@ export interface RunOutcome {
   error?: RunError;
   /** Execution only, without queueing. */
   durationMs: number;
-  /** "ours" when the service is at fault: the run is not charged. */
-  fault?: "ours";
+  /** "service" when the service is at fault: the run is not charged. */
+  fault?: "service";
 }
 
 /** The queue is full, for this account or in total (429, Retry-After). */

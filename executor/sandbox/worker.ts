@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import type { Logger } from "pino";
 import { readFrames, writeFrame, type Frame } from "../frames";
-import { loopTurns } from "../turns";
-import type { Findings } from "../walls/barriers";
-import { LAST, setPriorities } from "../walls/priority";
-import { lastWords } from "../walls/lastWords";
-import type { StartedProcess, Starter } from "../walls/starter";
+import { loopScheduler } from "../loopScheduler";
+import type { Findings } from "../confinement/barriers";
+import { GUEST_PRIORITY, setPriorities } from "../confinement/priority";
+import { redactedStderr } from "../confinement/redactedStderr";
+import type { StartedProcess, Starter } from "../confinement/starter";
 import { dataCapBytes, launchChild, residentCapBytes, type LaunchOptions } from "./launch";
 import { fromChildSchema, type FromChild, type ToChild } from "./messages";
 import { defined } from "../../protocol/defined";
@@ -15,7 +15,7 @@ import { defined } from "../../protocol/defined";
 const READY_MS = 10_000;
 const STDERR_TAIL = 8_192;
 /** With memory use above this fraction of a limit, a crash of the engine counts as running out of memory. */
-const NEAR = 0.75;
+const NEAR_CAP = 0.75;
 const PAGE_BYTES = 4_096;
 /** Where two names share a number, the first. */
 const SIGNALS = new Map(
@@ -24,12 +24,12 @@ const SIGNALS = new Map(
     .map(([name, number]) => [number, name as NodeJS.Signals]),
 );
 
-/** How a child exited. `byUs` is the reason if the keyholder ended it. */
+/** How a child exited. `killReason` is the reason if the keyholder ended it. */
 export interface WorkerExit {
   code: number | null;
   signal: NodeJS.Signals | null;
   stderr: string;
-  byUs?: string;
+  killReason?: string;
   /** Its memory was close to a limit at the last check. */
   wasNearCap: boolean;
 }
@@ -38,7 +38,7 @@ export interface WorkerEvents {
   onMessage(message: FromChild, payload: Buffer): void;
   onExit(exit: WorkerExit): void;
   /** Resolves when a large payload may be read. */
-  room(): Promise<unknown>;
+  payloadAdmitted(): Promise<unknown>;
 }
 
 export class Worker {
@@ -46,7 +46,7 @@ export class Worker {
   runs = 0;
   /** The account, key and CID it belongs to while warm. */
   affinity: string | undefined;
-  /** Code that it does not parse again. */
+  /** The code whose parsed form the child has cached. */
   rememberedCode: string | undefined;
   events: WorkerEvents | undefined;
   readonly #process: StartedProcess;
@@ -70,7 +70,7 @@ export class Worker {
       this.#process.channel,
       (frame) => this.#onFrame(frame),
       (reason) => this.kill(`broke the channel: ${reason}`),
-      { turn: (payloadBytes) => this.#turn(payloadBytes) },
+      { admit: (payloadBytes) => this.#admit(payloadBytes) },
     );
     this.exited = this.#process.ended.then(({ code, signal, problem }) => this.#onEnd(code, signal, problem));
   }
@@ -88,7 +88,7 @@ export class Worker {
   async ready(): Promise<void> {
     await this.#expect("ready");
     this.#programId = await this.#process.programId();
-    setPriorities(this.#programId, LAST);
+    setPriorities(this.#programId, GUEST_PRIORITY);
   }
 
   /** Runs the child's self-test. */
@@ -120,25 +120,25 @@ export class Worker {
         .split(" ")
         .map((pages) => Number(pages) * PAGE_BYTES);
       const { heapMiB } = this.#options;
-      this.#wasNearCap = resident > NEAR * residentCapBytes(heapMiB) || data > NEAR * dataCapBytes(heapMiB);
+      this.#wasNearCap = resident > NEAR_CAP * residentCapBytes(heapMiB) || data > NEAR_CAP * dataCapBytes(heapMiB);
       return resident;
     } catch {
       return 0;
     }
   }
 
-  /** Large frames are read in turns, and large payloads only while their budget allows. */
-  async #turn(payloadBytes: number): Promise<void> {
-    if (payloadBytes > 0) await this.events?.room();
-    await loopTurns.take(this.affinity ?? "");
+  /** Large frames are scheduled fairly by account; payloads also wait for their budget. */
+  async #admit(payloadBytes: number): Promise<void> {
+    if (payloadBytes > 0) await this.events?.payloadAdmitted();
+    await loopScheduler.slot(this.affinity ?? "");
   }
 
   #expect(type: FromChild["type"]): Promise<FromChild> {
     const message = new Promise<FromChild>((resolve) => this.#waiting.set(type, resolve));
     const ended = this.exited.then((exit) => {
-      const how = exit.byUs ?? `code ${exit.code}, signal ${exit.signal}`;
+      const how = exit.killReason ?? `code ${exit.code}, signal ${exit.signal}`;
       throw new Error(
-        `a sandbox child ended before it was ready (${how}): ${lastWords(exit.stderr) || "it said nothing"}`,
+        `a sandbox child ended before it was ready (${how}): ${redactedStderr(exit.stderr) || "no output"}`,
       );
     });
     const timer = setTimeout(() => this.kill("was not ready in time"), READY_MS);
@@ -148,8 +148,8 @@ export class Worker {
   #onFrame({ header, payload }: Frame): void {
     const parsed = fromChildSchema.safeParse(header);
     if (!parsed.success) {
-      this.#logger.warn({ pid: this.pid }, "a child sent a message of no known form");
-      return this.kill("sent a message of no known form");
+      this.#logger.warn({ pid: this.pid }, "a child sent a message of an unknown form");
+      return this.kill("sent a message of an unknown form");
     }
     const waiter = this.#waiting.get(parsed.data.type);
     this.#waiting.delete(parsed.data.type);
@@ -164,11 +164,11 @@ export class Worker {
       ...endOf(code, signal),
       stderr: this.#stderr + problem,
       wasNearCap,
-      ...defined({ byUs: killedFor }),
+      ...defined({ killReason: killedFor }),
     };
-    const said = lastWords(this.#exit.stderr);
-    if (said !== "")
-      this.#logger.warn({ pid: this.pid, ...endOf(code, signal), byUs: killedFor, said }, "a child ended");
+    const stderr = redactedStderr(this.#exit.stderr);
+    if (stderr !== "")
+      this.#logger.warn({ pid: this.pid, ...endOf(code, signal), killReason: killedFor, stderr }, "a child ended");
     this.events?.onExit(this.#exit);
     return this.#exit;
   }

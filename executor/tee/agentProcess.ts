@@ -37,10 +37,10 @@ export class AgentProcess {
     if (this.#waiting >= MAX_WAITING)
       throw new TeeError("busy", `${MAX_WAITING} calls to the guest agent are waiting already`);
     this.#waiting += 1;
-    const turn = this.#tail.then(() => this.#ask(call));
-    this.#tail = turn.catch(() => undefined);
+    const answer = this.#tail.then(() => this.#ask(call));
+    this.#tail = answer.catch(() => undefined);
     try {
-      return await turn;
+      return await answer;
     } finally {
       this.#waiting -= 1;
     }

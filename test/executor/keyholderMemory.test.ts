@@ -3,7 +3,7 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "chai";
 
-const MODULE = join(__dirname, "../../dist/executor/walls/keyholder.js");
+const MODULE = join(__dirname, "../../dist/executor/confinement/keyholder.js");
 /** Both sides: the capabilities of root, except reading other processes. */
 const RIGHTS = ["--bounding-set=-sys_ptrace,-perfmon,-sys_admin", "--inh-caps=-all", "--"];
 const READ = `try { require("fs").closeSync(require("fs").openSync(process.argv[1])); console.log("read"); } catch (error) { console.log(error.code); }`;

@@ -9,30 +9,27 @@ const children = () => childrenOf(process.pid, "sandbox/child.js");
 describe("attack: kill -9 of a child in the middle of a run", function () {
   this.timeout(20_000);
 
-  it(
-    "reports the run as crashed by the service's fault, keeps its logs, replaces the child and " + "leaves no zombie",
-    async () => {
-      const others = new Set(children().map(({ pid }) => pid));
-      const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher });
-      const own = () => children().filter(({ pid }) => !others.has(pid));
-      const [victim] = own();
-      expect(own(), "a pool of one slot starts one child").to.have.lengthOf(1);
-      const outcome = await pool.run(
-        jobOf(`async function main() { console.log("before"); for (;;); }`, {
-          onStarted: () => void setTimeout(() => process.kill(victim?.pid ?? 0, "SIGKILL"), 500),
-        }),
-      );
-      expect(outcome.error?.code).to.equal("sandbox_crashed");
-      expect(outcome).to.include({ logs: "before\n", response: "null", fault: "ours" });
-      expect(pool.stats().crashes).to.equal(1);
+  it("is a service fault; keeps the logs, replaces the child, leaves no zombie", async () => {
+    const others = new Set(children().map(({ pid }) => pid));
+    const pool = await createSandboxPool({ limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetcher });
+    const own = () => children().filter(({ pid }) => !others.has(pid));
+    const [victim] = own();
+    expect(own(), "a pool of one slot starts one child").to.have.lengthOf(1);
+    const outcome = await pool.run(
+      jobOf(`async function main() { console.log("before"); for (;;); }`, {
+        onStarted: () => void setTimeout(() => process.kill(victim?.pid ?? 0, "SIGKILL"), 500),
+      }),
+    );
+    expect(outcome.error?.code).to.equal("sandbox_crashed");
+    expect(outcome).to.include({ logs: "before\n", response: "null", fault: "service" });
+    expect(pool.stats().crashes).to.equal(1);
 
-      const startedAt = Date.now();
-      expect((await pool.run(jobOf("async function main() { return 1; }"))).response).to.equal("1");
-      expect(Date.now() - startedAt).to.be.below(1_000);
-      expect(own().filter(({ state }) => state.includes("Z"))).to.deep.equal([]);
-      expect(own().map(({ pid }) => pid)).to.not.include(victim?.pid);
-      await pool.close(0);
-      expect(own()).to.deep.equal([]);
-    },
-  );
+    const startedAt = Date.now();
+    expect((await pool.run(jobOf("async function main() { return 1; }"))).response).to.equal("1");
+    expect(Date.now() - startedAt).to.be.below(1_000);
+    expect(own().filter(({ state }) => state.includes("Z"))).to.deep.equal([]);
+    expect(own().map(({ pid }) => pid)).to.not.include(victim?.pid);
+    await pool.close(0);
+    expect(own()).to.deep.equal([]);
+  });
 });

@@ -110,7 +110,7 @@ describe("the Actions SDK", () => {
       `async function main() { try { await Actions.signMessage({ pkpId: "0x1", message: "m" }); } catch {} }`,
       { ops },
     );
-    expect(outcome).to.include({ fault: "ours" });
+    expect(outcome).to.include({ fault: "service" });
     expect(outcome.error?.code).to.equal("sandbox_crashed");
     expect(JSON.stringify(outcome)).to.not.contain("secret internals");
   });

@@ -184,6 +184,6 @@ describe("a pool under load", function () {
     await new Promise((resolve) => setTimeout(resolve, 200));
     await pool.close(50);
     expect(await queued).to.equal("PoolClosed");
-    expect(await running).to.include({ fault: "ours" });
+    expect(await running).to.include({ fault: "service" });
   });
 });

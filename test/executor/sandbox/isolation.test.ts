@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findWalls, startConfined } from "../../../executor/walls/confine";
-import { LAST } from "../../../executor/walls/priority";
+import { detectConfinement, startConfined } from "../../../executor/confinement/confine";
+import { GUEST_PRIORITY } from "../../../executor/confinement/priority";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import { IsolationTooWeak } from "../../../executor/sandbox/types";
 import { RUN_LIMITS } from "../../../protocol/limits";
@@ -19,11 +19,11 @@ const options = { limits: RUN_LIMITS, size: 1, logger: silent, fetcher: noFetche
 
 /** Runs a script as a child would be run; returns its output, or the signal that ended it. */
 async function asChild(script: string): Promise<string> {
-  await findWalls();
+  await detectConfinement();
   const drop = "process.setgroups([61999]); process.setgid(61999); process.setuid(61999);";
   const { process: child } = startConfined(
     ["-e", drop + script],
-    { filter: "child", withoutNetwork: true, reads: [], priority: LAST },
+    { filter: "child", withoutNetwork: true, reads: [], priority: GUEST_PRIORITY },
     { stdout: "pipe" },
   );
   let output = "";

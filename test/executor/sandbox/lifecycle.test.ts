@@ -5,7 +5,7 @@ import { DEFAULT_FIRST_UID } from "../../../executor/sandbox/launch";
 import { createSandboxPool } from "../../../executor/sandbox/pool";
 import type { SandboxPool } from "../../../executor/sandbox/types";
 import { Worker } from "../../../executor/sandbox/worker";
-import { Starter } from "../../../executor/walls/starter";
+import { Starter } from "../../../executor/confinement/starter";
 import { RUN_LIMITS } from "../../../protocol/limits";
 import { childrenOf } from "../../support/children";
 import { count } from "../../support/counts";

@@ -1,4 +1,4 @@
-/** The process that starts the children for the keyholder: what it knows, and what happens without it. */
+/** The process that starts the children for the keyholder: what it inherits, and how it is replaced. */
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -27,7 +27,7 @@ describe("the starter of children", function () {
   });
   afterEach(() => pool.close(0));
 
-  it("gets none of the keyholder's settings", () => {
+  it("inherits none of the keyholder's environment", () => {
     const names = readFileSync(`/proc/${own.pid}/environ`, "utf8")
       .split("\0")
       .map((entry) => entry.split("=")[0]);
@@ -38,7 +38,7 @@ describe("the starter of children", function () {
     ]);
   });
 
-  it("listens where only the keyholder's user can enter", () => {
+  it("listens in a folder that only the keyholder's user can open", () => {
     const socket = own.command.split(" ").at(-1) as string;
     expect(statSync(dirname(socket)).mode & 0o777).to.equal(0o700);
   });
@@ -51,7 +51,7 @@ describe("the starter of children", function () {
     expect(await hello()).to.equal('"hello"');
   });
 
-  it("goes on when the signal that ends the keyholder's group reaches it, so that runs can finish", async () => {
+  it("survives a signal to the keyholder's process group, so that runs can finish", async () => {
     const running = pool.run(
       jobOf('async function main() { const end = Date.now() + 500; while (Date.now() < end); return "finished"; }'),
     );
@@ -60,7 +60,7 @@ describe("the starter of children", function () {
     expect((await running).response).to.equal('"finished"');
   });
 
-  it("leaves nothing when the pool closes", async () => {
+  it("exits and removes its folder when the pool closes", async () => {
     await pool.close(0);
     await eventually("it has exited", () => !starters().some(({ pid }) => pid === own.pid));
     const folder = dirname(own.command.split(" ").at(-1) as string);

@@ -4,7 +4,7 @@ import { FetchFailed } from "../../../executor/fetcher/types";
 import { FetchBudgets, RunFetches } from "../../../executor/sandbox/fetches";
 import { Tripwire } from "../../../executor/sandbox/tripwire";
 import type { OpCall } from "../../../executor/sandbox/types";
-import { loopTurns } from "../../../executor/turns";
+import { loopScheduler } from "../../../executor/loopScheduler";
 import { count, SEED } from "../../support/counts";
 import { longestHold } from "../../support/ops";
 import { jobOf, noFetcher, run } from "../../support/sandbox";
@@ -67,7 +67,7 @@ describe("the key tripwire", () => {
     const body = Buffer.alloc(10 * 2 ** 20, "%41-_");
     const found = { yes: true };
     const held = await longestHold(async () => {
-      found.yes = await tripwire.isIn([body], () => loopTurns.take("an account"));
+      found.yes = await tripwire.isIn([body], () => loopScheduler.slot("an account"));
     });
     expect(found.yes).to.equal(false);
     expect(held).to.be.below(50);

@@ -23,12 +23,12 @@ interface RequestInit {
   signal?: abortModule.AbortSignal | null;
 }
 
-/** Where the bytes of a body are: here, or read when they are asked for. */
+/** The bytes of a body, or an object that they are read from on demand. */
 type Source = Uint8Array | Blob | ReadableStream;
 
 const EMPTY = new Uint8Array();
 let encoding: Encoding;
-/** Read when a body is a form or a blob, or is asked for as one. */
+/** Loaded when a body is, or is requested as, a form or a blob. */
 let files: () => typeof filesModule;
 
 const kindOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
@@ -224,7 +224,7 @@ export function createHttp(
   async function exchange(request: Request): Promise<Response> {
     const { url, method, redirect, headers } = request;
     const source = request.share();
-    // Without a body the request leaves at once: a flood of them is counted while it is made.
+    // Without a body the request is sent synchronously, so that a flood of requests is counted as it is made.
     const body = source === null ? undefined : await copyOf(source);
     const reply = await bridge.call("fetch", { url, method, redirect, headers: [...headers.entries()] }, body);
     const { status, statusText, ...answer } = parse(reply.value) as GuestResponse;

@@ -31,7 +31,7 @@ function bytesOf(chunk: unknown): Uint8Array {
   throw new TypeError("chunks must be bytes");
 }
 
-/** @throws TypeError where the bytes are not of the format, as the web's do */
+/** @throws TypeError for malformed data, as the web's streams do */
 function coded(act: () => void): void {
   try {
     act();
@@ -51,7 +51,7 @@ function through(MadeBy: Coder): TransformStream<unknown, Uint8Array> {
   });
 }
 
-/** What a pair of streams shows. */
+/** The two ends of a transform stream. */
 abstract class Pair<In, Out> {
   readonly #inner: TransformStream<In, Out>;
 

@@ -1,4 +1,4 @@
-/** The little of DER that SubjectPublicKeyInfo and PKCS#8 need: nested values with a tag and a length. */
+/** The subset of DER that SubjectPublicKeyInfo and PKCS#8 need: nested values with a tag and a length. */
 
 export const TAG = { integer: 0x02, bits: 0x03, octets: 0x04, none: 0x05, oid: 0x06, sequence: 0x30 } as const;
 

@@ -1,6 +1,6 @@
 /**
- * Keys of Web Crypto: opaque objects whose bytes live in a WeakMap, so that `extractable: false` holds. What every
- * scheme needs.
+ * Keys of Web Crypto: opaque objects whose bytes live in a WeakMap, so that `extractable: false` holds. Helpers
+ * shared by all schemes.
  */
 import { sha1 } from "@noble/hashes/sha1";
 import { sha256, sha384, sha512 } from "@noble/hashes/sha2";
@@ -95,10 +95,10 @@ export function materialFor(key: unknown, usage: string, name: string): Material
   return material;
 }
 
-/** One algorithm: how its keys are read, written, made and used. What a scheme lacks is refused by name. */
+/** One algorithm: imports, exports, generates and uses its keys. Operations a scheme lacks are refused by name. */
 export interface Scheme {
   read(format: string, data: unknown, algorithm: Algorithm): Material;
-  /** What a key's `algorithm` says besides the name. */
+  /** Members of a key's `algorithm` besides the name. */
   describe(algorithm: Algorithm, bytes: Uint8Array): Omit<KeyAlgorithm, "name">;
   write?(format: string, material: Material, algorithm: KeyAlgorithm): Uint8Array | Jwk | undefined;
   make?(
@@ -109,7 +109,7 @@ export interface Scheme {
   verify?(algorithm: Algorithm, key: Material, signature: Uint8Array, data: Uint8Array, of: KeyAlgorithm): boolean;
   encrypt?(algorithm: Algorithm, key: Material, data: Uint8Array): Uint8Array;
   decrypt?(algorithm: Algorithm, key: Material, data: Uint8Array): Uint8Array;
-  /** @param length in bits; null: all there are */
+  /** @param length in bits; null: all available bits */
   derive?(algorithm: Algorithm, key: Material, length: number | null, of: KeyAlgorithm): Uint8Array;
 }
 

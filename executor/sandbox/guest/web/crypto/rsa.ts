@@ -59,7 +59,7 @@ function parse(spki: Uint8Array): RsaKey {
   return { n, e, bits };
 }
 
-/** An unsigned number as DER wants it: without leading zeros but the one that keeps it positive. */
+/** A DER INTEGER of an unsigned number: minimal, with a zero byte in front where the top bit is set. */
 function integer(bytes: Uint8Array): Uint8Array {
   const first = bytes.findIndex((byte) => byte !== 0);
   const short = bytes.slice(first === -1 ? bytes.length - 1 : first);
@@ -101,7 +101,7 @@ function formats(base64Url: Base64Url): Pick<Scheme, "read" | "write" | "describ
   };
 }
 
-/** What was signed, padding included; undefined when the signature is no number below the modulus. */
+/** The padded message recovered from a signature; undefined unless the signature is below the modulus. */
 function opened({ n, e, bits }: RsaKey, signature: Uint8Array, size = Math.ceil(bits / 8)): Uint8Array | undefined {
   const value = numberOf(signature);
   if (signature.length !== Math.ceil(bits / 8) || value >= n) return undefined;
@@ -120,7 +120,7 @@ export const pkcs1Scheme = (base64Url: Base64Url): Scheme => ({
       encode(TAG.octets, HASHES[hash](data)),
     );
     const size = Math.ceil(key.bits / 8);
-    // The padded message is made here and compared whole: nothing of a signature is parsed.
+    // The expected padded message is compared as a whole: parsing a signature's padding invites forgeries.
     const padding = new Uint8Array(Math.max(0, size - digestInfo.length - 3)).fill(0xff);
     const found = opened(key, signature);
     return (

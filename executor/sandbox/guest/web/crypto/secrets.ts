@@ -70,7 +70,7 @@ const MODES: Readonly<Record<"AES-GCM" | "AES-CBC" | "AES-CTR", Mode>> = {
     const start = block(counter, "counter");
     if (typeof length !== "number" || !(length >= 1 && length <= 128))
       throw new TypeError("length must be the counter's bits, 1 to 128");
-    // The part that counts must not run over into the part that does not.
+    // The counter bits must not overflow into the nonce.
     const value = start.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n) % 2n ** BigInt(length);
     if (value + BigInt(Math.ceil(bytes / BLOCK_BYTES)) > 2n ** BigInt(length))
       throw new RangeError("the counter would run over");
@@ -100,7 +100,7 @@ export function aesScheme(name: keyof typeof MODES, base64Url: Base64Url): Schem
   };
 }
 
-/** A password or another secret that keys are derived from; it is never given out again. */
+/** A password or another secret that keys are derived from; never exported. */
 const derivable = { read: readRaw, describe: () => ({}) };
 function readRaw(format: string, data: unknown, { name }: Algorithm): Material {
   if (format !== "raw") throw badFormat(format, name);

@@ -1,5 +1,5 @@
 /**
- * `crypto.subtle` over audited pure implementations: one scheme for each algorithm, made when it is first asked for.
+ * `crypto.subtle` over audited pure implementations: one scheme for each algorithm, created on first use.
  * Everything else is refused by name.
  */
 import type { Encoding } from "../encoding";
@@ -27,12 +27,12 @@ interface CryptoKeyPair {
   publicKey: CryptoKey;
 }
 
-/** What each half of a pair may be used for. */
+/** Usages of the private key of a pair; the public key gets all others. */
 const PRIVATE_USAGES = ["sign", "deriveBits", "deriveKey"];
 
 const bufferOf = (bytes: Uint8Array): ArrayBuffer => bytes.slice().buffer as ArrayBuffer;
 
-/** Made when they are first asked for: most actions need one or none. */
+/** Created on first use: most actions need one or none. */
 const SCHEMES: Readonly<Record<string, (base64Url: Base64Url) => Scheme>> = {
   HMAC: (base64Url) => hmacScheme(base64Url),
   "AES-GCM": (base64Url) => aesScheme("AES-GCM", base64Url),
@@ -107,7 +107,7 @@ function readKey(
   return keyOf(found.scheme.read(format, data, found.algorithm), found, extractable, usages);
 }
 
-/** Keys: read, written, made. */
+/** Imports, exports and generates keys. */
 function createKeys(schemeOf: NamedScheme, random: (count: number) => Uint8Array) {
   return {
     importKey: async (

@@ -1,11 +1,11 @@
 /**
- * The starter: starts confined processes for the keyholder, reports what they say and how they end, and ends them all
- * when the keyholder is gone. Holds no secrets; its arguments are the path of the socket to listen at.
+ * The starter: starts confined processes for the keyholder, reports their standard error and their exit, and kills them
+ * all when the keyholder is gone. Holds no secrets; its arguments are the path of the socket to listen at.
  */
 import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname } from "node:path";
-import { findWalls, startConfined, type Confined } from "./confine";
+import { detectConfinement, startConfined, type Confined } from "./confine";
 import type { FromStarter, StartRequest, ToStarter } from "./starter";
 
 const SOCKET = process.argv[2] ?? "";
@@ -25,19 +25,19 @@ function readRequest(socket: Socket, onRequest: (request: StartRequest) => void)
   });
 }
 
-function start(socket: Socket, { id, nodeArguments, walls }: StartRequest): void {
+function start(socket: Socket, { id, nodeArguments, confinement }: StartRequest): void {
   const wasKilled = started.get(id) === "killed";
   started.delete(id);
   if (wasKilled) {
     socket.destroy();
     return report({ type: "ended", id, code: null, signal: "SIGKILL" });
   }
-  const confined = startConfined(nodeArguments, walls, { channel: socket });
+  const confined = startConfined(nodeArguments, confinement, { channel: socket });
   // The program has a descriptor of its own.
   socket.destroy();
   started.set(id, confined);
   const { process: wrapper } = confined;
-  wrapper.stderr?.setEncoding("utf8").on("data", (text: string) => report({ type: "said", id, text }));
+  wrapper.stderr?.setEncoding("utf8").on("data", (text: string) => report({ type: "stderr", id, text }));
   const end = (code: number | null, signal: NodeJS.Signals | null, problem?: string): void => {
     if (!started.delete(id)) return;
     report({ type: "ended", id, code, signal, ...(problem === undefined ? {} : { problem }) });
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
   process.on("disconnect", endAll);
   process.on("message", onMessage);
-  await findWalls();
+  await detectConfinement();
   const server = createServer((socket) => readRequest(socket, (request) => start(socket, request)));
   server.listen(SOCKET, () => report({ type: "ready" }));
 }

@@ -1,7 +1,7 @@
 /**
- * Starts confined processes by way of another process, the starter. Starting one stops the process that does it until
- * the new one runs: 10 to 40 ms on a busy machine, during which the keyholder would serve nobody. The starter also
- * keeps the keyholder's memory, with its keys, from being copied at each start.
+ * Starts confined processes through a helper process, the starter. Spawning blocks the caller until the new process
+ * runs, 10 to 40 ms on a busy machine, which would block every request to the keyholder; and a fork of the keyholder
+ * would briefly copy its memory, keys included.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,21 +9,21 @@ import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { built } from "../built";
-import type { Walls } from "./confine";
+import type { Confinement } from "./confine";
 
 /** The first line of a connection to the starter; the rest of the connection is the new process's channel. */
 export interface StartRequest {
   readonly id: number;
   readonly nodeArguments: readonly string[];
-  readonly walls: Walls;
+  readonly confinement: Confinement;
 }
 
 export type ToStarter = { readonly type: "kill" | "find-program"; readonly id: number };
 
-/** Reports about the process with this id. `ended` is the last one. */
+/** Events of the process with this id; `ended` is the last one. */
 export type FromStarter =
   | { readonly type: "ready" }
-  | { readonly type: "said"; readonly id: number; readonly text: string }
+  | { readonly type: "stderr"; readonly id: number; readonly text: string }
   | { readonly type: "program"; readonly id: number; readonly pid?: number }
   | ({ readonly type: "ended"; readonly id: number } & ProcessEnd);
 
@@ -44,9 +44,9 @@ export interface StartedProcess {
   kill(): void;
 }
 
-/** What is told about one process. */
+/** Callbacks for the events of one process. */
 interface Watcher {
-  onSaid(text: string): void;
+  onStderr(text: string): void;
   onProgram?(pid: number | undefined): void;
   onEnd(end: ProcessEnd): void;
 }
@@ -55,7 +55,7 @@ const NOT_STARTED: ProcessEnd = { code: null, signal: null, problem: "it was not
 const LOST: ProcessEnd = { code: null, signal: null, problem: "the process that starts others has ended" };
 
 export class Starter {
-  /** Only this user can enter it. */
+  /** Accessible to this user only. */
   readonly #folder = mkdtempSync(join(tmpdir(), "keywright-starter-"));
   readonly #watchers = new Map<number, Watcher>();
   #process: ChildProcess | undefined;
@@ -63,19 +63,19 @@ export class Starter {
   #starts = 0;
   #nextId = 1;
 
-  /** Starts Node with these arguments; `onSaid` gets what it writes to standard error. */
-  start(nodeArguments: readonly string[], walls: Walls, onSaid: (text: string) => void): StartedProcess {
+  /** Starts Node with these arguments; `onStderr` gets what it writes to standard error. */
+  start(nodeArguments: readonly string[], confinement: Confinement, onStderr: (text: string) => void): StartedProcess {
     const id = this.#nextId++;
     const channel = new Socket();
     const { promise: ended, resolve } = Promise.withResolvers<ProcessEnd>();
-    const watcher: Watcher = { onSaid, onEnd: (end) => (this.#watchers.delete(id), resolve(end)) };
+    const watcher: Watcher = { onStderr, onEnd: (end) => (this.#watchers.delete(id), resolve(end)) };
     this.#watchers.set(id, watcher);
     let isAsked = false;
     channel.on("error", () => undefined);
     channel.once("close", () => isAsked || watcher.onEnd(NOT_STARTED));
     const ask = (): void => {
       isAsked = true;
-      channel.write(`${JSON.stringify({ id, nodeArguments, walls } satisfies StartRequest)}\n`);
+      channel.write(`${JSON.stringify({ id, nodeArguments, confinement } satisfies StartRequest)}\n`);
     };
     this.#listening().then(
       (path) => channel.destroyed || channel.connect(path, ask),
@@ -95,7 +95,7 @@ export class Starter {
 
   close(): void {
     this.#process?.removeAllListeners("exit");
-    // It ends what it has started, and then itself.
+    // On disconnect the starter kills the processes it has started, and exits.
     if (this.#process?.connected) this.#process.disconnect();
     this.#onExit();
     rmSync(this.#folder, { recursive: true, force: true });
@@ -114,7 +114,7 @@ export class Starter {
 
   async #startProcess(): Promise<void> {
     this.#starts++;
-    const starter = fork(built("walls/starterProcess.js"), [this.#path], {
+    const starter = fork(built("confinement/starterProcess.js"), [this.#path], {
       cwd: "/",
       env: { TZ: "UTC" },
       execArgv: ["--disable-sigusr1"],
@@ -131,12 +131,12 @@ export class Starter {
 
   #onMessage(message: Exclude<FromStarter, { type: "ready" }>): void {
     const watcher = this.#watchers.get(message.id);
-    if (message.type === "said") watcher?.onSaid(message.text);
+    if (message.type === "stderr") watcher?.onStderr(message.text);
     else if (message.type === "program") watcher?.onProgram?.(message.pid);
     else watcher?.onEnd(message);
   }
 
-  /** All that it started ends with it. The next start starts another one. */
+  /** Processes end together with their starter; the next start launches a new one. */
   #onExit(): void {
     this.#process = undefined;
     this.#ready = undefined;

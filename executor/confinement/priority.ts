@@ -1,4 +1,4 @@
-/** How processes that handle untrusted input share CPU and memory with those that serve all. */
+/** CPU and memory priority of processes that handle untrusted input, below those that serve all accounts. */
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 
@@ -10,12 +10,12 @@ export interface Priority {
 }
 
 /** For processes that run code of guests. */
-export const LAST: Priority = { niceness: 10, outOfMemoryScore: 1_000 };
+export const GUEST_PRIORITY: Priority = { niceness: 10, outOfMemoryScore: 1_000 };
 
 /**
- * For a process, and all that it starts from now on. Its niceness alone is not enough: where the kernel shares the CPU
- * out by session, its session needs one, too. Done when the outermost wrapper starts, so that not even the start slows
- * others, and again when the program is ready, which may have been started before the first time.
+ * Applies to a process and everything it starts from now on. With the kernel's autogroup scheduling, niceness only
+ * counts within a session, so the session gets one as well. Set when the outermost wrapper starts, so that even its
+ * start yields to others, and again when the program is ready, which may have been started before the first call.
  */
 export function setPriorities(pid: number | undefined, { niceness, outOfMemoryScore }: Priority): void {
   if (pid === undefined) return;
@@ -26,6 +26,6 @@ export function setPriorities(pid: number | undefined, { niceness, outOfMemorySc
     writeFileSync(`/proc/${pid}/oom_score_adj`, String(outOfMemoryScore));
     if (existsSync(session)) writeFileSync(session, String(niceness));
   } catch {
-    // It has ended already, and its exit tells more; or this is not Linux, which the self-test says.
+    // The process has exited, which is reported elsewhere; or this is not Linux, which the self-test reports.
   }
 }

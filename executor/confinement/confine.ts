@@ -9,10 +9,10 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { LAST, setPriorities, type Priority } from "./priority";
+import { GUEST_PRIORITY, setPriorities, type Priority } from "./priority";
 import { seccompFilter, type FilterName } from "./seccomp";
 
-export interface Walls {
+export interface Confinement {
   filter: FilterName;
   /** Run in an empty network namespace. */
   withoutNetwork: boolean;
@@ -57,24 +57,28 @@ const isRoot = (): boolean => process.getuid?.() === 0;
 const architecture = process.arch === "arm64" ? "arm64" : "x64";
 
 let bubblewrap: Promise<string | undefined> | undefined;
-/** Why bubblewrap does not work; undefined when it does. Set by `findWalls`. */
-let complaint: string | undefined = "it was not tried";
+/** Why bubblewrap does not work; undefined when it does. Set by `detectConfinement`. */
+let bubblewrapProblem: string | undefined = "it was not tried";
 
 /**
  * Tests once what this machine supports; await it before the first `startConfined`. Resolves to the reason why
  * bubblewrap does not work, if any.
  */
-export async function findWalls(): Promise<string | undefined> {
+export async function detectConfinement(): Promise<string | undefined> {
   bubblewrap ??= tryBubblewrap();
-  return (complaint = await bubblewrap);
+  return (bubblewrapProblem = await bubblewrap);
 }
 
 /** Starts Node with these arguments. Standard error is a pipe, descriptor 3 the channel. */
-export function startConfined(nodeArguments: readonly string[], walls: Walls, streams: Streams = {}): Confined {
+export function startConfined(
+  nodeArguments: readonly string[],
+  confinement: Confinement,
+  streams: Streams = {},
+): Confined {
   const node = [process.execPath, ...nodeArguments];
-  const start = complaint === undefined ? startInBubblewrap : startInWrappers;
-  const confined = start(node, walls, streams);
-  setPriorities(confined.process.pid, walls.priority);
+  const start = bubblewrapProblem === undefined ? startInBubblewrap : startInWrappers;
+  const confined = start(node, confinement, streams);
+  setPriorities(confined.process.pid, confinement.priority);
   return confined;
 }
 
@@ -89,8 +93,12 @@ export function becomeUser(uid: number | undefined): void {
   process.setuid?.(uid);
 }
 
-function startInBubblewrap(node: string[], walls: Walls, { stdout = "ignore", channel }: Streams): Confined {
-  const [command = "", ...args] = [...limits(walls), ...bubblewrapFor(walls), ...node];
+function startInBubblewrap(
+  node: string[],
+  confinement: Confinement,
+  { stdout = "ignore", channel }: Streams,
+): Confined {
+  const [command = "", ...args] = [...limits(confinement), ...bubblewrapFor(confinement), ...node];
   const wrapper = spawn(command, args, {
     cwd: "/",
     env: { TZ: "UTC" },
@@ -100,7 +108,7 @@ function startInBubblewrap(node: string[], walls: Walls, { stdout = "ignore", ch
   const filter = wrapper.stdio[4] as Writable;
   // A wrapper that failed to start does not read the filter; its exit reports the reason.
   filter.on("error", () => undefined);
-  filter.end(seccompFilter(walls.filter, architecture));
+  filter.end(seccompFilter(confinement.filter, architecture));
   let status = "";
   ((wrapper.stdio as readonly unknown[])[5] as Readable)
     .setEncoding("utf8")
@@ -137,9 +145,13 @@ function programBelow(status: string): number | undefined {
   }
 }
 
-function startInWrappers(node: string[], walls: Walls, { stdout = "ignore", channel }: Streams): Confined {
+function startInWrappers(node: string[], confinement: Confinement, { stdout = "ignore", channel }: Streams): Confined {
   const { network, privileges } = isRoot() ? WITHOUT_BUBBLEWRAP.root : WITHOUT_BUBBLEWRAP.user;
-  const wrappers = [...(walls.withoutNetwork ? usable(network) : []), ...usable(privileges), ...usable(limits(walls))];
+  const wrappers = [
+    ...(confinement.withoutNetwork ? usable(network) : []),
+    ...usable(privileges),
+    ...usable(limits(confinement)),
+  ];
   const [command = "", ...args] = [...wrappers, ...node];
   const program = spawn(command, args, {
     cwd: "/",
@@ -164,7 +176,7 @@ function usable(wrapper: string[]): string[] {
   return works ? wrapper : [];
 }
 
-function limits({ dataBytes }: Walls): string[] {
+function limits({ dataBytes }: Confinement): string[] {
   const processes = isRoot() ? ["--nproc=512:512"] : [];
   return [...LIMITS, ...processes, ...(dataBytes === undefined ? [] : [`--data=${dataBytes}:${dataBytes}`]), "--"];
 }
@@ -173,7 +185,7 @@ function limits({ dataBytes }: Walls): string[] {
  * As root no user namespace is created: it would map one user only. The network namespace then comes from `unshare`,
  * which leaves even the loopback interface down.
  */
-function bubblewrapFor({ withoutNetwork, reads }: Walls): string[] {
+function bubblewrapFor({ withoutNetwork, reads }: Confinement): string[] {
   const before = isRoot() && withoutNetwork ? EMPTY_NETWORK : [];
   const users = isRoot()
     ? ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -230,14 +242,14 @@ async function tryBubblewrap(): Promise<string | undefined> {
   if (process.platform !== "linux") return "it is for Linux only";
   const { process: wrapper, channel } = startInBubblewrap(
     [process.execPath, "--version"],
-    { filter: "child", withoutNetwork: true, reads: [], priority: LAST },
+    { filter: "child", withoutNetwork: true, reads: [], priority: GUEST_PRIORITY },
     {},
   );
   channel.on("error", () => undefined);
-  let said = "";
-  wrapper.stderr?.setEncoding("utf8").on("data", (text: string) => (said = (said + text).slice(0, 500)));
+  let stderr = "";
+  wrapper.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr = (stderr + text).slice(0, 500)));
   return new Promise((resolve) => {
     wrapper.once("error", (error) => resolve(error.message));
-    wrapper.once("close", (code) => resolve(code === 0 ? undefined : said.trim() || `it ended with code ${code}`));
+    wrapper.once("close", (code) => resolve(code === 0 ? undefined : stderr.trim() || `it ended with code ${code}`));
   });
 }
