@@ -6,7 +6,7 @@
 //   npm run mutation -- --minutes 30       starts no mutant after that time
 //
 // Fails below 95 % killed, or when a mutant survives that scripts/mutation/plan.ts does not explain. Mutants are found
-// on the compiler's syntax tree and compiled together (scripts/mutation/weave.ts), 200 at a time; the tests
+// on the compiler's syntax tree and compiled together (scripts/mutation/schemata.ts), 200 at a time; the tests
 // run in this process against Hardhat's chain, the likeliest to fail first, until one fails. Survivors are compiled
 // alone: an edit that leaves the compiled code unchanged is no mutant.
 import hre from "hardhat";
@@ -14,7 +14,7 @@ import { parseArgs } from "node:util";
 import { EXPLAINED, FILES, BY_HAND } from "./mutation/plan";
 import { report, shown, write, type Verdict } from "./mutation/report";
 import { loadTests, Runner } from "./mutation/runner";
-import { compileAlone, compileWoven, findMutants } from "./mutation/weave";
+import { compileAlone, compileSchemata, findMutants } from "./mutation/schemata";
 import type { Mutant } from "./mutation/mutants";
 
 const CHUNK = 200;
@@ -48,7 +48,7 @@ async function tried(wanted: readonly Mutant[], until: number): Promise<Verdict[
   const verdicts: Verdict[] = [];
   for (let from = 0; from < wanted.length && Date.now() < until; from += CHUNK) {
     const chunk = wanted.slice(from, from + CHUNK);
-    const runner = await Runner.start(compileWoven(chunk), tests);
+    const runner = await Runner.start(compileSchemata(chunk), tests);
     for (const mutant of chunk) {
       if (Date.now() > until) break;
       const killer = await runner.killerOf(mutant);

@@ -155,7 +155,7 @@ async function measure(bed: Bed, attack: AbuseAttack | undefined, quietP99: numb
   const loop = await loopOf(bed, Math.ceil((performance.now() - startedAt) / 1_000));
   const ran = attacking.filter(({ status }) => !REFUSALS_OF_CROWDS.has(status));
   const figures = {
-    attack: attack?.name ?? "nobody",
+    attack: attack?.name ?? "none",
     hello: { n: honest.hellos.length, median: at(honest.hellos, 0.5), p99: at(honest.hellos, 0.99) },
     fetchP99: at(honest.fetches, 0.99),
     honestFailed: honest.failed.length,

@@ -93,7 +93,7 @@ Each row on an empty database of Debian's PostgreSQL on the same machine.
 ${throughputTable(rows)}`,
   reads: ({ items, samples, callMs, routeMs, ratio }) => `## List reads
 
-\`GET /list_groups\` of ${items} groups against \`eth_call\` of the same view, in turns, one at a time, median of ${samples}.
+\`GET /list_groups\` of ${items} groups against \`eth_call\` of the same view, alternating, one at a time, median of ${samples}.
 
 ${table(["eth_call ms", "list_groups ms", "ratio"], [[callMs, routeMs, ratio]])}`,
   outage: ({ outageMs, accounts, recoveryMs, asked, landed, refused, wrong }) => `## Outage

@@ -29,7 +29,7 @@ export async function makeOld(
     from (select account_id, sum(amount_cents) as cents, count(*) as n from ledger_entries
       where account_id like 'old %' group by account_id) sums
     where sums.account_id = credit_accounts.account_id`.execute(db);
-  // What years of maintenance have done by then; otherwise it would go on during the measurement.
+  // As autovacuum would have done over the years; otherwise it would run during the measurement.
   await sql`vacuum analyze`.execute(db);
   await sql`checkpoint`.execute(db);
 }

@@ -229,10 +229,10 @@ const figuresOf = ({ hello, runsPerSecond }: Side) => ({
   runsPerSecond: median(runsPerSecond),
 });
 
-function baselineBars({ ours, theirs }: Comparison): Bar[] {
+function baselineBars({ current, baseline }: Comparison): Bar[] {
   const [time, runs] = [
-    median(ours.hello) / median(theirs.hello),
-    median(ours.runsPerSecond) / median(theirs.runsPerSecond),
+    median(current.hello) / median(baseline.hello),
+    median(current.runsPerSecond) / median(baseline.runsPerSecond),
   ].map(rounded) as [number, number];
   return [
     {
@@ -261,7 +261,7 @@ function printThroughput(
 }
 
 function printComparison({ commit, node, comparison }: Compared): void {
-  console.log(`\nhello over HTTP, in turns with the baseline (commit ${commit}, node ${node})`);
+  console.log(`\nhello over HTTP, alternating with the baseline (commit ${commit}, node ${node})`);
   for (const [who, side] of Object.entries(comparison) as [string, Side][]) {
     const { helloMs, helloP99Ms, runsPerSecond } = figuresOf(side);
     console.log(`${who.padEnd(8)} median ${helloMs} ms, p99 ${helloP99Ms} ms; 8 callers ${runsPerSecond} runs/s`);
@@ -315,7 +315,7 @@ async function main(): Promise<void> {
   const bed = await startBed();
   const measured = async () => {
     const stack = await measureStack(bed);
-    const cpu = await measureCpu("ours", bed);
+    const cpu = await measureCpu("current", bed);
     return {
       stack,
       cpu,
@@ -390,8 +390,8 @@ function reportOf(results: Results, bars: ReturnType<typeof barsOf>): object {
       baseline: {
         commit: compared.commit,
         node: compared.node,
-        ours: figuresOf(compared.comparison.ours),
-        theirs: figuresOf(compared.comparison.theirs),
+        current: figuresOf(compared.comparison.current),
+        baseline: figuresOf(compared.comparison.baseline),
       },
     }),
     bars,

@@ -7,7 +7,7 @@ import Mocha from "mocha";
 import type { Artifact as HardhatArtifact } from "hardhat/types";
 import { must } from "../gas/must";
 import type { Mutant } from "./mutants";
-import { SWITCH, type Artifact } from "./weave";
+import { SWITCH, type Artifact } from "./schemata";
 
 const TESTS = join(__dirname, "../../test/contracts");
 /** Tests of the allow-list, documents and compiler output do not cover the account contract. */
@@ -158,7 +158,7 @@ export class Runner {
 const guessed = ({ file }: OneTest): number => (GUESSES.find(([part]) => file.includes(part)) ?? [undefined, 300])[1];
 const GUESSES: [part: string, ms: number][] = [
   ["functions/", 100],
-  ["questions", 100],
+  ["views", 100],
   ["boundaries", 3_000],
   ["matrix", 2_000],
   ["f11-", 5_000],

@@ -16,7 +16,7 @@ import { heapOptions, leakedClasses } from "../support/heap";
 const SDK = join(__dirname, "../../dist/client/index.js");
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-/** Makes calls of every kind with one client, as a long-lived program does; answers with the ends it saw. */
+/** Makes calls of every kind with one client, as a long-lived program does; answers with the outcomes it got. */
 const CALLER = `
   const { createClient } = require(${JSON.stringify(SDK)});
   const shared = new AbortController();

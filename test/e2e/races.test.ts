@@ -22,7 +22,7 @@ describe("concurrent requests", () => {
   });
   after(() => provider.destroy());
 
-  it("two conversions to two wallets have one winner, and the other caller is told", async () => {
+  it("two conversions to two wallets have one winner, and the other caller gets an error", async () => {
     const { baseUrl } = stack();
     const account = await makeAccount(baseUrl);
     const wallets = [await fundedWallet(provider), await fundedWallet(provider)];

@@ -1,4 +1,4 @@
-/** For tests of shared transactions: writes that wait together, and a lane at rest afterwards. */
+/** For tests of shared transactions: writes that wait together, and checks that the lane is idle afterwards. */
 import { expect } from "chai";
 import type { ChainTuning } from "../../relayer/chain";
 import type { Chain, SubmitAnswer } from "../../relayer/chain/types";
@@ -75,7 +75,7 @@ export async function expectKeptOverReorg(
   await new Promise((resolve) => setTimeout(resolve, LOAD_KNOWN_MS));
 }
 
-/** Nothing is open, the ledger was told of each write once, and lane 1's nonce equals the chain's. */
+/** Nothing is open, each write was reported to the ledger once, and lane 1's nonce equals the chain's. */
 export async function expectAtRest(bed: ChainBed, chain: Chain): Promise<void> {
   bed.proxy.heal();
   await bed.provider.send("evm_setAutomine", [true]);

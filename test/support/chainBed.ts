@@ -234,7 +234,7 @@ export class ChainBed {
     return lane.next_nonce;
   }
 
-  /** The ledger is told of each write once. */
+  /** Each write was reported to the ledger once. */
   expectToldOnce(): void {
     const told = this.outcomes.map(({ submissionId }) => submissionId);
     expect(new Set(told).size, "the ledger is told of each write once").to.equal(told.length);

@@ -16,10 +16,10 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
   const { config } = useSession();
   const { data: account } = useAccount();
   const [address, setAddress] = useState("");
-  const [ending, setEnding] = useState("");
+  const [lastDigits, setLastDigits] = useState("");
   const [understood, setUnderstood] = useState(false);
   const problem = problemOf(address.trim(), account.owner);
-  const matches = problem === undefined && ending.trim().toLowerCase() === address.trim().slice(-6).toLowerCase();
+  const matches = problem === undefined && lastDigits.trim().toLowerCase() === address.trim().slice(-6).toLowerCase();
   return (
     <FormDialog
       open
@@ -54,11 +54,11 @@ export function Transfer({ onClose }: { readonly onClose: () => void }): ReactNo
       <TextField
         label="Its last six characters, once more"
         code
-        value={ending}
-        onChange={setEnding}
+        value={lastDigits}
+        onChange={setLastDigits}
         hint="Read them from where the address comes from, not from above."
       />
-      {problem === undefined && ending.trim().length >= 6 && !matches && (
+      {problem === undefined && lastDigits.trim().length >= 6 && !matches && (
         <Notice kind="bad">These are not the last six characters of that address.</Notice>
       )}
       <Check label="I understand that only the new owner can undo this" checked={understood} onChange={setUnderstood} />

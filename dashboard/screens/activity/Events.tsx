@@ -7,7 +7,7 @@ import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
 import { useSession } from "../../session/context";
 import type { ChainConfig } from "../../session/types";
-import { eventDetails, eventName, type ContractEvent } from "./eventWords";
+import { eventDetails, eventName, type ContractEvent } from "./eventText";
 import { useNames, type Names } from "./names";
 import { defined } from "../../../protocol/defined";
 

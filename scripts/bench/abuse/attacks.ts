@@ -30,7 +30,7 @@ const ENDED_BY_LIMITS: readonly AbuseAttack[] = [
     ends: ["none", "timed_out"],
   },
   {
-    name: "memory up to the wall",
+    name: "memory up to the limit",
     code: `async function main() { const kept = []; for (;;) kept.push(new Uint8Array(${MIB}).fill(1)); }`,
     ends: ["threw", "timed_out", "out_of_memory", "sandbox_crashed"],
   },

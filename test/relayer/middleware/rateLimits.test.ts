@@ -78,7 +78,7 @@ describe("rate limits", () => {
     expect((await refusal(() => one.mintBy(address)))?.code).to.equal("rate_limited");
   });
 
-  it("of writes without credit are each account's, for a day; one that came to nothing is given back", async () => {
+  it("of writes without credit are each account's, for a day; a write without effect does not count", async () => {
     const limits = new RequestLimits(FEW);
     const takeBack = await limits.freeWrite("poor");
     await takeBack();

@@ -104,7 +104,7 @@ describe("an owner over HTTP", function () {
       expect(before - (await balance())).to.equal(1);
     });
 
-    it("is told after repeated collisions, pays nothing and can ask again", async () => {
+    it("gets an error after repeated collisions, pays nothing and can retry", async () => {
       squat(Infinity);
       const before = await balance();
       const refused = await account.api.post("/add_usage_api_key", NO_PERMISSIONS);

@@ -73,11 +73,11 @@ describe("POST /relay", function () {
       );
     });
 
-    it("does so a few times a day; what came to nothing does not count", async () => {
+    it("does so a few times a day; writes without effect do not count", async () => {
       bed.executor.failing.set("signForwards", new KeywrightError("not_authorized", "Not signed."));
       expect((await relay(owner, "setAccountFrozen", [id, true])).status).to.equal(403);
       bed.executor.failing.clear();
-      // Two have been carried out above.
+      // Two were executed above.
       expect((await relay(owner, "setAccountFrozen", [id, false])).status).to.equal(200);
       const refused = await relay(owner, "setAccountFrozen", [id, true]);
       expect([refused.status, codeOf(refused)]).to.deep.equal([429, "rate_limited"]);

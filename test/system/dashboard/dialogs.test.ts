@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
-import { furnishedAccount } from "../../support/furnishedAccount";
+import { populatedAccount } from "../../support/populatedAccount";
 import { useProvider, useStack } from "../../support/stack";
 
 const PHONE = { width: 390, height: 844 };
@@ -36,7 +36,7 @@ describe("the dashboard's dialogs", function () {
   };
 
   it("violate no rule with an account's key, and name each button once", async () => {
-    const { key } = await furnishedAccount(stack().baseUrl, "Treasury");
+    const { key } = await populatedAccount(stack().baseUrl, "Treasury");
     dashboard = await Dashboard.open(browser(), stack().baseUrl);
     await dashboard.signIn(key);
     for (const [screen, button] of [

@@ -4,7 +4,7 @@ import { startStack, type Stack } from "../../../scripts/dev/stack";
 import { useBrowser } from "../../support/browser";
 import { BrowserWallet } from "../../support/browserWallet";
 import { Dashboard } from "../../support/dashboard";
-import { furnishedAccount } from "../../support/furnishedAccount";
+import { populatedAccount } from "../../support/populatedAccount";
 import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "../../support/http";
 import { useProvider, useStack } from "../../support/stack";
 
@@ -98,7 +98,7 @@ describe("the dashboard's screens", function () {
   });
 
   it("Actions: a removed one is gone", async () => {
-    await open((await furnishedAccount(stack().baseUrl, "Treasury")).key);
+    await open((await populatedAccount(stack().baseUrl, "Treasury")).key);
     await dashboard.go("Actions");
     await dashboard.row(/Hello/).getByRole("button", { name: "Remove", exact: true }).click();
     await dashboard

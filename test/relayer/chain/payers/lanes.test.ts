@@ -23,7 +23,7 @@ describe("the slots of a lane", () => {
   it("an outcome of an uncounted transaction frees no slot", async () => {
     const lanes = new Lanes({ db: store.db, maxInFlight: 1 });
     await lanes.all();
-    // Another instance began it after the snapshot, and this one carried it to its outcome.
+    // Another instance began it after the snapshot, and this one recorded its outcome.
     lanes.end(1);
     expect((await lanes.tryEnter(1n))?.payer).to.equal(1);
     lanes.begin(1);

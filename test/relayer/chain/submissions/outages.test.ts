@@ -23,7 +23,7 @@ describe("outages of the endpoint", function () {
     await chain.submit(newAccount(account));
   });
   after(() => bed?.stop());
-  /** At rest, and the lane takes another write at once. */
+  /** Nothing is open, and the lane accepts another write at once. */
   afterEach(async () => {
     await expectAtRest(bed, chain);
     const before = await bed.groupCount(account);

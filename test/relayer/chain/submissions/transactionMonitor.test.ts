@@ -38,7 +38,7 @@ describe("faults between relayer and chain", function () {
     await chain.submit(newAccount(account));
   });
   after(() => bed?.stop());
-  /** At rest, and the lane takes another write at once. */
+  /** Nothing is open, and the lane accepts another write at once. */
   afterEach(async () => {
     await expectAtRest(bed, chain);
     await addsExactlyOne(() => chain.submit(addGroup(account, "well")));

@@ -8,7 +8,7 @@ import { BrowserWallet } from "../../support/browserWallet";
 import { fundedWallet } from "../../support/chain";
 import { count } from "../../support/counts";
 import { Dashboard, SCREENS } from "../../support/dashboard";
-import { furnishedAccount } from "../../support/furnishedAccount";
+import { populatedAccount } from "../../support/populatedAccount";
 import { accountWithWallets } from "../../support/manyWallets";
 import { useProvider, useStack } from "../../support/stack";
 
@@ -23,7 +23,7 @@ describe("the dashboard's accessibility", function () {
   let key: string;
 
   before(async () => {
-    ({ key } = await furnishedAccount(stack().baseUrl, LONG_NAME));
+    ({ key } = await populatedAccount(stack().baseUrl, LONG_NAME));
   });
 
   for (const [name, options] of [

@@ -4,7 +4,7 @@ import { newApiAccount, NO_PERMISSIONS, type ApiAccount } from "./http";
 const ANY_ACTION = `0x${"0".repeat(64)}`;
 const DAY_SECONDS = 86_400;
 
-export async function furnishedAccount(baseUrl: string, pkpName: string): Promise<ApiAccount> {
+export async function populatedAccount(baseUrl: string, pkpName: string): Promise<ApiAccount> {
   const account = await newApiAccount(baseUrl);
   const { api } = account;
   const pkp = await api.must("/create_wallet", { name: pkpName, description: "signs payouts" });

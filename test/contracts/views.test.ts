@@ -4,25 +4,22 @@ import { expect } from "chai";
 import { ALICE_ID, ALICE_KEY, ALICE_PKP, executeKey, twoAccounts } from "./support/stages";
 import { cid, number, staged, type Cast } from "./support/world";
 
-describe("Questions", () => {
-  it(
-    "accountExistsAndIsMutable: true for the owner, for a payer while the account is managed, for " + "no one else",
-    async () => {
-      const { world, bobId } = await staged(twoAccounts);
-      const { manager, cast } = world;
-      const ask = async (id: bigint) => {
-        const may: (keyof Cast)[] = [];
-        for (const who of Object.keys(cast) as (keyof Cast)[])
-          if (await manager.connect(cast[who]).accountExistsAndIsMutable(id)) may.push(who);
-        return may;
-      };
-      expect(await ask(ALICE_ID)).to.have.members(["payer", "alice"]);
-      expect(await ask(bobId)).to.deep.equal(["bob"]);
-      for (const id of [0n, ALICE_KEY, number("nobody")]) expect(await ask(id)).to.deep.equal([]);
-      await world.do(cast.alice, "transferOwnership", ALICE_ID, cast.carol.address);
-      expect(await ask(ALICE_ID)).to.deep.equal(["carol"]);
-    },
-  );
+describe("Views that depend on the caller", () => {
+  it("accountExistsAndIsMutable: only for the owner, and for a payer while managed", async () => {
+    const { world, bobId } = await staged(twoAccounts);
+    const { manager, cast } = world;
+    const ask = async (id: bigint) => {
+      const may: (keyof Cast)[] = [];
+      for (const who of Object.keys(cast) as (keyof Cast)[])
+        if (await manager.connect(cast[who]).accountExistsAndIsMutable(id)) may.push(who);
+      return may;
+    };
+    expect(await ask(ALICE_ID)).to.have.members(["payer", "alice"]);
+    expect(await ask(bobId)).to.deep.equal(["bob"]);
+    for (const id of [0n, ALICE_KEY, number("nobody")]) expect(await ask(id)).to.deep.equal([]);
+    await world.do(cast.alice, "transferOwnership", ALICE_ID, cast.carol.address);
+    expect(await ask(ALICE_ID)).to.deep.equal(["carol"]);
+  });
 
   it("getKey: expiration and cap each in their field", async () => {
     const { world } = await staged(twoAccounts);

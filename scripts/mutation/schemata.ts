@@ -1,6 +1,6 @@
 /**
- * Compiles all mutants of all files at once: each is beside the original code, and a value read from the chain selects
- * the active one.
+ * Mutant schemata: all mutants of all files are compiled at once, each beside the original code, and a value read from
+ * the chain selects the active one.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -93,9 +93,9 @@ export function findMutants(
 }
 
 /** The account contract with all these mutants, none of which is active until the switch selects it. */
-export function compileWoven(mutants: readonly Mutant[]): Artifact {
+export function compileSchemata(mutants: readonly Mutant[]): Artifact {
   const changed: Record<string, string> = { [SWITCHES]: SWITCH_SOURCE };
-  for (const file of new Set(mutants.map((mutant) => mutant.file))) changed[file] = weave(file, mutants);
+  for (const file of new Set(mutants.map((mutant) => mutant.file))) changed[file] = schemataOf(file, mutants);
   // Functions that read the switch are `view`, and so are their callers.
   const asViews = (source: string): string => source.replace(/\b(internal|private) pure\b/g, "$1 view");
   const sourceOf = (path: string): string => (path.startsWith("@") ? read(path) : asViews(changed[path] ?? read(path)));
@@ -122,10 +122,10 @@ export function compileAlone(mutant: Mutant | undefined): string {
   return must(contracts[ENTRY]?.["AccountManager"]).evm.bytecode.object;
 }
 
-function weave(file: string, mutants: readonly Mutant[]): string {
+function schemataOf(file: string, mutants: readonly Mutant[]): string {
   const source = Buffer.from(read(file));
   const here = mutants.filter((mutant) => mutant.file === file);
-  const text = woven(source, here, 0, source.length);
+  const text = withSchemata(source, here, 0, source.length);
   const depth = file.split("/").length - 2;
   return text.replace(
     /^(pragma [^\n]*\n)/m,
@@ -136,7 +136,7 @@ function weave(file: string, mutants: readonly Mutant[]): string {
 /**
  * The bytes from `start` to `end` with every mutant inside them; a larger mutant encloses smaller ones.
  */
-function woven(source: Buffer, mutants: readonly Mutant[], start: number, end: number): string {
+function withSchemata(source: Buffer, mutants: readonly Mutant[], start: number, end: number): string {
   const inside = mutants.filter((mutant) => mutant.start >= start && mutant.end <= end);
   const isInner = (one: Mutant): boolean =>
     inside.some(
@@ -148,7 +148,8 @@ function woven(source: Buffer, mutants: readonly Mutant[], start: number, end: n
   for (const place of new Map(outer.map((mutant) => [mutant.start, mutant])).values()) {
     const same = outer.filter((mutant) => mutant.start === place.start);
     const rest = inside.filter((mutant) => !same.includes(mutant));
-    text += source.subarray(at, place.start).toString() + chosen(same, woven(source, rest, place.start, place.end));
+    text +=
+      source.subarray(at, place.start).toString() + chosen(same, withSchemata(source, rest, place.start, place.end));
     at = place.end;
   }
   return text + source.subarray(at, end).toString();
