@@ -35,7 +35,7 @@ export interface OwnerFlows {
     options?: FlowOptions<MintedWallet>,
   ): Promise<Sent<MintedWallet & { pkp_id: string }>>;
   /**
-   * Mints a usage key and attaches it. When a stranger front-runs the key's id, another key is made, a few times. When
+   * Mints a usage key and attaches it. If another account front-runs the key's id, another key is minted, a few times. If
    * the second step fails, pass `error.facts.minted` to `attachUsageKey`; the secret was in the progress.
    */
   createUsageKey(
@@ -50,7 +50,7 @@ interface FlowParts {
   mintUsageKey(options?: CallOptions): Promise<{ usage_api_key: string; minted: MintedUsageKey }>;
   send<Result extends object>(write: OwnerWrite<Result>): Promise<Sent<Result>>;
   check(write: OwnerWrite): Promise<void>;
-  /** Throws when there is no way to send, so that nothing is minted in vain. */
+  /** Throws when there is no way to send, before anything is minted. */
   sender(): unknown;
 }
 
@@ -83,7 +83,7 @@ export function ownerFlows({ prepare, mintPkp, mintUsageKey, send, check, sender
 /** How many keys are minted before giving up on being front-run. */
 const MOST_MINTS = 4;
 
-/** Whether a stranger who saw the new key's id in flight registered it first; then mint another key. */
+/** Whether another account front-ran the registration of the new key's id; then another key is minted. */
 async function isTaken(attempt: Promise<unknown>): Promise<boolean> {
   return attempt.then(
     () => false,

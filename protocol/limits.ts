@@ -103,7 +103,7 @@ export const RATE_LIMITS = {
     paymentIntentsPerMinute: 10,
     mintsPerMinutePerAddress: 10,
     mintsPerDay: 1_000,
-    /** Per account: writes carried out although it has no credit, such as revoking a key. */
+    /** Per account: writes executed without credit, such as revoking a key. */
     freeWritesPerDay: 50,
     keyRequestsPerSecond: 50,
   },

@@ -20,7 +20,7 @@ interface Prepared {
   readonly pkp: string;
 }
 
-/** A payment waits for the bank of the one who pays; this makes the run, and its price, longer than a second. */
+/** Waits like a payment that needs the bank's answer: the run takes, and costs, more than one second. */
 const PAY = `async function main({ pkpId, message }) {
   await new Promise((resolve) => setTimeout(resolve, 1100));
   return { signature: await Actions.signMessage({ pkpId, message }) };

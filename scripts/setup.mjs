@@ -38,7 +38,7 @@ function compileWhatHasNoBinary() {
 }
 
 try {
-  // Check before an installation that would be in vain.
+  // Checked first: without a usable Node the installation is useless.
   if (!hasPackage) projectNode();
   if (packagesAreStale()) {
     console.error("Installing packages (about a minute the first time) …");

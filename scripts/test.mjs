@@ -55,7 +55,7 @@ function run(name) {
   const env = {
     ...projectEnvironment(),
     HARDHAT_DISABLE_TELEMETRY_PROMPT: "true",
-    // Each mutant meets the quick counts.
+    // Mutants are tested with the quick counts.
     KEYWRIGHT_DEEP: deep && name !== "mutation" ? "1" : "",
     KEYWRIGHT_FIGURES: deep && name !== "mutation" ? figures : "",
   };

@@ -25,7 +25,7 @@ const ABOUT: Readonly<Record<Mode, string>> = {
 };
 
 /**
- * Makes an account of either mode. The key of an API-mode account is shown once and must be stored before continuing.
+ * Creates an account of either mode. The key of an API-mode account is shown once and must be stored before continuing.
  */
 export function CreateAccount({
   mode: first,
