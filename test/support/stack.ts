@@ -6,6 +6,7 @@
 import { startStack, type Stack } from "../../scripts/dev/stack";
 import type { JsonRpcProvider } from "ethers";
 import { connect } from "./chain";
+import { newApiAccount, type ApiAccount } from "./http";
 import { startIdentityProvider, type IdentityProvider } from "./identityProvider";
 
 interface Shared {
@@ -53,6 +54,17 @@ function useShared<T>(part: (all: Shared) => T): () => T {
 
 /** Call inside `describe`; the returned function gives the stack once the tests run. */
 export const useStack = (): (() => Stack) => useShared(({ stack }) => stack);
+
+/** A new API-mode account on the shared stack; call inside `describe`. */
+export function useApiAccount(): () => ApiAccount {
+  const stack = useStack();
+  let account: ApiAccount | undefined;
+  before(async () => void (account = await newApiAccount(stack().baseUrl)));
+  return () => {
+    if (account === undefined) throw new Error("the account is there once the tests run");
+    return account;
+  };
+}
 
 /** A provider of the shared stack's chain; call inside `describe`. */
 export function useProvider(): () => JsonRpcProvider {

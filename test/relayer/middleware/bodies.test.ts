@@ -2,19 +2,16 @@
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { codeOf, newApiAccount, send, type ApiAccount } from "../../support/http";
-import { useStack } from "../../support/stack";
+import { codeOf, send } from "../../support/http";
+import { useApiAccount, useStack } from "../../support/stack";
 
 describe("bodies of requests", () => {
   const stack = useStack();
-  let account: ApiAccount;
+  const account = useApiAccount();
   let base: string;
-  before(async () => {
-    base = stack().baseUrl;
-    account = await newApiAccount(base);
-  });
+  before(() => void (base = stack().baseUrl));
 
-  const post = (body: Buffer, headers: Record<string, string>) => account.api.post("/add_group", body, { headers });
+  const post = (body: Buffer, headers: Record<string, string>) => account().api.post("/add_group", body, { headers });
   const good = Buffer.from(JSON.stringify({ group_name: "", group_description: "" }));
 
   it("need a JSON type, else 415; charset and encoding must be UTF-8 and none", async () => {
@@ -39,7 +36,7 @@ describe("bodies of requests", () => {
     ]) {
       expect(
         (
-          await account.api.post("/remove_group", Buffer.from('{"group_id":99}'), {
+          await account().api.post("/remove_group", Buffer.from('{"group_id":99}'), {
             headers: { "content-type": type },
           })
         ).status,
@@ -51,7 +48,7 @@ describe("bodies of requests", () => {
   it("that are absent count as {}, without a content type", async () => {
     const answer = await send(`${base}/core/v1/remove_group`, {
       method: "POST",
-      key: account.key,
+      key: account().key,
       headers: { "content-type": "text/plain" },
     });
     expect([answer.status, codeOf(answer)]).to.deep.equal([422, "invalid_body"]);
@@ -67,16 +64,16 @@ describe("bodies of requests", () => {
 
   it("nested too deeply are 400, not a stack overflow", async () => {
     const deep = Buffer.from(`{"code":"1","js_params":{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}}`);
-    const answer = await account.api.post("/run_action", deep);
+    const answer = await account().api.post("/run_action", deep);
     expect([answer.status, codeOf(answer)]).to.deep.equal([400, "invalid_value"]);
   });
 
   it("above the route's size limit are 413: declared, and chunked", async () => {
     const large = Buffer.concat([Buffer.from('{"group_name":"'), Buffer.alloc(1024 * 1024, "a"), Buffer.from('"}')]);
     expect((await post(large, {})).status).to.equal(413);
-    expect(codeOf(await account.api.post("/run_action", { code: "1", js_params: { a: "x".repeat(65_536) } }))).to.equal(
-      "params_too_large",
-    );
+    expect(
+      codeOf(await account().api.post("/run_action", { code: "1", js_params: { a: "x".repeat(65_536) } })),
+    ).to.equal("params_too_large");
     const chunked = (headers: Record<string, string>): Promise<Response> =>
       fetch(`${base}/core/v1/add_group`, {
         method: "POST",
@@ -84,7 +81,7 @@ describe("bodies of requests", () => {
         body: new Blob([large]).stream(),
         duplex: "half",
       } as RequestInit);
-    expect((await chunked({ "x-api-key": account.key })).status, "chunked").to.equal(413);
+    expect((await chunked({ "x-api-key": account().key })).status, "chunked").to.equal(413);
     expect((await chunked({})).status, "a stranger's chunked body is not read").to.equal(401);
   });
 

@@ -1,27 +1,15 @@
 /** HTTP behaviour: ids, CORS, methods, order of checks, keys, pages. */
 import { expect } from "chai";
-import {
-  Api,
-  codeOf,
-  members,
-  newApiAccount,
-  NO_PERMISSIONS,
-  send,
-  type ApiAccount,
-  type HttpAnswer,
-} from "../../support/http";
-import { useStack } from "../../support/stack";
+import { Api, codeOf, members, NO_PERMISSIONS, send, type HttpAnswer } from "../../support/http";
+import { useApiAccount, useStack } from "../../support/stack";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe("HTTP", () => {
   const stack = useStack();
-  let account: ApiAccount;
+  const account = useApiAccount();
   let base: string;
-  before(async () => {
-    base = stack().baseUrl;
-    account = await newApiAccount(base);
-  });
+  before(() => void (base = stack().baseUrl));
 
   describe("ids", () => {
     it("every answer has a fresh request id; a client's own is ignored", async () => {
@@ -110,15 +98,15 @@ describe("HTTP", () => {
     });
 
     it("HEAD is answered as GET, without a body", async () => {
-      const head = await send(`${base}/core/v1/list_groups`, { method: "HEAD", key: account.key });
+      const head = await send(`${base}/core/v1/list_groups`, { method: "HEAD", key: account().key });
       expect([head.status, head.text, head.headers["x-total-count"]]).to.deep.equal([200, "", "0"]);
     });
 
     it("HEAD on create_wallet is 405 and mints nothing", async () => {
-      const before = (await account.api.get("/list_wallets")).headers["x-total-count"];
-      const head = await send(`${base}/core/v1/create_wallet`, { method: "HEAD", key: account.key });
+      const before = (await account().api.get("/list_wallets")).headers["x-total-count"];
+      const head = await send(`${base}/core/v1/create_wallet`, { method: "HEAD", key: account().key });
       expect([head.status, head.headers["allow"]]).to.deep.equal([405, "GET, POST"]);
-      expect((await account.api.get("/list_wallets")).headers["x-total-count"]).to.equal(before);
+      expect((await account().api.get("/list_wallets")).headers["x-total-count"]).to.equal(before);
     });
 
     it("a plain OPTIONS lists the methods", async () => {
@@ -136,9 +124,9 @@ describe("HTTP", () => {
       expect((await stranger.post("/add_group", Buffer.from("x"), text)).status).to.equal(415);
       expect((await stranger.post("/add_group", Buffer.alloc(2 * 1024 * 1024, " "))).status).to.equal(413);
       expect((await stranger.post("/add_group", Buffer.from("{"))).status).to.equal(401);
-      expect((await account.api.post("/add_group", Buffer.from("{"))).status).to.equal(400);
-      const { usage_api_key: key } = await account.api.must("/add_usage_api_key", NO_PERMISSIONS);
-      const powerless = account.api.with(String(key));
+      expect((await account().api.post("/add_group", Buffer.from("{"))).status).to.equal(400);
+      const { usage_api_key: key } = await account().api.must("/add_usage_api_key", NO_PERMISSIONS);
+      const powerless = account().api.with(String(key));
       expect((await powerless.post("/remove_group", {})).status).to.equal(422);
       expect((await powerless.post("/remove_group", { group_id: 0 })).status).to.equal(400);
       expect(codeOf(await powerless.post("/remove_group", { group_id: 99 })), "403 before 404").to.equal(
@@ -155,12 +143,12 @@ describe("HTTP", () => {
     const list = (headers: Record<string, string>) => send(`${base}/core/v1/list_groups`, { headers });
 
     it("are accepted in either header, and in both when equal", async () => {
-      const bearer = `Bearer ${account.key}`;
+      const bearer = `Bearer ${account().key}`;
       const forms: Record<string, string>[] = [
-        { "x-api-key": account.key },
+        { "x-api-key": account().key },
         { authorization: bearer },
-        { authorization: `bearer ${account.key}` },
-        { "x-api-key": account.key, authorization: bearer },
+        { authorization: `bearer ${account().key}` },
+        { "x-api-key": account().key, authorization: bearer },
       ];
       for (const headers of forms) {
         expect((await list(headers)).status).to.equal(200);
@@ -168,10 +156,10 @@ describe("HTTP", () => {
     });
 
     it("that differ are 400", async () => {
-      expect(codeOf(await list({ "x-api-key": account.key, authorization: "Bearer other" }))).to.equal(
+      expect(codeOf(await list({ "x-api-key": account().key, authorization: "Bearer other" }))).to.equal(
         "conflicting_credentials",
       );
-      expect(codeOf(await list({ "x-api-key": account.key, "x-identity-token": "token" }))).to.equal(
+      expect(codeOf(await list({ "x-api-key": account().key, "x-identity-token": "token" }))).to.equal(
         "conflicting_credentials",
       );
     });
@@ -190,18 +178,18 @@ describe("HTTP", () => {
       "in any other form are 401 before any hashing: hashes, addresses, url-safe, unpadded, " +
         "non-canonical, not a secret",
       async () => {
-        const secret = Buffer.from(account.key, "base64");
+        const secret = Buffer.from(account().key, "base64");
         const forms = [
-          account.id,
-          account.wallet,
+          account().id,
+          account().wallet,
           secret.toString("hex"),
           secret.toString("base64url"),
-          account.key.slice(0, -1),
-          `${account.key}=`,
+          account().key.slice(0, -1),
+          `${account().key}=`,
           Buffer.alloc(32).toString("base64"),
           Buffer.alloc(32, 0xff).toString("base64"),
           Buffer.alloc(31, 7).toString("base64"),
-          `${account.key.slice(0, 42)}${account.key[42] === "A" ? "B" : String.fromCharCode(account.key.charCodeAt(42) + 1)}=`,
+          `${account().key.slice(0, 42)}${account().key[42] === "A" ? "B" : String.fromCharCode(account().key.charCodeAt(42) + 1)}=`,
           "a".repeat(8_000),
         ];
         for (const form of forms) {
@@ -219,10 +207,11 @@ describe("HTTP", () => {
   describe("pages", () => {
     before(async function () {
       this.timeout(60_000);
-      for (let i = 1; i <= 5; i++) await account.api.must("/add_group", { group_name: `g${i}`, group_description: "" });
+      for (let i = 1; i <= 5; i++)
+        await account().api.must("/add_group", { group_name: `g${i}`, group_description: "" });
     });
     const page = async (query: string) => {
-      const answer = await account.api.get(`/list_groups${query}`);
+      const answer = await account().api.get(`/list_groups${query}`);
       return {
         ...answer,
         names: Array.isArray(answer.body) ? answer.body.map(({ name }: { name: string }) => name) : undefined,

@@ -1,33 +1,24 @@
 /** `Idempotency-Key`: executed once, answered twice, secrets shown once. */
 import { expect } from "chai";
 import { randomUUID } from "node:crypto";
-import {
-  Api,
-  NO_PERMISSIONS,
-  codeOf,
-  members,
-  newApiAccount,
-  type ApiAccount,
-  type HttpAnswer,
-} from "../../support/http";
-import { useStack } from "../../support/stack";
+import { Api, NO_PERMISSIONS, codeOf, members, newApiAccount, type HttpAnswer } from "../../support/http";
+import { useApiAccount, useStack } from "../../support/stack";
 
 const CODE = "async function main() { console.log('ran'); return 'answer'; }";
 
 describe("Idempotency-Key", function () {
   this.timeout(60_000);
   const stack = useStack();
-  let account: ApiAccount;
+  const account = useApiAccount();
   before(async () => {
-    account = await newApiAccount(stack().baseUrl);
-    await account.api.must("/add_group", { group_name: "g", group_description: "" });
+    await account().api.must("/add_group", { group_name: "g", group_description: "" });
   });
 
-  const post = (path: string, body: unknown, key: string, api: Api = account.api): Promise<HttpAnswer> =>
+  const post = (path: string, body: unknown, key: string, api: Api = account().api): Promise<HttpAnswer> =>
     api.post(path, body, { headers: { "idempotency-key": key } });
   const groups = async (): Promise<string> =>
-    String((await account.api.get("/list_groups?page_size=1")).headers["x-total-count"]);
-  const balance = async (): Promise<unknown> => members(await account.api.get("/billing/balance"))["balance_cents"];
+    String((await account().api.get("/list_groups?page_size=1")).headers["x-total-count"]);
+  const balance = async (): Promise<unknown> => members(await account().api.get("/billing/balance"))["balance_cents"];
   const newGroup = (name: string) => ({ group_name: name, group_description: "" });
 
   it("the same request gets the first answer, is executed once and charged once", async () => {
@@ -74,15 +65,15 @@ describe("Idempotency-Key", function () {
     expect((await post("/remove_group", { group_id: 9_999 }, key)).status).to.equal(404);
     expect((await post("/add_group", { group_name: 1 }, key)).status).to.equal(422);
     const poor = randomUUID();
-    const { usage_api_key: capped } = await account.api.must("/add_usage_api_key", {
+    const { usage_api_key: capped } = await account().api.must("/add_usage_api_key", {
       ...NO_PERMISSIONS,
       can_create_groups: true,
       balance: 1,
     });
-    const api = account.api.with(String(capped));
+    const api = account().api.with(String(capped));
     expect((await post("/add_group", newGroup("first"), randomUUID(), api)).status).to.equal(200);
     expect(codeOf(await post("/add_group", newGroup("second"), poor, api))).to.equal("key_cap_spent");
-    await account.api.must("/update_usage_api_key", {
+    await account().api.must("/update_usage_api_key", {
       usage_api_key: capped,
       ...NO_PERMISSIONS,
       can_create_groups: true,
@@ -111,12 +102,12 @@ describe("Idempotency-Key", function () {
     expect(second)
       .to.include({ api_key_hash: first["api_key_hash"], secret_returned_before: true })
       .and.not.have.property("api_key");
-    expect((await account.api.with(String(first["api_key"])).get("/account_exists")).body).to.equal(true);
+    expect((await account().api.with(String(first["api_key"])).get("/account_exists")).body).to.equal(true);
   });
 
   it("a run is executed once: the second answer has its cost, and not its result", async () => {
-    const cid = (await account.api.post("/get_lit_action_ipfs_id", CODE)).body;
-    await account.api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });
+    const cid = (await account().api.post("/get_lit_action_ipfs_id", CODE)).body;
+    await account().api.must("/add_action_to_group", { group_id: 1, action_ipfs_cid: cid });
     const key = randomUUID();
     const first = await post("/run_action", { code: CODE }, key);
     expect(members(first)).to.include({ response: "answer", has_error: false });
@@ -137,8 +128,8 @@ describe("Idempotency-Key", function () {
   it("the deprecated GET /create_wallet supports it", async () => {
     const headers = { "idempotency-key": randomUUID() };
     const [first, second] = [
-      await account.api.get("/create_wallet", { headers }),
-      await account.api.get("/create_wallet", { headers }),
+      await account().api.get("/create_wallet", { headers }),
+      await account().api.get("/create_wallet", { headers }),
     ];
     expect(members(first)["wallet_address"]).to.be.a("string").and.to.equal(members(second)["wallet_address"]);
     expect(first.headers["cache-control"]).to.include("no-store");
@@ -159,7 +150,7 @@ describe("Idempotency-Key", function () {
     expect((await post("/add_group", newGroup("x"), "k".repeat(256))).status).to.equal(400);
     expect((await post("/add_group", newGroup("x"), "")).status).to.equal(400);
     expect(
-      (await account.api.get("/list_groups", { headers: { "idempotency-key": "k".repeat(300) } })).status,
+      (await account().api.get("/list_groups", { headers: { "idempotency-key": "k".repeat(300) } })).status,
     ).to.equal(200);
   });
 });

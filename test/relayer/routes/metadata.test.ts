@@ -1,7 +1,7 @@
 /** Names and descriptions over HTTP: the lists show what was written. */
 import { expect } from "chai";
-import { NO_PERMISSIONS, newApiAccount, type ApiAccount } from "../../support/http";
-import { useStack } from "../../support/stack";
+import { NO_PERMISSIONS } from "../../support/http";
+import { useApiAccount } from "../../support/stack";
 
 interface Named {
   readonly name: string;
@@ -11,12 +11,10 @@ interface Named {
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 
 describe("names and descriptions", () => {
-  const stack = useStack();
-  let account: ApiAccount;
-  before(async () => (account = await newApiAccount(stack().baseUrl)));
+  const account = useApiAccount();
 
   const only = async (path: string): Promise<Named & Record<string, unknown>> => {
-    const listed = (await account.api.get(path)).body as (Named & Record<string, unknown>)[];
+    const listed = (await account().api.get(path)).body as (Named & Record<string, unknown>)[];
     expect(listed).to.have.length(1);
     return listed[0] as Named & Record<string, unknown>;
   };
@@ -26,10 +24,10 @@ describe("names and descriptions", () => {
   };
 
   it("of an action: added by its CID, changed by its hash", async () => {
-    await account.api.must("/add_action", { action_ipfs_cid: CID, name: "sign", description: "first" });
+    await account().api.must("/add_action", { action_ipfs_cid: CID, name: "sign", description: "first" });
     const { hashed_cid: hash } = await only("/list_actions");
     expect(await named("/list_actions")).to.deep.equal(["sign", "first"]);
-    await account.api.must("/update_action_metadata", {
+    await account().api.must("/update_action_metadata", {
       hashed_cid: hash,
       name: "sign anything: 签名",
       description: "",
@@ -40,7 +38,7 @@ describe("names and descriptions", () => {
 
   it("of a usage key: the metadata route changes them and nothing else", async () => {
     const group = String(
-      (await account.api.must("/add_group", { group_name: "g", group_description: "" }))["group_id"],
+      (await account().api.must("/add_group", { group_name: "g", group_description: "" }))["group_id"],
     );
     const rights = {
       ...NO_PERMISSIONS,
@@ -49,13 +47,13 @@ describe("names and descriptions", () => {
       expiration: 4_000_000_000,
       balance: 77,
     };
-    const { usage_api_key: key } = await account.api.must("/add_usage_api_key", {
+    const { usage_api_key: key } = await account().api.must("/add_usage_api_key", {
       ...rights,
       name: "bot",
       description: "old",
     });
     const before = await only("/list_api_keys");
-    await account.api.must("/update_usage_api_key_metadata", {
+    await account().api.must("/update_usage_api_key_metadata", {
       usage_api_key: key,
       name: "renamed",
       description: "new",
@@ -66,9 +64,9 @@ describe("names and descriptions", () => {
   });
 
   it("of a PKP and of a group", async () => {
-    await account.api.must("/create_wallet", { name: "treasury", description: "cold" });
+    await account().api.must("/create_wallet", { name: "treasury", description: "cold" });
     expect(await named("/list_wallets")).to.deep.equal(["treasury", "cold"]);
-    await account.api.must("/update_group", { group_id: "1", name: "payouts", description: "weekly" });
+    await account().api.must("/update_group", { group_id: "1", name: "payouts", description: "weekly" });
     expect(await named("/list_groups")).to.deep.equal(["payouts", "weekly"]);
   });
 });
