@@ -35,8 +35,8 @@ export interface OwnerFlows {
     options?: FlowOptions<MintedWallet>,
   ): Promise<Sent<MintedWallet & { pkp_id: string }>>;
   /**
-   * Mints a usage key and attaches it. If another account front-runs the key's id, another key is minted, a few times. If
-   * the second step fails, pass `error.facts.minted` to `attachUsageKey`; the secret was in the progress.
+   * Mints a usage key and attaches it. If another account front-runs the key's id, another key is minted, a few times.
+   * If the second step fails, pass `error.facts.minted` to `attachUsageKey`; the secret was in the progress.
    */
   createUsageKey(
     permissions: UsageKeyPermissions,

@@ -16,7 +16,7 @@ const MAX_TOKEN_CHARS = 16_384;
 const MAX_TOKEN_AGE = "10 minutes";
 const CLOCK_TOLERANCE_SECONDS = 10;
 const KEY_SET_LIFE_MS = 10 * 60_000;
-/** Tokens with an unknown key refresh the key set, at most this often, so that forged tokens cannot cause many fetches. */
+/** A token with an unknown key refreshes the key set, at most this often: forged tokens must not cause many fetches. */
 const KEY_SET_REFRESH_MS = 30_000;
 /** OIDC Core §2: a subject has at most 255 ASCII characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;

@@ -10,8 +10,8 @@ export interface WatchdogOptions {
   /** Interval of the checks. */
   intervalMs?: number;
   /**
-   * Consecutive checks without an iteration of the loop before the process is ended. A count, not a time: no checks happen
-   * while the machine is suspended.
+   * Consecutive checks without an iteration of the loop before the process is ended. A count, not a time: no checks
+   * happen while the machine is suspended.
    */
   patience?: number;
 }

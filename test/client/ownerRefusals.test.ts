@@ -74,18 +74,15 @@ describe("a ChainSecured owner's writes are refused", () => {
     expect(await codeOf(stranger.addGroup({ group_name: "g", group_description: "" }))).to.equal("not_authorized");
   });
 
-  it(
-    "when wallet and service are on different chains, or the service names another contract than the " + "expected one",
-    async () => {
-      const wallet = await chain.wallet();
-      expect(await codeOf(ownerOf(wallet, { expect: { chainId: 1 } }))).to.equal("wrong_chain");
-      expect(await codeOf(ownerOf(wallet, { expect: { contractAddress: wallet.address } }))).to.equal("wrong_chain");
-      expect(
-        (await ownerOf(wallet, { expect: { contractAddress: chain.contractAddress, chainId: 31337n } })).chainId,
-      ).to.equal(31337n);
-      expect(await codeOf(ownerOf(Wallet.createRandom()))).to.equal("no_provider");
-    },
-  );
+  it("when wallet and service are on different chains, or the contract is not the expected one", async () => {
+    const wallet = await chain.wallet();
+    expect(await codeOf(ownerOf(wallet, { expect: { chainId: 1 } }))).to.equal("wrong_chain");
+    expect(await codeOf(ownerOf(wallet, { expect: { contractAddress: wallet.address } }))).to.equal("wrong_chain");
+    expect(
+      (await ownerOf(wallet, { expect: { contractAddress: chain.contractAddress, chainId: 31337n } })).chainId,
+    ).to.equal(31337n);
+    expect(await codeOf(ownerOf(Wallet.createRandom()))).to.equal("no_provider");
+  });
 
   it("when the wallet's user declines, or has no gas", async () => {
     const { owner, wallet } = await freshOwner();

@@ -183,31 +183,28 @@ describe("Boundaries of member pages", () => {
     expect((await world.manager.getGroup(ALICE_ID, 1n)).pkpCount).to.equal(10n);
   }).timeout(60_000);
 
-  it(
-    "an account with more actions than the pages of a group can distinguish still lists and " + "removes them",
-    async () => {
-      const { world } = await staged(twoAccounts);
-      const { payer } = world.cast;
-      const address = await world.manager.getAddress();
-      const slot = await accountSlot(world);
-      const word = BigInt(await ethers.provider.getStorage(address, slot));
-      const at = 216n; // owner 160, flags 8, epoch 24, lengths 24: then lastAction
-      expect((word >> at) & 0xffffffn).to.equal(1n);
-      for (const lastAction of [28_415n, 28_671n, 28_672n, 60_000n]) {
-        await setStorageAt(address, slot, (word & ~(0xffffffn << at)) | (lastAction << at));
-        const fresh = number(`action after ${lastAction}`);
-        await world.do(payer, "addActionToGroup", ALICE_ID, 1n, fresh);
-        expect(await world.manager.canUseWalletInAction(ALICE_KEY, fresh, ALICE_PKP)).to.equal(true);
-      }
-      const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
-      expect(total).to.equal(5n);
-      expect(items.map((item) => item.actionHash)).to.deep.equal([
-        ...must(must(world.model.state.accounts.get(ALICE_ID)).groups.get(1n)).actions,
-      ]);
-      await world.do(payer, "updateGroup", ALICE_ID, 1n, "", "", [cid(1)], []);
-      expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(1n);
-    },
-  );
+  it("an account with more actions than a group's pages can distinguish lists and removes them", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer } = world.cast;
+    const address = await world.manager.getAddress();
+    const slot = await accountSlot(world);
+    const word = BigInt(await ethers.provider.getStorage(address, slot));
+    const at = 216n; // owner 160, flags 8, epoch 24, lengths 24: then lastAction
+    expect((word >> at) & 0xffffffn).to.equal(1n);
+    for (const lastAction of [28_415n, 28_671n, 28_672n, 60_000n]) {
+      await setStorageAt(address, slot, (word & ~(0xffffffn << at)) | (lastAction << at));
+      const fresh = number(`action after ${lastAction}`);
+      await world.do(payer, "addActionToGroup", ALICE_ID, 1n, fresh);
+      expect(await world.manager.canUseWalletInAction(ALICE_KEY, fresh, ALICE_PKP)).to.equal(true);
+    }
+    const { items, total } = await world.manager.listActionsInGroup(ALICE_ID, 1n, 0, 1000);
+    expect(total).to.equal(5n);
+    expect(items.map((item) => item.actionHash)).to.deep.equal([
+      ...must(must(world.model.state.accounts.get(ALICE_ID)).groups.get(1n)).actions,
+    ]);
+    await world.do(payer, "updateGroup", ALICE_ID, 1n, "", "", [cid(1)], []);
+    expect((await world.manager.getGroup(ALICE_ID, 1n)).actionCount).to.equal(1n);
+  });
 
   /** The slot of Alice's account record: the only mapping entry whose first word contains her address. */
   async function accountSlot(world: World): Promise<string> {
@@ -254,54 +251,50 @@ describe("Boundaries of pages, strings and ids", () => {
     }
   });
 
-  it(
-    "names of 128 and descriptions of 1,024 bytes are stored whole; one byte more is refused, " + "counted in bytes",
-    async () => {
-      const { world } = await staged(twoAccounts);
-      const { payer } = world.cast;
-      const long = (length: number) => Array.from({ length }, (_, i) => String.fromCharCode(97 + (i % 26))).join("");
-      for (const [name, description] of [
-        [long(128), long(1024)],
-        ["", long(1024)],
-        [long(128), ""],
-        ["é".repeat(64), "😀".repeat(256)],
-        [long(33), long(31)],
-      ]) {
-        await world.do(payer, "updateAccountMetadata", ALICE_ID, name, description);
-        await world.do(payer, "addGroup", ALICE_ID, name, description, [], []);
-        const account = await world.manager.getAccount(ALICE_ID);
-        expect([account.name, account.description]).to.deep.equal([name, description]);
-      }
-      await world.do(payer, "updateAccountMetadata", ALICE_ID, "a", "b"); // shorter than the text before
-      await world.do(payer, "updateAccountMetadata", ALICE_ID, "ab", ""); // same bytes, split differently
-      expect((await world.manager.getAccount(ALICE_ID)).name).to.equal("ab");
-      for (const [name, description] of [
-        [long(129), ""],
-        ["", long(1025)],
-        ["é".repeat(65), ""],
-      ]) {
-        const labels = [name, description];
-        const calls: [string, ...unknown[]][] = [
-          ["newAccount", number("new"), true, ...labels, payer.address],
-          ["newChainSecuredAccount", ...labels],
-          ["updateAccountMetadata", ALICE_ID, ...labels],
-          ["setUsageApiKey", ALICE_ID, number("k"), 0n, 0n, ...labels, false, false, false, [], [], [], []],
-          ["updateUsageApiKeyMetadata", ALICE_ID, ALICE_KEY, ...labels],
-          ["registerWalletDerivation", ALICE_ID, walletOf("w"), pathFor(ALICE_ID, "w"), ...labels],
-          ["registerWalletDerivation", ALICE_ID, walletOf("w"), pathFor(ALICE_ID, "w", 2n), ...labels],
-          ["updatePkpMetadata", ALICE_ID, ALICE_PKP, ...labels],
-          ["addGroup", ALICE_ID, ...labels, [], []],
-          ["updateGroup", ALICE_ID, 1n, ...labels, [], []],
-          ["updateGroupMetadata", ALICE_ID, 1n, ...labels],
-          ["addAction", ALICE_ID, ...labels, cid(1)],
-          ["updateActionMetadata", ALICE_ID, cid(1), 0n, ...labels],
-        ];
-        for (const [call, ...args] of calls)
-          expect(await world.call(payer, call, args), call).to.equal("StringTooLong");
-      }
-      await expectViews(world.manager, world.model.state);
-    },
-  );
+  it("names of 128 and descriptions of 1,024 UTF-8 bytes are stored whole; one byte more is refused", async () => {
+    const { world } = await staged(twoAccounts);
+    const { payer } = world.cast;
+    const long = (length: number) => Array.from({ length }, (_, i) => String.fromCharCode(97 + (i % 26))).join("");
+    for (const [name, description] of [
+      [long(128), long(1024)],
+      ["", long(1024)],
+      [long(128), ""],
+      ["é".repeat(64), "😀".repeat(256)],
+      [long(33), long(31)],
+    ]) {
+      await world.do(payer, "updateAccountMetadata", ALICE_ID, name, description);
+      await world.do(payer, "addGroup", ALICE_ID, name, description, [], []);
+      const account = await world.manager.getAccount(ALICE_ID);
+      expect([account.name, account.description]).to.deep.equal([name, description]);
+    }
+    await world.do(payer, "updateAccountMetadata", ALICE_ID, "a", "b"); // shorter than the text before
+    await world.do(payer, "updateAccountMetadata", ALICE_ID, "ab", ""); // same bytes, split differently
+    expect((await world.manager.getAccount(ALICE_ID)).name).to.equal("ab");
+    for (const [name, description] of [
+      [long(129), ""],
+      ["", long(1025)],
+      ["é".repeat(65), ""],
+    ]) {
+      const labels = [name, description];
+      const calls: [string, ...unknown[]][] = [
+        ["newAccount", number("new"), true, ...labels, payer.address],
+        ["newChainSecuredAccount", ...labels],
+        ["updateAccountMetadata", ALICE_ID, ...labels],
+        ["setUsageApiKey", ALICE_ID, number("k"), 0n, 0n, ...labels, false, false, false, [], [], [], []],
+        ["updateUsageApiKeyMetadata", ALICE_ID, ALICE_KEY, ...labels],
+        ["registerWalletDerivation", ALICE_ID, walletOf("w"), pathFor(ALICE_ID, "w"), ...labels],
+        ["registerWalletDerivation", ALICE_ID, walletOf("w"), pathFor(ALICE_ID, "w", 2n), ...labels],
+        ["updatePkpMetadata", ALICE_ID, ALICE_PKP, ...labels],
+        ["addGroup", ALICE_ID, ...labels, [], []],
+        ["updateGroup", ALICE_ID, 1n, ...labels, [], []],
+        ["updateGroupMetadata", ALICE_ID, 1n, ...labels],
+        ["addAction", ALICE_ID, ...labels, cid(1)],
+        ["updateActionMetadata", ALICE_ID, cid(1), 0n, ...labels],
+      ];
+      for (const [call, ...args] of calls) expect(await world.call(payer, call, args), call).to.equal("StringTooLong");
+    }
+    await expectViews(world.manager, world.model.state);
+  });
 
   it("zero is never a valid id: accounts, keys, wallets, actions, groups and PKP numbers", async () => {
     const { world } = await staged(twoAccounts);

@@ -13,25 +13,22 @@ async function deploy(admin: string, delay: number, forwarder?: string) {
 }
 
 describe("constructor", () => {
-  it(
-    "sets the first admin, emitting address zero as the previous one, and stores the delay and " + "the forwarder",
-    async () => {
-      const { manager, trusted } = await deploy(FIRST_ADMIN, 60);
-      const receipt = must(await manager.deploymentTransaction()?.wait());
-      const events = receipt.logs.map((log) => must(manager.interface.parseLog(log)));
-      const shown = events.map(({ name, args }) => [
-        name,
-        ...(args.toArray() as string[]).map((arg) => arg.toLowerCase()),
-      ]);
-      expect(shown).to.deep.equal([["AdminChanged", ANY_PKP, FIRST_ADMIN]]);
-      const whole = await ethers.getContractAt("IAccountManager", manager);
-      expect((await whole.admin()).toLowerCase()).to.equal(FIRST_ADMIN);
-      expect(await whole.payerDelaySeconds()).to.equal(60n);
-      expect(await whole.trustedForwarder()).to.equal(
-        await (trusted as { getAddress: () => Promise<string> }).getAddress(),
-      );
-    },
-  );
+  it("sets the first admin (previous: zero), and stores the delay and the forwarder", async () => {
+    const { manager, trusted } = await deploy(FIRST_ADMIN, 60);
+    const receipt = must(await manager.deploymentTransaction()?.wait());
+    const events = receipt.logs.map((log) => must(manager.interface.parseLog(log)));
+    const shown = events.map(({ name, args }) => [
+      name,
+      ...(args.toArray() as string[]).map((arg) => arg.toLowerCase()),
+    ]);
+    expect(shown).to.deep.equal([["AdminChanged", ANY_PKP, FIRST_ADMIN]]);
+    const whole = await ethers.getContractAt("IAccountManager", manager);
+    expect((await whole.admin()).toLowerCase()).to.equal(FIRST_ADMIN);
+    expect(await whole.payerDelaySeconds()).to.equal(60n);
+    expect(await whole.trustedForwarder()).to.equal(
+      await (trusted as { getAddress: () => Promise<string> }).getAddress(),
+    );
+  });
 
   it("an admin or a forwarder of zero: ZeroAddress", async () => {
     const { manager } = await deploy(FIRST_ADMIN, 0);

@@ -96,24 +96,21 @@ describe("A Safe as owner", () => {
     expect(await manager.canUseWalletInAction(key, cid(1), pkp)).to.equal(false);
   });
 
-  it(
-    "takes over a managed account; afterwards its signers alone have rights, not the payer or " + "the old owner",
-    async () => {
-      const { world, safe, signers } = await staged(stage);
-      const { manager, cast } = world;
-      await manager.connect(cast.payer).transferOwnership(ALICE_ID, await safe.getAddress());
-      expect((await manager.getAccount(ALICE_ID)).managed).to.equal(false);
-      for (const [signer, error] of [
-        [cast.alice, "NotAuthorized"],
-        [cast.carol, "NotAuthorized"],
-        [cast.payer, "AccountChainSecured"],
-      ] as const) {
-        await expect(manager.connect(signer).removeGroup(ALICE_ID, 1)).to.be.revertedWithCustomError(manager, error);
-      }
-      expect(await execute(world, safe, signers, "removeGroup", [ALICE_ID, 1n])).to.equal(true);
-      expect((await manager.getAccount(ALICE_ID)).groupCount).to.equal(0n);
-    },
-  );
+  it("takes over a managed account; afterwards only its signers have rights", async () => {
+    const { world, safe, signers } = await staged(stage);
+    const { manager, cast } = world;
+    await manager.connect(cast.payer).transferOwnership(ALICE_ID, await safe.getAddress());
+    expect((await manager.getAccount(ALICE_ID)).managed).to.equal(false);
+    for (const [signer, error] of [
+      [cast.alice, "NotAuthorized"],
+      [cast.carol, "NotAuthorized"],
+      [cast.payer, "AccountChainSecured"],
+    ] as const) {
+      await expect(manager.connect(signer).removeGroup(ALICE_ID, 1)).to.be.revertedWithCustomError(manager, error);
+    }
+    expect(await execute(world, safe, signers, "removeGroup", [ALICE_ID, 1n])).to.equal(true);
+    expect((await manager.getAccount(ALICE_ID)).groupCount).to.equal(0n);
+  });
 
   it("does nothing with too few signatures", async () => {
     const { world, safe, signers } = await staged(stage);

@@ -98,28 +98,25 @@ describe("the billing routes", function () {
     expect([other.status, other.code]).to.deep.equal([409, "idempotency_conflict"]);
   });
 
-  it(
-    "credit a paid intent once and report that the second time; unpaid, foreign and unknown " + "ones not at all",
-    async () => {
-      const stranger = await makeAccount(stack().baseUrl);
-      const intent = await newIntent();
-      const confirm = (headers?: Record<string, string>): Promise<Answer> =>
-        ask("confirm_payment", { payment_intent_id: intent }, headers);
-      const unpaid = await confirm();
-      expect([unpaid.status, unpaid.code]).to.deep.equal([409, "payment_not_succeeded"]);
-      await processor(`payment_intents/${intent}/confirm`, { payment_method: "pm_card_visa" });
-      const foreign = await confirm({ "x-api-key": stranger.apiKey });
-      expect([foreign.status, foreign.code]).to.deep.equal([404, "payment_intent_not_found"]);
-      const unknown = await ask("confirm_payment", { payment_intent_id: "pi_unknown\u0000" });
-      expect([unknown.status, unknown.code]).to.deep.equal([404, "payment_intent_not_found"]);
-      expect((await confirm()).body).to.include({ success: true, balance_cents: SIGNUP_CENTS + 500 });
-      expect((await confirm()).body).to.deep.equal({
-        success: true,
-        balance_cents: SIGNUP_CENTS + 500,
-        already_credited: true,
-      });
-    },
-  );
+  it("credit a paid intent once; unpaid, foreign and unknown ones not at all", async () => {
+    const stranger = await makeAccount(stack().baseUrl);
+    const intent = await newIntent();
+    const confirm = (headers?: Record<string, string>): Promise<Answer> =>
+      ask("confirm_payment", { payment_intent_id: intent }, headers);
+    const unpaid = await confirm();
+    expect([unpaid.status, unpaid.code]).to.deep.equal([409, "payment_not_succeeded"]);
+    await processor(`payment_intents/${intent}/confirm`, { payment_method: "pm_card_visa" });
+    const foreign = await confirm({ "x-api-key": stranger.apiKey });
+    expect([foreign.status, foreign.code]).to.deep.equal([404, "payment_intent_not_found"]);
+    const unknown = await ask("confirm_payment", { payment_intent_id: "pi_unknown\u0000" });
+    expect([unknown.status, unknown.code]).to.deep.equal([404, "payment_intent_not_found"]);
+    expect((await confirm()).body).to.include({ success: true, balance_cents: SIGNUP_CENTS + 500 });
+    expect((await confirm()).body).to.deep.equal({
+      success: true,
+      balance_cents: SIGNUP_CENTS + 500,
+      already_credited: true,
+    });
+  });
 
   it("let a usage key pay and see the balance, and show the history to owners only", async () => {
     const bot = await makeUsageKey(account.client, stack().baseUrl, {});

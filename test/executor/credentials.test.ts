@@ -49,16 +49,13 @@ describe("credentials", function () {
       .setExpirationTime("5m")
       .sign(signingKey);
 
-  it(
-    "a minted account key is a wallet's secret, identified by the hash of its text, and never " + "the same twice",
-    async () => {
-      const [first, second] = [await executor.call("mintAccountKey", {}), await executor.call("mintAccountKey", {})];
-      expect(first.apiKey).to.match(/^[A-Za-z0-9+/]{43}=$/);
-      expect(first.apiKeyHash).to.equal(keccak256(Buffer.from(first.apiKey)));
-      expect(computeAddress(`0x${Buffer.from(first.apiKey, "base64").toString("hex")}`)).to.equal(first.walletAddress);
-      expect(second.apiKey).to.not.equal(first.apiKey);
-    },
-  );
+  it("a minted account key is a fresh wallet's secret, identified by the hash of its text", async () => {
+    const [first, second] = [await executor.call("mintAccountKey", {}), await executor.call("mintAccountKey", {})];
+    expect(first.apiKey).to.match(/^[A-Za-z0-9+/]{43}=$/);
+    expect(first.apiKeyHash).to.equal(keccak256(Buffer.from(first.apiKey)));
+    expect(computeAddress(`0x${Buffer.from(first.apiKey, "base64").toString("hex")}`)).to.equal(first.walletAddress);
+    expect(second.apiKey).to.not.equal(first.apiKey);
+  });
 
   it("a signed mint is for the signer's own account unless it names another; a replay mints another key", async () => {
     const wallet = Wallet.createRandom();
@@ -86,70 +83,64 @@ describe("credentials", function () {
     );
   });
 
-  it(
-    "a ChainSecured owner mints a PKP and a usage key by signature, attaches both on chain, and " + "the key runs",
-    async () => {
-      const owner = await chain.wallet();
-      const asOwner = chain.contract.connect(owner);
-      const id = keccak256(owner.address);
-      await mined(asOwner.newChainSecuredAccount("own", ""));
-      const pkp = await executor.call("mintPkpWithSignature", await envelope(owner, "CreateWallet"));
-      const key = await executor.call("mintUsageKeyWithSignature", await envelope(owner, "AddUsageApiKey"));
-      expect(key.derivationPath.slice(0, 4)).to.equal("0x02");
-      await mined(asOwner.registerWalletDerivation(id, pkp.walletAddress, pkp.derivationPath, "", ""));
-      await mined(asOwner.registerWalletDerivation(id, key.walletAddress, key.derivationPath, "", ""));
-      await mined(asOwner.addGroup(id, "g", "", [0], [pkp.walletAddress]));
-      expect((await executor.run(key.usageApiKey, SIGN, { pkpId: pkp.walletAddress })).refusal?.code).to.equal(
-        "unknown_key",
-      );
-      await mined(asOwner.setUsageApiKey(id, key.apiKeyHash, 0, 0, "k", "", false, false, false, [], [], [], [1]));
-      const { answer } = await executor.run(key.usageApiKey, SIGN, { pkpId: pkp.walletAddress });
-      expect(verifyMessage("hi", JSON.parse(answer?.response ?? ""))).to.equal(pkp.walletAddress);
-      const asPkp = await executor.run(key.usageApiKey, SIGN, { pkpId: key.walletAddress });
-      expect(asPkp.answer?.error?.code).to.equal("permission_denied");
-    },
-  );
+  it("a ChainSecured owner mints a PKP and a usage key, attaches both, and the key runs", async () => {
+    const owner = await chain.wallet();
+    const asOwner = chain.contract.connect(owner);
+    const id = keccak256(owner.address);
+    await mined(asOwner.newChainSecuredAccount("own", ""));
+    const pkp = await executor.call("mintPkpWithSignature", await envelope(owner, "CreateWallet"));
+    const key = await executor.call("mintUsageKeyWithSignature", await envelope(owner, "AddUsageApiKey"));
+    expect(key.derivationPath.slice(0, 4)).to.equal("0x02");
+    await mined(asOwner.registerWalletDerivation(id, pkp.walletAddress, pkp.derivationPath, "", ""));
+    await mined(asOwner.registerWalletDerivation(id, key.walletAddress, key.derivationPath, "", ""));
+    await mined(asOwner.addGroup(id, "g", "", [0], [pkp.walletAddress]));
+    expect((await executor.run(key.usageApiKey, SIGN, { pkpId: pkp.walletAddress })).refusal?.code).to.equal(
+      "unknown_key",
+    );
+    await mined(asOwner.setUsageApiKey(id, key.apiKeyHash, 0, 0, "k", "", false, false, false, [], [], [], [1]));
+    const { answer } = await executor.run(key.usageApiKey, SIGN, { pkpId: pkp.walletAddress });
+    expect(verifyMessage("hi", JSON.parse(answer?.response ?? ""))).to.equal(pkp.walletAddress);
+    const asPkp = await executor.run(key.usageApiKey, SIGN, { pkpId: key.walletAddress });
+    expect(asPkp.answer?.error?.code).to.equal("permission_denied");
+  });
 
-  it(
-    "an identity token acts for its owner's account: it creates one, writes to it and runs in it, and " + "in no other",
-    async () => {
-      const ann = await token("ann");
-      const credential: Credential = { type: "identity", token: ann };
-      const { walletAddress, accountId } = await executor.call("ownerWallet", { token: ann });
-      expect(accountId).to.equal(keccak256(walletAddress));
-      expect(await executor.call("ownerWallet", { token: await token("ann") })).to.deep.equal({
-        walletAddress,
-        accountId,
+  it("an identity token creates its owner's account, writes to it and runs in it, and in no other", async () => {
+    const ann = await token("ann");
+    const credential: Credential = { type: "identity", token: ann };
+    const { walletAddress, accountId } = await executor.call("ownerWallet", { token: ann });
+    expect(accountId).to.equal(keccak256(walletAddress));
+    expect(await executor.call("ownerWallet", { token: await token("ann") })).to.deep.equal({
+      walletAddress,
+      accountId,
+    });
+    const write = async (functionName: string, args: string[] | unknown[], who = credential): Promise<string> => {
+      const { answer, refusal } = await executor.ask("authorizeWrites", {
+        writes: [{ credential: who, write: { functionName, args } }],
       });
-      const write = async (functionName: string, args: string[] | unknown[], who = credential): Promise<string> => {
-        const { answer, refusal } = await executor.ask("authorizeWrites", {
-          writes: [{ credential: who, write: { functionName, args } }],
-        });
-        const authorized = answer?.writes[0];
-        if (authorized === undefined) return refusal?.code ?? "";
-        if ("refused" in authorized) return authorized.refused.code;
-        await sendAsPayer(chain, executor, authorized.calldata, authorized.tag);
-        return "written";
-      };
-      expect(await write("newAccount", [accountId, true, "ann's", "", walletAddress])).to.equal("written");
-      expect(await write("addGroup", [accountId, "g", "", ["0"], []])).to.equal("written");
-      expect(
-        await write("addGroup", [accountId, "g", "", [], []], { type: "identity", token: await token("bob") }),
-      ).to.equal("not_authorized");
-      const run = (who: Credential): ReturnType<typeof executor.ask<"run">> =>
-        executor.ask("run", {
-          credential: who,
-          code: "async function main() { return 1; }",
-          params: "{}",
-          limitMs: 5_000,
-        });
-      expect((await run(credential)).answer?.response).to.equal("1");
-      expect((await run({ type: "identity", token: await token("bob") })).refusal?.code).to.equal("unknown_key");
-      const safe = await chain.wallet();
-      expect(await write("transferOwnership", [accountId, safe.address])).to.equal("written");
-      expect((await run(credential)).refusal?.code).to.equal("account_chain_secured");
-    },
-  );
+      const authorized = answer?.writes[0];
+      if (authorized === undefined) return refusal?.code ?? "";
+      if ("refused" in authorized) return authorized.refused.code;
+      await sendAsPayer(chain, executor, authorized.calldata, authorized.tag);
+      return "written";
+    };
+    expect(await write("newAccount", [accountId, true, "ann's", "", walletAddress])).to.equal("written");
+    expect(await write("addGroup", [accountId, "g", "", ["0"], []])).to.equal("written");
+    expect(
+      await write("addGroup", [accountId, "g", "", [], []], { type: "identity", token: await token("bob") }),
+    ).to.equal("not_authorized");
+    const run = (who: Credential): ReturnType<typeof executor.ask<"run">> =>
+      executor.ask("run", {
+        credential: who,
+        code: "async function main() { return 1; }",
+        params: "{}",
+        limitMs: 5_000,
+      });
+    expect((await run(credential)).answer?.response).to.equal("1");
+    expect((await run({ type: "identity", token: await token("bob") })).refusal?.code).to.equal("unknown_key");
+    const safe = await chain.wallet();
+    expect(await write("transferOwnership", [accountId, safe.address])).to.equal("written");
+    expect((await run(credential)).refusal?.code).to.equal("account_chain_secured");
+  });
 
   it("an identity token of another issuer, or a forged one, is rejected", async () => {
     const stranger = await generateKeyPair("ES256");

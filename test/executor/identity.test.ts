@@ -115,14 +115,11 @@ describe("an identity token", () => {
     });
   }
 
-  it(
-    "is accepted with a single audience in a list, with the client's own azp, and with 255 " + "characters of subject",
-    async () => {
-      expect(await codeOf(await provider.token({ aud: [AUDIENCE] }))).to.equal("ann");
-      expect(await codeOf(await provider.token({ azp: AUDIENCE }))).to.equal("ann");
-      expect(await codeOf(await provider.token({ sub: "a".repeat(255) }))).to.equal("a".repeat(255));
-    },
-  );
+  it("is accepted with one audience in a list, the client's own azp, 255 characters of subject", async () => {
+    expect(await codeOf(await provider.token({ aud: [AUDIENCE] }))).to.equal("ann");
+    expect(await codeOf(await provider.token({ azp: AUDIENCE }))).to.equal("ann");
+    expect(await codeOf(await provider.token({ sub: "a".repeat(255) }))).to.equal("a".repeat(255));
+  });
 
   it(
     "is accepted with the type JWT and refused with any other: access, logout and proof " +

@@ -143,16 +143,13 @@ describe("the keyring", () => {
     expect(usePkp(PKP_VECTOR.path, USAGE_VECTOR.address as string)).to.equal("unknown_pkp");
   });
 
-  it(
-    "refuses path 0, another account's path, an unknown kind, and a usage key's path even with its " + "right address",
-    () => {
-      expect(usePkp(`0x${"0".repeat(64)}`, PKP_VECTOR.address as string)).to.equal("foreign_derivation_path");
-      const other = `0x${"11".repeat(32)}` as AccountId;
-      expect(usePkp(PKP_VECTOR.path, PKP_VECTOR.address as string, other)).to.equal("foreign_derivation_path");
-      expect(usePkp(`0x03${PKP_VECTOR.path.slice(4)}`, PKP_VECTOR.address as string)).to.equal("unknown_path_kind");
-      expect(usePkp(USAGE_VECTOR.path, USAGE_VECTOR.address as string)).to.equal("unknown_path_kind");
-    },
-  );
+  it("refuses path 0, another account's path, an unknown kind, and a usage key's path", () => {
+    expect(usePkp(`0x${"0".repeat(64)}`, PKP_VECTOR.address as string)).to.equal("foreign_derivation_path");
+    const other = `0x${"11".repeat(32)}` as AccountId;
+    expect(usePkp(PKP_VECTOR.path, PKP_VECTOR.address as string, other)).to.equal("foreign_derivation_path");
+    expect(usePkp(`0x03${PKP_VECTOR.path.slice(4)}`, PKP_VECTOR.address as string)).to.equal("unknown_path_kind");
+    expect(usePkp(USAGE_VECTOR.path, USAGE_VECTOR.address as string)).to.equal("unknown_path_kind");
+  });
 
   it("mints paths of the right kind and account, never twice the same", () => {
     const first = keyring.mintPkp(account);

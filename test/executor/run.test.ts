@@ -149,17 +149,14 @@ describe("a run", function () {
     }
   });
 
-  it(
-    "gets no signature of a PKP it may not use: the code may catch the refusal; uncaught it " + "ends the run",
-    async () => {
-      const { key } = await account.addUsageKey([1]);
-      const caught = `async function main({ pkpId }) { try { return await Actions.signMessage({ pkpId, message: "" }); } catch (error) { return error.code; } }`;
-      await account.write("addActionToGroup", [account.id, "1", actionHashOf(await cidOfCode(caught))]);
-      expect(response(await executor.run(key, caught, { pkpId: pkp }))).to.match(/^0x[0-9a-f]{130}$/);
-      expect(response(await executor.run(key, caught, { pkpId: otherPkp }))).to.equal("permission_denied");
-      expect(failure(await executor.run(key, SIGN, { pkpId: otherPkp, message: "" }))).to.equal("permission_denied");
-    },
-  );
+  it("gets no signature of a PKP it may not use; an uncaught refusal ends the run", async () => {
+    const { key } = await account.addUsageKey([1]);
+    const caught = `async function main({ pkpId }) { try { return await Actions.signMessage({ pkpId, message: "" }); } catch (error) { return error.code; } }`;
+    await account.write("addActionToGroup", [account.id, "1", actionHashOf(await cidOfCode(caught))]);
+    expect(response(await executor.run(key, caught, { pkpId: pkp }))).to.match(/^0x[0-9a-f]{130}$/);
+    expect(response(await executor.run(key, caught, { pkpId: otherPkp }))).to.equal("permission_denied");
+    expect(failure(await executor.run(key, SIGN, { pkpId: otherPkp, message: "" }))).to.equal("permission_denied");
+  });
 
   it("returns a private key only to an action that a group lists by name", async () => {
     expect(failure(await executor.run(account.key, PRIVATE_KEY, { pkpId: otherPkp }))).to.equal("permission_denied");

@@ -121,56 +121,53 @@ describe("the keyholder process", function () {
     expect(await executor.codeOf("attestation", {})).to.equal("attestation_unavailable");
   });
 
-  it(
-    "writes no secret to its log at any level: keys, tokens, params, code, answers, guests' " + "logs and errors",
-    async () => {
-      const canary = (place: string): string => `canary-${place}-${Math.random().toString(36).slice(2)}`;
-      const places = Object.fromEntries(
-        ["params", "code", "log", "error", "response", "token", "field", "cid", "typed"].map((place) => [
-          place,
-          canary(place),
-        ]),
-      );
-      const code =
-        `/* ${places.code} */ async function main({ secret }) { console.log("${places.log}", ` +
-        "secret); throw new " +
-        `Error("${places.error}"); }`;
-      await executor.run(account.key, code, { secret: places.params });
-      await executor.run(account.key, `async function main() { return "${places.response}"; }`);
-      await executor.run(`${account.key}x`, code);
-      await executor.ask("ownerWallet", { token: `${places.token}.e30.x` });
-      await executor.ask("run", { [places.field ?? ""]: places.field, credential: { type: "key", key: account.key } });
-      await executor.ask("run", {
-        credential: { type: "key", key: account.key },
-        cid: places.cid,
-        params: "{}",
-        limitMs: 1,
-      });
-      await executor.ask("mintPkpWithSignature", { typed_data: { types: places.typed }, signature: places.typed });
-      await executor.ask("authorizeWrites", {
-        writes: [
-          {
-            credential: { type: "key", key: account.key },
-            write: { functionName: "removeGroup", args: [places.field ?? ""] },
-          },
-        ],
-      });
-      const { usageApiKey } = await executor.call("mintApiUsageKey", {});
-      const { apiKey } = await executor.call("mintAccountKey", {});
-      await sleep(LOG_FLUSH_MS);
-      expect(executor.logs.join("\n")).to.contain("/run");
-      const secrets = [
-        ...Object.values(places),
-        account.key,
-        usageApiKey,
-        apiKey,
-        Buffer.from(account.key, "base64").toString("hex"),
-        rootKey.toString("hex"),
-        rootKey.toString("base64"),
-      ];
-      for (const secret of secrets) expect(executor.logs.join("\n")).to.not.contain(secret);
-    },
-  );
+  it("writes no secret of a caller or guest to its log, at any level", async () => {
+    const canary = (place: string): string => `canary-${place}-${Math.random().toString(36).slice(2)}`;
+    const places = Object.fromEntries(
+      ["params", "code", "log", "error", "response", "token", "field", "cid", "typed"].map((place) => [
+        place,
+        canary(place),
+      ]),
+    );
+    const code =
+      `/* ${places.code} */ async function main({ secret }) { console.log("${places.log}", ` +
+      "secret); throw new " +
+      `Error("${places.error}"); }`;
+    await executor.run(account.key, code, { secret: places.params });
+    await executor.run(account.key, `async function main() { return "${places.response}"; }`);
+    await executor.run(`${account.key}x`, code);
+    await executor.ask("ownerWallet", { token: `${places.token}.e30.x` });
+    await executor.ask("run", { [places.field ?? ""]: places.field, credential: { type: "key", key: account.key } });
+    await executor.ask("run", {
+      credential: { type: "key", key: account.key },
+      cid: places.cid,
+      params: "{}",
+      limitMs: 1,
+    });
+    await executor.ask("mintPkpWithSignature", { typed_data: { types: places.typed }, signature: places.typed });
+    await executor.ask("authorizeWrites", {
+      writes: [
+        {
+          credential: { type: "key", key: account.key },
+          write: { functionName: "removeGroup", args: [places.field ?? ""] },
+        },
+      ],
+    });
+    const { usageApiKey } = await executor.call("mintApiUsageKey", {});
+    const { apiKey } = await executor.call("mintAccountKey", {});
+    await sleep(LOG_FLUSH_MS);
+    expect(executor.logs.join("\n")).to.contain("/run");
+    const secrets = [
+      ...Object.values(places),
+      account.key,
+      usageApiKey,
+      apiKey,
+      Buffer.from(account.key, "base64").toString("hex"),
+      rootKey.toString("hex"),
+      rootKey.toString("base64"),
+    ];
+    for (const secret of secrets) expect(executor.logs.join("\n")).to.not.contain(secret);
+  });
 
   it("puts the caller's request id on its log lines", async () => {
     const { Agent } = await import("undici");
@@ -189,13 +186,10 @@ describe("the keyholder process", function () {
     expect(lines.length).to.equal(1);
   });
 
-  it(
-    "started as root isolates its children fully, and the self-test includes its own socket " + "and root key",
-    async function () {
-      if (process.getuid?.() !== 0) return this.skip();
-      expect((await executor.call("info", {})).sandbox).to.deep.equal({ level: "full", missing: [] });
-    },
-  );
+  it("started as root isolates its children fully, its own socket and root key included", async function () {
+    if (process.getuid?.() !== 0) return this.skip();
+    expect((await executor.call("info", {})).sandbox).to.deep.equal({ level: "full", missing: [] });
+  });
 
   it("opens no debugger when it is signalled to", async () => {
     executor.process.child.kill("SIGUSR1");
@@ -240,26 +234,23 @@ describe("the keyholder process", function () {
     expect((await executor.call("ready", {})).ready).to.equal(true);
   });
 
-  it(
-    "killed during runs leaves no process behind, not even of an endless run, and restarts with " + "the same keys",
-    async () => {
-      const before = await executor.call("payers", { count: 2 });
-      const pid = executor.process.child.pid ?? 0;
-      const running = [ENDLESS, SLOW].map((code) =>
-        executor.run(account.key, code, { ms: 9_000 }).catch(() => "cut off"),
-      );
-      // Until the children that replace the two have started, too.
-      await sleep(1_500);
-      const family = descendants(pid);
-      expect(family.length).to.be.greaterThan(2);
-      executor.process.child.kill("SIGKILL");
-      expect(await Promise.all(running)).to.deep.equal(["cut off", "cut off"]);
-      expect(await untilGone([pid, ...family], 3_000)).to.deep.equal([]);
-      await executor.launch();
-      expect(await executor.call("payers", { count: 2 })).to.deep.equal(before);
-      expect((await executor.run(account.key, HELLO)).answer?.response).to.equal(`"hello"`);
-    },
-  );
+  it("killed during runs leaves no process behind, and restarts with the same keys", async () => {
+    const before = await executor.call("payers", { count: 2 });
+    const pid = executor.process.child.pid ?? 0;
+    const running = [ENDLESS, SLOW].map((code) =>
+      executor.run(account.key, code, { ms: 9_000 }).catch(() => "cut off"),
+    );
+    // Until the children that replace the two have started, too.
+    await sleep(1_500);
+    const family = descendants(pid);
+    expect(family.length).to.be.greaterThan(2);
+    executor.process.child.kill("SIGKILL");
+    expect(await Promise.all(running)).to.deep.equal(["cut off", "cut off"]);
+    expect(await untilGone([pid, ...family], 3_000)).to.deep.equal([]);
+    await executor.launch();
+    expect(await executor.call("payers", { count: 2 })).to.deep.equal(before);
+    expect((await executor.run(account.key, HELLO)).answer?.response).to.equal(`"hello"`);
+  });
 
   it("asked to stop finishes the open run, takes no new one, and leaves neither process nor socket", async () => {
     const pid = executor.process.child.pid ?? 0;

@@ -65,16 +65,13 @@ describe("typed data", () => {
 
   for (const signed of PRIMARY_TYPES) {
     for (const endpoint of PRIMARY_TYPES) {
-      it(
-        `signed as ${signed} is ${signed === endpoint ? "accepted" : "refused"} where ${endpoint} ` + "is required",
-        async () => {
-          const typedData = envelope(signed);
-          const signature = await sign(typedData);
-          expect(refusal(() => verify(typedData, signature, endpoint))).to.equal(
-            signed === endpoint ? "accepted" : "typed_data_wrong_primary_type",
-          );
-        },
-      );
+      it(`signed as ${signed} where ${endpoint} is required: ${signed === endpoint ? "ok" : "refused"}`, async () => {
+        const typedData = envelope(signed);
+        const signature = await sign(typedData);
+        expect(refusal(() => verify(typedData, signature, endpoint))).to.equal(
+          signed === endpoint ? "accepted" : "typed_data_wrong_primary_type",
+        );
+      });
     }
   }
 

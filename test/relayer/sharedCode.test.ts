@@ -126,17 +126,14 @@ describe("code shared by machines", () => {
     );
   });
 
-  it(
-    "is not run when the store returns other bytes: they are deleted, and the code is fetched " + "from outside",
-    async () => {
-      const { executor, sharing } = machine();
-      store.codes.set(cid, Buffer.from("evil"));
-      executor.outside.set(cid, CODE);
-      await sharing.askRun(input({ cid })).start(1_000);
-      expect(executor.kept.get(cid)).to.equal(CODE);
-      expect(store.codes.size).to.equal(0);
-    },
-  );
+  it("is deleted, not run, when its bytes are wrong; the code is then fetched from outside", async () => {
+    const { executor, sharing } = machine();
+    store.codes.set(cid, Buffer.from("evil"));
+    executor.outside.set(cid, CODE);
+    await sharing.askRun(input({ cid })).start(1_000);
+    expect(executor.kept.get(cid)).to.equal(CODE);
+    expect(store.codes.size).to.equal(0);
+  });
 
   it("costs one statement for each account and code within an hour", async () => {
     const { sharing } = machine();

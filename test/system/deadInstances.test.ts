@@ -69,20 +69,17 @@ describe("an instance on PostgreSQL", function () {
     };
   }
 
-  it(
-    "that was killed is known to be dead to the next one before that serves requests; live ones keep " + "their lease",
-    async () => {
-      const living = await start();
-      const killed = await startElsewhere();
-      await pause(1_500);
-      expect([await isLeased(killed.id), await isLeased(living.id)]).to.deep.equal([true, true]);
-      await killed.kill();
-      const begun = Date.now();
-      await start();
-      expect(Date.now() - begun, "ms that the next one waits at its start").to.be.below(5_000);
-      expect([await isLeased(killed.id), await isLeased(living.id)]).to.deep.equal([false, true]);
-    },
-  );
+  it("that was killed is known to be dead before the next one serves; live ones keep their lease", async () => {
+    const living = await start();
+    const killed = await startElsewhere();
+    await pause(1_500);
+    expect([await isLeased(killed.id), await isLeased(living.id)]).to.deep.equal([true, true]);
+    await killed.kill();
+    const begun = Date.now();
+    await start();
+    expect(Date.now() - begun, "ms that the next one waits at its start").to.be.below(5_000);
+    expect([await isLeased(killed.id), await isLeased(living.id)]).to.deep.equal([false, true]);
+  });
 
   it("that was killed is known to be dead to those beside it within seconds", async () => {
     await start();

@@ -337,21 +337,18 @@ describe("the images", function () {
       );
     });
 
-    it(
-      "are rebuilt by `npm run verify -- <url> --source .`, its packages reinstalled, and equal the " + "measured ones",
-      async () => {
-        const { stdout } = await run(
-          process.execPath,
-          [join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", ROOT, "--json"],
-          { cwd: folder },
-        ).catch((error: { stdout: string }) => error);
-        const { steps } = JSON.parse(stdout) as { steps: { id: string; status: string; detail: string }[] };
-        expect(steps.find(({ id }) => id === "imageContents")).to.include({
-          status: "passed",
-          detail: "relayer and executor and ingress are what the source builds",
-        });
-      },
-    );
+    it("are rebuilt by `npm run verify -- <url> --source .` and equal the measured ones", async () => {
+      const { stdout } = await run(
+        process.execPath,
+        [join(ROOT, "dist/scripts/verify.js"), baseUrl, "--source", ROOT, "--json"],
+        { cwd: folder },
+      ).catch((error: { stdout: string }) => error);
+      const { steps } = JSON.parse(stdout) as { steps: { id: string; status: string; detail: string }[] };
+      expect(steps.find(({ id }) => id === "imageContents")).to.include({
+        status: "passed",
+        detail: "relayer and executor and ingress are what the source builds",
+      });
+    });
 
     it("exit on request", async () => {
       for (const container of containers.splice(0)) {

@@ -91,36 +91,33 @@ describe("a project of actions", function () {
     return JSON.parse(out) as T;
   }
 
-  it(
-    "goes from an empty folder to a checked signature by the commands of docs/projects.md, within " + "five minutes",
-    async () => {
-      const began = Date.now();
-      const empty = join(folder, "empty");
-      const bin = join(folder, "bin");
-      for (const place of [empty, bin, join(folder, "node_modules", ".bin")]) mkdirSync(place);
-      for (const [name, program] of Object.entries({
-        keywright: "keywright/cli/keywright.mjs",
-        tsc: "typescript/bin/tsc",
-      }))
-        symlinkSync(join("..", program), join(folder, "node_modules", ".bin", name));
-      // The only difference from a reader's machine: packages are present, not downloaded.
-      writeFileSync(
-        join(bin, "npm"),
-        `#!/bin/sh\n[ "$*" = install ] && ln -s "${join(folder, "node_modules")}" node_modules\n`,
-      );
-      chmodSync(join(bin, "npm"), 0o755);
-      const shell = surroundings(bin, {
-        KEYWRIGHT_URL: stack().baseUrl,
-        KEYWRIGHT_CONFIG: join(empty, "logins.json"),
-        npm_config_update_notifier: "false",
-      });
-      const { code, text } = await bash(commandsOf(readFileSync(PAGE, "utf8")).join("\n"), empty, shell);
-      expect(code, text).to.equal(0);
-      expect(text).to.include("2 passing").and.to.include("+ group greeting").and.to.include("Nothing to do.");
-      expect(Date.now() - began).to.be.lessThan(WITHIN_MS);
-      rmSync(empty, { recursive: true });
-    },
-  );
+  it("goes from an empty folder to a checked signature by the commands of docs/projects.md", async () => {
+    const began = Date.now();
+    const empty = join(folder, "empty");
+    const bin = join(folder, "bin");
+    for (const place of [empty, bin, join(folder, "node_modules", ".bin")]) mkdirSync(place);
+    for (const [name, program] of Object.entries({
+      keywright: "keywright/cli/keywright.mjs",
+      tsc: "typescript/bin/tsc",
+    }))
+      symlinkSync(join("..", program), join(folder, "node_modules", ".bin", name));
+    // The only difference from a reader's machine: packages are present, not downloaded.
+    writeFileSync(
+      join(bin, "npm"),
+      `#!/bin/sh\n[ "$*" = install ] && ln -s "${join(folder, "node_modules")}" node_modules\n`,
+    );
+    chmodSync(join(bin, "npm"), 0o755);
+    const shell = surroundings(bin, {
+      KEYWRIGHT_URL: stack().baseUrl,
+      KEYWRIGHT_CONFIG: join(empty, "logins.json"),
+      npm_config_update_notifier: "false",
+    });
+    const { code, text } = await bash(commandsOf(readFileSync(PAGE, "utf8")).join("\n"), empty, shell);
+    expect(code, text).to.equal(0);
+    expect(text).to.include("2 passing").and.to.include("+ group greeting").and.to.include("Nothing to do.");
+    expect(Date.now() - began).to.be.lessThan(WITHIN_MS);
+    rmSync(empty, { recursive: true });
+  });
 
   it("is created by init, and nothing is overwritten", async () => {
     expect((await ok<{ files: string[] }>("init")).files).to.include.members([
@@ -235,43 +232,40 @@ describe("a project of actions", function () {
     writeFileSync(join(folder, "keywright.config.ts"), config);
   });
 
-  it(
-    "records the hashes of modules imported by address and of their imports, and refuses another " + "module later",
-    async () => {
-      const modules: Record<string, string> = {
-        "/add@1.0.0/+esm": 'import { one } from "/one@2.0.0/+esm"; export const add = (n) => n + one;',
-        "/one@2.0.0/+esm": "export const one = 1;",
-      };
-      const server = await serve(modules);
-      const config = readFileSync(join(folder, "keywright.config.ts"), "utf8");
-      const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      writeFileSync(
-        join(folder, "actions", "add.ts"),
-        '// @ts-expect-error fetched when it is built\nimport { add } from "add@1.0.0";\nexport default ({ n }: { n: ' +
-          "number }) => add(n);\n",
-      );
-      writeFileSync(
-        join(folder, "keywright.config.ts"),
-        config.replace("actions: {", `moduleOrigin: "${origin}/", actions: { add: { file: "actions/add.ts" },`),
-      );
-      await ok("build");
-      const lock = JSON.parse(readFileSync(join(folder, "keywright.lock.json"), "utf8")) as {
-        modules: Record<string, string>;
-      };
-      const hash = (text: string): string => `sha384-${createHash("sha384").update(text).digest("base64")}`;
-      expect(lock.modules).to.deep.equal(
-        Object.fromEntries(Object.entries(modules).map(([path, text]) => [origin + path, hash(text)])),
-      );
-      expect((await ok<{ response: number }>("dev", "add", "--once", "--params", '{"n": 1}')).response).to.equal(2);
-      modules["/one@2.0.0/+esm"] = "export const one = 1000;";
-      const changed = await run("build");
-      expect([changed.code, changed.err]).to.deep.equal([2, changed.err]);
-      expect(changed.err).to.include("it is not what it was");
-      writeFileSync(join(folder, "keywright.config.ts"), config);
-      rmSync(join(folder, "keywright.lock.json"));
-      server.close();
-    },
-  );
+  it("records the hashes of imported modules and their imports, and refuses a changed one later", async () => {
+    const modules: Record<string, string> = {
+      "/add@1.0.0/+esm": 'import { one } from "/one@2.0.0/+esm"; export const add = (n) => n + one;',
+      "/one@2.0.0/+esm": "export const one = 1;",
+    };
+    const server = await serve(modules);
+    const config = readFileSync(join(folder, "keywright.config.ts"), "utf8");
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    writeFileSync(
+      join(folder, "actions", "add.ts"),
+      '// @ts-expect-error fetched when it is built\nimport { add } from "add@1.0.0";\nexport default ({ n }: { n: ' +
+        "number }) => add(n);\n",
+    );
+    writeFileSync(
+      join(folder, "keywright.config.ts"),
+      config.replace("actions: {", `moduleOrigin: "${origin}/", actions: { add: { file: "actions/add.ts" },`),
+    );
+    await ok("build");
+    const lock = JSON.parse(readFileSync(join(folder, "keywright.lock.json"), "utf8")) as {
+      modules: Record<string, string>;
+    };
+    const hash = (text: string): string => `sha384-${createHash("sha384").update(text).digest("base64")}`;
+    expect(lock.modules).to.deep.equal(
+      Object.fromEntries(Object.entries(modules).map(([path, text]) => [origin + path, hash(text)])),
+    );
+    expect((await ok<{ response: number }>("dev", "add", "--once", "--params", '{"n": 1}')).response).to.equal(2);
+    modules["/one@2.0.0/+esm"] = "export const one = 1000;";
+    const changed = await run("build");
+    expect([changed.code, changed.err]).to.deep.equal([2, changed.err]);
+    expect(changed.err).to.include("it is not what it was");
+    writeFileSync(join(folder, "keywright.config.ts"), config);
+    rmSync(join(folder, "keywright.lock.json"));
+    server.close();
+  });
 
   it("is deployed as a difference, shown first; a second deployment changes nothing", async () => {
     const shown = await run("deploy", "--dry-run");

@@ -82,24 +82,21 @@ describe("the command line", function () {
     expect(programs.error).to.include({ code: "unknown_group", status: 404 });
   });
 
-  it(
-    "stores a login readable by its user alone, sends it to its own service only, and deletes " + "it on logout",
-    async () => {
-      const file = join(cli.cwd, "credentials.json");
-      expect(statSync(file).mode & 0o777).to.equal(0o600);
-      chmodSync(file, 0o644);
-      expect((await cli.run("group list")).err).to.include("chmod 600");
-      chmodSync(file, 0o600);
-      const elsewhere = await cli.run(`--url ${stack().baseUrl.replace("127.0.0.1", "localhost")} group list`);
-      expect(elsewhere.err).to.include("missing_credential");
-      cli.secrets.push(randomBytes(32).toString("base64"));
-      expect((await cli.run("login --profile other")).err).to.include("unknown_key");
-      await cli.ok("logout");
-      expect(readFileSync(file, "utf8")).to.not.include("api_key");
-      expect((await cli.run("group list")).err).to.include("missing_credential");
-      expect((await cli.run("logout")).code).to.equal(2);
-    },
-  );
+  it("stores a login for its user alone, sends it to its own service only, deletes it on logout", async () => {
+    const file = join(cli.cwd, "credentials.json");
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    chmodSync(file, 0o644);
+    expect((await cli.run("group list")).err).to.include("chmod 600");
+    chmodSync(file, 0o600);
+    const elsewhere = await cli.run(`--url ${stack().baseUrl.replace("127.0.0.1", "localhost")} group list`);
+    expect(elsewhere.err).to.include("missing_credential");
+    cli.secrets.push(randomBytes(32).toString("base64"));
+    expect((await cli.run("login --profile other")).err).to.include("unknown_key");
+    await cli.ok("logout");
+    expect(readFileSync(file, "utf8")).to.not.include("api_key");
+    expect((await cli.run("group list")).err).to.include("missing_credential");
+    expect((await cli.run("logout")).code).to.equal(2);
+  });
 
   it("does the same by transactions for an owner with a wallet file", async () => {
     const wallet = await fundedWallet(provider);
@@ -128,27 +125,24 @@ describe("the command line", function () {
     expect((await cli.run("group delete 7")).err).to.include("unknown_group");
   });
 
-  it(
-    "appends calls to a Transaction Builder file instead of sending them, and refuses another " + "Safe's file",
-    async () => {
-      const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
-      const safe = await deploySafe(await fundedWallet(provider), seats, 2);
-      const as = `safe --safe ${safe.address} --rpc ${stack().rpcUrl} --out batch.json`;
-      await cli.ok(`${as} account create DAO`);
-      const minted = (await cli.ok(`--json ${as} pkp create --name treasury`)).json<{
-        wallet_address: string;
-        calls: number;
-      }>();
-      expect(minted.calls).to.equal(2);
-      await cli.ok(`${as} group create payouts --pkp-ids-permitted ${minted.wallet_address}`);
-      const batch = JSON.parse(readFileSync(join(cli.cwd, "batch.json"), "utf8")) as SafeBatchFile;
-      expect(batch.transactions).to.have.length(3);
-      await safe.execute(batch.transactions);
-      const seen = await cli.run(
-        `safe --safe ${seats[0]?.address ?? ""} --rpc ${stack().rpcUrl} --out batch.json group delete 1`,
-      );
-      expect([seen.code, seen.err]).to.deep.equal([2, seen.err]);
-      expect(seen.err).to.include("not a batch of this Safe");
-    },
-  );
+  it("appends calls to a Transaction Builder file, and refuses another Safe's file", async () => {
+    const seats = [Wallet.createRandom(), Wallet.createRandom()].map((seat) => seat.connect(provider));
+    const safe = await deploySafe(await fundedWallet(provider), seats, 2);
+    const as = `safe --safe ${safe.address} --rpc ${stack().rpcUrl} --out batch.json`;
+    await cli.ok(`${as} account create DAO`);
+    const minted = (await cli.ok(`--json ${as} pkp create --name treasury`)).json<{
+      wallet_address: string;
+      calls: number;
+    }>();
+    expect(minted.calls).to.equal(2);
+    await cli.ok(`${as} group create payouts --pkp-ids-permitted ${minted.wallet_address}`);
+    const batch = JSON.parse(readFileSync(join(cli.cwd, "batch.json"), "utf8")) as SafeBatchFile;
+    expect(batch.transactions).to.have.length(3);
+    await safe.execute(batch.transactions);
+    const seen = await cli.run(
+      `safe --safe ${seats[0]?.address ?? ""} --rpc ${stack().rpcUrl} --out batch.json group delete 1`,
+    );
+    expect([seen.code, seen.err]).to.deep.equal([2, seen.err]);
+    expect(seen.err).to.include("not a batch of this Safe");
+  });
 });

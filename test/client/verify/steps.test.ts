@@ -115,19 +115,16 @@ describe("verification, step by step", () => {
     });
   });
 
-  it(
-    "machine image: fails for another measurement than expected, and is not checked when none " + "is expected",
-    async () => {
-      for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
-        const expected = measurementsOf(service);
-        await expectFailure(["machineImage"], new RegExp(name, "i"), {
-          measurements: { ...expected, [name]: flipHexByte(expected[name], 47) },
-        });
-      }
-      const report = await verify({ measurements: undefined });
-      expect(report.steps.find(({ id }) => id === "machineImage")).to.include({ status: "not_checked" });
-    },
-  );
+  it("machine image: fails for an unexpected measurement, not checked without an expectation", async () => {
+    for (const name of ["mrtd", "rtmr0", "rtmr1", "rtmr2"] as const) {
+      const expected = measurementsOf(service);
+      await expectFailure(["machineImage"], new RegExp(name, "i"), {
+        measurements: { ...expected, [name]: flipHexByte(expected[name], 47) },
+      });
+    }
+    const report = await verify({ measurements: undefined });
+    expect(report.steps.find(({ id }) => id === "machineImage")).to.include({ status: "not_checked" });
+  });
 
   it("freshness: fails when an older answer is replayed", async () => {
     let recorded: string | undefined;

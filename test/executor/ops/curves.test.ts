@@ -43,35 +43,32 @@ describe("ops on the other curves", () => {
     }
   });
 
-  it(
-    "signSchnorr signs with the key itself, or with the taproot output key with or without a " + "script tree",
-    async () => {
-      const key = await keyOn("bip340");
-      const root = `0x${"cd".repeat(32)}`;
-      const verifies = async (args: object, verifier: Buffer): Promise<boolean> =>
-        nobleVerify(
-          "bip340",
-          hexOf(verifier),
-          await value("signSchnorr", { pkpId: PKP, digest, ...args }),
-          bytes(digest),
-        );
-      expect(await verifies({}, bytes(key))).to.equal(true);
-      expect(await verifies({ merkleRoot: "0x" }, taprootOutputKey(bytes(key), Buffer.alloc(0)))).to.equal(true);
-      expect(await verifies({ merkleRoot: root }, taprootOutputKey(bytes(key), bytes(root)))).to.equal(true);
-      expect(await verifies({ merkleRoot: root }, bytes(key))).to.equal(false);
-      for (const bad of [
-        { digest: "0x" },
-        { digest: `${digest}00` },
-        { digest: 5 },
-        { merkleRoot: "0xab" },
-        { merkleRoot: null },
-        { merkleRoot: "" },
-        { aux: digest },
-      ]) {
-        expect(await refusal("signSchnorr", { pkpId: PKP, digest, ...bad })).to.equal("invalid_arguments");
-      }
-    },
-  );
+  it("signSchnorr signs with the key itself, or with a taproot output key", async () => {
+    const key = await keyOn("bip340");
+    const root = `0x${"cd".repeat(32)}`;
+    const verifies = async (args: object, verifier: Buffer): Promise<boolean> =>
+      nobleVerify(
+        "bip340",
+        hexOf(verifier),
+        await value("signSchnorr", { pkpId: PKP, digest, ...args }),
+        bytes(digest),
+      );
+    expect(await verifies({}, bytes(key))).to.equal(true);
+    expect(await verifies({ merkleRoot: "0x" }, taprootOutputKey(bytes(key), Buffer.alloc(0)))).to.equal(true);
+    expect(await verifies({ merkleRoot: root }, taprootOutputKey(bytes(key), bytes(root)))).to.equal(true);
+    expect(await verifies({ merkleRoot: root }, bytes(key))).to.equal(false);
+    for (const bad of [
+      { digest: "0x" },
+      { digest: `${digest}00` },
+      { digest: 5 },
+      { merkleRoot: "0xab" },
+      { merkleRoot: null },
+      { merkleRoot: "" },
+      { aux: digest },
+    ]) {
+      expect(await refusal("signSchnorr", { pkpId: PKP, digest, ...bad })).to.equal("invalid_arguments");
+    }
+  });
 
   it("signP256 signs a digest or a message's SHA-256, and requires exactly one of them", async () => {
     const key = await keyOn("p256");
@@ -98,57 +95,54 @@ describe("ops on the other curves", () => {
     }
   });
 
-  it(
-    "take any arguments: each gives a signature of its format or a named refusal that an " + "action can catch",
-    async () => {
-      const hex = fc.uint8Array({ maxLength: 40 }).map(hexOf);
-      const exact = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(hexOf);
-      const value = fc.oneof(
-        exact,
-        hex,
-        fc.string({ unit: "binary" }),
-        fc.constantFrom("0x", "\ud800", null, NaN, -0, 2 ** 53, true, [], {}),
-        fc.object(),
-      );
-      const field = fc.oneof(value, fc.record({ bytes: value }), fc.record({ bytes: exact, text: value }));
-      const optional = { requiredKeys: [] };
-      const signing = {
-        signEd25519: fc.record({ message: field }, optional),
-        signSchnorr: fc.record({ digest: field, merkleRoot: field }, optional),
-        signP256: fc.record({ message: field, digest: field }, optional),
-      };
-      const curve = fc.oneof(fc.constantFrom(...CURVES), value);
-      const shaped: Record<string, fc.Arbitrary<object>> = {
-        ...signing,
-        ...Object.fromEntries(Object.entries(signing).map(([name, args]) => [`${name}AsAction`, args])),
-        getPublicKey: fc.record({ curve }, optional),
-        getActionPublicKey: fc.record({ ipfsId: fc.oneof(fc.constant(CID), value), curve }, optional),
-      };
-      const call = fc.oneof(
-        ...Object.entries(shaped).map(([name, args]) =>
-          fc.record({ name: fc.constant(name), args, extra: fc.option(value, { freq: 1 }) }),
-        ),
-      );
-      const ends = new Set<string>();
-      await fc.assert(
-        fc.asyncProperty(call, async ({ name, args, extra }) => {
-          const pkp = name.includes("Action") ? {} : { pkpId: PKP };
-          const given = await answer(name, { ...pkp, ...args, ...(extra === null ? {} : { extra }) });
-          ends.add(given.ok ? name : given.code);
-          if (!given.ok) expect(given.code).to.be.oneOf(["invalid_arguments", "permission_denied", "limit_exceeded"]);
-          else
-            expect(JSON.parse(given.value)).to.match(
-              name.startsWith("get") ? /^0x([0-9a-f]{64,66}|04[0-9a-f]{128})$/ : /^0x[0-9a-f]{128}$/,
-            );
-        }),
-        { seed: SEED, numRuns: count(800, 100_000) },
-      );
-      expect([...ends], "the inputs include valid ones").to.include.members([
-        "invalid_arguments",
-        ...Object.keys(shaped),
-      ]);
-    },
-  );
+  it("take any arguments: each gives a valid signature or a refusal that an action can catch", async () => {
+    const hex = fc.uint8Array({ maxLength: 40 }).map(hexOf);
+    const exact = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(hexOf);
+    const value = fc.oneof(
+      exact,
+      hex,
+      fc.string({ unit: "binary" }),
+      fc.constantFrom("0x", "\ud800", null, NaN, -0, 2 ** 53, true, [], {}),
+      fc.object(),
+    );
+    const field = fc.oneof(value, fc.record({ bytes: value }), fc.record({ bytes: exact, text: value }));
+    const optional = { requiredKeys: [] };
+    const signing = {
+      signEd25519: fc.record({ message: field }, optional),
+      signSchnorr: fc.record({ digest: field, merkleRoot: field }, optional),
+      signP256: fc.record({ message: field, digest: field }, optional),
+    };
+    const curve = fc.oneof(fc.constantFrom(...CURVES), value);
+    const shaped: Record<string, fc.Arbitrary<object>> = {
+      ...signing,
+      ...Object.fromEntries(Object.entries(signing).map(([name, args]) => [`${name}AsAction`, args])),
+      getPublicKey: fc.record({ curve }, optional),
+      getActionPublicKey: fc.record({ ipfsId: fc.oneof(fc.constant(CID), value), curve }, optional),
+    };
+    const call = fc.oneof(
+      ...Object.entries(shaped).map(([name, args]) =>
+        fc.record({ name: fc.constant(name), args, extra: fc.option(value, { freq: 1 }) }),
+      ),
+    );
+    const ends = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(call, async ({ name, args, extra }) => {
+        const pkp = name.includes("Action") ? {} : { pkpId: PKP };
+        const given = await answer(name, { ...pkp, ...args, ...(extra === null ? {} : { extra }) });
+        ends.add(given.ok ? name : given.code);
+        if (!given.ok) expect(given.code).to.be.oneOf(["invalid_arguments", "permission_denied", "limit_exceeded"]);
+        else
+          expect(JSON.parse(given.value)).to.match(
+            name.startsWith("get") ? /^0x([0-9a-f]{64,66}|04[0-9a-f]{128})$/ : /^0x[0-9a-f]{128}$/,
+          );
+      }),
+      { seed: SEED, numRuns: count(800, 100_000) },
+    );
+    expect([...ends], "the inputs include valid ones").to.include.members([
+      "invalid_arguments",
+      ...Object.keys(shaped),
+    ]);
+  });
 
   it("are refused for a PKP the contract denies", async () => {
     for (const [name, args] of Object.entries({

@@ -115,18 +115,15 @@ describe("the permission of an op", () => {
     expect(await codeOf("Encrypt", message(RUN_LIMITS.signBytes + 1))).to.equal("allowed");
   });
 
-  it(
-    "is an error of the service, not of the action, when the chain cannot be read; the next " + "op asks again",
-    async () => {
-      let up = false;
-      const chain = new ScriptedChain((pkp) => (up ? known(pkp) : new KeywrightError("chain_unavailable", "down")));
-      const handler = opsOver(chain);
-      const failed = await answer("signMessage", { pkpId: PKP, message: "" }, handler).catch((error: unknown) => error);
-      expect(failed).to.be.instanceOf(KeywrightError);
-      up = true;
-      expect(await refusal("signMessage", { pkpId: PKP, message: "" }, handler)).to.equal("allowed");
-    },
-  );
+  it("is an error of the service when the chain cannot be read; the next op asks again", async () => {
+    let up = false;
+    const chain = new ScriptedChain((pkp) => (up ? known(pkp) : new KeywrightError("chain_unavailable", "down")));
+    const handler = opsOver(chain);
+    const failed = await answer("signMessage", { pkpId: PKP, message: "" }, handler).catch((error: unknown) => error);
+    expect(failed).to.be.instanceOf(KeywrightError);
+    up = true;
+    expect(await refusal("signMessage", { pkpId: PKP, message: "" }, handler)).to.equal("allowed");
+  });
 
   it("never throws any other error and never signs on random input", async () => {
     const names = fc.constantFrom(

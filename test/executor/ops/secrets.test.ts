@@ -75,21 +75,14 @@ describe("private keys and action identities", () => {
     expect(given.exposes).to.deep.equal([key]);
   });
 
-  it(
-    "getPrivateKey is refused when the deployment disables it, and for an action listed only by " + "the wildcard",
-    async () => {
-      expect(
-        await refusal(
-          "getPrivateKey",
-          { pkpId: PKP },
-          opsOver(new ScriptedChain(known), { privateKeysAllowed: false }),
-        ),
-      ).to.equal("permission_denied");
-      const byWildcard = new ScriptedChain(() => decision({ actionByName: false }));
-      expect(await refusal("getPrivateKey", { pkpId: PKP }, opsOver(byWildcard))).to.equal("permission_denied");
-      expect(await refusal("signMessage", { pkpId: PKP, message: "" }, opsOver(byWildcard))).to.equal("allowed");
-    },
-  );
+  it("getPrivateKey is refused when disabled, and for an action listed only by the wildcard", async () => {
+    expect(
+      await refusal("getPrivateKey", { pkpId: PKP }, opsOver(new ScriptedChain(known), { privateKeysAllowed: false })),
+    ).to.equal("permission_denied");
+    const byWildcard = new ScriptedChain(() => decision({ actionByName: false }));
+    expect(await refusal("getPrivateKey", { pkpId: PKP }, opsOver(byWildcard))).to.equal("permission_denied");
+    expect(await refusal("signMessage", { pkpId: PKP, message: "" }, opsOver(byWildcard))).to.equal("allowed");
+  });
 
   it("an action reads its own private key and any action's public key, each bound to the CID", async () => {
     const own = await value("getActionPrivateKey", {});

@@ -119,34 +119,31 @@ describe("signing ops", () => {
     });
   }
 
-  it(
-    "signTransaction names the invalid field: another sender, no chain, a blob, an unknown " + "field, a fraction",
-    async () => {
-      const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
-      expect(await refusal("signTransaction", { pkpId: PKP, transaction: { ...fee, from: PKP } })).to.equal("allowed");
-      const { chainId: _chainId, ...chainless } = fee;
-      for (const transaction of [
-        { ...fee, from: UNKNOWN },
-        chainless,
-        { ...fee, chainId: 0 },
-        { ...fee, type: 3 },
-        { ...fee, type: 4 },
-        { ...fee, type: 5 },
-        { ...fee, type: 3, blobVersionedHashes: [`0x01${"ab".repeat(31)}`] },
-        { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [] },
-        { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x02${"ab".repeat(31)}`] },
-        { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x01${"ab".repeat(31)}`], to: null },
-        { ...fee, maxFeePerBlobGas: 1 },
-        { ...fee, authorizationList: [] },
-        { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0 }] },
-        { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0, signature: "0x12" }] },
-        { ...fee, gas: 1 },
-        { ...fee, nonce: 1.5 },
-        { ...fee, to: "nobody" },
-        { ...fee, value: "1e18" },
-      ]) {
-        expect(await refusal("signTransaction", { pkpId: PKP, transaction })).to.equal("invalid_arguments");
-      }
-    },
-  );
+  it("signTransaction names the invalid field", async () => {
+    const fee = { ...common, type: 2, maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
+    expect(await refusal("signTransaction", { pkpId: PKP, transaction: { ...fee, from: PKP } })).to.equal("allowed");
+    const { chainId: _chainId, ...chainless } = fee;
+    for (const transaction of [
+      { ...fee, from: UNKNOWN },
+      chainless,
+      { ...fee, chainId: 0 },
+      { ...fee, type: 3 },
+      { ...fee, type: 4 },
+      { ...fee, type: 5 },
+      { ...fee, type: 3, blobVersionedHashes: [`0x01${"ab".repeat(31)}`] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x02${"ab".repeat(31)}`] },
+      { ...fee, type: 3, maxFeePerBlobGas: 1, blobVersionedHashes: [`0x01${"ab".repeat(31)}`], to: null },
+      { ...fee, maxFeePerBlobGas: 1 },
+      { ...fee, authorizationList: [] },
+      { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0 }] },
+      { ...fee, type: 4, authorizationList: [{ address: UNKNOWN, chainId: 1, nonce: 0, signature: "0x12" }] },
+      { ...fee, gas: 1 },
+      { ...fee, nonce: 1.5 },
+      { ...fee, to: "nobody" },
+      { ...fee, value: "1e18" },
+    ]) {
+      expect(await refusal("signTransaction", { pkpId: PKP, transaction })).to.equal("invalid_arguments");
+    }
+  });
 });

@@ -101,19 +101,16 @@ describe("the members of a group", function () {
     expect([await balance(), await shown()]).to.deep.equal(before);
   });
 
-  it(
-    "remove_action_from_group and remove_pkp_from_group end a permission; a second call finds " + "nothing to remove",
-    async () => {
-      await update({ cid_hashes_permitted: hashes, pkp_ids_permitted: pkps });
-      const removal = { group_id: group, hashed_cid: hashes[0] };
-      expect((await account.api.post("/remove_action_from_group", removal)).status).to.equal(200);
-      expect(await allowed()).to.equal("21 22");
-      expect((await account.api.post("/remove_pkp_from_group", { group_id: group, pkp_id: 1 })).status).to.equal(200);
-      expect(await allowed()).to.equal("22");
-      const again = await account.api.post("/remove_action_from_group", removal);
-      expect([again.status, codeOf(again)]).to.deep.equal([404, "not_in_group"]);
-    },
-  );
+  it("removal routes end a permission; a second call finds nothing to remove", async () => {
+    await update({ cid_hashes_permitted: hashes, pkp_ids_permitted: pkps });
+    const removal = { group_id: group, hashed_cid: hashes[0] };
+    expect((await account.api.post("/remove_action_from_group", removal)).status).to.equal(200);
+    expect(await allowed()).to.equal("21 22");
+    expect((await account.api.post("/remove_pkp_from_group", { group_id: group, pkp_id: 1 })).status).to.equal(200);
+    expect(await allowed()).to.equal("22");
+    const again = await account.api.post("/remove_action_from_group", removal);
+    expect([again.status, codeOf(again)]).to.deep.equal([404, "not_in_group"]);
+  });
 
   it("delete_action removes the action from the account and from every group", async () => {
     const code = "async function main() { return 'short lived'; }";

@@ -43,21 +43,18 @@ describe("runs over HTTP", function () {
     expect(members(alias)["response"]).to.deep.equal({});
   });
 
-  it(
-    "return an object from text as older programs set it, under the older route only; other " + "texts stay texts",
-    async () => {
-      const responseAs = async (path: string, text: string): Promise<unknown> =>
-        members(await account.api.post(path, { code: TEXT, js_params: { text } }))["response"];
-      for (const value of [{ signature: "0x12", __proto__: null }, [1, { a: "42" }]]) {
-        expect(await responseAs("/lit_action", JSON.stringify(value))).to.deep.equal(JSON.parse(JSON.stringify(value)));
-        expect(await responseAs("/run_action", JSON.stringify(value))).to.equal(JSON.stringify(value));
-      }
-      for (const text of ["42", "null", '"a"', "{ not JSON", "[".repeat(50_000)])
-        expect(await responseAs("/lit_action", text), text.slice(0, 9)).to.equal(text);
-      const deep = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
-      expect((await account.api.post("/lit_action", { code: TEXT, js_params: { text: deep } })).status).to.equal(200);
-    },
-  );
+  it("return an object set as JSON text, as older programs do, under the older route only", async () => {
+    const responseAs = async (path: string, text: string): Promise<unknown> =>
+      members(await account.api.post(path, { code: TEXT, js_params: { text } }))["response"];
+    for (const value of [{ signature: "0x12", __proto__: null }, [1, { a: "42" }]]) {
+      expect(await responseAs("/lit_action", JSON.stringify(value))).to.deep.equal(JSON.parse(JSON.stringify(value)));
+      expect(await responseAs("/run_action", JSON.stringify(value))).to.equal(JSON.stringify(value));
+    }
+    for (const text of ["42", "null", '"a"', "{ not JSON", "[".repeat(50_000)])
+      expect(await responseAs("/lit_action", text), text.slice(0, 9)).to.equal(text);
+    const deep = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
+    expect((await account.api.post("/lit_action", { code: TEXT, js_params: { text: deep } })).status).to.equal(200);
+  });
 
   it("require exactly one of code and CID, and params that are an object", async () => {
     for (const body of [

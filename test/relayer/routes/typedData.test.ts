@@ -204,24 +204,21 @@ describe("typed data over HTTP", function () {
     expect(members(await account.api.get("/account"))).to.include({ managed: true, owner: account.wallet });
   });
 
-  it(
-    "of the canonical shape mints something new every time, for the signing wallet's account or " + "the named one",
-    async () => {
-      const typedData = envelope("CreateWallet");
-      const signature = await sign(typedData);
-      const first = await ENDPOINTS.CreateWallet(typedData, signature);
-      const second = await ENDPOINTS.CreateWallet(typedData, signature);
-      expect([first.status, second.status]).to.deep.equal([200, 200]);
-      expect(members(first)["wallet_address"]).to.not.equal(members(second)["wallet_address"]);
-      const named = await new Api(stack().baseUrl).must("/create_wallet_with_signature", {
-        typed_data: typedData,
-        signature,
-        api_key_hash: account.id,
-      });
-      expect(String(named["derivation_path"]).slice(34)).to.equal(account.id.slice(34));
-      expect(String(members(first)["derivation_path"]).slice(34)).to.not.equal(account.id.slice(34));
-    },
-  );
+  it("of the canonical shape mints anew every time, for the signer's account or the named one", async () => {
+    const typedData = envelope("CreateWallet");
+    const signature = await sign(typedData);
+    const first = await ENDPOINTS.CreateWallet(typedData, signature);
+    const second = await ENDPOINTS.CreateWallet(typedData, signature);
+    expect([first.status, second.status]).to.deep.equal([200, 200]);
+    expect(members(first)["wallet_address"]).to.not.equal(members(second)["wallet_address"]);
+    const named = await new Api(stack().baseUrl).must("/create_wallet_with_signature", {
+      typed_data: typedData,
+      signature,
+      api_key_hash: account.id,
+    });
+    expect(String(named["derivation_path"]).slice(34)).to.equal(account.id.slice(34));
+    expect(String(members(first)["derivation_path"]).slice(34)).to.not.equal(account.id.slice(34));
+  });
 
   it("whose signer is not the new owner converts nothing", async () => {
     const typedData = envelope("ConvertAccount");

@@ -70,19 +70,16 @@ interface Tables {
     expect(pool.figures()).to.deep.include({ busy: 0, waiting: 0 });
   });
 
-  it(
-    "recover when a newer relayer adds a column: at once outside a transaction, at the next " + "attempt inside one",
-    async () => {
-      for (let id = 0; id < 4; id++) await add(id);
-      for (let time = 0; time < 4; time++) await find(1);
-      await sql`alter table things add column size int`.execute(db);
-      expect(await find(1)).to.deep.equal({ id: 1, name: "thing 1", size: null });
-      for (let time = 0; time < 4; time++) await find(1);
-      await sql`alter table things add column weight int`.execute(db);
-      const inside = (): Promise<unknown> =>
-        db.transaction().execute((trx) => trx.selectFrom("things").selectAll().where("id", "=", 1).executeTakeFirst());
-      expect(await inside().catch((error: { code: string }) => error.code)).to.equal("database_unavailable");
-      expect(await inside()).to.deep.equal({ id: 1, name: "thing 1", size: null, weight: null });
-    },
-  );
+  it("recover when a newer relayer adds a column; inside a transaction, at the next attempt", async () => {
+    for (let id = 0; id < 4; id++) await add(id);
+    for (let time = 0; time < 4; time++) await find(1);
+    await sql`alter table things add column size int`.execute(db);
+    expect(await find(1)).to.deep.equal({ id: 1, name: "thing 1", size: null });
+    for (let time = 0; time < 4; time++) await find(1);
+    await sql`alter table things add column weight int`.execute(db);
+    const inside = (): Promise<unknown> =>
+      db.transaction().execute((trx) => trx.selectFrom("things").selectAll().where("id", "=", 1).executeTakeFirst());
+    expect(await inside().catch((error: { code: string }) => error.code)).to.equal("database_unavailable");
+    expect(await inside()).to.deep.equal({ id: 1, name: "thing 1", size: null, weight: null });
+  });
 });

@@ -29,52 +29,49 @@ describe("the dashboard of a ChainSecured owner", function () {
   const makeAccount = (name: string): Promise<void> => dashboard.makeOwnAccount(name, "Test Wallet");
   const reviewed = (functionName: string): Promise<void> => dashboard.reviewed(functionName);
 
-  it(
-    "creates an account, reviews and sends every step to a signature, and signs in again " + "with the wallet",
-    async () => {
-      await open();
-      await makeAccount("Self");
-      await dashboard.createPkp("Vault");
-      await dashboard.confirm("Sign the request");
-      await reviewed("registerWalletDerivation");
-      await dashboard.confirm("Sign and send");
-      await dashboard.says(/Done: Create the PKP “Vault”, in block \d+/);
+  it("creates an account, sends every step to a signature, and signs in again with the wallet", async () => {
+    await open();
+    await makeAccount("Self");
+    await dashboard.createPkp("Vault");
+    await dashboard.confirm("Sign the request");
+    await reviewed("registerWalletDerivation");
+    await dashboard.confirm("Sign and send");
+    await dashboard.says(/Done: Create the PKP “Vault”, in block \d+/);
 
-      await dashboard.press("Add action");
-      await dashboard.confirm("Add action");
-      await reviewed("addAction");
-      await dashboard.confirm("Sign and send");
-      await dashboard.press("Create group");
-      await dashboard.fill("Name", "Vault signers");
-      await dashboard.confirm("Create group");
-      await reviewed("addGroup");
-      await dashboard.confirm("Sign and send");
-      await dashboard.press("Create usage key");
-      await dashboard.fill("Name", "Signer");
-      await dashboard.confirm("Create usage key");
-      await dashboard.confirm("Sign the request");
-      await reviewed("multicall");
-      await dashboard.confirm("Sign and send");
-      await dashboard.keepSecret();
-      await dashboard.press("Run");
-      await dashboard.says("Your PKP signed.");
-      dashboard.expectCalm();
+    await dashboard.press("Add action");
+    await dashboard.confirm("Add action");
+    await reviewed("addAction");
+    await dashboard.confirm("Sign and send");
+    await dashboard.press("Create group");
+    await dashboard.fill("Name", "Vault signers");
+    await dashboard.confirm("Create group");
+    await reviewed("addGroup");
+    await dashboard.confirm("Sign and send");
+    await dashboard.press("Create usage key");
+    await dashboard.fill("Name", "Signer");
+    await dashboard.confirm("Create usage key");
+    await dashboard.confirm("Sign the request");
+    await reviewed("multicall");
+    await dashboard.confirm("Sign and send");
+    await dashboard.keepSecret();
+    await dashboard.press("Run");
+    await dashboard.says("Your PKP signed.");
+    dashboard.expectCalm();
 
-      await dashboard.go("Account");
-      await dashboard.says("ChainSecured");
-      await dashboard.press("Sign out");
-      await dashboard.press("Connect wallet");
-      await dashboard.signedIn();
-      await dashboard.go("PKPs");
-      await dashboard.row(/Vault/).waitFor();
-      await dashboard.go("Activity");
-      await dashboard.row(/succeeded/).waitFor();
-      await dashboard.page.getByRole("tab", { name: "Events" }).click();
-      await dashboard.row(/Account created/).waitFor();
-      await dashboard.go("Credit");
-      await dashboard.says(/\$(20\.00|19\.99)/);
-    },
-  );
+    await dashboard.go("Account");
+    await dashboard.says("ChainSecured");
+    await dashboard.press("Sign out");
+    await dashboard.press("Connect wallet");
+    await dashboard.signedIn();
+    await dashboard.go("PKPs");
+    await dashboard.row(/Vault/).waitFor();
+    await dashboard.go("Activity");
+    await dashboard.row(/succeeded/).waitFor();
+    await dashboard.page.getByRole("tab", { name: "Events" }).click();
+    await dashboard.row(/Account created/).waitFor();
+    await dashboard.go("Credit");
+    await dashboard.says(/\$(20\.00|19\.99)/);
+  });
 
   it("collects changes and sends them with one signature, or saves them as one Safe file", async () => {
     await open();

@@ -10,43 +10,40 @@ describe("metrics of each RPC endpoint", () => {
     for (const double of doubles.splice(0)) await double.stop();
   });
 
-  it(
-    "count requests and failures, and show lagging and unreachable endpoints, without " + "naming an address",
-    async function () {
-      this.timeout(20_000);
-      for (let place = 0; place < 3; place++) doubles.push(await RpcDouble.start());
-      const [first, lagging, away] = doubles as [RpcDouble, RpcDouble, RpcDouble];
-      const metrics = new Metrics();
-      const rpc = new RpcClient({
-        chainId: 31_337n,
-        urls: doubles.map(({ url }) => `${url}/secret-key`),
-        timeoutMs: 500,
-        deadlineMs: 2_000,
-        onExchange: (facts) => metrics.countExchange(facts),
-      });
-      first.world.head = 107n;
-      lagging.world.head = 100n;
-      away.fault = "hang";
-      metrics.watchEndpoints({ endpointHeads: (withinMs) => rpc.heads(withinMs) });
-      first.fault = "refuse";
-      await rpc.call("eth_blockNumber", []);
-      first.fault = "none";
-      const text = await metrics.text();
-      await rpc.close();
-      for (const line of [
-        'relayer_rpc_up{endpoint="1"} 1',
-        'relayer_rpc_up{endpoint="2"} 1',
-        'relayer_rpc_up{endpoint="3"} 0',
-        'relayer_rpc_head_lag_blocks{endpoint="1"} 0',
-        'relayer_rpc_head_lag_blocks{endpoint="2"} 7',
-        'relayer_rpc_seconds_count{endpoint="1",outcome="transport"} 1',
-        'relayer_source_up{source="rpc"} 1',
-      ]) {
-        expect(text.split("\n")).to.include(line);
-      }
-      expect(text).to.match(/relayer_rpc_seconds_count\{endpoint="3",outcome="transport"\} \d/);
-      expect(text).not.to.contain("secret-key");
-      expect(text).not.to.contain('head_lag_blocks{endpoint="3"}');
-    },
-  );
+  it("count requests and failures, show lagging and unreachable endpoints, name no address", async function () {
+    this.timeout(20_000);
+    for (let place = 0; place < 3; place++) doubles.push(await RpcDouble.start());
+    const [first, lagging, away] = doubles as [RpcDouble, RpcDouble, RpcDouble];
+    const metrics = new Metrics();
+    const rpc = new RpcClient({
+      chainId: 31_337n,
+      urls: doubles.map(({ url }) => `${url}/secret-key`),
+      timeoutMs: 500,
+      deadlineMs: 2_000,
+      onExchange: (facts) => metrics.countExchange(facts),
+    });
+    first.world.head = 107n;
+    lagging.world.head = 100n;
+    away.fault = "hang";
+    metrics.watchEndpoints({ endpointHeads: (withinMs) => rpc.heads(withinMs) });
+    first.fault = "refuse";
+    await rpc.call("eth_blockNumber", []);
+    first.fault = "none";
+    const text = await metrics.text();
+    await rpc.close();
+    for (const line of [
+      'relayer_rpc_up{endpoint="1"} 1',
+      'relayer_rpc_up{endpoint="2"} 1',
+      'relayer_rpc_up{endpoint="3"} 0',
+      'relayer_rpc_head_lag_blocks{endpoint="1"} 0',
+      'relayer_rpc_head_lag_blocks{endpoint="2"} 7',
+      'relayer_rpc_seconds_count{endpoint="1",outcome="transport"} 1',
+      'relayer_source_up{source="rpc"} 1',
+    ]) {
+      expect(text.split("\n")).to.include(line);
+    }
+    expect(text).to.match(/relayer_rpc_seconds_count\{endpoint="3",outcome="transport"\} \d/);
+    expect(text).not.to.contain("secret-key");
+    expect(text).not.to.contain('head_lag_blocks{endpoint="3"}');
+  });
 });

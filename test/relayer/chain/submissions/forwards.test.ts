@@ -244,30 +244,27 @@ describe("forward requests together", function () {
     await expectKeptOverReorg(bed, chain, await Promise.all(writing));
   });
 
-  it(
-    "a transaction that no node accepts is given up: every request is returned uncharged, " + "with its nonce",
-    async () => {
-      const nonces = await Promise.all(owners.map(nonceOf));
-      const release = await occupied();
-      const writing = owners.map((owner) => refusal(chain.submit(group(owner, "given up"))));
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      // Forward requests are long; the transaction that fills the nonce is short.
-      bed.proxy.inject((call, forward) =>
-        call.method === "eth_sendRawTransaction" && String(call.params[0]).length > 2_000
-          ? refuseWith("transaction type not supported", -32_602)(call, forward)
-          : undefined,
-      );
-      await release();
-      const errors = await Promise.all(writing);
-      expect(new Set(errors.map(({ code }) => code))).to.deep.equal(new Set(["chain_unavailable"]));
-      for (const { facts, detail } of errors) {
-        expect(chargedFor(facts.submission_id)).to.equal(false);
-        // The same signature gets this outcome again.
-        expect(detail).to.include("sign").and.not.include("make it again");
-      }
-      expect(await Promise.all(owners.map(nonceOf))).to.deep.equal(nonces);
-    },
-  );
+  it("a transaction that no node accepts is given up: its requests are uncharged, their nonces kept", async () => {
+    const nonces = await Promise.all(owners.map(nonceOf));
+    const release = await occupied();
+    const writing = owners.map((owner) => refusal(chain.submit(group(owner, "given up"))));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    // Forward requests are long; the transaction that fills the nonce is short.
+    bed.proxy.inject((call, forward) =>
+      call.method === "eth_sendRawTransaction" && String(call.params[0]).length > 2_000
+        ? refuseWith("transaction type not supported", -32_602)(call, forward)
+        : undefined,
+    );
+    await release();
+    const errors = await Promise.all(writing);
+    expect(new Set(errors.map(({ code }) => code))).to.deep.equal(new Set(["chain_unavailable"]));
+    for (const { facts, detail } of errors) {
+      expect(chargedFor(facts.submission_id)).to.equal(false);
+      // The same signature gets this outcome again.
+      expect(detail).to.include("sign").and.not.include("make it again");
+    }
+    expect(await Promise.all(owners.map(nonceOf))).to.deep.equal(nonces);
+  });
 
   it("a request with a high gas limit is sent alone, and takes no gas from the others", async () => {
     const [big, ...small] = owners as [Owner, ...Owner[]];

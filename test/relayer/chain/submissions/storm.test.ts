@@ -96,7 +96,7 @@ describe("all faults at once", function () {
     }
   }
 
-  it("A1 to A13 together: each write takes effect once and is reported to the ledger once, the lanes advance", async () => {
+  it("A1 to A13 together: each write has one effect and one report to the ledger, lanes advance", async () => {
     const next = random(SEED);
     const ids = Array.from({ length: 6 }, freshAccountId);
     await Promise.all(ids.map((id, index) => (relayers[index % 2] as ChainInstance).chain.submit(newAccount(id))));
