@@ -9,6 +9,7 @@ import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { GUEST_PRIORITY, setPriorities, type Priority } from "./priority";
 import { seccompFilter, type FilterName } from "./seccomp";
 
@@ -35,8 +36,8 @@ export interface Confined {
   readonly process: ChildProcess;
   /** Descriptor 3 of the program, unless one was given. */
   readonly channel: Duplex;
-  /** The process id of the program itself, not of its wrapper; undefined before it runs. */
-  programId(): number | undefined;
+  /** The process id of the program itself, not of its wrapper, once it runs; undefined if it has ended. */
+  programId(): Promise<number | undefined>;
   /** Ends the program and its wrappers with SIGKILL, also while they start. */
   kill(): void;
 }
@@ -109,14 +110,11 @@ function startInBubblewrap(
   // A wrapper that failed to start does not read the filter; its exit reports the reason.
   filter.on("error", () => undefined);
   filter.end(seccompFilter(confinement.filter, architecture));
-  let status = "";
-  ((wrapper.stdio as readonly unknown[])[5] as Readable)
-    .setEncoding("utf8")
-    .on("data", (text: string) => (status += text));
+  const first = firstInNamespace((wrapper.stdio as readonly unknown[])[5] as Readable);
   return {
     process: wrapper,
     channel: wrapper.stdio[3] as Duplex,
-    programId: () => programBelow(status),
+    programId: async () => childOf(await first),
     kill: () => killGroup(wrapper),
   };
 }
@@ -134,14 +132,32 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-/** bubblewrap reports the id of the first process in the namespace; the program is its only child. */
-function programBelow(status: string): number | undefined {
-  const first = /"child-pid":\s*(\d+)/.exec(status)?.[1];
-  if (first === undefined) return undefined;
-  try {
-    return Number(readFileSync(`/proc/${first}/task/${first}/children`, "latin1").trim()) || undefined;
-  } catch {
-    return undefined;
+/** bubblewrap reports the id of the first process in the namespace; undefined if it ends without one. */
+function firstInNamespace(status: Readable): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    let text = "";
+    status.setEncoding("utf8").on("data", (more: string) => {
+      text += more;
+      const id = /"child-pid":\s*(\d+)\D/.exec(text)?.[1];
+      if (id !== undefined) resolve(Number(id));
+    });
+    status.once("close", () => resolve(undefined));
+  });
+}
+
+const BETWEEN_LOOKS_MS = 5;
+
+/** The program is the only child of the first process in its namespace, which starts it; undefined if that has ended. */
+async function childOf(parent: number | undefined): Promise<number | undefined> {
+  if (parent === undefined) return undefined;
+  for (;;) {
+    try {
+      const child = Number(readFileSync(`/proc/${parent}/task/${parent}/children`, "latin1").trim());
+      if (child !== 0) return child;
+    } catch {
+      return undefined;
+    }
+    await sleep(BETWEEN_LOOKS_MS);
   }
 }
 
@@ -162,7 +178,7 @@ function startInWrappers(node: string[], confinement: Confinement, { stdout = "i
   return {
     process: program,
     channel: program.stdio[3] as Duplex,
-    programId: () => program.pid,
+    programId: async () => (program.exitCode === null && program.signalCode === null ? program.pid : undefined),
     kill: () => killGroup(program),
   };
 }

@@ -46,12 +46,16 @@ function start(socket: Socket, { id, nodeArguments, confinement }: StartRequest)
   wrapper.once("close", end);
 }
 
+async function reportProgram(id: number): Promise<void> {
+  const confined = started.get(id);
+  const pid = confined === "killed" ? undefined : await confined?.programId();
+  report({ type: "program", id, ...(pid === undefined ? {} : { pid }) });
+}
+
 function onMessage({ type, id }: ToStarter): void {
   const confined = started.get(id);
-  if (type === "find-program") {
-    const pid = confined === "killed" ? undefined : confined?.programId();
-    report({ type: "program", id, ...(pid === undefined ? {} : { pid }) });
-  } else if (confined === undefined) started.set(id, "killed");
+  if (type === "find-program") void reportProgram(id);
+  else if (confined === undefined) started.set(id, "killed");
   else if (confined !== "killed") confined.kill();
 }
 

@@ -132,7 +132,7 @@ class FetcherClient implements Fetcher {
     this.#write({ type: "configure", configuration: this.#configuration() });
     const timer = setTimeout(() => confined.kill(), READY_MS);
     const missing = await Promise.race([ready, ended]).finally(() => clearTimeout(timer));
-    setPriorities(confined.programId(), PRIORITY);
+    setPriorities(await confined.programId(), PRIORITY);
     return missing;
   }
 

@@ -62,6 +62,24 @@ describe("isolation of children", function () {
       .that.contains(`children can open ${secret}`);
   });
 
+  it("a program is found although its wrappers have not started it yet, so that its priority is set", async () => {
+    await detectConfinement();
+    const confinement = { filter: "child", withoutNetwork: true, reads: [], priority: GUEST_PRIORITY } as const;
+    const confined = startConfined(["-e", "setInterval(() => undefined, 1_000)"], confinement);
+    const pid = await confined.programId();
+    const command = readFileSync(`/proc/${pid}/cmdline`, "latin1");
+    confined.kill();
+    expect(command).to.match(/^(?!bwrap).*setInterval/s);
+  });
+
+  it("a program that ended is not looked for any longer", async () => {
+    await detectConfinement();
+    const confinement = { filter: "child", withoutNetwork: true, reads: [], priority: GUEST_PRIORITY } as const;
+    const confined = startConfined(["-e", ""], confinement);
+    await new Promise((resolve) => confined.process.once("close", resolve));
+    expect(await confined.programId()).to.equal(undefined);
+  });
+
   it("a root key file and a socket of the keyholder are unreachable", async function () {
     if (!isRoot) this.skip();
     const key = join(folder, "root.key");
