@@ -1,5 +1,6 @@
 // `npm test` and `npm run test:deep`: every test that needs only the packages; `npm run test:system`: those with a
-// browser, PostgreSQL and images. Runs as many suites at once as there are cores; prints their output suite by suite.
+// browser, PostgreSQL and images. Runs as many suites at once as there are cores, of system tests one more, since they
+// often wait; prints their output suite by suite.
 // The deep run (also of the system tests, by `-- --system`) uses the large counts, one suite at a time, and writes its
 // figures to bench/deep.json; without `--system` it also tests the contract's tests with a sample of mutants
 // (scripts/mutation.ts). Suites named after `--` run alone.
@@ -18,7 +19,7 @@ const mocha = [
   "--color",
 ];
 
-const BESIDE_BROWSER = "examples|killedRelayers|postgres|project|sdkInBrowser|sdkPackage|viewer";
+const OTHERS = "examples|killedRelayers|postgres|project|sdkInBrowser|sdkPackage|viewer";
 // Longest first, to shorten the total time.
 const plain = {
   relayer: ["mocha", [...mocha, "test/relayer/**/*.test.ts"]],
@@ -29,16 +30,19 @@ const plain = {
 const MUTANTS = "120"; // about half an hour; `npm run mutation` takes all of them, for hours
 const mutation = ["node", ["-r", "ts-node/register/transpile-only", "scripts/mutation.ts", "--sample", MUTANTS]];
 const system = {
-  machines: ["mocha", [...mocha, `test/system/!(${BESIDE_BROWSER}).test.ts`]],
-  browser: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts", `test/system/@(${BESIDE_BROWSER}).test.ts`]],
+  machines: ["mocha", [...mocha, `test/system/!(${OTHERS}).test.ts`]],
+  dashboard: ["mocha", [...mocha, "test/system/dashboard/**/*.test.ts"]],
+  others: ["mocha", [...mocha, `test/system/@(${OTHERS}).test.ts`]],
 };
-const suites = process.argv.includes("--system") ? system : deep ? { ...plain, mutation } : plain;
+const isSystem = process.argv.includes("--system");
+const suites = isSystem ? system : deep ? { ...plain, mutation } : plain;
 const asked = Object.keys(suites).filter((name) => process.argv.includes(name));
 const waiting = asked.length > 0 ? asked : Object.keys(suites);
 const running = new Map();
 let failed = false;
 
-await Promise.all(Array.from({ length: deep ? 1 : availableParallelism() }, work));
+const atOnce = deep ? 1 : availableParallelism() + (isSystem ? 1 : 0);
+await Promise.all(Array.from({ length: atOnce }, work));
 rmSync(figuresFolder, { recursive: true, force: true });
 process.exit(failed ? 1 : 0);
 
@@ -83,10 +87,11 @@ function show() {
   }
 }
 
-/** The deep run's last figures, suite by suite. */
+/** The deep run's last figures, suite by suite; those of suites that no longer exist are dropped. */
 function keep(name, figures) {
   const file = join(root, "bench", "deep.json");
-  const earlier = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  const all = existsSync(file) ? Object.entries(JSON.parse(readFileSync(file, "utf8"))) : [];
+  const earlier = Object.fromEntries(all.filter(([suite]) => suite in { ...plain, ...system, mutation }));
   const on = `${new Date().toISOString().slice(0, 10)}, ${availableParallelism()} cores, Node ${process.version}`;
   writeFileSync(file, `${JSON.stringify({ ...earlier, [name]: { on, ...figures } }, undefined, 2)}\n`);
 }
