@@ -3,7 +3,7 @@ import { ConfigError, readConfig, type Config } from "./config";
 import { createLogger } from "../protocol/log";
 import { startService } from "./service";
 import { startWatchdog } from "./watchdog";
-import { closeOwnMemory } from "./confinement/keyholder";
+import { protectOwnMemory } from "./confinement/keyholder";
 
 /**
  * Time for the shutdown after the drain; then the process exits anyway. Children exit by themselves when it is gone.
@@ -15,7 +15,7 @@ const OLDEST_NODE_LINE = 24;
 async function main(): Promise<void> {
   if (Number(process.versions.node.split(".")[0]) < OLDEST_NODE_LINE)
     exitWith(`The executor runs on Node ${OLDEST_NODE_LINE}; this is ${process.version}.`);
-  const openMemory = closeOwnMemory();
+  const missingProtections = protectOwnMemory();
   const config = configOrExit();
   const logger = createLogger(config.LOG_LEVEL, "keyholder");
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   process.on("SIGUSR1", () => logger.warn("SIGUSR1 is ignored: this process allows no debugger"));
   startWatchdog();
   const stopped = stopOnSignal();
-  const service = startService(config, logger, openMemory);
+  const service = startService(config, logger, missingProtections);
   const readyOrStopped = service.started.then(() => {
     logger.info(
       {

@@ -199,7 +199,7 @@ const PAYMENT_WAIT_MS = 15_000;
 async function confirmedMs(key: RunKey, { rest, hasRest, permit }: CallContext): Promise<number> {
   const isPaid = hasRest();
   permit({ key }, isPaid);
-  const start = runStartSchema.safeParse(await (isPaid ? rest() : soonEnough(rest())));
+  const start = runStartSchema.safeParse(await (isPaid ? rest() : withinPaymentWait(rest())));
   if (!start.success)
     throw new KeywrightError("invalid_body", "A run needs limitMs: with the request, or as its second part.");
   const { limitMs, onlyFor } = start.data;
@@ -208,7 +208,7 @@ async function confirmedMs(key: RunKey, { rest, hasRest, permit }: CallContext):
   return limitMs;
 }
 
-async function soonEnough<T>(second: Promise<T>): Promise<T> {
+async function withinPaymentWait<T>(second: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(

@@ -59,7 +59,7 @@ const LINES = "application/x-ndjson";
 const LINE_END = 0x0a;
 const REQUEST_ID = /^[0-9a-zA-Z-]{1,64}$/;
 /** Never sent; only its status is logged. */
-const HUNG_UP = new KeywrightError("timed_out", "The caller hung up.");
+const DISCONNECTED = new KeywrightError("timed_out", "The caller disconnected.");
 const CALLS = new Map<string, ExecutorCall>(
   Object.entries(EXECUTOR_CALLS).map(([name, { path }]) => [path, name as ExecutorCall]),
 );
@@ -146,8 +146,8 @@ export class ExecutorServer {
         }),
       );
     } catch (error) {
-      if (gone.signal.aborted) log.info("the caller hung up");
-      const refusal = gone.signal.aborted ? HUNG_UP : refusalOf(error, log);
+      if (gone.signal.aborted) log.info("the caller disconnected");
+      const refusal = gone.signal.aborted ? DISCONNECTED : refusalOf(error, log);
       status = refusal.status;
       reply.refuse(refusal);
     } finally {
@@ -248,7 +248,7 @@ function readLines(request: IncomingMessage, maxBytes: number): Lines {
     rest.resolve(take());
   });
   request.once("error", fail);
-  request.once("close", () => fail(HUNG_UP));
+  request.once("close", () => fail(DISCONNECTED));
   return { first: first.promise, rest: rest.promise, hasRest: () => isComplete };
 }
 

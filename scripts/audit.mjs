@@ -41,7 +41,7 @@ export function severeAdvisories({ vulnerabilities }) {
 }
 
 /** The reason why this advisory fails the step; undefined when an unexpired exception covers it. */
-export function complaintAbout({ advisory, package: name, title }, exceptions, today) {
+export function problemWith({ advisory, package: name, title }, exceptions, today) {
   const exception = exceptions.find((entry) => entry.advisory === advisory && entry.package === name);
   if (!exception) return `${advisory} in ${name}: ${title}`;
   return exception.until < today ? `${advisory} in ${name}: its exception ran out on ${exception.until}` : undefined;
@@ -53,14 +53,14 @@ function main() {
   const { exceptions } = JSON.parse(readFileSync(join(root, ".ci", "audit-exceptions.json"), "utf8"));
   const today = new Date().toISOString().slice(0, 10);
   const advisories = severeAdvisories(report);
-  const complaints = advisories
-    .map((advisory) => complaintAbout(advisory, exceptions, today))
-    .filter((complaint) => complaint !== undefined);
-  for (const complaint of complaints) console.error(complaint);
+  const problems = advisories
+    .map((advisory) => problemWith(advisory, exceptions, today))
+    .filter((problem) => problem !== undefined);
+  for (const problem of problems) console.error(problem);
   console.log(
-    `${advisories.length} severe advisories, ${advisories.length - complaints.length} of them explained in .ci/audit-exceptions.json.`,
+    `${advisories.length} severe advisories, ${advisories.length - problems.length} of them explained in .ci/audit-exceptions.json.`,
   );
-  if (complaints.length > 0) process.exitCode = 1;
+  if (problems.length > 0) process.exitCode = 1;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

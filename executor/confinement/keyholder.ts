@@ -12,17 +12,17 @@ const OTHER_GROUP = 65_534;
  * the limit. Lasts until the next `execve`, which the keyholder never calls.
  * @returns the protections that do not hold on this machine, one sentence each.
  */
-export function closeOwnMemory(): string[] {
+export function protectOwnMemory(): string[] {
   const missing: string[] = [];
   spawnSync("prlimit", ["--pid", String(process.pid), "--core=0:0"], { stdio: "ignore" });
   if (!/^Max core file size\s+0\s+0\s/m.test(readOr("/proc/self/limits")))
     missing.push("the keyholder can leave core dumps (prlimit is not there)");
-  if (!becameUndumpable())
+  if (!makeNonDumpable())
     missing.push("the keyholder's memory is open to processes of its own user (it has to be started as root)");
   return missing;
 }
 
-function becameUndumpable(): boolean {
+function makeNonDumpable(): boolean {
   const own = process.getegid?.();
   try {
     process.setegid?.(OTHER_GROUP);

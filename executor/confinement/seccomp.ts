@@ -106,7 +106,7 @@ const FOR_FETCHER: Syscall[] = [
 ];
 
 /** Fail with ENOSYS: Node and the C library fall back to other calls. */
-const NOT_THERE: Syscall[] = ["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"];
+const UNIMPLEMENTED: Syscall[] = ["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"];
 
 const FATAL: Syscall[] = [
   ...([
@@ -246,7 +246,7 @@ export function seccompFilter(name: FilterName, architecture: Architecture): Buf
     ...(architecture === "x64" ? ([[JUMP_IF_AT_LEAST, 0, 1, X32_BIT], give(KILL_PROCESS)] as Instruction[]) : []),
     ...allowed.flatMap((call) => when(call, architecture, [give(ALLOW)])),
     ...Object.entries(special).flatMap(([call, then]) => when(call as Syscall, architecture, then)),
-    ...NOT_THERE.flatMap((call) => when(call, architecture, [give(failWith(ENOSYS))])),
+    ...UNIMPLEMENTED.flatMap((call) => when(call, architecture, [give(failWith(ENOSYS))])),
     ...FATAL.flatMap((call) => when(call, architecture, [give(KILL_PROCESS)])),
     give(failWith(EPERM)),
   ];

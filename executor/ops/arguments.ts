@@ -147,12 +147,12 @@ export type OpName = keyof typeof OP_ARGUMENTS;
 export type OpArguments<N extends OpName> = z.output<(typeof OP_ARGUMENTS)[N]>;
 
 /** Paths contain names chosen by the action. */
-const MAX_COMPLAINT_CHARS = 500;
+const MAX_MESSAGE_CHARS = 500;
 
 /** The first problem, with its path. */
 export function whatIsWrong(error: z.ZodError): string {
   const issue = error.issues[0];
   if (issue === undefined) return "the arguments are wrong";
   const text = issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
-  return text.slice(0, MAX_COMPLAINT_CHARS);
+  return text.slice(0, MAX_MESSAGE_CHARS);
 }

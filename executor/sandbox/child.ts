@@ -79,7 +79,7 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
   return {
     op: (call: number, name: string, args: string, body: Buffer | undefined) => {
       send({ type: "op", run, call, name, args }, body);
-      if (left[name === "fetch" ? "fetches" : "keyOps"]-- <= 0) awaitTheEnd();
+      if (left[name === "fetch" ? "fetches" : "keyOps"]-- <= 0) blockUntilEnded();
     },
     log: (text: string) => logs.add(text.slice(0, limits.logsBytes + 1)),
     end: (end: GuestEnd) => {
@@ -95,7 +95,7 @@ function eventsOf(run: number, limits: RunLimits, analysis: Analysis) {
  * The keyholder ends a run that exceeds its number of operations. The guest is blocked until then, so that a flood
  * neither fills the heap first nor reaches the keyholder.
  */
-function awaitTheEnd(): void {
+function blockUntilEnded(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, END_WITHIN_MS);
 }
 

@@ -94,7 +94,7 @@ export class Guest {
     readonly heapMiB: number,
     readonly ethers: EthersVersion | undefined,
   ) {
-    this.#isolate = new ivm.Isolate({ memoryLimit: heapMiB, onCatastrophicError: () => this.#catastrophe() });
+    this.#isolate = new ivm.Isolate({ memoryLimit: heapMiB, onCatastrophicError: () => this.#onFatalError() });
     this.#context = this.#isolate.createContextSync();
     const install = ownScripts.prelude.run(this.#isolate, this.#context);
     this.#deliverReference = install.applySync(undefined, this.#hostFunctions(), {
@@ -270,7 +270,7 @@ export class Guest {
     });
   }
 
-  #catastrophe(): void {
+  #onFatalError(): void {
     // The engine is unusable; the keyholder replaces the child.
     this.#events?.end(failure("out_of_memory", "the engine ran out of memory"));
     process.exit(1);

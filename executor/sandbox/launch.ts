@@ -14,10 +14,10 @@ const NODE_GYP_BUILD = dirname(require.resolve("node-gyp-build/package.json", { 
 const READS = [dirname(CHILD_SCRIPT), ISOLATED_VM, NODE_GYP_BUILD];
 
 /** Node's permission model, in addition to the kernel's restrictions. */
-const FENCED_READS = [...READS.map((path) => `${path}/*`), "/etc/alpine-release"].map(
+const ALLOWED_READS = [...READS.map((path) => `${path}/*`), "/etc/alpine-release"].map(
   (path) => `--allow-fs-read=${path}`,
 );
-const PERMISSION_MODEL = ["--permission", "--allow-addons", ...FENCED_READS, "--disable-warning=SecurityWarning"];
+const PERMISSION_MODEL = ["--permission", "--allow-addons", ...ALLOWED_READS, "--disable-warning=SecurityWarning"];
 /**
  * An isolate lives for milliseconds: compiling its functions to baseline code, or before they are called, takes longer
  * than it saves. Long computations are optimised as usual.

@@ -17,7 +17,7 @@ import { parseJson } from "../../protocol/json";
 /** Third time limit: how long after its limit a run that the child has not ended is ended from outside. */
 const GRACE_MS = 250;
 const MEMORY_CHECK_MS = 50;
-const NOTHING_COUNTED = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
+const ZERO_COUNTS = { fetches: 0, imports: 0, keyOps: 0, privateKeyReads: 0 };
 const MAX_ARGS_CHARS = 1_048_576;
 
 export interface SessionParts extends FetchParts {
@@ -48,7 +48,7 @@ export class RunSession {
   #startedAt = 0;
   readonly #logs: string[] = [];
   #logsBytes = 0;
-  readonly #counts = { ...NOTHING_COUNTED };
+  readonly #counts = { ...ZERO_COUNTS };
   readonly #tripwire = new Tripwire();
   readonly #stopped = new AbortController();
   readonly #timers: NodeJS.Timeout[] = [];
@@ -231,7 +231,7 @@ export class RunSession {
     }
   }
 
-  #count(what: keyof typeof NOTHING_COUNTED, words: string): void {
+  #count(what: keyof typeof ZERO_COUNTS, words: string): void {
     const most = this.#job.limits[what];
     if (++this.#counts[what] > most)
       throw new EndsRun({ code: "limit_exceeded", message: `the action made more than ${most} ${words}` });

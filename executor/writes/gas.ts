@@ -44,7 +44,7 @@ export class GasGuard {
   /** Wei signed for in each minute of the last hour. */
   readonly #minutes = new Map<number, bigint>();
   /** The most expensive transaction signed for each of a payer's recent nonces. */
-  readonly #dearest = new Map<number, LRUCache<number, bigint>>();
+  readonly #highestOffers = new Map<number, LRUCache<number, bigint>>();
   readonly #rules: GasRules;
   readonly #readBaseFee: () => Promise<bigint>;
   readonly #now: () => number;
@@ -88,7 +88,7 @@ export class GasGuard {
   }
 
   #spend(payer: number, nonce: number, wei: bigint): void {
-    const nonces = this.#dearest.get(payer) ?? new LRUCache<number, bigint>({ max: NONCES_KEPT });
+    const nonces = this.#highestOffers.get(payer) ?? new LRUCache<number, bigint>({ max: NONCES_KEPT });
     const before = nonces.get(nonce) ?? 0n;
     const more = wei > before ? wei - before : 0n;
     const minute = Math.floor(this.#now() / MINUTE_MS);
@@ -97,7 +97,7 @@ export class GasGuard {
     if (spent + more > this.#rules.maxWeiPerHour) throw overBudget(this.#rules.maxWeiPerHour);
     this.#minutes.set(minute, (this.#minutes.get(minute) ?? 0n) + more);
     nonces.set(nonce, wei > before ? wei : before);
-    this.#dearest.set(payer, nonces);
+    this.#highestOffers.set(payer, nonces);
   }
 
   async #read(): Promise<void> {

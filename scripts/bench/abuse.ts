@@ -27,7 +27,7 @@ const PAUSE_MS = 10;
 const WARM_UP = 200;
 /** One account gets half of the slots, so half of its callers wait for the other half. */
 const BARS = { slowdown: 5, heldMs: 50, endsWithinMs: 3 * ATTACK_MS };
-const REFUSALS_OF_CROWDS = new Set([429]);
+const EXPECTED_REFUSALS = new Set([429]);
 
 interface Bed {
   readonly stack: Stack;
@@ -104,11 +104,11 @@ async function attackWith(
   isOver: () => boolean,
 ): Promise<RunEnd[]> {
   const ends: RunEnd[] = [];
-  const crowd = attackers
+  const attackCallers = attackers
     .slice(0, accounts)
     .flatMap((account) => Array.from({ length: CALLERS / accounts }, () => new AbuseCaller(stack.baseUrl, account)));
   await Promise.all(
-    crowd.map(async (caller) => {
+    attackCallers.map(async (caller) => {
       while (!isOver()) {
         const end = await caller.run(code, ATTACK_MS);
         ends.push(end);
@@ -153,7 +153,7 @@ async function measure(bed: Bed, attack: AbuseAttack | undefined, quietP99: numb
   // The list includes a second only once it is over.
   await pause(1_100);
   const loop = await loopOf(bed, Math.ceil((performance.now() - startedAt) / 1_000));
-  const ran = attacking.filter(({ status }) => !REFUSALS_OF_CROWDS.has(status));
+  const ran = attacking.filter(({ status }) => !EXPECTED_REFUSALS.has(status));
   const figures = {
     attack: attack?.name ?? "none",
     hello: { n: honest.hellos.length, median: at(honest.hellos, 0.5), p99: at(honest.hellos, 0.99) },

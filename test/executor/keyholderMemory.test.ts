@@ -15,8 +15,8 @@ describe("the keyholder's memory", function () {
 
   async function start(close: boolean): Promise<string> {
     const program =
-      `const { closeOwnMemory } = require(${JSON.stringify(MODULE)}); ` +
-      `console.log(JSON.stringify(${close ? "closeOwnMemory()" : "[]"})); setInterval(() => {}, 1000);`;
+      `const { protectOwnMemory } = require(${JSON.stringify(MODULE)}); ` +
+      `console.log(JSON.stringify(${close ? "protectOwnMemory()" : "[]"})); setInterval(() => {}, 1000);`;
     keyholder = spawn("setpriv", [...RIGHTS, process.execPath, "-e", program], {
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -47,19 +47,19 @@ describe("the keyholder's memory over many runs", function () {
       )
       .then(
         ({ answer, refusal }) => answer?.error?.code ?? refusal?.code ?? "served",
-        () => "hung up",
+        () => "disconnected",
       );
   const kinds: Record<string, () => Promise<string>> = {
     served: () => ask(HELLO, { limitMs: 10_000 }),
     action_not_permitted: () => ask(UNLISTED, { limitMs: 10_000 }),
     timed_out: () => ask(WAITS, { limitMs: 30 }),
-    "hung up": () => ask(WAITS, { limitMs: 10_000 }, AbortSignal.timeout(60)),
+    disconnected: () => ask(WAITS, { limitMs: 10_000 }, AbortSignal.timeout(60)),
   };
   // The relayer sends the paid duration in a second part of its call; here none comes.
   const unpaid = (): Promise<string> => ask(HELLO);
   async function round(times: number): Promise<void> {
     for (let i = 0; i < times; i++)
-      for (const [ends, run] of [...Object.entries(kinds), ["hung up", unpaid] as const])
+      for (const [ends, run] of [...Object.entries(kinds), ["disconnected", unpaid] as const])
         expect(await run()).to.equal(ends);
   }
 

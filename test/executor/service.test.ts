@@ -207,10 +207,10 @@ describe("the keyholder process", function () {
         { credential: { type: "key", key: account.key }, code: SLOW, params: `{"ms":9000}`, limitMs: 10_000 },
         gone.signal,
       )
-      .catch(() => "hung up");
+      .catch(() => "disconnected");
     await sleep(300);
     gone.abort();
-    expect(await run).to.equal("hung up");
+    expect(await run).to.equal("disconnected");
     await sleep(300);
     expect((await executor.call("info", {})).pool.busy).to.equal(0);
     expect((await executor.run(account.key, HELLO)).answer?.response).to.equal(`"hello"`);

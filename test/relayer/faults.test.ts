@@ -6,21 +6,21 @@ import { expect } from "chai";
 import type { StripeDouble } from "../../scripts/dev/stripe/server";
 import { count, ofSlice, seedOfSlice, seeded } from "../support/counts";
 import {
-  ACT_KINDS,
-  actThroughFaults,
-  actor,
+  OPERATION_KINDS,
+  performThroughFaults,
+  newTestClient,
   expectExactly,
   failEachStatement,
-  type ActKind,
-  type Actor,
-} from "../support/acts";
+  type OperationKind,
+  type TestClient,
+} from "../support/retriedOperations";
 import { ChainBed } from "../support/chainBed";
 import { paymentKeys, startDouble, stripeClient } from "../support/credits";
 import { startRelayerBed, type RelayerBed } from "../support/relayerBed";
 import { StatementFaults, failingPool } from "../support/statementFaults";
 
 /** Kinds with the same statements as another kind: the quick tests run one of this many. */
-const QUICK_EVERY: Partial<Record<ActKind, number>> = {
+const QUICK_EVERY: Partial<Record<OperationKind, number>> = {
   remove_group: 4,
   remove_usage_api_key: 4,
   add_action: 4,
@@ -48,19 +48,19 @@ describe("an operation whose store fails", function () {
     await double?.stop();
     await bed?.stop();
   });
-  const anActor = (): Promise<Actor> => actor(relayer, stripeClient(double));
+  const newClient = (): Promise<TestClient> => newTestClient(relayer, stripeClient(double));
 
-  for (const kind of ACT_KINDS) {
+  for (const kind of OPERATION_KINDS) {
     it(`at any one statement of ${kind} is done once and charged once, and its client gets the outcome`, async () => {
-      const one = await anActor();
+      const one = await newClient();
       await expectExactly(relayer, one, await failEachStatement(one, kind, faults, count(QUICK_EVERY[kind] ?? 1, 1)));
     });
   }
 
   it("a charged run is answered only once that is stored", async () => {
-    const { id } = await anActor();
+    const { id } = await newClient();
     const { reservationId } = await relayer.credits.reserveRun({ accountId: id, limitMs: 5_000 });
-    faults.rain(1, Math.random);
+    faults.failRandomly(1, Math.random);
     let isAnswered = false;
     const settled = relayer.credits.settleRun(reservationId, 2_500).finally(() => (isAnswered = true));
     await new Promise((resolve) => setTimeout(resolve, 700));
@@ -72,13 +72,15 @@ describe("an operation whose store fails", function () {
 
   it("at random statements, beside others: ledger and chain agree in the end", async () => {
     const hits = ofSlice(count(40, 10_000));
-    const { acts, longestWaitMs } = await actThroughFaults(relayer, anActor, {
+    const { operations, longestWaitMs } = await performThroughFaults(relayer, newClient, {
       faults,
       clients: 6,
       hits,
       random: seeded(seedOfSlice()),
     });
-    console.log(`      ${hits} faults, ${acts} acts, longest wait after the last fault ${longestWaitMs} ms`);
+    console.log(
+      `      ${hits} faults, ${operations} operations, longest wait after the last fault ${longestWaitMs} ms`,
+    );
     expect(longestWaitMs).to.be.below(10_000);
   });
 });

@@ -52,7 +52,7 @@ describe("the relayer's memory over many requests", function () {
   });
 
   const run = (code: string, more: object = {}) => ({ code, js_params: {}, ...more });
-  async function hungUp(): Promise<string> {
+  async function disconnected(): Promise<string> {
     const headers = { "content-type": "application/json", "x-api-key": owner.key ?? "" };
     const asked = fetch(`${stack.baseUrl}/core/v1/run_action`, {
       method: "POST",
@@ -62,7 +62,7 @@ describe("the relayer's memory over many requests", function () {
     });
     return asked.then(
       () => "answered",
-      () => "hung up",
+      () => "disconnected",
     );
   }
   const end = async (answer: ReturnType<Api["get"]>): Promise<unknown> =>
@@ -75,7 +75,7 @@ describe("the relayer's memory over many requests", function () {
       "action_not_permitted",
       () => end(owner.post("/run_action", run("async function main() {}"))),
     ],
-    "a run whose caller hung up": ["hung up", hungUp],
+    "a run whose caller disconnected": ["disconnected", disconnected],
     "a list": [200, () => end(owner.get("/list_groups"))],
     "a stranger's call": ["unknown_key", () => end(stranger.get("/list_groups"))],
     "a body that is none": ["malformed_json", () => end(owner.post("/add_group", Buffer.from("{")))],

@@ -8,7 +8,7 @@ interface Advisory {
 }
 interface Audit {
   severeAdvisories(report: object): Advisory[];
-  complaintAbout(advisory: Advisory, exceptions: object[], today: string): string | undefined;
+  problemWith(advisory: Advisory, exceptions: object[], today: string): string | undefined;
 }
 
 const url = (id: string): string => `https://github.com/advisories/${id}`;
@@ -32,13 +32,13 @@ describe("the audit of production packages", () => {
   });
 
   it("fails on an unexplained one, and on an expired explanation", async () => {
-    const { complaintAbout } = await audit();
+    const { problemWith } = await audit();
     const advisory = { advisory: "GHSA-1", package: "ws", title: "crash by many headers" };
     const exception = { ...advisory, reason: "no server uses ws", since: "2026-01-01", until: "2026-06-30" };
-    expect(complaintAbout(advisory, [], "2026-06-30")).to.equal("GHSA-1 in ws: crash by many headers");
-    expect(complaintAbout(advisory, [{ ...exception, package: "other" }], "2026-06-30")).to.be.a("string");
-    expect(complaintAbout(advisory, [exception], "2026-06-30")).to.equal(undefined);
-    expect(complaintAbout(advisory, [exception], "2026-07-01")).to.equal(
+    expect(problemWith(advisory, [], "2026-06-30")).to.equal("GHSA-1 in ws: crash by many headers");
+    expect(problemWith(advisory, [{ ...exception, package: "other" }], "2026-06-30")).to.be.a("string");
+    expect(problemWith(advisory, [exception], "2026-06-30")).to.equal(undefined);
+    expect(problemWith(advisory, [exception], "2026-07-01")).to.equal(
       "GHSA-1 in ws: its exception ran out on 2026-06-30",
     );
   });

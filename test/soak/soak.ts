@@ -29,7 +29,7 @@ const GENEROUS = {
   RATE_LIMIT_KEY_PER_SECOND: "100000",
 };
 
-interface Act {
+interface Operation {
   readonly kind: "add_group" | "run_action";
   readonly name: string;
   readonly outcome: string;
@@ -67,7 +67,7 @@ class Disturbance {
 }
 
 class Client {
-  readonly acts: Act[] = [];
+  readonly operations: Operation[] = [];
   readonly late: string[] = [];
   /** When the operation in progress began. */
   begun: number | undefined;
@@ -80,7 +80,7 @@ class Client {
     this.#disturbance = disturbance;
   }
 
-  async act(): Promise<void> {
+  async perform(): Promise<void> {
     const [name, kind] = [randomUUID(), Math.random() < 0.6 ? "add_group" : "run_action"] as const;
     const headers = { "idempotency-key": randomUUID() };
     const body =
@@ -91,7 +91,7 @@ class Client {
       const waited = this.#disturbance.waitedSince(begun);
       const outcome = outcomeOf(answer) ?? (waited > GIVEN_UP_AFTER_MS ? "no outcome" : undefined);
       if (outcome !== undefined) {
-        this.acts.push({ kind, name, outcome });
+        this.operations.push({ kind, name, outcome });
         this.#disturbance.noteWait(waited);
         if (waited > LONGEST_WAIT_MS) this.late.push(`${kind} ${name} for ${waited} ms: ${last}`);
         this.begun = undefined;
@@ -132,10 +132,10 @@ async function main(): Promise<void> {
   try {
     const disturbance = new Disturbance();
     const clients = await Promise.all(
-      Array.from({ length: Number(values.clients) }, async () => new Client(await actor(stack), disturbance)),
+      Array.from({ length: Number(values.clients) }, async () => new Client(await newTestClient(stack), disturbance)),
     );
     const working = clients.map(async (client) => {
-      while (Date.now() < until) await client.act();
+      while (Date.now() < until) await client.perform();
     });
     const disturbing = disturb(faultsOf(stack, database, node), { disturbance, clients, until });
     await Promise.all([...working, disturbing]);
@@ -148,7 +148,7 @@ async function main(): Promise<void> {
       cpus: cpus().length,
       minutes: Number(values.minutes),
       clients: clients.length,
-      acts: clients.reduce((sum, { acts }) => sum + acts.length, 0),
+      operations: clients.reduce((sum, { operations }) => sum + operations.length, 0),
       faults: Object.values(disturbance.counts).reduce((sum, count) => sum + count, 0),
       faultsByKind: disturbance.counts,
       faultsByName: { ...disturbance.each, "statements that failed": database.faults.hits },
@@ -167,7 +167,7 @@ async function main(): Promise<void> {
   }
 }
 
-async function actor(stack: Stack): Promise<Api> {
+async function newTestClient(stack: Stack): Promise<Api> {
   const { api } = await newApiAccount(stack.baseUrl);
   await api.must("/add_group", {
     group_name: "any",
@@ -198,7 +198,7 @@ function faultsOf(stack: Stack, database: PostgresProxy, rpc: RpcProxy | undefin
     return () => database.up();
   };
   const failing = (): (() => void) => {
-    database.faults.rain(0.05, Math.random);
+    database.faults.failRandomly(0.05, Math.random);
     return () => database.faults.disarm();
   };
   const ask = (method: string, ...params: unknown[]): Promise<unknown> =>
@@ -257,12 +257,12 @@ async function recovered(clients: readonly Client[], { lastOverAt }: Disturbance
 }
 
 /** Every group exists once, every write is paid once, every recorded run as its record says, nothing is held. */
-async function wrongOf({ api, acts }: Client): Promise<string[]> {
-  const wrong = acts
+async function wrongOf({ api, operations }: Client): Promise<string[]> {
+  const wrong = operations
     .filter(({ outcome }) => outcome !== "done" && outcome !== "already_ran")
     .map(({ kind, name, outcome }) => `${kind} ${name}: ${outcome}`);
   const listed = (await all(api, "/list_groups")).map(({ name }) => String(name));
-  const groups = acts.filter(({ kind }) => kind === "add_group");
+  const groups = operations.filter(({ kind }) => kind === "add_group");
   for (const { name } of groups)
     if (listed.filter((one) => one === name).length !== 1)
       wrong.push(`group ${name} is there ${listed.filter((one) => one === name).length} times`);
@@ -273,8 +273,8 @@ async function wrongOf({ api, acts }: Client): Promise<string[]> {
   const runs = await all(api, "/list_runs");
   const recorded = runs.reduce((sum, run) => sum + Number(run["cost_cents"]), 0);
   if (paid("run") !== recorded) wrong.push(`runs recorded at ${recorded} cents, paid ${paid("run")}`);
-  const done = acts.filter(({ kind, outcome }) => kind === "run_action" && outcome === "done").length;
-  const tried = acts.filter(({ kind }) => kind === "run_action").length;
+  const done = operations.filter(({ kind, outcome }) => kind === "run_action" && outcome === "done").length;
+  const tried = operations.filter(({ kind }) => kind === "run_action").length;
   if (runs.length < done || runs.length > tried) wrong.push(`${done} to ${tried} runs, ${runs.length} recorded`);
   const { reserved_cents: reserved } = members(await api.get("/billing/balance"));
   if (reserved !== 0) wrong.push(`${String(reserved)} cents are still held`);

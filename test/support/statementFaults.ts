@@ -27,7 +27,7 @@ export class StatementFaults {
   }
 
   /** From now on each statement fails with this probability. */
-  rain(chance: number, random: () => number): void {
+  failRandomly(chance: number, random: () => number): void {
     this.#chance = chance;
     this.#random = random;
   }

@@ -4,7 +4,14 @@
  */
 import { expect } from "chai";
 import type { StripeDouble } from "../../scripts/dev/stripe/server";
-import { ACT_KINDS, actThroughFaults, actor, expectExactly, failEachStatement, type Actor } from "../support/acts";
+import {
+  OPERATION_KINDS,
+  performThroughFaults,
+  newTestClient,
+  expectExactly,
+  failEachStatement,
+  type TestClient,
+} from "../support/retriedOperations";
 import { ChainBed } from "../support/chainBed";
 import { count, ofSlice, seedOfSlice, seeded } from "../support/counts";
 import { paymentKeys, startDouble, stripeClient } from "../support/credits";
@@ -37,24 +44,26 @@ describe("broken connections to PostgreSQL", function () {
     await proxy?.stop();
     await postgres?.stop();
   });
-  const anActor = (): Promise<Actor> => actor(relayer, stripeClient(double));
+  const newClient = (): Promise<TestClient> => newTestClient(relayer, stripeClient(double));
 
-  for (const kind of ACT_KINDS) {
+  for (const kind of OPERATION_KINDS) {
     it(`at any one statement of ${kind} repeat nothing and lose nothing`, async () => {
-      const one = await anActor();
+      const one = await newClient();
       await expectExactly(relayer, one, await failEachStatement(one, kind, proxy.faults, EVERY));
     });
   }
 
   it("at random, with many clients, repeat nothing and lose nothing", async () => {
     const hits = ofSlice(count(100, 10_000));
-    const { acts, longestWaitMs } = await actThroughFaults(relayer, anActor, {
+    const { operations, longestWaitMs } = await performThroughFaults(relayer, newClient, {
       faults: proxy.faults,
       clients: 12,
       hits,
       random: seeded(seedOfSlice()),
     });
-    console.log(`      ${hits} faults, ${acts} acts, longest wait after the last fault ${longestWaitMs} ms`);
+    console.log(
+      `      ${hits} faults, ${operations} operations, longest wait after the last fault ${longestWaitMs} ms`,
+    );
     expect(longestWaitMs).to.be.below(10_000);
   });
 });

@@ -22,14 +22,14 @@ const OUTAGE_MS = 6_000;
 const ACCOUNTS = 32;
 
 /** A TCP proxy whose connections can be cut. */
-class Cable {
+class TcpProxy {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #target = 0;
 
   constructor(readonly port: number) {}
 
-  async plug(target: number = this.#target): Promise<void> {
+  async connect(target: number = this.#target): Promise<void> {
     this.#target = target;
     this.#server = createServer((inward) => {
       const outward = connect(target, "127.0.0.1");
@@ -64,15 +64,15 @@ interface Tally {
 }
 
 export async function outage(say: (line: string) => void): Promise<OutageResult> {
-  const cable = new Cable(await freePort());
-  let plugged: Promise<void> | undefined;
+  const proxy = new TcpProxy(await freePort());
+  let connected: Promise<void> | undefined;
   const stack = await benchStack({
     servicesRpcUrl: (rpcUrl) => {
-      plugged = cable.plug(Number(new URL(rpcUrl).port));
-      return `http://127.0.0.1:${cable.port}`;
+      connected = proxy.connect(Number(new URL(rpcUrl).port));
+      return `http://127.0.0.1:${proxy.port}`;
     },
   });
-  await plugged;
+  await connected;
   const client = new BenchClient(stack.baseUrl);
   const provider = new JsonRpcProvider(stack.rpcUrl, undefined, { staticNetwork: true, cacheTimeout: -1 });
   try {
@@ -81,9 +81,9 @@ export async function outage(say: (line: string) => void): Promise<OutageResult>
     let stopped = false;
     const load = accounts.map((account, index) => writeUntil(client, account, tallies[index] as Tally, () => stopped));
     await pause(3_000);
-    cable.cut();
+    proxy.cut();
     await pause(OUTAGE_MS);
-    await cable.plug();
+    await proxy.connect();
     const backAt = Date.now();
     await pause(12_000);
     stopped = true;
@@ -111,7 +111,7 @@ export async function outage(say: (line: string) => void): Promise<OutageResult>
     provider.destroy();
     await client.close();
     await stack.stop();
-    cable.cut();
+    proxy.cut();
   }
 }
 

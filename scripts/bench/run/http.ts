@@ -160,16 +160,16 @@ export async function measureThroughput(
   durationMs: number,
 ): Promise<Throughput> {
   const used = many ? accounts : accounts.slice(0, 1);
-  const crowd = Array.from({ length: callers }, (_, i) => new Caller(baseUrl, used[i % used.length] as BenchAccount));
-  await Promise.all(crowd.map((caller) => caller.run("hello")));
+  const pool = Array.from({ length: callers }, (_, i) => new Caller(baseUrl, used[i % used.length] as BenchAccount));
+  await Promise.all(pool.map((caller) => caller.run("hello")));
   const latencies: number[] = [];
   const start = performance.now();
   await Promise.all(
-    crowd.map(async (caller) => {
+    pool.map(async (caller) => {
       while (performance.now() - start < durationMs) latencies.push((await caller.run("hello")).ms);
     }),
   );
   const seconds = (performance.now() - start) / 1_000;
-  await Promise.all(crowd.map((caller) => caller.close()));
+  await Promise.all(pool.map((caller) => caller.close()));
   return { callers, accounts: used.length, runsPerSecond: Math.round(latencies.length / seconds), latencies };
 }

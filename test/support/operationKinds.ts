@@ -7,7 +7,7 @@ import { signForward } from "./forwards";
 import { Api, NO_PERMISSIONS, members, type HttpAnswer } from "./http";
 import { signedConversion } from "./typedData";
 
-export const ACT_KINDS = [
+export const OPERATION_KINDS = [
   "add_group",
   "remove_group",
   "new_account",
@@ -19,9 +19,9 @@ export const ACT_KINDS = [
   "relay",
   "payment",
 ] as const;
-export type ActKind = (typeof ACT_KINDS)[number];
-/** Operations that cost the actor's own account a cent. */
-export const WRITES: readonly ActKind[] = [
+export type OperationKind = (typeof OPERATION_KINDS)[number];
+/** Operations that cost the client's own account a cent. */
+export const WRITES: readonly OperationKind[] = [
   "add_group",
   "remove_group",
   "add_usage_api_key",
@@ -33,7 +33,7 @@ const CODE = "async function main(params) { return params; }";
 const CID = "QmWfVY9y3xjsixTgbd9AorQxH7VtMpzfx2HaWtsoUYecaX";
 
 /** A client with an account in API mode, and with a wallet without native coin that owns another account. */
-export interface Actor {
+export interface TestClient {
   readonly api: Api;
   readonly id: AccountId;
   readonly owner: HDNodeWallet;
@@ -43,7 +43,7 @@ export interface Actor {
 }
 
 export interface Prepared {
-  readonly kind: ActKind;
+  readonly kind: OperationKind;
   /** Identifies the operation on chain, in the ledger or in the executor's count. */
   readonly name: string;
   /** Of a conversion: the new owner. */
@@ -55,7 +55,7 @@ export interface Prepared {
 }
 
 /** An account with all rights and a group that lists any action; and a wallet with an account. */
-export async function actor(relayer: { readonly baseUrl: string }, processor: Stripe): Promise<Actor> {
+export async function newTestClient(relayer: { readonly baseUrl: string }, processor: Stripe): Promise<TestClient> {
   const made = await new Api(relayer.baseUrl).must("/new_account", { account_name: "a", account_description: "" });
   const api = new Api(relayer.baseUrl, String(made["api_key"]));
   await api.must("/add_group", {
@@ -73,9 +73,9 @@ export async function actor(relayer: { readonly baseUrl: string }, processor: St
 type Make = (needed: Prepared) => Promise<HttpAnswer>;
 
 /** `make` performs the operation's prerequisites. */
-export async function prepare(actor: Actor, kind: ActKind, make: Make): Promise<Prepared> {
+export async function prepare(client: TestClient, kind: OperationKind, make: Make): Promise<Prepared> {
   const name = randomUUID();
-  return { kind, name, ...(await PREPARATIONS[kind](actor, name, make)) };
+  return { kind, name, ...(await PREPARATIONS[kind](client, name, make)) };
 }
 
 type Rest = Omit<Prepared, "kind" | "name"> & { readonly name?: string };
@@ -87,29 +87,29 @@ function posted(api: Api, path: string, body: object): Rest {
   return { ask: () => api.post(path, body, options) };
 }
 
-const PREPARATIONS: Record<ActKind, (actor: Actor, name: string, make: Make) => Promise<Rest>> = {
+const PREPARATIONS: Record<OperationKind, (client: TestClient, name: string, make: Make) => Promise<Rest>> = {
   add_group: async ({ api }, name) => posted(api, "/add_group", { group_name: name, group_description: "" }),
-  remove_group: async (actor, _, make) => {
-    const group = await prepare(actor, "add_group", make);
+  remove_group: async (client, _, make) => {
+    const group = await prepare(client, "add_group", make);
     const { group_id: id } = members(await make({ ...group, isRemovedLater: true }));
-    return { ...posted(actor.api, "/remove_group", { group_id: id }), name: group.name };
+    return { ...posted(client.api, "/remove_group", { group_id: id }), name: group.name };
   },
   new_account: async ({ api }) =>
     posted(api.with(undefined), "/new_account", { account_name: "a", account_description: "" }),
   add_usage_api_key: async ({ api }, name) => posted(api, "/add_usage_api_key", { ...NO_PERMISSIONS, name }),
-  remove_usage_api_key: async (actor, _, make) => {
-    const key = await prepare(actor, "add_usage_api_key", make);
+  remove_usage_api_key: async (client, _, make) => {
+    const key = await prepare(client, "add_usage_api_key", make);
     const { usage_api_key: secret } = members(await make({ ...key, isRemovedLater: true }));
-    return { ...posted(actor.api, "/remove_usage_api_key", { usage_api_key: secret }), name: key.name };
+    return { ...posted(client.api, "/remove_usage_api_key", { usage_api_key: secret }), name: key.name };
   },
   add_action: async ({ api }, name) => posted(api, "/add_action", { action_ipfs_cid: CID, name, description: "" }),
   run_action: async ({ api }, name) => posted(api, "/run_action", { code: CODE, js_params: { name } }),
-  convert: async (actor, _, make) => {
-    const { api_key: key } = members(await make(await prepare(actor, "new_account", make)));
+  convert: async (client, _, make) => {
+    const { api_key: key } = members(await make(await prepare(client, "new_account", make)));
     const wallet = Wallet.createRandom();
-    const body = { ...(await conversionOf(actor.api, wallet)), new_admin_wallet_address: wallet.address };
+    const body = { ...(await conversionOf(client.api, wallet)), new_admin_wallet_address: wallet.address };
     return {
-      ...posted(actor.api.with(String(key)), "/convert_to_chain_secured_account", body),
+      ...posted(client.api.with(String(key)), "/convert_to_chain_secured_account", body),
       wallet: wallet.address,
     };
   },

@@ -6,14 +6,14 @@
 import { expect } from "chai";
 import { sql } from "kysely";
 import type { AccountId } from "../../protocol/ids";
-import { ACT_KINDS, WRITES, prepare, type ActKind, type Actor, type Prepared } from "./actKinds";
+import { OPERATION_KINDS, WRITES, prepare, type OperationKind, type TestClient, type Prepared } from "./operationKinds";
 import { expectBalancedBooks } from "./books";
 import { eventually } from "./chainBed";
 import { codeOf, members, type HttpAnswer } from "./http";
 import type { RelayerBed } from "./relayerBed";
 import type { StatementFaults } from "./statementFaults";
 
-export { ACT_KINDS, actor, type ActKind, type Actor } from "./actKinds";
+export { OPERATION_KINDS, newTestClient, type OperationKind, type TestClient } from "./operationKinds";
 
 /** Statuses a client may get during a fault; any other is an outcome. */
 const PASSING = new Set([409, 429, 503, 504]);
@@ -27,70 +27,74 @@ export interface Done extends Prepared {
   readonly waitedMs: number;
 }
 
-export interface ActOptions {
+export interface RetryOptions {
   /** Checked before each try: once the fault is over, waiting counts. */
   readonly isOver?: () => boolean;
 }
 
 /** Repeats one operation under its key until it has an outcome. */
-export async function insist(act: Prepared, { isOver = () => true }: ActOptions = {}): Promise<Done> {
+export async function retryUntilDone(operation: Prepared, { isOver = () => true }: RetryOptions = {}): Promise<Done> {
   let since = Date.now();
   for (;;) {
     const over = isOver();
-    const answer = await act.ask().catch(() => undefined);
+    const answer = await operation.ask().catch(() => undefined);
     if (answer !== undefined && (!PASSING.has(answer.status) || codeOf(answer) === "already_ran"))
-      return { ...act, answer, waitedMs: Date.now() - since };
+      return { ...operation, answer, waitedMs: Date.now() - since };
     if (!over) since = Date.now();
     if (Date.now() - since > LONGEST_WAIT_MS)
       throw new Error(
-        `${act.kind} had no outcome ${LONGEST_WAIT_MS} ms after the fault: ${answer?.text ?? "no answer"}`,
+        `${operation.kind} had no outcome ${LONGEST_WAIT_MS} ms after the fault: ${answer?.text ?? "no answer"}`,
       );
     await new Promise((resolve) => setTimeout(resolve, 30));
   }
 }
 
 /** An operation's prerequisites (a key to remove, an account to convert) are operations too, and count. */
-async function act(actor: Actor, kind: ActKind, options: ActOptions = {}): Promise<Done[]> {
+async function perform(client: TestClient, kind: OperationKind, options: RetryOptions = {}): Promise<Done[]> {
   const before: Done[] = [];
-  const prepared = await prepare(actor, kind, async (needed) => {
-    const done = await insist(needed, options);
+  const prepared = await prepare(client, kind, async (needed) => {
+    const done = await retryUntilDone(needed, options);
     before.push(done);
     return done.answer;
   });
-  return [...before, await insist(prepared, options)];
+  return [...before, await retryUntilDone(prepared, options)];
 }
 
 /** Fails each statement of this kind of operation in turn, before and after it took effect; or every n-th one. */
 export async function failEachStatement(
-  actor: Actor,
-  kind: ActKind,
+  client: TestClient,
+  kind: OperationKind,
   faults: StatementFaults,
   every = 1,
 ): Promise<Done[]> {
-  const acts: Done[] = [];
+  const operations: Done[] = [];
   const needed = async (one: Prepared): Promise<HttpAnswer> => {
-    const done = await insist(one);
-    acts.push(done);
+    const done = await retryUntilDone(one);
+    operations.push(done);
     return done.answer;
   };
   for (const side of ["before", "after"] as const) {
     for (let nth = 1, hit = true; hit && nth < MOST_STATEMENTS; nth += every) {
-      const prepared = await prepare(actor, kind, needed);
+      const prepared = await prepare(client, kind, needed);
       faults.arm(nth, side);
-      acts.push(await insist(prepared));
+      operations.push(await retryUntilDone(prepared));
       hit = faults.wasHit;
       faults.disarm();
     }
   }
-  expect(acts.filter((one) => one.kind === kind).length, "statements failed on both sides").to.be.greaterThan(
+  expect(operations.filter((one) => one.kind === kind).length, "statements failed on both sides").to.be.greaterThan(
     8 / every,
   );
-  return acts;
+  return operations;
 }
 
-/** No credit is held, the ledger balances, and every operation of the actor took effect once and was charged once. */
-export async function expectExactly(relayer: RelayerBed, actor: Actor, acts: readonly Done[]): Promise<void> {
-  const { id, ownerId } = actor;
+/** No credit is held, the ledger balances, and every operation of the client took effect once and was charged once. */
+export async function expectExactly(
+  relayer: RelayerBed,
+  client: TestClient,
+  operations: readonly Done[],
+): Promise<void> {
+  const { id, ownerId } = client;
   await eventually(
     "no credit is held",
     async () =>
@@ -98,14 +102,15 @@ export async function expectExactly(relayer: RelayerBed, actor: Actor, acts: rea
     LONGEST_WAIT_MS,
   );
   await expectBalancedBooks(relayer.store.db);
-  for (const one of acts) await expectOnce(relayer, actor, one);
-  const count = (kinds: readonly ActKind[]): number => acts.filter(({ kind }) => kinds.includes(kind)).length;
+  for (const one of operations) await expectOnce(relayer, client, one);
+  const count = (kinds: readonly OperationKind[]): number =>
+    operations.filter(({ kind }) => kinds.includes(kind)).length;
   expect(await entries(relayer, id, "write"), "writes paid, beside the group of the set-up").to.equal(
     count(WRITES) + 1,
   );
   expect(await entries(relayer, ownerId, "write"), "relayed writes paid").to.equal(count(["relay"]));
   expect(await entries(relayer, id, "top_up"), "payments credited").to.equal(count(["payment"]));
-  const runs = acts.filter(({ kind, name }) => kind === "run_action" && runsOf(relayer, name) === 1).length;
+  const runs = operations.filter(({ kind, name }) => kind === "run_action" && runsOf(relayer, name) === 1).length;
   expect(await entries(relayer, id, "run"), "runs paid").to.equal(runs);
 }
 
@@ -118,8 +123,8 @@ async function entries({ store }: RelayerBed, account: string, kind: string): Pr
 
 const runsOf = (relayer: RelayerBed, name: string): number => relayer.executor.runs.get(JSON.stringify({ name })) ?? 0;
 
-async function expectOnce(relayer: RelayerBed, actor: Actor, act: Done): Promise<void> {
-  const { kind, name, answer } = act;
+async function expectOnce(relayer: RelayerBed, client: TestClient, operation: Done): Promise<void> {
+  const { kind, name, answer } = operation;
   const what = `${kind} ${name}: ${answer.text}`;
   if (kind === "run_action") {
     expect(answer.status === 200 || codeOf(answer) === "already_ran", what).to.equal(true);
@@ -128,12 +133,12 @@ async function expectOnce(relayer: RelayerBed, actor: Actor, act: Done): Promise
   }
   expect(answer.status, what).to.equal(200);
   const check = CHECKS[kind];
-  if (check !== undefined) await check(relayer, actor, act, what);
+  if (check !== undefined) await check(relayer, client, operation, what);
 }
 
-type Check = (relayer: RelayerBed, actor: Actor, act: Done, what: string) => Promise<void>;
+type Check = (relayer: RelayerBed, client: TestClient, operation: Done, what: string) => Promise<void>;
 
-const CHECKS: Partial<Record<ActKind, Check>> = {
+const CHECKS: Partial<Record<OperationKind, Check>> = {
   add_group: (_, { api }, { name, isRemovedLater }, what) =>
     expectListed(api, "/list_groups", name, isRemovedLater ? 0 : 1, what),
   remove_group: (_, { api }, { name }, what) => expectListed(api, "/list_groups", name, 0, what),
@@ -169,7 +174,13 @@ const CHECKS: Partial<Record<ActKind, Check>> = {
   },
 };
 
-async function expectListed(api: Actor["api"], path: string, name: string, times: number, what: string): Promise<void> {
+async function expectListed(
+  api: TestClient["api"],
+  path: string,
+  name: string,
+  times: number,
+  what: string,
+): Promise<void> {
   const listed = (await api.get(`${path}?page_size=1000`)).body as { name: string }[];
   expect(listed.filter((item) => item.name === name).length, what).to.equal(times);
 }
@@ -186,26 +197,30 @@ export interface HistoryOptions {
  * Concurrent clients with their own accounts perform random operations while statements fail at random; returns the
  * longest wait after the last fault.
  */
-export async function actThroughFaults(
+export async function performThroughFaults(
   relayer: RelayerBed,
-  actorOf: () => Promise<Actor>,
+  clientOf: () => Promise<TestClient>,
   { faults, clients, hits, random }: HistoryOptions,
-): Promise<{ acts: number; longestWaitMs: number }> {
-  const actors = await Promise.all(Array.from({ length: clients }, actorOf));
+): Promise<{ operations: number; longestWaitMs: number }> {
+  const testClients = await Promise.all(Array.from({ length: clients }, clientOf));
   const [from, until] = [faults.hits, faults.hits + hits];
-  faults.rain(0.03, random);
+  faults.failRandomly(0.03, random);
   const isOver = (): boolean => faults.hits >= until && (faults.disarm(), true);
   const histories = await Promise.all(
-    actors.map(async (actor) => {
-      const acts: Done[] = [];
+    testClients.map(async (client) => {
+      const operations: Done[] = [];
       while (!isOver())
-        acts.push(...(await act(actor, ACT_KINDS[Math.floor(random() * ACT_KINDS.length)] ?? "add_group", { isOver })));
-      return { actor, acts };
+        operations.push(
+          ...(await perform(client, OPERATION_KINDS[Math.floor(random() * OPERATION_KINDS.length)] ?? "add_group", {
+            isOver,
+          })),
+        );
+      return { client, operations };
     }),
   );
   faults.disarm();
   expect(faults.hits - from).to.be.at.least(hits);
-  for (const { actor, acts } of histories) await expectExactly(relayer, actor, acts);
-  const all = histories.flatMap(({ acts }) => acts);
-  return { acts: all.length, longestWaitMs: Math.max(...all.map(({ waitedMs }) => waitedMs)) };
+  for (const { client, operations } of histories) await expectExactly(relayer, client, operations);
+  const all = histories.flatMap(({ operations }) => operations);
+  return { operations: all.length, longestWaitMs: Math.max(...all.map(({ waitedMs }) => waitedMs)) };
 }
