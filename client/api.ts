@@ -29,7 +29,7 @@ export function createClient(options: ClientOptions): Client {
 
 export function clientOver(transport: Transport, credential: Credential): Client {
   const all = operations(ALL_OPERATIONS, transport, credential);
-  return { ...all, runAction: (input = {}, options = {}) => all.runAction(input, patientWithRun(input, options)) };
+  return { ...all, runAction: (input = {}, options = {}) => all.runAction(input, withRunTimeout(input, options)) };
 }
 
 function credentialOf({ apiKey, identityToken }: ClientOptions): Credential {
@@ -49,7 +49,7 @@ function credentialOf({ apiKey, identityToken }: ClientOptions): Credential {
 const RUN_GRACE_MS = 30_000;
 
 /** Waits at least as long as the run's own time limit. */
-function patientWithRun(input: Input<"runAction">, options: CallOptions): CallOptions {
+function withRunTimeout(input: Input<"runAction">, options: CallOptions): CallOptions {
   if (options.timeoutMs !== undefined || input.timeout_ms === undefined) return options;
   return { ...options, timeoutMs: Number(input.timeout_ms) + RUN_GRACE_MS };
 }

@@ -191,15 +191,17 @@ function fieldsOf(transaction: Transaction): unknown {
     maxFeePerBlobGas,
     blobVersionedHashes,
   };
-  const lent = authorizationList?.map(({ address, chainId: chain, nonce: at, signature: { r, s, yParity } }) => ({
-    address,
-    chainId: chain,
-    nonce: at,
-    signature: { r, s, yParity },
-  }));
+  const authorizations = authorizationList?.map(
+    ({ address, chainId: chain, nonce: at, signature: { r, s, yParity } }) => ({
+      address,
+      chainId: chain,
+      nonce: at,
+      signature: { r, s, yParity },
+    }),
+  );
   return portable(
     Object.fromEntries(
-      Object.entries({ ...fields, authorizationList: lent }).filter(
+      Object.entries({ ...fields, authorizationList: authorizations }).filter(
         ([, value]) => value !== null && value !== undefined,
       ),
     ),

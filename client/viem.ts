@@ -105,13 +105,15 @@ async function signAuthorization(
   options: Signing,
   { address, contractAddress, chainId, nonce }: AuthorizationRequest,
 ): Promise<SignAuthorizationReturnType> {
-  const lent = { address: contractAddress ?? address, chainId, nonce };
+  const authorized = { address: contractAddress ?? address, chainId, nonce };
   const {
     r,
     s,
     yParity = 0,
-  } = parseSignature(await signed(options, "authorization", { authorization: lent }, hashAuthorization(lent)));
-  return { ...lent, r, s, yParity, v: BigInt(27 + yParity) };
+  } = parseSignature(
+    await signed(options, "authorization", { authorization: authorized }, hashAuthorization(authorized)),
+  );
+  return { ...authorized, r, s, yParity, v: BigInt(27 + yParity) };
 }
 
 function bytesOf(message: SignableMessage): Uint8Array {
@@ -168,17 +170,19 @@ function fieldsOf(transaction: TransactionSerializable): unknown {
     maxFeePerBlobGas,
     blobVersionedHashes,
   };
-  const lent = (authorizationList as readonly AnyTransaction[] | undefined)?.map(lentCode);
+  const authorizations = (authorizationList as readonly AnyTransaction[] | undefined)?.map(authorizationFields);
   return portable(
     Object.fromEntries(
-      Object.entries({ ...fields, authorizationList: lent }).filter(([, one]) => one !== null && one !== undefined),
+      Object.entries({ ...fields, authorizationList: authorizations }).filter(
+        ([, one]) => one !== null && one !== undefined,
+      ),
     ),
   );
 }
 
 type AnyTransaction = Readonly<Record<string, unknown>>;
 
-function lentCode({ address, contractAddress, chainId, nonce, r, s, yParity, v }: AnyTransaction): object {
+function authorizationFields({ address, contractAddress, chainId, nonce, r, s, yParity, v }: AnyTransaction): object {
   const signature = { r: padded(r as Hex), s: padded(s as Hex), yParity: yParity ?? Number(v) - 27 };
   return { address: address ?? contractAddress, chainId, nonce, signature };
 }

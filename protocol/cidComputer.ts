@@ -1,5 +1,5 @@
 /** Computes CIDs of code; large code in a thread, so that it does not delay small requests. */
-import { rememberedCidOfCode } from "./cidMemory";
+import { cachedCidOfCode } from "./cidCache";
 import { builtFile } from "./built";
 import { ThreadOf } from "./threadOf";
 import type { Cid } from "./ids";
@@ -16,7 +16,7 @@ export class CidComputer {
 
   /** Text is passed to the thread unencoded: encoding it would block this thread. */
   of(code: string | Buffer): Promise<Cid> {
-    return code.length <= INLINE_BYTES ? rememberedCidOfCode(code) : this.#thread.ask(code);
+    return code.length <= INLINE_BYTES ? cachedCidOfCode(code) : this.#thread.ask(code);
   }
 
   async close(): Promise<void> {

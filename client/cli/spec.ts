@@ -136,16 +136,16 @@ export function inputSchema(name: OperationName): JsonSchema {
 
 function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
-  return tidy(rest) as JsonSchema;
+  return simplified(rest) as JsonSchema;
 }
 
 /** Drops `anyOf` where the schema states its types: it adds nothing. */
-function tidy(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(tidy);
+function simplified(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(simplified);
   if (typeof value !== "object" || value === null) return value;
   const { anyOf, ...rest } = value as JsonSchema;
   const kept = rest.type === undefined && anyOf !== undefined ? { ...rest, anyOf } : rest;
-  return Object.fromEntries(Object.entries(kept).map(([name, part]) => [name, tidy(part)]));
+  return Object.fromEntries(Object.entries(kept).map(([name, part]) => [name, simplified(part)]));
 }
 
 function fieldsOf(schema: JsonSchema, words: readonly string[]): Field[] {

@@ -73,11 +73,11 @@ export function replayAgainst(log: readonly LogEvent[], quoted: readonly Buffer[
     (register, index) => register !== undefined && !same(register, quoted[index]),
   );
   if (wrong >= 0) throw new Malformed(`register ${wrong} of the quote is not what the event log adds up to`);
-  const missaid = found.events.find(
+  const mismatch = found.events.find(
     ({ event, digest }) => event.digest !== "" && event.digest.toLowerCase() !== digest.toString("hex"),
   );
-  if (missaid !== undefined)
-    throw new Malformed(`the digest beside the event "${missaid.event.event}" is not the digest of its contents`);
+  if (mismatch !== undefined)
+    throw new Malformed(`the digest beside the event "${mismatch.event.event}" is not the digest of its contents`);
   return {
     registers: found.registers,
     runtimeEvents: found.events
@@ -116,7 +116,7 @@ const same = (one: Buffer | undefined, other: Buffer | undefined): boolean =>
  * The payload of the one event of this name. An application can add events of any name after boot, so a duplicate is
  * ambiguous and rejected.
  */
-export function theOnly(events: readonly RuntimeEvent[], name: string): Buffer {
+export function singleEvent(events: readonly RuntimeEvent[], name: string): Buffer {
   const found = events.filter((event) => event.name === name);
   const [event] = found;
   if (event === undefined || found.length > 1)

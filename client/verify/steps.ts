@@ -9,7 +9,7 @@ import { parseAddress } from "../../protocol/ids";
 import { keyNamespaceOf } from "../../protocol/namespace";
 import { askAllowlist } from "./allowlist";
 import { pinnedImages } from "./compose";
-import { parseEventLog, replayAgainst, theOnly, type ReplayedLog } from "./eventLog";
+import { parseEventLog, replayAgainst, singleEvent, type ReplayedLog } from "./eventLog";
 import { acmeAccountOf, leafOf, parseChecksums, quoteFileOf } from "./files";
 import { certificatesOf, lazily, Unavailable, type Lazy, type Material } from "./material";
 import { readQuote, type QuoteFacts } from "./quote";
@@ -191,11 +191,11 @@ function checkEventLog({ quote, log }: Subjects): string {
 
 function checkComposeHash({ material, log, appCompose }: Subjects): string {
   const { runtimeEvents } = needed(log, "the event log does not replay");
-  const measured = theOnly(runtimeEvents, "compose-hash").toString("hex");
+  const measured = singleEvent(runtimeEvents, "compose-hash").toString("hex");
   if (composeHash(appCompose()) !== measured) throw new Malformed("app_compose of /info is not what was measured");
   const { compose_hash, app_id } = material.info();
   if (compose_hash?.toLowerCase() !== measured) throw new Malformed("compose_hash of /info is not the measured one");
-  if (app_id?.toLowerCase() !== theOnly(runtimeEvents, "app-id").toString("hex"))
+  if (app_id?.toLowerCase() !== singleEvent(runtimeEvents, "app-id").toString("hex"))
     throw new Malformed("app_id of /info is not the measured one");
   return measured;
 }
@@ -205,7 +205,7 @@ async function checkAllowlist({ material, options, log }: Subjects): Promise<str
   if (options.rpcUrl === undefined)
     throw new Unavailable("no RPC endpoint given to ask the allow-list contract (--rpc)");
   const [appId, hash, instanceId] = ["app-id", "compose-hash", "instance-id"].map((name) =>
-    theOnly(runtimeEvents, name),
+    singleEvent(runtimeEvents, name),
   ) as [Buffer, Buffer, Buffer];
   if (appId.length !== 20 || hash.length !== 32 || instanceId.length !== 20)
     throw new Malformed("app-id, compose-hash or instance-id has the wrong length");
@@ -229,7 +229,9 @@ function checkImages({ appCompose }: Subjects): string {
 function checkImageContents({ appCompose, log, options }: Subjects): string {
   const { builtImages } = options;
   if (builtImages === undefined) throw new Unavailable("nothing was built to compare with (--source <folder>)");
-  const measured = theOnly(needed(log, "the event log does not replay").runtimeEvents, "compose-hash").toString("hex");
+  const measured = singleEvent(needed(log, "the event log does not replay").runtimeEvents, "compose-hash").toString(
+    "hex",
+  );
   if (composeHash(appCompose()) !== measured) throw new Unavailable("app_compose is not what was measured");
   const images = needed(
     lazily(() => pinnedImages(appCompose())),
@@ -275,7 +277,7 @@ function measuresTheSame(one: QuoteFacts, other: QuoteFacts): boolean {
 function sameApplication(eventLog: string | undefined, evidence: QuoteFacts, live: ReplayedLog): void {
   const own = replayAgainst(parseEventLog(eventLog ?? "[]"), evidence.rtmrs);
   for (const name of ["app-id", "compose-hash"]) {
-    if (!theOnly(own.runtimeEvents, name).equals(theOnly(live.runtimeEvents, name)))
+    if (!singleEvent(own.runtimeEvents, name).equals(singleEvent(live.runtimeEvents, name)))
       throw new Malformed(`quote.json was made by an application with another ${name}`);
   }
 }

@@ -1,5 +1,5 @@
 import { Component, type ReactNode } from "react";
-import { Notice } from "../parts/bits";
+import { Notice } from "../parts/elements";
 import { wordsOf } from "../parts/failures";
 
 /** Contains the failure of a screen that does not render or load; the others keep working. */

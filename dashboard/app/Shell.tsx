@@ -3,7 +3,7 @@ import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Suspense, useEffect, useState, type ReactNode } from "react";
 import icon from "../icon.svg";
 import { Button } from "../parts/Button";
-import { Empty, Notice, PageHead, Spinner } from "../parts/bits";
+import { Empty, Notice, PageHead, Spinner } from "../parts/elements";
 import { Icon, type IconName } from "../parts/icons";
 import { openClient, useSession, useSessions } from "../session/context";
 import { ScreenBoundary } from "./ScreenBoundary";

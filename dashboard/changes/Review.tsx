@@ -5,7 +5,7 @@ import { useEffect, useRef, useState, type ReactNode } from "react";
 import type { OwnerWrite } from "../../client";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
-import { Facts, Id, Notice, Spinner } from "../parts/bits";
+import { Facts, Id, Notice, Spinner } from "../parts/elements";
 import { wordsOf } from "../parts/failures";
 import { useMessages } from "../parts/Messages";
 import { Address, Transaction } from "../parts/explorer";
@@ -58,7 +58,7 @@ export function Review({ session, change, onOutcome, onCollect }: Props): ReactN
         />
       )}
       {phase.at === "wallet" && <Spinner label={`Waiting for ${session.wallet.name}`} />}
-      {phase.at === "chain" && <OnItsWay hash={phase.hash} chain={session.config} />}
+      {phase.at === "chain" && <PendingTransaction hash={phase.hash} chain={session.config} />}
     </Dialog>
   );
 }
@@ -181,7 +181,13 @@ function Summary({ session, change, functionName }: SummaryProps): ReactNode {
   );
 }
 
-function OnItsWay({ hash, chain }: { readonly hash: string; readonly chain: WalletSession["config"] }): ReactNode {
+function PendingTransaction({
+  hash,
+  chain,
+}: {
+  readonly hash: string;
+  readonly chain: WalletSession["config"];
+}): ReactNode {
   return (
     <div className="stack-s">
       <Spinner label="Sent. Waiting for a block" />

@@ -2,7 +2,7 @@ import { Dialog as Radix } from "radix-ui";
 import { useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Button } from "./Button";
 import { Icon } from "./icons";
-import { Notice } from "./bits";
+import { Notice } from "./elements";
 import { wordsOf } from "./failures";
 
 interface Props {

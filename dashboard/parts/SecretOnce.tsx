@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from "react";
 import { Button } from "./Button";
-import { CopyButton } from "./bits";
+import { CopyButton } from "./elements";
 import { Check } from "./Field";
 import { saveFile } from "./text";
 

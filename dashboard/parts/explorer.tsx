@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Id } from "./bits";
+import { Id } from "./elements";
 
 /** Block explorers of common chains; other chains have none here. */
 const EXPLORERS: Readonly<Record<number, string>> = {

@@ -2,11 +2,11 @@
  * "Remember in this tab": the key in sessionStorage, which ends with the tab. Off unless ticked; nothing else is ever
  * stored.
  */
-const PLACE = "key";
+const STORAGE_KEY = "key";
 
 export function rememberedKey(): string | undefined {
   try {
-    return sessionStorage.getItem(PLACE) ?? undefined;
+    return sessionStorage.getItem(STORAGE_KEY) ?? undefined;
   } catch {
     return undefined;
   }
@@ -14,7 +14,7 @@ export function rememberedKey(): string | undefined {
 
 export function rememberKey(key: string): void {
   try {
-    sessionStorage.setItem(PLACE, key);
+    sessionStorage.setItem(STORAGE_KEY, key);
   } catch {
     // Storage may be disabled; then nothing is remembered.
   }
@@ -22,7 +22,7 @@ export function rememberKey(key: string): void {
 
 export function forgetKey(): void {
   try {
-    sessionStorage.removeItem(PLACE);
+    sessionStorage.removeItem(STORAGE_KEY);
   } catch {
     // Nothing was stored.
   }

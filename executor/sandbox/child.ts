@@ -33,7 +33,7 @@ function analysisOf(run: number, code: string): Analysis {
   if (analyses.size >= CODE_CACHE_ENTRIES) analyses.clear();
   // Large sources are not cached: parsing is cheap, memory is not.
   if (code.length < 65_536) analyses.set(code, analysis);
-  send({ type: "parsed", run, isRemembered: analyses.has(code) });
+  send({ type: "parsed", run, isCached: analyses.has(code) });
   return analysis;
 }
 

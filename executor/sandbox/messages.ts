@@ -21,7 +21,7 @@ export const fromChildSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("ready") }),
   z.strictObject({ type: z.literal("self-test"), missing: z.array(z.string()).max(32), held: z.number().int() }),
   /** The code is parsed and runs once its imports are loaded. Not sent again for code that the child has cached. */
-  z.strictObject({ type: z.literal("parsed"), run, isRemembered: z.boolean() }),
+  z.strictObject({ type: z.literal("parsed"), run, isCached: z.boolean() }),
   /** The payload is the text. */
   z.strictObject({ type: z.literal("log"), run }),
   /** An op, including "fetch" (payload: the request's body) and "import". */

@@ -84,7 +84,7 @@ export class RunSession {
         job.limits.wallMs + GRACE_MS,
       ),
     );
-    if (worker.rememberedCode !== job.code) this.#limitParsing(job.limits.parseMs);
+    if (worker.cachedCode !== job.code) this.#limitParsing(job.limits.parseMs);
     this.#timers.push(setInterval(() => this.#checkMemory(), MEMORY_CHECK_MS));
     worker.send({ type: "run", run: this.#run, params: job.params, limits: job.limits }, Buffer.from(job.code));
   }
@@ -95,9 +95,9 @@ export class RunSession {
     this.#timers.push(this.#parsing);
   }
 
-  #onParsed(isRemembered: boolean): void {
+  #onParsed(isCached: boolean): void {
     clearTimeout(this.#parsing);
-    if (isRemembered) this.#worker.rememberedCode = this.#job.code;
+    if (isCached) this.#worker.cachedCode = this.#job.code;
   }
 
   /** Ends the run because the pool is closing. */
@@ -124,7 +124,7 @@ export class RunSession {
 
   #onMessage(message: FromChild, payload: Buffer): void {
     if (this.#isOver || !("run" in message) || message.run !== this.#run) return;
-    if (message.type === "parsed") this.#onParsed(message.isRemembered);
+    if (message.type === "parsed") this.#onParsed(message.isCached);
     if (message.type === "log") this.#onLog(payload);
     if (message.type === "op") void this.#onOp(message, payload);
     if (message.type === "end") this.#onEnd(message.error, payload);

@@ -47,7 +47,7 @@ export class Worker {
   /** The account, key and CID it belongs to while warm. */
   affinity: string | undefined;
   /** The code whose parsed form the child has cached. */
-  rememberedCode: string | undefined;
+  cachedCode: string | undefined;
   events: WorkerEvents | undefined;
   readonly #process: StartedProcess;
   #programId: number | undefined;

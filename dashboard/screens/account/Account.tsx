@@ -4,7 +4,7 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { renameAccount } from "../../changes/operations";
 import { Button } from "../../parts/Button";
 import { FormDialog } from "../../parts/Dialog";
-import { Badge, Facts, Id, Notice, PageHead } from "../../parts/bits";
+import { Badge, Facts, Id, Notice, PageHead } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { StringsFields, type Strings } from "../../parts/Field";
 import { useSession } from "../../session/context";

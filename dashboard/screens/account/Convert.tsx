@@ -1,7 +1,7 @@
 import { useState, type ReactNode } from "react";
 import type { ChainConfig, Connection, FoundWallet, KeySession } from "../../session/types";
 import { FormDialog, Dialog } from "../../parts/Dialog";
-import { Notice } from "../../parts/bits";
+import { Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { Check } from "../../parts/Field";

@@ -4,7 +4,7 @@ import { useAccount } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { transferOwnership } from "../../changes/operations";
 import { FormDialog } from "../../parts/Dialog";
-import { Notice } from "../../parts/bits";
+import { Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { Check, TextField } from "../../parts/Field";
 import { useSession, useSessions } from "../../session/context";

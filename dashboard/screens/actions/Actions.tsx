@@ -5,7 +5,7 @@ import { removeAction, renameAction } from "../../changes/operations";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { FormDialog } from "../../parts/Dialog";
-import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Empty, Id, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { StringsFields, type Strings } from "../../parts/Field";
 import { quoted } from "../../parts/text";

@@ -1,6 +1,6 @@
 import { Tabs } from "radix-ui";
 import type { ReactNode } from "react";
-import { Notice, PageHead } from "../../parts/bits";
+import { Notice, PageHead } from "../../parts/elements";
 import { useSession } from "../../session/context";
 import { Events } from "./Events";
 import { Runs } from "./Runs";

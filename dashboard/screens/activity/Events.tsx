@@ -1,7 +1,7 @@
 import { useMemo, useState, type ReactNode } from "react";
 import { useSigned, type Records } from "../../app/queries";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Notice, Spinner } from "../../parts/bits";
+import { Empty, Notice, Spinner } from "../../parts/elements";
 import { Transaction } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";

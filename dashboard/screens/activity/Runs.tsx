@@ -3,7 +3,7 @@ import type { Answer } from "../../../client";
 import { useSigned } from "../../app/queries";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { Pages } from "../../parts/Pages";
-import { Badge, CopyButton, Empty, Notice, Spinner, When } from "../../parts/bits";
+import { Badge, CopyButton, Empty, Notice, Spinner, When } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { Select } from "../../parts/Field";
 import { dollars, duration, short } from "../../parts/text";

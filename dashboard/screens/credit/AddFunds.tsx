@@ -3,7 +3,7 @@ import { useEffect, useRef, useState, type ReactNode } from "react";
 import { Button } from "../../parts/Button";
 import { Choices, TextField } from "../../parts/Field";
 import { Dialog, FormDialog } from "../../parts/Dialog";
-import { Id, Notice, Spinner } from "../../parts/bits";
+import { Id, Notice, Spinner } from "../../parts/elements";
 import { openClient } from "../../session/context";
 import { loadStripe, payWithDouble, payWithStripe, usesDouble, type Card } from "./cards";
 import { addFunds, centsOf, type Payments } from "./payment";

@@ -5,7 +5,7 @@ import { readAgain, useLimits, useSigned, useBalance, useUsageKeys, readerOf } f
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
 import { Pages } from "../../parts/Pages";
-import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../parts/bits";
+import { Empty, Figure, Notice, PageHead, Spinner, When } from "../../parts/elements";
 import { codeOf, wordsOf } from "../../parts/failures";
 import { dollars, short } from "../../parts/text";
 import { useSession } from "../../session/context";

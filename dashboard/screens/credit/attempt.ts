@@ -11,11 +11,11 @@ export interface Attempt {
   readonly paymentIntentId?: string;
 }
 
-const PLACE = "billing.attempt";
+const STORAGE_KEY = "billing.attempt";
 
 export function openAttempt(account: string): Attempt | undefined {
   try {
-    const kept = JSON.parse(localStorage.getItem(PLACE) ?? "null") as Attempt | null;
+    const kept = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "null") as Attempt | null;
     return kept?.account === account ? kept : undefined;
   } catch {
     return undefined;
@@ -31,10 +31,10 @@ export function attemptFor(account: string, amountCents: number): Attempt {
 }
 
 export function remember(attempt: Attempt): Attempt {
-  localStorage.setItem(PLACE, JSON.stringify(attempt));
+  localStorage.setItem(STORAGE_KEY, JSON.stringify(attempt));
   return attempt;
 }
 
 export function forgetAttempt(): void {
-  localStorage.removeItem(PLACE);
+  localStorage.removeItem(STORAGE_KEY);
 }

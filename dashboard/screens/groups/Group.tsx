@@ -2,7 +2,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount, useGroups, useMembers, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
-import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { usersOf } from "../pkps/uses";
 import { EditPkps, ListAction, RemoveGroup, RenameGroup } from "./GroupDialogs";

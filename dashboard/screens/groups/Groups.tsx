@@ -3,7 +3,7 @@ import { useMemo, useState, type ReactNode } from "react";
 import { useGroups, useUsageKeys, type Group, type UsageKey } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { isLive, runsIn } from "../pkps/uses";
 import { GroupForm } from "./GroupForm";

@@ -3,7 +3,7 @@ import type { Action, Group, Members } from "../../app/queries";
 import { useChanges } from "../../changes/ChangesProvider";
 import { removeActionFromGroup, removePkpFromGroup } from "../../changes/operations";
 import { Button } from "../../parts/Button";
-import { Empty, Notice } from "../../parts/bits";
+import { Empty, Notice } from "../../parts/elements";
 import { Icon } from "../../parts/icons";
 import { short } from "../../parts/text";
 import { ANY_ACTION, ANY_PKP } from "../pkps/uses";

@@ -10,13 +10,13 @@ import {
   type Members,
   type UsageKey,
 } from "../../app/queries";
-import { Notice } from "../../parts/bits";
+import { Notice } from "../../parts/elements";
 import { day, dollars, listed, quoted } from "../../parts/text";
 import { ANY_ACTION, ANY_PKP, isLive } from "../pkps/uses";
 
 const SOON_SECONDS = 7 * 86_400;
 const LITTLE_CENTS = 100;
-const LOOKED_AT = 50;
+const MAX_GROUPS_READ = 50;
 
 interface Point {
   readonly kind: "bad" | "warn";
@@ -36,7 +36,7 @@ export function Attention({ balanceCents }: { readonly balanceCents: number | un
   const { data: account } = useAccount();
   const { items: keys } = useUsageKeys();
   const groups = useGroups();
-  const members = useAllMembers(groups.items.slice(0, LOOKED_AT));
+  const members = useAllMembers(groups.items.slice(0, MAX_GROUPS_READ));
   const points = [
     ...(account.frozen ? [FROZEN] : []),
     ...aboutCredit(balanceCents),

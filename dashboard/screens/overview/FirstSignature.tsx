@@ -2,7 +2,7 @@
 import { useState, type ReactNode } from "react";
 import { useActions, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
-import { Id, Notice } from "../../parts/bits";
+import { Id, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { Icon } from "../../parts/icons";
 import { useSession } from "../../session/context";
@@ -121,11 +121,11 @@ export function FirstSignature({
 
 function SignedNotice({ signed, expected }: { readonly signed: Signed; readonly expected: string }): ReactNode {
   const { config } = useSession();
-  const isOurs = signed.signer === expected;
+  const isByPkp = signed.signer === expected;
   return (
-    <Notice kind={isOurs ? "good" : "bad"}>
+    <Notice kind={isByPkp ? "good" : "bad"}>
       <div className="stack-s" role="status">
-        <strong>{isOurs ? "Your PKP signed." : "The signature is not the PKP's."}</strong>
+        <strong>{isByPkp ? "Your PKP signed." : "The signature is not the PKP's."}</strong>
         <span>
           This browser recovered the signer of “{MESSAGE}” from the signature:{" "}
           <Address value={signed.signer} what="signer" chain={config} />

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState, type ReactNode } from "react";
 import { useAccount, useBalance, useSigned } from "../../app/queries";
-import { Figure, PageHead, Spinner } from "../../parts/bits";
+import { Figure, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { dollars, plural } from "../../parts/text";
 import { Attention } from "./Attention";

@@ -2,7 +2,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { useState, type ReactNode } from "react";
 import { useAccount, useAllMembers, useGroups, usePkps, useUsageKeys } from "../../app/queries";
 import { Button } from "../../parts/Button";
-import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Badge, Empty, Facts, Id, Notice, PageHead, Spinner } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { short } from "../../parts/text";
 import { useSession } from "../../session/context";

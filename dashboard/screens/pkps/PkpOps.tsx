@@ -5,7 +5,7 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { setPkpOps } from "../../changes/operations";
 import { Button } from "../../parts/Button";
 import { FormDialog } from "../../parts/Dialog";
-import { Badge } from "../../parts/bits";
+import { Badge } from "../../parts/elements";
 import { Check } from "../../parts/Field";
 import { useSession } from "../../session/context";
 

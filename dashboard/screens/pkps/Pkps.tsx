@@ -3,7 +3,7 @@ import { useMemo, useState, type ReactNode } from "react";
 import { usePkps, type Pkp } from "../../app/queries";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Empty, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { useSession } from "../../session/context";

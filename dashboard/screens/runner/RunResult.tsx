@@ -4,7 +4,7 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { addActionToGroup } from "../../changes/operations";
 import { Button } from "../../parts/Button";
 import { FormDialog } from "../../parts/Dialog";
-import { Badge, CodeBlock, Facts, Id } from "../../parts/bits";
+import { Badge, CodeBlock, Facts, Id } from "../../parts/elements";
 import { Choices, Select } from "../../parts/Field";
 import { dollars, duration } from "../../parts/text";
 import { AddAction } from "../actions/AddAction";
@@ -52,7 +52,7 @@ export function RunResult({ ran }: { readonly ran: Ran }): ReactNode {
           ["CID of the code", <Id key="c" value={cid} what="CID" />],
         ]}
       />
-      <Elsewhere ran={ran} />
+      <OtherClients ran={ran} />
       {open === "group" && <AddToGroup cid={cid} onClose={() => setOpen(undefined)} />}
       {open === "name" && <AddAction code={ran.code} onClose={() => setOpen(undefined)} />}
     </section>
@@ -64,7 +64,7 @@ const WAYS = [
   ["sdk", "SDK"],
 ] as const;
 
-function Elsewhere({ ran: { code, params } }: { readonly ran: Ran }): ReactNode {
+function OtherClients({ ran: { code, params } }: { readonly ran: Ran }): ReactNode {
   const [way, setWay] = useState<"curl" | "sdk">("curl");
   const text = way === "curl" ? curlOf(location.origin, code, params) : sdkOf(location.origin, code, params);
   return (

@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { readAgain, usePkps } from "../../app/queries";
 import { Button } from "../../parts/Button";
-import { Notice, PageHead } from "../../parts/bits";
+import { Notice, PageHead } from "../../parts/elements";
 import { codeOf, wordsOf } from "../../parts/failures";
 import { Select, TextField } from "../../parts/Field";
 import { short } from "../../parts/text";

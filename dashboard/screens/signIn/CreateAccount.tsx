@@ -3,7 +3,7 @@ import { createAccount, createClient, type ChainSecuredClient } from "../../../c
 import { Choices, StringsFields, TextField, type Strings } from "../../parts/Field";
 import { Dialog, FormDialog } from "../../parts/Dialog";
 import { SecretOnce } from "../../parts/SecretOnce";
-import { Facts, Notice } from "../../parts/bits";
+import { Facts, Notice } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { keySession, openClient, useSessions } from "../../session/context";
 import type { Connection, KeySession } from "../../session/types";

@@ -3,7 +3,7 @@ import icon from "../../icon.svg";
 import { Button } from "../../parts/Button";
 import { Check, TextField } from "../../parts/Field";
 import { Form } from "../../parts/Dialog";
-import { Notice, Spinner } from "../../parts/bits";
+import { Notice, Spinner } from "../../parts/elements";
 import { signInWithKey, useSessions } from "../../session/context";
 import { rememberedKey } from "../../session/remember";
 import { CreateAccount } from "./CreateAccount";

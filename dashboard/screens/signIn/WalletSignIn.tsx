@@ -3,7 +3,7 @@ import { ClientError } from "../../../client";
 import { Button } from "../../parts/Button";
 import { Dialog, FormDialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/Field";
-import { Notice, Spinner } from "../../parts/bits";
+import { Notice, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { short } from "../../parts/text";
 import { openClient, useSessions } from "../../session/context";

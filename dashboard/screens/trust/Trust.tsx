@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { useAccount, useLimits } from "../../app/queries";
 import { Button } from "../../parts/Button";
-import { Badge, CodeBlock, Facts, Id, Notice, PageHead } from "../../parts/bits";
+import { Badge, CodeBlock, Facts, Id, Notice, PageHead } from "../../parts/elements";
 import { Address } from "../../parts/explorer";
 import { wordsOf } from "../../parts/failures";
 import { openClient, useSession } from "../../session/context";
@@ -18,7 +18,7 @@ export function Trust(): ReactNode {
       />
       {info.data !== undefined && <Tee tee={info.data.tee} />}
       {info.error !== null && <Notice kind="bad">{wordsOf(info.error)}</Notice>}
-      <Stated info={info.data} />
+      <ServiceClaims info={info.data} />
       <Checks />
       <Yourself />
     </>
@@ -49,7 +49,11 @@ function Tee({ tee }: { readonly tee: "dstack" | "simulated" | "none" }): ReactN
   );
 }
 
-function Stated({ info }: { readonly info: Awaited<ReturnType<typeof openClient.info>> | undefined }): ReactNode {
+function ServiceClaims({
+  info,
+}: {
+  readonly info: Awaited<ReturnType<typeof openClient.info>> | undefined;
+}): ReactNode {
   const { config } = useSession();
   const { data: account } = useAccount();
   const { data: payers } = useQuery({

@@ -5,7 +5,7 @@ import { useChanges } from "../../changes/ChangesProvider";
 import { createUsageKey, updateUsageKey } from "../../changes/operations";
 import { SCOPE_FLAGS, SCOPE_LISTS, scopeSentences } from "../../changes/scopes";
 import { Dialog, FormDialog } from "../../parts/Dialog";
-import { Notice } from "../../parts/bits";
+import { Notice } from "../../parts/elements";
 import { Check, Picker, Select, StringsFields, TextField, type Option } from "../../parts/Field";
 import { SecretOnce } from "../../parts/SecretOnce";
 import { useSessions } from "../../session/context";

@@ -3,7 +3,7 @@ import { useGroupNames, useGroups, useUsageKeys, type UsageKey } from "../../app
 import { scopeSentences, type GroupNames } from "../../changes/scopes";
 import { Button } from "../../parts/Button";
 import { DataTable, type Column } from "../../parts/DataTable";
-import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/bits";
+import { Badge, Empty, Notice, PageHead, Spinner } from "../../parts/elements";
 import { wordsOf } from "../../parts/failures";
 import { day, dollars, short } from "../../parts/text";
 import { isLive } from "../pkps/uses";

@@ -10,7 +10,7 @@ import type { Cid } from "./ids";
 const latest = new LRUCache<string, Cid>({ max: 1_000 });
 
 /** As `cidOfCode`, with a cache; Node only. */
-export async function rememberedCidOfCode(code: string | Uint8Array): Promise<Cid> {
+export async function cachedCidOfCode(code: string | Uint8Array): Promise<Cid> {
   const digest = createHash("sha256").update(code).digest("base64");
   const cid = latest.get(digest) ?? (await cidOfCode(code));
   latest.set(digest, cid);

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { cidOfCode } from "../../protocol/cid";
-import { rememberedCidOfCode } from "../../protocol/cidMemory";
+import { cachedCidOfCode } from "../../protocol/cidCache";
 import { count, SEED } from "../support/counts";
 
 describe("cached CIDs", () => {
@@ -10,7 +10,7 @@ describe("cached CIDs", () => {
     const code = fc.oneof(fc.string({ unit: "grapheme" }), fc.uint8Array({ maxLength: 2_000 }));
     await fc.assert(
       fc.asyncProperty(fc.array(code, { maxLength: 20 }), async (codes) => {
-        for (const one of [...codes, ...codes]) expect(await rememberedCidOfCode(one)).to.equal(await cidOfCode(one));
+        for (const one of [...codes, ...codes]) expect(await cachedCidOfCode(one)).to.equal(await cidOfCode(one));
       }),
       { seed: SEED, numRuns: count(30, 500) },
     );
@@ -18,8 +18,8 @@ describe("cached CIDs", () => {
 
   it("are correct beyond the size of the cache", async () => {
     const codes = Array.from({ length: 1_200 }, (_, i) => `// ${i}`);
-    for (const code of codes) await rememberedCidOfCode(code);
+    for (const code of codes) await cachedCidOfCode(code);
     for (const code of [...codes.slice(0, 3), ...codes.slice(-3)])
-      expect(await rememberedCidOfCode(code)).to.equal(await cidOfCode(code));
+      expect(await cachedCidOfCode(code)).to.equal(await cidOfCode(code));
   });
 });
