@@ -19,6 +19,8 @@ export interface ChainOptions {
   readonly stateFile?: string;
   readonly chainId?: bigint;
   readonly extraArgs?: readonly string[];
+  /** How many blocks back the state can be asked for. Each is a whole copy in the node's memory. */
+  readonly statesKept?: number;
 }
 
 /** Starts a local EVM node that mines each transaction at once. */
@@ -27,6 +29,7 @@ export async function startChain({
   stateFile,
   chainId = DEVELOPMENT_CHAIN_ID,
   extraArgs = [],
+  statesKept = 128,
 }: ChainOptions): Promise<DevelopmentChain> {
   const rpcUrl = `http://127.0.0.1:${port}`;
   const state = stateFile === undefined ? [] : ["--state", stateFile, "--state-interval", "5"];
@@ -42,7 +45,7 @@ export async function startChain({
     "--quiet",
     // Otherwise it writes every older state to disk: gigabytes an hour.
     "--prune-history",
-    "128",
+    String(statesKept),
     ...state,
     ...extraArgs,
   ];

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
 import { isSilent } from "../../executor/alive";
 import { freePort, requireFree } from "./ports";
-import { DEVELOPMENT_CHAIN_ID, startChain } from "./chain";
+import { DEVELOPMENT_CHAIN_ID, startChain, type ChainOptions } from "./chain";
 import { startProcess, waitUntil, type ManagedProcess } from "./processes";
 import { KEYHOLDER_OPTIONS } from "../keyholderOptions";
 import { callExecutor, registerPayers } from "./payers";
@@ -55,6 +55,7 @@ export interface StackOptions {
   readonly chainId?: bigint;
   /** More arguments for the chain, e.g. a block time. */
   readonly chainArgs?: readonly string[];
+  readonly statesKept?: ChainOptions["statesKept"];
   /** Puts a fault proxy between the services and the chain: maps the chain's URL to the one the services use. */
   readonly servicesRpcUrl?: (rpcUrl: string) => string;
   readonly deploymentFile?: string;
@@ -172,6 +173,7 @@ async function startSurroundings(
     port: ports.chain,
     chainId: chainIdOf(options),
     extraArgs: options.chainArgs ?? TICKING,
+    ...(options.statesKept === undefined ? {} : { statesKept: options.statesKept }),
     ...state,
   });
   teardown.add(() => chain.process.stop());

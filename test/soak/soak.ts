@@ -23,6 +23,9 @@ const PASSING = new Set([409, 429, 500, 503, 504]);
 const LONGEST_WAIT_MS = 10_000;
 /** An operation without an outcome this long after a fault is recorded as wrong, and its client continues. */
 const GIVEN_UP_AFTER_MS = 60_000;
+/** Between two operations of a client: without a pause the chain's states outgrow the machine's memory. */
+const LONGEST_PAUSE_MS = 500;
+const STATES_KEPT = 64;
 const GENEROUS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
   RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000",
@@ -127,6 +130,7 @@ async function main(): Promise<void> {
   const stack = await startStack({
     env: { DATABASE_URL: database.url, SIGNUP_CREDIT_CENTS: "1000000", ...GENEROUS },
     servicesRpcUrl: proxied,
+    statesKept: STATES_KEPT,
   });
   const node = await rpc;
   try {
@@ -135,7 +139,10 @@ async function main(): Promise<void> {
       Array.from({ length: Number(values.clients) }, async () => new Client(await newTestClient(stack), disturbance)),
     );
     const working = clients.map(async (client) => {
-      while (Date.now() < until) await client.perform();
+      while (Date.now() < until) {
+        await client.perform();
+        await pause(Math.random() * LONGEST_PAUSE_MS);
+      }
     });
     const disturbing = disturb(faultsOf(stack, database, node), { disturbance, clients, until });
     await Promise.all([...working, disturbing]);
