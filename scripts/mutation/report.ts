@@ -49,7 +49,7 @@ export function report(
     "|---|---:|---:|",
     ...perFile(real),
     "",
-    "## Those that live",
+    "## Survivors",
     "",
     ...(living.length === 0
       ? ["None."]

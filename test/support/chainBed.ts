@@ -275,7 +275,7 @@ export const newAccount = (id: AccountId, more: Partial<SubmitRequest> = {}): Su
 export const addGroup = (id: AccountId, name = "group", more: Partial<SubmitRequest> = {}): SubmitRequest =>
   request(id, "add_group", { functionName: "addGroup", args: [id, name, "", [], []] }, more);
 
-/** A request that the owner signs when its turn has come, with the owner's nonce at that time. */
+/** A forward request that is signed when it is next in its account's queue, with the owner's nonce at that time. */
 export function forwarded(
   bed: ChainBed,
   owner: HDNodeWallet | Wallet,

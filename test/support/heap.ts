@@ -41,8 +41,8 @@ export function grownClasses(
 }
 
 /**
- * Classes that grow each time `repeat` does its work `times` times, in up to three looks: a leak grows in all of them,
- * what a cache or a late finaliser holds does not.
+ * Classes that grow each time `repeat` does its work `times` times, in up to three rounds: a leak grows in all of
+ * them, caches and late finalisers do not.
  */
 export async function leakedClasses(
   { pid, folder }: { readonly pid: number; readonly folder: string },
@@ -87,7 +87,7 @@ function countsIn(file: string): Map<string, number> | undefined {
     const type = types[0][parsed.nodes[at + typeAt] ?? 0];
     if (type !== "object" && type !== "closure") continue;
     const name = `${type} ${parsed.strings[parsed.nodes[at + nameAt] ?? 0]}`;
-    // Keeps nothing alive; how many wait for their holders' finalisers varies by hundreds from second to second.
+    // WeakRefs retain nothing, and their number varies by hundreds with the timing of finalisers.
     if (name === "object WeakRef") continue;
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
