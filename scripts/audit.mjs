@@ -58,7 +58,8 @@ function main() {
     .filter((problem) => problem !== undefined);
   for (const problem of problems) console.error(problem);
   console.log(
-    `${advisories.length} severe advisories, ${advisories.length - problems.length} of them explained in .ci/audit-exceptions.json.`,
+    `${advisories.length} severe advisories, ${advisories.length - problems.length} of them explained in ` +
+      ".ci/audit-exceptions.json.",
   );
   if (problems.length > 0) process.exitCode = 1;
 }

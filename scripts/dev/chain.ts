@@ -19,8 +19,10 @@ export interface ChainOptions {
   readonly stateFile?: string;
   readonly chainId?: bigint;
   readonly extraArgs?: readonly string[];
-  /** How many blocks back the state can be asked for. Each is a whole copy in the node's memory. */
+  /** How many blocks back the state can be asked for; each is a whole copy in the node's memory. */
   readonly statesKept?: number;
+  /** How many blocks back transactions are known; the node keeps their traces. Default: all. */
+  readonly blocksKept?: number;
 }
 
 /** Starts a local EVM node that mines each transaction at once. */
@@ -30,6 +32,7 @@ export async function startChain({
   chainId = DEVELOPMENT_CHAIN_ID,
   extraArgs = [],
   statesKept = 128,
+  blocksKept,
 }: ChainOptions): Promise<DevelopmentChain> {
   const rpcUrl = `http://127.0.0.1:${port}`;
   const state = stateFile === undefined ? [] : ["--state", stateFile, "--state-interval", "5"];
@@ -46,6 +49,7 @@ export async function startChain({
     // Otherwise it writes every older state to disk: gigabytes an hour.
     "--prune-history",
     String(statesKept),
+    ...(blocksKept === undefined ? [] : ["--transaction-block-keeper", String(blocksKept)]),
     ...state,
     ...extraArgs,
   ];

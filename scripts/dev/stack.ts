@@ -55,7 +55,8 @@ export interface StackOptions {
   readonly chainId?: bigint;
   /** More arguments for the chain, e.g. a block time. */
   readonly chainArgs?: readonly string[];
-  readonly statesKept?: ChainOptions["statesKept"];
+  /** What the chain keeps of its past: bounded for long runs, since it keeps all of it in memory. */
+  readonly chainKeeps?: Pick<ChainOptions, "statesKept" | "blocksKept">;
   /** Puts a fault proxy between the services and the chain: maps the chain's URL to the one the services use. */
   readonly servicesRpcUrl?: (rpcUrl: string) => string;
   readonly deploymentFile?: string;
@@ -173,7 +174,7 @@ async function startSurroundings(
     port: ports.chain,
     chainId: chainIdOf(options),
     extraArgs: options.chainArgs ?? TICKING,
-    ...(options.statesKept === undefined ? {} : { statesKept: options.statesKept }),
+    ...options.chainKeeps,
     ...state,
   });
   teardown.add(() => chain.process.stop());

@@ -23,9 +23,9 @@ const PASSING = new Set([409, 429, 500, 503, 504]);
 const LONGEST_WAIT_MS = 10_000;
 /** An operation without an outcome this long after a fault is recorded as wrong, and its client continues. */
 const GIVEN_UP_AFTER_MS = 60_000;
-/** Between two operations of a client: without a pause the chain's states outgrow the machine's memory. */
+/** Between two operations of a client. Without a pause the chain outgrows the machine's memory within an hour. */
 const LONGEST_PAUSE_MS = 500;
-const STATES_KEPT = 64;
+const CHAIN_KEEPS = { statesKept: 64, blocksKept: 4_000 };
 const GENEROUS = {
   RATE_LIMIT_ADDRESS_PER_SECOND: "1000000",
   RATE_LIMIT_STRANGERS_PER_MINUTE: "1000000",
@@ -130,7 +130,7 @@ async function main(): Promise<void> {
   const stack = await startStack({
     env: { DATABASE_URL: database.url, SIGNUP_CREDIT_CENTS: "1000000", ...GENEROUS },
     servicesRpcUrl: proxied,
-    statesKept: STATES_KEPT,
+    chainKeeps: CHAIN_KEEPS,
   });
   const node = await rpc;
   try {

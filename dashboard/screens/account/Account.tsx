@@ -32,7 +32,10 @@ export function Account(): ReactNode {
       {session.isOwner && account.managed && (
         <Task
           title="Convert to ChainSecured"
-          about="Your wallet becomes the owner, and only it can change the account from then on. The account key stops working permanently."
+          about={
+            "Your wallet becomes the owner, and only it can change the account from then on. The account key stops " +
+            "working permanently."
+          }
         >
           <Button onPress={() => setOpen("convert")}>Convert to ChainSecured</Button>
         </Task>
@@ -50,7 +53,10 @@ export function Account(): ReactNode {
       {session.kind === "wallet" && (
         <Task
           title="Changes for a multisig"
-          about="Choose “Collect” whenever a change is reviewed. The collected changes can be sent as one transaction, or saved as one file for Safe's Transaction Builder."
+          about={
+            "Choose “Collect” whenever a change is reviewed. The collected changes can be sent as one transaction, " +
+            "or saved as one file for Safe's Transaction Builder."
+          }
         />
       )}
       {open === "rename" && <Rename onClose={close} />}

@@ -23,7 +23,10 @@ export function Actions(): ReactNode {
     <>
       <PageHead
         title="Actions"
-        about="JavaScript that the service runs next to your keys. An action is named by its code: changed code is another action."
+        about={
+          "JavaScript that the service runs next to your keys. An action is named by its code: changed code is " +
+          "another action."
+        }
       >
         <Button look="primary" onPress={() => setOpen({ what: "add" })}>
           Add action
@@ -124,7 +127,10 @@ function Remove({ action, onClose }: Props): ReactNode {
       open
       onClose={onClose}
       title={`Remove ${quoted(action.name, "this action")}?`}
-      about="It is removed from the account and from every group that lists it, at once. It can no longer use their PKPs."
+      about={
+        "It is removed from the account and from every group that lists it, at once. It can no longer use their " +
+        "PKPs."
+      }
       submit="Remove action"
       danger
       onSubmit={async () => (await perform(removeAction(action.hashed_cid, action.name))).state !== "cancelled"}

@@ -26,7 +26,10 @@ export function AddAction({ onClose, onMade, code: first = "", name = "" }: Prop
       wide
       onClose={onClose}
       title="Add an action"
-      about="Only the address of the code, its CID, goes on the chain. Keep the code itself: it is sent along when the action is run, or fetched from IPFS."
+      about={
+        "Only the address of the code, its CID, goes on the chain. Keep the code itself: it is sent along when the " +
+        "action is run, or fetched from IPFS."
+      }
       submit="Add action"
       onSubmit={async () => {
         const cid = CID.test(code.trim()) ? code.trim() : await cidOf(code);

@@ -12,7 +12,10 @@ export function Activity(): ReactNode {
     <>
       <PageHead
         title="Activity"
-        about="Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs are not stored."
+        about={
+          "Every run, and every change of the account that is on the chain. Parameters, logs and responses of runs " +
+          "are not stored."
+        }
       />
       {isReadable ? (
         <Tabs.Root defaultValue="runs" className="stack">

@@ -60,7 +60,10 @@ export function CreateAccount({
         closable={false}
         onClose={() => undefined}
         title="Keep your API key"
-        about="This key controls your account: anyone who has it can do everything. It is shown once and cannot be recovered."
+        about={
+          "This key controls your account: anyone who has it can do everything. It is shown once and cannot be " +
+          "recovered."
+        }
       >
         <SecretOnce
           secret={made.key}

@@ -112,7 +112,10 @@ export function WalletSignIn({ onCreate }: { readonly onCreate: () => void }): R
           open
           onClose={() => setStep({ at: "idle" })}
           title="Which account?"
-          about="This wallet owns these accounts. The previous owner of an account that was transferred to you may know keys that can spend its credit."
+          about={
+            "This wallet owns these accounts. The previous owner of an account that was transferred to you may know " +
+            "keys that can spend its credit."
+          }
         >
           <ul className="stack-s">
             {step.accounts.map((account) => (
@@ -203,7 +206,10 @@ function SafeSignIn({
       open
       onClose={onClose}
       title="An account that belongs to a Safe"
-      about="You prepare the changes here and save them as one file. The Safe's signers load it in the Transaction Builder, sign it and execute it."
+      about={
+        "You prepare the changes here and save them as one file. The Safe's signers load it in the Transaction " +
+        "Builder, sign it and execute it."
+      }
       submit="Continue"
       onSubmit={async () =>
         begin(

@@ -19,7 +19,10 @@ export function RevokeAll({ keys }: { readonly keys: readonly UsageKey[] }): Rea
           open
           onClose={() => setAsking(false)}
           title={`Revoke ${plural(keys.length, "usage key")}?`}
-          about="Every program that uses one of them is refused from its next request on. It cannot be undone. The account itself is not touched."
+          about={
+            "Every program that uses one of them is refused from its next request on. It cannot be undone. The " +
+            "account itself is not touched."
+          }
           submit="Revoke all"
           danger
           onSubmit={async () => (await perform(revokeAll(keys))).state !== "cancelled"}

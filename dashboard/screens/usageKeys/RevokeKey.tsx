@@ -21,7 +21,10 @@ export function RevokeKey({ usageKey }: { readonly usageKey: UsageKey }): ReactN
           open
           onClose={() => setAsking(false)}
           title={`Revoke ${quoted(name, "this key")}?`}
-          about="Requests with this key are refused from the next one on. It cannot be undone; you can make another key at any time."
+          about={
+            "Requests with this key are refused from the next one on. It cannot be undone; you can make another key " +
+            "at any time."
+          }
           submit="Revoke"
           danger
           onSubmit={async () => (await perform(revokeKey(id, name))).state !== "cancelled"}

@@ -23,7 +23,10 @@ export function UsageKeys(): ReactNode {
     <>
       <PageHead
         title="Usage keys"
-        about="Give each program a key of its own that may do what it needs and nothing else. Keep the account key to yourself."
+        about={
+          "Give each program a key of its own that may do what it needs and nothing else. Keep the account key to " +
+          "yourself."
+        }
       >
         {items.length > 0 && <RevokeAll keys={items} />}
         <Button look="primary" onPress={() => setOpen("create")}>

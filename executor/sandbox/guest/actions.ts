@@ -56,7 +56,8 @@ const REPLACED: Record<string, string> = {
   signAndCombineEcdsa: `${SIGN}; each returns the whole signature`,
   signAndCombine: `${SIGN}; each returns the whole signature`,
   signAsAction:
-    "Actions.signEd25519AsAction, signSchnorrAsAction or signP256AsAction, or an ethers.Wallet over Actions.getActionPrivateKey()",
+    "Actions.signEd25519AsAction, signSchnorrAsAction or signP256AsAction, or an ethers.Wallet over " +
+    "Actions.getActionPrivateKey()",
   sign: SIGN,
   ethPersonalSignMessageEcdsa: "Actions.signMessage",
   encrypt: "Actions.Encrypt({ pkpId, message })",
